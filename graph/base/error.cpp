@@ -1,0 +1,20 @@
+#include "bitale/error.h"
+
+#include <cstring>
+
+#include "graph/base/check.h"
+
+namespace bitale {
+
+std::string Where::text() const {
+    if (line == 0) return "?";
+    const char* slash = std::strrchr(file, '/');
+    return std::string(slash ? slash + 1 : file) + ":" + std::to_string(line);
+}
+
+void internal_failure(const char* file, int line, const char* condition, const std::string& message) {
+    throw InternalError(std::string("internal error (a bug of bitale, please report it): ") + message + " [" +
+                        condition + " at " + Where{file, static_cast<unsigned>(line)}.text() + "]");
+}
+
+}  // namespace bitale

@@ -1,0 +1,133 @@
+#include "bitale/array.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "graph/types/convert.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+std::shared_ptr<void> allocate(std::size_t bytes) {
+    const std::size_t padded = (bytes + 2 * alignment - 1) / alignment * alignment;
+    void* p = std::aligned_alloc(alignment, padded);
+    if (!p) throw OutOfMemory("no host memory for an array of " + std::to_string(bytes) + " bytes");
+    std::memset(p, 0, padded);
+    return {p, [](void* q) { std::free(q); }};
+}
+
+}  // namespace
+
+std::int64_t count_of(const Dims& shape) {
+    std::int64_t n = 1;
+    for (const std::int64_t d : shape) {
+        if (d < 0) throw ShapeError("an array cannot have the shape " + text_of(shape));
+        if (__builtin_mul_overflow(n, d, &n)) throw ShapeError("the shape " + text_of(shape) + " has too many elements");
+    }
+    return n;
+}
+
+std::string text_of(const Dims& shape) {
+    std::string s = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+    return s + "]";
+}
+
+Array::Array(DType dtype, Dims shape) : dtype_(dtype), shape_(std::move(shape)), size_(count_of(shape_)) {
+    storage_ = allocate(static_cast<std::size_t>(bytes()));
+}
+
+Array::Array(const std::vector<bool>& values) : Array(DType::boolean, Dims{static_cast<std::int64_t>(values.size())}) {
+    std::copy(values.begin(), values.end(), static_cast<bool*>(mutable_data()));
+}
+
+void Array::fill_from(const void* values, std::size_t count) {
+    if (static_cast<std::int64_t>(count) != size_)
+        throw ShapeError(std::to_string(count) + " values do not fill an array of shape " + text_of(shape_));
+    if (count) std::memcpy(storage_.get(), values, static_cast<std::size_t>(bytes()));
+}
+
+void* Array::mutable_data() {
+    if (storage_.use_count() > 1) {
+        std::shared_ptr<void> own = allocate(static_cast<std::size_t>(bytes()));
+        std::memcpy(own.get(), storage_.get(), static_cast<std::size_t>(bytes()));
+        storage_ = std::move(own);
+    }
+    return storage_.get();
+}
+
+double Array::at(std::int64_t i) const {
+    if (i < 0 || i >= size_)
+        throw IndexError("element " + std::to_string(i) + " of an array with " + std::to_string(size_) + " elements");
+    return dispatch(dtype_, [&](auto t) {
+        return convert<double>(static_cast<const decltype(t)*>(data())[i]);
+    });
+}
+
+double Array::only() const {
+    if (size_ != 1) throw ShapeError("one number wanted from an array of shape " + text_of(shape_));
+    return at(0);
+}
+
+void Array::require(DType dtype) const {
+    if (dtype != dtype_)
+        throw TypeError("the array holds " + std::string(name_of(dtype_)) + ", not " + std::string(name_of(dtype)) +
+                        "; use to_vector or as to convert");
+}
+
+Array Array::as(DType dtype) const {
+    if (dtype == dtype_) return *this;
+    Array r(dtype, shape_);
+    dispatch(dtype_, [&](auto from) {
+        dispatch(dtype, [&](auto to) {
+            const auto* source = static_cast<const decltype(from)*>(data());
+            auto* target = static_cast<decltype(to)*>(r.mutable_data());
+            for (std::int64_t i = 0; i < size_; ++i) target[i] = convert<decltype(to)>(source[i]);
+        });
+    });
+    return r;
+}
+
+Array Array::reshaped(Dims shape) const {
+    if (count_of(shape) != size_)
+        throw ShapeError("an array of shape " + text_of(shape_) + " cannot become " + text_of(shape));
+    Array r = *this;
+    r.shape_ = std::move(shape);
+    return r;
+}
+
+Array Array::rows(std::int64_t first, std::int64_t last) const {
+    if (shape_.empty() || first < 0 || last < first || last > shape_[0])
+        throw IndexError("rows " + std::to_string(first) + " to " + std::to_string(last) + " of an array of shape " +
+                         text_of(shape_));
+    Dims shape = shape_;
+    shape[0] = last - first;
+    Array r(dtype_, shape);
+    const std::int64_t row = shape_[0] ? bytes() / shape_[0] : 0;
+    std::memcpy(r.mutable_data(), static_cast<const char*>(data()) + first * row, static_cast<std::size_t>((last - first) * row));
+    return r;
+}
+
+std::string Array::text() const {
+    std::string s = std::string(name_of(dtype_)) + " " + text_of(shape_) + " {";
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(size_, 8); ++i) {
+        char number[40];
+        std::snprintf(number, sizeof number, "%s%.6g", i ? ", " : "", at(i));
+        s += number;
+    }
+    return s + (size_ > 8 ? ", ...}" : "}");
+}
+
+bool same(const Array& a, const Array& b) {
+    return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+           std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.bytes())) == 0;
+}
+
+}  // namespace bitale

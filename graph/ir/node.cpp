@@ -1,0 +1,105 @@
+#include "graph/ir/node.h"
+
+#include "graph/ir/shared.h"
+
+namespace bitale {
+
+Node::~Node() {
+    // The thread's list of nodes to drop: the outermost destructor drains what the inner ones append.
+    thread_local Nodes* pending = nullptr;
+    if (pending) {
+        for (NodePtr& p : inputs) pending->push_back(std::move(p));
+        return;
+    }
+    Nodes list = std::move(inputs);
+    pending = &list;
+    while (!list.empty()) {
+        const NodePtr last = std::move(list.back());
+        list.pop_back();
+    }
+    pending = nullptr;
+}
+
+NodePtr make_node(const Op* op, Nodes inputs, Attributes attributes, Where where, std::string name) {
+    BITALE_CHECK(op, "a node without an op");
+    for (const NodePtr& p : inputs) BITALE_CHECK(p, "a null operand of " + op->name);
+    BITALE_CHECK(op->arity < 0 || static_cast<std::size_t>(op->arity) == inputs.size(), "operand count of " + op->name);
+    auto node = std::make_shared<Node>();
+    node->type = op->infer(inputs, attributes, where);
+    node->op = op;
+    node->inputs = std::move(inputs);
+    node->attributes = std::move(attributes);
+    node->where = where;
+    node->name = std::move(name);
+    return node;
+}
+
+namespace {
+
+const Op* leaf(const char* name) {
+    Op op;
+    op.name = name;
+    op.kind = OpKind::leaf;
+    op.arity = 0;
+    return register_op(std::move(op));
+}
+
+NodePtr make_leaf(const Op* op, Type type, Attributes attributes, Where where, std::string name) {
+    auto node = std::make_shared<Node>();
+    node->op = op;
+    node->type = std::move(type);
+    node->attributes = std::move(attributes);
+    node->where = where;
+    node->name = std::move(name);
+    return node;
+}
+
+}  // namespace
+
+const Op* input_op() {
+    static const Op* op = leaf("input");
+    return op;
+}
+const Op* shared_op() {
+    static const Op* op = leaf("shared");
+    return op;
+}
+const Op* constant_op() {
+    static const Op* op = leaf("constant");
+    return op;
+}
+
+NodePtr make_input(Type type, std::string name, Where where) {
+    return make_leaf(input_op(), std::move(type), {}, where, std::move(name));
+}
+
+NodePtr make_shared_node(const SharedPtr& shared, Where where) {
+    const std::lock_guard lock(shared->mutex);
+    return make_leaf(shared_op(), {shared->value.dtype(), shape_of(shared->value.shape())}, {{"shared", shared}}, where,
+                     shared->name);
+}
+
+NodePtr make_constant(Array value, Where where) {
+    Type type{value.dtype(), shape_of(value.shape())};
+    return make_leaf(constant_op(), std::move(type), {{"value", std::make_shared<const Array>(std::move(value))}}, where, {});
+}
+
+bool is_constant(const NodePtr& node) { return node->op == constant_op(); }
+
+const Array& constant_value(const NodePtr& node) {
+    BITALE_CHECK(is_constant(node), "not a constant: " + describe(*node));
+    return *node->attributes.get<std::shared_ptr<const Array>>("value");
+}
+
+SharedPtr shared_of(const NodePtr& node) {
+    return node->op == shared_op() ? node->attributes.get<SharedPtr>("shared") : nullptr;
+}
+
+std::string describe(const Node& node) {
+    std::string s = node.name.empty() ? node.op->name : "\"" + node.name + "\"";
+    s += " (" + text_of(node.type) + ")";
+    if (node.where.line) s += " at " + node.where.text();
+    return s;
+}
+
+}  // namespace bitale

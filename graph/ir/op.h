@@ -1,0 +1,70 @@
+// Op: the one record that says everything about an operation. Adding an op is writing one; nothing else changes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bitale/error.h"
+#include "graph/ir/attributes.h"
+
+namespace bitale {
+
+struct Node;
+using NodePtr = std::shared_ptr<const Node>;
+using Nodes = std::vector<NodePtr>;
+struct Nest;
+struct Op;
+
+enum class OpKind : std::uint8_t {
+    leaf,        // input, shared, constant
+    map,         // elementwise: one scalar in per operand, one out; described by `map`
+    view,        // moves or repeats elements without arithmetic: reshape, permute, slice, rows, gather, pad ...
+    reduce,      // any nest with reduced axes: sum, contract, conv, pooling ...
+    composite,   // has `decompose`; gone before code generation
+};
+
+// What code generation and the oracle need to know of a scalar function.
+struct MapInfo {
+    std::string text;     // C expression over the argument names a, b, c: "a + b", "b_exp(a)"
+    int cost = 1;         // rough cycles per element: 1 for an add, 4 for a division, 20 for exp
+    bool commutative = false;
+    bool maps_zero_to_zero = false;         // f(0) = 0 (unary)
+    bool non_decreasing = false;            // a <= b implies f(a) <= f(b) (unary)
+    double low = -4, high = 4;              // where tests draw arguments from
+};
+
+// Two lengths that must be the same number at every call; `what` completes "... must be equal".
+struct Equality {
+    Int a, b;
+    std::string what;
+};
+
+struct Op {
+    std::string name;
+    OpKind kind = OpKind::composite;
+    int arity = -1;  // -1: any
+
+    // The result's dtype and shape, or a thrown ShapeError/TypeError whose text names op, dtypes and shapes.
+    std::function<Type(const Nodes& inputs, const Attributes& attributes, Where where)> infer;
+    // Lengths that infer could neither prove equal nor unequal; checked at the call. May be empty.
+    std::function<std::vector<Equality>(const Node& node)> equalities;
+    // Gradients with respect to each input, given that of the output; null: none flows (integers, labels).
+    std::function<Nodes(const NodePtr& node, const NodePtr& gradient)> gradient;
+    // The oracle: plain loops. Floats arrive and leave as float64 arrays, integers in their own dtype.
+    std::function<Array(const Node& node, const std::vector<Array>& inputs)> evaluate;
+    // The index map as data: the loop nest that computes the node (view and reduce kinds; map has a generic one).
+    std::function<Nest(const Node& node)> nest;
+    // The same value from simpler nodes (composite kind).
+    std::function<NodePtr(const NodePtr& node)> decompose;
+
+    std::shared_ptr<const MapInfo> map;  // kind map only
+};
+
+// Every op by name, for rules, tests, documentation. Op records register once and live forever.
+const Op* register_op(Op op);            // returns its permanent address; InternalError for a second one of that name
+const Op* find_op(const std::string& name);  // null if unknown
+std::vector<const Op*> all_ops();        // sorted by name
+
+}  // namespace bitale

@@ -1,0 +1,23 @@
+// The storage behind a shared variable. Handles (bitale::Shared) copy the pointer; functions read and write it.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "bitale/array.h"
+#include "bitale/error.h"
+#include "graph/types/shape.h"
+
+namespace bitale {
+
+struct SharedState {
+    std::string name;
+    Where where;          // where the user created it
+    std::mutex mutex;     // guards what follows
+    Array value;          // the newest copy unless `fetch` is set
+    std::uint64_t version = 1;          // grows with every write, by set_value or by an update
+    std::function<void()> fetch;        // set by a device that holds a newer copy; brings it into `value`
+};
+
+}  // namespace bitale

@@ -1,0 +1,352 @@
+#include "graph/types/index.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "graph/base/check.h"
+
+namespace bitale {
+
+namespace {
+
+std::strong_ordering compare(const AtomPtr& a, const AtomPtr& b) {
+    if (a == b) return std::strong_ordering::equal;
+    if (auto c = a->kind <=> b->kind; c != 0) return c;
+    if (a->kind == Atom::Kind::symbol) return a->id <=> b->id;
+    if (auto c = a->a <=> b->a; c != 0) return c;
+    return a->b <=> b->b;
+}
+
+std::strong_ordering compare(const std::vector<AtomPtr>& a, const std::vector<AtomPtr>& b) {
+    if (auto c = a.size() <=> b.size(); c != 0) return c;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (auto c = compare(a[i], b[i]); c != 0) return c;
+    return std::strong_ordering::equal;
+}
+
+std::int64_t saturate(__int128 x) {
+    if (x < IntRange::lowest) return IntRange::lowest;
+    if (x > IntRange::highest) return IntRange::highest;
+    return static_cast<std::int64_t>(x);
+}
+
+bool bounded(std::int64_t x) { return x > IntRange::lowest && x < IntRange::highest; }
+
+IntRange add(IntRange a, IntRange b) {
+    return {bounded(a.low) && bounded(b.low) ? saturate(__int128(a.low) + b.low) : IntRange::lowest,
+            bounded(a.high) && bounded(b.high) ? saturate(__int128(a.high) + b.high) : IntRange::highest};
+}
+
+IntRange multiply(IntRange a, IntRange b) {
+    const __int128 p[4] = {__int128(a.low) * b.low, __int128(a.low) * b.high, __int128(a.high) * b.low,
+                           __int128(a.high) * b.high};
+    return {saturate(*std::min_element(p, p + 4)), saturate(*std::max_element(p, p + 4))};
+}
+
+std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
+    const std::int64_t q = a / b;
+    return q - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
+}
+
+}  // namespace
+
+// The only code that writes terms: keeps them sorted and merged.
+struct IntBuilder {
+    static void add(Int& into, std::int64_t factor, const std::vector<AtomPtr>& atoms) {
+        if (factor == 0) return;
+        if (atoms.empty()) {
+            into.constant_ += factor;
+            return;
+        }
+        auto at = std::lower_bound(into.terms_.begin(), into.terms_.end(), atoms,
+                                   [](const Int::Term& t, const std::vector<AtomPtr>& x) { return compare(t.atoms, x) < 0; });
+        if (at != into.terms_.end() && compare(at->atoms, atoms) == 0) {
+            at->factor += factor;
+            if (at->factor == 0) into.terms_.erase(at);
+        } else {
+            into.terms_.insert(at, {factor, atoms});
+        }
+    }
+    static void add(Int& into, const Int& x, std::int64_t times) {
+        into.constant_ += x.constant_ * times;
+        for (const Int::Term& t : x.terms_) add(into, t.factor * times, t.atoms);
+    }
+    static Int of(AtomPtr atom) {
+        Int x;
+        x.terms_.push_back({1, {std::move(atom)}});
+        return x;
+    }
+    static Int of(Atom::Kind kind, const Int& a, const Int& b) {
+        auto atom = std::make_shared<Atom>();
+        atom->kind = kind;
+        atom->a = a;
+        atom->b = b;
+        return of(std::move(atom));
+    }
+};
+
+Int Int::symbol(std::string name, IntRange range) {
+    static std::atomic<std::uint64_t> next{1};
+    if (range.low == range.high) return range.low;
+    auto atom = std::make_shared<Atom>();
+    atom->id = next++;
+    atom->name = std::move(name);
+    atom->range = range;
+    return IntBuilder::of(std::move(atom));
+}
+
+std::int64_t Int::constant() const {
+    BITALE_CHECK(is_constant(), "not a constant: " + text());
+    return constant_;
+}
+
+AtomPtr Int::as_atom() const {
+    return constant_ == 0 && terms_.size() == 1 && terms_[0].factor == 1 && terms_[0].atoms.size() == 1
+               ? terms_[0].atoms[0]
+               : nullptr;
+}
+
+std::uint64_t Int::symbol_id() const {
+    const AtomPtr atom = as_atom();
+    return atom && atom->kind == Atom::Kind::symbol ? atom->id : 0;
+}
+
+std::strong_ordering Int::operator<=>(const Int& other) const {
+    if (auto c = terms_.size() <=> other.terms_.size(); c != 0) return c;
+    for (std::size_t i = 0; i < terms_.size(); ++i) {
+        if (auto c = compare(terms_[i].atoms, other.terms_[i].atoms); c != 0) return c;
+        if (auto c = terms_[i].factor <=> other.terms_[i].factor; c != 0) return c;
+    }
+    return constant_ <=> other.constant_;
+}
+
+Int operator+(const Int& a, const Int& b) {
+    if (a.terms_.size() < b.terms_.size()) return b + a;
+    Int r = a;
+    IntBuilder::add(r, b, 1);
+    return r;
+}
+
+Int operator-(const Int& a, const Int& b) {
+    Int r = a;
+    IntBuilder::add(r, b, -1);
+    return r;
+}
+
+Int operator*(const Int& a, const Int& b) {
+    Int r;
+    IntBuilder::add(r, a, b.constant_);
+    for (const Int::Term& t : b.terms_) {
+        IntBuilder::add(r, t.factor * a.constant_, t.atoms);
+        for (const Int::Term& s : a.terms_) {
+            std::vector<AtomPtr> atoms = s.atoms;
+            atoms.insert(atoms.end(), t.atoms.begin(), t.atoms.end());
+            std::sort(atoms.begin(), atoms.end(), [](const AtomPtr& x, const AtomPtr& y) { return compare(x, y) < 0; });
+            IntBuilder::add(r, s.factor * t.factor, atoms);
+        }
+    }
+    return r;
+}
+
+namespace {
+
+IntRange range_of(const Atom& atom) {
+    if (atom.kind == Atom::Kind::symbol) return atom.range;
+    const IntRange a = atom.a.range(), b = atom.b.range();
+    if (atom.kind == Atom::Kind::min) return {std::min(a.low, b.low), std::min(a.high, b.high)};
+    if (atom.kind == Atom::Kind::max) return {std::max(a.low, b.low), std::max(a.high, b.high)};
+    if (b.low > 0) {
+        const auto divide = [](std::int64_t x, std::int64_t y) { return bounded(x) ? floor_divide(x, y) : x; };
+        return {a.low >= 0 ? (bounded(b.high) ? divide(a.low, b.high) : 0) : divide(a.low, b.low),
+                a.high >= 0 ? divide(a.high, b.low) : (bounded(b.high) ? divide(a.high, b.high) : -1)};
+    }
+    return {};
+}
+
+}  // namespace
+
+IntRange Int::range() const {
+    // x - c * floordiv(x, c) stands for mod(x, c) and lies in [0, c): term by term the bounds would be lost.
+    for (const Term& t : terms_) {
+        if (t.atoms.size() != 1 || t.atoms[0]->kind != Atom::Kind::floordiv || !t.atoms[0]->b.is_constant()) continue;
+        const Int& x = t.atoms[0]->a;
+        const std::int64_t c = t.atoms[0]->b.constant();
+        if (c <= 0 || t.factor % c != 0 || x.terms_.empty()) continue;
+        const std::int64_t times = -t.factor / c;
+        const bool whole = times != 0 && std::all_of(x.terms_.begin(), x.terms_.end(), [&](const Term& inner) {
+            return std::any_of(terms_.begin(), terms_.end(), [&](const Term& mine) {
+                return mine.factor == inner.factor * times && compare(mine.atoms, inner.atoms) == 0;
+            });
+        });
+        if (!whole) continue;
+        Int rest = *this;
+        IntBuilder::add(rest, x, -times);
+        IntBuilder::add(rest, -t.factor, t.atoms);
+        return add(rest.range(), multiply({0, c - 1}, {times, times}));
+    }
+    IntRange r{constant_, constant_};
+    for (const Term& t : terms_) {
+        IntRange p{t.factor, t.factor};
+        for (const AtomPtr& atom : t.atoms) p = multiply(p, range_of(*atom));
+        r = add(r, p);
+    }
+    return r;
+}
+
+Int floordiv(const Int& a, const Int& b) {
+    BITALE_CHECK(!b.is(0), "division of an index by 0");
+    if (b.is(1)) return a;
+    if (a.is_constant() && b.is_constant()) return floor_divide(a.constant(), b.constant());
+    if (a == b) return 1;
+    Int quotient, rest;
+    if (b.is_constant() && b.constant() > 0) {
+        const std::int64_t c = b.constant();
+        for (const Int::Term& t : a.terms()) {
+            const std::int64_t q = floor_divide(t.factor, c);
+            // Whole multiples leave; a factor like 30 over 28 keeps 2 inside so that ranges stay small.
+            IntBuilder::add(t.factor % c == 0 ? quotient : rest, t.factor % c == 0 ? q : t.factor, t.atoms);
+        }
+        const std::int64_t q = floor_divide(a.constant_term(), c);
+        quotient = quotient + q;
+        rest = rest + (a.constant_term() - q * c);
+        const IntRange r = rest.range();
+        if (r.low >= 0 && r.high < c) return quotient;
+        // floordiv(floordiv(x, m), c) = floordiv(x, m * c)
+        if (const AtomPtr inner = rest.as_atom();
+            inner && inner->kind == Atom::Kind::floordiv && inner->b.is_constant() && inner->b.constant() > 0)
+            return quotient + floordiv(inner->a, inner->b.constant() * c);
+        return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
+    }
+    // A symbolic divisor that is one monomial: take out the terms that contain it.
+    if (b.terms().size() == 1 && b.constant_term() == 0 && b.range().low > 0) {
+        const Int::Term& d = b.terms()[0];
+        for (const Int::Term& t : a.terms()) {
+            std::vector<AtomPtr> left = t.atoms;
+            bool divides = t.factor % d.factor == 0;
+            for (const AtomPtr& atom : d.atoms) {
+                const auto at = std::find_if(left.begin(), left.end(), [&](const AtomPtr& x) { return compare(x, atom) == 0; });
+                if (at == left.end()) {
+                    divides = false;
+                    break;
+                }
+                left.erase(at);
+            }
+            if (divides) IntBuilder::add(quotient, t.factor / d.factor, left);
+            else IntBuilder::add(rest, t.factor, t.atoms);
+        }
+        rest = rest + a.constant_term();
+        if (rest.non_negative() && (b - rest).range().low > 0) return quotient;
+        return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
+    }
+    return IntBuilder::of(Atom::Kind::floordiv, a, b);
+}
+
+Int mod(const Int& a, const Int& b) { return a - b * floordiv(a, b); }
+Int ceildiv(const Int& a, const Int& b) { return floordiv(a + b - 1, b); }
+
+Int min(const Int& a, const Int& b) {
+    const IntRange difference = (a - b).range();
+    if (difference.high <= 0) return a;
+    if (difference.low >= 0) return b;
+    return a < b ? IntBuilder::of(Atom::Kind::min, a, b) : IntBuilder::of(Atom::Kind::min, b, a);
+}
+
+Int max(const Int& a, const Int& b) {
+    const IntRange difference = (a - b).range();
+    if (difference.low >= 0) return a;
+    if (difference.high <= 0) return b;
+    return a < b ? IntBuilder::of(Atom::Kind::max, a, b) : IntBuilder::of(Atom::Kind::max, b, a);
+}
+
+std::string Int::text() const {
+    std::string s;
+    for (const Term& t : terms_) {
+        const std::int64_t f = t.factor;
+        if (!s.empty()) s += f < 0 ? " - " : " + ";
+        else if (f < 0) s += "-";
+        bool first = true;
+        if (f != 1 && f != -1) {
+            s += std::to_string(f < 0 ? -f : f);
+            first = false;
+        }
+        for (const AtomPtr& a : t.atoms) {
+            if (!first) s += "*";
+            first = false;
+            if (a->kind == Atom::Kind::symbol) s += a->name;
+            else if (a->kind == Atom::Kind::floordiv) s += "floordiv(" + a->a.text() + ", " + a->b.text() + ")";
+            else s += (a->kind == Atom::Kind::min ? "min(" : "max(") + a->a.text() + ", " + a->b.text() + ")";
+        }
+    }
+    if (s.empty()) return std::to_string(constant_);
+    if (constant_ > 0) s += " + " + std::to_string(constant_);
+    if (constant_ < 0) s += " - " + std::to_string(-constant_);
+    return s;
+}
+
+namespace {
+
+template <class Leaf>
+Int rebuild(const Int& x, const Leaf& leaf) {
+    Int r = x.constant_term();
+    for (const Int::Term& t : x.terms()) {
+        Int product = t.factor;
+        for (const AtomPtr& a : t.atoms) {
+            if (a->kind == Atom::Kind::symbol) {
+                product = product * leaf(a);
+                continue;
+            }
+            const Int left = rebuild(a->a, leaf), right = rebuild(a->b, leaf);
+            product = product * (a->kind == Atom::Kind::floordiv ? floordiv(left, right)
+                                 : a->kind == Atom::Kind::min    ? min(left, right)
+                                                                 : max(left, right));
+        }
+        r = r + product;
+    }
+    return r;
+}
+
+void collect(const Int& x, std::map<std::uint64_t, AtomPtr>& into) {
+    for (const Int::Term& t : x.terms())
+        for (const AtomPtr& a : t.atoms) {
+            if (a->kind == Atom::Kind::symbol) {
+                into.emplace(a->id, a);
+                continue;
+            }
+            collect(a->a, into);
+            collect(a->b, into);
+        }
+}
+
+}  // namespace
+
+Int substitute(const Int& x, const Substitution& with) {
+    if (x.is_constant()) return x;
+    return rebuild(x, [&](const AtomPtr& a) {
+        const auto at = with.find(a->id);
+        return at == with.end() ? IntBuilder::of(a) : at->second;
+    });
+}
+
+std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>& values) {
+    return rebuild(x, [&](const AtomPtr& a) {
+               const auto at = values.find(a->id);
+               BITALE_CHECK(at != values.end(), "no value for the symbol " + a->name);
+               return Int(at->second);
+           }).constant();
+}
+
+std::vector<AtomPtr> symbols_of(const Int& x) {
+    std::map<std::uint64_t, AtomPtr> found;
+    collect(x, found);
+    std::vector<AtomPtr> r;
+    for (auto& [id, atom] : found) r.push_back(atom);
+    return r;
+}
+
+bool depends_on(const Int& x, std::uint64_t symbol_id) {
+    for (const AtomPtr& a : symbols_of(x))
+        if (a->id == symbol_id) return true;
+    return false;
+}
+
+}  // namespace bitale

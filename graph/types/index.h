@@ -1,0 +1,88 @@
+// The one integer algebra: dims, slices, kernel indices, offsets and launch sizes are all an Int.
+//
+// An Int is a polynomial with integer coefficients over atoms; an atom is a symbol with a range, or floordiv,
+// min or max of two Ints. There is no mod atom: mod(x, c) is x - c * floordiv(x, c), so that the polynomial
+// arithmetic alone proves that splitting an index and joining it again is the identity. Two Ints are == when
+// their canonical forms are equal; unequal forms may still be equal numbers.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace bitale {
+
+struct Atom;
+using AtomPtr = std::shared_ptr<const Atom>;
+class Int;
+
+struct IntRange {
+    static constexpr std::int64_t lowest = INT64_MIN / 4, highest = INT64_MAX / 4;  // saturating bounds
+    std::int64_t low = lowest, high = highest;  // inclusive
+};
+
+class Int {
+  public:
+    struct Term {
+        std::int64_t factor;
+        std::vector<AtomPtr> atoms;  // sorted; repeated for powers
+    };
+
+    Int(std::int64_t constant = 0) : constant_(constant) {}  // NOLINT: numbers are Ints
+    // A fresh symbol: never equal to another one, whatever its name.
+    static Int symbol(std::string name, IntRange range = {0, IntRange::highest});
+
+    bool is_constant() const { return terms_.empty(); }
+    bool is(std::int64_t value) const { return terms_.empty() && constant_ == value; }
+    std::int64_t constant() const;      // throws InternalError unless is_constant()
+    std::int64_t constant_term() const { return constant_; }
+    const std::vector<Term>& terms() const { return terms_; }
+    AtomPtr as_atom() const;            // the atom this Int consists of, else null
+    std::uint64_t symbol_id() const;    // 0 unless this Int is exactly one symbol
+
+    IntRange range() const;
+    bool non_negative() const { return range().low >= 0; }
+    std::string text() const;           // symbols by their names
+    std::strong_ordering operator<=>(const Int& other) const;
+    bool operator==(const Int& other) const { return (*this <=> other) == 0; }
+
+    friend Int operator+(const Int& a, const Int& b);
+    friend Int operator-(const Int& a, const Int& b);
+    friend Int operator*(const Int& a, const Int& b);
+    friend Int operator-(const Int& a) { return Int(0) - a; }
+
+  private:
+    friend struct IntBuilder;
+    std::int64_t constant_ = 0;
+    std::vector<Term> terms_;  // sorted by atoms, no zero factors
+};
+
+Int floordiv(const Int& a, const Int& b);  // toward minus infinity; b must not be 0
+Int mod(const Int& a, const Int& b);       // sign of b
+Int ceildiv(const Int& a, const Int& b);
+Int min(const Int& a, const Int& b);
+Int max(const Int& a, const Int& b);
+
+struct Atom {
+    enum class Kind : std::uint8_t { symbol, floordiv, min, max };
+    Kind kind = Kind::symbol;
+    std::uint64_t id = 0;   // symbols only, from 1, in order of creation
+    std::string name;       // symbols only
+    IntRange range;         // symbols only
+    Int a, b;               // the operands of the others
+};
+
+// Replaces symbols by id; `with` returns null for those that stay.
+using Substitution = std::map<std::uint64_t, Int>;
+Int substitute(const Int& x, const Substitution& with);
+// The number for given values of the symbols; a symbol without a value is an InternalError.
+std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>& values);
+// Every symbol atom inside, once each, in order of id.
+std::vector<AtomPtr> symbols_of(const Int& x);
+bool depends_on(const Int& x, std::uint64_t symbol_id);
+
+}  // namespace bitale

@@ -1,0 +1,121 @@
+#include "graph/walk/traverse.h"
+
+#include <unordered_set>
+
+namespace bitale {
+
+Nodes topological(const Nodes& roots) {
+    Nodes order;
+    std::unordered_set<const Node*> seen;
+    std::vector<std::pair<NodePtr, std::size_t>> stack;
+    for (const NodePtr& root : roots) {
+        if (!seen.insert(root.get()).second) continue;
+        stack.emplace_back(root, 0);
+        while (!stack.empty()) {
+            auto& [node, next] = stack.back();
+            if (next < node->inputs.size()) {
+                const NodePtr input = node->inputs[next++];
+                if (seen.insert(input.get()).second) stack.emplace_back(input, 0);
+            } else {
+                order.push_back(node);
+                stack.pop_back();
+            }
+        }
+    }
+    return order;
+}
+
+std::unordered_map<const Node*, Nodes> users_of(const Nodes& order) {
+    std::unordered_map<const Node*, Nodes> users;
+    for (const NodePtr& node : order)
+        for (const NodePtr& input : node->inputs) {
+            Nodes& list = users[input.get()];
+            if (list.empty() || list.back() != node) list.push_back(node);
+        }
+    return users;
+}
+
+namespace {
+
+Attributes substitute(const Attributes& attributes, const Substitution& lengths) {
+    Attributes r = attributes;
+    for (const auto& [name, value] : attributes.entries()) {
+        if (const Int* x = std::get_if<Int>(&value)) {
+            r.set(name, substitute(*x, lengths));
+        } else if (const auto* list = std::get_if<std::vector<Int>>(&value)) {
+            std::vector<Int> copy = *list;
+            for (Int& x : copy) x = substitute(x, lengths);
+            r.set(name, copy);
+        }
+    }
+    return r;
+}
+
+// Lengths of `old` that are symbols now equal those of `now`.
+void unify(const Node& old, const Node& now, Substitution& lengths) {
+    for (std::size_t i = 0; i < old.type.shape.size() && i < now.type.shape.size(); ++i)
+        if (const std::uint64_t id = old.type.shape[i].symbol_id(); id && !(old.type.shape[i] == now.type.shape[i]))
+            lengths.emplace(id, now.type.shape[i]);
+}
+
+}  // namespace
+
+NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengths) {
+    NodePtr made = make_node(node->op, std::move(inputs), lengths.empty() ? node->attributes : substitute(node->attributes, lengths),
+                             node->where, node->name);
+    if (!node->origins.empty() || !node->rules.empty()) {
+        auto* fresh = const_cast<Node*>(made.get());  // not shared yet
+        fresh->origins = node->origins;
+        fresh->rules = node->rules;
+    }
+    return made;
+}
+
+Nodes replace(const Nodes& roots, const NodeMap& with) {
+    NodeMap done;
+    Substitution lengths;
+    for (const auto& [old, now] : with)
+        if (old->op == input_op()) unify(*old, *now, lengths);
+    // Barriers: what a replaced node depended on is not walked through it.
+    std::vector<std::pair<NodePtr, std::size_t>> stack;
+    const auto visit = [&](const NodePtr& node) {
+        if (done.contains(node.get())) return;
+        if (const auto at = with.find(node.get()); at != with.end()) {
+            done[node.get()] = at->second;
+            return;
+        }
+        stack.emplace_back(node, 0);
+    };
+    for (const NodePtr& root : roots) {
+        visit(root);
+        while (!stack.empty()) {
+            auto& [node, next] = stack.back();
+            if (done.contains(node.get())) {
+                stack.pop_back();
+                continue;
+            }
+            if (next < node->inputs.size()) {
+                visit(node->inputs[next++]);
+                continue;
+            }
+            const NodePtr current = node;
+            stack.pop_back();
+            Nodes inputs;
+            bool changed = false;
+            for (const NodePtr& input : current->inputs) {
+                inputs.push_back(done.at(input.get()));
+                changed |= inputs.back() != input;
+            }
+            if (!lengths.empty() && !changed) {
+                // A node without changed operands may still mention a replaced length in its attributes.
+                changed = !current->inputs.empty() && !(substitute(current->attributes, lengths) == current->attributes);
+            }
+            done[current.get()] = changed ? with_inputs(current, std::move(inputs), lengths) : current;
+        }
+    }
+    Nodes r;
+    for (const NodePtr& root : roots) r.push_back(done.at(root.get()));
+    return r;
+}
+
+}  // namespace bitale

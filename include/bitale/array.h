@@ -1,0 +1,98 @@
+// Array: a dense, row-major host array. What enters and leaves compiled functions and shared variables.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bitale/dtype.h"
+#include "bitale/error.h"
+
+namespace bitale {
+
+using Dims = std::vector<std::int64_t>;
+
+std::int64_t count_of(const Dims& shape);  // product of the lengths; 1 for rank 0
+std::string text_of(const Dims& shape);    // "[2, 3]"
+
+// Copies share their bytes until one of them is written (mutable_data).
+class Array {
+  public:
+    Array() : Array(DType::float32, Dims{0}) {}
+    // Zero-filled. Throws ShapeError for a negative length.
+    Array(DType dtype, Dims shape);
+    // A rank-0 array of the number's own dtype.
+    template <Number T>
+    Array(T scalar) : Array(dtype_of<T>(), Dims{}) { *static_cast<T*>(mutable_data()) = scalar; }  // NOLINT
+    // [n], of T's dtype.
+    template <Element T>
+        requires(!std::is_same_v<T, bool>)
+    Array(const std::vector<T>& values)  // NOLINT
+        : Array(std::span<const T>(values), Dims{static_cast<std::int64_t>(values.size())}) {}
+    Array(const std::vector<bool>& values);  // NOLINT
+    // Throws ShapeError unless the shape has as many elements as the span.
+    template <Element T>
+    Array(std::span<const T> values, Dims shape) : Array(dtype_of<T>(), std::move(shape)) {
+        fill_from(values.data(), values.size());
+    }
+    template <Element T>
+        requires(!std::is_same_v<T, bool>)
+    Array(const std::vector<T>& values, Dims shape) : Array(std::span<const T>(values), std::move(shape)) {}
+
+    DType dtype() const { return dtype_; }
+    const Dims& shape() const { return shape_; }
+    int rank() const { return static_cast<int>(shape_.size()); }
+    std::int64_t size() const { return size_; }  // elements
+    std::int64_t bytes() const { return size_ * bytes_of(dtype_); }
+
+    // 64-byte aligned; 64 bytes past the end may be read.
+    const void* data() const { return storage_.get(); }
+    void* mutable_data();
+
+    // Element i in row-major order, converted as cast does. Throws IndexError.
+    double at(std::int64_t i) const;
+    // The only element. Throws ShapeError unless there is exactly one.
+    template <Number T>
+    T item() const { return static_cast<T>(only()); }
+    operator double() const { return only(); }  // NOLINT: `total += step(i)`
+    // All elements in row-major order, converted as cast does.
+    template <Element T>
+    std::vector<T> to_vector() const {
+        const Array same = as(dtype_of<T>());
+        const T* first = static_cast<const T*>(same.data());
+        return std::vector<T>(first, first + size_);
+    }
+    // The elements in place. Throws TypeError unless T is the dtype's C++ type.
+    template <Element T>
+    std::span<const T> view() const {
+        require(dtype_of<T>());
+        return {static_cast<const T*>(data()), static_cast<std::size_t>(size_)};
+    }
+
+    // Same elements as another dtype, by the rules of bitale::cast: float to integer saturates, NaN gives 0,
+    // integers wrap, to boolean is != 0.
+    Array as(DType dtype) const;
+    // Same bytes under another shape. Throws ShapeError when the counts differ.
+    Array reshaped(Dims shape) const;
+    // Rows [first, last) of axis 0 (a copy). Throws IndexError.
+    Array rows(std::int64_t first, std::int64_t last) const;
+    std::string text() const;  // dtype, shape and the first values
+
+  private:
+    double only() const;
+    void require(DType dtype) const;
+    void fill_from(const void* values, std::size_t count);
+
+    DType dtype_;
+    Dims shape_;
+    std::int64_t size_ = 0;
+    std::shared_ptr<void> storage_;
+};
+
+// dtype, shape and every byte equal.
+bool same(const Array& a, const Array& b);
+
+}  // namespace bitale

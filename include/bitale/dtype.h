@@ -1,0 +1,87 @@
+// Element types.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace bitale {
+
+enum class DType : std::uint8_t {
+    boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+};
+inline constexpr int dtype_count = 13;
+
+inline constexpr DType boolean = DType::boolean, int8 = DType::int8, int16 = DType::int16, int32 = DType::int32,
+                       int64 = DType::int64, uint8 = DType::uint8, uint16 = DType::uint16,
+                       uint32 = DType::uint32, uint64 = DType::uint64, float16 = DType::float16,
+                       bfloat16 = DType::bfloat16, float32 = DType::float32, float64 = DType::float64;
+
+// Storage of the two half types; arithmetic happens in float32 after a cast.
+struct Float16 {
+    std::uint16_t bits = 0;
+    Float16() = default;
+    explicit Float16(float value);  // round to nearest even; overflow gives infinity
+    explicit operator float() const;
+};
+struct BFloat16 {
+    std::uint16_t bits = 0;
+    BFloat16() = default;
+    explicit BFloat16(float value);
+    explicit operator float() const;
+};
+
+// C++ types that Array can hold.
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
+template <class T>
+concept Element = Number<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+constexpr int bits_of(DType t) {
+    constexpr int bits[dtype_count] = {8, 8, 16, 32, 64, 8, 16, 32, 64, 16, 16, 32, 64};
+    return bits[static_cast<int>(t)];
+}
+constexpr int bytes_of(DType t) { return bits_of(t) / 8; }
+constexpr bool is_float(DType t) { return t >= DType::float16; }
+constexpr bool is_signed_integer(DType t) { return t >= DType::int8 && t <= DType::int64; }
+constexpr bool is_unsigned_integer(DType t) { return t >= DType::uint8 && t <= DType::uint64; }
+constexpr bool is_integer(DType t) { return is_signed_integer(t) || is_unsigned_integer(t); }
+
+std::string_view name_of(DType t);        // "float32"
+DType dtype_named(std::string_view name);  // throws TypeError for an unknown name
+
+template <class T>
+constexpr DType dtype_of() {
+    if constexpr (std::is_same_v<T, bool>) return DType::boolean;
+    else if constexpr (std::is_same_v<T, Float16>) return DType::float16;
+    else if constexpr (std::is_same_v<T, BFloat16>) return DType::bfloat16;
+    else if constexpr (std::is_same_v<T, float>) return DType::float32;
+    else if constexpr (std::is_floating_point_v<T>) return DType::float64;
+    else if constexpr (std::is_signed_v<T>)
+        return sizeof(T) == 1 ? DType::int8 : sizeof(T) == 2 ? DType::int16 : sizeof(T) == 4 ? DType::int32 : DType::int64;
+    else
+        return sizeof(T) == 1 ? DType::uint8 : sizeof(T) == 2 ? DType::uint16 : sizeof(T) == 4 ? DType::uint32 : DType::uint64;
+}
+
+// Calls f(T{}) with T the C++ type of the dtype.
+template <class F>
+decltype(auto) dispatch(DType t, F&& f) {
+    switch (t) {
+        case DType::boolean: return f(bool{});
+        case DType::int8: return f(std::int8_t{});
+        case DType::int16: return f(std::int16_t{});
+        case DType::int32: return f(std::int32_t{});
+        case DType::int64: return f(std::int64_t{});
+        case DType::uint8: return f(std::uint8_t{});
+        case DType::uint16: return f(std::uint16_t{});
+        case DType::uint32: return f(std::uint32_t{});
+        case DType::uint64: return f(std::uint64_t{});
+        case DType::float16: return f(Float16{});
+        case DType::bfloat16: return f(BFloat16{});
+        case DType::float32: return f(float{});
+        case DType::float64: break;
+    }
+    return f(double{});
+}
+
+}  // namespace bitale

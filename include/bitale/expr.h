@@ -1,0 +1,154 @@
+// Expr, Shared and the operators: how a user writes a graph.
+//
+// Every function takes the user's line as a defaulted last argument. An overloaded operator cannot have one, so the
+// implicit conversion of its operands to Arg or Index carries the line.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bitale/array.h"
+#include "bitale/error.h"
+
+namespace bitale {
+
+struct Node;
+struct SharedState;
+class Expr;
+class Index;
+
+// A shared variable: a value that lives on the device between calls. Copies of the handle name the same storage.
+class Shared {
+  public:
+    Shared() = default;
+    explicit Shared(std::shared_ptr<SharedState> state) : state_(std::move(state)) {}
+    Array get_value() const;           // a copy of the newest value; waits for running calls
+    // Throws TypeError for another dtype and ShapeError for another shape; a shape is fixed at creation.
+    void set_value(const Array& value, Where where = Where::current());
+    const std::string& name() const;
+    DType dtype() const;
+    Dims shape() const;
+    Expr operator[](const Index& at) const;
+    const std::shared_ptr<SharedState>& state() const { return state_; }
+
+  private:
+    std::shared_ptr<SharedState> state_;
+};
+
+// A new shared variable holding a copy of the value; its dtype is the value's own.
+Shared shared(const Array& value, std::string name = {}, Where where = Where::current());
+
+// A node of a symbolic graph, held by handle.
+class Expr {
+  public:
+    Expr() = default;  // null: using it throws GraphError
+    Expr(const Shared& s, Where where = Where::current());  // NOLINT
+    template <Number T>
+    Expr(T literal, Where where = Where::current()) : Expr(Array(literal), true, where) {}  // NOLINT: weak literal
+    Expr(const Array& constant, Where where = Where::current()) : Expr(constant, false, where) {}  // NOLINT
+    explicit Expr(std::shared_ptr<const Node> node, bool weak = false) : node_(std::move(node)), weak_(weak) {}
+
+    Expr operator[](const Index& at) const;
+    DType dtype() const;
+    int rank() const;
+    // The length of an axis as an int64 rank-0 expression; negative axes count from the end.
+    Expr length(int axis, Where where = Where::current()) const;
+    std::string shape_text() const;  // "[n, 28, 28]"
+    Where where() const;
+    // The same value under a name, for messages, reports and pictures.
+    Expr named(const std::string& name) const;
+    explicit operator bool() const = delete;  // `if (x == y)` on symbols is always a mistake
+
+    const std::shared_ptr<const Node>& node() const;  // throws GraphError when null
+    bool is_null() const { return !node_; }
+    // A literal takes the dtype of what it meets: x / 128.0 stays float32.
+    bool is_weak() const { return weak_; }
+
+  private:
+    Expr(const Array& constant, bool weak, Where where);
+    std::shared_ptr<const Node> node_;
+    bool weak_ = false;
+};
+
+// An operand of an overloaded operator or an elementwise function: remembers the caller's line.
+struct Arg {
+    Arg(const Expr& e, Where w = Where::current()) : expr(e), where(w) {}    // NOLINT
+    Arg(const Shared& s, Where w = Where::current()) : expr(s, w), where(w) {}  // NOLINT
+    template <Number T>
+    Arg(T literal, Where w = Where::current()) : expr(literal, w), where(w) {}  // NOLINT
+    Arg(const Array& constant, Where w = Where::current()) : expr(constant, w), where(w) {}  // NOLINT
+    Expr expr;
+    Where where;
+};
+
+// Elementwise, with broadcasting of axes of length exactly 1 and of missing leading axes. Integer with float32 is
+// float32; other mixtures of two typed tensors follow Theano's table within integers and within floats, and are a
+// TypeError across (cast one). Throws ShapeError where the lengths can never be equal.
+Expr operator+(const Arg& a, const Arg& b);
+Expr operator-(const Arg& a, const Arg& b);
+Expr operator*(const Arg& a, const Arg& b);
+Expr operator/(const Arg& a, const Arg& b);  // true division; two integers give float32
+Expr operator%(const Arg& a, const Arg& b);  // sign of the divisor; x % 0 is 0 for integers
+Expr operator<(const Arg& a, const Arg& b);
+Expr operator<=(const Arg& a, const Arg& b);
+Expr operator>(const Arg& a, const Arg& b);
+Expr operator>=(const Arg& a, const Arg& b);
+Expr operator-(const Arg& a);
+bool operator==(const Arg&, const Arg&) = delete;  // eq(a, b) is the symbolic one, same(a, b) compares handles
+bool operator!=(const Arg&, const Arg&) = delete;
+inline bool same(const Expr& a, const Expr& b) { return a.node() == b.node(); }
+
+// A whole axis in an index.
+struct Colon {};
+inline constexpr Colon colon{};
+// NumPy's slice: clips to the axis; a missing bound is the axis's end. Bounds may be symbolic integers that are
+// known at the call (inputs, lengths); the step is a positive or negative number.
+struct Slice {
+    std::optional<Expr> start{}, stop{};
+    std::int64_t step = 1;
+};
+
+// What stands in x[...]: a number drops the axis, a Slice or colon keeps it, an integer vector gathers on axis 0.
+class Index {
+  public:
+    struct Item {
+        Item(Expr e) : expr(std::move(e)), kind(Kind::expr) {}      // NOLINT
+        Item(Slice s) : slice(std::move(s)), kind(Kind::slice) {}   // NOLINT
+        Item(Colon) : kind(Kind::colon) {}                          // NOLINT
+        template <Number T>
+        Item(T i) : expr(static_cast<std::int64_t>(i)), kind(Kind::expr) {}  // NOLINT
+        enum class Kind : std::uint8_t { expr, slice, colon };
+        Expr expr;
+        Slice slice;
+        Kind kind;
+    };
+    Index(Expr e, Where w = Where::current()) : where(w), items{Item(std::move(e))} {}      // NOLINT
+    Index(const Shared& s, Where w = Where::current()) : where(w), items{Item(Expr(s, w))} {}  // NOLINT
+    Index(Slice s, Where w = Where::current()) : where(w), items{Item(std::move(s))} {}     // NOLINT
+    template <Number T>
+    Index(T i, Where w = Where::current()) : where(w), items{Item(i)} {}                    // NOLINT
+    Index(std::initializer_list<Item> list, Where w = Where::current()) : where(w), items(list) {}
+    Where where;
+    std::vector<Item> items;
+};
+
+// Free variables. Every axis length is a symbol of its own until the function is called.
+Expr input(DType dtype, int rank, std::string name, Where where = Where::current());
+// With known lengths; -1 stands for an unknown one.
+Expr input(DType dtype, const Dims& shape, std::string name, Where where = Where::current());
+Expr scalar(std::string name, DType dtype = float32, Where where = Where::current());
+Expr vector(std::string name, DType dtype = float32, Where where = Where::current());
+Expr matrix(std::string name, DType dtype = float32, Where where = Where::current());
+Expr tensor3(std::string name, DType dtype = float32, Where where = Where::current());
+Expr tensor4(std::string name, DType dtype = float32, Where where = Where::current());
+Expr iscalar(std::string name, Where where = Where::current());  // int32
+Expr ivector(std::string name, Where where = Where::current());
+Expr imatrix(std::string name, Where where = Where::current());
+Expr lscalar(std::string name, Where where = Where::current());  // int64
+Expr lvector(std::string name, Where where = Where::current());
+Expr constant(const Array& value, Where where = Where::current());
+
+}  // namespace bitale

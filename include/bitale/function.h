@@ -1,0 +1,129 @@
+// function: compiles a graph; Function: the compiled thing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bitale/expr.h"
+#include "bitale/train.h"
+
+namespace bitale {
+
+// replacement stands wherever variable stood. Same dtype and rank (TypeError, ShapeError naming both lines).
+struct Given {
+    Given(Expr v, Expr r, Where w = Where::current()) : variable(std::move(v)), replacement(std::move(r)), where(w) {}
+    Expr variable, replacement;
+    Where where;
+};
+using Givens = std::vector<Given>;
+
+// An input, with the value it takes when a call leaves it out.
+struct Input {
+    Input(Expr v) : variable(std::move(v)) {}  // NOLINT
+    Input(Expr v, Array by_default) : variable(std::move(v)), by_default(std::move(by_default)) {}
+    Expr variable;
+    std::optional<Array> by_default;
+};
+
+enum class OnUnused : std::uint8_t { raise, warn, ignore };
+
+struct FunctionOptions {  // write the fields in this order: C++ demands it
+    Updates updates{};
+    Givens givens{};
+    std::string name{};
+    std::string device{};  // "cpu", "reference", "null"; empty: the default device (BITALE_FLAGS device=...)
+    OnUnused on_unused_input = OnUnused::raise;
+    bool profile = false;
+};
+
+// One generated kernel or library call of a function.
+struct Kernel {
+    std::string name, device, source;
+    std::vector<std::string> fused;  // what was fused in it: "add at net.cpp:12"
+    std::int64_t bytes = 0, flops = 0;  // with symbolic lengths at their upper bounds or last call; 0 if unknown
+    bool library = false;
+};
+
+// What a call returns. A single output converts to a number or an Array by itself.
+class Results {
+  public:
+    explicit Results(std::vector<Array> values) : values_(std::move(values)) {}
+    std::size_t size() const { return values_.size(); }
+    const Array& operator[](std::size_t i) const { return values_.at(i); }
+    operator Array() const { return values_.at(0); }    // NOLINT
+    operator double() const { return values_.at(0); }   // NOLINT
+
+  private:
+    std::vector<Array> values_;
+};
+
+struct Profile {
+    struct Row {
+        std::string kernel;
+        std::int64_t calls = 0;
+        double seconds = 0;
+    };
+    std::vector<Row> rows;
+};
+
+class Function {
+  public:
+    Function() = default;
+
+    // Arguments in the order of the inputs; trailing inputs with defaults may be left out. Exact dtypes, except that
+    // a number converts to the input's dtype when it fits. Throws TypeError, ShapeError, IndexError (a label or row
+    // out of range; every shared variable then keeps its value), DeviceError.
+    template <class... A>
+        requires(std::is_convertible_v<A, Array> && ...)
+    Results operator()(A&&... arguments) {
+        const std::vector<Array> list{Array(std::forward<A>(arguments))...};
+        return call(list);
+    }
+    Results call(std::span<const Array> arguments);
+
+    // Calls the function with its first input = first .. last - 1 (resp. the values of indices) without returning
+    // to the host between steps, and stacks output k's values as [steps, ...]. Stops early, with fewer steps, when
+    // request_stop() is called from another thread or a signal handler. Throws GraphError unless the function has
+    // exactly one integer scalar input (others need defaults); a failing step is named in the message, the state
+    // is that of the last good step.
+    Results loop(std::int64_t first, std::int64_t last);
+    Results loop(std::span<const std::int64_t> indices);
+    void request_stop();
+    std::int64_t steps_done() const;  // of the running or last loop
+
+    const std::string& name() const;
+    const std::vector<Kernel>& kernels() const;
+    // Every kernel with what was fused in it, every materialised buffer with the reason, bytes and flops.
+    std::string report() const;
+    Profile profile() const;  // filled when FunctionOptions::profile is set
+    // Bytes of the arena for the largest shapes seen; bytes of shared variables used.
+    std::int64_t peak_bytes() const;
+    double compile_seconds() const;
+    int compiler_runs() const;  // host compiler processes that building this function started
+
+    struct State;
+    explicit Function(std::shared_ptr<State> state) : state_(std::move(state)) {}
+    const State& state() const;
+
+  private:
+    std::shared_ptr<State> state_;
+};
+
+// Compiles. Throws GraphError (missing, unused, duplicate inputs; duplicate updates or givens; wrong dtype or rank of
+// an update), TypeError, ShapeError, CompileError.
+Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs, FunctionOptions options = {},
+                  Where where = Where::current());
+Function function(const std::vector<Input>& inputs, const Expr& output, FunctionOptions options = {},
+                  Where where = Where::current());
+// Compiles and calls in one: the value of x for given values of its inputs.
+Array eval(const Expr& x, const std::vector<std::pair<Expr, Array>>& inputs = {}, Where where = Where::current());
+
+// The graph below x as an indented tree with types and lines, as Theano's debugprint.
+std::string debugprint(const Expr& x);
+std::string debugprint(const Function& f);  // the optimised graph
+
+}  // namespace bitale

@@ -1,0 +1,135 @@
+// What can be computed beside the operators: casts, reductions, shapes, linear algebra, neural-network ops, random
+// numbers and gradients. Elementwise functions are declared from the rows of elementwise_table.h.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "bitale/expr.h"
+
+namespace bitale {
+
+// ---- Elementwise (see elementwise_table.h for the whole list) -------------------------------------------------
+// x converted to dtype: float to integer truncates and saturates, NaN gives 0; integers wrap; to boolean is != 0.
+Expr cast(const Expr& x, DType dtype, Where where = Where::current());
+// condition ? a : b, elementwise. Theano's switch.
+Expr where(const Arg& condition, const Arg& a, const Arg& b);
+Expr clip(const Arg& x, const Arg& low, const Arg& high);
+
+// ---- Reductions -----------------------------------------------------------------------------------------------
+using Axes = std::vector<int>;  // negative axes count from the end; empty: all axes
+struct ReduceOptions {
+    bool keepdims = false;
+};
+// Sums of integers are int64 (uint64 for unsigned); floats keep their dtype. Empty: 0, 1 for prod.
+Expr sum(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Expr prod(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+// Of integers: float32.
+Expr mean(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+// NaN wins. An empty axis is a ShapeError when known, else at the call. Gradient: to the first maximum only.
+Expr max(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Expr min(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Expr any(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Expr all(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+// int64 index of the first maximum, counted in row-major order over the reduced axes.
+Expr argmax(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+Expr argmin(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
+
+// ---- Shapes ---------------------------------------------------------------------------------------------------
+// Lengths are integer expressions known at the call; one may be -1.
+Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where = Where::current());
+Expr flatten(const Expr& x, int rank = 1, Where where = Where::current());  // joins the last axes; Theano's flatten
+Expr transpose(const Expr& x, const std::vector<int>& axes = {}, Where where = Where::current());  // empty: reversed
+Expr expand_dims(const Expr& x, int axis, Where where = Where::current());
+Expr squeeze(const Expr& x, int axis, Where where = Where::current());
+Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape, Where where = Where::current());
+Expr channel(const Expr& x, Where where = Where::current());  // [c] -> [1, c, 1, 1]
+Expr concatenate(const std::vector<Expr>& parts, int axis = 0, Where where = Where::current());
+Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value = 0, Where where = Where::current());
+Expr flip(const Expr& x, int axis, Where where = Where::current());
+// int64 [stop - start]; as an index, x[range(a, b)] is rows(x, a, b - a).
+Expr range(const Expr& start, const Expr& stop, Where where = Where::current());
+// x[start : start + count] along axis 0; out of range is an error, never clipped.
+Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where = Where::current());
+// x[indices] along axis 0 for an integer tensor of any rank: [indices..., rest of x].
+Expr gather(const Expr& x, const Expr& indices, Where where = Where::current());
+Expr zeros_like(const Expr& x, Where where = Where::current());
+Expr ones_like(const Expr& x, Where where = Where::current());
+Expr one_hot(const Expr& labels, const Expr& classes, DType dtype = float32, Where where = Where::current());
+
+// ---- Linear algebra -------------------------------------------------------------------------------------------
+// Theano's dot: vectors and matrices of one float dtype; of higher rank, over a's last and b's second-last axis.
+Expr dot(const Expr& a, const Expr& b, Where where = Where::current());
+
+// ---- Neural networks ------------------------------------------------------------------------------------------
+struct Size2 {
+    int h = 1, w = 1;
+    constexpr Size2(int both) : h(both), w(both) {}  // NOLINT
+    constexpr Size2(int height, int width) : h(height), w(width) {}
+};
+struct Border {
+    enum class Kind : std::uint8_t { valid, full, half, pad } kind = Kind::valid;
+    int h = 0, w = 0;
+    constexpr Border(Kind k) : kind(k) {}                                    // NOLINT
+    constexpr Border(int both) : kind(Kind::pad), h(both), w(both) {}        // NOLINT
+    constexpr Border(int height, int width) : kind(Kind::pad), h(height), w(width) {}
+};
+inline constexpr Border valid{Border::Kind::valid}, full{Border::Kind::full}, half{Border::Kind::half};
+struct ConvOptions {
+    Border border_mode = valid;
+    Size2 subsample = 1;
+    Size2 dilation = 1;
+    bool filter_flip = true;  // Theano's default: a true convolution; false: cross-correlation
+};
+// input [n, c, h, w] and filters [o, c, kh, kw], both of one float dtype -> [n, o, oh, ow]. Theano's conv2d.
+Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options = {}, Where where = Where::current());
+struct PoolOptions {
+    std::optional<Size2> stride{};  // default: the window
+    Size2 pad = 0;
+};
+// Maximum over windows of the last two axes; borders that fill no whole window are dropped (ignore_border).
+// Gradient: to the first maximum of each window.
+Expr max_pool(const Expr& x, Size2 window, PoolOptions options = {}, Where where = Where::current());
+Expr softmax(const Expr& x, int axis = -1, Where where = Where::current());
+Expr log_softmax(const Expr& x, int axis = -1, Where where = Where::current());
+// Per row, no mean. predicted [n, classes] are probabilities (rows of softmax); target either integer labels [n] of
+// any integer dtype or a distribution [n, classes]. Never NaN after a softmax: differentiated as one op.
+// A label outside [0, classes) is an IndexError at the call. Theano's categorical_crossentropy.
+Expr categorical_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
+// The same from logits.
+Expr softmax_crossentropy(const Expr& logits, const Expr& target, Where where = Where::current());
+Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
+
+// ---- Random numbers -------------------------------------------------------------------------------------------
+// A stream of Philox-4x32-10 draws: the key is the seed, the counter numbers draws and calls. The same bits on every
+// device and for every split of the work. Each draw advances the stream's shared counter once per call: pass
+// stream.updates() to function().
+class RandomStream {
+  public:
+    explicit RandomStream(std::uint64_t seed, Where where = Where::current());
+    // float32 in [low, high).
+    Expr uniform(const std::vector<Expr>& shape, double low = 0, double high = 1, Where where = Where::current());
+    Expr normal(const std::vector<Expr>& shape, double mean = 0, double deviation = 1, Where where = Where::current());
+    // A random order of 0..count-1 as int64 [count].
+    const Shared& counter() const { return counter_; }
+    std::uint64_t next_draw() { return draws_++; }
+    std::uint64_t seed() const { return seed_; }
+
+  private:
+    std::uint64_t seed_;
+    std::uint64_t draws_ = 0;
+    Shared counter_;
+};
+// x * mask / keep with a Bernoulli mask of probability keep = 1 - rate; the mask is recomputed in the gradient.
+Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where = Where::current());
+
+// ---- Gradients ------------------------------------------------------------------------------------------------
+// d cost / d wrt. cost must be a float scalar. Throws GraphError for a cost that is no scalar and for a wrt that the
+// cost does not depend on (naming it and its line). Integer wrt: TypeError.
+std::vector<Expr> grad(const Expr& cost, std::initializer_list<Expr> wrt, Where where = Where::current());
+std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where = Where::current());
+Expr grad(const Expr& cost, const Expr& wrt, Where where = Where::current());
+// The value of x, through which no gradient flows.
+Expr disconnected_grad(const Expr& x, Where where = Where::current());
+
+}  // namespace bitale

@@ -1,0 +1,53 @@
+// Initial values and optimizers.
+#pragma once
+
+#include <vector>
+
+#include "bitale/expr.h"
+
+namespace bitale {
+
+Array zeros(const Dims& shape, DType dtype = float32);
+Array ones(const Dims& shape, DType dtype = float32);
+Array full_of(const Dims& shape, double value, DType dtype = float32);
+// Uniform in +-sqrt(6 / (fan_in + fan_out)); of [in, out] and [out, in, kh, kw]. Glorot & Bengio 2010.
+Array glorot_uniform(const Dims& shape, std::uint64_t seed);
+// Normal with deviation sqrt(2 / fan_in). He et al. 2015.
+Array he_normal(const Dims& shape, std::uint64_t seed);
+Array uniform_values(const Dims& shape, double low, double high, std::uint64_t seed);
+// A random order of 0 .. count - 1 as int64 [count] (on the host, for set_value).
+Array permutation(std::int64_t count, std::uint64_t seed);
+
+// target <- value after the call's outputs are computed; every expression reads the old values.
+struct Update {
+    Update(Shared t, Expr v, Where w = Where::current()) : target(std::move(t)), value(std::move(v)), where(w) {}
+    Shared target;
+    Expr value;
+    Where where;
+};
+using Updates = std::vector<Update>;
+Updates operator+(Updates a, const Updates& b);
+
+// p - rate * grad.
+Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, Where where = Where::current());
+struct MomentumOptions {
+    double momentum = 0.9;
+    double weight_decay = 0;  // added to the gradient as weight_decay * p
+};
+// v <- momentum * v - rate * (grad + decay * p); p <- p + v.
+Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, MomentumOptions options = {},
+                 Where where = Where::current());
+struct AdamOptions {
+    double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+};
+// Kingma & Ba 2015, with bias correction folded into the rate.
+Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& rate = 0.001, AdamOptions options = {},
+             Where where = Where::current());
+struct AdadeltaOptions {
+    double rho = 0.95, epsilon = 1e-6;
+};
+// Zeiler 2012.
+Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr& rate = 1.0,
+                 AdadeltaOptions options = {}, Where where = Where::current());
+
+}  // namespace bitale
