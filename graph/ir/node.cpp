@@ -70,7 +70,10 @@ const Op* constant_op() {
 }
 
 NodePtr make_input(Type type, std::string name, Where where) {
-    return make_leaf(input_op(), std::move(type), {}, where, std::move(name));
+    Attributes attributes;
+    if (type.rank() == 0 && is_integer(type.dtype))
+        attributes.set("symbol", Int::symbol(name.empty() ? "scalar" : name, {IntRange::lowest, IntRange::highest}));
+    return make_leaf(input_op(), std::move(type), std::move(attributes), where, std::move(name));
 }
 
 NodePtr make_shared_node(const SharedPtr& shared, Where where) {

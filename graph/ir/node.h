@@ -35,7 +35,7 @@ struct Node {
 NodePtr make_node(const Op* op, Nodes inputs, Attributes attributes = {}, Where where = {}, std::string name = {});
 
 // The leaves.
-const Op* input_op();     // attributes: none; type given
+const Op* input_op();     // integer scalars: attribute "symbol", the Int that stands for the argument's value
 const Op* shared_op();    // attribute "shared"
 const Op* constant_op();  // attribute "value"
 NodePtr make_input(Type type, std::string name, Where where);

@@ -41,6 +41,14 @@ struct Equality {
     std::string what;
 };
 
+// Every element of the integer tensor `value` must lie in [low, high), or the call fails before anything is written.
+struct Check {
+    NodePtr value;
+    Int low, high;
+    std::string what;  // "a label of categorical_crossentropy", completes "... is out of range"
+    Where where;
+};
+
 struct Op {
     std::string name;
     OpKind kind = OpKind::composite;
@@ -50,6 +58,10 @@ struct Op {
     std::function<Type(const Nodes& inputs, const Attributes& attributes, Where where)> infer;
     // Lengths that infer could neither prove equal nor unequal; checked at the call. May be empty.
     std::function<std::vector<Equality>(const Node& node)> equalities;
+    // The op on lengths: its value when the operands are integer scalars known at the call (add, mul, cast ...).
+    std::function<Int(const Node& node, const std::vector<Int>& inputs)> as_length;
+    // Values that must be checked on the device. May be empty.
+    std::function<std::vector<Check>(const Node& node)> checks;
     // Gradients with respect to each input, given that of the output; null: none flows (integers, labels).
     std::function<Nodes(const NodePtr& node, const NodePtr& gradient)> gradient;
     // The oracle: plain loops. Floats arrive and leave as float64 arrays, integers in their own dtype.

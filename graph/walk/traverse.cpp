@@ -2,6 +2,8 @@
 
 #include <unordered_set>
 
+#include "graph/walk/length.h"
+
 namespace bitale {
 
 Nodes topological(const Nodes& roots) {
@@ -52,10 +54,12 @@ Attributes substitute(const Attributes& attributes, const Substitution& lengths)
 }
 
 // Lengths of `old` that are symbols now equal those of `now`.
-void unify(const Node& old, const Node& now, Substitution& lengths) {
-    for (std::size_t i = 0; i < old.type.shape.size() && i < now.type.shape.size(); ++i)
-        if (const std::uint64_t id = old.type.shape[i].symbol_id(); id && !(old.type.shape[i] == now.type.shape[i]))
-            lengths.emplace(id, now.type.shape[i]);
+void unify(const Node& old, const NodePtr& now, Substitution& lengths) {
+    const Shape &before = old.type.shape, &after = now->type.shape;
+    for (std::size_t i = 0; i < before.size() && i < after.size(); ++i)
+        if (const std::uint64_t id = before[i].symbol_id(); id && !(before[i] == after[i])) lengths.emplace(id, after[i]);
+    if (const Attribute* symbol = old.attributes.find("symbol"))
+        if (const std::optional<Int> length = length_of(now)) lengths.emplace(std::get<Int>(*symbol).symbol_id(), *length);
 }
 
 }  // namespace
@@ -75,7 +79,7 @@ Nodes replace(const Nodes& roots, const NodeMap& with) {
     NodeMap done;
     Substitution lengths;
     for (const auto& [old, now] : with)
-        if (old->op == input_op()) unify(*old, *now, lengths);
+        if (old->op == input_op()) unify(*old, now, lengths);
     // Barriers: what a replaced node depended on is not walked through it.
     std::vector<std::pair<NodePtr, std::size_t>> stack;
     const auto visit = [&](const NodePtr& node) {

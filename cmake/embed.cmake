@@ -1,0 +1,15 @@
+# The helper headers for generated code become string literals of bitale_codegen: each codegen/device/NAME.h is
+# embedded as `const char* const device_NAME`, declared in codegen/device/embedded.h.
+file(GLOB helpers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/codegen/device/*.h)
+list(FILTER helpers EXCLUDE REGEX "embedded.h$")
+set(embedded ${PROJECT_BINARY_DIR}/embedded_device.cpp)
+set(text "#include \"codegen/device/embedded.h\"\n\nnamespace bitale {\n")
+foreach(helper ${helpers})
+  get_filename_component(name ${helper} NAME_WE)
+  file(READ ${helper} content)
+  string(APPEND text "const char* const device_${name} = R\"BITALE(${content})BITALE\";\n")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${helper})
+endforeach()
+string(APPEND text "}  // namespace bitale\n")
+file(CONFIGURE OUTPUT ${embedded} CONTENT "${text}" @ONLY)
+target_sources(bitale_codegen PRIVATE ${embedded})

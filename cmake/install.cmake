@@ -1,0 +1,2 @@
+# make install, find_package(bitale).
+include(GNUInstallDirs)

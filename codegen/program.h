@@ -1,0 +1,110 @@
+// Program: everything that will run, as plain data: buffers, kernels as text, and a tree of regions. Comparable,
+// printable, serialisable; knows where each part came from. Sizes are Ints over the symbols of the arguments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bitale/array.h"
+#include <map>
+
+#include "graph/ir/node.h"
+
+namespace bitale {
+
+// Where the value of a symbol comes from at a call.
+struct SizeSource {
+    std::uint64_t symbol = 0;  // id
+    Int value;                 // the symbol itself
+    int input = 0;             // argument number
+    int axis = -1;             // its length on this axis, or -1: the argument's own value (an integer scalar)
+};
+
+struct LengthCheck {           // a == b, else ShapeError with `message`
+    Int a, b;
+    std::string message;
+};
+
+struct BufferInfo {
+    enum class Kind : std::uint8_t {
+        arena,     // lives between two steps; placed by plan_arena
+        input,     // argument `index`
+        shared,    // shared variable `index`
+        constant,  // constant `index`
+        output,    // result `index`, allocated for each call
+        errors,    // int64[4]: check number + 1 (0: none), value, element, unused
+        counters   // int64 scratch zeroed at load, for device-side phase hand-over
+    };
+    Kind kind = Kind::arena;
+    int index = 0;
+    std::string name;
+    Type type;
+    std::string reason;            // arena buffers: why it is materialised
+    std::vector<Origin> origins;
+};
+
+// One generated kernel: equal texts are one KernelText, launched with different buffers and sizes.
+// CPU entry:  extern "C" void NAME(void* const* buffers, const int64_t* sizes, int64_t first, int64_t last)
+// works on the tasks [first, last) of a phase; phases run one after another, tasks of one phase in any order.
+struct KernelText {
+    std::string name;                  // "k_" + hash of the text
+    std::vector<std::string> entries;  // one function per phase: NAME, NAME_finish
+    std::string body;                  // the functions, without the prelude
+    std::string cuda_body;             // the same kernel for CUDA, without the prelude
+    std::string notes;                 // schedule decisions, for report and BITALE_DEBUG=5
+    std::int64_t cuda_shared_bytes = 0;
+};
+
+// c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the other way.
+struct GemmCall {
+    Int m, n, k;
+    bool transpose_a = false, transpose_b = false;
+};
+
+struct Step {
+    enum class Kind : std::uint8_t { kernel, gemm, copy };
+    Kind kind = Kind::kernel;
+    int kernel = -1;                  // index into Program::kernels
+    GemmCall gemm;
+    std::vector<int> buffers;         // kernel: positional; gemm: a, b, c; copy: from, to
+    std::vector<Int> sizes;           // kernel: positional int64 parameters
+    std::vector<Int> tasks;           // kernel: number of tasks of each phase
+    bool commits = false;             // writes shared storage: skipped once the error word is set
+    std::vector<Origin> fused;
+    std::string title;                // "conv2d + max_pool + relu"
+    Int bytes, flops;                 // moved and computed, for the report
+};
+
+struct Region {
+    std::vector<Step> steps;
+};
+
+struct Program {
+    static constexpr int version = 1;
+    std::string name;
+    std::string target;               // architecture
+    std::vector<SizeSource> size_sources;
+    std::vector<LengthCheck> length_checks;
+    std::vector<Type> inputs;
+    std::vector<SharedPtr> shared;
+    std::vector<Array> constants;
+    std::vector<BufferInfo> buffers;
+    std::vector<KernelText> kernels;
+    std::string prelude;              // CPU helper text that every kernel of this program may use
+    std::string cuda_prelude;
+    Region once;                      // depends on unchanged shared variables only: run when their versions change
+    Region body;
+    std::vector<Type> outputs;
+    struct CheckText { std::string message; };  // prefix of the IndexError of check number i
+    std::vector<CheckText> checks;
+};
+
+// Offsets of the arena buffers (-1 for the others) for given values of the symbols; 64-byte aligned, 64 bytes of
+// tail after each, lifetimes from the order of the steps. Buffers written by `once` are never reused.
+struct Placement {
+    std::vector<std::int64_t> offsets;
+    std::int64_t bytes = 0;
+};
+Placement plan_arena(const Program& program, const std::map<std::uint64_t, std::int64_t>& values);
+
+}  // namespace bitale

@@ -1,0 +1,32 @@
+// Graph: what one compiled function computes, after givens are replaced.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/ir/node.h"
+
+namespace bitale {
+
+struct SharedUpdate {
+    SharedPtr target;
+    NodePtr value;
+    Where where;
+};
+
+struct Graph {
+    std::string name;
+    Nodes inputs;                       // input leaves, in the order of the arguments
+    Nodes outputs;
+    std::vector<SharedUpdate> updates;  // values read the old state
+    std::vector<Check> checks;
+
+    Nodes roots() const;                // outputs, then update values, then checked values
+    void set_roots(const Nodes& roots); // in the same order
+};
+
+// Every op's checks for the nodes of the graph, equal ones once, replace graph.checks.
+void collect_checks(Graph& graph);
+
+}  // namespace bitale
