@@ -1,0 +1,153 @@
+#include "graph/base/options.h"
+
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "bitale/error.h"
+
+namespace bitale {
+
+namespace {
+
+std::atomic<const Options*> in_force{nullptr};
+
+[[noreturn]] void malformed(std::string_view variable, std::string_view name, std::string_view value,
+                            const char* expected) {
+    throw Error(std::string(variable) + ": " + std::string(name) + "=\"" + std::string(value) + "\" is not " +
+                expected);
+}
+
+std::int64_t number(std::string_view variable, std::string_view name, std::string_view text, std::int64_t low,
+                    std::int64_t high, const char* expected) {
+    std::int64_t x = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), x);
+    if (problem != std::errc{} || end != text.data() + text.size() || x < low || x > high)
+        malformed(variable, name, text, expected);
+    return x;
+}
+
+constexpr const char* flags_variable = "BITALE_FLAGS";
+
+bool on_off(std::string_view name, std::string_view text) {
+    if (text == "on") return true;
+    if (text != "off") malformed(flags_variable, name, text, "on or off");
+    return false;
+}
+
+struct Flag {
+    const char* name;
+    const char* values;
+    const char* meaning;
+    void (*set)(Options&, std::string_view value);
+};
+
+constexpr Flag flags[] = {
+    {"device", "cpu|reference|null", "device of functions that name none",
+     [](Options& o, std::string_view v) {
+         if (v.empty()) malformed(flags_variable, "device", v, "the name of a device");
+         o.device = v;
+     }},
+    {"cache", "on|off", "keep compiled kernels on disk",
+     [](Options& o, std::string_view v) { o.cache = on_off("cache", v); }},
+    {"cache_dir", "FOLDER", "where they are kept",
+     [](Options& o, std::string_view v) { o.cache_directory = v; }},
+    {"cache_size", "MEGABYTES", "the cache's size limit",
+     [](Options& o, std::string_view v) {
+         o.cache_bytes = number(flags_variable, "cache_size", v, 0, 1 << 30, "a number of megabytes") << 20;
+     }},
+    {"threads", "N", "threads of the cpu device; 0: one for each core",
+     [](Options& o, std::string_view v) {
+         o.threads = static_cast<int>(
+             number(flags_variable, "threads", v, 0, 4096, "a number of threads up to 4096"));
+     }},
+    {"compiler", "COMMAND", "host compiler for generated code",
+     [](Options& o, std::string_view v) { o.compiler = v; }},
+    {"promotion", "strict|theano", "how dtypes mix",
+     [](Options& o, std::string_view v) {
+         if (v != "strict" && v != "theano") malformed(flags_variable, "promotion", v, "strict or theano");
+         o.promotion = v == "strict" ? Options::Promotion::strict : Options::Promotion::theano;
+     }},
+    {"assume_finite", "on|off", "allow rules that hold only without inf and NaN",
+     [](Options& o, std::string_view v) { o.assume_finite = on_off("assume_finite", v); }},
+    {"verify", "on|off", "verify the graph after every pass",
+     [](Options& o, std::string_view v) { o.verify = on_off("verify", v); }},
+    {"disable", "NAME[+NAME...]", "rules and passes to leave out; may be repeated",
+     [](Options& o, std::string_view v) {
+         while (!v.empty()) {
+             const std::size_t end = std::min(v.find('+'), v.size());
+             if (end > 0) o.disabled.emplace(v.substr(0, end));
+             v.remove_prefix(std::min(end + 1, v.size()));
+         }
+     }},
+};
+
+void parse_flag(Options& options, std::string_view text) {
+    const std::size_t equals = text.find('=');
+    const std::string_view name = text.substr(0, equals);
+    for (const Flag& flag : flags) {
+        if (name != flag.name) continue;
+        if (equals == std::string_view::npos)
+            throw Error(std::string(flags_variable) + ": " + std::string(name) +
+                        " needs a value: " + flag.name + "=" + flag.values);
+        return flag.set(options, text.substr(equals + 1));
+    }
+    throw Error(std::string(flags_variable) + ": unknown flag \"" + std::string(name) + "\"; known are\n" +
+                flags_help());
+}
+
+std::string_view trimmed(std::string_view text) {
+    const auto space = [](char c) { return c == ' ' || c == '\t'; };
+    while (!text.empty() && space(text.front())) text.remove_prefix(1);
+    while (!text.empty() && space(text.back())) text.remove_suffix(1);
+    return text;
+}
+
+}  // namespace
+
+std::string flags_help() {
+    std::string s;
+    for (const Flag& flag : flags)
+        s += std::string("  ") + flag.name + "=" + flag.values + ": " + flag.meaning + "\n";
+    return s;
+}
+
+bool Options::verifies() const {
+#ifdef NDEBUG
+    return verify || debug >= 3;
+#else
+    return true;
+#endif
+}
+
+Options parse_options(const char* flags_text, const char* debug, const char* dump) {
+    Options options;
+    std::string_view rest = flags_text ? flags_text : "";
+    while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find(','), rest.size());
+        const std::string_view item = trimmed(rest.substr(0, end));
+        if (!item.empty()) parse_flag(options, item);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (debug && *debug)
+        options.debug =
+            static_cast<int>(number("BITALE_DEBUG", "level", trimmed(debug), 0, 6, "a level from 0 to 6"));
+    if (dump) options.dump = dump;
+    return options;
+}
+
+const Options& options() {
+    if (const Options* now = in_force.load()) return *now;
+    // Leaked: kernels and static shared variables may still ask after main.
+    static const Options& environment = *new Options(
+        parse_options(std::getenv("BITALE_FLAGS"), std::getenv("BITALE_DEBUG"), std::getenv("BITALE_DUMP")));
+    return environment;
+}
+
+ScopedOptions::ScopedOptions(Options with) : mine_(std::move(with)), before_(in_force.exchange(&mine_)) {}
+ScopedOptions::~ScopedOptions() {
+    in_force = before_;
+}
+
+}  // namespace bitale

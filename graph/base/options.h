@@ -1,0 +1,58 @@
+// Options: what environment variables say, read once, in one place.
+//
+//     BITALE_FLAGS   comma-separated name=value; see the table of flags in options.cpp (`flags_help`)
+//     BITALE_DEBUG   0..6: 1 devices and cache, 2 a line per kernel, 3 the graph after each phase, 4
+//     generated
+//                    source, 5 nests and schedule decisions, 6 PTX, SASS, assembly; a level includes those
+//                    below it
+//     BITALE_DUMP    a folder into which every function writes its graphs, nests and sources
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+namespace bitale {
+
+struct Options {
+    enum class Promotion : std::uint8_t { strict, theano };
+
+    std::string device = "cpu";                        // of functions that name none
+    bool cache = true;                                 // compiled kernels on disk
+    std::string cache_directory;                       // empty: the user's cache folder
+    std::int64_t cache_bytes = std::int64_t{1} << 30;  // the least recently used files beyond it are removed
+    int threads = 0;                          // of the cpu device; 0: one for each core of the affinity mask
+    std::string compiler;                     // host compiler for generated code; empty: the first one found
+    Promotion promotion = Promotion::strict;  // of mixed dtypes; theano: its whole table
+    bool assume_finite = false;               // allows the rules that hold only without inf and NaN
+    bool verify = false;                      // verifies after every pass, as debug builds always do
+    std::set<std::string> disabled;           // rules and passes switched off by name
+    int debug = 0;
+    std::string dump;  // empty: nothing is written
+
+    bool enabled(const std::string& rule_or_pass) const { return !disabled.contains(rule_or_pass); }
+    bool verifies() const;  // verify, or a debug build, or debug >= 3
+};
+
+// The options in force. The environment is read at the first call: throws Error for an unknown flag or a
+// malformed value, with the list of the known ones.
+const Options& options();
+
+// The same from given texts; null stands for an unset variable.
+Options parse_options(const char* flags, const char* debug, const char* dump);
+std::string flags_help();  // one line per flag: its name, values and meaning
+
+// Replaces the options of the whole process while it lives; nests. For tests.
+class ScopedOptions {
+  public:
+    explicit ScopedOptions(Options with);
+    ~ScopedOptions();
+    ScopedOptions(const ScopedOptions&) = delete;
+    ScopedOptions& operator=(const ScopedOptions&) = delete;
+
+  private:
+    const Options mine_;
+    const Options* before_;
+};
+
+}  // namespace bitale
