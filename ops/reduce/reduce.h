@@ -1,0 +1,24 @@
+// Reductions over axes: sum prod max min any all argmax argmin, and the composite mean.
+#pragma once
+
+#include "graph/ir/node.h"
+
+namespace bitale {
+
+// All: x; "axes" (vector<int64>, sorted); the result keeps the other axes only.
+const Op* sum_op();
+const Op* prod_op();
+const Op* max_op();
+const Op* min_op();
+const Op* any_op();
+const Op* all_op();
+const Op* argmax_op();
+const Op* argmin_op();
+const Op* mean_op();
+
+NodePtr make_sum(const NodePtr& x, const std::vector<std::int64_t>& axes,
+                 Where where);  // x itself for no axes
+
+void register_reduce_ops();
+
+}  // namespace bitale

@@ -1,0 +1,20 @@
+// Views of a part: slice (bounds that the host knows) and rows (a first row that only the device knows), and
+// their transposes place_slice and place_rows, which put a part back among zeros.
+#pragma once
+
+#include "graph/ir/node.h"
+
+namespace bitale {
+
+const Op* slice_op();  // x; "start", "count" (vector<Int>), "step" (vector<int64>) per axis
+const Op*
+place_slice_op();     // g; "start" (vector<Int>), "step" (vector<int64>), "shape" (vector<Int>) of the result
+const Op* rows_op();  // x, start (rank-0 integer); "count" (Int); "clipped" (bool): start is in range already
+const Op* place_rows_op();  // g, start; "extent" (Int), "clipped" (bool)
+
+// Elements start, start + step, ... of one axis; the other axes whole. Returns x itself where nothing would
+// change.
+NodePtr make_slice(const NodePtr& x, int axis, const Int& start, const Int& count, std::int64_t step,
+                   Where where);
+
+}  // namespace bitale

@@ -1,0 +1,21 @@
+// Views that keep every element or repeat it: reshape, permute, expand, flip.
+#pragma once
+
+#include "graph/ir/node.h"
+
+namespace bitale {
+
+const Op* reshape_op();  // x; "shape" (vector<Int>): the same elements in row-major order under another shape
+const Op* permute_op();  // x; "axes" (vector<int64>): output axis i is input axis axes[i]
+const Op* expand_op();   // x; "shape" (vector<Int>): missing leading axes and axes of length 1 repeat
+const Op* flip_op();     // x; "axis" (int64): reversed along one axis
+
+// Nodes at graph level, for gradients and decompositions. Each returns x itself where nothing would change.
+NodePtr make_reshape(const NodePtr& x, const Shape& shape, Where where);
+NodePtr make_permute(const NodePtr& x, const std::vector<std::int64_t>& axes, Where where);
+NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where);
+
+// Everything in ops/shape: views, slices, joins, gathers, sequences.
+void register_shape_ops();
+
+}  // namespace bitale
