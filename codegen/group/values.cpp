@@ -1,0 +1,198 @@
+#include "codegen/group/values.h"
+
+#include <algorithm>
+
+#include "codegen/library/gemm.h"
+#include "codegen/nest/compose.h"
+#include "graph/walk/traverse.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr double typical_unknown = 128, small_bound = 1 << 16;
+// Inlining more than this many values into one body makes kernels that compile slowly.
+constexpr std::size_t longest_chain = 64;
+// Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
+constexpr int expensive = 10;
+constexpr double often = 8;
+
+bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
+
+double iterations(const Nest& nest) { return typical_count(nest.parallel) * typical_count(nest.reduced); }
+
+class Decider {
+  public:
+    Decider(const Graph& graph, const Target& target) : target_(target) {
+        for (const NodePtr& node : topological(graph.roots())) {
+            const int number = static_cast<int>(values_.list.size());
+            values_.number[node.get()] = number;
+            Value value;
+            value.node = node;
+            if (node->op->kind == OpKind::leaf) {
+                value.storage = Value::Storage::leaf;
+            } else {
+                value.nest = simplify(renumber(nest_of(*node), [&](int k) { return values_.number.at(node->inputs[k].get()); }));
+                value.storage = Value::Storage::inlined;
+            }
+            values_.list.push_back(std::move(value));
+            for (const NodePtr& input : node->inputs) {
+                std::vector<int>& users = values_.list[values_.number.at(input.get())].users;
+                if (users.empty() || users.back() != number) users.push_back(number);
+            }
+        }
+        require(graph);
+    }
+
+    Values run() {
+        inline_scalar_constants();
+        mark_library_operands();
+        decide_backward();
+        limit_chains();
+        return std::move(values_);
+    }
+
+  private:
+    void require(const Graph& graph) {
+        const auto mark = [&](const NodePtr& node, const char* reason) {
+            Value& value = values_.list[values_.number.at(node.get())];
+            value.required = true;
+            if (value.reason.empty()) value.reason = reason;
+        };
+        for (const NodePtr& node : graph.outputs) mark(node, "output");
+        for (const SharedUpdate& update : graph.updates) mark(update.value, "new value of a shared variable");
+    }
+
+    // A literal belongs into the text of the kernel.
+    void inline_scalar_constants() {
+        for (Value& value : values_.list) {
+            if (!is_constant(value.node) || value.node->type.rank() != 0 || value.required) continue;
+            const Array& array = constant_value(value.node);
+            value.nest.dtype = array.dtype();
+            value.nest.body = is_float(array.dtype()) ? scalar_constant(array.dtype(), array.at(0))
+                                                      : scalar_integer(array.dtype(), array.to_vector<std::int64_t>()[0]);
+            value.storage = Value::Storage::inlined;
+        }
+    }
+
+    void mark_library_operands() {
+        for (const Value& value : values_.list) {
+            if (value.storage == Value::Storage::leaf) continue;
+            const std::optional<GemmMatch> match = match_gemm(value.nest, target_);
+            if (!match) continue;
+            for (const int operand : {match->a, match->b}) {
+                values_.list[operand].library_operand = true;
+                if (values_.list[operand].reason.empty())
+                    values_.list[operand].reason = "operand of the library product " + describe(*value.node);
+            }
+        }
+    }
+
+    // Users first: how often a value would be recomputed follows from how often its inlined users are.
+    void decide_backward() {
+        std::vector<double> evaluations(values_.list.size(), 0);
+        std::vector<int> cost = composed_costs();
+        for (int i = static_cast<int>(values_.list.size()) - 1; i >= 0; --i) {
+            Value& value = values_.list[i];
+            if (value.storage == Value::Storage::leaf || !value.nest.body) continue;
+            if (is_constant(value.node)) continue;
+            const double elements = typical_count(value.nest.parallel);
+            const double times = evaluations[i] / std::max(elements, 1.0);
+            if (value.required || value.library_operand || is_reduction(value.nest)) {
+                value.storage = Value::Storage::stored;
+                if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
+            } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {
+                value.storage = Value::Storage::stored;
+                value.reason = "costs too much to compute more than once";
+            } else if (cost[i] >= 1 && times >= often) {
+                value.storage = Value::Storage::staged;
+            }
+            const bool once = value.storage != Value::Storage::inlined;
+            const double mine = once ? iterations(value.nest) : evaluations[i];
+            std::vector<int> read;
+            for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
+            std::sort(read.begin(), read.end());
+            read.erase(std::unique(read.begin(), read.end()), read.end());
+            for (const int operand : read) evaluations[operand] += mine;
+        }
+    }
+
+    // Cycles to recompute a value from what is certainly in memory; also finds values that read no array at all
+    // (random bits, iota): recomputing those saves the memory.
+    std::vector<int> composed_costs() {
+        std::vector<int> cost(values_.list.size(), 0);
+        generated_.assign(values_.list.size(), false);
+        for (std::size_t i = 0; i < values_.list.size(); ++i) {
+            const Value& value = values_.list[i];
+            if (value.storage == Value::Storage::leaf) {
+                generated_[i] = value.node->type.rank() == 0;
+                continue;
+            }
+            bool generated = true;
+            if (!is_reduction(value.nest)) cost[i] = cost_of(value.nest);
+            for_each_read(value.nest, [&](const ScalarNode& s) {
+                const Value& operand = values_.list[s.operand];
+                generated = generated && generated_[s.operand];
+                if (!is_reduction(operand.nest) && !is_reduction(value.nest)) cost[i] += cost[s.operand];
+            });
+            cost[i] = std::min(cost[i], 1 << 20);
+            generated_[i] = generated && !is_reduction(value.nest);
+        }
+        return cost;
+    }
+
+    void limit_chains() {
+        std::vector<std::vector<int>> inside(values_.list.size());
+        for (std::size_t i = 0; i < values_.list.size(); ++i) {
+            Value& value = values_.list[i];
+            if (value.storage == Value::Storage::leaf) continue;
+            std::vector<int> all{static_cast<int>(i)};
+            for_each_read(value.nest, [&](const ScalarNode& s) {
+                if (values_.list[s.operand].storage == Value::Storage::stored) return;
+                std::vector<int> merged;
+                std::set_union(all.begin(), all.end(), inside[s.operand].begin(), inside[s.operand].end(), std::back_inserter(merged));
+                all = std::move(merged);
+            });
+            if (value.storage != Value::Storage::stored && all.size() > longest_chain) {
+                value.storage = Value::Storage::stored;
+                value.reason = "a kernel that went on would compile slowly";
+            }
+            if (value.storage == Value::Storage::stored) all.clear();
+            inside[i] = std::move(all);
+        }
+    }
+
+    const Target& target_;
+    Values values_;
+    std::vector<bool> generated_;
+};
+
+Nest composed(const Values& values, int value, bool keep_staged) {
+    const Nest nest = compose(values.list[value].nest, [&](int operand) -> const Nest* {
+        const Value& v = values.list[operand];
+        const bool in = v.storage == Value::Storage::inlined || (v.storage == Value::Storage::staged && !keep_staged);
+        return in ? &v.nest : nullptr;
+    });
+    return simplify(nest);
+}
+
+}  // namespace
+
+double typical(const Int& x) {
+    const IntRange r = x.range();
+    if (x.is_constant()) return static_cast<double>(x.constant());
+    return r.high <= small_bound ? std::max<double>(1, static_cast<double>(r.high)) : typical_unknown;
+}
+
+double typical_count(const std::vector<Loop>& loops) {
+    double n = 1;
+    for (const Loop& l : loops) n *= typical(l.extent);
+    return n;
+}
+
+Values decide_storage(const Graph& graph, const Target& target) { return Decider(graph, target).run(); }
+
+Nest composed_nest(const Values& values, int value) { return composed(values, value, true); }
+Nest fully_composed_nest(const Values& values, int value) { return composed(values, value, false); }
+
+}  // namespace bitale

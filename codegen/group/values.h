@@ -1,0 +1,49 @@
+// Values: every node of the graph as a nest, and the decision how each exists at run time. Nothing is stored that
+// can be recomputed cheaply where it is read; what is stored carries the reason for the report.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/target.h"
+#include "graph/ir/graph.h"
+#include "graph/ir/nest.h"
+
+namespace bitale {
+
+// What a size decision assumes for a length that is not known: its upper bound when small, else 128.
+double typical(const Int& x);
+double typical_count(const std::vector<Loop>& loops);
+
+struct Value {
+    enum class Storage : std::uint8_t {
+        leaf,      // input, shared variable or constant: a buffer that exists already
+        inlined,   // recomputed wherever it is read
+        staged,    // like inlined, but a kernel that reads it often keeps a copy of the part it needs
+        stored,    // computed once into memory (or into a kernel's scratch, when one kernel alone reads it)
+    };
+    NodePtr node;
+    Nest nest;                 // operands are value numbers; leaves have none
+    Storage storage = Storage::leaf;
+    std::string reason;        // of stored values
+    bool required = false;     // output, update or checked value: must reach memory
+    bool library_operand = false;
+    std::vector<int> users;    // value numbers
+};
+
+struct Values {
+    std::vector<Value> list;   // operands before users
+    std::unordered_map<const Node*, int> number;
+    const Value& of(const NodePtr& node) const { return list[number.at(node.get())]; }
+};
+
+// `required` are the roots of the graph. A product that the library will compute makes its operands stored.
+Values decide_storage(const Graph& graph, const Target& target);
+
+// The nest of a stored or staged value with everything inlined: reads leaves, stored and staged values only.
+Nest composed_nest(const Values& values, int value);
+// The same, with staged values inlined too.
+Nest fully_composed_nest(const Values& values, int value);
+
+}  // namespace bitale

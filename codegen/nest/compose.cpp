@@ -1,0 +1,216 @@
+#include "codegen/nest/compose.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace bitale {
+
+namespace {
+
+bool proven(const Guard& g) { return (g.value - g.low).range().low >= 0 && (g.high - g.value).range().low > 0; }
+
+void append(std::vector<Guard>& guards, const std::vector<Guard>& more) {
+    for (const Guard& g : more)
+        if (std::find(guards.begin(), guards.end(), g) == guards.end()) guards.push_back(g);
+}
+
+Scalar zero_of(DType dtype) { return scalar_integer(dtype, 0); }
+
+class Composer {
+  public:
+    explicit Composer(const InlineOperand& inlined) : inlined_(inlined) {}
+
+    // `guards` hold wherever the result is used: loads below must not happen where they fail.
+    Scalar operator()(const Scalar& s, const std::vector<Guard>& guards) {
+        if (!s) return s;
+        auto [at, fresh] = done_.try_emplace({s.get(), guards});
+        if (!fresh) return at->second;
+        Scalar r = rewrite(s, guards);
+        alive_.push_back(s);  // the key is its address
+        return done_[{s.get(), guards}] = std::move(r);
+    }
+
+    std::vector<Let> lets;
+
+  private:
+    Scalar rewrite(const Scalar& s, const std::vector<Guard>& guards) {
+        if (s->kind == ScalarNode::Kind::read) return read(s, guards);
+        auto r = std::make_shared<ScalarNode>(*s);
+        r->otherwise = (*this)(s->otherwise, guards);
+        for (Scalar& a : r->arguments) a = (*this)(a, guards);
+        return r;
+    }
+
+    Scalar read(const Scalar& s, const std::vector<Guard>& guards) {
+        const Nest* producer = inlined_(s->operand);
+        std::vector<Guard> all = guards;
+        append(all, s->guards);
+        if (!producer) {
+            auto r = std::make_shared<ScalarNode>(*s);
+            r->guards = all;
+            r->otherwise = (*this)(s->otherwise, guards);
+            if (!all.empty() && !r->otherwise) r->otherwise = zero_of(s->dtype);
+            return r;
+        }
+        Scalar body;
+        const Instance key{s->operand, s->at, all};
+        if (const auto at = instances_.find(key); at != instances_.end()) {
+            body = at->second;
+        } else {
+            Substitution index;
+            for (std::size_t d = 0; d < producer->parallel.size(); ++d)
+                if (const std::uint64_t id = producer->parallel[d].variable.symbol_id()) index[id] = s->at[d];
+            const Nest nest = substitute(*producer, index);
+            for (const Let& let : nest.lets) {
+                const Scalar value = (*this)(let.value, all);
+                lets.push_back({let.symbol, value, let.extent});
+            }
+            body = (*this)(nest.body, all);
+            instances_[key] = body;
+        }
+        if (s->guards.empty()) return body;
+        const Scalar otherwise = (*this)(s->otherwise, guards);
+        if (body->kind == ScalarNode::Kind::read && guards.empty() && body->guards == s->guards) {
+            auto r = std::make_shared<ScalarNode>(*body);
+            r->otherwise = otherwise;
+            return r;
+        }
+        return scalar_select(s->guards, body, otherwise);
+    }
+
+    struct Instance {
+        int operand;
+        std::vector<Int> at;
+        std::vector<Guard> guards;
+        auto operator<=>(const Instance&) const = default;
+    };
+
+    const InlineOperand& inlined_;
+    std::map<std::pair<const ScalarNode*, std::vector<Guard>>, Scalar> done_;
+    std::map<Instance, Scalar> instances_;
+    std::vector<Scalar> alive_;
+};
+
+}  // namespace
+
+Nest compose(const Nest& nest, const InlineOperand& inlined) {
+    Nest r = nest;
+    Composer composer(inlined);
+    for (const Let& let : nest.lets) {
+        const Scalar value = composer(let.value, {});
+        composer.lets.push_back({let.symbol, value, let.extent});
+    }
+    r.body = composer(nest.body, {});
+    r.lets = std::move(composer.lets);
+    return r;
+}
+
+namespace {
+
+template <class OnNode>
+Scalar rebuild(const Scalar& s, const OnNode& on_node, std::unordered_map<const ScalarNode*, Scalar>& done) {
+    if (!s) return s;
+    if (const auto at = done.find(s.get()); at != done.end()) return at->second;
+    auto r = std::make_shared<ScalarNode>(*s);
+    r->otherwise = rebuild(s->otherwise, on_node, done);
+    for (Scalar& a : r->arguments) a = rebuild(a, on_node, done);
+    return done[s.get()] = on_node(std::move(r));
+}
+
+template <class OnNode>
+Nest rebuild(const Nest& nest, const OnNode& on_node) {
+    std::unordered_map<const ScalarNode*, Scalar> done;
+    Nest r = nest;
+    for (Let& let : r.lets) let.value = rebuild(let.value, on_node, done);
+    r.body = rebuild(r.body, on_node, done);
+    return r;
+}
+
+void visit(const Scalar& s, std::unordered_set<const ScalarNode*>& seen, const std::function<void(const ScalarNode&)>& f) {
+    if (!s || !seen.insert(s.get()).second) return;
+    for (const Scalar& a : s->arguments) visit(a, seen, f);
+    visit(s->otherwise, seen, f);
+    f(*s);
+}
+
+void visit(const Nest& nest, const std::function<void(const ScalarNode&)>& f) {
+    std::unordered_set<const ScalarNode*> seen;
+    for (const Let& let : nest.lets) visit(let.value, seen, f);
+    visit(nest.body, seen, f);
+}
+
+}  // namespace
+
+Nest simplify(const Nest& nest) {
+    Nest r = rebuild(nest, [](std::shared_ptr<ScalarNode> s) -> Scalar {
+        std::erase_if(s->guards, proven);
+        if (s->guards.empty()) {
+            if (s->kind == ScalarNode::Kind::select) return s->arguments[0];
+            if (s->kind == ScalarNode::Kind::read) s->otherwise = nullptr;
+        }
+        return s;
+    });
+    std::erase_if(r.guards, proven);
+    std::erase_if(r.reduced, [](const Loop& l) { return l.extent.is(1); });
+    const bool index_result = r.combine == Combine::argmax || r.combine == Combine::argmin;
+    if (r.combine != Combine::none && r.reduced.empty() && !index_result) {
+        // One value at most: the combine is the value itself, or its neutral element where the guards fail.
+        Scalar neutral;
+        switch (r.combine) {
+            case Combine::sum: case Combine::any: neutral = zero_of(r.body->dtype); break;
+            case Combine::prod: case Combine::all: neutral = scalar_integer(r.body->dtype, 1); break;
+            default: break;
+        }
+        if (r.guards.empty() || neutral) {
+            r.body = scalar_cast(r.dtype, scalar_cast(r.accumulator, scalar_select(r.guards, r.body, neutral)));
+            r.guards.clear();
+            r.combine = Combine::none;
+        }
+    }
+    return r;
+}
+
+int count_statements(const Nest& nest, int limit) {
+    int n = 0;
+    visit(nest, [&](const ScalarNode& s) { n += s.kind != ScalarNode::Kind::constant && n < limit; });
+    return n;
+}
+
+int cost_of(const Nest& nest) {
+    int cost = 0;
+    visit(nest, [&](const ScalarNode& s) {
+        if (s.kind == ScalarNode::Kind::apply) cost += s.op->map->cost;
+        else if (s.kind == ScalarNode::Kind::cast || s.kind == ScalarNode::Kind::select) cost += 1;
+    });
+    return cost;
+}
+
+Nest renumber(const Nest& nest, const std::function<int(int)>& number) {
+    return rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
+        if (s->kind == ScalarNode::Kind::read) s->operand = number(s->operand);
+        return s;
+    });
+}
+
+void for_each_read(const Nest& nest, const std::function<void(const ScalarNode&)>& f) {
+    visit(nest, [&](const ScalarNode& s) {
+        if (s.kind == ScalarNode::Kind::read) f(s);
+    });
+}
+
+void for_each_read(const Scalar& scalar, const std::function<void(const ScalarNode&)>& f) {
+    std::unordered_set<const ScalarNode*> seen;
+    visit(scalar, seen, [&](const ScalarNode& s) {
+        if (s.kind == ScalarNode::Kind::read) f(s);
+    });
+}
+
+Nest map_reads(const Nest& nest, const std::function<Scalar(const Scalar&)>& f) {
+    return rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
+        return s->kind == ScalarNode::Kind::read ? f(s) : Scalar(s);
+    });
+}
+
+}  // namespace bitale
