@@ -55,23 +55,23 @@ struct Op {
     int arity = -1;  // -1: any
 
     // The result's dtype and shape, or a thrown ShapeError/TypeError whose text names op, dtypes and shapes.
-    std::function<Type(const Nodes& inputs, const Attributes& attributes, Where where)> infer;
+    std::function<Type(const Nodes& inputs, const Attributes& attributes, Where where)> infer{};
     // Lengths that infer could neither prove equal nor unequal; checked at the call. May be empty.
-    std::function<std::vector<Equality>(const Node& node)> equalities;
+    std::function<std::vector<Equality>(const Node& node)> equalities{};
     // The op on lengths: its value when the operands are integer scalars known at the call (add, mul, cast ...).
-    std::function<Int(const Node& node, const std::vector<Int>& inputs)> as_length;
+    std::function<Int(const Node& node, const std::vector<Int>& inputs)> as_length{};
     // Values that must be checked on the device. May be empty.
-    std::function<std::vector<Check>(const Node& node)> checks;
+    std::function<std::vector<Check>(const Node& node)> checks{};
     // Gradients with respect to each input, given that of the output; null: none flows (integers, labels).
-    std::function<Nodes(const NodePtr& node, const NodePtr& gradient)> gradient;
+    std::function<Nodes(const NodePtr& node, const NodePtr& gradient)> gradient{};
     // The oracle: plain loops. Floats arrive and leave as float64 arrays, integers in their own dtype.
-    std::function<Array(const Node& node, const std::vector<Array>& inputs)> evaluate;
+    std::function<Array(const Node& node, const std::vector<Array>& inputs)> evaluate{};
     // The index map as data: the loop nest that computes the node (view and reduce kinds; map has a generic one).
-    std::function<Nest(const Node& node)> nest;
+    std::function<Nest(const Node& node)> nest{};
     // The same value from simpler nodes (composite kind).
-    std::function<NodePtr(const NodePtr& node)> decompose;
+    std::function<NodePtr(const NodePtr& node)> decompose{};
 
-    std::shared_ptr<const MapInfo> map;  // kind map only
+    std::shared_ptr<const MapInfo> map{};  // kind map only
 };
 
 // Every op by name, for rules, tests, documentation. Op records register once and live forever.
