@@ -217,8 +217,9 @@ Int floordiv(const Int& a, const Int& b) {
             return quotient + floordiv(inner->a, inner->b.constant() * c);
         return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
     }
-    // A symbolic divisor that is one monomial: take out the terms that contain it.
-    if (b.terms().size() == 1 && b.constant_term() == 0 && b.range().low > 0) {
+    // A symbolic divisor that is one monomial: take out the terms that contain it. It is positive here: a divisor
+    // must not be 0.
+    if (b.terms().size() == 1 && b.constant_term() == 0 && b.non_negative()) {
         const Int::Term& d = b.terms()[0];
         for (const Int::Term& t : a.terms()) {
             std::vector<AtomPtr> left = t.atoms;

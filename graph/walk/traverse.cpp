@@ -112,7 +112,8 @@ Nodes replace(const Nodes& roots, const NodeMap& with) {
             }
             if (!lengths.empty() && !changed) {
                 // A node without changed operands may still mention a replaced length in its attributes.
-                changed = !current->inputs.empty() && !(substitute(current->attributes, lengths) == current->attributes);
+                changed = current->op->kind != OpKind::leaf &&
+                          !(substitute(current->attributes, lengths) == current->attributes);
             }
             done[current.get()] = changed ? with_inputs(current, std::move(inputs), lengths) : current;
         }
