@@ -76,11 +76,20 @@ class Decider {
     }
 
     void mark_library_operands() {
-        for (const Value& value : values_.list) {
-            if (value.storage == Value::Storage::leaf) continue;
-            const std::optional<GemmMatch> match = match_gemm(value.nest, target_);
-            if (!match) continue;
-            for (const int operand : {match->a, match->b}) {
+        const auto shape = [&](int operand) -> const Shape& { return values_.list[operand].node->type.shape; };
+        for (Value& value : values_.list) {
+            if (value.storage == Value::Storage::leaf || value.nest.combine != Combine::sum) continue;
+            // Through transposes and reshapes first: the library reads either order, so no copy is needed.
+            const Nest through_views = simplify(compose(value.nest, [&](int operand) -> const Nest* {
+                const Value& v = values_.list[operand];
+                const bool view = v.storage == Value::Storage::inlined && v.nest.lets.empty() && v.nest.body &&
+                                  v.nest.body->kind == ScalarNode::Kind::read && v.nest.body->guards.empty();
+                return view && !v.required ? &v.nest : nullptr;
+            }));
+            value.gemm = match_gemm(through_views, shape, target_);
+            if (!value.gemm) value.gemm = match_gemm(value.nest, shape, target_);
+            if (!value.gemm) continue;
+            for (const int operand : {value.gemm->a, value.gemm->b}) {
                 values_.list[operand].library_operand = true;
                 if (values_.list[operand].reason.empty())
                     values_.list[operand].reason = "operand of the library product " + describe(*value.node);
@@ -110,7 +119,8 @@ class Decider {
             const bool once = value.storage != Value::Storage::inlined;
             const double mine = once ? iterations(value.nest) : evaluations[i];
             std::vector<int> read;
-            for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
+            if (value.gemm) read = {value.gemm->a, value.gemm->b};
+            else for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
             std::sort(read.begin(), read.end());
             read.erase(std::unique(read.begin(), read.end()), read.end());
             for (const int operand : read) evaluations[operand] += mine;

@@ -2,10 +2,12 @@
 // can be recomputed cheaply where it is read; what is stored carries the reason for the report.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/library/gemm.h"
 #include "codegen/target.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/nest.h"
@@ -29,6 +31,7 @@ struct Value {
     std::string reason;        // of stored values
     bool required = false;     // output, update or checked value: must reach memory
     bool library_operand = false;
+    std::optional<GemmMatch> gemm;  // the library call that computes it
     std::vector<int> users;    // value numbers
 };
 

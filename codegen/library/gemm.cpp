@@ -11,13 +11,18 @@ namespace {
 // Below these sizes a fused generated product beats a call plus separate passes over its operands and result.
 constexpr double least_columns = 24, least_work = 1 << 18;
 
-bool reads(const ScalarNode& s, const Int& row, const Int& column) {
-    return s.at.size() == 2 && s.guards.empty() && s.at[0] == row && s.at[1] == column;
+// The operand is stored as a row-major [rows, columns] matrix, whatever its own axes.
+bool reads(const ScalarNode& s, const Shape& stored, const Int& row, const Int& column, const Int& columns) {
+    if (!s.guards.empty() || s.at.size() != stored.size()) return false;
+    Int offset = 0;
+    for (std::size_t d = 0; d < s.at.size(); ++d) offset = offset * stored[d] + s.at[d];
+    return offset == row * columns + column;
 }
 
 }  // namespace
 
-std::optional<GemmMatch> match_gemm(const Nest& nest, const Target& target) {
+std::optional<GemmMatch> match_gemm(const Nest& nest, const std::function<const Shape&(int)>& shape_of_operand,
+                                    const Target& target) {
     if (!target.has_gemm || nest.combine != Combine::sum || nest.dtype != DType::float32) return {};
     if (nest.parallel.size() != 2 || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty()) return {};
     const ScalarNode& body = *nest.body;
@@ -26,10 +31,13 @@ std::optional<GemmMatch> match_gemm(const Nest& nest, const Target& target) {
     if (a.kind != ScalarNode::Kind::read || b.kind != ScalarNode::Kind::read) return {};
     if (a.dtype != DType::float32 || b.dtype != DType::float32) return {};
     const Int &m = nest.parallel[0].variable, &n = nest.parallel[1].variable, &k = nest.reduced[0].variable;
-    if (!reads(a, m, k) && !reads(a, k, m)) return {};
-    if (!reads(b, k, n) && !reads(b, n, k)) return {};
+    const Shape &stored_a = shape_of_operand(a.operand), &stored_b = shape_of_operand(b.operand);
     GemmMatch match;
-    match.call = {nest.parallel[0].extent, nest.parallel[1].extent, nest.reduced[0].extent, !reads(a, m, k), !reads(b, k, n)};
+    match.call = {nest.parallel[0].extent, nest.parallel[1].extent, nest.reduced[0].extent, false, false};
+    match.call.transpose_a = !reads(a, stored_a, m, k, match.call.k);
+    match.call.transpose_b = !reads(b, stored_b, k, n, match.call.n);
+    if (match.call.transpose_a && !reads(a, stored_a, k, m, match.call.m)) return {};
+    if (match.call.transpose_b && !reads(b, stored_b, n, k, match.call.k)) return {};
     match.a = a.operand;
     match.b = b.operand;
     const double rows = typical(match.call.m), columns = typical(match.call.n), depth = typical(match.call.k);

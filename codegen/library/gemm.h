@@ -1,6 +1,7 @@
 // Recognises nests that a matrix-product library computes.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "codegen/program.h"
@@ -15,6 +16,7 @@ struct GemmMatch {
 };
 
 // A float32 sum of products of two plain row-major reads, large enough to be worth a call; else nothing.
-std::optional<GemmMatch> match_gemm(const Nest& nest, const Target& target);
+std::optional<GemmMatch> match_gemm(const Nest& nest, const std::function<const Shape&(int)>& shape_of_operand,
+                                    const Target& target);
 
 }  // namespace bitale

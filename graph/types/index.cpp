@@ -95,6 +95,8 @@ Int Int::symbol(std::string name, IntRange range) {
     return IntBuilder::of(std::move(atom));
 }
 
+Int Int::from(const AtomPtr& atom) { return IntBuilder::of(atom); }
+
 std::int64_t Int::constant() const {
     BITALE_CHECK(is_constant(), "not a constant: " + text());
     return constant_;

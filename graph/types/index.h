@@ -36,6 +36,8 @@ class Int {
     // A fresh symbol: never equal to another one, whatever its name.
     static Int symbol(std::string name, IntRange range = {0, IntRange::highest});
 
+    static Int from(const AtomPtr& atom);  // the Int that is just this atom
+
     bool is_constant() const { return terms_.empty(); }
     bool is(std::int64_t value) const { return terms_.empty() && constant_ == value; }
     std::int64_t constant() const;      // throws InternalError unless is_constant()

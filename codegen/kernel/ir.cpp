@@ -1,0 +1,154 @@
+#include "codegen/kernel/ir.h"
+
+#include <set>
+
+namespace bitale {
+
+namespace {
+
+Stmt of(Stmt::Kind kind) {
+    Stmt s;
+    s.kind = kind;
+    return s;
+}
+
+}  // namespace
+
+Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::int64_t step) {
+    Stmt s = of(Stmt::Kind::loop);
+    s.variable = std::move(variable);
+    s.begin = std::move(begin);
+    s.end = std::move(end);
+    s.binding = binding;
+    s.body = std::move(body);
+    s.step = step;
+    return s;
+}
+
+Stmt declare(int place) {
+    Stmt s = of(Stmt::Kind::declare);
+    s.place = place;
+    return s;
+}
+
+Stmt set(int place, std::vector<Int> at, Scalar value) {
+    Stmt s = of(Stmt::Kind::set);
+    s.place = place;
+    s.at = std::move(at);
+    s.value = std::move(value);
+    return s;
+}
+
+Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, bool fused) {
+    Stmt s = set(place, std::move(at), std::move(value));
+    s.kind = Stmt::Kind::accumulate;
+    s.combine = combine;
+    s.fused = fused;
+    return s;
+}
+
+Stmt let(Int variable, Scalar value, Int extent) {
+    Stmt s = of(Stmt::Kind::let);
+    s.variable = std::move(variable);
+    s.value = std::move(value);
+    s.end = std::move(extent);
+    return s;
+}
+
+Stmt check(int number, Scalar value, Int low, Int high, Int element) {
+    Stmt s = of(Stmt::Kind::check);
+    s.number = number;
+    s.value = std::move(value);
+    s.low = std::move(low);
+    s.high = std::move(high);
+    s.begin = std::move(element);
+    return s;
+}
+
+Stmt when(std::vector<Guard> guards, Stmts body) {
+    Stmt s = of(Stmt::Kind::when);
+    s.guards = std::move(guards);
+    s.body = std::move(body);
+    return s;
+}
+
+Stmt barrier() { return of(Stmt::Kind::barrier); }
+
+Stmt comment(std::string text) {
+    Stmt s = of(Stmt::Kind::comment);
+    s.text = std::move(text);
+    return s;
+}
+
+namespace {
+
+class Verifier {
+  public:
+    explicit Verifier(const KernelIR& kernel) : kernel_(kernel) {}
+
+    void run() {
+        for (const Place& place : kernel_.places) {
+            if (place.scope == Place::Scope::global)
+                BITALE_CHECK(place.buffer >= 0 && place.buffer < kernel_.buffers, "a place outside the buffer list");
+            else
+                BITALE_CHECK(is_static(place.extents), "scratch of unknown size");
+        }
+        for (const Phase& phase : kernel_.phases)
+            for (const Segment& segment : phase.segments) {
+                std::set<std::uint64_t> declared;
+                std::set<int> alive;
+                if (const std::uint64_t id = segment.task.symbol_id()) declared.insert(id);
+                walk(segment.body, declared, alive);
+            }
+    }
+
+  private:
+    void place(int number, std::size_t rank, const std::set<int>& alive) {
+        BITALE_CHECK(number >= 0 && number < static_cast<int>(kernel_.places.size()), "an unknown place");
+        const Place& p = kernel_.places[number];
+        BITALE_CHECK(p.extents.size() == rank, "an index of the wrong rank");
+        BITALE_CHECK(p.scope == Place::Scope::global || alive.contains(number), "scratch used before it is declared");
+    }
+
+    void scalar(const Scalar& s, const std::set<int>& alive) {
+        if (!s) return;
+        if (s->kind == ScalarNode::Kind::read) place(s->operand, s->at.size(), alive);
+        BITALE_CHECK(s->guards.empty() || s->otherwise, "a guard without a value for outside");
+        for (const Scalar& a : s->arguments) scalar(a, alive);
+        scalar(s->otherwise, alive);
+    }
+
+    void walk(const Stmts& body, std::set<std::uint64_t> declared, std::set<int> alive) {
+        for (const Stmt& s : body) {
+            switch (s.kind) {
+                case Stmt::Kind::loop:
+                case Stmt::Kind::when: {
+                    std::set<std::uint64_t> inner = declared;
+                    if (const std::uint64_t id = s.variable.symbol_id())
+                        BITALE_CHECK(inner.insert(id).second, "a loop variable declared twice");
+                    walk(s.body, inner, alive);
+                    break;
+                }
+                case Stmt::Kind::declare: alive.insert(s.place); break;
+                case Stmt::Kind::set:
+                case Stmt::Kind::accumulate:
+                    place(s.place, s.at.size(), alive);
+                    BITALE_CHECK(kernel_.places[s.place].written, "a place that is written without being marked so");
+                    scalar(s.value, alive);
+                    break;
+                case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];
+                case Stmt::Kind::check: scalar(s.value, alive); break;
+                case Stmt::Kind::barrier:
+                case Stmt::Kind::comment: break;
+            }
+        }
+    }
+
+    const KernelIR& kernel_;
+};
+
+}  // namespace
+
+void verify(const KernelIR& kernel) { Verifier(kernel).run(); }
+
+}  // namespace bitale

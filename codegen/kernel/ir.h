@@ -1,0 +1,96 @@
+// Kernel IR: the statements of one generated kernel. Loops, indices and memory are explicit; everything the printer
+// needs is decided before printing. Scalars are those of nests, their reads numbered by Place.
+//
+// Semantics: statements run in order; a Place in scope `global` is one of the launch's buffers, row-major over its
+// extents; `local` is scratch of one task (shared memory on a GPU), `private_` belongs to one thread (registers).
+// Float arithmetic is never contracted or reordered; an accumulate with `fused` is one fused multiply-add.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/ir/nest.h"
+
+namespace bitale {
+
+struct Place {
+    enum class Scope : std::uint8_t { global, local, private_ };
+    Scope scope = Scope::global;
+    DType dtype = DType::float32;
+    Shape extents;          // row-major; local and private_ ones are constant
+    int buffer = -1;        // global: position in the launch's buffer list
+    bool written = false;   // by this kernel: loads are then not remembered across statements
+};
+
+enum class Binding : std::uint8_t {
+    serial,
+    simd,      // independent points, one lane each; the innermost loop
+    unrolled,
+    threads,   // CUDA: strided over the threads of the block
+};
+
+struct Stmt;
+using Stmts = std::vector<Stmt>;
+
+struct Stmt {
+    enum class Kind : std::uint8_t {
+        loop,        // variable from begin below end by step
+        declare,     // a local or private_ place comes to life (uninitialised)
+        set,         // place[at] = value
+        accumulate,  // place[at] = combine(place[at], value); `fused`: place[at] = fma(a, b, place[at]), value = a * b
+        let,         // variable = clamp(value, 0, extent - 1)
+        check,       // value outside [low, high) sets the error word to `number`
+        when,        // body only where the guards hold
+        barrier,     // all threads of the task have written what they had to (nothing on a CPU)
+        comment,
+    };
+    Kind kind = Kind::comment;
+    Int variable, begin, end, low, high;
+    std::int64_t step = 1;
+    Binding binding = Binding::serial;
+    int place = -1;
+    std::vector<Int> at;
+    Scalar value;
+    Combine combine = Combine::none;
+    bool fused = false;
+    int number = 0;
+    std::vector<Guard> guards;
+    std::string text;
+    Stmts body;
+};
+
+Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::int64_t step = 1);
+Stmt declare(int place);
+Stmt set(int place, std::vector<Int> at, Scalar value);
+Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, bool fused = false);
+Stmt let(Int variable, Scalar value, Int extent);
+Stmt check(int number, Scalar value, Int low, Int high, Int element);
+Stmt when(std::vector<Guard> guards, Stmts body);
+Stmt barrier();
+Stmt comment(std::string text);
+
+// One kind of task of a kernel: `task` runs over [0, tasks).
+struct Segment {
+    Int task, tasks;
+    Stmts body;
+    std::string title;
+};
+
+// One phase: the tasks of its segments in any order; phases one after another.
+struct Phase {
+    std::vector<Segment> segments;
+};
+
+struct KernelIR {
+    std::vector<Place> places;
+    std::vector<Phase> phases;
+    int buffers = 0;            // length of the launch's buffer list
+    bool commits = false;       // writes shared storage: guarded by the error word
+    int errors_buffer = -1;     // position of the error word in the buffer list, if used
+};
+
+// Loops well-formed, variables declared before use and once, at's of the right rank, private_ places indexed by
+// constants or unrolled/simd variables, no accumulate into a global place of another task. InternalError.
+void verify(const KernelIR& kernel);
+
+}  // namespace bitale

@@ -1,0 +1,360 @@
+#include "codegen/print/c_family.h"
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "codegen/print/writer.h"
+
+namespace bitale {
+
+namespace {
+
+std::string literal(DType dtype, double number, std::int64_t integer) {
+    char text[64];
+    switch (dtype) {
+        case DType::boolean: return integer ? "true" : "false";
+        case DType::float32:
+        case DType::float64: {
+            const bool single = dtype == DType::float32;
+            if (std::isnan(number)) return single ? "b_nan_f32()" : "b_nan_f64()";
+            if (std::isinf(number)) return std::string(number < 0 ? "(-" : "(") + (single ? "b_inf_f32())" : "b_inf_f64())");
+            std::snprintf(text, sizeof text, single ? "%.9g" : "%.17g", number);
+            std::string s = text;
+            if (s.find_first_of(".e") == std::string::npos) s += ".0";
+            if (single) s += "f";
+            return s[0] == '-' ? "(" + s + ")" : s;
+        }
+        case DType::float16: return "b_to_f16(" + literal(DType::float32, number, 0) + ")";
+        case DType::bfloat16: return "b_to_bf16(" + literal(DType::float32, number, 0) + ")";
+        case DType::uint64: return std::to_string(static_cast<std::uint64_t>(integer)) + "ull";
+        default: break;
+    }
+    if (integer == INT64_MIN) return "(-9223372036854775807ll - 1)";
+    const std::string s = std::to_string(integer) + (bits_of(dtype) == 64 ? "ll" : "");
+    return "((" + std::string(c_type(dtype)) + ")" + (integer < 0 ? "(" + s + ")" : s) + ")";
+}
+
+// The C expression of a map row over the given operand texts: a, b, c stand for them as whole identifiers.
+std::string instantiate(const std::string& text, const std::vector<std::string>& arguments) {
+    std::string r;
+    const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+    for (std::size_t i = 0; i < text.size();) {
+        std::size_t end = i;
+        while (end < text.size() && word(text[end])) ++end;
+        if (end == i + 1 && text[i] >= 'a' && text[i] < static_cast<char>('a' + arguments.size())) r += arguments[text[i] - 'a'];
+        else r += text.substr(i, std::max<std::size_t>(end - i, 1));
+        i = std::max(end, i + 1);
+    }
+    return r;
+}
+
+const char* suffix_of(std::size_t phase) { return phase == 0 ? "" : "_finish"; }
+
+class Printer {
+  public:
+    Printer(const KernelIR& kernel, Dialect dialect) : kernel_(kernel), cuda_(dialect == Dialect::cuda) {}
+
+    PrintedKernel run() {
+        for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
+            result_.suffixes.emplace_back(suffix_of(p));
+            phase(kernel_.phases[p], result_.suffixes.back());
+        }
+        return std::move(result_);
+    }
+
+  private:
+    void phase(const Phase& phase, const std::string& suffix) {
+        names_.clear();
+        memo_.assign(1, {});
+        Writer body;
+        std::swap(out_, body);
+        Int done = 0;
+        for (const Segment& segment : phase.segments) {
+            out_.line("// " + segment.title);
+            const std::string tasks = index(segment.tasks), before = index(done), task = fresh("t");
+            if (cuda_) {
+                out_.open("for (i64 " + task + " = (i64)blockIdx.x - " + before + "; " + task + " < " + tasks + "; " + task + " += gridDim.x) {");
+                out_.line("if (" + task + " < 0) continue;");
+            } else {
+                out_.line("if (first < " + before + " + " + tasks + " && last > " + before + ")");
+                out_.open("for (i64 " + task + " = (first > " + before + " ? first - " + before + " : 0), end = (last - " + before + " < " +
+                          tasks + " ? last - " + before + " : " + tasks + "); " + task + " < end; ++" + task + ") {");
+            }
+            bind(segment.task, task);
+            statements(segment.body);
+            if (cuda_) out_.line("__syncthreads();");
+            out_.close();
+            done = done + segment.tasks;
+        }
+        std::swap(out_, body);
+        header(suffix, body.text());
+    }
+
+    // Printed after the body, when the sizes it needs are known.
+    void header(const std::string& suffix, const std::string& body) {
+        Writer w;
+        if (cuda_) {
+            w.open("extern \"C\" __global__ void KERNEL" + suffix + "(const KERNEL_arguments arguments) {");
+        } else {
+            w.open("extern \"C\" void KERNEL" + suffix + "(void* const* buffers, const i64* sizes, i64 first, i64 last) {");
+        }
+        const std::string buffers = cuda_ ? "arguments.buffers" : "buffers", sizes = cuda_ ? "arguments.sizes" : "sizes";
+        if (kernel_.errors_buffer >= 0)
+            w.line("i64* errors = (i64*)" + buffers + "[" + std::to_string(kernel_.errors_buffer) + "];");
+        if (cuda_ && kernel_.commits) w.line("if (*errors) return;");
+        for (std::size_t i = 0; i < kernel_.places.size(); ++i) {
+            const Place& p = kernel_.places[i];
+            if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
+            const std::string type = std::string(p.written ? "" : "const ") + c_type(p.dtype) + "*";
+            w.line(type + " B_RESTRICT p" + std::to_string(i) + " = (" + type + ")" + buffers + "[" + std::to_string(p.buffer) + "];");
+        }
+        for (std::size_t i = 0; i < result_.sizes.size(); ++i)
+            w.line("const i64 s" + std::to_string(i) + " = " + sizes + "[" + std::to_string(i) + "];");
+        result_.body += w.text() + body + "}\n";
+        used_.clear();
+    }
+
+    void statements(const Stmts& body) {
+        memo_.emplace_back();
+        for (const Stmt& s : body) statement(s);
+        memo_.pop_back();
+    }
+
+    void statement(const Stmt& s) {
+        switch (s.kind) {
+            case Stmt::Kind::comment: out_.line("// " + s.text); return;
+            case Stmt::Kind::barrier:
+                if (cuda_) out_.line("__syncthreads();");
+                return;
+            case Stmt::Kind::declare: declare(s.place); return;
+            case Stmt::Kind::loop: loop(s); return;
+            case Stmt::Kind::when:
+                out_.open("if (" + guards(s.guards) + ") {");
+                statements(s.body);
+                out_.close();
+                return;
+            case Stmt::Kind::let: {
+                const std::string value = scalar(s.value), name = fresh("g");
+                out_.line("const i64 " + name + " = b_clamp_index((i64)" + value + ", " + index(s.end) + ");");
+                bind(s.variable, name);
+                return;
+            }
+            case Stmt::Kind::check: {
+                const std::string value = scalar(s.value);
+                out_.line("if ((i64)" + value + " < " + index(s.low) + " || (i64)" + value + " >= " + index(s.high) + ") b_report(errors, " +
+                          std::to_string(s.number) + ", (i64)" + value + ", " + index(s.begin) + ");");
+                return;
+            }
+            case Stmt::Kind::set: {
+                const std::string value = scalar(s.value);
+                out_.line(element(s.place, s.at) + " = " + value + ";");
+                return;
+            }
+            case Stmt::Kind::accumulate: accumulate(s); return;
+        }
+    }
+
+    void declare(int number) {
+        const Place& p = kernel_.places[number];
+        const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) + (cuda_ ? 0 : 64 / bytes_of(p.dtype)));
+        const bool shared = cuda_ && p.scope == Place::Scope::local;
+        out_.line(std::string(shared ? "__shared__ " : "B_ALIGN ") + c_type(p.dtype) + " p" + std::to_string(number) + "[" + size + "];");
+    }
+
+    void loop(const Stmt& s) {
+        if ((s.end - s.begin).is(1) && s.step == 1 && s.binding != Binding::threads) {
+            // One iteration: no loop, but its own scope.
+            bind(s.variable, s.variable.symbol_id() ? index(s.begin) : "");
+            out_.open("{");
+            statements(s.body);
+            out_.close();
+            return;
+        }
+        const std::string begin = index(s.begin), end = index(s.end), name = fresh("i");
+        bind(s.variable, name);
+        if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
+        if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
+        if (s.binding == Binding::threads)
+            out_.open("for (i64 " + name + " = " + begin + " + threadIdx.x; " + name + " < " + end + "; " + name + " += blockDim.x) {");
+        else
+            out_.open("for (i64 " + name + " = " + begin + "; " + name + " < " + end + "; " + name + " += " + std::to_string(s.step) + ") {");
+        statements(s.body);
+        out_.close();
+    }
+
+    void accumulate(const Stmt& s) {
+        const DType dtype = kernel_.places[s.place].dtype;
+        const std::string target = element(s.place, s.at), type = c_type(dtype);
+        if (s.fused) {
+            const std::string a = scalar(s.value->arguments[0]), b = scalar(s.value->arguments[1]);
+            out_.line(target + " = b_fma(" + a + ", " + b + ", " + target + ");");
+            return;
+        }
+        const std::string value = scalar(s.value);
+        const bool wraps = is_integer(dtype);
+        switch (s.combine) {
+            case Combine::sum:
+            case Combine::prod: {
+                const std::string sign = s.combine == Combine::sum ? " + " : " * ";
+                out_.line(wraps ? target + " = (" + type + ")((u64)" + target + sign + "(u64)" + value + ");"
+                                : target + " = " + target + sign + value + ";");
+                return;
+            }
+            case Combine::max: out_.line(target + " = b_maximum(" + target + ", " + value + ");"); return;
+            case Combine::min: out_.line(target + " = b_minimum(" + target + ", " + value + ");"); return;
+            case Combine::any: out_.line(target + " = " + target + " | " + value + ";"); return;
+            case Combine::all: out_.line(target + " = " + target + " & " + value + ";"); return;
+            case Combine::argmax:
+            case Combine::argmin: {
+                // `number` is the place of the index, -1 before the first candidate; NaN wins, then the first best.
+                const std::string position = element(s.number, s.at), better = fresh("better");
+                const std::string less = s.combine == Combine::argmax ? " > " : " < ";
+                const bool nan = is_float(dtype);
+                out_.line("const bool " + better + " = (" + position + " < 0) | (" + value + less + target + ")" +
+                          (nan ? " & (" + target + " == " + target + ") | ((" + value + " != " + value + ") & (" + target + " == " + target + "))" : "") + ";");
+                out_.line(target + " = " + better + " ? " + value + " : " + target + ";");
+                out_.line(position + " = " + better + " ? " + index(s.begin) + " : " + position + ";");
+                return;
+            }
+            case Combine::none: break;
+        }
+        BITALE_CHECK(false, "accumulate without a combine");
+    }
+
+    std::string element(int number, const std::vector<Int>& at) {
+        const Place& p = kernel_.places[number];
+        used_.insert(number);
+        Int offset = 0;
+        for (std::size_t d = 0; d < at.size(); ++d) offset = offset * p.extents[d] + at[d];
+        return "p" + std::to_string(number) + "[" + index(offset) + "]";
+    }
+
+    std::string guards(const std::vector<Guard>& list) {
+        std::string s;
+        for (const Guard& g : list) {
+            const bool low = (g.value - g.low).range().low < 0, high = (g.high - g.value).range().low <= 0;
+            if (low) s += (s.empty() ? "" : " & ") + ("(" + index(g.value - g.low) + " >= 0)");
+            if (high) s += (s.empty() ? "" : " & ") + ("(" + index(g.value) + " < " + index(g.high) + ")");
+        }
+        return s.empty() ? "true" : s;
+    }
+
+    std::string scalar(const Scalar& s) {
+        const std::string type = c_type(s->dtype);
+        switch (s->kind) {
+            case ScalarNode::Kind::constant: return literal(s->dtype, s->number, s->integer);
+            case ScalarNode::Kind::index: return temporary(s->dtype, cast_call(s->dtype, "(i64)(" + index(s->index) + ")", DType::int64));
+            case ScalarNode::Kind::read: {
+                const std::string at = element(s->operand, s->at);
+                const std::string text = s->guards.empty() ? at : "(" + guards(s->guards) + ") ? " + at + " : " + scalar(s->otherwise);
+                return temporary(s->dtype, text, !kernel_.places[s->operand].written);
+            }
+            case ScalarNode::Kind::select: {
+                const std::string yes = scalar(s->arguments[0]), no = scalar(s->otherwise);
+                return temporary(s->dtype, "(" + guards(s->guards) + ") ? " + yes + " : " + no);
+            }
+            case ScalarNode::Kind::cast: {
+                const Scalar& from = s->arguments[0];
+                return temporary(s->dtype, cast_call(s->dtype, scalar(from), from->dtype));
+            }
+            case ScalarNode::Kind::apply: break;
+        }
+        std::vector<std::string> arguments;
+        for (const Scalar& a : s->arguments) arguments.push_back(scalar(a));
+        const MapInfo& map = *s->op->map;
+        const bool integer = !s->arguments.empty() && !is_float(s->arguments.back()->dtype) && !map.integer_text.empty();
+        const std::string text = instantiate(integer ? map.integer_text : map.text, arguments);
+        return temporary(s->dtype, is_float(s->dtype) ? text : "(" + type + ")(" + text + ")");
+    }
+
+    std::string cast_call(DType to, const std::string& value, DType from) {
+        return to == from ? value : "b_to_" + std::string(c_type(to)) + "(" + value + ")";
+    }
+
+    // A constant for the text, or the one that already holds it in this or an enclosing scope.
+    std::string temporary(DType dtype, const std::string& text, bool remember = true) {
+        for (auto scope = memo_.rbegin(); remember && scope != memo_.rend(); ++scope)
+            if (const auto at = scope->find(text); at != scope->end()) return at->second;
+        const std::string name = fresh("v");
+        out_.line("const " + std::string(c_type(dtype)) + " " + name + " = " + text + ";");
+        if (remember) memo_.back()[text] = name;
+        return name;
+    }
+
+    void bind(const Int& variable, const std::string& name) {
+        if (const std::uint64_t id = variable.symbol_id()) names_[id] = name;
+    }
+    std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
+
+    bool host_only(const Atom& atom) {
+        if (atom.kind == Atom::Kind::symbol) return !names_.contains(atom.id);
+        for (const Int* x : {&atom.a, &atom.b})
+            for (const AtomPtr& s : symbols_of(*x))
+                if (names_.contains(s->id)) return false;
+        return true;
+    }
+
+    std::string size(const Int& x) {
+        for (std::size_t i = 0; i < result_.sizes.size(); ++i)
+            if (result_.sizes[i] == x) return "s" + std::to_string(i);
+        result_.sizes.push_back(x);
+        return "s" + std::to_string(result_.sizes.size() - 1);
+    }
+
+    // What the host knows is folded into parameters; the rest is arithmetic on loop variables.
+    std::string index(const Int& x) {
+        Int host = x.constant_term();
+        std::string s;
+        for (const Int::Term& t : x.terms()) {
+            Int factor = t.factor;
+            std::string loops;
+            for (const AtomPtr& a : t.atoms) {
+                if (host_only(*a)) factor = factor * Int::from(a);
+                else loops += (loops.empty() ? "" : " * ") + atom(*a);
+            }
+            if (loops.empty()) {
+                host = host + factor;
+                continue;
+            }
+            if (!s.empty()) s += " + ";
+            if (!factor.is(1)) s += (factor.is_constant() ? constant(factor.constant()) : size(factor)) + " * ";
+            s += loops;
+        }
+        const bool bare = s.empty();
+        if (!host.is(0) || bare) s += (bare ? "" : " + ") + (host.is_constant() ? constant(host.constant()) : size(host));
+        return s.find(' ') == std::string::npos ? s : "(" + s + ")";
+    }
+
+    static std::string constant(std::int64_t x) { return x < 0 ? "(" + std::to_string(x) + ")" : std::to_string(x); }
+
+    std::string atom(const Atom& a) {
+        if (a.kind == Atom::Kind::symbol) return names_.at(a.id);
+        const std::string x = index(a.a), y = index(a.b);
+        if (a.kind == Atom::Kind::floordiv)
+            return a.a.non_negative() && a.b.range().low > 0 ? "(" + x + " / " + y + ")" : "b_floordiv((i64)" + x + ", (i64)" + y + ")";
+        const std::string compare = a.kind == Atom::Kind::min ? " < " : " > ";
+        return "(" + x + compare + y + " ? " + x + " : " + y + ")";
+    }
+
+    const KernelIR& kernel_;
+    bool cuda_;
+    PrintedKernel result_;
+    Writer out_;
+    std::map<std::uint64_t, std::string> names_;  // loop variables and lets in scope
+    std::vector<std::map<std::string, std::string>> memo_;
+    std::set<int> used_;
+    int next_ = 0;
+};
+
+}  // namespace
+
+const char* c_type(DType dtype) {
+    static const char* const names[dtype_count] = {"bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"};
+    return names[static_cast<int>(dtype)];
+}
+
+PrintedKernel print_kernel(const KernelIR& kernel, Dialect dialect) { return Printer(kernel, dialect).run(); }
+
+}  // namespace bitale
