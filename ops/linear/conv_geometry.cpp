@@ -1,0 +1,91 @@
+#include "ops/linear/conv_geometry.h"
+
+#include "ops/shape/lengths.h"
+
+namespace bitale {
+
+ConvGeometry ConvGeometry::of(const Attributes& attributes) {
+    const auto pair = [&](const char* name) {
+        const auto& list = attributes.get<std::vector<std::int64_t>>(name);
+        BITALE_CHECK(list.size() == 2, std::string("a convolution's ") + name + " has a height and a width");
+        return std::array<std::int64_t, 2>{list[0], list[1]};
+    };
+    return {pair("stride"), pair("dilation"), pair("pad"), attributes.get<bool>("flip")};
+}
+
+Attributes ConvGeometry::attributes() const {
+    const auto list = [](const std::array<std::int64_t, 2>& pair) {
+        return std::vector<std::int64_t>(pair.begin(), pair.end());
+    };
+    return {{"stride", list(stride)}, {"dilation", list(dilation)}, {"pad", list(pad)}, {"flip", flip}};
+}
+
+std::int64_t ConvGeometry::span(int axis, std::int64_t kernel) const {
+    return (kernel - 1) * dilation[static_cast<std::size_t>(axis)] + 1;
+}
+
+Int ConvGeometry::output_length(int axis, const Int& input, std::int64_t kernel) const {
+    const auto i = static_cast<std::size_t>(axis);
+    return floordiv(input + 2 * pad[i] - span(axis, kernel), stride[i]) + 1;
+}
+
+namespace {
+
+template <class T>
+T place_of(const ConvGeometry& geometry, int axis, const T& out, const T& element, std::int64_t kernel) {
+    const auto i = static_cast<std::size_t>(axis);
+    const T tap = geometry.flip ? T(kernel - 1) - element : element;
+    return out * T(geometry.stride[i]) - T(geometry.pad[i]) + tap * T(geometry.dilation[i]);
+}
+
+}  // namespace
+
+Int ConvGeometry::place(int axis, const Int& out, const Int& element, std::int64_t kernel) const {
+    return place_of(*this, axis, out, element, kernel);
+}
+
+std::int64_t ConvGeometry::place(int axis, std::int64_t out, std::int64_t element,
+                                 std::int64_t kernel) const {
+    return place_of(*this, axis, out, element, kernel);
+}
+
+DType conv_dtype(const Nodes& inputs, const char* first, const char* second, Where where) {
+    const DType a = inputs[0]->type.dtype, b = inputs[1]->type.dtype;
+    const auto computes = [](DType t) { return t == float32 || t == float64; };
+    if (a == b && computes(a)) return a;
+    const DType cure = computes(a) ? a : computes(b) ? b : float32;
+    const std::string wrong = a == cure ? second : b == cure ? first : std::string(first) + " and " + second;
+    throw TypeError(where, "conv2d takes two operands of one dtype, float32 or float64; " +
+                               std::string(first) + " is " + describe(*inputs[0]) + ", " + second + " is " +
+                               describe(*inputs[1]) + "; write cast(..., " + std::string(name_of(cure)) +
+                               ") around " + wrong);
+}
+
+void require_4d(const NodePtr& node, const char* what, const char* layout, Where where) {
+    if (node->type.rank() == 4) return;
+    throw ShapeError(
+        where, "conv2d takes " + std::string(what) + " of rank 4, " + layout + ", not " + describe(*node));
+}
+
+std::int64_t kernel_length(const NodePtr& filters, int axis, Where where) {
+    const Int& length = filters->type.shape[static_cast<std::size_t>(2 + axis)];
+    if (length.is_constant() && length.constant() > 0) return length.constant();
+    throw ShapeError(where,
+                     "conv2d's filters need a height and a width of at least 1 that are known when the "
+                     "graph is built, as in input(float32, {-1, -1, 3, 3}, \"w\"); they are " +
+                         describe(*filters));
+}
+
+void require_equal(const Int& a, const Int& b, const std::string& what, Where where) {
+    if (never_equal(a, b))
+        throw ShapeError(where, "conv2d: " + what + " differ: " + a.text() + " and " + b.text());
+}
+
+Scalar scalar_product(Scalar a, Scalar b) {
+    const Op* mul = find_op("mul");
+    BITALE_CHECK(mul, "the elementwise ops are not registered");
+    const DType dtype = a->dtype;
+    return scalar_apply(mul, dtype, {std::move(a), std::move(b)});
+}
+
+}  // namespace bitale
