@@ -16,6 +16,9 @@ const Op* argmax_op();
 const Op* argmin_op();
 const Op* mean_op();
 
+// In what a kernel adds or multiplies: float32 for the half types, int64 or uint64 for integers and booleans.
+DType accumulator_of(DType dtype);
+
 NodePtr make_sum(const NodePtr& x, const std::vector<std::int64_t>& axes,
                  Where where);  // x itself for no axes
 

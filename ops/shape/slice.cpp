@@ -1,0 +1,337 @@
+#include "ops/shape/slice.h"
+
+#include "ops/shape/elements.h"
+#include "ops/shape/lengths.h"
+
+namespace bitale {
+
+namespace {
+
+using Steps = std::vector<std::int64_t>;
+
+const std::vector<Int>& lengths(const Attributes& a, const char* name) {
+    return a.get<std::vector<Int>>(name);
+}
+const Steps& steps_of(const Attributes& a) {
+    return a.get<Steps>("step");
+}
+bool is_clipped(const Attributes& a) {
+    return a.get<bool>("clipped");
+}
+
+// ---- slice
+// ------------------------------------------------------------------------------------------------------
+
+Type infer_slice(const Nodes& inputs, const Attributes& attributes, Where where) {
+    const Type& x = inputs[0]->type;
+    const std::vector<Int>&start = lengths(attributes, "start"), &count = lengths(attributes, "count");
+    const Steps& step = steps_of(attributes);
+    BITALE_CHECK(
+        start.size() == x.shape.size() && count.size() == x.shape.size() && step.size() == x.shape.size(),
+        "slice needs start, count and step for each axis");
+    reject_negative(count, "slice", where);
+    for (std::size_t i = 0; i < start.size(); ++i) {
+        if (!count[i].is_constant() || count[i].is(0)) continue;
+        const Int last = start[i] + (count[i] - 1) * step[i];
+        const Int &low = step[i] > 0 ? start[i] : last, &high = step[i] > 0 ? last : start[i];
+        if (low.range().high < 0 || (x.shape[i] - high).range().high <= 0)
+            throw IndexError(where, "index " + (low.range().high < 0 ? low : high).text() +
+                                        " is out of range for axis " + std::to_string(i) + " of " +
+                                        describe(*inputs[0]) + ", whose length is " + x.shape[i].text());
+    }
+    return {x.dtype, count};
+}
+
+// A number as index, or a part of fixed size, needs a long enough axis; what was clipped fits whatever it
+// meets.
+std::vector<Equality> slice_equalities(const Node& node) {
+    std::vector<Equality> r;
+    const std::vector<Int>&start = lengths(node.attributes, "start"), &count = node.type.shape;
+    const Steps& step = steps_of(node.attributes);
+    for (std::size_t i = 0; i < count.size(); ++i) {
+        if (!count[i].is_constant() || count[i].is(0)) continue;
+        const Int last = start[i] + (count[i] - 1) * step[i];
+        const Int &low = step[i] > 0 ? start[i] : last, &high = step[i] > 0 ? last : start[i];
+        const std::string axis = "axis " + std::to_string(i) + " of " + text_of(node.inputs[0]->type.shape);
+        demand_at_most(r, high + 1, node.inputs[0]->type.shape[i],
+                       "the length of " + axis + " and the least that an index into it needs (" +
+                           (high + 1).text() + ")");
+        demand_at_most(r, 0, low, "an index from the end of " + axis + " and 0 at least");
+    }
+    return r;
+}
+
+Nest nest_slice(const Node& node) {
+    const std::vector<Int>& start = lengths(node.attributes, "start");
+    const Steps& step = steps_of(node.attributes);
+    std::vector<Loop> loops = loops_over(node.type.shape);
+    std::vector<Int> at = variables_of(loops);
+    for (std::size_t i = 0; i < at.size(); ++i) at[i] = start[i] + at[i] * step[i];
+    return view_nest(node, std::move(loops), std::move(at));
+}
+
+Array evaluate_slice(const Node& node, const std::vector<Array>& inputs) {
+    const Dims start = static_dims(lengths(node.attributes, "start"));
+    const Steps& step = steps_of(node.attributes);
+    return copied(inputs[0], static_dims(node.type.shape), [&](Dims at) {
+        for (std::size_t i = 0; i < at.size(); ++i) at[i] = start[i] + at[i] * step[i];
+        return linear_of(at, inputs[0].shape());
+    });
+}
+
+// ---- place_slice
+// ------------------------------------------------------------------------------------------------
+
+Type infer_place_slice(const Nodes& inputs, const Attributes& attributes, Where) {
+    const std::vector<Int>& shape = lengths(attributes, "shape");
+    BITALE_CHECK(shape.size() == inputs[0]->type.shape.size() &&
+                     steps_of(attributes).size() == shape.size() &&
+                     lengths(attributes, "start").size() == shape.size(),
+                 "place_slice needs start, step and a length for each axis");
+    return {inputs[0]->type.dtype, shape};
+}
+
+// Place j holds element (j - start) / step where that is a whole number within the part.
+Nest nest_place_slice(const Node& node) {
+    const std::vector<Int>& start = lengths(node.attributes, "start");
+    const Steps& step = steps_of(node.attributes);
+    const Shape& part = node.inputs[0]->type.shape;
+    std::vector<Loop> loops = loops_over(node.type.shape);
+    std::vector<Int> at = variables_of(loops);
+    std::vector<Guard> guards;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+        const Int distance = step[i] > 0 ? at[i] - start[i] : start[i] - at[i];
+        const std::int64_t stride = step[i] > 0 ? step[i] : -step[i];
+        at[i] = floordiv(distance, stride);
+        const bool whole = start[i].is(0) && step[i] == 1 && part[i] == node.type.shape[i];
+        if (!whole) guards.push_back({at[i], 0, part[i]});
+        if (const Int rest = mod(distance, stride); !rest.is(0)) guards.push_back({rest, 0, 1});
+    }
+    Scalar zero = guards.empty() ? nullptr : scalar_integer(node.type.dtype, 0);
+    return view_nest(node, std::move(loops), std::move(at), std::move(guards), std::move(zero));
+}
+
+Array evaluate_place_slice(const Node& node, const std::vector<Array>& inputs) {
+    const Dims start = static_dims(lengths(node.attributes, "start"));
+    const Steps& step = steps_of(node.attributes);
+    Array r(inputs[0].dtype(), static_dims(node.type.shape));
+    std::int64_t from = 0;
+    for_each_index(inputs[0].shape(), [&](Dims at) {
+        for (std::size_t i = 0; i < at.size(); ++i) at[i] = start[i] + at[i] * step[i];
+        copy_element(r, linear_of(at, r.shape()), inputs[0], from++);
+    });
+    return r;
+}
+
+// ---- rows
+// -------------------------------------------------------------------------------------------------------
+
+void require_start(const NodePtr& start, const char* op, Where where) {
+    if (!is_integer(start->type.dtype) || start->type.rank() != 0)
+        throw TypeError(
+            where, std::string(op) + ": the first row " + describe(*start) + " must be an integer scalar");
+}
+
+Type infer_rows(const Nodes& inputs, const Attributes& attributes, Where where) {
+    const Type& x = inputs[0]->type;
+    require_start(inputs[1], "rows", where);
+    if (x.rank() == 0)
+        throw ShapeError(where, "rows: " + describe(*inputs[0]) + " is a scalar and has no rows");
+    const Int& count = attributes.get<Int>("count");
+    reject_negative({count}, "rows", where);
+    const Int first = is_constant(inputs[1]) ? Int(constant_value(inputs[1]).item<std::int64_t>()) : Int(0);
+    if (first.range().high < 0 || (x.shape[0] - first - count).range().high < 0)
+        throw IndexError(where, "rows " + first.text() + " to " + (first + count).text() + " of " +
+                                    describe(*inputs[0]) + " are out of range: it has " + x.shape[0].text() +
+                                    " rows");
+    Type type = x;
+    type.shape[0] = count;
+    return type;
+}
+
+std::vector<Equality> rows_equalities(const Node& node) {
+    std::vector<Equality> r;
+    const Int &count = node.type.shape[0], &extent = node.inputs[0]->type.shape[0];
+    if (is_clipped(node.attributes)) return r;
+    const Int first =
+        is_constant(node.inputs[1]) ? Int(constant_value(node.inputs[1]).item<std::int64_t>()) : Int(0);
+    demand_at_most(r, first + count, extent,
+                   "the number of rows (" + extent.text() + ") and the least that a part of " + count.text() +
+                       " rows needs");
+    demand_at_most(r, 0, count, "the number of rows taken and 0 at least");
+    return r;
+}
+
+// The first row as an index; appends the Let that reads it unless it can only be one number.
+Int first_row(const NodePtr& start, const Int& extent, const Int& count, Nest& nest) {
+    if (is_constant(start)) return constant_value(start).item<std::int64_t>();
+    // A part longer than the whole is refused before anything runs.
+    const Int choices = max(extent - count + 1, 1);
+    const IntRange range = make_loop("row", choices).variable.range();
+    const Int symbol = choices.is(1) ? Int(0) : Int::symbol("row", range);
+    if (symbol.symbol_id())
+        nest.lets.push_back(
+            {symbol, scalar_cast(DType::int64, scalar_read(start->type.dtype, 1, {})), choices});
+    return symbol;
+}
+
+Nest nest_rows(const Node& node) {
+    Nest nest = view_nest(node, loops_over(node.type.shape), {});
+    std::vector<Int> at = variables_of(nest.parallel);
+    at[0] = at[0] + first_row(node.inputs[1], node.inputs[0]->type.shape[0], node.type.shape[0], nest);
+    nest.body = scalar_read(node.type.dtype, 0, std::move(at));
+    return nest;
+}
+
+std::int64_t checked_start(const Node& node, const Array& start, std::int64_t extent, std::int64_t count) {
+    const std::int64_t first = start.to_vector<std::int64_t>().at(0);
+    if (first < 0 || count < 0 || first > extent - count)
+        throw IndexError(node.where, "rows " + std::to_string(first) + " to " +
+                                         std::to_string(first + count) + " are out of range for " +
+                                         std::to_string(extent) + " rows");
+    return first;
+}
+
+Array evaluate_rows(const Node& node, const std::vector<Array>& inputs) {
+    const Dims shape = static_dims(node.type.shape);
+    const std::int64_t first = checked_start(node, inputs[1], inputs[0].shape()[0], shape[0]);
+    return inputs[0].rows(first, first + shape[0]);
+}
+
+// ---- place_rows
+// -------------------------------------------------------------------------------------------------
+
+Type infer_place_rows(const Nodes& inputs, const Attributes& attributes, Where where) {
+    require_start(inputs[1], "place_rows", where);
+    BITALE_CHECK(inputs[0]->type.rank() > 0, "place_rows of a scalar");
+    Type type = inputs[0]->type;
+    type.shape[0] = attributes.get<Int>("extent");
+    return type;
+}
+
+Nest nest_place_rows(const Node& node) {
+    const Int& count = node.inputs[0]->type.shape[0];
+    Nest nest = view_nest(node, loops_over(node.type.shape), {});
+    std::vector<Int> at = variables_of(nest.parallel);
+    at[0] = at[0] - first_row(node.inputs[1], node.type.shape[0], count, nest);
+    nest.body = scalar_read(node.type.dtype, 0, at, {{at[0], 0, count}}, scalar_integer(node.type.dtype, 0));
+    return nest;
+}
+
+Array evaluate_place_rows(const Node& node, const std::vector<Array>& inputs) {
+    const Dims shape = static_dims(node.type.shape), part = inputs[0].shape();
+    const std::int64_t first = checked_start(node, inputs[1], shape[0], part[0]);
+    return copied(inputs[0], shape, [&](Dims at) {
+        at[0] -= first;
+        return at[0] >= 0 && at[0] < part[0] ? linear_of(at, part) : -1;
+    });
+}
+
+std::vector<Check> row_checks(const Node& node, const Int& extent, const Int& count, const NodePtr& of) {
+    if (is_clipped(node.attributes) || is_constant(node.inputs[1])) return {};
+    return {{node.inputs[1], 0, extent - count + 1,
+             "the first of " + count.text() + " rows of " + describe(*of), node.where}};
+}
+
+}  // namespace
+
+const Op* slice_op() {
+    static const Op* op = register_op({
+        .name = "slice",
+        .kind = OpKind::view,
+        .arity = 1,
+        .infer = infer_slice,
+        .equalities = slice_equalities,
+        .gradient =
+            [](const NodePtr& node, const NodePtr& g) {
+                return Nodes{make_node(place_slice_op(), {g},
+                                       {{"start", lengths(node->attributes, "start")},
+                                        {"step", steps_of(node->attributes)},
+                                        {"shape", node->inputs[0]->type.shape}},
+                                       node->where)};
+            },
+        .evaluate = evaluate_slice,
+        .nest = nest_slice,
+    });
+    return op;
+}
+
+const Op* place_slice_op() {
+    static const Op* op = register_op({
+        .name = "place_slice",
+        .kind = OpKind::view,
+        .arity = 1,
+        .infer = infer_place_slice,
+        .gradient =
+            [](const NodePtr& node, const NodePtr& g) {
+                return Nodes{make_node(slice_op(), {g},
+                                       {{"start", lengths(node->attributes, "start")},
+                                        {"count", node->inputs[0]->type.shape},
+                                        {"step", steps_of(node->attributes)}},
+                                       node->where)};
+            },
+        .evaluate = evaluate_place_slice,
+        .nest = nest_place_slice,
+    });
+    return op;
+}
+
+const Op* rows_op() {
+    static const Op* op = register_op({
+        .name = "rows",
+        .kind = OpKind::view,
+        .arity = 2,
+        .infer = infer_rows,
+        .equalities = rows_equalities,
+        .checks =
+            [](const Node& node) {
+                return row_checks(node, node.inputs[0]->type.shape[0], node.type.shape[0], node.inputs[0]);
+            },
+        .gradient =
+            [](const NodePtr& node, const NodePtr& g) {
+                return Nodes{make_node(place_rows_op(), {g, node->inputs[1]},
+                                       {{"extent", node->inputs[0]->type.shape[0]},
+                                        {"clipped", is_clipped(node->attributes)}},
+                                       node->where),
+                             nullptr};
+            },
+        .evaluate = evaluate_rows,
+        .nest = nest_rows,
+    });
+    return op;
+}
+
+const Op* place_rows_op() {
+    static const Op* op = register_op({
+        .name = "place_rows",
+        .kind = OpKind::view,
+        .arity = 2,
+        .infer = infer_place_rows,
+        .gradient =
+            [](const NodePtr& node, const NodePtr& g) {
+                return Nodes{make_node(rows_op(), {g, node->inputs[1]},
+                                       {{"count", node->inputs[0]->type.shape[0]},
+                                        {"clipped", is_clipped(node->attributes)}},
+                                       node->where),
+                             nullptr};
+            },
+        .evaluate = evaluate_place_rows,
+        .nest = nest_place_rows,
+    });
+    return op;
+}
+
+NodePtr make_slice(const NodePtr& x, int axis, const Int& start, const Int& count, std::int64_t step,
+                   Where where) {
+    const Shape& shape = x->type.shape;
+    const auto at = static_cast<std::size_t>(axis);
+    if (start.is(0) && step == 1 && count == shape[at]) return x;
+    std::vector<Int> starts(shape.size(), 0), counts = shape;
+    Steps steps(shape.size(), 1);
+    starts[at] = start;
+    counts[at] = count;
+    steps[at] = step;
+    return make_node(slice_op(), {x}, {{"start", starts}, {"count", counts}, {"step", steps}}, where);
+}
+
+}  // namespace bitale
