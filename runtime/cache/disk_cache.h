@@ -1,0 +1,45 @@
+// Compiled objects on disk, found by key. We load code from here, so the folder must be ours alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace bitale {
+
+// One folder with KEY.so, sealed by a trailer with its key and checksum, and KEY.cpp beside it. Files appear
+// by rename, so any number of processes may use the folder at once. Whatever is damaged, foreign or of
+// another format is a miss.
+class DiskCache {
+  public:
+    // Makes the folder with mode 0700 if it is not there. A folder that cannot be made, belongs to somebody
+    // else or can be written by others is not used: problem() says why.
+    explicit DiskCache(std::string directory, std::int64_t most_bytes);
+
+    bool usable() const { return problem_.empty(); }
+    const std::string& problem() const { return problem_; }
+    const std::string& directory() const { return directory_; }
+
+    // The path of a verified object; nothing when there is none.
+    std::optional<std::string> find(const std::string& key) const;
+    // A fresh path inside the folder for a file that is being written; `ending` with its dot.
+    std::string temporary(const std::string& key, const std::string& ending) const;
+    // Seals the object at `built` and moves it, and its source, to their places; the object's path, or
+    // nothing (the files then stay where they were) when the folder cannot be written.
+    std::optional<std::string> store(const std::string& key, const std::string& built,
+                                     const std::string& source);
+    std::int64_t bytes() const;
+    // Removes every file of the cache's own naming; the number removed.
+    int clear();
+
+  private:
+    void sweep();
+    std::string directory_, problem_;
+    std::int64_t most_bytes_;
+};
+
+// The folder that the options and the environment name: cache_dir, $XDG_CACHE_HOME/bitale, ~/.cache/bitale;
+// empty when there is none.
+std::string cache_directory();
+
+}  // namespace bitale

@@ -1,0 +1,36 @@
+// The host's C++ compiler, as a subprocess.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bitale {
+
+struct HostCompiler {
+    std::vector<std::string> command;  // the program's full path and the user's own arguments
+    // Path, size and time of the program behind all links, and the arguments: changes when the compiler does,
+    // and costs no process.
+    std::string identity;
+};
+
+struct CompilerSearch {
+    std::optional<HostCompiler> found;
+    std::string problem;  // why there is none: what was looked for, and where
+};
+
+// The option `compiler`, else BITALE_CXX, else c++, g++ or clang++ on PATH. What the user names is not
+// replaced by another one.
+CompilerSearch find_compiler();
+
+// The flags of every object; part of the cache key.
+const std::vector<std::string>& compile_flags();
+
+struct CompileJob {
+    std::string source, object;  // paths
+};
+// Compiles all, at most `parallel` at a time. Throws CompileError with the command, the compiler's message
+// and the lines around the fault; the failing source stays where it is, and its path is in the message.
+void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jobs, int parallel);
+
+}  // namespace bitale

@@ -1,0 +1,36 @@
+// Matrix products by oneDNN, opened at run time and called single-threaded on slices of our own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/cpu/pool.h"
+
+namespace bitale {
+
+struct GemmLibrary {
+    bool present = false;
+    std::string name;  // "libdnnl.so.3 (oneDNN 3.7.1)", or why there is none
+};
+// Tries to open the library at the first call.
+const GemmLibrary& gemm_library();
+
+struct GemmShape {
+    std::int64_t m = 0, n = 0, k = 0;
+    bool transpose_a = false, transpose_b = false;
+    bool operator==(const GemmShape&) const = default;
+};
+
+// How a product is cut: `count` slices of `width` rows (or columns) of c. By the shape alone, so that the
+// bits do not depend on the number of threads.
+struct GemmSlices {
+    bool by_rows = true;
+    std::int64_t width = 0, count = 0;
+};
+GemmSlices slices_of(const GemmShape& shape);
+
+// c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
+// [k, m] resp. [n, k]. Needs gemm_library().present. Throws DeviceError when the library refuses.
+void gemm(Pool& pool, const GemmShape& shape, const float* a, const float* b, float* c);
+
+}  // namespace bitale

@@ -1,0 +1,233 @@
+// Looks in memory, then on disk, then compiles what is missing; loads all.
+#include "runtime/cpu/objects.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "graph/base/log.h"
+#include "graph/base/options.h"
+#include "runtime/cache/disk_cache.h"
+#include "runtime/cache/sha256.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr const char* format = "bitale-kernels-1";
+constexpr std::size_t kernels_per_unit = 16;  // a file's fixed cost is then below a tenth
+constexpr std::size_t most_small_units = 4;
+
+std::string key_of(const TranslationUnit& unit, const HostCompiler& compiler) {
+    std::string text = std::string(format) + "\n" + compiler.identity + "\n";
+    for (const std::string& flag : compile_flags()) text += flag + " ";
+    return sha256(text + "\n" + unit.text).substr(0, 32);
+}
+
+// Objects that this process has loaded, by key; never unloaded.
+class LoadedObjects {
+  public:
+    void* find(const std::string& key) {
+        const std::lock_guard lock(mutex_);
+        const auto at = handles_.find(key);
+        return at == handles_.end() ? nullptr : at->second;
+    }
+    void add(const std::string& key, void* handle) {
+        const std::lock_guard lock(mutex_);
+        handles_.emplace(key, handle);
+    }
+
+  private:
+    std::mutex mutex_;
+    std::map<std::string, void*> handles_;
+};
+
+LoadedObjects& loaded_objects() {
+    static LoadedObjects& objects = *new LoadedObjects;
+    return objects;
+}
+
+// A private folder for objects that no cache keeps. What is left in it at the end (a source that did not
+// compile) stays for the reader of the message.
+class Workshop {
+  public:
+    Workshop() {
+        const char* base = std::getenv("TMPDIR");
+        path_ = std::string(base && *base ? base : "/tmp") + "/bitale-XXXXXX";
+        if (!mkdtemp(path_.data()))
+            throw CompileError("no temporary folder for generated code can be made in " +
+                               std::string(base && *base ? base : "/tmp"));
+    }
+    ~Workshop() { rmdir(path_.c_str()); }
+    Workshop(const Workshop&) = delete;
+    Workshop& operator=(const Workshop&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+struct Missing {
+    std::size_t unit = 0;
+    std::string key;
+    CompileJob job;
+};
+
+class Loader {
+  public:
+    Loader(const HostCompiler& compiler, int parallel)
+        : compiler_(compiler),
+          parallel_(parallel),
+          cache_(options().cache ? cache_directory() : "", options().cache_bytes) {
+        if (options().cache && !cache_.usable())
+            warn("compiled kernels are not kept between runs: " + cache_.problem());
+    }
+
+    std::vector<void*> load(const std::vector<TranslationUnit>& units, LoadedKernels& result) {
+        std::vector<void*> handles(units.size(), nullptr);
+        std::vector<Missing> missing;
+        for (std::size_t i = 0; i < units.size(); ++i) {
+            const std::string key = key_of(units[i], compiler_);
+            if ((handles[i] = loaded_objects().find(key))) {
+                ++result.from_memory;
+            } else if ((handles[i] = from_disk(key))) {
+                ++result.from_disk;
+                loaded_objects().add(key, handles[i]);
+            } else {
+                missing.push_back({i, key, {}});
+            }
+        }
+        if (missing.empty()) return handles;
+        try {
+            compile(units, missing, /*in_cache=*/usable());
+        } catch (const FileError&) {  // the cache's folder takes no files
+            warn("compiled kernels are not kept between runs: \"" + cache_.directory() +
+                 "\" cannot be written");
+            compile(units, missing, /*in_cache=*/false);
+        }
+        result.compiler_runs += static_cast<int>(missing.size());
+        for (const Missing& m : missing) {
+            handles[m.unit] = open_built(m);
+            loaded_objects().add(m.key, handles[m.unit]);
+        }
+        return handles;
+    }
+
+  private:
+    bool usable() const { return options().cache && cache_.usable(); }
+
+    void* from_disk(const std::string& key) const {
+        if (!usable()) return nullptr;
+        const std::optional<std::string> path = cache_.find(key);
+        if (!path) return nullptr;
+        void* handle = dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (!handle) log(1, "cached object not usable: " + std::string(dlerror()));
+        return handle;
+    }
+
+    void compile(const std::vector<TranslationUnit>& units, std::vector<Missing>& missing, bool in_cache) {
+        if (!in_cache && !workshop_) workshop_.emplace();
+        std::vector<CompileJob> jobs;
+        for (Missing& m : missing) {
+            m.job = in_cache ? CompileJob{cache_.temporary(m.key, ".cpp"), cache_.temporary(m.key, ".so")}
+                             : CompileJob{workshop_->path() + "/" + m.key + ".cpp",
+                                          workshop_->path() + "/" + m.key + ".so"};
+            std::ofstream file(m.job.source, std::ios::binary);
+            file << units[m.unit].text;
+            file.close();
+            if (!file) {
+                for (const Missing& written : missing) unlink(written.job.source.c_str());
+                if (in_cache) throw FileError("\"" + m.job.source + "\" cannot be written");
+                throw CompileError("the generated code cannot be written to \"" + m.job.source + "\"");
+            }
+            jobs.push_back(m.job);
+        }
+        compile_all(compiler_, jobs, parallel_);
+    }
+
+    // Moves the object into the cache where there is one, and loads it.
+    void* open_built(const Missing& m) {
+        const bool in_workshop = workshop_ && m.job.object.starts_with(workshop_->path());
+        std::string path = m.job.object;
+        if (!in_workshop) {
+            if (const std::optional<std::string> kept = cache_.store(m.key, m.job.object, m.job.source))
+                path = *kept;
+            else
+                warn("compiled kernels are not kept between runs: \"" + cache_.directory() +
+                     "\" cannot be written");
+        }
+        void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        const std::string problem = handle ? "" : dlerror();
+        if (path == m.job.object) {
+            unlink(path.c_str());
+            if (handle) unlink(m.job.source.c_str());
+        }
+        if (!handle) throw CompileError("the compiled kernels cannot be loaded: " + problem);
+        return handle;
+    }
+
+    const HostCompiler& compiler_;
+    const int parallel_;
+    DiskCache cache_;
+    std::optional<Workshop> workshop_;
+};
+
+}  // namespace
+
+std::vector<TranslationUnit> translation_units(const Program& program) {
+    const std::size_t count = program.kernels.size();
+    if (count == 0) return {};
+    const std::size_t units = std::max({(count + kernels_per_unit - 1) / kernels_per_unit,
+                                        std::min(most_small_units, count / 3), std::size_t{1}});
+    // The longest first, each to the unit that is shortest so far.
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return program.kernels[a].body.size() > program.kernels[b].body.size();
+    });
+    std::vector<TranslationUnit> list(units);
+    std::vector<std::size_t> length(units, 0);
+    for (const std::size_t k : order) {
+        const auto at =
+            static_cast<std::size_t>(std::min_element(length.begin(), length.end()) - length.begin());
+        list[at].kernels.push_back(static_cast<int>(k));
+        length[at] += program.kernels[k].body.size() + 1;
+    }
+    for (TranslationUnit& unit : list) {
+        std::sort(unit.kernels.begin(), unit.kernels.end());
+        unit.text = program.prelude + "\n";
+        for (const int k : unit.kernels)
+            unit.text += program.kernels[static_cast<std::size_t>(k)].body + "\n";
+    }
+    return list;
+}
+
+LoadedKernels load_kernels(const Program& program, const HostCompiler& compiler, int parallel) {
+    LoadedKernels result;
+    result.entries.resize(program.kernels.size());
+    const std::vector<TranslationUnit> units = translation_units(program);
+    const std::vector<void*> handles = Loader(compiler, parallel).load(units, result);
+    for (std::size_t u = 0; u < units.size(); ++u)
+        for (const int k : units[u].kernels) {
+            const KernelText& kernel = program.kernels[static_cast<std::size_t>(k)];
+            for (const std::string& entry : kernel.entries) {
+                void* symbol = dlsym(handles[u], entry.c_str());
+                BITALE_CHECK(symbol, "kernel " + kernel.name + " has no entry " + entry);
+                result.entries[static_cast<std::size_t>(k)].push_back(reinterpret_cast<KernelEntry>(symbol));
+            }
+        }
+    log(1, fmt::format("{}: {} kernels in {} objects: {} from memory, {} from disk, {} compiled",
+                       program.name, program.kernels.size(), units.size(), result.from_memory,
+                       result.from_disk, result.compiler_runs));
+    return result;
+}
+
+}  // namespace bitale
