@@ -1,0 +1,201 @@
+#include "codegen/group/group.h"
+
+#include <algorithm>
+
+#include "codegen/nest/compose.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::size_t most_members = 48;
+
+class Grouper {
+  public:
+    Grouper(const Values& values, const Graph& graph, const Target& target) : values_(values), graph_(graph), target_(target) {}
+
+    Grouping run() {
+        const std::size_t n = values_.list.size();
+        result_.nests.resize(n);
+        result_.group_of.assign(n, -1);
+        for (const SharedUpdate& update : graph_.updates) updated_.insert(update.target.get());
+        for (std::size_t i = 0; i < n; ++i) {
+            const Value& value = values_.list[i];
+            if (value.storage == Value::Storage::staged) result_.nests[i] = composed_nest(values_, static_cast<int>(i));
+            if (value.storage == Value::Storage::stored) place(static_cast<int>(i));
+        }
+        for (std::size_t c = 0; c < graph_.checks.size(); ++c) place_check(static_cast<int>(c));
+        mark_once();
+        assign_levels();
+        return std::move(result_);
+    }
+
+  private:
+    void place(int number) {
+        const Value& value = values_.list[number];
+        Group own;
+        own.values = {number};
+        std::set<int> read;  // stored values
+        if (value.gemm) {
+            own.gemm = true;
+            read = {value.gemm->a, value.gemm->b};
+            std::erase_if(read, [&](int v) { return result_.group_of[v] < 0; });
+        } else {
+            result_.nests[number] = composed_nest(values_, number);
+            const Nest full = fully_composed_nest(values_, number);
+            for_each_read(full, [&](const ScalarNode& s) {
+                if (result_.group_of[s.operand] >= 0) read.insert(s.operand);
+            });
+            own.split = tree_of(result_.nests[number]).split;
+            own.statements = count_statements(full);
+            if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
+            if (const int into = joinable(own, full, read); into >= 0) {
+                Group& group = result_.groups[into];
+                group.values.push_back(number);
+                group.statements += own.statements;
+                for (const int v : read)
+                    if (result_.group_of[v] != into) group.needs.insert(result_.group_of[v]);
+                result_.group_of[number] = into;
+                return;
+            }
+        }
+        for (const int v : read) own.needs.insert(result_.group_of[v]);
+        result_.group_of[number] = static_cast<int>(result_.groups.size());
+        result_.groups.push_back(std::move(own));
+    }
+
+    // The group of a producer that the value can join, latest first; -1 if none.
+    int joinable(const Group& own, const Nest& full, const std::set<int>& read) {
+        if (own.split) return -1;
+        std::set<int> candidates;
+        for (const int v : read) candidates.insert(result_.group_of[v]);
+        for (auto at = candidates.rbegin(); at != candidates.rend(); ++at) {
+            const Group& group = result_.groups[*at];
+            if (group.gemm || group.split || !(group.extent == own.extent)) continue;
+            const bool scalars = values_.list[group.values[0]].nest.parallel.empty();
+            if (scalars != full.parallel.empty()) continue;
+            if (group.statements + own.statements > target_.max_statements || group.values.size() >= most_members) continue;
+            bool rows = true;
+            for_each_read(full, [&](const ScalarNode& s) {
+                if (result_.group_of[s.operand] != *at || full.parallel.empty()) return;
+                rows = rows && !s.at.empty() && s.at[0] == full.parallel[0].variable;
+            });
+            if (!rows) continue;
+            const bool cycle = std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != *at && depends(other, *at); });
+            if (!cycle) return *at;
+        }
+        return -1;
+    }
+
+    bool depends(int group, int on) {
+        std::vector<int> stack{group};
+        std::set<int> seen;
+        while (!stack.empty()) {
+            const int g = stack.back();
+            stack.pop_back();
+            if (g == on) return true;
+            for (const int need : result_.groups[g].needs)
+                if (seen.insert(need).second) stack.push_back(need);
+        }
+        return false;
+    }
+
+    void place_check(int number) {
+        Group group;
+        group.checks = {number};
+        group.statements = 8;
+        const int value = values_.number.at(graph_.checks[number].value.get());
+        if (!graph_.checks[number].value->type.shape.empty()) group.extent = graph_.checks[number].value->type.shape[0];
+        const auto need = [&](int v) {
+            if (result_.group_of[v] >= 0) group.needs.insert(result_.group_of[v]);
+        };
+        need(value);
+        if (values_.list[value].storage == Value::Storage::inlined || values_.list[value].storage == Value::Storage::staged)
+            for_each_read(fully_composed_nest(values_, value), [&](const ScalarNode& s) { need(s.operand); });
+        result_.groups.push_back(std::move(group));
+    }
+
+    // What reads nothing but unchanged shared variables is computed again only when one of them changes.
+    void mark_once() {
+        for (Group& group : result_.groups) {
+            if (!group.checks.empty() || group.gemm) continue;
+            bool shared_read = false, only = true;
+            for (const int v : group.values) {
+                if (values_.list[v].required) only = false;
+                for_each_read(fully_composed_nest(values_, v), [&](const ScalarNode& s) {
+                    const Value& operand = values_.list[s.operand];
+                    if (operand.storage == Value::Storage::leaf) {
+                        const SharedPtr shared = shared_of(operand.node);
+                        shared_read = shared_read || shared;
+                        only = only && (is_constant(operand.node) || (shared && !updated_.contains(shared.get())));
+                    } else if (const int g = result_.group_of[s.operand]; g >= 0) {
+                        only = only && (&result_.groups[g] == &group || result_.groups[g].once);
+                        shared_read = shared_read || result_.groups[g].once;
+                    }
+                });
+            }
+            group.once = only && shared_read && group.split;
+        }
+    }
+
+    void assign_levels() {
+        std::vector<Group>& groups = result_.groups;
+        for (const SharedUpdate& update : graph_.updates) {
+            const int g = result_.group_of[values_.number.at(update.value.get())];
+            if (g >= 0) groups[g].commits = true;
+        }
+        const std::vector<int> order = topological_order();
+        int depth = 0, last_check = 0;
+        for (const int g : order) {
+            groups[g].level = 1;
+            for (const int need : groups[g].needs)
+                if (!groups[need].once) groups[g].level = std::max(groups[g].level, groups[need].level + 1);
+            depth = std::max(depth, groups[g].level);
+            if (!groups[g].checks.empty()) last_check = std::max(last_check, groups[g].level);
+        }
+        // Nothing is written before every check has run.
+        const bool any_commit = std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.commits; });
+        if (any_commit && last_check) depth = std::max(depth, last_check + 1);
+        std::vector<int> latest(groups.size(), depth);
+        for (auto at = order.rbegin(); at != order.rend(); ++at) {
+            if (groups[*at].checks.empty()) groups[*at].level = latest[*at];
+            for (const int need : groups[*at].needs) latest[need] = std::min(latest[need], groups[*at].level - 1);
+        }
+        result_.levels = depth;
+    }
+
+    std::vector<int> topological_order() const {
+        std::vector<int> order, state(result_.groups.size(), 0);
+        for (std::size_t root = 0; root < result_.groups.size(); ++root) {
+            std::vector<std::pair<int, std::set<int>::const_iterator>> stack;
+            const auto push = [&](int g) {
+                if (state[g]) return;
+                state[g] = 1;
+                stack.emplace_back(g, result_.groups[g].needs.begin());
+            };
+            push(static_cast<int>(root));
+            while (!stack.empty()) {
+                auto& [g, next] = stack.back();
+                if (next != result_.groups[g].needs.end()) {
+                    push(*next++);
+                } else {
+                    order.push_back(g);
+                    stack.pop_back();
+                }
+            }
+        }
+        return order;
+    }
+
+    const Values& values_;
+    const Graph& graph_;
+    const Target& target_;
+    Grouping result_;
+    std::set<const SharedState*> updated_;
+};
+
+}  // namespace
+
+Grouping form_groups(const Values& values, const Graph& graph, const Target& target) { return Grouper(values, graph, target).run(); }
+
+}  // namespace bitale

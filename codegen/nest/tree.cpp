@@ -1,0 +1,52 @@
+#include "codegen/nest/tree.h"
+
+#include <algorithm>
+
+#include "codegen/group/values.h"
+#include "codegen/nest/compose.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr double few_results = 512, long_reduction = 2048, worth_splitting = 65536, grain = 16384;
+constexpr std::int64_t most_chunks = 1024;
+constexpr int lane_count = 16;
+
+}  // namespace
+
+int unit_stride_reads(const Nest& nest, const Int& variable) {
+    const std::uint64_t id = variable.symbol_id();
+    if (!id) return 0;
+    int n = 0;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        if (s.at.empty()) return;
+        const Int step = substitute(s.at.back(), {{id, variable + 1}}) - s.at.back();
+        const bool others = std::any_of(s.at.begin(), s.at.end() - 1, [&](const Int& x) { return depends_on(x, id); });
+        n += step.is(1) && !others;
+    });
+    return n;
+}
+
+bool unit_stride(const Nest& nest, const Int& variable) { return unit_stride_reads(nest, variable) > 0; }
+
+ReductionTree tree_of(const Nest& nest) {
+    ReductionTree tree;
+    if (nest.combine == Combine::none || nest.combine == Combine::argmax || nest.combine == Combine::argmin || nest.reduced.empty())
+        return tree;
+    const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
+    if (results <= few_results && length >= long_reduction && results * length >= worth_splitting) {
+        const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
+        tree.split = true;
+        tree.chunk = max(std::max<std::int64_t>(1, static_cast<std::int64_t>(grain / (results * rest))),
+                         ceildiv(nest.reduced[0].extent, most_chunks));
+    }
+    const bool vector_of_results = std::any_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
+        return typical(l.extent) >= 8 && unit_stride(nest, l.variable);
+    });
+    const Loop& last = nest.reduced.back();
+    if (!vector_of_results && typical(last.extent) >= lane_count && unit_stride(nest, last.variable)) tree.lanes = lane_count;
+    return tree;
+}
+
+}  // namespace bitale

@@ -1,0 +1,26 @@
+// The order of a reduction: a tree fixed by the nest alone, chosen once for all devices; every schedule obeys it.
+//
+//   split   the first reduced loop is cut into chunks; each chunk is reduced by itself, then the chunks in order
+//   lanes   within a chunk, iteration r of the last reduced loop adds to partial result r mod lanes; the partial
+//           results are combined as 8+, 4+, 2+, 1+ at the end
+// Otherwise iterations combine one after another, the last reduced loop fastest.
+#pragma once
+
+#include "graph/ir/nest.h"
+
+namespace bitale {
+
+struct ReductionTree {
+    bool split = false;
+    Int chunk;      // iterations of the first reduced loop
+    int lanes = 1;  // 1 or 16
+};
+
+ReductionTree tree_of(const Nest& nest);
+
+// The variable steps through memory one element at a time in some read (its last index moves by 1).
+bool unit_stride(const Nest& nest, const Int& variable);
+// How many of the distinct reads do so.
+int unit_stride_reads(const Nest& nest, const Int& variable);
+
+}  // namespace bitale
