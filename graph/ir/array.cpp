@@ -44,6 +44,13 @@ Array::Array(DType dtype, Dims shape) : dtype_(dtype), shape_(std::move(shape)),
     storage_ = allocate(static_cast<std::size_t>(bytes()));
 }
 
+Array::Array(DType dtype, Dims shape, std::shared_ptr<void> storage)
+    : dtype_(dtype), shape_(std::move(shape)), size_(count_of(shape_)), storage_(std::move(storage)) {}
+
+Array Array::adopt(DType dtype, Dims shape, std::shared_ptr<void> storage) {
+    return {dtype, std::move(shape), std::move(storage)};
+}
+
 Array::Array(const std::vector<bool>& values) : Array(DType::boolean, Dims{static_cast<std::int64_t>(values.size())}) {
     std::copy(values.begin(), values.end(), static_cast<bool*>(mutable_data()));
 }

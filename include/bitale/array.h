@@ -42,6 +42,9 @@ class Array {
         requires(!std::is_same_v<T, bool>)
     Array(const std::vector<T>& values, Dims shape) : Array(std::span<const T>(values), std::move(shape)) {}
 
+    // Takes memory over as it is: 64-byte aligned, readable for 64 bytes past the elements.
+    static Array adopt(DType dtype, Dims shape, std::shared_ptr<void> storage);
+
     DType dtype() const { return dtype_; }
     const Dims& shape() const { return shape_; }
     int rank() const { return static_cast<int>(shape_.size()); }
@@ -82,6 +85,7 @@ class Array {
     std::string text() const;  // dtype, shape and the first values
 
   private:
+    Array(DType dtype, Dims shape, std::shared_ptr<void> storage);
     double only() const;
     void require(DType dtype) const;
     void fill_from(const void* values, std::size_t count);

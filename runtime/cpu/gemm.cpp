@@ -95,7 +95,7 @@ const GemmLibrary& gemm_library() {
 
 GemmSlices slices_of(const GemmShape& s) {
     GemmSlices r;
-    r.by_rows = s.m >= s.n;
+    r.by_rows = s.m > s.n;
     const std::int64_t extent = r.by_rows ? s.m : s.n;
     const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
     std::int64_t count = 1;

@@ -1,0 +1,26 @@
+// The arena of one compiled function: one block that grows and is kept.
+#pragma once
+
+#include <cstdint>
+
+namespace bitale {
+
+class Arena {
+  public:
+    Arena() = default;
+    ~Arena();
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    // At least `bytes`, 64-byte aligned; true when the block moved, its old contents then being lost. Throws
+    // OutOfMemory.
+    bool grow(std::int64_t bytes);
+    char* base() const { return base_; }
+    std::int64_t bytes() const { return bytes_; }
+
+  private:
+    char* base_ = nullptr;
+    std::int64_t bytes_ = 0;
+};
+
+}  // namespace bitale
