@@ -1,0 +1,117 @@
+// Tables, a progress bar and Ctrl-C.
+#include "common/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <thread>
+
+using namespace bitale;
+
+namespace {
+
+// What the signal handler may touch.
+std::atomic<Function*> running{nullptr};
+std::atomic<bool> stop_asked{false};
+
+void on_interrupt(int) {
+    std::signal(SIGINT, SIG_DFL);
+    stop_asked = true;
+    if (Function* f = running) f->request_stop();
+}
+
+// Redraws a bar on stderr ten times a second.
+class ProgressBar {
+  public:
+    ProgressBar(const Function& f, std::int64_t steps) : thread_([this, &f, steps] { draw(f, steps); }) {}
+    ~ProgressBar() {
+        {
+            const std::lock_guard lock(mutex_);
+            done_ = true;
+        }
+        wake_.notify_one();
+        thread_.join();
+    }
+
+  private:
+    void draw(const Function& f, std::int64_t steps) {
+        constexpr std::int64_t width = 40;
+        std::unique_lock lock(mutex_);
+        while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) {
+            const std::int64_t done = std::min(f.steps_done(), steps), filled = done * width / steps;
+            fmt::print(stderr, "\r  [{}{}] {}/{} ", std::string(filled, '='),
+                       std::string(width - filled, ' '), done, steps);
+        }
+        fmt::print(stderr, "\r\033[K");
+    }
+
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    bool done_ = false;
+    std::thread thread_;
+};
+
+}  // namespace
+
+Console::Console(const Settings& settings) : settings_(settings) {
+    std::signal(SIGINT, on_interrupt);
+}
+Console::~Console() {
+    std::signal(SIGINT, SIG_DFL);
+}
+bool Console::interrupted() const {
+    return stop_asked;
+}
+
+Results Console::watch(Function& f, std::int64_t steps, const std::function<Results()>& run) const {
+    running = &f;
+    if (stop_asked) f.request_stop();
+    struct Reset {
+        ~Reset() { running = nullptr; }
+    } reset;
+    if (settings_.quiet || isatty(STDERR_FILENO) == 0) return run();
+    const ProgressBar bar(f, steps);
+    return run();
+}
+
+void Console::summary(const std::vector<Shared>& params, const Function& step) const {
+    if (settings_.quiet) return;
+    fmt::print("{}{}: images as {}, minibatches of {}, seed {}\n\n", settings_.example,
+               settings_.net.empty() ? "" : " (" + settings_.net + ")", settings_.storage, settings_.batch,
+               settings_.seed);
+    fmt::print("  {:<12} {:<20} {:>12}\n", "parameter", "shape", "values");
+    std::int64_t total = 0;
+    for (const Shared& param : params) {
+        fmt::print("  {:<12} {:<20} {:>12}\n", param.name(), text_of(param.shape()), count_of(param.shape()));
+        total += count_of(param.shape());
+    }
+    fmt::print("  {:<33} {:>12}\n\n", "total", total);
+    fmt::print("  a training step is {} kernels and library calls, compiled in {:.2f} s\n\n",
+               step.kernels().size(), step.compile_seconds());
+    fmt::print("  {:>5}  {:>10} {:>8}  {:>10} {:>8}  {:>8}  {:>9}\n", "epoch", "train loss", "error",
+               "test loss", "error", "seconds", "images/s");
+    std::fflush(stdout);
+}
+
+void Console::row(const EpochResult& e, std::int64_t images) const {
+    if (settings_.quiet) return;
+    fmt::print("  {:>5}  {:>10.4f} {:>7.2f}%  {:>10.4f} {:>7.2f}%  {:>8.2f}  {:>9.0f}\n", e.epoch,
+               e.train_loss, 100 * e.train_error, e.test_loss, 100 * e.test_error, e.seconds,
+               static_cast<double>(images) / std::max(e.seconds, 1e-9));
+    std::fflush(stdout);
+}
+
+void Console::end(const RunResults& run) const {
+    if (settings_.quiet) return;
+    if (interrupted()) fmt::print("\n  stopped by Ctrl-C after a whole step\n");
+    fmt::print(
+        "\n  training images on the device {:.2f} MB ({}), buffers at most {:.2f} MB,\n"
+        "  {} kernels and library calls a step, compile time {:.2f} s\n",
+        static_cast<double>(run.data_bytes) / 1e6, settings_.storage,
+        static_cast<double>(run.peak_bytes) / 1e6, run.kernels, run.compile_seconds);
+}

@@ -1,0 +1,14 @@
+// The MNIST digits.
+#pragma once
+
+#include <bitale/bitale.h>
+
+#include "common/settings.h"
+
+struct Mnist {
+    bitale::Array train_images, test_images;  // [n, 1, 28, 28] of the storage's dtype; int8 holds pixel - 128
+    bitale::Array train_labels, test_labels;  // uint8 [n]
+};
+
+// Reads the four idx files, plain or gzipped. Throws FileError.
+Mnist load_mnist(const Settings& settings);

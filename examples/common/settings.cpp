@@ -1,0 +1,40 @@
+// The command line, read by CLI11.
+#include "common/settings.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+Settings parse_settings(int argc, char** argv, Settings settings) {
+    const char* data = std::getenv("BITALE_DATA");
+    settings.data = data ? data : MNIST_DIRECTORY;
+
+    CLI::App app(settings.description, settings.example);
+    app.option_defaults()->always_capture_default();
+    if (!settings.nets.empty()) {
+        settings.net = settings.nets.front();
+        app.add_option("--net", settings.net, "Network")->check(CLI::IsMember(settings.nets));
+    }
+    app.add_option("--device", settings.device, "cpu or reference; default: Bitale's own choice");
+    app.add_option("--storage", settings.storage, "How the images are kept on the device")
+        ->check(CLI::IsMember({"uint8", "int8", "float32"}));
+    app.add_option("--epochs", settings.epochs, "Passes over the training images")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--batch", settings.batch, "Images of a training step")->check(CLI::PositiveNumber);
+    app.add_option("--limit", settings.limit, "Use the first N images of each set; 0: all")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--seed", settings.seed, "Seed of weights, order and dropout");
+    app.add_option("--data", settings.data, "Folder with the four MNIST files");
+    app.add_option("--save", settings.save, "Write the parameters to this npz file");
+    app.add_option("--load", settings.load, "Start from the parameters in this npz file");
+    app.add_option("--json", settings.json, "Write the results to this file");
+    app.add_option("--dump", settings.dump, "Write generated sources and reports into this folder");
+    app.add_flag("--quiet", settings.quiet, "Print nothing but errors");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        std::exit(app.exit(error));
+    }
+    // Bitale reads its environment at the first use, which is yet to come.
+    if (!settings.dump.empty()) setenv("BITALE_DUMP", settings.dump.c_str(), 1);
+    return settings;
+}
