@@ -1,5 +1,6 @@
 #include "ops/linear/conv_geometry.h"
 
+#include "ops/elementwise/elementwise.h"
 #include "ops/shape/lengths.h"
 
 namespace bitale {
@@ -82,10 +83,8 @@ void require_equal(const Int& a, const Int& b, const std::string& what, Where wh
 }
 
 Scalar scalar_product(Scalar a, Scalar b) {
-    const Op* mul = find_op("mul");
-    BITALE_CHECK(mul, "the elementwise ops are not registered");
     const DType dtype = a->dtype;
-    return scalar_apply(mul, dtype, {std::move(a), std::move(b)});
+    return scalar_apply(mul_op(), dtype, {std::move(a), std::move(b)});
 }
 
 }  // namespace bitale

@@ -1,0 +1,196 @@
+#include "ops/nn/pooling.h"
+
+#include <cmath>
+
+#include "ops/dsl/build.h"
+#include "ops/nn/pool_geometry.h"
+#include "ops/nn/pool_gradients.h"
+#include "ops/shape/lengths.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr const char* axis_name[2] = {"height", "width"};
+
+void require_numbers(const NodePtr& x, Where where) {
+    const DType t = x->type.dtype;
+    if (is_integer(t) || t == float32 || t == float64) return;
+    throw TypeError(where, "max_pool takes integers, float32 or float64, not " + describe(*x) +
+                               "; write cast(..., float32)");
+}
+
+Shape pooled_shape(const NodePtr& x, const PoolGeometry& geometry, Where where) {
+    if (x->type.rank() < 2)
+        throw ShapeError(where,
+                         "max_pool works on the last two axes; there are not as many in " + describe(*x));
+    Shape shape = x->type.shape;
+    for (std::size_t i = 0; i < 2; ++i) {
+        Int& length = shape[shape.size() - 2 + i];
+        if ((length + 2 * geometry.pad[i]).range().high < geometry.window[i])
+            throw ShapeError(where, "max_pool: a window of " + std::string(axis_name[i]) + " " +
+                                        std::to_string(geometry.window[i]) + " does not fit into " +
+                                        length.text() + " with padding " + std::to_string(geometry.pad[i]) +
+                                        " on both sides; input " + text_of(x->type.shape));
+        length = geometry.output_length(static_cast<int>(i), length);
+    }
+    return shape;
+}
+
+Type infer_max(const Nodes& inputs, const Attributes& attributes, Where where) {
+    require_numbers(inputs[0], where);
+    return {inputs[0]->type.dtype, pooled_shape(inputs[0], PoolGeometry::of(attributes), where)};
+}
+
+Type infer_winner(const Nodes& inputs, const Attributes& attributes, Where where) {
+    require_numbers(inputs[0], where);
+    return {winner_dtype(attributes.get<std::vector<std::int64_t>>("window")),
+            pooled_shape(inputs[0], PoolGeometry::of(attributes), where)};
+}
+
+std::vector<Equality> window_fits(const Node& node) {
+    const PoolGeometry geometry = PoolGeometry::of(node.attributes);
+    const Shape& x = node.inputs[0]->type.shape;
+    std::vector<Equality> r;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::string name = axis_name[i];
+        demand_at_most(r, geometry.window[i], x[x.size() - 2 + i] + 2 * geometry.pad[i],
+                       "the larger of max_pool's window of " + std::to_string(geometry.window[i]) +
+                           " and the padded " + name + " of its input, and that padded " + name);
+    }
+    return r;
+}
+
+// take(out, maximum, its cell) for every window.
+template <class T, class F>
+void for_each_maximum(const Node& node, const Array& x, F&& take) {
+    const PoolGeometry geometry = PoolGeometry::of(node.attributes);
+    const Dims shape = static_dims(node.type.shape);
+    const T* from = static_cast<const T*>(x.data());
+    const std::int64_t count = count_of(shape);
+    std::vector<std::int64_t> best(static_cast<std::size_t>(count), -1), winner(best.size(), 0);
+    geometry.for_each_cell(x.shape(), shape, [&](std::int64_t out, std::int64_t cell, std::int64_t in) {
+        auto& place = best[static_cast<std::size_t>(out)];
+        bool better = place < 0 || from[in] > from[place];
+        if constexpr (std::is_floating_point_v<T>)
+            better = better || (std::isnan(from[in]) && !std::isnan(from[place]));
+        if (!better) return;
+        place = in;
+        winner[static_cast<std::size_t>(out)] = cell;
+    });
+    for (std::int64_t out = 0; out < count; ++out)
+        take(out, from[best[static_cast<std::size_t>(out)]], winner[static_cast<std::size_t>(out)]);
+}
+
+Array evaluate_max(const Node& node, const std::vector<Array>& inputs) {
+    Array r(inputs[0].dtype(), static_dims(node.type.shape));
+    dispatch(r.dtype(), [&](auto t) {
+        using T = decltype(t);
+        if constexpr (Number<T>) {
+            T* to = static_cast<T*>(r.mutable_data());
+            for_each_maximum<T>(node, inputs[0],
+                                [&](std::int64_t out, T value, std::int64_t) { to[out] = value; });
+        }
+    });
+    return r;
+}
+
+Array evaluate_winner(const Node& node, const std::vector<Array>& inputs) {
+    Array r(int64, static_dims(node.type.shape));
+    auto* to = static_cast<std::int64_t*>(r.mutable_data());
+    dispatch(inputs[0].dtype(), [&](auto t) {
+        using T = decltype(t);
+        if constexpr (Number<T>)
+            for_each_maximum<T>(node, inputs[0],
+                                [&](std::int64_t out, T, std::int64_t winner) { to[out] = winner; });
+    });
+    return r.as(node.type.dtype);
+}
+
+// Both nests run over the cells of the window; cells in the padding are not visited.
+Nest window_nest(const Node& node, Combine combine) {
+    const PoolGeometry geometry = PoolGeometry::of(node.attributes);
+    const Type& x = node.inputs[0]->type;
+    Nest nest;
+    nest.parallel = loops_over(node.type.shape);
+    nest.reduced = {make_loop("ky", geometry.window[0]), make_loop("kx", geometry.window[1])};
+    nest.combine = combine;
+    nest.dtype = node.type.dtype;
+    nest.accumulator = x.dtype;
+    std::vector<Int> at = variables_of(nest.parallel);
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::size_t axis = at.size() - 2 + i;
+        at[axis] = at[axis] * geometry.stride[i] - geometry.pad[i] + nest.reduced[i].variable;
+        if (geometry.pad[i] > 0) nest.guards.push_back({at[axis], 0, x.shape[axis]});
+    }
+    nest.body = scalar_read(x.dtype, 0, std::move(at));
+    return nest;
+}
+
+Nodes gradient_max(const NodePtr& node, const NodePtr& g) {
+    const NodePtr& x = node->inputs[0];
+    const NodePtr winner = make_node(pool_winner_op(), {x}, node->attributes, node->where);
+    const Shape& shape = x->type.shape;
+    return {make_unpool(g, winner, PoolGeometry::of(node->attributes), shape[shape.size() - 2], shape.back(),
+                        node->where)};
+}
+
+}  // namespace
+
+DType winner_dtype(const std::vector<std::int64_t>& window) {
+    const std::int64_t cells = window.at(0) * window.at(1);
+    return cells <= 256 ? uint8 : cells <= 65536 ? uint16 : int32;
+}
+
+const Op* max_pool_op() {
+    static const Op* op = register_op({
+        .name = "max_pool",
+        .kind = OpKind::reduce,
+        .arity = 1,
+        .infer = infer_max,
+        .equalities = window_fits,
+        .gradient = gradient_max,
+        .evaluate = evaluate_max,
+        .nest = [](const Node& node) { return window_nest(node, Combine::max); },
+    });
+    return op;
+}
+
+const Op* pool_winner_op() {
+    static const Op* op = register_op({
+        .name = "pool_winner",
+        .kind = OpKind::reduce,
+        .arity = 1,
+        .infer = infer_winner,
+        .equalities = window_fits,
+        .gradient = [](const NodePtr&, const NodePtr&) { return Nodes{nullptr}; },
+        .evaluate = evaluate_winner,
+        .nest = [](const Node& node) { return window_nest(node, Combine::argmax); },
+    });
+    return op;
+}
+
+void register_pooling_ops() {
+    max_pool_op();
+    pool_winner_op();
+    unpool_op();
+    pool_pick_op();
+}
+
+Expr max_pool(const Expr& x, Size2 window, PoolOptions options, Where where) {
+    const Size2 stride = options.stride.value_or(window);
+    const PoolGeometry geometry{{window.h, window.w}, {stride.h, stride.w}, {options.pad.h, options.pad.w}};
+    for (std::size_t i = 0; i < 2; ++i) {
+        if (geometry.window[i] < 1 || geometry.stride[i] < 1)
+            throw ShapeError(where, "max_pool: window and stride are at least 1, not " +
+                                        std::to_string(geometry.window[i]) + " and " +
+                                        std::to_string(geometry.stride[i]));
+        if (geometry.pad[i] < 0 || geometry.pad[i] >= geometry.window[i])
+            throw ShapeError(where, "max_pool: a padding of " + std::to_string(geometry.pad[i]) +
+                                        " must be at least 0 and smaller than the window of " +
+                                        std::to_string(geometry.window[i]));
+    }
+    return apply(max_pool_op(), {x}, geometry.attributes(), where);
+}
+
+}  // namespace bitale
