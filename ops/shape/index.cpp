@@ -18,7 +18,8 @@ namespace {
 // which must not be rebuilt for it.
 struct Position {
     Int length;
-    Expr value;  // int64; null: the length says it all
+    Expr value;           // int64; null: the length says it all
+    bool within = false;  // known not to exceed the axis
     bool is_value() const { return !value.is_null(); }
 };
 
@@ -28,8 +29,8 @@ bool reads_arguments(const NodePtr& node) {
 }
 
 Position position_of(const Expr& e, const Int& length, Where where) {
-    if (length.is_constant() || !reads_arguments(e.node())) return {length, {}};
-    return {length, cast(e, DType::int64, where)};
+    if (length.is_constant() || !reads_arguments(e.node())) return {length, {}, false};
+    return {length, cast(e, DType::int64, where), false};
 }
 
 // The bound with negative numbers counted from the end, not below `lowest`.
@@ -52,7 +53,9 @@ Position from_end(const Position& bound, const Int& extent, std::int64_t lowest,
 }
 
 Position at_most(const Position& x, const Int& limit, Where where) {
-    Position r{min(x.length, limit), {}};
+    Position r = x;
+    if (x.within) return r;
+    r.length = min(x.length, limit);
     if (x.is_value()) r.value = minimum(Arg(x.value, where), Arg(expr_of(limit, where), where));
     return r;
 }
@@ -98,18 +101,18 @@ Expr slice_axis(const Expr& x, int axis, const Slice& slice, Where where) {
     const std::int64_t step = slice.step;
     if (step == 0) throw IndexError(where, "x[Slice]: the step cannot be 0");
     if (step > 0) {
-        const Position start =
-            slice.start ? from_end(bound_of(*slice.start, where), extent, 0, where) : Position{0, {}};
-        const Position stop =
-            slice.stop ? from_end(bound_of(*slice.stop, where), extent, 0, where) : Position{extent, {}};
-        const Int span = max(min(stop.length, extent) - start.length, 0);
+        Position start{0, {}, true}, stop{extent, {}, true};
+        if (slice.start) start = from_end(bound_of(*slice.start, where), extent, 0, where);
+        if (slice.stop)
+            stop = at_most(from_end(bound_of(*slice.stop, where), extent, 0, where), extent, where);
+        const Int span = max(stop.length - start.length, 0);
         if (!start.is_value())  // a start behind the end takes no elements: it need not be clipped
             return wrap(make_slice(x.node(), axis, start.length, ceildiv(span, step), step, where));
         const Expr all = part(x, axis, at_most(start, extent, where), span, where);
         return wrap(make_slice(all.node(), axis, 0, ceildiv(span, step), step, where));
     }
     const Int last = extent - 1;
-    Position start{last, {}}, stop{-1, {}};
+    Position start{last, {}, true}, stop{-1, {}, true};
     if (slice.start) start = at_most(from_end(bound_of(*slice.start, where), extent, -1, where), last, where);
     if (slice.stop) stop = from_end(bound_of(*slice.stop, where), extent, -1, where);
     const Int span = max(start.length - stop.length, 0), count = ceildiv(span, -step);

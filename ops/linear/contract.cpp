@@ -1,0 +1,163 @@
+#include "ops/linear/contract.h"
+
+#include <numeric>
+
+#include "ops/dsl/build.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/shape/elements.h"
+#include "ops/shape/lengths.h"
+#include "ops/shape/view.h"
+
+namespace bitale {
+
+namespace {
+
+void require_floats(const NodePtr& a, const NodePtr& b, Where where) {
+    const auto computes = [](const NodePtr& x) {
+        return x->type.dtype == DType::float32 || x->type.dtype == DType::float64;
+    };
+    const std::string operands = "dot of " + describe(*a) + " and " + describe(*b) + ": ";
+    for (const NodePtr& x : {a, b})
+        if (!computes(x))
+            throw TypeError(where, operands + "it computes in float32 or float64, not in " +
+                                       std::string(name_of(x->type.dtype)) + "; write cast(x, float32)");
+    if (a->type.dtype != b->type.dtype)
+        throw TypeError(where, operands + std::string(name_of(a->type.dtype)) + " and " +
+                                   std::string(name_of(b->type.dtype)) +
+                                   " do not mix; cast one, as in cast(x, " +
+                                   std::string(name_of(b->type.dtype)) + ")");
+}
+
+[[noreturn]] void unequal_lengths(const NodePtr& a, const NodePtr& b, const Int& left, const Int& right,
+                                  Where where) {
+    throw ShapeError(where, "dot of " + describe(*a) + " and " + describe(*b) +
+                                ": it sums over an axis of both, but " + left.text() + " is not " +
+                                right.text() + "; transpose or reshape one operand");
+}
+
+Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {
+    const NodePtr &a = inputs[0], &b = inputs[1];
+    require_floats(a, b, where);
+    const Shape &left = a->type.shape, &right = b->type.shape;
+    BITALE_CHECK(left.size() >= 1 && left.size() <= 2 && right.size() >= 1 && right.size() <= 2,
+                 "dot takes vectors and matrices");
+    if (never_equal(left.back(), right.front())) unequal_lengths(a, b, left.back(), right.front(), where);
+    Type type{a->type.dtype, {}};
+    if (left.size() == 2) type.shape.push_back(left[0]);
+    if (right.size() == 2) type.shape.push_back(right[1]);
+    return type;
+}
+
+std::vector<Equality> dot_equalities(const Node& node) {
+    std::vector<Equality> r;
+    const NodePtr &a = node.inputs[0], &b = node.inputs[1];
+    demand_equal(r, a->type.shape.back(), b->type.shape.front(),
+                 "the lengths that dot sums over, of " + describe(*a) + " and " + describe(*b) + ",");
+    return r;
+}
+
+NodePtr transposed(const NodePtr& x, Where where) {
+    return make_permute(x, {1, 0}, where);
+}
+
+// [n] times [m] -> [n, m].
+NodePtr outer(const NodePtr& a, const NodePtr& b, Where where) {
+    const Int &n = a->type.shape[0], &m = b->type.shape[0];
+    const NodePtr rows = make_expand(make_reshape(a, {n, 1}, where), {n, m}, where);
+    return make_node(mul_op(), {rows, make_expand(b, {n, m}, where)}, {}, where);
+}
+
+Nodes gradient_dot(const NodePtr& node, const NodePtr& g) {
+    const NodePtr &a = node->inputs[0], &b = node->inputs[1];
+    const Where where = node->where;
+    const auto product = [&](const Op* op, const NodePtr& x, const NodePtr& y) {
+        return make_node(op, {x, y}, {}, where);
+    };
+    const bool matrix_a = a->type.rank() == 2, matrix_b = b->type.rank() == 2;
+    if (matrix_a && matrix_b)
+        return {product(dot_op(), g, transposed(b, where)), product(dot_op(), transposed(a, where), g)};
+    if (matrix_a) return {outer(g, b, where), product(dot_op(), g, a)};
+    if (matrix_b) return {product(dot_op(), b, g), outer(a, g, where)};
+    return {product(mul_op(), b, g), product(mul_op(), a, g)};
+}
+
+Nest nest_dot(const Node& node) {
+    const Type &a = node.inputs[0]->type, &b = node.inputs[1]->type;
+    Nest nest;
+    nest.parallel = loops_over(node.type.shape);
+    nest.reduced = {make_loop("k", a.shape.back())};
+    nest.combine = Combine::sum;
+    nest.accumulator = nest.dtype = node.type.dtype;
+    const Int& k = nest.reduced[0].variable;
+    std::vector<Int> left, right;
+    if (a.rank() == 2) left.push_back(nest.parallel.front().variable);
+    left.push_back(k);
+    right.push_back(k);
+    if (b.rank() == 2) right.push_back(nest.parallel.back().variable);
+    nest.body = scalar_apply(mul_op(), node.type.dtype,
+                             {scalar_read(a.dtype, 0, left), scalar_read(b.dtype, 1, right)});
+    return nest;
+}
+
+Array evaluate_dot(const Node& node, const std::vector<Array>& inputs) {
+    const Array &a = inputs[0], &b = inputs[1];
+    const std::int64_t rows = a.rank() == 2 ? a.shape()[0] : 1, columns = b.rank() == 2 ? b.shape()[1] : 1;
+    const std::int64_t inner = a.shape().back();
+    Array r(DType::float64, static_dims(node.type.shape));
+    const std::span<const double> left = a.view<double>(), right = b.view<double>();
+    auto* out = static_cast<double*>(r.mutable_data());
+    for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j, ++out)
+            for (std::int64_t k = 0; k < inner; ++k)
+                *out += left[static_cast<std::size_t>(i * inner + k)] *
+                        right[static_cast<std::size_t>(k * columns + j)];
+    return r;
+}
+
+}  // namespace
+
+const Op* dot_op() {
+    static const Op* op = register_op({
+        .name = "dot",
+        .kind = OpKind::reduce,
+        .arity = 2,
+        .infer = infer_dot,
+        .equalities = dot_equalities,
+        .gradient = gradient_dot,
+        .evaluate = evaluate_dot,
+        .nest = nest_dot,
+    });
+    return op;
+}
+
+void register_contract_ops() {
+    BITALE_CHECK(dot_op(), "dot is not registered");
+}
+
+Expr dot(const Expr& a, const Expr& b, Where where) {
+    if (a.rank() == 0 || b.rank() == 0)
+        throw ShapeError(where, "dot of " + describe(*a.node()) + " and " + describe(*b.node()) +
+                                    ": a scalar has no axis to sum over; write a * b");
+    require_floats(a.node(), b.node(), where);
+    // Everything else becomes a product of two matrices: [I..., k] . [J..., k, n] -> [I..., J..., n].
+    const Shape &left = type_of(a).shape, &right = type_of(b).shape;
+    const std::size_t inner = right.size() < 2 ? 0 : right.size() - 2;
+    if (never_equal(left.back(), right[inner]))
+        unequal_lengths(a.node(), b.node(), left.back(), right[inner], where);
+    Shape rows(left.begin(), left.end() - 1), columns = right;
+    columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(inner));
+    Expr x = a, y = b;
+    if (left.size() > 2) x = reshape_to(a, {count_of(rows), left.back()}, where);
+    if (right.size() > 2) {
+        std::vector<std::int64_t> order(right.size());
+        std::iota(order.begin(), order.end(), 0);
+        order.erase(order.begin() + static_cast<std::ptrdiff_t>(inner));
+        order.insert(order.begin(), static_cast<std::int64_t>(inner));
+        y = reshape_to(wrap(make_permute(b.node(), order, where)), {right[inner], count_of(columns)}, where);
+    }
+    const Expr product = apply(dot_op(), {x, y}, {}, where);
+    rows.insert(rows.end(), columns.begin(), columns.end());
+    return reshape_to(product, rows, where);
+}
+
+}  // namespace bitale
