@@ -87,6 +87,7 @@ struct Program {
     std::vector<LengthCheck> length_checks;
     std::vector<Type> inputs;
     std::vector<SharedPtr> shared;
+    std::vector<int> updated;         // which of them the body writes
     std::vector<Array> constants;
     std::vector<BufferInfo> buffers;
     std::vector<KernelText> kernels;
