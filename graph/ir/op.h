@@ -28,6 +28,7 @@ enum class OpKind : std::uint8_t {
 // What code generation and the oracle need to know of a scalar function.
 struct MapInfo {
     std::string text;     // C expression over the argument names a, b, c: "a + b", "b_exp(a)"
+    std::string integer_text = {};  // the same for integers and booleans where it differs: "b_add(a, b)" wraps
     int cost = 1;         // rough cycles per element: 1 for an add, 4 for a division, 20 for exp
     bool commutative = false;
     bool maps_zero_to_zero = false;         // f(0) = 0 (unary)

@@ -10,11 +10,16 @@
 namespace bitale {
 
 // ---- Elementwise (see elementwise_table.h for the whole list) -------------------------------------------------
+// exp(x), maximum(a, b), where(condition, a, b) ...: broadcast and promote as the operators do.
+#define BITALE_UNARY(name, ...) Expr name(const Arg& a);
+#define BITALE_BINARY(name, ...) Expr name(const Arg& a, const Arg& b);
+#define BITALE_TERNARY(name, ...) Expr name(const Arg& a, const Arg& b, const Arg& c);
+#include "bitale/elementwise_table.h"
+#undef BITALE_UNARY
+#undef BITALE_BINARY
+#undef BITALE_TERNARY
 // x converted to dtype: float to integer truncates and saturates, NaN gives 0; integers wrap; to boolean is != 0.
 Expr cast(const Expr& x, DType dtype, Where where = Where::current());
-// condition ? a : b, elementwise. Theano's switch.
-Expr where(const Arg& condition, const Arg& a, const Arg& b);
-Expr clip(const Arg& x, const Arg& low, const Arg& high);
 
 // ---- Reductions -----------------------------------------------------------------------------------------------
 using Axes = std::vector<int>;  // negative axes count from the end; empty: all axes

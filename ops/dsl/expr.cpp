@@ -1,0 +1,55 @@
+// Expr: the handle of a node.
+#include "bitale/expr.h"
+
+#include "bitale/function.h"
+#include "graph/ir/node.h"
+#include "graph/show/debugprint.h"
+#include "ops/dsl/build.h"
+
+namespace bitale {
+
+Expr::Expr(const Shared& s, Where where) : node_(make_shared_node(s.state(), where)) {}
+
+Expr::Expr(const Array& constant, bool weak, Where where)
+    : node_(make_constant(constant, where)), weak_(weak) {}
+
+const std::shared_ptr<const Node>& Expr::node() const {
+    if (!node_) throw GraphError("an empty expression is used; assign it before");
+    return node_;
+}
+
+DType Expr::dtype() const {
+    return node()->type.dtype;
+}
+int Expr::rank() const {
+    return node()->type.rank();
+}
+std::string Expr::shape_text() const {
+    return text_of(node()->type.shape);
+}
+Where Expr::where() const {
+    return node()->where;
+}
+
+Expr Expr::length(int axis, Where where) const {
+    const int i = checked_axis(axis, rank(), "length", where);
+    return expr_of(node()->type.shape[static_cast<std::size_t>(i)], where);
+}
+
+Expr Expr::named(const std::string& name) const {
+    const NodePtr& old = node();
+    // A variable is known by its identity: a copy would be another one. An alias has the same value.
+    if (old->op == input_op()) {
+        static const Op* const alias = find_op("cast");
+        return Expr(make_node(alias, {old}, {{"dtype", old->type.dtype}}, old->where, name));
+    }
+    auto copy = std::make_shared<Node>(*old);
+    copy->name = name;
+    return Expr(std::move(copy), weak_);
+}
+
+std::string debugprint(const Expr& x) {
+    return debugprint(Nodes{x.node()});
+}
+
+}  // namespace bitale

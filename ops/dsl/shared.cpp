@@ -1,0 +1,75 @@
+// Shared variables as the user holds them.
+#include "graph/ir/shared.h"
+
+#include "bitale/expr.h"
+
+namespace bitale {
+
+namespace {
+
+SharedState& state_of(const std::shared_ptr<SharedState>& state) {
+    if (!state) throw GraphError("an empty shared variable is used; create it with shared(value, name)");
+    return *state;
+}
+
+// A device that holds a newer copy brings it here first; the caller holds the lock.
+void bring_home(SharedState& state) {
+    if (!state.fetch) return;
+    const std::function<void()> fetch = std::move(state.fetch);
+    state.fetch = nullptr;
+    fetch();
+}
+
+}  // namespace
+
+Shared shared(const Array& value, std::string name, Where where) {
+    auto state = std::make_shared<SharedState>();
+    state->name = std::move(name);
+    state->where = where;
+    state->value = value;
+    return Shared(std::move(state));
+}
+
+Array Shared::get_value() const {
+    SharedState& state = state_of(state_);
+    const std::lock_guard lock(state.mutex);
+    bring_home(state);
+    return state.value;
+}
+
+void Shared::set_value(const Array& value, Where where) {
+    SharedState& state = state_of(state_);
+    const std::lock_guard lock(state.mutex);
+    const std::string subject = "set_value of the shared variable \"" + state.name + "\"" +
+                                (state.where.line ? " at " + state.where.text() : "") + ": ";
+    if (value.dtype() != state.value.dtype())
+        throw TypeError(where, subject + "it holds " + std::string(name_of(state.value.dtype())) +
+                                   ", the value is " + std::string(name_of(value.dtype())) +
+                                   "; convert it, as in value.as(" +
+                                   std::string(name_of(state.value.dtype())) + ")");
+    if (value.shape() != state.value.shape())
+        throw ShapeError(where, subject + "its shape is " + text_of(state.value.shape()) +
+                                    ", that of the value " + text_of(value.shape()) +
+                                    "; a shape is fixed when the variable is created");
+    state.value = value;
+    state.fetch = nullptr;
+    ++state.version;
+}
+
+const std::string& Shared::name() const {
+    return state_of(state_).name;
+}
+
+DType Shared::dtype() const {
+    SharedState& state = state_of(state_);
+    const std::lock_guard lock(state.mutex);
+    return state.value.dtype();
+}
+
+Dims Shared::shape() const {
+    SharedState& state = state_of(state_);
+    const std::lock_guard lock(state.mutex);
+    return state.value.shape();
+}
+
+}  // namespace bitale

@@ -1,0 +1,244 @@
+// From a row to an op record: type rule, gradient, oracle, lengths.
+#include "ops/elementwise/rows.h"
+
+#include <unordered_map>
+
+#include "bitale/ops.h"
+#include "ops/dsl/build.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/promotion.h"
+
+namespace bitale {
+
+namespace table_row {
+
+namespace {
+
+// Filled once, when the table is registered. Leaked, as op records are.
+std::unordered_map<const Op*, Row>& known_rows() {
+    static auto& map = *new std::unordered_map<const Op*, Row>;
+    return map;
+}
+
+std::string operand_dtypes(const Nodes& inputs) {
+    std::string s;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        s += std::string(i == 0                   ? ""
+                         : i + 1 == inputs.size() ? " and "
+                                                  : ", ") +
+             std::string(name_of(inputs[i]->type.dtype));
+    return s;
+}
+
+bool admits(const Traits& traits, Rule rule, DType dtype) {
+    if (is_half(dtype)) return false;
+    if (rule == Rule::random_bits) return dtype == DType::uint64;
+    if (rule == Rule::floating) return is_float(dtype);
+    if (dtype == DType::boolean) return traits.booleans;
+    return is_float(dtype) ? traits.floats : traits.integers;
+}
+
+DType result_of(Rule rule, DType operands) {
+    return rule == Rule::logical ? DType::boolean : rule == Rule::random_bits ? DType::uint32 : operands;
+}
+
+// The shape of a map: operands that are no scalars agree; a known length is preferred to a symbol.
+Shape map_shape(const char* name, const Nodes& inputs, Where where) {
+    const Node* first = nullptr;
+    Shape shape;
+    for (const NodePtr& input : inputs) {
+        if (input->type.rank() == 0) continue;
+        if (!first) {
+            first = input.get();
+            shape = input->type.shape;
+            continue;
+        }
+        bool fits = input->type.rank() == static_cast<int>(shape.size());
+        for (std::size_t i = 0; fits && i < shape.size(); ++i) {
+            const Int& length = input->type.shape[i];
+            const IntRange difference = (length - shape[i]).range();
+            fits = difference.low <= 0 && difference.high >= 0;
+            if (length.is_constant()) shape[i] = length;
+        }
+        if (!fits)
+            throw ShapeError(where, std::string(name) + ": the shapes of " + describe(*first) + " and " +
+                                        describe(*input) + " differ");
+    }
+    return shape;
+}
+
+std::vector<Equality> map_equalities(const Node& node) {
+    std::vector<Equality> r;
+    const Node* first = nullptr;
+    for (const NodePtr& input : node.inputs) {
+        if (input->type.rank() == 0) continue;
+        if (!first) {
+            first = input.get();
+            continue;
+        }
+        for (std::size_t i = 0; i < input->type.shape.size(); ++i)
+            if (!(first->type.shape[i] == input->type.shape[i]))
+                r.push_back({first->type.shape[i], input->type.shape[i],
+                             "the lengths of axis " + std::to_string(i) + " of " + describe(*first) +
+                                 " and of " + describe(*input) + ", the operands of " + node.op->name});
+    }
+    return r;
+}
+
+Type infer(const Row& row, const Nodes& inputs, Where where) {
+    const std::size_t first = row.rule == Rule::selecting ? 1 : 0;
+    const DType dtype = inputs[first]->type.dtype;
+    bool fits =
+        admits(row.traits, row.rule, dtype) && (first == 0 || inputs[0]->type.dtype == DType::boolean);
+    for (std::size_t i = first; i < inputs.size(); ++i) fits &= inputs[i]->type.dtype == dtype;
+    if (!fits)
+        type_error(where, row.name, "does not compute on " + operand_dtypes(inputs) + "; cast the operands");
+    return {result_of(row.rule, dtype), map_shape(row.name, inputs, where)};
+}
+
+Nodes gradient(const Row& row, const NodePtr& node, const NodePtr& g) {
+    Nodes r(node->inputs.size());
+    if (!is_float(node->type.dtype)) return r;
+    std::vector<Expr> operands;
+    for (const NodePtr& input : node->inputs) operands.push_back(wrap(input));
+    operands.resize(3);
+    const std::vector<Expr> flows = row.gradient(wrap(g), operands, wrap(node));
+    for (std::size_t i = 0; i < r.size(); ++i) {
+        if (flows[i].is_null()) continue;
+        // A scalar operand was repeated over the whole result.
+        const bool repeated = node->inputs[i]->type.rank() == 0 && flows[i].rank() > 0;
+        r[i] = (repeated ? sum(flows[i]) : flows[i]).node();
+    }
+    return r;
+}
+
+// A map of literals is a literal: computed now, in double precision.
+Expr fold(const Row& row, const std::vector<Expr>& operands, Where where) {
+    const std::size_t first = row.rule == Rule::selecting ? 1 : 0;
+    bool real = row.rule == Rule::floating;
+    std::optional<DType> dtype;
+    for (std::size_t i = first; i < operands.size(); ++i) {
+        const DType own = operands[i].dtype();
+        real |= is_float(own);
+        if (!is_float(own)) dtype = dtype ? promote(*dtype, own) : own;
+    }
+    const DType common = row.rule == Rule::random_bits ? DType::uint64 : real ? DType::float64 : *dtype;
+    if (!admits(row.traits, row.rule, common))
+        type_error(where, row.name, "does not compute on " + std::string(name_of(common)));
+    std::vector<Array> values;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+        values.push_back(constant_value(operands[i].node()).as(i < first ? DType::boolean : common));
+    const Array value = row.reference(values, result_of(row.rule, common), {});
+    return Expr(make_constant(value, where), true);
+}
+
+}  // namespace
+
+Int wrapped(const Int& x, DType dtype) {
+    const int bits = bits_of(dtype);
+    if (dtype == DType::boolean) return min(max(x, -x), 1);
+    if (bits >= 32 || !is_integer(dtype)) return x;
+    const std::int64_t count = std::int64_t{1} << bits, low = is_signed_integer(dtype) ? -count / 2 : 0;
+    return mod(x - low, count) + low;
+}
+
+const Op* register_row(Row row) {
+    const std::string name = row.name;
+    MapInfo map;
+    map.text = row.text.floats;
+    map.integer_text = row.text.integers;
+    map.cost = row.cost;
+    map.commutative = row.traits.commutative;
+    map.maps_zero_to_zero = row.traits.zero_to_zero;
+    map.non_decreasing = row.traits.non_decreasing;
+    map.low = row.low;
+    map.high = row.high;
+
+    Op op;
+    op.name = name;
+    op.kind = OpKind::map;
+    op.arity = row.arity;
+    op.map = std::make_shared<const MapInfo>(std::move(map));
+    op.infer = [row](const Nodes& inputs, const Attributes&, Where where) {
+        return infer(row, inputs, where);
+    };
+    op.equalities = map_equalities;
+    op.gradient = [row](const NodePtr& node, const NodePtr& g) { return gradient(row, node, g); };
+    op.evaluate = [row](const Node& node, const std::vector<Array>& inputs) {
+        const DType dtype = node.type.dtype;
+        return row.reference(inputs, is_float(dtype) ? DType::float64 : dtype, static_dims(node.type.shape));
+    };
+    if (row.traits.length)
+        op.as_length = [row](const Node& node, const std::vector<Int>& inputs) {
+            return wrapped(row.traits.length(inputs), node.type.dtype);
+        };
+    const Op* registered = register_op(std::move(op));
+    known_rows().emplace(registered, std::move(row));
+    return registered;
+}
+
+}  // namespace table_row
+
+using table_row::Row;
+using table_row::Rule;
+
+bool computes_on(const Op* op, DType dtype) {
+    const Row& row = table_row::known_rows().at(op);
+    return table_row::admits(row.traits, row.rule, dtype);
+}
+
+Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
+    const Row& row = table_row::known_rows().at(op);
+    bool literals = true;
+    for (const Expr& x : given) {
+        if (x.is_null()) throw GraphError(where, op->name + ": an operand is an empty expression");
+        literals &= x.is_weak();
+    }
+    if (literals) return table_row::fold(row, given, where);
+
+    const std::size_t first = row.rule == Rule::selecting ? 1 : 0;
+    std::optional<DType> common;
+    for (std::size_t i = first; i < given.size(); ++i) {
+        if (given[i].is_weak()) continue;
+        const DType own = given[i].dtype();
+        if (is_half(own))
+            type_error(where, op->name,
+                       std::string(name_of(own)) + " is for storage only; compute on cast(x, float32)");
+        const std::optional<DType> both = common ? promote(*common, own) : own;
+        if (!both)
+            type_error(where, op->name,
+                       std::string(name_of(*common)) + " and " + std::string(name_of(own)) +
+                           " do not mix; cast one, as in cast(x, " + std::string(name_of(DType::float64)) +
+                           ")");
+        common = both;
+    }
+    for (std::size_t i = first; i < given.size(); ++i) {
+        if (!given[i].is_weak()) continue;
+        // Of literals alone, a real number is a float32.
+        const DType own = given[i].dtype();
+        common = promote_literal(own, common ? *common : is_float(own) ? DType::float32 : own);
+    }
+    if (row.rule == Rule::floating && !is_float(*common)) common = DType::float32;
+
+    std::vector<Expr> operands;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const DType wanted = i < first                       ? DType::boolean
+                             : row.rule == Rule::random_bits ? DType::uint64
+                                                             : *common;
+        if (row.rule == Rule::random_bits && !given[i].is_weak() && given[i].dtype() != wanted)
+            type_error(where, op->name,
+                       "the operands are uint64, not " + std::string(name_of(given[i].dtype())) +
+                           "; cast them, as in cast(x, uint64)");
+        operands.push_back(i < first ? cast(given[i], wanted, where)
+                                     : cast(strengthen(given[i], wanted, where), wanted, where));
+    }
+    if (!table_row::admits(row.traits, row.rule, operands[first].dtype())) {
+        const std::string dtype(name_of(operands[first].dtype()));
+        type_error(where, op->name,
+                   "does not compute on " + dtype + "; cast the operand, as in cast(x, " +
+                       std::string(name_of(row.traits.floats ? DType::float32 : DType::int32)) + ")");
+    }
+    return apply(op, broadcast(operands, op->name.c_str(), where), {}, where);
+}
+
+}  // namespace bitale
