@@ -1,0 +1,30 @@
+#include "graph/rewrite/explain.h"
+
+#include "graph/base/options.h"
+#include "graph/walk/traverse.h"
+
+namespace bitale {
+
+std::string explain(const Rule& rule, const NodePtr& node, const MatchContext& context) {
+    std::string why;
+    const NodePtr made = rule.apply(node, context, nullptr, &why);
+    std::string s = "rule " + rule.name + " (" + rule.pattern.text() + ") ";
+    if (!made) return s + "misses " + describe(*node) + ": " + why;
+    if (!options().enabled(rule.name))
+        return s + "would apply to " + describe(*node) + ", but it is disabled";
+    if (rule.tag == Tag::assumes_finite && !options().assume_finite)
+        return s + "would apply to " + describe(*node) + " under assume_finite=on";
+    if (made->type.dtype != node->type.dtype)
+        return s + "misses " + describe(*node) + ": its result would be " + text_of(made->type);
+    return s + "applies to " + describe(*node);
+}
+
+std::string explain(const Rule& rule, const Nodes& roots) {
+    std::string s;
+    const PatternNode& top = *rule.pattern;
+    for (const NodePtr& node : topological(roots))
+        if (top.kind != PatternNode::Kind::apply || top.op() == node->op) s += explain(rule, node) + "\n";
+    return s;
+}
+
+}  // namespace bitale

@@ -1,0 +1,112 @@
+#include "graph/rewrite/pass.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <unordered_map>
+
+#include "graph/base/log.h"
+#include "graph/base/options.h"
+#include "graph/ir/shared.h"
+#include "graph/walk/traverse.h"
+#include "graph/walk/verify.h"
+
+namespace bitale {
+
+namespace {
+
+std::string line_of(const Node& node, const std::unordered_map<const Node*, std::size_t>& numbers) {
+    std::string s = "%" + std::to_string(numbers.at(&node)) + " = " + node.op->name + "(";
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+        s += (i ? ", %" : "%") + std::to_string(numbers.at(node.inputs[i].get()));
+    s += ")";
+    std::string attributes;
+    for (const auto& [name, value] : node.attributes.entries())
+        attributes += (attributes.empty() ? "" : ", ") + name + ": " + text_of(value);
+    if (!attributes.empty()) s += " {" + attributes + "}";
+    s += " : " + text_of(node.type);
+    if (!node.name.empty()) s += " \"" + node.name + "\"";
+    if (node.where.line) s += "  # " + node.where.text();
+    for (const std::string& rule : node.rules) s += "; " + rule;
+    return s;
+}
+
+std::string file_name(const Graph& graph, std::size_t number, const std::string& pass) {
+    std::string name = graph.name.empty() ? "function" : graph.name;
+    for (char& c : name)
+        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    return name + ".graph." + std::to_string(number) + "." + pass + ".txt";
+}
+
+void show(const Graph& graph, std::size_t number, const std::string& pass, std::string& before) {
+    if (!logs(3) && options().dump.empty()) return;
+    std::string now = listing(graph);
+    if (now == before) return log(3, pass + ": unchanged");
+    log(3, "graph of " + graph.name + " after " + pass + ":\n" + now);
+    if (!options().dump.empty()) {
+        const std::filesystem::path folder = options().dump;
+        std::error_code ignored;
+        std::filesystem::create_directories(folder, ignored);
+        std::ofstream file(folder / file_name(graph, number, pass));
+        file << now;
+        if (!file.flush()) warn("BITALE_DUMP: cannot write into " + options().dump);
+    }
+    before = std::move(now);
+}
+
+std::vector<Type> root_types(const Graph& graph) {
+    std::vector<Type> types;
+    for (const NodePtr& root : graph.outputs) types.push_back(root->type);
+    for (const SharedUpdate& update : graph.updates) types.push_back(update.value->type);
+    return types;
+}
+
+}  // namespace
+
+std::string listing(const Graph& graph) {
+    std::unordered_map<const Node*, std::size_t> numbers;
+    std::string s;
+    for (const NodePtr& node : topological(graph.roots())) {
+        numbers.emplace(node.get(), numbers.size());
+        s += line_of(*node, numbers) + "\n";
+    }
+    const auto root = [&](const std::string& what, const NodePtr& node) {
+        s += what + " %" + std::to_string(numbers.at(node.get())) + "\n";
+    };
+    for (const NodePtr& output : graph.outputs) root("output", output);
+    for (const SharedUpdate& update : graph.updates)
+        root("update " + update.target->name + " =", update.value);
+    for (const Check& check : graph.checks)
+        root("check " + check.what + " in [" + check.low.text() + ", " + check.high.text() + "):",
+             check.value);
+    return s;
+}
+
+void run_passes(Graph& graph, const std::vector<Pass>& passes) {
+    using Clock = std::chrono::steady_clock;
+    std::string before;
+    if (options().verifies()) verify(graph);
+    show(graph, 0, "start", before);
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+        const Pass& pass = passes[i];
+        if (!options().enabled(pass.name)) {
+            log(3, pass.name + ": disabled");
+            continue;
+        }
+        const std::vector<Type> types = root_types(graph);
+        const Clock::time_point start = Clock::now();
+        pass.run(graph);
+        if (logs(3)) {
+            const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+            log(3, pass.name + ": " + std::to_string(ms) + " ms, " +
+                       std::to_string(topological(graph.roots()).size()) + " nodes");
+        }
+        show(graph, i + 1, pass.name, before);
+        BITALE_CHECK(types == root_types(graph), "pass " + pass.name + " changes the type of a result");
+        if (!options().verifies()) continue;
+        verify(graph);
+        if (pass.establishes) pass.establishes(graph);
+    }
+}
+
+}  // namespace bitale

@@ -1,0 +1,45 @@
+#include "graph/rewrite/rule.h"
+
+namespace bitale {
+
+const char* name_of(Tag tag) {
+    switch (tag) {
+        case Tag::exact:
+            return "exact";
+        case Tag::stabilizes:
+            return "stabilizes";
+        case Tag::reassociates:
+            return "reassociates";
+        case Tag::assumes_finite:
+            break;
+    }
+    return "assumes_finite";
+}
+
+NodePtr Rule::apply(const NodePtr& node, const MatchContext& context, Match* found, std::string* why) const {
+    std::optional<Match> m = match(pattern, node, context, why);
+    if (!m) return nullptr;
+    if (guard && !guard(*m)) {
+        if (why) *why = "the guard refuses: " + describe(*node);
+        return nullptr;
+    }
+    NodePtr made;
+    try {
+        const auto* replace = std::get_if<Replace>(&replacement);
+        made = replace ? (*replace)(*m) : build(std::get<Pattern>(replacement), *m);
+    } catch (const Error& error) {
+        internal_failure(__FILE__, __LINE__, "a well-typed replacement",
+                         "rule " + name + ": " + error.what());
+    }
+    if (!made && why) *why = "the replacement does not apply: " + describe(*node);
+    if (made && found) *found = std::move(*m);
+    return made;
+}
+
+RuleSet operator+(RuleSet a, const RuleSet& b) {
+    a.rules.insert(a.rules.end(), b.rules.begin(), b.rules.end());
+    if (!a.adapt) a.adapt = b.adapt;
+    return a;
+}
+
+}  // namespace bitale

@@ -1,0 +1,63 @@
+// Constants that meet, quotients and powers.
+#include <cmath>
+
+#include "ops/rules/algebra.h"
+#include "ops/rules/rules.h"
+
+namespace bitale {
+
+using namespace algebra;
+
+namespace {
+
+// Whether a number stays an ordinary one in the dtype: neither lost to zero nor to infinity, no digits
+// dropped.
+bool ordinary(DType dtype, double x) {
+    const double low = dtype == float64 ? 0x1p-1022 : 0x1p-126, high = dtype == float64 ? 0x1p1022 : 0x1p126;
+    return std::abs(x) >= low && std::abs(x) <= high;
+}
+
+Guard ordinary_factor(const Pattern& x, const Pattern& c, const Pattern& d,
+                      double (*joined)(double, double)) {
+    return [=](const Match& m) {
+        const DType dtype = m[x]->type.dtype;
+        return is_float(dtype) && ordinary(dtype, m.number(c)) && ordinary(dtype, m.number(d)) &&
+               ordinary(dtype, joined(m.number(c), m.number(d)));
+    };
+}
+
+// A division by 2^n is a multiplication by 2^-n, which is as exact and much cheaper.
+bool by_power_of_two(const Match& m, const Pattern& c) {
+    int exponent = 0;
+    const double x = m.number(c);
+    return is_float(m[c]->type.dtype) && ordinary(m[c]->type.dtype, x) &&
+           std::abs(std::frexp(x, &exponent)) == 0.5;
+}
+
+}  // namespace
+
+std::vector<Rule> factor_rules() {
+    const Pattern x = any("x"), y = any("y"), c = constant("c"), d = constant("d");
+    const auto product = [](double a, double b) { return a * b; };
+    const auto quotient = [](double a, double b) { return a / b; };
+    const auto inverse_quotient = [](double a, double b) { return b / a; };
+    return {
+        {"add-constants-integer", (x + c) + d, x + (c + d), Tag::exact, of_integers(x)},
+        {"mul-constants-integer", (x * c) * d, x * (c * d), Tag::exact, of_integers(x)},
+        {"mul-constants", (x * c) * d, x * (c * d), Tag::reassociates, ordinary_factor(x, c, d, product)},
+        {"mul-div-constants", (x * c) / d, x * (c / d), Tag::reassociates,
+         ordinary_factor(x, c, d, quotient)},
+        {"div-mul-constants", (x / c) * d, x * (d / c), Tag::reassociates,
+         ordinary_factor(x, c, d, inverse_quotient)},
+        {"div-constants", (x / c) / d, x / (c * d), Tag::reassociates, ordinary_factor(x, c, d, product)},
+        {"div-power-of-two", x / c, x * (1 / c), Tag::exact,
+         [c](const Match& m) { return by_power_of_two(m, c); }},
+        {"reciprocal", 1 / x, reciprocal(x)},
+        {"mul-reciprocal", x * reciprocal(y), x / y, Tag::reassociates},
+        {"mul-self", x * x, sqr(x)},
+        {"pow-two", pow(x, 2), sqr(x), Tag::reassociates},
+        {"pow-minus-one", pow(x, -1), reciprocal(x), Tag::reassociates, of_floats(x)},
+    };
+}
+
+}  // namespace bitale

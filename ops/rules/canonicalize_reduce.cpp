@@ -1,0 +1,74 @@
+// Reductions: over nothing, over axes of length 1, and one after another.
+#include <algorithm>
+
+#include "ops/elementwise/elementwise.h"
+#include "ops/rules/algebra.h"
+#include "ops/rules/rules.h"
+#include "ops/shape/view.h"
+
+namespace bitale {
+
+using namespace algebra;
+
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+
+const Axes& axes_of(const Node& reduce) {
+    return reduce.attributes.get<Axes>("axes");
+}
+
+// Axes of length 1 need no loop; without any left the value is the element itself.
+NodePtr over_long_axes(const Match& m, const Pattern& x) {
+    const NodePtr &node = m.root(), &operand = m[x];
+    const Shape& shape = operand->type.shape;
+    Axes left;
+    Shape rest;
+    for (std::size_t i = 0, shift = 0; i < shape.size(); ++i) {
+        const auto axis = static_cast<std::int64_t>(i);
+        const bool reduced = std::binary_search(axes_of(*node).begin(), axes_of(*node).end(), axis);
+        if (reduced && shape[i].is(1)) {
+            ++shift;
+            continue;
+        }
+        if (reduced) left.push_back(axis - static_cast<std::int64_t>(shift));
+        rest.push_back(shape[i]);
+    }
+    if (left.size() == axes_of(*node).size() && !left.empty()) return nullptr;
+    const NodePtr flat = make_reshape(operand, rest, node->where);
+    if (!left.empty()) return make_node(node->op, {flat}, {{"axes", left}}, node->where);
+    if (flat->type.dtype == node->type.dtype) return flat;
+    return make_node(cast_op(), {flat}, {{"dtype", node->type.dtype}}, node->where);
+}
+
+// Reducing twice is reducing once over both sets of axes.
+NodePtr over_both(const Match& m, const Pattern& x, const Pattern& inner) {
+    const Axes& first = axes_of(*m[inner]);
+    Axes kept, axes = first;
+    for (std::int64_t axis = 0; axis < m[x]->type.rank(); ++axis)
+        if (!std::binary_search(first.begin(), first.end(), axis)) kept.push_back(axis);
+    for (const std::int64_t axis : axes_of(*m.root())) axes.push_back(kept[static_cast<std::size_t>(axis)]);
+    std::sort(axes.begin(), axes.end());
+    return make_node(m.root()->op, {m[x]}, {{"axes", axes}}, m.root()->where);
+}
+
+}  // namespace
+
+std::vector<Rule> reduce_rules() {
+    std::vector<Rule> rules;
+    const Pattern x = any("x");
+    for (const char* op : {"sum", "prod", "max", "min"}) {
+        const bool rounds = op == std::string("sum") || op == std::string("prod");
+        const Pattern once = Pattern::apply(op, {x}), twice = Pattern::apply(op, {once});
+        // A sum begins with 0: of the single element -0 it is 0.
+        rules.push_back({std::string(op) + "-short-axes", once,
+                         [x](const Match& m) { return over_long_axes(m, x); },
+                         rounds ? Tag::reassociates : Tag::exact});
+        rules.push_back({std::string(op) + "-" + op, twice,
+                         [=](const Match& m) { return over_both(m, x, once); },
+                         rounds ? Tag::reassociates : Tag::exact});
+    }
+    return rules;
+}
+
+}  // namespace bitale

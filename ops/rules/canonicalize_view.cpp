@@ -1,0 +1,100 @@
+// Views: two of a kind in a row are one, and one that changes nothing is none.
+#include <numeric>
+
+#include "ops/rules/algebra.h"
+#include "ops/rules/rules.h"
+#include "ops/shape/slice.h"
+#include "ops/shape/view.h"
+
+namespace bitale {
+
+using namespace algebra;
+
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+
+NodePtr joined_permute(const NodePtr& x, const Axes& inner, const Axes& outer, Where where) {
+    Axes axes;
+    for (const std::int64_t axis : outer) axes.push_back(inner[static_cast<std::size_t>(axis)]);
+    return make_permute(x, axes, where);
+}
+
+// Slice of a slice: starts and steps compose axis by axis.
+NodePtr joined_slice(const NodePtr& x, const Attributes& inner, const Attributes& outer, Where where) {
+    const auto& start = inner.get<std::vector<Int>>("start");
+    const auto& step = inner.get<Axes>("step");
+    std::vector<Int> starts;
+    Axes steps;
+    for (std::size_t i = 0; i < start.size(); ++i) {
+        starts.push_back(start[i] + outer.get<std::vector<Int>>("start")[i] * step[i]);
+        steps.push_back(step[i] * outer.get<Axes>("step")[i]);
+    }
+    Attributes attributes = outer;
+    attributes.set("start", starts);
+    attributes.set("step", steps);
+    return make_node(slice_op(), {x}, attributes, where);
+}
+
+bool takes_all(const Node& slice) {
+    const auto& start = slice.attributes.get<std::vector<Int>>("start");
+    for (std::size_t i = 0; i < start.size(); ++i)
+        if (!start[i].is(0) || slice.attributes.get<Axes>("step")[i] != 1) return false;
+    return slice.type.shape == slice.inputs[0]->type.shape;
+}
+
+bool all_zero(const Axes& widths) {
+    for (const std::int64_t width : widths)
+        if (width != 0) return false;
+    return true;
+}
+
+}  // namespace
+
+std::vector<Rule> view_rules() {
+    const Pattern x = any("x");
+    const auto same_shape = [x](const Match& m) { return m[x]->type.shape == m.root()->type.shape; };
+    const Pattern permuted = permute(x), twice_permuted = permute(permuted);
+    const Pattern sliced = slice(x), twice_sliced = slice(sliced);
+    const Pattern flipped = flip(x), twice_flipped = flip(flipped);
+    const Pattern reshaped = reshape(reshape(x)), expanded = expand(expand(x)), padded = pad(x);
+    return {
+        {"reshape-same", reshape(x), x, Tag::exact, same_shape},
+        {"reshape-reshape", reshaped, reshape(x).like(reshaped)},
+        {"expand-same", expand(x), x, Tag::exact, same_shape},
+        {"expand-expand", expanded, expand(x).like(expanded)},
+        {"permute-same", permuted, x, Tag::exact,
+         [=](const Match& m) {
+             const auto& axes = m[permuted]->attributes.get<Axes>("axes");
+             return std::is_sorted(axes.begin(), axes.end());
+         }},
+        {"permute-permute", twice_permuted,
+         [=](const Match& m) {
+             return joined_permute(m[x], m[permuted]->attributes.get<Axes>("axes"),
+                                   m[twice_permuted]->attributes.get<Axes>("axes"), m.root()->where);
+         }},
+        {"slice-all", sliced, x, Tag::exact, [](const Match& m) { return takes_all(*m.root()); }},
+        {"slice-slice", twice_sliced,
+         [=](const Match& m) {
+             return joined_slice(m[x], m[sliced]->attributes, m[twice_sliced]->attributes, m.root()->where);
+         }},
+        {"flip-flip", twice_flipped, x, Tag::exact,
+         [=](const Match& m) { return m[flipped]->attributes == m[twice_flipped]->attributes; }},
+        {"pad-nothing", padded, x, Tag::exact,
+         [](const Match& m) {
+             return all_zero(m.root()->attributes.get<Axes>("before")) &&
+                    all_zero(m.root()->attributes.get<Axes>("after"));
+         }},
+        {"concat-one", concat(x), x},
+    };
+}
+
+NodePtr repeated_to(const NodePtr& replacement, const Type& wanted, Where where) {
+    const Shape &from = replacement->type.shape, &to = wanted.shape;
+    if (replacement->type.dtype != wanted.dtype || from.size() > to.size()) return nullptr;
+    for (std::size_t i = 0; i < from.size(); ++i)
+        if (!from[i].is(1) && !(from[i] == to[i + to.size() - from.size()])) return nullptr;
+    return make_expand(replacement, to, where);
+}
+
+}  // namespace bitale

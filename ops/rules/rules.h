@@ -1,0 +1,34 @@
+// The rules, by phase and by topic. A phase's set contains what brings its own products to canonical form.
+#pragma once
+
+#include "graph/rewrite/rule.h"
+
+namespace bitale {
+
+// Phases, in order. Each set leaves a normal form: none of its rules applies any more.
+const RuleSet& forget_rules();        // gradients have been taken: what only they needed goes
+const RuleSet& canonicalize_rules();  // one spelling for each computation
+const RuleSet& stabilize_rules();     // no avoidable overflow or cancellation; needs composites whole
+const RuleSet& decompose_rules();     // no composites
+const RuleSet& specialize_rules();    // what is cheaper among primitives
+
+// Topics.
+std::vector<Rule> neutral_rules();  // x + 0, x * 1
+std::vector<Rule> sign_rules();     // --x, x + -y
+std::vector<Rule> factor_rules();   // constants that meet, powers, quotients
+std::vector<Rule> logic_rules();    // where, not, idempotent ops
+std::vector<Rule> cast_rules();
+std::vector<Rule> view_rules();    // reshape, permute, expand, slice
+std::vector<Rule> repeat_rules();  // a map of repeated values is the repeated map
+std::vector<Rule> reduce_rules();
+std::vector<Rule> constant_rules();  // what is known now
+std::vector<Rule> stabilize_elementwise_rules();
+std::vector<Rule> stabilize_softmax_rules();
+std::vector<Rule> stabilize_crossentropy_rules();
+std::vector<Rule> idiom_rules();    // maximum(x, 0) is relu(x): same value, another gradient
+std::vector<Rule> pooling_rules();  // max_pool next to its convolution
+
+// Repeats a replacement of fewer or length-1 axes to the shape it replaces.
+NodePtr repeated_to(const NodePtr& replacement, const Type& wanted, Where where);
+
+}  // namespace bitale

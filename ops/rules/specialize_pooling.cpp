@@ -1,0 +1,69 @@
+// Max-pooling next to its convolution: what does not change the order of the cells of a window happens to the
+// few that win. Forward, relu and the bias move behind max_pool; backward, relu's mask moves before unpool.
+#include "ops/nn/pooling.h"
+#include "ops/rules/algebra.h"
+#include "ops/rules/rules.h"
+#include "ops/shape/view.h"
+
+namespace bitale {
+
+using namespace algebra;
+
+namespace {
+
+// The operand of an expand over the last two axes, repeated over the pooled ones instead; null if it varies
+// in them.
+NodePtr over_pooled(const NodePtr& repeated, const Shape& pooled, Where where) {
+    if (repeated->type.rank() == 0) return repeated;
+    if (repeated->op != expand_op()) return nullptr;
+    const NodePtr& each = repeated->inputs[0];
+    const Shape& shape = each->type.shape;
+    for (std::size_t i = shape.size() < 2 ? 0 : shape.size() - 2; i < shape.size(); ++i)
+        if (!shape[i].is(1)) return nullptr;
+    return make_expand(each, pooled, where);
+}
+
+// max_pool(x + b) = max_pool(x) + b for a b that is the same everywhere in a plane: rounding keeps the order.
+Replace bias_behind_pool(const Pattern& x, const Pattern& b, const char* op) {
+    return [=](const Match& m) -> NodePtr {
+        const Node& pool = *m.root();
+        if (m[x]->type.shape != pool.inputs[0]->type.shape) return nullptr;
+        const NodePtr bias = over_pooled(m[b], pool.type.shape, pool.where);
+        if (!bias) return nullptr;
+        const NodePtr pooled = make_node(pool.op, {m[x]}, pool.attributes, pool.where);
+        return make_node(find_op(op), {pooled, bias}, {}, pool.where);
+    };
+}
+
+// Every place of a plane gets its gradients by adding up: their total is that of the plane.
+NodePtr total_of_unpooled(const Match& m, const Pattern& g) {
+    using Axes = std::vector<std::int64_t>;
+    const auto& axes = m.root()->attributes.get<Axes>("axes");
+    const std::int64_t rank = m[g]->type.rank();
+    const auto sums = [&](std::int64_t axis) {
+        return std::find(axes.begin(), axes.end(), axis) != axes.end();
+    };
+    if (!sums(rank - 1) || !sums(rank - 2)) return nullptr;
+    return make_node(m.root()->op, {m[g]}, m.root()->attributes, m.root()->where);
+}
+
+}  // namespace
+
+std::vector<Rule> pooling_rules() {
+    const Pattern x = any("x"), b = any("b"), g = any("g"), k = any("k");
+    const Pattern pool = max_pool(relu(x)), winner = pool_winner(relu(x)), unpooled = unpool(g, winner);
+    const auto floats = [](const Match& m) { return is_float(m.root()->type.dtype); };
+    return {
+        {"max-pool-relu", pool, relu(max_pool(x).like(pool)), Tag::reassociates},
+        {"max-pool-add", max_pool(x + b), bias_behind_pool(x, b, "add"), Tag::reassociates, floats},
+        {"max-pool-sub", max_pool(x - b), bias_behind_pool(x, b, "sub"), Tag::reassociates, floats},
+        {"relu-positive", gt(relu(x), 0), gt(x, 0)},
+        // The winner is the same wherever the mask lets something through.
+        {"unpool-relu", where(gt(x, 0), unpooled, 0),
+         unpool(where(gt(max_pool(x).like(winner), 0), g, 0), pool_winner(x).like(winner)).like(unpooled)},
+        {"sum-unpool", sum(unpool(g, k)), [g](const Match& m) { return total_of_unpooled(m, g); },
+         Tag::reassociates},
+    };
+}
+
+}  // namespace bitale
