@@ -106,17 +106,21 @@ Expr softmax_crossentropy(const Expr& logits, const Expr& target, Where where = 
 Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
 
 // ---- Random numbers -------------------------------------------------------------------------------------------
-// A stream of Philox-4x32-10 draws: the key is the seed, the counter numbers draws and calls. The same bits on every
-// device and for every split of the work. Each draw advances the stream's shared counter once per call: pass
-// stream.updates() to function().
+// A stream of Philox-4x32-10 draws. Each draw of the graph has a key of its own, made of the seed and the draw's
+// number; the shared counter tells the calls apart, so pass updates() to function() or every call repeats its numbers.
+// The same bits on every device and for every split of the work.
+struct Update;
 class RandomStream {
   public:
     explicit RandomStream(std::uint64_t seed, Where where = Where::current());
-    // float32 in [low, high).
+    // float32 in [low, high), in steps of (high - low) / 2^24. Lengths are known at the call. Throws Error unless
+    // low < high.
     Expr uniform(const std::vector<Expr>& shape, double low = 0, double high = 1, Where where = Where::current());
+    // float32. Throws Error for a negative deviation.
     Expr normal(const std::vector<Expr>& shape, double mean = 0, double deviation = 1, Where where = Where::current());
-    // A random order of 0..count-1 as int64 [count].
-    const Shared& counter() const { return counter_; }
+    // The counter advances by one call.
+    std::vector<Update> updates(Where where = Where::current()) const;
+    const Shared& counter() const { return counter_; }  // uint64 scalar
     std::uint64_t next_draw() { return draws_++; }
     std::uint64_t seed() const { return seed_; }
 
@@ -125,7 +129,8 @@ class RandomStream {
     std::uint64_t draws_ = 0;
     Shared counter_;
 };
-// x * mask / keep with a Bernoulli mask of probability keep = 1 - rate; the mask is recomputed in the gradient.
+// x * mask / keep with a Bernoulli mask of probability keep = 1 - rate; the mask is recomputed in the gradient. Throws
+// Error unless 0 <= rate < 1, TypeError unless x is float32 or float64.
 Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where = Where::current());
 
 // ---- Gradients ------------------------------------------------------------------------------------------------

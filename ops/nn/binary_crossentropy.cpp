@@ -1,0 +1,114 @@
+// Binary crossentropy, elementwise: of probabilities, and of logits.
+#include <cmath>
+
+#include "ops/nn/compose.h"
+#include "ops/nn/losses.h"
+#include "ops/shape/lengths.h"
+
+namespace bitale {
+
+namespace {
+
+Type infer(const Nodes& inputs, const Attributes&, Where where) {
+    const Type &a = inputs[0]->type, &b = inputs[1]->type;
+    const std::string both = describe(*inputs[0]) + " and " + describe(*inputs[1]);
+    if (a.dtype != b.dtype || (a.dtype != float32 && a.dtype != float64))
+        throw TypeError(where, "binary_crossentropy takes operands of one dtype, float32 or float64, not " +
+                                   both + "; write cast(..., float32)");
+    bool fits = a.rank() == b.rank() || a.rank() == 0 || b.rank() == 0;
+    for (std::size_t i = 0; fits && i < a.shape.size() && i < b.shape.size(); ++i)
+        fits = !never_equal(a.shape[i], b.shape[i]);
+    if (!fits) throw ShapeError(where, "binary_crossentropy takes operands of one shape, not " + both);
+    return {a.dtype, a.rank() == 0 ? b.shape : a.shape};
+}
+
+std::vector<Equality> equalities(const Node& node) {
+    const Shape &a = node.inputs[0]->type.shape, &b = node.inputs[1]->type.shape;
+    std::vector<Equality> r;
+    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
+        demand_equal(r, a[i], b[i],
+                     "the lengths of axis " + std::to_string(i) + " of binary_crossentropy's operands");
+    return r;
+}
+
+template <class F>
+Array elementwise_loss(const Node& node, const std::vector<Array>& inputs, F&& loss) {
+    Array r(float64, static_dims(node.type.shape));
+    auto* to = static_cast<double*>(r.mutable_data());
+    const auto at = [](const Array& x, std::int64_t i) { return x.at(x.rank() == 0 ? 0 : i); };
+    for (std::int64_t i = 0; i < r.size(); ++i) to[i] = loss(at(inputs[0], i), at(inputs[1], i));
+    return r;
+}
+
+Array evaluate_probabilities(const Node& node, const std::vector<Array>& inputs) {
+    return elementwise_loss(node, inputs, [](double p, double t) {
+        return -((t == 0 ? 0 : t * std::log(p)) + (t == 1 ? 0 : (1 - t) * std::log1p(-p)));
+    });
+}
+
+Array evaluate_logits(const Node& node, const std::vector<Array>& inputs) {
+    return elementwise_loss(node, inputs, [](double z, double t) {
+        return (z > 0 ? z : 0.0) + std::log1p(std::exp(-std::fabs(z))) - z * t;
+    });
+}
+
+// A rank-0 operand of a larger result collects the sum.
+NodePtr onto(const Term& gradient, const NodePtr& operand) {
+    if (operand->type.rank() == gradient.type().rank()) return gradient.node();
+    return sum(gradient.x, {}, {}, gradient.where).node();
+}
+
+Nodes gradient_probabilities(const NodePtr& node, const NodePtr& gradient) {
+    const Where where = node->where;
+    const Term p(node->inputs[0], where), t(node->inputs[1], where), g(gradient, where);
+    const Term against = zero_where(t, 1, (1 - t) / (1 - p)), towards = zero_where(t, 0, t / p);
+    return {onto(g * (against - towards), p.node()), onto(g * (log1p(-p) - log(p)), t.node())};
+}
+
+Nodes gradient_logits(const NodePtr& node, const NodePtr& gradient) {
+    const Where where = node->where;
+    const Term z(node->inputs[0], where), t(node->inputs[1], where), g(gradient, where);
+    return {onto(g * (sigmoid(z) - t), z.node()), onto(-g * z, t.node())};
+}
+
+NodePtr decompose_probabilities(const NodePtr& node) {
+    const Term p(node->inputs[0], node->where), t(node->inputs[1], node->where);
+    return (-(zero_where(t, 0, t * log(p)) + zero_where(t, 1, (1 - t) * log1p(-p)))).node();
+}
+
+NodePtr decompose_logits(const NodePtr& node) {
+    const Term z(node->inputs[0], node->where), t(node->inputs[1], node->where);
+    return (softplus(z) - z * t).node();
+}
+
+}  // namespace
+
+const Op* binary_crossentropy_op() {
+    static const Op* op = register_op({
+        .name = "binary_crossentropy",
+        .kind = OpKind::composite,
+        .arity = 2,
+        .infer = infer,
+        .equalities = equalities,
+        .gradient = gradient_probabilities,
+        .evaluate = evaluate_probabilities,
+        .decompose = decompose_probabilities,
+    });
+    return op;
+}
+
+const Op* sigmoid_crossentropy_op() {
+    static const Op* op = register_op({
+        .name = "sigmoid_crossentropy",
+        .kind = OpKind::composite,
+        .arity = 2,
+        .infer = infer,
+        .equalities = equalities,
+        .gradient = gradient_logits,
+        .evaluate = evaluate_logits,
+        .decompose = decompose_logits,
+    });
+    return op;
+}
+
+}  // namespace bitale

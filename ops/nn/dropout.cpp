@@ -1,0 +1,76 @@
+#include "ops/nn/dropout.h"
+
+#include "ops/dsl/build.h"
+#include "ops/nn/compose.h"
+#include "ops/random/distributions.h"
+#include "ops/random/philox.h"
+
+namespace bitale {
+
+namespace {
+
+Type infer(const Nodes& inputs, const Attributes&, Where where) {
+    const Type &x = inputs[0]->type, &counter = inputs[1]->type;
+    if (x.dtype != float32 && x.dtype != float64)
+        throw TypeError(where, "dropout takes float32 or float64, not " + describe(*inputs[0]) +
+                                   "; write cast(..., float32)");
+    if (counter.dtype != uint64 || counter.rank() != 0)
+        throw TypeError(where, "a random stream counts in a uint64 scalar, not in " + describe(*inputs[1]));
+    return x;
+}
+
+Nodes gradient(const NodePtr& node, const NodePtr& g) {
+    return {make_node(dropout_op(), {g, node->inputs[1]}, node->attributes, node->where), nullptr};
+}
+
+Array evaluate_dropout(const Node& node, const std::vector<Array>& inputs) {
+    const auto key = static_cast<std::uint64_t>(node.attributes.get<std::int64_t>("key"));
+    const auto counter = inputs[1].item<std::uint64_t>();
+    const double rate = node.attributes.get<double>("rate");
+    const auto x = inputs[0].view<double>();
+    Array r(float64, inputs[0].shape());
+    auto* to = static_cast<double*>(r.mutable_data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const bool keep = philox::unit(philox::word(key, counter, i)) >= static_cast<float>(rate);
+        to[i] = keep ? x[i] / (1 - rate) : 0;
+    }
+    return r;
+}
+
+NodePtr decompose(const NodePtr& node) {
+    const Where where = node->where;
+    const double rate = node->attributes.get<double>("rate");
+    const Term x(node->inputs[0], where);
+    const NodePtr u = make_unit_uniform(node->attributes.get<std::int64_t>("key"), node->inputs[1],
+                                        node->type.shape, where);
+    const Expr keep = elementwise(ge_op(), {Expr(u), literal(rate, where)}, where);
+    return elementwise(where_op(), {keep, (x * (1 / (1 - rate))).x, literal(0, where)}, where).node();
+}
+
+}  // namespace
+
+const Op* dropout_op() {
+    static const Op* op = register_op({
+        .name = "dropout",
+        .kind = OpKind::composite,
+        .arity = 2,
+        .infer = infer,
+        .gradient = gradient,
+        .evaluate = evaluate_dropout,
+        .decompose = decompose,
+    });
+    return op;
+}
+
+void register_dropout_ops() {
+    dropout_op();
+}
+
+Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where) {
+    if (!(rate >= 0 && rate < 1))
+        throw Error(where, "dropout: the rate is at least 0 and below 1, not " + std::to_string(rate));
+    const auto key = static_cast<std::int64_t>(philox::key_of(stream.seed(), stream.next_draw()));
+    return apply(dropout_op(), {x, Expr(stream.counter(), where)}, {{"key", key}, {"rate", rate}}, where);
+}
+
+}  // namespace bitale

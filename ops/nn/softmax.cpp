@@ -1,0 +1,139 @@
+#include "ops/nn/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/dsl/build.h"
+
+namespace bitale {
+
+namespace {
+
+int axis_of(const NodePtr& node) {
+    return static_cast<int>(node->attributes.get<std::int64_t>("axis"));
+}
+
+Type infer(const char* name, const Nodes& inputs, const Attributes& attributes, Where where) {
+    const Type& x = inputs[0]->type;
+    if (x.dtype != float32 && x.dtype != float64)
+        throw TypeError(where, std::string(name) + " takes float32 or float64, not " + describe(*inputs[0]) +
+                                   "; write cast(..., float32)");
+    const std::int64_t axis = attributes.get<std::int64_t>("axis");
+    BITALE_CHECK(axis >= 0 && axis < x.rank(), "the axis of " + std::string(name));
+    if (x.shape[static_cast<std::size_t>(axis)].is(0))
+        throw ShapeError(where, std::string(name) + ": axis " + std::to_string(axis) + " of " +
+                                    describe(*inputs[0]) + " has no elements");
+    return x;
+}
+
+// f(first, stride, length) for every line along the axis.
+template <class F>
+void for_each_line(const Dims& shape, std::int64_t axis, F&& f) {
+    const auto at = shape.begin() + axis;
+    const std::int64_t outer = count_of(Dims(shape.begin(), at)), inner = count_of(Dims(at + 1, shape.end()));
+    for (std::int64_t i = 0; i < outer; ++i)
+        for (std::int64_t j = 0; j < inner; ++j) f(i * *at * inner + j, inner, *at);
+}
+
+Array evaluate_softmax(const Node& node, const Array& x, bool logarithm) {
+    Array r(float64, x.shape());
+    const auto from = x.view<double>();
+    auto* to = static_cast<double*>(r.mutable_data());
+    const auto line = [&](std::int64_t first, std::int64_t stride, std::int64_t length) {
+        const auto at = [&](std::int64_t k) { return static_cast<std::size_t>(first + k * stride); };
+        double highest = from[at(0)], sum = 0;
+        for (std::int64_t k = 1; k < length; ++k) highest = std::max(highest, from[at(k)]);
+        for (std::int64_t k = 0; k < length; ++k) sum += std::exp(from[at(k)] - highest);
+        for (std::int64_t k = 0; k < length; ++k) {
+            const double shifted = from[at(k)] - highest;
+            to[at(k)] = logarithm ? shifted - std::log(sum) : std::exp(shifted) / sum;
+        }
+    };
+    for_each_line(x.shape(), node.attributes.get<std::int64_t>("axis"), line);
+    return r;
+}
+
+Nodes gradient_softmax(const NodePtr& node, const NodePtr& gradient) {
+    const Term g(gradient, node->where), y(node, node->where);
+    return {((g - sum_kept(g * y, axis_of(node))) * y).node()};
+}
+
+Nodes gradient_log_softmax(const NodePtr& node, const NodePtr& gradient) {
+    const Term g(gradient, node->where), x(node->inputs[0], node->where);
+    const int axis = axis_of(node);
+    return {(g - softmax_of(x, axis) * sum_kept(g, axis)).node()};
+}
+
+NodePtr decompose_softmax(const NodePtr& node) {
+    const Term x(node->inputs[0], node->where);
+    const int axis = axis_of(node);
+    const Term e = exp(x - max_kept(x, axis));
+    return (e / sum_kept(e, axis)).node();
+}
+
+NodePtr decompose_log_softmax(const NodePtr& node) {
+    const Term x(node->inputs[0], node->where);
+    const int axis = axis_of(node);
+    const Term shifted = x - max_kept(x, axis);
+    return (shifted - log(sum_kept(exp(shifted), axis))).node();
+}
+
+}  // namespace
+
+const Op* softmax_op() {
+    static const Op* op = register_op({
+        .name = "softmax",
+        .kind = OpKind::composite,
+        .arity = 1,
+        .infer = [](const Nodes& i, const Attributes& a, Where w) { return infer("softmax", i, a, w); },
+        .gradient = gradient_softmax,
+        .evaluate = [](const Node& node,
+                       const std::vector<Array>& inputs) { return evaluate_softmax(node, inputs[0], false); },
+        .decompose = decompose_softmax,
+    });
+    return op;
+}
+
+const Op* log_softmax_op() {
+    static const Op* op = register_op({
+        .name = "log_softmax",
+        .kind = OpKind::composite,
+        .arity = 1,
+        .infer = [](const Nodes& i, const Attributes& a, Where w) { return infer("log_softmax", i, a, w); },
+        .gradient = gradient_log_softmax,
+        .evaluate = [](const Node& node,
+                       const std::vector<Array>& inputs) { return evaluate_softmax(node, inputs[0], true); },
+        .decompose = decompose_log_softmax,
+    });
+    return op;
+}
+
+void register_softmax_ops() {
+    softmax_op();
+    log_softmax_op();
+}
+
+Term softmax_of(const Term& x, int axis) {
+    return {softmax(x.x, axis, x.where), x.where};
+}
+Term log_softmax_of(const Term& x, int axis) {
+    return {log_softmax(x.x, axis, x.where), x.where};
+}
+Term sum_kept(const Term& x, int axis) {
+    return {sum(x.x, {axis}, {.keepdims = true}, x.where), x.where};
+}
+Term max_kept(const Term& x, int axis) {
+    return {max(x.x, {axis}, {.keepdims = true}, x.where), x.where};
+}
+
+Expr softmax(const Expr& x, int axis, Where where) {
+    const std::int64_t from_front = checked_axis(axis, x.rank(), "softmax", where);
+    return apply(softmax_op(), {x}, {{"axis", from_front}}, where);
+}
+
+Expr log_softmax(const Expr& x, int axis, Where where) {
+    const std::int64_t from_front = checked_axis(axis, x.rank(), "log_softmax", where);
+    return apply(log_softmax_op(), {x}, {{"axis", from_front}}, where);
+}
+
+}  // namespace bitale
