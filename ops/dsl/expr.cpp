@@ -5,6 +5,7 @@
 #include "graph/ir/node.h"
 #include "graph/show/debugprint.h"
 #include "ops/dsl/build.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace bitale {
 
@@ -39,10 +40,8 @@ Expr Expr::length(int axis, Where where) const {
 Expr Expr::named(const std::string& name) const {
     const NodePtr& old = node();
     // A variable is known by its identity: a copy would be another one. An alias has the same value.
-    if (old->op == input_op()) {
-        static const Op* const alias = find_op("cast");
-        return Expr(make_node(alias, {old}, {{"dtype", old->type.dtype}}, old->where, name));
-    }
+    if (old->op == input_op())
+        return Expr(make_node(cast_op(), {old}, {{"dtype", old->type.dtype}}, old->where, name));
     auto copy = std::make_shared<Node>(*old);
     copy->name = name;
     return Expr(std::move(copy), weak_);
