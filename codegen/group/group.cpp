@@ -41,7 +41,7 @@ class Grouper {
             read = {value.gemm->a, value.gemm->b};
             std::erase_if(read, [&](int v) { return result_.group_of[v] < 0; });
         } else {
-            result_.nests[number] = composed_nest(values_, number);
+            result_.nests[number] = in_rows(composed_nest(values_, number));
             const Nest full = fully_composed_nest(values_, number);
             for_each_read(full, [&](const ScalarNode& s) {
                 if (result_.group_of[s.operand] >= 0) read.insert(s.operand);

@@ -12,6 +12,7 @@ namespace {
 constexpr double few_results = 512, long_reduction = 2048, worth_splitting = 65536, grain = 16384;
 constexpr std::int64_t most_chunks = 1024;
 constexpr int lane_count = 16;
+constexpr std::int64_t row_length = 1024;
 
 }  // namespace
 
@@ -29,6 +30,18 @@ int unit_stride_reads(const Nest& nest, const Int& variable) {
 }
 
 bool unit_stride(const Nest& nest, const Int& variable) { return unit_stride_reads(nest, variable) > 0; }
+
+Nest in_rows(const Nest& nest) {
+    const bool index = nest.combine == Combine::argmax || nest.combine == Combine::argmin;
+    if (nest.combine == Combine::none || index || nest.reduced.size() != 1) return nest;
+    const Loop whole = nest.reduced[0];
+    if (typical_count(nest.parallel) > few_results || whole.extent.range().high < worth_splitting) return nest;
+    const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
+    const Int inside = Int::symbol("inside", {0, row_length - 1});
+    Nest r = substitute(nest, {{whole.variable.symbol_id(), rows.variable * row_length + inside}});
+    r.reduced = {rows, {inside, min(row_length, whole.extent - rows.variable * row_length)}};
+    return r;
+}
 
 ReductionTree tree_of(const Nest& nest) {
     ReductionTree tree;

@@ -18,6 +18,9 @@ struct ReductionTree {
 
 ReductionTree tree_of(const Nest& nest);
 
+// A long reduction over one axis as rows of 1,024, so that it can be split and still run in lanes.
+Nest in_rows(const Nest& nest);
+
 // The variable steps through memory one element at a time in some read (its last index moves by 1).
 bool unit_stride(const Nest& nest, const Int& variable);
 // How many of the distinct reads do so.

@@ -18,8 +18,8 @@ std::string literal(DType dtype, double number, std::int64_t integer) {
         case DType::float32:
         case DType::float64: {
             const bool single = dtype == DType::float32;
-            if (std::isnan(number)) return single ? "b_nan_f32()" : "b_nan_f64()";
-            if (std::isinf(number)) return std::string(number < 0 ? "(-" : "(") + (single ? "b_inf_f32())" : "b_inf_f64())");
+            if (std::isnan(number)) return single ? "b_float(0x7fc00000u)" : "b_double(0x7ff8000000000000ull)";
+            if (std::isinf(number)) return std::string(number < 0 ? "(-" : "(") + (single ? "b_float(0x7f800000u))" : "b_double(0x7ff0000000000000ull))");
             std::snprintf(text, sizeof text, single ? "%.9g" : "%.17g", number);
             std::string s = text;
             if (s.find_first_of(".e") == std::string::npos) s += ".0";

@@ -64,6 +64,15 @@ Scalar scalar_cast(DType dtype, Scalar x) {
     return s;
 }
 
+Scalar scalar_select(std::vector<Guard> guards, Scalar value, Scalar otherwise) {
+    if (guards.empty()) return value;
+    auto s = fresh(ScalarNode::Kind::select, value->dtype);
+    s->guards = std::move(guards);
+    s->arguments = {std::move(value)};
+    s->otherwise = std::move(otherwise);
+    return s;
+}
+
 Nest nest_of(const Node& node) {
     if (node.op->nest) return node.op->nest(node);
     BITALE_CHECK(node.op->kind == OpKind::map, "no nest for " + node.op->name);
@@ -152,6 +161,11 @@ std::string text_of(const Scalar& s) {
             std::string r = "#" + std::to_string(s->operand) + text_of(s->at);
             for (const Guard& g : s->guards) r += " if " + text_of(g);
             return s->guards.empty() ? r : "(" + r + " else " + text_of(s->otherwise) + ")";
+        }
+        case ScalarNode::Kind::select: {
+            std::string r = "(" + text_of(s->arguments[0]);
+            for (const Guard& g : s->guards) r += " if " + text_of(g);
+            return r + " else " + text_of(s->otherwise) + ")";
         }
         case ScalarNode::Kind::cast: return std::string(name_of(s->dtype)) + "(" + text_of(s->arguments[0]) + ")";
         case ScalarNode::Kind::apply: break;

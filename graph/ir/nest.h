@@ -27,6 +27,7 @@ Loop make_loop(const std::string& name, const Int& extent);
 // low <= value < high
 struct Guard {
     Int value, low, high;
+    auto operator<=>(const Guard&) const = default;
     bool operator==(const Guard&) const = default;
 };
 
@@ -40,6 +41,7 @@ struct ScalarNode {
         read,      // operand `operand` at `at`, or `otherwise` where a guard fails (never read there)
         apply,     // the elementwise op `op` on `arguments`
         cast,      // arguments[0] converted to dtype
+        select,    // arguments[0] where all guards hold, else `otherwise`; both sides may be computed
     };
     Kind kind = Kind::constant;
     DType dtype = DType::float32;
@@ -60,6 +62,7 @@ Scalar scalar_index(DType dtype, Int index);
 Scalar scalar_read(DType dtype, int operand, std::vector<Int> at, std::vector<Guard> guards = {}, Scalar otherwise = nullptr);
 Scalar scalar_apply(const Op* op, DType dtype, std::vector<Scalar> arguments);
 Scalar scalar_cast(DType dtype, Scalar x);
+Scalar scalar_select(std::vector<Guard> guards, Scalar value, Scalar otherwise);
 
 // An index that is known only at run time: `symbol` = clamp(value, 0, extent - 1). A gathered row, the start of a
 // minibatch. Clamped for memory safety only: an out-of-range value is reported by a check of its own.

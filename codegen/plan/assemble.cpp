@@ -1,0 +1,377 @@
+#include "codegen/plan/assemble.h"
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/nest/compose.h"
+#include "codegen/plan/updates.h"
+#include "codegen/print/c_family.h"
+#include "codegen/print/prelude.h"
+#include "codegen/schedule/segment.h"
+
+namespace bitale {
+
+namespace {
+
+// FNV-1a twice with different seeds: names of kernels, not security.
+std::string hash_text(const std::string& text) {
+    std::uint64_t a = 0xcbf29ce484222325ull, b = 0x9ae16a3b2f90404full;
+    for (const char c : text) {
+        a = (a ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+        b = (b ^ static_cast<unsigned char>(c)) * 0x3f58476d1ce4e5b9ull;
+        b ^= b >> 29;
+    }
+    char name[40];
+    std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(a ^ (b << 1)));
+    return name;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+    return text;
+}
+
+class Assembler {
+  public:
+    Assembler(const Graph& graph, const Values& values, const Grouping& grouping, const Target& target)
+        : graph_(graph), values_(values), grouping_(grouping), target_(target), updates_(plan_updates(graph, values, grouping)) {
+        program_.name = graph.name;
+        program_.target = target.architecture;
+    }
+
+    Program run() {
+        inputs();
+        find_leaving();
+        for (const bool once : {true, false})
+            for (int level = 1; level <= grouping_.levels; ++level) run_level(level, once);
+        copies();
+        finish();
+        return std::move(program_);
+    }
+
+  private:
+    // ---- buffers ------------------------------------------------------------------------------------------------
+
+    int add(BufferInfo info) {
+        program_.buffers.push_back(std::move(info));
+        return static_cast<int>(program_.buffers.size()) - 1;
+    }
+
+    void inputs() {
+        for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+            const NodePtr& node = graph_.inputs[i];
+            const int index = static_cast<int>(i);
+            program_.inputs.push_back(node->type);
+            for (std::size_t d = 0; d < node->type.shape.size(); ++d)
+                if (const std::uint64_t id = node->type.shape[d].symbol_id())
+                    program_.size_sources.push_back({id, node->type.shape[d], index, static_cast<int>(d)});
+            if (const Attribute* symbol = node->attributes.find("symbol"))
+                program_.size_sources.push_back({std::get<Int>(*symbol).symbol_id(), std::get<Int>(*symbol), index, -1});
+            if (const auto at = values_.number.find(node.get()); at != values_.number.end())
+                buffers_[at->second] = {add({BufferInfo::Kind::input, index, node->name, node->type, {}, {{node->where, node->name}}})};
+        }
+    }
+
+    int shared_index(const SharedPtr& shared) {
+        for (std::size_t i = 0; i < program_.shared.size(); ++i)
+            if (program_.shared[i] == shared) return static_cast<int>(i);
+        program_.shared.push_back(shared);
+        return static_cast<int>(program_.shared.size()) - 1;
+    }
+
+    int shared_buffer(const SharedPtr& shared, const Type& type) {
+        const int index = shared_index(shared);
+        for (std::size_t b = 0; b < program_.buffers.size(); ++b)
+            if (program_.buffers[b].kind == BufferInfo::Kind::shared && program_.buffers[b].index == index) return static_cast<int>(b);
+        return add({BufferInfo::Kind::shared, index, shared->name, type, {}, {}});
+    }
+
+    // The buffers that hold a value, the one to read first.
+    const std::vector<int>& buffers_of(int v) {
+        std::vector<int>& list = buffers_[v];
+        if (!list.empty()) return list;
+        const Value& value = values_.list[v];
+        const NodePtr& node = value.node;
+        if (const SharedPtr shared = shared_of(node)) return list = {shared_buffer(shared, node->type)};
+        if (is_constant(node)) {
+            program_.constants.push_back(constant_value(node));
+            return list = {add({BufferInfo::Kind::constant, static_cast<int>(program_.constants.size()) - 1, "constant", node->type, {}, {}})};
+        }
+        BITALE_CHECK(value.storage == Value::Storage::stored, "a buffer for a value that is not stored: " + describe(*node));
+        for (std::size_t u = 0; u < graph_.updates.size(); ++u)
+            if (graph_.updates[u].value == node && updates_.in_place[u])
+                list.push_back(shared_buffer(graph_.updates[u].target, node->type));
+        for (std::size_t o = 0; o < graph_.outputs.size(); ++o)
+            if (graph_.outputs[o] == node)
+                list.push_back(add({BufferInfo::Kind::output, static_cast<int>(o), node->name, node->type, value.reason, node->origins}));
+        if (list.empty()) {
+            const std::string name = node->name.empty() ? node->op->name : node->name;
+            list.push_back(add({BufferInfo::Kind::arena, 0, name, node->type, reason_of(v), node->origins}));
+        }
+        return list;
+    }
+
+    std::string reason_of(int v) const {
+        const Value& value = values_.list[v];
+        if (leaving_[v] && grouping_.group_of[v] >= 0 && value.reason == "a reduction, read by another kernel") return value.reason;
+        if (!leaving_[v]) return "too large for the scratch of one task";
+        return value.reason.empty() ? "read by another kernel" : value.reason;
+    }
+
+    int errors_buffer() {
+        if (errors_ < 0) errors_ = add({BufferInfo::Kind::errors, 0, "errors", {DType::int64, {4}}, {}, {}});
+        return errors_;
+    }
+
+    void find_leaving() {
+        leaving_.assign(values_.list.size(), false);
+        const auto read = [&](int v, int by) {
+            if (grouping_.group_of[v] >= 0 && grouping_.group_of[v] != by) leaving_[v] = true;
+        };
+        for (std::size_t v = 0; v < values_.list.size(); ++v) {
+            const Value& value = values_.list[v];
+            if (value.required) leaving_[v] = true;
+            const int group = grouping_.group_of[v];
+            if (group < 0) continue;
+            if (value.gemm) {
+                leaving_[v] = true;
+                read(value.gemm->a, group);
+                read(value.gemm->b, group);
+                continue;
+            }
+            for_each_read(fully_composed_nest(values_, static_cast<int>(v)), [&](const ScalarNode& s) { read(s.operand, group); });
+        }
+        for (const Check& check : graph_.checks) {
+            const int v = values_.number.at(check.value.get());
+            read(v, -2);
+            const Value::Storage storage = values_.list[v].storage;
+            if (storage == Value::Storage::inlined || storage == Value::Storage::staged)
+                for_each_read(fully_composed_nest(values_, v), [&](const ScalarNode& s) { read(s.operand, -2); });
+        }
+    }
+
+    // ---- steps --------------------------------------------------------------------------------------------------
+
+    void run_level(int level, bool once) {
+        std::vector<const Group*> tasks;
+        for (const Group& group : grouping_.groups) {
+            if (group.level != level || group.once != once) continue;
+            if (group.gemm) gemm(group, once);
+            else tasks.push_back(&group);
+        }
+        // One kernel per level, cut where it would compile slowly.
+        std::size_t begin = 0;
+        while (begin < tasks.size()) {
+            std::size_t end = begin;
+            int statements = 0;
+            while (end < tasks.size() && (end == begin || statements + tasks[end]->statements <= target_.max_statements))
+                statements += tasks[end++]->statements;
+            kernel({tasks.begin() + static_cast<std::ptrdiff_t>(begin), tasks.begin() + static_cast<std::ptrdiff_t>(end)}, once);
+            begin = end;
+        }
+    }
+
+    void gemm(const Group& group, bool once) {
+        const int v = group.values[0];
+        const GemmMatch& match = *values_.list[v].gemm;
+        Step step;
+        step.kind = Step::Kind::gemm;
+        step.gemm = match.call;
+        step.buffers = {buffers_of(match.a)[0], buffers_of(match.b)[0], buffers_of(v)[0]};
+        step.title = describe(*values_.list[v].node);
+        step.fused = values_.list[v].node->origins;
+        step.flops = 2 * match.call.m * match.call.n * match.call.k;
+        step.bytes = 4 * (match.call.m * match.call.k + match.call.k * match.call.n + match.call.m * match.call.n);
+        const std::vector<int> all = buffers_of(v);
+        (once ? program_.once : program_.body).steps.push_back(std::move(step));
+        for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
+    }
+
+    void copy(int from, int to, bool commits) {
+        Step step;
+        step.kind = Step::Kind::copy;
+        step.buffers = {from, to};
+        step.commits = commits;
+        step.title = "copy of " + program_.buffers[from].name;
+        step.bytes = 2 * bytes_of(program_.buffers[from].type.dtype) * count_of(program_.buffers[from].type.shape);
+        program_.body.steps.push_back(std::move(step));
+    }
+
+    void kernel(const std::vector<const Group*>& groups, bool once) {
+        KernelBuilder builder;
+        std::string notes;
+        const SegmentContext context{
+            values_, grouping_, graph_, target_,
+            [&](int v) { return static_cast<bool>(leaving_[v]); },
+            [&](int v) { return buffers_of(v)[0]; },
+            [&](int v) { return buffers_of(v); },
+            [&](Type type, const std::string& name, const std::string& reason) {
+                return add({BufferInfo::Kind::arena, 0, name, std::move(type), reason, {}});
+            },
+            [&] { return errors_buffer(); }};
+        Phase first, second;
+        Step step;
+        for (const Group* group : groups) {
+            schedule_group(*group, context, builder, first, second, notes);
+            builder.ir.commits = builder.ir.commits || commits_in_place(*group);
+            describe_work(*group, step);
+        }
+        step.commits = builder.ir.commits;
+        if (step.commits && !graph_.checks.empty() && target_.kind == Target::Kind::cuda) {
+            const int place = builder.global(errors_buffer(), DType::int64, {Int(4)}, true);
+            builder.ir.errors_buffer = builder.ir.places[place].buffer;
+        }
+        builder.ir.phases.push_back(std::move(first));
+        if (!second.segments.empty()) builder.ir.phases.push_back(std::move(second));
+        verify(builder.ir);
+        const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
+        PrintedKernel printed = print_kernel(builder.ir, dialect);
+        if (dialect == Dialect::cuda)
+            printed.body = "struct KERNEL_arguments { void* buffers[" + std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
+                           std::to_string(std::max<std::size_t>(1, printed.sizes.size())) + "]; };\n" + printed.body;
+        for (const Phase& phase : builder.ir.phases) {
+            Int tasks = 0;
+            for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
+            step.tasks.push_back(tasks);
+        }
+        step.kernel = text(printed, notes, dialect);
+        step.buffers = builder.buffers;
+        step.sizes = printed.sizes;
+        (once ? program_.once : program_.body).steps.push_back(std::move(step));
+    }
+
+    bool commits_in_place(const Group& group) const {
+        for (std::size_t u = 0; u < graph_.updates.size(); ++u)
+            if (updates_.in_place[u] && std::find(group.values.begin(), group.values.end(), values_.number.at(graph_.updates[u].value.get())) != group.values.end())
+                return true;
+        return false;
+    }
+
+    int text(const PrintedKernel& printed, const std::string& notes, Dialect dialect) {
+        const std::string name = "k_" + hash_text(printed.body);
+        for (std::size_t k = 0; k < program_.kernels.size(); ++k)
+            if (program_.kernels[k].name == name) return static_cast<int>(k);
+        KernelText kernel;
+        kernel.name = name;
+        for (const std::string& suffix : printed.suffixes) kernel.entries.push_back(name + suffix);
+        (dialect == Dialect::cuda ? kernel.cuda_body : kernel.body) = replaced(printed.body, "KERNEL", name);
+        kernel.notes = notes;
+        program_.kernels.push_back(std::move(kernel));
+        return static_cast<int>(program_.kernels.size()) - 1;
+    }
+
+    // Title, origins, and what is moved and computed at least.
+    void describe_work(const Group& group, Step& step) {
+        std::map<int, bool> read;
+        for (const int v : group.values) {
+            const Value& value = values_.list[v];
+            step.title += (step.title.empty() ? "" : " + ") + value.node->op->name;
+            const Nest full = fully_composed_nest(values_, v);
+            Int points = 1;
+            for (const Loop& l : full.parallel) points = points * l.extent;
+            for (const Loop& l : full.reduced) points = points * l.extent;
+            step.flops = step.flops + points * (cost_of(full) + (full.combine == Combine::none ? 0 : 1));
+            for_each_read(full, [&](const ScalarNode& s) { read[s.operand] = true; });
+            if (leaving_[v]) step.bytes = step.bytes + bytes_of(value.node->type.dtype) * count_of(value.node->type.shape);
+            add_origins(v, step.fused);
+        }
+        for (const int c : group.checks) step.title += (step.title.empty() ? "" : " + ") + ("check of " + graph_.checks[c].what);
+        for (const auto& [v, yes] : read) {
+            const Value& value = values_.list[v];
+            if (grouping_.group_of[v] >= 0 && !leaving_[v]) continue;
+            // Of a data set only the gathered rows are read: never count more than the points of the group.
+            if (bytes_bound(value.node->type) < (std::int64_t{1} << 24) || !shared_of(value.node))
+                step.bytes = step.bytes + bytes_of(value.node->type.dtype) * count_of(value.node->type.shape);
+        }
+        std::sort(step.fused.begin(), step.fused.end(), [](const Origin& a, const Origin& b) {
+            return std::tie(a.where.line, a.what) < std::tie(b.where.line, b.what);
+        });
+        step.fused.erase(std::unique(step.fused.begin(), step.fused.end(),
+                                     [](const Origin& a, const Origin& b) { return a.where.line == b.where.line && a.what == b.what; }),
+                         step.fused.end());
+    }
+
+    // The value's own origins and those of everything inlined into it.
+    void add_origins(int v, std::vector<Origin>& to) const {
+        std::vector<int> stack{v};
+        std::map<int, bool> seen;
+        while (!stack.empty()) {
+            const int at = stack.back();
+            stack.pop_back();
+            if (!seen.emplace(at, true).second) continue;
+            const Value& value = values_.list[at];
+            to.insert(to.end(), value.node->origins.begin(), value.node->origins.end());
+            if (value.node->origins.empty() && value.node->where.line) to.push_back({value.node->where, value.node->op->name});
+            if (!value.nest.body) continue;
+            for_each_read(value.nest, [&](const ScalarNode& s) {
+                const Value::Storage storage = values_.list[s.operand].storage;
+                if (storage == Value::Storage::inlined || storage == Value::Storage::staged) stack.push_back(s.operand);
+            });
+        }
+    }
+
+    void copies() {
+        for (std::size_t u = 0; u < graph_.updates.size(); ++u) {
+            if (updates_.in_place[u]) continue;
+            const SharedUpdate& update = graph_.updates[u];
+            copy(buffers_of(values_.number.at(update.value.get()))[0], shared_buffer(update.target, update.value->type), true);
+        }
+        for (std::size_t o = 0; o < graph_.outputs.size(); ++o) {
+            const int v = values_.number.at(graph_.outputs[o].get());
+            program_.outputs.push_back(graph_.outputs[o]->type);
+            const bool own = std::any_of(buffers_of(v).begin(), buffers_of(v).end(), [&](int b) {
+                return program_.buffers[b].kind == BufferInfo::Kind::output && program_.buffers[b].index == static_cast<int>(o);
+            });
+            if (own) continue;
+            const int from = buffers_of(v)[0];
+            const int to = add({BufferInfo::Kind::output, static_cast<int>(o), graph_.outputs[o]->name, graph_.outputs[o]->type, {}, {}});
+            // Outputs are the old values: before anything is committed.
+            copy(from, to, false);
+            Step last = std::move(program_.body.steps.back());
+            program_.body.steps.pop_back();
+            program_.body.steps.insert(program_.body.steps.begin(), std::move(last));
+        }
+    }
+
+    void finish() {
+        for (const Check& check : graph_.checks) {
+            const std::string where = check.where.line ? check.where.text() + ": " : "";
+            program_.checks.push_back({where + check.what + " is out of range [" + check.low.text() + ", " + check.high.text() + ")"});
+        }
+        for (const NodePtr& node : length_nodes()) {
+            if (!node->op->equalities) continue;
+            for (const Equality& e : node->op->equalities(*node)) {
+                if (e.a == e.b) continue;
+                program_.length_checks.push_back({e.a, e.b, describe(*node) + ": " + e.what + " must be equal"});
+            }
+        }
+        std::string all;
+        for (const KernelText& k : program_.kernels) all += k.body + k.cuda_body;
+        program_.prelude = target_.kind == Target::Kind::cuda ? "" : device_prelude(false, all);
+        program_.cuda_prelude = target_.kind == Target::Kind::cuda ? device_prelude(true, all) : "";
+    }
+
+    Nodes length_nodes() const {
+        Nodes nodes;
+        for (const Value& value : values_.list) nodes.push_back(value.node);
+        return nodes;
+    }
+
+    const Graph& graph_;
+    const Values& values_;
+    const Grouping& grouping_;
+    const Target& target_;
+    UpdatePlan updates_;
+    Program program_;
+    std::map<int, std::vector<int>> buffers_;
+    std::vector<bool> leaving_;
+    int errors_ = -1;
+};
+
+}  // namespace
+
+Program assemble(const Graph& graph, const Values& values, const Grouping& grouping, const Target& target) {
+    return Assembler(graph, values, grouping, target).run();
+}
+
+}  // namespace bitale

@@ -1,0 +1,58 @@
+#include "codegen/plan/updates.h"
+
+#include <algorithm>
+
+#include "codegen/nest/compose.h"
+
+namespace bitale {
+
+UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping& grouping) {
+    UpdatePlan plan;
+    int last_check = 0;
+    for (const Group& group : grouping.groups)
+        if (!group.checks.empty()) last_check = std::max(last_check, group.level);
+    // Readers of shared variables, once for all updates.
+    std::map<int, std::vector<int>> readers;  // leaf value -> stored values that read it
+    std::map<const SharedState*, std::vector<int>> leaves;
+    std::vector<Nest> full(values.list.size());
+    for (std::size_t v = 0; v < values.list.size(); ++v) {
+        const Value& value = values.list[v];
+        if (const SharedPtr shared = shared_of(value.node)) leaves[shared.get()].push_back(static_cast<int>(v));
+        if (grouping.group_of[v] < 0) continue;
+        if (value.gemm) {
+            readers[value.gemm->a].push_back(static_cast<int>(v));
+            readers[value.gemm->b].push_back(static_cast<int>(v));
+            continue;
+        }
+        full[v] = fully_composed_nest(values, static_cast<int>(v));
+        for_each_read(full[v], [&](const ScalarNode& s) {
+            std::vector<int>& list = readers[s.operand];
+            if (list.empty() || list.back() != static_cast<int>(v)) list.push_back(static_cast<int>(v));
+        });
+    }
+    for (const SharedUpdate& update : graph.updates) {
+        const int own = values.number.at(update.value.get());
+        const int group = grouping.group_of[own];
+        bool possible = group >= 0 && !values.list[own].gemm && grouping.groups[group].level > last_check;
+        for (const SharedUpdate& other : graph.updates)
+            if (&other != &update && (other.target == update.target || other.value == update.value)) possible = false;
+        for (const int leaf : leaves[update.target.get()])
+            for (const int reader : readers[leaf]) {
+                if (!possible) break;
+                if (reader != own) {
+                    possible = grouping.groups[grouping.group_of[reader]].level < grouping.groups[group].level;
+                    continue;
+                }
+                std::vector<Int> identity;
+                for (const Loop& l : full[own].parallel) identity.push_back(l.variable);
+                possible = full[own].combine == Combine::none;
+                for_each_read(full[own], [&](const ScalarNode& s) {
+                    if (s.operand == leaf) possible = possible && s.at == identity;
+                });
+            }
+        plan.in_place.push_back(possible);
+    }
+    return plan;
+}
+
+}  // namespace bitale

@@ -1,0 +1,30 @@
+#include "codegen/schedule/builder.h"
+
+namespace bitale {
+
+int KernelBuilder::global(int buffer, DType dtype, const Shape& extents, bool written) {
+    auto [at, fresh] = places_.try_emplace(buffer, static_cast<int>(ir.places.size()));
+    if (fresh) {
+        Place place;
+        place.dtype = dtype;
+        place.extents = extents;
+        place.buffer = static_cast<int>(buffers.size());
+        ir.places.push_back(std::move(place));
+        buffers.push_back(buffer);
+        ir.buffers = static_cast<int>(buffers.size());
+    }
+    ir.places[at->second].written |= written;
+    return at->second;
+}
+
+int KernelBuilder::scratch(Place::Scope scope, DType dtype, Shape extents) {
+    Place place;
+    place.scope = scope;
+    place.dtype = dtype;
+    place.extents = std::move(extents);
+    place.written = true;
+    ir.places.push_back(std::move(place));
+    return static_cast<int>(ir.places.size()) - 1;
+}
+
+}  // namespace bitale

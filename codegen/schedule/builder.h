@@ -1,0 +1,23 @@
+// KernelBuilder: the places of one kernel while its segments are scheduled.
+#pragma once
+
+#include <map>
+
+#include "codegen/kernel/ir.h"
+
+namespace bitale {
+
+class KernelBuilder {
+  public:
+    // The place of a program buffer, made on first use; its position in the launch's buffer list is the order of use.
+    int global(int buffer, DType dtype, const Shape& extents, bool written);
+    int scratch(Place::Scope scope, DType dtype, Shape extents);
+
+    KernelIR ir;
+    std::vector<int> buffers;  // program buffers in the order of the launch's list
+
+  private:
+    std::map<int, int> places_;
+};
+
+}  // namespace bitale

@@ -1,0 +1,149 @@
+#include "codegen/schedule/loops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "codegen/nest/compose.h"
+
+namespace bitale {
+
+namespace {
+
+bool uses(const Int& x, const std::set<std::uint64_t>& symbols) {
+    const std::vector<AtomPtr> found = symbols_of(x);
+    return std::any_of(found.begin(), found.end(), [&](const AtomPtr& a) { return symbols.contains(a->id); });
+}
+
+bool uses(const Guard& g, const std::set<std::uint64_t>& symbols) {
+    return uses(g.value, symbols) || uses(g.low, symbols) || uses(g.high, symbols);
+}
+
+bool uses(const Scalar& s, const std::set<std::uint64_t>& symbols) {
+    if (!s) return false;
+    if (uses(s->index, symbols)) return true;
+    for (const Int& x : s->at)
+        if (uses(x, symbols)) return true;
+    for (const Guard& g : s->guards)
+        if (uses(g, symbols)) return true;
+    for (const Scalar& a : s->arguments)
+        if (uses(a, symbols)) return true;
+    return uses(s->otherwise, symbols);
+}
+
+}  // namespace
+
+LoopBuilder::LoopBuilder(const Nest& nest, bool with_lets) : nest_(&nest) {
+    if (with_lets) {
+        lets_ = nest.lets;
+        guards_ = nest.guards;
+    }
+    for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
+        for (const Loop& l : *loops)
+            if (const std::uint64_t id = l.variable.symbol_id()) unbound_.insert(id);
+}
+
+Stmts LoopBuilder::nest(const std::vector<Loop>& loops, const std::function<Stmts(LoopBuilder&)>& body, Binding innermost, const Int& also) {
+    if (const std::uint64_t id = also.symbol_id()) unbound_.insert(id);
+    return release([&] { return around(loops, 0, body, innermost); }, false, {});
+}
+
+Stmts LoopBuilder::around(const std::vector<Loop>& loops, std::size_t depth, const std::function<Stmts(LoopBuilder&)>& body, Binding innermost) {
+    while (depth < loops.size() && !loops[depth].variable.symbol_id()) ++depth;  // loops of length 1
+    if (depth == loops.size()) return body(*this);
+    const Loop& l = loops[depth];
+    const bool last = std::none_of(loops.begin() + static_cast<std::ptrdiff_t>(depth) + 1, loops.end(),
+                                   [](const Loop& x) { return x.variable.symbol_id() != 0; });
+    const auto saved = *this;
+    unbound_.erase(l.variable.symbol_id());
+    Stmts inside = release([&] { return around(loops, depth + 1, body, innermost); }, last && innermost == Binding::simd, {});
+    *this = saved;
+    return {loop(l.variable, 0, l.extent, last ? innermost : Binding::serial, std::move(inside))};
+}
+
+Stmts LoopBuilder::threads(const std::vector<Loop>& loops, const std::function<Stmts(LoopBuilder&)>& body) {
+    Int count = 1;
+    for (const Loop& l : loops) count = count * l.extent;
+    const IntRange r = count.range();
+    const Int point = Int::symbol("point", {0, r.high >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(r.high - 1, 0)});
+    const auto saved = *this;
+    Int rest = point;
+    for (auto l = loops.rbegin(); l != loops.rend(); ++l) {
+        if (const std::uint64_t id = l->variable.symbol_id()) {
+            replaced_[id] = l + 1 == loops.rend() ? rest : mod(rest, l->extent);
+            unbound_.erase(id);
+        }
+        rest = floordiv(rest, l->extent);
+    }
+    Stmts inside = release([&] { return body(*this); }, false, {});
+    inside = substituted(std::move(inside));
+    *this = saved;
+    return {loop(point, 0, count, Binding::threads, std::move(inside))};
+}
+
+Stmts LoopBuilder::guarded(Stmts body, const Substitution& here) {
+    const auto saved = *this;
+    Stmts r = release([&] { return std::move(body); }, true, here);
+    *this = saved;
+    return r;
+}
+
+Stmts LoopBuilder::release(const std::function<Stmts()>& inner, bool all, const Substitution& here) {
+    Stmts before;
+    std::vector<Let> later_lets;
+    std::set<std::uint64_t> blocked = unbound_;
+    if (all) blocked.clear();
+    for (const Let& l : lets_) {
+        if (uses(l.value, blocked) || uses(l.extent, blocked)) {
+            later_lets.push_back(l);
+            blocked.insert(l.symbol.symbol_id());
+        } else {
+            before.push_back(let(l.symbol, substitute(l.value, here), substitute(l.extent, here)));
+        }
+    }
+    std::vector<Guard> now, later;
+    for (const Guard& g : guards_) (uses(g, blocked) ? later : now).push_back(g);
+    lets_ = later_lets;
+    guards_ = later;
+    Stmts body = inner();
+    if (!now.empty()) {
+        for (Guard& g : now) g = {substitute(g.value, here), substitute(g.low, here), substitute(g.high, here)};
+        body = {when(now, std::move(body))};
+    }
+    before.insert(before.end(), std::make_move_iterator(body.begin()), std::make_move_iterator(body.end()));
+    return before;
+}
+
+Stmts LoopBuilder::substituted(Stmts body, const Substitution& more) const {
+    Substitution all = replaced_;
+    all.insert(more.begin(), more.end());
+    return all.empty() ? body : substitute(body, all);
+}
+
+Stmts substitute(const Stmts& body, const Substitution& with) {
+    Stmts r = body;
+    for (Stmt& s : r) {
+        for (Int* x : {&s.begin, &s.end, &s.low, &s.high}) *x = substitute(*x, with);
+        for (Int& x : s.at) x = substitute(x, with);
+        for (Guard& g : s.guards) g = {substitute(g.value, with), substitute(g.low, with), substitute(g.high, with)};
+        s.value = substitute(s.value, with);
+        s.body = substitute(s.body, with);
+    }
+    return r;
+}
+
+Scalar lowest_of(DType dtype) {
+    if (is_float(dtype)) return scalar_constant(dtype, -std::numeric_limits<double>::infinity());
+    if (!is_signed_integer(dtype)) return scalar_integer(dtype, 0);
+    return scalar_integer(dtype, bits_of(dtype) == 64 ? INT64_MIN : -(std::int64_t{1} << (bits_of(dtype) - 1)));
+}
+
+Scalar highest_of(DType dtype) {
+    if (is_float(dtype)) return scalar_constant(dtype, std::numeric_limits<double>::infinity());
+    if (dtype == DType::boolean) return scalar_integer(dtype, 1);
+    if (dtype == DType::uint64) return scalar_integer(dtype, -1);
+    const int bits = bits_of(dtype) - (is_signed_integer(dtype) ? 1 : 0);
+    return scalar_integer(dtype, bits == 63 ? INT64_MAX : (std::int64_t{1} << bits) - 1);
+}
+
+}  // namespace bitale

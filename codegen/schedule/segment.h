@@ -1,0 +1,31 @@
+// Schedules a group as one segment of a kernel: tasks over its first axis, scratch for what stays inside, staged
+// copies of what is read often.
+#pragma once
+
+#include <functional>
+
+#include "codegen/group/group.h"
+#include "codegen/program.h"
+#include "codegen/schedule/builder.h"
+
+namespace bitale {
+
+// What scheduling has to know of the program around the kernel.
+struct SegmentContext {
+    const Values& values;
+    const Grouping& grouping;
+    const Graph& graph;
+    const Target& target;
+    std::function<bool(int value)> leaves_group;             // read by another group, or required
+    std::function<int(int value)> buffer_to_read;            // program buffer of a leaf or a stored value
+    std::function<std::vector<int>(int value)> buffers_to_write;
+    std::function<int(Type type, const std::string& name, const std::string& reason)> new_buffer;  // arena
+    std::function<int()> errors_buffer;
+};
+
+// Adds a segment to the first phase, and to the second one when the group is a split reduction. Notes say in words
+// what was decided.
+void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first, Phase& second,
+                    std::string& notes);
+
+}  // namespace bitale
