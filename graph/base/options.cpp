@@ -64,6 +64,8 @@ constexpr Flag flags[] = {
      }},
     {"compiler", "COMMAND", "host compiler for generated code",
      [](Options& o, std::string_view v) { o.compiler = v; }},
+    {"interpret", "on|off", "without a host compiler, evaluate graphs as they are",
+     [](Options& o, std::string_view v) { o.interpret = on_off("interpret", v); }},
     {"promotion", "strict|theano", "how dtypes mix",
      [](Options& o, std::string_view v) {
          if (v != "strict" && v != "theano") malformed(flags_variable, "promotion", v, "strict or theano");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/cpu/pool.h"
+#include "runtime/exec/launcher.h"
 
 namespace bitale {
 
@@ -14,12 +15,6 @@ struct GemmLibrary {
 };
 // Tries to open the library at the first call.
 const GemmLibrary& gemm_library();
-
-struct GemmShape {
-    std::int64_t m = 0, n = 0, k = 0;
-    bool transpose_a = false, transpose_b = false;
-    bool operator==(const GemmShape&) const = default;
-};
 
 // How a product is cut: `count` slices of `width` rows (or columns) of c. By the shape alone, so that the
 // bits do not depend on the number of threads.

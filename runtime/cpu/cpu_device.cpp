@@ -1,0 +1,111 @@
+// Target, preparation and launching of the CPU device.
+#include "runtime/cpu/cpu_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/base/log.h"
+#include "graph/base/options.h"
+#include "runtime/cpu/compiler.h"
+#include "runtime/cpu/features.h"
+#include "runtime/cpu/gemm.h"
+#include "runtime/cpu/objects.h"
+#include "runtime/cpu/pool.h"
+#include "runtime/exec/region_runner.h"
+#include "runtime/reference/reference_device.h"
+
+namespace bitale {
+
+namespace {
+
+class CpuLauncher : public Launcher {
+  public:
+    CpuLauncher(std::vector<std::vector<KernelEntry>> entries, Pool& pool)
+        : entries_(std::move(entries)), pool_(pool) {}
+
+    void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes,
+                std::int64_t tasks) override {
+        const KernelEntry entry = entries_[static_cast<std::size_t>(kernel)][static_cast<std::size_t>(phase)];
+        if (tasks == 1) return entry(buffers, sizes, 0, 1);
+        pool_.run(tasks, [=](std::int64_t first, std::int64_t last) { entry(buffers, sizes, first, last); });
+    }
+
+    void gemm(const GemmShape& shape, const float* a, const float* b, float* c) override {
+        bitale::gemm(pool_, shape, a, b, c);
+    }
+
+    void copy(void* to, const void* from, std::int64_t bytes) override {
+        constexpr std::int64_t piece = std::int64_t{256} << 10;
+        if (bytes == 0 || to == from) return;
+        pool_.run((bytes + piece - 1) / piece, [=](std::int64_t first, std::int64_t last) {
+            const std::int64_t begin = first * piece, end = std::min(last * piece, bytes);
+            std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                        static_cast<std::size_t>(end - begin));
+        });
+    }
+
+  private:
+    std::vector<std::vector<KernelEntry>> entries_;
+    Pool& pool_;
+};
+
+class CpuDevice : public Device {
+  public:
+    CpuDevice() : Device("cpu") {}
+
+    std::optional<Target> target() override {
+        if (!usable_compiler()) return std::nullopt;
+        const CpuFeatures& cpu = cpu_features();
+        Target t;
+        t.kind = Target::Kind::cpu;
+        t.architecture = cpu.architecture;
+        t.vector_bytes = cpu.vector_bytes;
+        t.vector_registers = cpu.vector_registers;
+        t.has_gemm = gemm_library().present;
+        t.local_bytes = std::int64_t{256} << 10;
+        return t;
+    }
+
+    std::unique_ptr<Executable> prepare(Build build) override {
+        if (!build.program) return interpret(std::move(build));
+        const std::optional<HostCompiler> compiler = usable_compiler();
+        if (!compiler) throw CompileError("the host compiler disappeared: " + find_compiler().problem);
+        Pool& pool = process_pool(options().threads);
+        LoadedKernels kernels = load_kernels(*build.program, *compiler, pool.threads());
+        return std::make_unique<RegionRunner>(std::move(build),
+                                              std::make_unique<CpuLauncher>(std::move(kernels.entries), pool),
+                                              kernels.compiler_runs);
+    }
+
+    std::string summary() override {
+        const CpuFeatures& cpu = cpu_features();
+        const CompilerSearch search = find_compiler();
+        return fmt::format("{} ({}), {} threads, {}", cpu.model, cpu.architecture,
+                           process_pool(options().threads).threads(),
+                           search.found ? "compiles with " + search.found->command[0]
+                                        : "interprets, because " + search.problem);
+    }
+
+  private:
+    // Nothing, with a warning, where functions have to be interpreted.
+    static std::optional<HostCompiler> usable_compiler() {
+        CompilerSearch search = find_compiler();
+        if (search.found) return search.found;
+        if (!options().interpret)
+            throw CompileError("device cpu: no host compiler (" + search.problem +
+                               "), and interpret=off in BITALE_FLAGS");
+        warn("device cpu: no host compiler (" + search.problem +
+             "); functions are interpreted, which is correct and very slow");
+        return std::nullopt;
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device() {
+    return std::make_unique<CpuDevice>();
+}
+
+}  // namespace bitale

@@ -1,0 +1,94 @@
+// The list of devices, and what their executables share.
+#include "runtime/exec/device.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "graph/base/options.h"
+#include "graph/ir/shared.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/null/null_device.h"
+#include "runtime/reference/reference_device.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr const char* cuda_absence = "this version of bitale generates CUDA kernels but does not run them";
+
+struct Devices {
+    std::unique_ptr<Device> list[3] = {make_cpu_device(), make_reference_device(), make_null_device()};
+};
+
+// Leaked: functions in static variables may outlive main.
+Devices& devices() {
+    static Devices& d = *new Devices;
+    return d;
+}
+
+}  // namespace
+
+Device& device_named(const std::string& name) {
+    const std::string& wanted = name.empty() ? options().device : name;
+    std::string known;
+    for (const std::unique_ptr<Device>& d : devices().list) {
+        if (d->name() == wanted) return *d;
+        known += (known.empty() ? "" : ", ") + d->name();
+    }
+    if (wanted == "cuda")
+        throw DeviceError(fmt::format("device \"cuda\" is not available: {}", cuda_absence));
+    throw DeviceError(fmt::format("there is no device \"{}\"; the devices are {}", wanted, known));
+}
+
+std::vector<DeviceStatus> device_list() {
+    std::vector<DeviceStatus> r;
+    for (const std::unique_ptr<Device>& d : devices().list) r.push_back({d->name(), true, d->summary()});
+    r.push_back({"cuda", false, cuda_absence});
+    return r;
+}
+
+CallLock::CallLock(Device& device, const std::vector<SharedPtr>& shared)
+    : device_(device.mutex()), shared_(shared) {
+    for (const SharedPtr& s : shared_) s->mutex.lock();
+    try {
+        for (const SharedPtr& s : shared_)
+            if (const std::function<void()> fetch = std::exchange(s->fetch, nullptr)) fetch();
+    } catch (...) {
+        unlock();
+        throw;
+    }
+}
+
+void CallLock::unlock() {
+    for (const SharedPtr& s : shared_) s->mutex.unlock();
+}
+
+CallLock::~CallLock() {
+    unlock();
+}
+
+void rethrow_in_step(std::int64_t step, std::int64_t value) {
+    const auto text = [&](const Error& e) {
+        return fmt::format(
+            "{} (in step {} of the loop, whose first argument is {}; the steps before it are complete)",
+            e.what(), step, value);
+    };
+    try {
+        throw;
+    } catch (const IndexError& e) {
+        throw IndexError(text(e));
+    } catch (const ShapeError& e) {
+        throw ShapeError(text(e));
+    } catch (const TypeError& e) {
+        throw TypeError(text(e));
+    } catch (const DeviceError& e) {
+        throw DeviceError(text(e));
+    } catch (const OutOfMemory& e) {
+        throw OutOfMemory(text(e));
+    } catch (const Error& e) {
+        throw Error(text(e));
+    }
+}
+
+}  // namespace bitale

@@ -1,0 +1,72 @@
+// Everything about a program that depends on the sizes of a call: computed once per set of sizes, then looked
+// up.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "codegen/program.h"
+#include "runtime/exec/int_table.h"
+#include "runtime/exec/launcher.h"
+#include "runtime/exec/signature.h"
+
+namespace bitale {
+
+struct StepSizes {
+    std::vector<std::int64_t> sizes, tasks;  // of a kernel
+    GemmShape gemm;
+    std::int64_t copy_bytes = 0;
+};
+
+struct Frame {
+    std::vector<std::int64_t> symbols;  // the values it was made for, those that matter
+    std::shared_ptr<const Placement> placement;
+    std::vector<StepSizes> once, body;
+    std::vector<Dims> outputs;
+    std::vector<std::int64_t> output_bytes;
+};
+
+class Frames {
+  public:
+    Frames(std::shared_ptr<const Program> program, const std::vector<std::uint64_t>& symbol_ids,
+           const std::vector<LengthCheck>& checks);
+
+    // The frame for given values of all symbols; valid until the next call. Throws ShapeError where lengths
+    // differ.
+    const Frame& find(const std::int64_t* symbols);
+    std::int64_t most_bytes() const { return most_bytes_; }  // of any placement so far
+
+  private:
+    struct StepSlots {
+        std::vector<int> sizes, tasks;
+        int m = -1, n = -1, k = -1, copy = -1;
+    };
+    std::vector<StepSlots> compile(const Region& region);
+    std::vector<StepSizes> evaluate(const Region& region, const std::vector<StepSlots>& slots) const;
+    std::unique_ptr<Frame> make(const std::int64_t* symbols);
+    std::shared_ptr<const Placement> place(const std::int64_t* symbols);
+    std::int64_t slot(int index) const { return slots_[static_cast<std::size_t>(index)]; }
+
+    static constexpr std::size_t most_frames = 16;
+    struct Placed {
+        std::vector<std::int64_t> counts;  // elements of each arena buffer
+        std::shared_ptr<const Placement> placement;
+    };
+
+    std::shared_ptr<const Program> program_;
+    std::vector<std::uint64_t> symbol_ids_;
+    IntTable table_;
+    LengthChecks checks_;
+    std::vector<std::size_t> used_;  // positions of the symbols that any size depends on
+    std::vector<StepSlots> once_, body_;
+    std::vector<std::vector<int>> output_shapes_;
+    std::vector<int> arena_counts_;
+    std::vector<std::int64_t> slots_;  // scratch of the last evaluation
+    std::vector<std::unique_ptr<Frame>> frames_;
+    std::size_t newest_ = 0, next_victim_ = 0;
+    std::vector<Placed> placed_;
+    std::size_t next_placed_ = 0;
+    std::int64_t most_bytes_ = 0;
+};
+
+}  // namespace bitale

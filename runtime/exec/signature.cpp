@@ -1,0 +1,191 @@
+// Signatures of graphs; binding of arguments to symbols.
+#include "runtime/exec/signature.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "graph/ir/shared.h"
+#include "graph/types/convert.h"
+#include "graph/walk/traverse.h"
+#include "runtime/exec/int_table.h"
+
+namespace bitale {
+
+namespace {
+
+// Whether the number is the same in the other dtype; floats may round but not overflow.
+bool fits(const Array& value, DType dtype) {
+    const Array there = value.as(dtype);
+    if (is_float(value.dtype()) && is_float(dtype))
+        return std::isfinite(there.at(0)) || !std::isfinite(value.at(0));
+    if (is_float(value.dtype()) && !std::isfinite(value.at(0))) return false;
+    // 64-bit integers do not survive a detour over double: they are compared as themselves.
+    if (!same(there.as(value.dtype()), value)) return false;
+    return (value.at(0) < 0) == (there.at(0) < 0);
+}
+
+}  // namespace
+
+Signature signature_of(const Graph& graph) {
+    Signature s;
+    s.function = graph.name;
+    std::map<std::uint64_t, int> known;
+    const auto source = [&](const Int& value, std::size_t input, int axis) {
+        if (const std::uint64_t id = value.symbol_id(); id != 0 && known.emplace(id, 0).second)
+            s.sources.push_back({id, value, static_cast<int>(input), axis});
+    };
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+        const Node& input = *graph.inputs[i];
+        s.inputs.push_back({input.name, input.where, input.type});
+        for (int axis = 0; axis < input.type.rank(); ++axis)
+            source(input.type.shape[static_cast<std::size_t>(axis)], i, axis);
+        if (const Attribute* symbol = input.attributes.find("symbol")) source(std::get<Int>(*symbol), i, -1);
+    }
+    std::set<std::pair<Int, Int>> checked;
+    const auto check = [&](const Int& a, const Int& b, const std::string& message) {
+        if (a == b) return;
+        if (a.is_constant() && b.is_constant())
+            throw ShapeError(fmt::format("{}: {} and {}", message, a.text(), b.text()));
+        if (checked.emplace(a, b).second) s.checks.push_back({a, b, message});
+    };
+    for (const NodePtr& node : topological(graph.roots())) {
+        if (!node->op->equalities) continue;
+        for (const Equality& e : node->op->equalities(*node))
+            check(e.a, e.b, fmt::format("{} must be equal, in {}", e.what, describe(*node)));
+    }
+    for (const SharedUpdate& u : graph.updates) {
+        const Dims& dims = u.target->value.shape();
+        for (std::size_t axis = 0; axis < dims.size(); ++axis)
+            check(u.value->type.shape.at(axis), dims[axis],
+                  fmt::format("{}: the update of \"{}\" ({} {}) must keep its shape: axis {} of {}",
+                              u.where.text(), u.target->name, name_of(u.target->value.dtype()), text_of(dims),
+                              axis, describe(*u.value)));
+    }
+    return s;
+}
+
+Arguments::Arguments(Signature signature)
+    : signature_(std::move(signature)),
+      scalar_symbol_(signature_.inputs.size(), -1),
+      cells_(signature_.inputs.size()) {
+    std::map<std::uint64_t, int> position;
+    for (std::size_t p = 0; p < signature_.sources.size(); ++p) {
+        const SizeSource& source = signature_.sources[p];
+        position.emplace(source.symbol, static_cast<int>(p));
+        if (source.axis < 0) scalar_symbol_[static_cast<std::size_t>(source.input)] = static_cast<int>(p);
+    }
+    for (std::size_t i = 0; i < signature_.inputs.size(); ++i) {
+        std::vector<Axis>& axes = axes_.emplace_back();
+        const Shape& shape = signature_.inputs[i].type.shape;
+        for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+            Axis a;
+            if (shape[axis].is_constant()) a.known = shape[axis].constant();
+            if (const auto at = position.find(shape[axis].symbol_id()); at != position.end()) {
+                a.symbol = at->second;
+                const SizeSource& source = signature_.sources[static_cast<std::size_t>(at->second)];
+                a.first = source.input == static_cast<int>(i) && source.axis == static_cast<int>(axis);
+            }
+            axes.push_back(a);
+        }
+    }
+}
+
+std::vector<std::uint64_t> Arguments::symbol_ids() const {
+    std::vector<std::uint64_t> ids;
+    for (const SizeSource& source : signature_.sources) ids.push_back(source.symbol);
+    return ids;
+}
+
+std::string Arguments::complaint(std::size_t input, const Array& value) const {
+    const InputInfo& info = signature_.inputs[input];
+    const std::string function =
+        signature_.function.empty() ? "" : " of function \"" + signature_.function + "\"";
+    const std::string name =
+        info.name.empty() ? fmt::format("input {}", input) : fmt::format("input \"{}\"", info.name);
+    return fmt::format("{}{}{} is {}, the argument is {} {}", info.where.line ? info.where.text() + ": " : "",
+                       name, function, text_of(info.type), name_of(value.dtype()), text_of(value.shape()));
+}
+
+void Arguments::take_scalar(std::size_t input, const Array& value) {
+    const DType wanted = signature_.inputs[input].type.dtype;
+    if (value.rank() != 0) throw ShapeError(complaint(input, value) + "; pass one number");
+    if (value.dtype() == wanted) {
+        std::memcpy(cells_[input].bytes, value.data(), static_cast<std::size_t>(bytes_of(wanted)));
+        return;
+    }
+    if (!fits(value, wanted))
+        throw TypeError(
+            fmt::format("{}: {} does not fit {}", complaint(input, value), value.at(0), name_of(wanted)));
+    std::memcpy(cells_[input].bytes, value.as(wanted).data(), static_cast<std::size_t>(bytes_of(wanted)));
+}
+
+void Arguments::check_shape(std::size_t input, const Array& value) const {
+    const InputInfo& info = signature_.inputs[input];
+    if (value.dtype() != info.type.dtype)
+        throw TypeError(fmt::format("{}; convert it with .as({}), or declare the input as {}",
+                                    complaint(input, value), name_of(info.type.dtype),
+                                    name_of(value.dtype())));
+    if (value.rank() != info.type.rank()) throw ShapeError(complaint(input, value) + ": the ranks differ");
+}
+
+void Arguments::bind(std::span<const Array> arguments, std::int64_t* values, const void** data) {
+    if (arguments.size() != signature_.inputs.size())
+        throw GraphError(fmt::format("function \"{}\" takes {} arguments, the call has {}",
+                                     signature_.function, signature_.inputs.size(), arguments.size()));
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const Array& value = arguments[i];
+        if (signature_.inputs[i].type.rank() == 0) {
+            take_scalar(i, value);
+            data[i] = cells_[i].bytes;
+            if (scalar_symbol_[i] >= 0) {
+                const DType dtype = signature_.inputs[i].type.dtype;
+                values[scalar_symbol_[i]] = dispatch(dtype, [&](auto t) {
+                    decltype(t) number;
+                    std::memcpy(&number, cells_[i].bytes, sizeof number);
+                    return convert<std::int64_t>(number);
+                });
+            }
+            continue;
+        }
+        check_shape(i, value);
+        data[i] = value.data();
+        for (std::size_t axis = 0; axis < axes_[i].size(); ++axis) {
+            const Axis& a = axes_[i][axis];
+            const std::int64_t length = value.shape()[axis];
+            if (a.symbol >= 0 && a.first) {
+                values[a.symbol] = length;
+            } else if (a.symbol >= 0 ? values[a.symbol] != length : a.known != length) {
+                throw ShapeError(fmt::format("{}: axis {} must have length {}", complaint(i, value), axis,
+                                             a.symbol >= 0 ? values[a.symbol] : a.known));
+            }
+        }
+    }
+}
+
+void Arguments::set_scalar(std::size_t input, std::int64_t value, std::int64_t* values) {
+    const DType dtype = signature_.inputs[input].type.dtype;
+    const bool kept = dispatch(dtype, [&](auto t) {
+        const auto number = convert<decltype(t)>(value);
+        std::memcpy(cells_[input].bytes, &number, sizeof number);
+        return convert<std::int64_t>(number) == value;
+    });
+    if (!kept) take_scalar(input, Array(value));  // says what does not fit
+    if (scalar_symbol_[input] >= 0) values[scalar_symbol_[input]] = value;
+}
+
+LengthChecks::LengthChecks(const std::vector<LengthCheck>& checks, IntTable& table) {
+    for (const LengthCheck& c : checks) pairs_.push_back({table.add(c.a), table.add(c.b), c.message});
+}
+
+void LengthChecks::verify(const std::int64_t* slots) const {
+    for (const Pair& p : pairs_)
+        if (slots[p.a] != slots[p.b])
+            throw ShapeError(fmt::format("{}: here {} and {}", p.message, slots[p.a], slots[p.b]));
+}
+
+}  // namespace bitale

@@ -1,0 +1,79 @@
+// What a call must bring: inputs by name and type, where symbols get their values, which lengths must agree.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/program.h"
+#include "graph/ir/graph.h"
+
+namespace bitale {
+
+struct InputInfo {
+    std::string name;
+    Where where;
+    Type type;
+};
+
+struct Signature {
+    std::string function;
+    std::vector<InputInfo> inputs;
+    std::vector<SizeSource> sources;  // one per symbol
+    std::vector<LengthCheck> checks;
+};
+
+// Of a graph before rewriting, so that no check is lost with a node that a rewrite removes. Throws ShapeError
+// for lengths that can never be equal.
+Signature signature_of(const Graph& graph);
+
+// Checks the arguments of calls. Holds the scalars, converted to the inputs' dtypes, and scratch: not for two
+// calls at once.
+class Arguments {
+  public:
+    explicit Arguments(Signature signature);
+
+    const Signature& signature() const { return signature_; }
+    std::size_t symbols() const { return signature_.sources.size(); }
+    std::vector<std::uint64_t> symbol_ids() const;
+
+    // Dtypes, ranks, known lengths. Throws TypeError, ShapeError. `values` gets one number per symbol, `data`
+    // the bytes of each argument, which stay valid while the arguments and this object do.
+    void bind(std::span<const Array> arguments, std::int64_t* values, const void** data);
+    // Another value for a scalar input, as bind would store it; the symbol's value too where it has one.
+    void set_scalar(std::size_t input, std::int64_t value, std::int64_t* values);
+
+  private:
+    struct Cell {
+        alignas(64) unsigned char bytes[128] = {};  // a scalar, and the tail that kernels may read past it
+    };
+    struct Axis {
+        std::int64_t known = -1;  // a length, or
+        int symbol = -1;          // the symbol it gives a value to, or must agree with
+        bool first = false;
+    };
+    void take_scalar(std::size_t input, const Array& value);
+    void check_shape(std::size_t input, const Array& value) const;
+    std::string complaint(std::size_t input, const Array& value) const;
+
+    Signature signature_;
+    std::vector<std::vector<Axis>> axes_;
+    std::vector<int> scalar_symbol_;  // of an integer scalar input: its symbol's position, or -1
+    std::vector<Cell> cells_;
+};
+
+// Checks `checks` for given values of the symbols; throws ShapeError with the numbers.
+class LengthChecks {
+  public:
+    LengthChecks(const std::vector<LengthCheck>& checks, class IntTable& table);
+    void verify(const std::int64_t* slots) const;
+
+  private:
+    struct Pair {
+        int a = 0, b = 0;
+        std::string message;
+    };
+    std::vector<Pair> pairs_;
+};
+
+}  // namespace bitale

@@ -1,0 +1,80 @@
+// A launcher that takes notes.
+#include "runtime/null/null_device.h"
+
+#include <mutex>
+#include <utility>
+
+#include "runtime/exec/region_runner.h"
+
+namespace bitale {
+
+namespace {
+
+struct Notes {
+    std::mutex mutex;
+    std::vector<Launch> launches;
+    void add(const Launch& launch) {
+        constexpr std::size_t most = 1 << 16;  // nobody may ever ask for them
+        const std::lock_guard lock(mutex);
+        if (launches.size() < most) launches.push_back(launch);
+    }
+};
+
+Notes& notes() {
+    static Notes& n = *new Notes;
+    return n;
+}
+
+class NullLauncher : public Launcher {
+  public:
+    void kernel(int kernel, int phase, void* const*, const std::int64_t*, std::int64_t tasks) override {
+        Launch l;
+        l.kernel = kernel;
+        l.phase = phase;
+        l.tasks = tasks;
+        notes().add(l);
+    }
+    void gemm(const GemmShape& shape, const float*, const float*, float*) override {
+        Launch l;
+        l.kind = Launch::Kind::gemm;
+        l.gemm = shape;
+        notes().add(l);
+    }
+    void copy(void*, const void*, std::int64_t bytes) override {
+        Launch l;
+        l.kind = Launch::Kind::copy;
+        l.bytes = bytes;
+        notes().add(l);
+    }
+    bool computes() const override { return false; }
+};
+
+class NullDevice : public Device {
+  public:
+    NullDevice() : Device("null") {}
+    // The same on every machine, so that what it is given can be compared with what was kept.
+    std::optional<Target> target() override {
+        Target t;
+        t.kind = Target::Kind::null;
+        t.architecture = "null";
+        t.has_gemm = true;
+        return t;
+    }
+    std::unique_ptr<Executable> prepare(Build build) override {
+        return std::make_unique<RegionRunner>(std::move(build), std::make_unique<NullLauncher>(), 0);
+    }
+    std::string summary() override { return "compiles nothing and records launches"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_null_device() {
+    return std::make_unique<NullDevice>();
+}
+
+std::vector<Launch> take_null_launches() {
+    const std::lock_guard lock(notes().mutex);
+    return std::exchange(notes().launches, {});
+}
+
+}  // namespace bitale

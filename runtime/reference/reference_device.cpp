@@ -1,0 +1,120 @@
+// Evaluation of one step and its commit.
+#include "runtime/reference/reference_device.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "graph/ir/shared.h"
+#include "graph/walk/traverse.h"
+#include "ops/evaluate.h"
+#include "runtime/exec/int_table.h"
+#include "runtime/storage/host_memory.h"
+
+namespace bitale {
+
+namespace {
+
+class Interpreter : public Executable {
+  public:
+    explicit Interpreter(Build build)
+        : graph_(std::move(build.plain)),
+          arguments_(build.signature),
+          table_(arguments_.symbol_ids()),
+          checks_(build.signature.checks, table_),
+          data_(graph_->inputs.size()),
+          symbols_(arguments_.symbols()),
+          slots_(table_.slots()) {
+        roots_ = graph_->outputs;
+        for (const SharedUpdate& u : graph_->updates) roots_.push_back(u.value);
+        for (const NodePtr& node : topological(roots_))
+            if (shared_of(node)) shared_.push_back(node);
+    }
+
+    std::vector<Array> run(std::span<const Array> arguments) override {
+        arguments_.bind(arguments, symbols_.data(), data_.data());
+        table_.evaluate(symbols_.data(), slots_.data());
+        checks_.verify(slots_.data());
+        std::unordered_map<const Node*, Array> leaves;
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+            const NodePtr& input = graph_->inputs[i];
+            leaves.emplace(input.get(), arguments[i].as(input->type.dtype));
+        }
+        // Also the shared variables: their locks are held by the call.
+        for (const NodePtr& node : shared_) leaves.emplace(node.get(), shared_of(node)->value);
+        std::vector<Array> values = evaluate(roots_, leaves);
+        // Everything is computed and checked: now the new values take effect together.
+        std::vector<Array> results(values.begin(),
+                                   values.begin() + static_cast<std::ptrdiff_t>(graph_->outputs.size()));
+        for (std::size_t i = 0; i < graph_->updates.size(); ++i) {
+            SharedState& target = *graph_->updates[i].target;
+            target.value = std::move(values[results.size() + i]);
+            ++target.version;
+        }
+        return results;
+    }
+
+    std::vector<Array> loop(const LoopCall& call) override {
+        std::vector<Array> arguments(call.arguments.begin(), call.arguments.end());
+        std::vector<std::vector<Array>> steps;
+        for_each_step(call, [&](std::int64_t, std::int64_t value) {
+            const Array number(value);
+            arguments[0] = number;
+            steps.push_back(run(arguments));
+        });
+        return stack(steps);
+    }
+
+  private:
+    std::vector<Array> stack(const std::vector<std::vector<Array>>& steps) const {
+        std::vector<Array> stacked;
+        for (std::size_t k = 0; k < graph_->outputs.size(); ++k) {
+            Dims dims(1, static_cast<std::int64_t>(steps.size()));
+            if (!steps.empty()) {
+                const Dims& one = steps[0][k].shape();
+                dims.insert(dims.end(), one.begin(), one.end());
+            } else {
+                dims.resize(1 + static_cast<std::size_t>(graph_->outputs[k]->type.rank()), 0);
+            }
+            Array all = pooled_array(graph_->outputs[k]->type.dtype, dims);
+            char* to = static_cast<char*>(all.mutable_data());
+            for (const std::vector<Array>& step : steps) {
+                if (step[k].shape() != steps[0][k].shape())
+                    throw ShapeError(
+                        "the results of a loop's steps have different shapes and cannot be stacked");
+                std::memcpy(to, step[k].data(), static_cast<std::size_t>(step[k].bytes()));
+                to += step[k].bytes();
+            }
+            stacked.push_back(std::move(all));
+        }
+        return stacked;
+    }
+
+    std::shared_ptr<const Graph> graph_;
+    Arguments arguments_;
+    IntTable table_;
+    LengthChecks checks_;
+    std::vector<const void*> data_;
+    std::vector<std::int64_t> symbols_, slots_;
+    Nodes roots_, shared_;
+};
+
+class ReferenceDevice : public Device {
+  public:
+    ReferenceDevice() : Device("reference") {}
+    std::optional<Target> target() override { return std::nullopt; }
+    std::unique_ptr<Executable> prepare(Build build) override { return interpret(std::move(build)); }
+    std::string summary() override { return "evaluates graphs as they are, without a compiler"; }
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> interpret(Build build) {
+    return std::make_unique<Interpreter>(std::move(build));
+}
+
+std::unique_ptr<Device> make_reference_device() {
+    return std::make_unique<ReferenceDevice>();
+}
+
+}  // namespace bitale
