@@ -1,0 +1,82 @@
+// Gradients against central finite differences, both through the oracle in float64.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "ops/dsl/build.h"
+#include "ops/evaluate.h"
+#include "tests/support/catch.h"
+
+namespace bitale::test {
+
+// The values of roots over inputs, by the oracle.
+inline std::vector<Array> evaluated(const std::vector<Expr>& roots, const std::vector<Expr>& inputs,
+                                    const std::vector<Array>& values) {
+    Nodes nodes;
+    for (const Expr& x : roots) nodes.push_back(x.node());
+    std::unordered_map<const Node*, Array> leaves;
+    for (std::size_t i = 0; i < inputs.size(); ++i) leaves.emplace(inputs[i].node().get(), values[i]);
+    return evaluate(nodes, leaves);
+}
+
+inline Array evaluated(const Expr& root, const std::vector<Expr>& inputs = {},
+                       const std::vector<Array>& values = {}) {
+    return evaluated(std::vector<Expr>{root}, inputs, values)[0];
+}
+
+// d sum(f(inputs) * weights) / d input for every floating-point input, whose lengths are symbols where
+// `symbolic`.
+inline void require_gradient(const std::function<Expr(const std::vector<Expr>&)>& f,
+                             const std::vector<Array>& values, bool symbolic = false,
+                             double tolerance = 1e-6) {
+    std::vector<Expr> inputs, wrt;
+    std::vector<Array> at = values;
+    for (Array& x : at) {
+        if (is_float(x.dtype())) x = x.as(DType::float64);
+        const std::string name = "x" + std::to_string(inputs.size());
+        inputs.push_back(symbolic ? input(x.dtype(), x.rank(), name) : input(x.dtype(), x.shape(), name));
+        if (is_float(x.dtype())) wrt.push_back(inputs.back());
+    }
+    const Expr y = f(inputs);
+    // Weights that differ, so that no two elements can stand in for each other.
+    const Array shape_of_y = evaluated(y, inputs, at);
+    std::vector<double> weights;
+    for (std::int64_t i = 0; i < shape_of_y.size(); ++i)
+        weights.push_back(0.5 + static_cast<double>(i * 7 % 11) / 8);
+    const Expr cost = sum(y * constant(Array(weights, shape_of_y.shape())));
+    const std::vector<Array> gradients = evaluated(grad(cost, wrt), inputs, at);
+    std::size_t number = 0;
+    for (std::size_t k = 0; k < at.size(); ++k) {
+        if (!is_float(at[k].dtype())) continue;
+        const Array& gradient = gradients[number++];
+        REQUIRE(gradient.dtype() == DType::float64);
+        REQUIRE(gradient.shape() == at[k].shape());
+        for (std::int64_t i = 0; i < at[k].size(); ++i) {
+            const double x = at[k].at(i), step = 1e-5;
+            const auto cost_at = [&](double moved) {
+                std::vector<Array> there = at;
+                static_cast<double*>(there[k].mutable_data())[i] = moved;
+                return evaluated(cost, inputs, there).item<double>();
+            };
+            const double expected = (cost_at(x + step) - cost_at(x - step)) / (2 * step);
+            INFO("input " << k << ", element " << i);
+            CHECK(gradient.at(i) == Approx(expected).epsilon(tolerance).margin(tolerance));
+        }
+    }
+}
+
+// The message of the error that f throws.
+template <class Error, class F>
+std::string message_of(F&& f) {
+    try {
+        f();
+    } catch (const Error& e) {
+        return e.what();
+    }
+    FAIL("no error, or another one, was thrown");
+    return {};
+}
+
+}  // namespace bitale::test
