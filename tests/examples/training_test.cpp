@@ -1,0 +1,152 @@
+// The training programs: what they report, their storages, and how they end.
+#include "tests/examples/programs.h"
+
+#include <bitale/bitale.h>
+
+#include <filesystem>
+
+#include "tests/support/catch.h"
+
+namespace bitale {
+namespace {
+
+using nlohmann::json;
+
+// 700 images of each set: a partial last minibatch in training and in evaluation.
+const std::string few = " --limit 700 --epochs 2 --batch 128 --seed 3";
+
+struct Case {
+    const char* program;
+    const char* name;  // in the results
+};
+const Case cases[] = {
+    {"logistic_regression", "logistic_regression"}, {"mlp", "mlp"}, {"mnist_cnn", "mnist_cnn"}};
+
+std::vector<double> losses_of(const json& results) {
+    std::vector<double> losses;
+    for (const json& epoch : results["epochs"])
+        for (const char* field : {"train_loss", "train_error", "test_loss", "test_error"})
+            losses.push_back(epoch[field].get<double>());
+    return losses;
+}
+
+TEST_CASE("every program reports its results") {
+    for (const Case& c : cases) {
+        INFO(c.program);
+        const json r = results_of(c.program + few);
+        CHECK(r.size() == 10);
+        CHECK(r["example"] == c.name);
+        CHECK(r["device"] == "cpu");
+        CHECK(r["storage"] == "uint8");
+        CHECK(r["batch"] == 128);
+        CHECK(r["seed"] == 3);
+        CHECK(r["compile_seconds"].get<double>() >= 0);
+        CHECK(r["kernels"].get<int>() > 0);
+        CHECK(r["data_bytes"] == 700 * 784);
+        CHECK(r["peak_bytes"].get<std::int64_t>() > 0);
+        REQUIRE(r["epochs"].size() == 2);
+        for (int k = 0; k < 2; ++k) {
+            const json& e = r["epochs"][k];
+            CHECK(e.size() == 6);
+            CHECK(e["epoch"] == k + 1);
+            CHECK(e["seconds"].get<double>() > 0);
+        }
+        const std::vector<double> losses = losses_of(r);
+        CHECK(losses[4] < losses[0]);  // the second epoch's training loss
+        CHECK(losses[0] < 2.5);
+        CHECK(losses[7] < 0.5);  // test error
+    }
+}
+
+TEST_CASE("storages of the images compute the same") {
+    for (const Case& c : cases) {
+        INFO(c.program);
+        const json bytes = results_of(c.program + few);
+        const json floats = results_of(c.program + few + " --storage float32");
+        const json centred = results_of(c.program + few + " --storage int8");
+        CHECK(floats["storage"] == "float32");
+        CHECK(floats["data_bytes"] == 4 * 700 * 784);
+        CHECK(centred["data_bytes"] == 700 * 784);
+        CHECK(losses_of(bytes) == losses_of(floats));
+        const auto expected = losses_of(bytes), actual = losses_of(centred);
+        REQUIRE(actual.size() == expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            CHECK(actual[i] == Approx(expected[i]).epsilon(1e-5));
+        CHECK(bytes["peak_bytes"] == floats["peak_bytes"]);
+    }
+}
+
+TEST_CASE("a run repeats to the bit, another seed does not") {
+    const auto first = losses_of(results_of("mnist_cnn" + few)),
+               second = losses_of(results_of("mnist_cnn" + few));
+    CHECK(first == second);
+    CHECK(losses_of(results_of("mnist_cnn --limit 700 --epochs 2 --batch 128 --seed 4")) != first);
+}
+
+TEST_CASE("the Keras network trains with dropout") {
+    const json r = results_of("mnist_cnn --net keras --limit 500 --epochs 2 --batch 64");
+    const auto losses = losses_of(r);
+    CHECK(losses[4] < losses[0]);
+}
+
+TEST_CASE("all images as bytes take a quarter of their float32 bytes") {
+    CHECK(results_of("logistic_regression --epochs 0")["data_bytes"] == 47'040'000);
+    CHECK(results_of("logistic_regression --epochs 0 --storage float32")["data_bytes"] == 188'160'000);
+}
+
+TEST_CASE("parameters are saved and loaded") {
+    const std::string first = temporary_file("first.npz"), second = temporary_file("second.npz");
+    results_of("mlp --limit 300 --epochs 1 --save " + first);
+    results_of("mlp --limit 300 --epochs 0 --seed 9 --load " + first + " --save " + second);
+    const auto saved = load_npz(first), again = load_npz(second);
+    REQUIRE(saved.size() == 4);
+    REQUIRE(again.size() == 4);
+    for (const auto& [name, value] : saved) CHECK(same(value, again.at(name)));
+    CHECK(saved.at("w1").shape() == Dims{784, 500});
+
+    const Finished wrong = run_program("logistic_regression --limit 300 --load " + first);
+    CHECK(wrong.status == 1);
+    CHECK_THAT(wrong.output, ContainsSubstring("has no parameter w"));
+}
+
+TEST_CASE("a table is printed, without a bar where there is no terminal") {
+    const Finished f = run_program("logistic_regression --limit 500 --epochs 2");
+    CHECK(f.status == 0);
+    CHECK_THAT(f.output, ContainsSubstring("[784, 10]"));
+    CHECK_THAT(f.output, ContainsSubstring("7850"));
+    CHECK_THAT(f.output, ContainsSubstring("train loss"));
+    CHECK_THAT(f.output, !ContainsSubstring("\r"));
+}
+
+TEST_CASE("Ctrl-C ends after the step, with what is there") {
+    const std::string path = temporary_file("interrupted.json");
+    const Finished f =
+        run_and_interrupt("logistic_regression --limit 3000 --epochs 1000000 --json " + path, "    2  ");
+    CHECK(f.status == 130);
+    CHECK_THAT(f.output, ContainsSubstring("stopped by Ctrl-C"));
+    const json r = json::parse(std::ifstream(path));
+    CHECK(r["epochs"].size() >= 2);
+    CHECK(r["epochs"].size() < 1000000);
+}
+
+TEST_CASE("wrong options and files end with one message") {
+    CHECK(run_program("mlp --help").status == 0);
+    const Finished option = run_program("mlp --storage int4");
+    CHECK(option.status != 0);
+    CHECK_THAT(option.output, ContainsSubstring("int4"));
+    const Finished data = run_program("mlp --data /nowhere");
+    CHECK(data.status == 1);
+    CHECK_THAT(data.output, ContainsSubstring("/nowhere/train-images-idx3-ubyte"));
+    const Finished device = run_program("mlp --limit 100 --device abacus");
+    CHECK(device.status == 1);
+    CHECK_THAT(device.output, ContainsSubstring("abacus"));
+}
+
+TEST_CASE("--dump writes the generated kernels") {
+    const std::string folder = temporary_file("dump");
+    CHECK(run_program("logistic_regression --limit 100 --epochs 1 --quiet --dump " + folder).status == 0);
+    CHECK(!std::filesystem::is_empty(folder));
+}
+
+}  // namespace
+}  // namespace bitale
