@@ -2,6 +2,18 @@
 #include "ops/registry.h"
 
 #include "graph/ir/node.h"
+#include "ops/autodiff/modifiers.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linear/contract.h"
+#include "ops/linear/conv.h"
+#include "ops/nn/dropout.h"
+#include "ops/nn/losses.h"
+#include "ops/nn/pick.h"
+#include "ops/nn/pooling.h"
+#include "ops/nn/softmax.h"
+#include "ops/random/distributions.h"
+#include "ops/reduce/reduce.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -12,8 +24,13 @@ void register_all_ops() {
     register_elementwise_ops();
     register_shape_ops();
     register_reduce_ops();
-    register_linear_ops();
-    register_nn_ops();
+    register_contract_ops();
+    register_conv_ops();
+    register_softmax_ops();
+    register_loss_ops();
+    register_pick_ops();
+    register_pooling_ops();
+    register_dropout_ops();
     register_random_ops();
     register_autodiff_ops();
 }
