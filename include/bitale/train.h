@@ -10,9 +10,10 @@ namespace bitale {
 Array zeros(const Dims& shape, DType dtype = float32);
 Array ones(const Dims& shape, DType dtype = float32);
 Array full_of(const Dims& shape, double value, DType dtype = float32);
-// Uniform in +-sqrt(6 / (fan_in + fan_out)); of [in, out] and [out, in, kh, kw]. Glorot & Bengio 2010.
+// Random values are float32, a pure function of shape and seed.
+// Uniform in +-sqrt(6 / (fan_in + fan_out)); of [in, out] and [out, in, kh, kw], else ShapeError. Glorot & Bengio 2010.
 Array glorot_uniform(const Dims& shape, std::uint64_t seed);
-// Normal with deviation sqrt(2 / fan_in). He et al. 2015.
+// Normal with deviation sqrt(2 / fan_in); of the same shapes. He et al. 2015.
 Array he_normal(const Dims& shape, std::uint64_t seed);
 Array uniform_values(const Dims& shape, double low, double high, std::uint64_t seed);
 // A random order of 0 .. count - 1 as int64 [count] (on the host, for set_value).
@@ -27,6 +28,10 @@ struct Update {
 };
 using Updates = std::vector<Update>;
 Updates operator+(Updates a, const Updates& b);
+
+// All take the gradients of a scalar loss with respect to float parameters (TypeError, GraphError as grad does) and a
+// scalar float rate (ShapeError, TypeError), a number or an expression. Their state is in shared variables named after
+// the parameters ("w.m"), zero at first, of the parameter's dtype.
 
 // p - rate * grad.
 Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, Where where = Where::current());

@@ -1,4 +1,4 @@
-// Binary crossentropy, elementwise: of probabilities, and of logits.
+// Binary crossentropy, elementwise. Of a sigmoid, stabilize makes it softplus of the logits.
 #include <cmath>
 
 #include "ops/nn/compose.h"
@@ -31,25 +31,15 @@ std::vector<Equality> equalities(const Node& node) {
     return r;
 }
 
-template <class F>
-Array elementwise_loss(const Node& node, const std::vector<Array>& inputs, F&& loss) {
+Array evaluate_binary(const Node& node, const std::vector<Array>& inputs) {
     Array r(float64, static_dims(node.type.shape));
     auto* to = static_cast<double*>(r.mutable_data());
     const auto at = [](const Array& x, std::int64_t i) { return x.at(x.rank() == 0 ? 0 : i); };
-    for (std::int64_t i = 0; i < r.size(); ++i) to[i] = loss(at(inputs[0], i), at(inputs[1], i));
+    for (std::int64_t i = 0; i < r.size(); ++i) {
+        const double p = at(inputs[0], i), t = at(inputs[1], i);
+        to[i] = -((t == 0 ? 0 : t * std::log(p)) + (t == 1 ? 0 : (1 - t) * std::log1p(-p)));
+    }
     return r;
-}
-
-Array evaluate_probabilities(const Node& node, const std::vector<Array>& inputs) {
-    return elementwise_loss(node, inputs, [](double p, double t) {
-        return -((t == 0 ? 0 : t * std::log(p)) + (t == 1 ? 0 : (1 - t) * std::log1p(-p)));
-    });
-}
-
-Array evaluate_logits(const Node& node, const std::vector<Array>& inputs) {
-    return elementwise_loss(node, inputs, [](double z, double t) {
-        return (z > 0 ? z : 0.0) + std::log1p(std::exp(-std::fabs(z))) - z * t;
-    });
 }
 
 // A rank-0 operand of a larger result collects the sum.
@@ -58,27 +48,16 @@ NodePtr onto(const Term& gradient, const NodePtr& operand) {
     return sum(gradient.x, {}, {}, gradient.where).node();
 }
 
-Nodes gradient_probabilities(const NodePtr& node, const NodePtr& gradient) {
+Nodes gradient_binary(const NodePtr& node, const NodePtr& gradient) {
     const Where where = node->where;
     const Term p(node->inputs[0], where), t(node->inputs[1], where), g(gradient, where);
     const Term against = zero_where(t, 1, (1 - t) / (1 - p)), towards = zero_where(t, 0, t / p);
     return {onto(g * (against - towards), p.node()), onto(g * (log1p(-p) - log(p)), t.node())};
 }
 
-Nodes gradient_logits(const NodePtr& node, const NodePtr& gradient) {
-    const Where where = node->where;
-    const Term z(node->inputs[0], where), t(node->inputs[1], where), g(gradient, where);
-    return {onto(g * (sigmoid(z) - t), z.node()), onto(-g * z, t.node())};
-}
-
-NodePtr decompose_probabilities(const NodePtr& node) {
+NodePtr decompose_binary(const NodePtr& node) {
     const Term p(node->inputs[0], node->where), t(node->inputs[1], node->where);
     return (-(zero_where(t, 0, t * log(p)) + zero_where(t, 1, (1 - t) * log1p(-p)))).node();
-}
-
-NodePtr decompose_logits(const NodePtr& node) {
-    const Term z(node->inputs[0], node->where), t(node->inputs[1], node->where);
-    return (softplus(z) - z * t).node();
 }
 
 }  // namespace
@@ -90,23 +69,9 @@ const Op* binary_crossentropy_op() {
         .arity = 2,
         .infer = infer,
         .equalities = equalities,
-        .gradient = gradient_probabilities,
-        .evaluate = evaluate_probabilities,
-        .decompose = decompose_probabilities,
-    });
-    return op;
-}
-
-const Op* sigmoid_crossentropy_op() {
-    static const Op* op = register_op({
-        .name = "sigmoid_crossentropy",
-        .kind = OpKind::composite,
-        .arity = 2,
-        .infer = infer,
-        .equalities = equalities,
-        .gradient = gradient_logits,
-        .evaluate = evaluate_logits,
-        .decompose = decompose_logits,
+        .gradient = gradient_binary,
+        .evaluate = evaluate_binary,
+        .decompose = decompose_binary,
     });
     return op;
 }

@@ -61,12 +61,6 @@ inline Term expm1(const Term& a) {
 inline Term sqrt(const Term& a) {
     return map(sqrt_op(), a);
 }
-inline Term sigmoid(const Term& a) {
-    return map(sigmoid_op(), a);
-}
-inline Term softplus(const Term& a) {
-    return map(softplus_op(), a);
-}
 
 // 0 where a == number, else b: keeps 0 * infinity and 0 / 0 out of sums.
 inline Term zero_where(const Term& a, double number, const Term& b) {

@@ -27,7 +27,6 @@ void register_loss_ops() {
     softmax_crossentropy_labels_op();
     softmax_crossentropy_dense_op();
     binary_crossentropy_op();
-    sigmoid_crossentropy_op();
 }
 
 Expr categorical_crossentropy(const Expr& predicted, const Expr& target, Where where) {

@@ -13,10 +13,9 @@ const Op* crossentropy_dense_op();   // probabilities, targets: -sum(t * log(p))
 const Op* softmax_crossentropy_labels_op();
 const Op* softmax_crossentropy_dense_op();
 
-// Elementwise, operands of one float dtype and one shape (or rank 0).
-const Op* binary_crossentropy_op();  // predicted, targets: -(t * log(p) + (1 - t) * log(1 - p))
-const Op*
-sigmoid_crossentropy_op();  // logits, targets: the same of sigmoid(logits), finite for every finite logit
+// predicted, targets of one float dtype and one shape (or rank 0): -(t * log(p) + (1 - t) * log(1 - p)),
+// elementwise, where 0 * log(0) is 0.
+const Op* binary_crossentropy_op();
 
 void register_loss_ops();
 

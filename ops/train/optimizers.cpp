@@ -1,0 +1,124 @@
+// Optimizers: the updates of parameters and of their state, as expressions.
+#include <cmath>
+
+#include "bitale/train.h"
+#include "ops/nn/compose.h"
+
+namespace bitale {
+
+namespace {
+
+struct Parameter {
+    Shared shared;
+    Term value, gradient;
+};
+
+void require_rate(const Expr& rate, const char* optimizer, Where where) {
+    if (rate.rank() != 0)
+        throw ShapeError(
+            where, std::string(optimizer) + ": the learning rate is a scalar, not " + describe(*rate.node()));
+    if (!is_float(rate.dtype()) && !rate.is_weak())
+        throw TypeError(where, std::string(optimizer) + ": the learning rate is a float, not " +
+                                   describe(*rate.node()) + "; write cast(..., float32)");
+}
+
+std::vector<Parameter> differentiated(const Expr& loss, const std::vector<Shared>& params, Where where) {
+    std::vector<Expr> values;
+    for (const Shared& p : params) values.emplace_back(p, where);
+    const std::vector<Expr> gradients = grad(loss, values, where);
+    std::vector<Parameter> r;
+    for (std::size_t i = 0; i < params.size(); ++i)
+        r.push_back({params[i], Term(values[i], where), Term(gradients[i], where)});
+    return r;
+}
+
+// Zeros like a parameter, named after it.
+Shared state_of(const Shared& parameter, const char* suffix, Where where) {
+    return shared(zeros(parameter.shape(), parameter.dtype()), parameter.name() + "." + suffix, where);
+}
+
+// The new value in the storage's own dtype: a float64 rate must not change what a float32 parameter is.
+Update update_of(const Shared& target, const Term& value) {
+    return {target, cast(value.x, target.dtype(), value.where), value.where};
+}
+
+// The rate in a parameter's dtype. A literal stays one.
+Term rate_for(const Expr& rate, const Parameter& p) {
+    const Where where = p.value.where;
+    return {rate.is_weak() ? rate : cast(rate, p.shared.dtype(), where), where};
+}
+
+}  // namespace
+
+Updates operator+(Updates a, const Updates& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, Where where) {
+    require_rate(rate, "sgd", where);
+    Updates updates;
+    for (const Parameter& p : differentiated(loss, params, where))
+        updates.push_back(update_of(p.shared, p.value - rate_for(rate, p) * p.gradient));
+    return updates;
+}
+
+Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
+                 MomentumOptions options, Where where) {
+    require_rate(rate, "momentum", where);
+    Updates updates;
+    for (const Parameter& p : differentiated(loss, params, where)) {
+        const Shared velocity = state_of(p.shared, "velocity", where);
+        Term g = p.gradient;
+        if (options.weight_decay != 0) g = g + p.value * options.weight_decay;
+        const Term v = Term(Expr(velocity, where), where) * options.momentum - rate_for(rate, p) * g;
+        updates.push_back(update_of(velocity, v));
+        updates.push_back(update_of(p.shared, p.value + v));
+    }
+    return updates;
+}
+
+Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, AdamOptions options,
+             Where where) {
+    require_rate(rate, "adam", where);
+    const std::vector<Parameter> parameters = differentiated(loss, params, where);
+    const Shared steps = shared(zeros({}), "adam.t", where);
+    const Term t = Term(Expr(steps, where), where) + 1;
+    // 1 - beta^t by way of expm1: in float32 the difference itself would lose most of its digits at the first
+    // steps.
+    const auto correction = [&](double beta) { return -expm1(t * std::log(beta)); };
+    const Term scale = sqrt(correction(options.beta2)) / correction(options.beta1);
+    const Term corrected = Term(rate.is_weak() ? rate : cast(rate, float32, where), where) * scale;
+    Updates updates{update_of(steps, t)};
+    for (const Parameter& p : parameters) {
+        const Shared first = state_of(p.shared, "m", where), second = state_of(p.shared, "v", where);
+        const Term& g = p.gradient;
+        const Term m = Term(Expr(first, where), where) * options.beta1 + g * (1 - options.beta1);
+        const Term v = Term(Expr(second, where), where) * options.beta2 + g * g * (1 - options.beta2);
+        updates.push_back(update_of(first, m));
+        updates.push_back(update_of(second, v));
+        updates.push_back(
+            update_of(p.shared, p.value - rate_for(corrected.x, p) * m / (sqrt(v) + options.epsilon)));
+    }
+    return updates;
+}
+
+Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
+                 AdadeltaOptions options, Where where) {
+    require_rate(rate, "adadelta", where);
+    Updates updates;
+    for (const Parameter& p : differentiated(loss, params, where)) {
+        const Shared gradients = state_of(p.shared, "gradients", where),
+                     steps = state_of(p.shared, "steps", where);
+        const Term& g = p.gradient;
+        const Term before(Expr(steps, where), where);
+        const Term squares = Term(Expr(gradients, where), where) * options.rho + g * g * (1 - options.rho);
+        const Term step = g * sqrt(before + options.epsilon) / sqrt(squares + options.epsilon);
+        updates.push_back(update_of(gradients, squares));
+        updates.push_back(update_of(steps, before * options.rho + step * step * (1 - options.rho)));
+        updates.push_back(update_of(p.shared, p.value - rate_for(rate, p) * step));
+    }
+    return updates;
+}
+
+}  // namespace bitale
