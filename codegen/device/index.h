@@ -1,0 +1,20 @@
+// Index arithmetic and the report of a wrong one.
+
+// The nearest valid index: 0 for an empty axis too, where nothing may be read.
+B_FN i64 b_clamp_index(i64 x, i64 extent) {
+    const i64 low = x > 0 ? x : 0;
+    return extent <= 0 ? 0 : low < extent ? low : extent - 1;
+}
+
+// The first report of a call stays: errors = {number + 1, value, element}.
+B_COLD void b_report(i64* errors, i64 number, i64 value, i64 element) {
+#ifdef __CUDACC__
+    if (atomicCAS((u64*)errors, 0ull, (u64)(number + 1)) != 0) return;
+#else
+    i64 none = 0;
+    if (!__atomic_compare_exchange_n(errors, &none, number + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+#endif
+    errors[1] = value;
+    errors[2] = element;
+}

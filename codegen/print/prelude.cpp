@@ -1,0 +1,181 @@
+// Takes the headers of codegen/device apart at their blank lines and selects what is used.
+#include "codegen/print/prelude.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <map>
+#include <vector>
+
+#include "codegen/device/embedded.h"
+
+namespace bitale {
+
+namespace {
+
+// What a text only uses comes earlier in this list, or earlier in its own file.
+const char* const headers[] = {device_convert, device_integer, device_index,  device_philox,
+                               device_real,    device_exp_f32, device_log_f32};
+
+bool is_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// The words of a text, in order.
+std::vector<std::string_view> words_of(std::string_view text) {
+    std::vector<std::string_view> words;
+    for (std::size_t i = 0; i < text.size();) {
+        std::size_t end = i;
+        while (end < text.size() && is_word(text[end])) ++end;
+        if (end > i) words.push_back(text.substr(i, end - i));
+        i = end + 1;
+    }
+    return words;
+}
+
+bool is_helper(std::string_view word) {
+    return word.starts_with("b_") || word.starts_with("B_");
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+    std::vector<std::string_view> lines;
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t end = std::min(text.find('\n', i), text.size());
+        lines.push_back(text.substr(i, end - i));
+        i = end + 1;
+    }
+    return lines;
+}
+
+// The lines for one of the two dialects: `#ifdef __CUDACC__ ... #else ... #endif` is decided here.
+std::string one_dialect(std::string_view text, bool cuda) {
+    struct Condition {
+        bool decided, taken;
+    };
+    std::vector<Condition> open;
+    std::string kept;
+    for (const std::string_view line : lines_of(text)) {
+        bool decided = false;
+        if (line.starts_with("#if")) {
+            decided = line == "#ifdef __CUDACC__";
+            open.push_back({decided, !decided || cuda});
+        } else if (line.starts_with("#else") && open.back().decided) {
+            decided = true;
+            open.back().taken = !open.back().taken;
+        }
+        bool keep = !decided;
+        for (const Condition& c : open) keep = keep && c.taken;
+        if (line.starts_with("#endif")) {
+            keep = !open.back().decided;
+            open.pop_back();
+            for (const Condition& c : open) keep = keep && c.taken;
+        }
+        if (keep) kept.append(line).push_back('\n');
+    }
+    return kept;
+}
+
+struct Part {
+    std::string text;
+    std::set<std::string> defines, uses;
+};
+
+Part part_of(std::string text) {
+    Part part{std::move(text), {}, {}};
+    for (const std::string_view line : lines_of(part.text)) {
+        if (line.starts_with("//")) continue;
+        const std::vector<std::string_view> words = words_of(line);
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            if (!is_helper(words[i])) continue;
+            part.uses.emplace(words[i]);
+            // B_FN type NAME( · B_TABLE type NAME[ · #define NAME · struct NAME · GENERATOR(NAME, ...
+            const std::string_view before = i > 0 ? words[i - 1] : "", first = i > 1 ? words[i - 2] : "";
+            if (first == "B_FN" || first == "B_COLD" || first == "B_TABLE" || before == "define" ||
+                before == "struct" || (i == 1 && before.starts_with("B_")))
+                part.defines.emplace(words[i]);
+        }
+    }
+    return part;
+}
+
+std::vector<Part> parts_of(std::string_view text, bool cuda) {
+    std::vector<Part> parts;
+    const std::string dialect = one_dialect(text, cuda);
+    std::string current;
+    const auto close = [&] {
+        Part part = part_of(std::move(current));
+        if (!part.defines.empty()) parts.push_back(std::move(part));
+        current.clear();
+    };
+    for (const std::string_view line : lines_of(dialect)) {
+        if (line.empty())
+            close();
+        else
+            current.append(line).push_back('\n');
+    }
+    close();
+    return parts;
+}
+
+struct Library {
+    std::string base;
+    std::vector<Part> parts;
+    std::map<std::string, std::vector<std::size_t>> defining;  // a name's overloads may lie in several parts
+};
+
+Library read_library(bool cuda) {
+    Library library;
+    // Without the file's opening comment, which explains the folder.
+    const std::string_view base = device_base;
+    library.base = one_dialect(base.substr(base.find("\n\n") + 2), cuda);
+    for (const char* header : headers) {
+        std::vector<Part> parts = parts_of(header, cuda);
+        library.parts.insert(library.parts.end(), std::make_move_iterator(parts.begin()),
+                             std::make_move_iterator(parts.end()));
+    }
+    for (std::size_t i = 0; i < library.parts.size(); ++i)
+        for (const std::string& name : library.parts[i].defines) library.defining[name].push_back(i);
+    return library;
+}
+
+const Library& library_of(bool cuda) {
+    static const Library libraries[] = {read_library(false), read_library(true)};
+    return libraries[cuda ? 1 : 0];
+}
+
+}  // namespace
+
+std::set<std::string> device_names(std::string_view text) {
+    std::set<std::string> names;
+    for (const std::string_view word : words_of(text))
+        if (is_helper(word)) names.emplace(word);
+    return names;
+}
+
+std::string device_prelude(bool cuda, const std::set<std::string>& used) {
+    const Library& library = library_of(cuda);
+    std::vector<bool> taken(library.parts.size(), false);
+    std::vector<std::string> todo(used.begin(), used.end());
+    while (!todo.empty()) {
+        const auto found = library.defining.find(todo.back());
+        todo.pop_back();
+        if (found == library.defining.end()) continue;
+        for (const std::size_t i : found->second) {
+            if (taken[i]) continue;
+            taken[i] = true;
+            todo.insert(todo.end(), library.parts[i].uses.begin(), library.parts[i].uses.end());
+        }
+    }
+    std::string text = library.base;
+    for (std::size_t i = 0; i < taken.size(); ++i)
+        if (taken[i]) text += "\n" + library.parts[i].text;
+    return text;
+}
+
+std::string device_prelude(bool cuda) {
+    std::set<std::string> all;
+    for (const auto& [name, parts] : library_of(cuda).defining) all.insert(name);
+    return device_prelude(cuda, all);
+}
+
+}  // namespace bitale
