@@ -59,6 +59,7 @@ Signature signature_of(const Graph& graph) {
             check(e.a, e.b, fmt::format("{} must be equal, in {}", e.what, describe(*node)));
     }
     for (const SharedUpdate& u : graph.updates) {
+        const std::lock_guard lock(u.target->mutex);
         const Dims& dims = u.target->value.shape();
         for (std::size_t axis = 0; axis < dims.size(); ++axis)
             check(u.value->type.shape.at(axis), dims[axis],

@@ -1,0 +1,75 @@
+// Files of BITALE_DUMP.
+#include "runtime/dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+
+#include "graph/base/log.h"
+#include "graph/base/options.h"
+#include "graph/show/debugprint.h"
+#include "graph/show/dot.h"
+#include "runtime/cpu/objects.h"
+#include "runtime/exec/program_io.h"
+#include "runtime/report.h"
+#include "runtime/state.h"
+
+namespace bitale {
+
+namespace {
+
+void write(const std::string& folder, const std::string& name, const std::string& text) {
+    std::ofstream file(folder + "/" + name, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) warn("BITALE_DUMP: \"" + folder + "/" + name + "\" cannot be written");
+}
+
+std::string plain_name(const std::string& name) {
+    std::string s;
+    for (const char c : name)
+        s += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' ? c : '_';
+    return s;
+}
+
+// A picture of more nodes than this takes Graphviz minutes.
+constexpr std::size_t most_drawn = 2000;
+
+void write_graph(const std::string& folder, const std::string& name, const Graph& graph) {
+    const std::string text = debugprint(graph.roots());
+    write(folder, name + ".txt", text);
+    const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    if (lines <= most_drawn) write(folder, name + ".dot", graphviz(graph.roots()));
+}
+
+}  // namespace
+
+void dump_before_compiling(Function::State& state) {
+    if (options().dump.empty()) return;
+    static std::atomic<int> number{0};
+    state.dump_folder = fmt::format("{}/{:03}_{}", options().dump, ++number, plain_name(state.name));
+    std::error_code error;
+    std::filesystem::create_directories(state.dump_folder, error);
+    if (error) {
+        warn("BITALE_DUMP: \"" + state.dump_folder + "\" cannot be made: " + error.message());
+        state.dump_folder.clear();
+        return;
+    }
+    write_graph(state.dump_folder, "graph_before", *state.plain);
+    if (!state.program) return;
+    write_graph(state.dump_folder, "graph_after", *state.optimised);
+    write(state.dump_folder, "program.json", program_to_json(*state.program));
+    const std::vector<TranslationUnit> units = translation_units(*state.program);
+    for (std::size_t u = 0; u < units.size(); ++u)
+        write(state.dump_folder, fmt::format("kernels_{}.cpp", u), units[u].text);
+}
+
+void dump_report(const Function::State& state) {
+    if (!state.dump_folder.empty()) write(state.dump_folder, "report.txt", report_of(state));
+}
+
+}  // namespace bitale

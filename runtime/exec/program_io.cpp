@@ -1,0 +1,311 @@
+// The JSON form of programs. Integers of the algebra are nested arrays: ["+", constant, [factor, atom, ...],
+// ...], an atom being a symbol's number or [kind, a, b].
+#include "runtime/exec/program_io.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "bitale/error.h"
+#include "graph/ir/shared.h"
+
+namespace bitale {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* buffer_kinds[] = {"arena",  "input",  "shared",  "constant",
+                                        "output", "errors", "counters"};
+constexpr const char* step_kinds[] = {"kernel", "gemm", "copy"};
+constexpr const char* atom_kinds[] = {"symbol", "floordiv", "min", "max"};
+
+template <class Kind, std::size_t n>
+Kind kind_named(const char* const (&names)[n], const std::string& name) {
+    for (std::size_t i = 0; i < n; ++i)
+        if (name == names[i]) return static_cast<Kind>(i);
+    throw FileError("a program names the unknown kind \"" + name + "\"");
+}
+
+std::string to_hex(const void* data, std::int64_t bytes) {
+    std::string s;
+    s.reserve(static_cast<std::size_t>(2 * bytes));
+    for (std::int64_t i = 0; i < bytes; ++i) {
+        const unsigned char c = static_cast<const unsigned char*>(data)[i];
+        s += "0123456789abcdef"[c >> 4];
+        s += "0123456789abcdef"[c & 15];
+    }
+    return s;
+}
+
+int digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    throw FileError("a constant of the program is not hexadecimal");
+}
+
+class Writer {
+  public:
+    std::string run(const Program& p) {
+        Json j;
+        j["bitale_program"] = Program::version;
+        j["name"] = p.name;
+        j["target"] = p.target;
+        Json body;  // first, so that the symbols are numbered before they are listed
+        body["size_sources"] = list(p.size_sources, [&](const SizeSource& s) {
+            return Json{{"value", write(s.value)}, {"input", s.input}, {"axis", s.axis}};
+        });
+        body["inputs"] = list(p.inputs, [&](const Type& t) { return write(t); });
+        body["outputs"] = list(p.outputs, [&](const Type& t) { return write(t); });
+        body["length_checks"] = list(p.length_checks, [&](const LengthCheck& c) {
+            return Json{{"a", write(c.a)}, {"b", write(c.b)}, {"message", c.message}};
+        });
+        body["checks"] = list(p.checks, [&](const Program::CheckText& c) { return Json(c.message); });
+        body["shared"] = list(p.shared, [&](const SharedPtr& s) {
+            return Json{{"name", s->name},
+                        {"type", write(Type{s->value.dtype(), shape_of(s->value.shape())})}};
+        });
+        body["updated"] = p.updated;
+        body["constants"] = list(p.constants, [&](const Array& a) {
+            return Json{{"type", write(Type{a.dtype(), shape_of(a.shape())})},
+                        {"bytes", to_hex(a.data(), a.bytes())}};
+        });
+        body["buffers"] = list(p.buffers, [&](const BufferInfo& b) {
+            return Json{{"kind", buffer_kinds[static_cast<int>(b.kind)]},
+                        {"index", b.index},
+                        {"name", b.name},
+                        {"type", write(b.type)},
+                        {"reason", b.reason},
+                        {"origins", write(b.origins)}};
+        });
+        body["kernels"] = list(p.kernels, [&](const KernelText& k) {
+            return Json{{"name", k.name},   {"entries", k.entries},
+                        {"notes", k.notes}, {"cuda_shared_bytes", k.cuda_shared_bytes},
+                        {"body", k.body},   {"cuda_body", k.cuda_body}};
+        });
+        body["once"] = list(p.once.steps, [&](const Step& s) { return write(s); });
+        body["body"] = list(p.body.steps, [&](const Step& s) { return write(s); });
+        body["prelude"] = p.prelude;
+        body["cuda_prelude"] = p.cuda_prelude;
+        j["symbols"] = list(symbols_, [&](const AtomPtr& a) {
+            return Json{{"name", a->name}, {"low", a->range.low}, {"high", a->range.high}};
+        });
+        j.update(body);
+        return j.dump(1) + "\n";
+    }
+
+  private:
+    template <class T, class F>
+    static Json list(const std::vector<T>& values, F&& f) {
+        Json j = Json::array();
+        for (const T& v : values) j.push_back(f(v));
+        return j;
+    }
+
+    Json write(const Atom& a, const AtomPtr& pointer) {
+        if (a.kind == Atom::Kind::symbol) {
+            const auto [at, fresh] = numbers_.emplace(a.id, static_cast<int>(symbols_.size()));
+            if (fresh) symbols_.push_back(pointer);
+            return at->second;
+        }
+        return Json::array({atom_kinds[static_cast<int>(a.kind)], write(a.a), write(a.b)});
+    }
+
+    Json write(const Int& x) {
+        if (x.is_constant()) return x.constant();
+        // Within an Int, terms and atoms are ordered by the age of their symbols; in the text, by the text.
+        const auto by_text = [](const Json& a, const Json& b) { return a.dump() < b.dump(); };
+        Json terms = Json::array();
+        for (const Int::Term& term : x.terms()) {
+            Json atoms = Json::array();
+            for (const AtomPtr& a : term.atoms) atoms.push_back(write(*a, a));
+            std::sort(atoms.begin(), atoms.end(), by_text);
+            atoms.insert(atoms.begin(), term.factor);
+            terms.push_back(std::move(atoms));
+        }
+        std::sort(terms.begin(), terms.end(), by_text);
+        terms.insert(terms.begin(), x.constant_term());
+        terms.insert(terms.begin(), "+");
+        return terms;
+    }
+
+    Json write(const Type& t) {
+        return Json{{"dtype", name_of(t.dtype)},
+                    {"shape", list(t.shape, [&](const Int& x) { return write(x); })}};
+    }
+
+    static Json write(const std::vector<Origin>& origins) {
+        return list(origins, [](const Origin& o) {
+            return Json{{"what", o.what}, {"file", o.where.file}, {"line", o.where.line}};
+        });
+    }
+
+    Json write(const Step& s) {
+        Json j{{"kind", step_kinds[static_cast<int>(s.kind)]},
+               {"title", s.title},
+               {"buffers", s.buffers},
+               {"commits", s.commits},
+               {"bytes", write(s.bytes)},
+               {"flops", write(s.flops)}};
+        if (s.kind == Step::Kind::kernel) {
+            j["kernel"] = s.kernel;
+            j["sizes"] = list(s.sizes, [&](const Int& x) { return write(x); });
+            j["tasks"] = list(s.tasks, [&](const Int& x) { return write(x); });
+        } else if (s.kind == Step::Kind::gemm) {
+            j["m"] = write(s.gemm.m);
+            j["n"] = write(s.gemm.n);
+            j["k"] = write(s.gemm.k);
+            j["transpose_a"] = s.gemm.transpose_a;
+            j["transpose_b"] = s.gemm.transpose_b;
+        }
+        j["fused"] = write(s.fused);
+        return j;
+    }
+
+    std::map<std::uint64_t, int> numbers_;
+    std::vector<AtomPtr> symbols_;
+};
+
+class Reader {
+  public:
+    Program run(const Json& j) {
+        if (!j.is_object() || j.value("bitale_program", 0) != Program::version)
+            throw FileError("this is not a program of version " + std::to_string(Program::version));
+        Program p;
+        p.name = j.at("name");
+        p.target = j.at("target");
+        for (const Json& s : j.at("symbols"))
+            symbols_.push_back(Int::symbol(
+                s.at("name"), {s.at("low").get<std::int64_t>(), s.at("high").get<std::int64_t>()}));
+        for (const Json& s : j.at("size_sources")) {
+            const Int value = integer(s.at("value"));
+            p.size_sources.push_back({value.symbol_id(), value, s.at("input"), s.at("axis")});
+        }
+        for (const Json& t : j.at("inputs")) p.inputs.push_back(type(t));
+        for (const Json& t : j.at("outputs")) p.outputs.push_back(type(t));
+        for (const Json& c : j.at("length_checks"))
+            p.length_checks.push_back({integer(c.at("a")), integer(c.at("b")), c.at("message")});
+        for (const Json& c : j.at("checks")) p.checks.push_back({c.get<std::string>()});
+        for (const Json& s : j.at("shared")) {
+            auto state = std::make_shared<SharedState>();
+            state->name = s.at("name");
+            const Type t = type(s.at("type"));
+            state->value = Array(t.dtype, static_dims(t.shape));
+            p.shared.push_back(std::move(state));
+        }
+        p.updated = j.at("updated").get<std::vector<int>>();
+        for (const Json& c : j.at("constants")) p.constants.push_back(constant(c));
+        for (const Json& b : j.at("buffers"))
+            p.buffers.push_back({kind_named<BufferInfo::Kind>(buffer_kinds, b.at("kind")), b.at("index"),
+                                 b.at("name"), type(b.at("type")), b.at("reason"), origins(b.at("origins"))});
+        for (const Json& k : j.at("kernels"))
+            p.kernels.push_back({k.at("name"), k.at("entries").get<std::vector<std::string>>(), k.at("body"),
+                                 k.at("cuda_body"), k.at("notes"), k.at("cuda_shared_bytes")});
+        for (const Json& s : j.at("once")) p.once.steps.push_back(step(s));
+        for (const Json& s : j.at("body")) p.body.steps.push_back(step(s));
+        p.prelude = j.at("prelude");
+        p.cuda_prelude = j.at("cuda_prelude");
+        return p;
+    }
+
+  private:
+    Int integer(const Json& j) {
+        if (j.is_number_integer()) return j.get<std::int64_t>();
+        Int sum = j.at(1).get<std::int64_t>();
+        for (std::size_t t = 2; t < j.size(); ++t) {
+            Int product = j[t].at(0).get<std::int64_t>();
+            for (std::size_t a = 1; a < j[t].size(); ++a) product = product * atom(j[t][a]);
+            sum = sum + product;
+        }
+        return sum;
+    }
+
+    Int atom(const Json& j) {
+        if (j.is_number_integer()) return symbols_.at(j.get<std::size_t>());
+        const Int a = integer(j.at(1)), b = integer(j.at(2));
+        switch (kind_named<Atom::Kind>(atom_kinds, j.at(0))) {
+            case Atom::Kind::floordiv:
+                return floordiv(a, b);
+            case Atom::Kind::min:
+                return min(a, b);
+            default:
+                return max(a, b);
+        }
+    }
+
+    Type type(const Json& j) {
+        Type t;
+        t.dtype = dtype_named(j.at("dtype").get<std::string>());
+        for (const Json& x : j.at("shape")) t.shape.push_back(integer(x));
+        return t;
+    }
+
+    Array constant(const Json& j) {
+        const Type t = type(j.at("type"));
+        Array a(t.dtype, static_dims(t.shape));
+        const std::string& hex = j.at("bytes").get_ref<const std::string&>();
+        if (static_cast<std::int64_t>(hex.size()) != 2 * a.bytes())
+            throw FileError("a constant of the program is truncated");
+        auto* to = static_cast<unsigned char*>(a.mutable_data());
+        for (std::size_t i = 0; i < hex.size() / 2; ++i)
+            to[i] = static_cast<unsigned char>(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
+        return a;
+    }
+
+    static std::vector<Origin> origins(const Json& j) {
+        std::vector<Origin> list;
+        for (const Json& o : j)
+            list.push_back(
+                {{kept(o.at("file").get<std::string>()), o.at("line").get<unsigned>()}, o.at("what")});
+        return list;
+    }
+
+    // Where points to text that lives as long as the process.
+    static const char* kept(const std::string& file) {
+        static std::mutex& mutex = *new std::mutex;
+        static auto& files = *new std::map<std::string, char>;
+        const std::lock_guard lock(mutex);
+        return files.emplace(file, 0).first->first.c_str();
+    }
+
+    Step step(const Json& j) {
+        Step s;
+        s.kind = kind_named<Step::Kind>(step_kinds, j.at("kind"));
+        s.title = j.at("title");
+        s.buffers = j.at("buffers").get<std::vector<int>>();
+        s.commits = j.at("commits");
+        s.bytes = integer(j.at("bytes"));
+        s.flops = integer(j.at("flops"));
+        if (s.kind == Step::Kind::kernel) {
+            s.kernel = j.at("kernel");
+            for (const Json& x : j.at("sizes")) s.sizes.push_back(integer(x));
+            for (const Json& x : j.at("tasks")) s.tasks.push_back(integer(x));
+        } else if (s.kind == Step::Kind::gemm) {
+            s.gemm = {integer(j.at("m")), integer(j.at("n")), integer(j.at("k")), j.at("transpose_a"),
+                      j.at("transpose_b")};
+        }
+        s.fused = origins(j.at("fused"));
+        return s;
+    }
+
+    std::vector<Int> symbols_;
+};
+
+}  // namespace
+
+std::string program_to_json(const Program& program) {
+    return Writer().run(program);
+}
+
+Program program_from_json(const std::string& text) {
+    try {
+        return Reader().run(Json::parse(text));
+    } catch (const nlohmann::json::exception& e) {
+        throw FileError(std::string("a program cannot be read: ") + e.what());
+    } catch (const std::out_of_range& e) {
+        throw FileError(std::string("a program cannot be read: ") + e.what());
+    }
+}
+
+}  // namespace bitale

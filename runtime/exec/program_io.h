@@ -1,0 +1,18 @@
+// Program <-> JSON.
+#pragma once
+
+#include <string>
+
+#include "codegen/program.h"
+
+namespace bitale {
+
+// Everything of the program as JSON text, the same text for equal programs: symbols are numbered in order of
+// appearance. Of a shared variable only name, dtype and shape are kept, not its value.
+std::string program_to_json(const Program& program);
+
+// The program, with fresh symbols; its shared variables are new ones, filled with zeros. Throws FileError for
+// text that is not a program of this version.
+Program program_from_json(const std::string& text);
+
+}  // namespace bitale

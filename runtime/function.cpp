@@ -1,0 +1,196 @@
+// function(): from a user's expressions to something that can be called. The one file that sees every stage.
+#include "bitale/function.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "codegen/pipeline.h"
+#include "graph/base/log.h"
+#include "graph/ir/shared.h"
+#include "graph/show/debugprint.h"
+#include "graph/walk/traverse.h"
+#include "ops/rules/phases.h"
+#include "runtime/dump.h"
+#include "runtime/report.h"
+#include "runtime/state.h"
+#include "runtime/validate.h"
+
+namespace bitale {
+
+namespace {
+
+std::vector<SharedPtr> shared_variables(const Graph& graph) {
+    std::set<SharedPtr> found;
+    for (const NodePtr& node : topological(graph.roots()))
+        if (SharedPtr s = shared_of(node)) found.insert(std::move(s));
+    for (const SharedUpdate& u : graph.updates) found.insert(u.target);
+    return {found.begin(), found.end()};
+}
+
+// Which shared variables the body writes, and the checks of the graph as it was before any rewrite.
+void complete(Program& program, const Graph& graph, const Signature& signature) {
+    for (const SharedUpdate& u : graph.updates)
+        for (std::size_t i = 0; i < program.shared.size(); ++i)
+            if (program.shared[i] == u.target) program.updated.push_back(static_cast<int>(i));
+    program.size_sources = signature.sources;
+    program.length_checks = signature.checks;
+    BITALE_CHECK(program.inputs.size() == signature.inputs.size(), "the program lost an input");
+    BITALE_CHECK(program.outputs.size() == graph.outputs.size(), "the program lost an output");
+}
+
+std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
+                                       const FunctionOptions& wishes, Where where) {
+    const auto start = std::chrono::steady_clock::now();
+    auto state = std::make_shared<Function::State>();
+    state->device = &device_named(wishes.device);
+    Request request = validate(inputs, outputs, wishes, where);
+    state->name = request.graph.name;
+    state->where = where;
+    state->inputs = request.signature.inputs;
+    state->defaults = std::move(request.defaults);
+    state->plain = std::make_shared<const Graph>(std::move(request.graph));
+    state->shared = shared_variables(*state->plain);
+
+    if (const std::optional<Target> target = state->device->target()) {
+        Graph graph = *state->plain;
+        optimize(graph);
+        Program program = generate(graph, *target);
+        complete(program, graph, request.signature);
+        state->optimised = std::make_shared<const Graph>(std::move(graph));
+        state->program = std::make_shared<const Program>(std::move(program));
+        state->kernels = kernel_list(*state->program, state->device->name());
+    }
+    dump_before_compiling(*state);
+    state->executable =
+        state->device->prepare({state->plain, std::move(request.signature), state->program, wishes.profile});
+    state->compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    dump_report(*state);
+    log(1, fmt::format("function {} on {}: {} kernels and library calls, {:.3f} s", state->name,
+                       state->device->name(), state->kernels.size(), state->compile_seconds));
+    if (logs(2))
+        for (const Kernel& k : state->kernels)
+            log(2, fmt::format("  {}: {}", k.name, fmt::join(k.fused, ", ")));
+    return state;
+}
+
+Function::State& used(const std::shared_ptr<Function::State>& state) {
+    if (!state) throw GraphError("an empty Function is used; make one with function(...)");
+    return *state;
+}
+
+// The arguments with the defaults of those left out; `storage` holds them when there are any.
+std::span<const Array> completed(const Function::State& state, std::span<const Array> arguments,
+                                 std::vector<Array>& storage) {
+    if (arguments.size() >= state.inputs.size()) return arguments;
+    storage.assign(arguments.begin(), arguments.end());
+    for (std::size_t i = arguments.size(); i < state.inputs.size(); ++i) {
+        if (!state.defaults[i])
+            throw GraphError(
+                fmt::format("function \"{}\" takes {} arguments, the call has {}: input \"{}\" at {} has no "
+                            "default",
+                            state.name, state.inputs.size(), arguments.size(), state.inputs[i].name,
+                            state.inputs[i].where.text()));
+        storage.push_back(*state.defaults[i]);
+    }
+    return storage;
+}
+
+void check_loop(const Function::State& state) {
+    const bool scalar =
+        !state.inputs.empty() && state.inputs[0].type.rank() == 0 && is_integer(state.inputs[0].type.dtype);
+    if (!scalar)
+        throw GraphError(
+            fmt::format("loop needs a function whose first input is an integer scalar; \"{}\" has {}",
+                        state.name, state.inputs.empty() ? "no inputs" : text_of(state.inputs[0].type)));
+    for (std::size_t i = 1; i < state.inputs.size(); ++i)
+        if (!state.defaults[i])
+            throw GraphError(fmt::format("loop of \"{}\": input \"{}\" at {} has no default", state.name,
+                                         state.inputs[i].name, state.inputs[i].where.text()));
+}
+
+}  // namespace
+
+Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs, FunctionOptions options,
+                  Where where) {
+    return Function(build(inputs, outputs, options, where));
+}
+
+Function function(const std::vector<Input>& inputs, const Expr& output, FunctionOptions options,
+                  Where where) {
+    return function(inputs, std::vector<Expr>{output}, std::move(options), where);
+}
+
+Results Function::call(std::span<const Array> arguments) {
+    State& state = used(state_);
+    std::vector<Array> storage;
+    const std::span<const Array> all = completed(state, arguments, storage);
+    const CallLock lock(*state.device, state.shared);
+    return Results(state.executable->run(all));
+}
+
+Results Function::loop(std::int64_t first, std::int64_t last) {
+    std::vector<std::int64_t> values;
+    for (std::int64_t i = first; i < last; ++i) values.push_back(i);
+    return loop(values);
+}
+
+Results Function::loop(std::span<const std::int64_t> indices) {
+    State& state = used(state_);
+    check_loop(state);
+    const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
+    std::vector<Array> storage;
+    const std::span<const Array> all = completed(state, {&zero, 1}, storage);
+    const CallLock lock(*state.device, state.shared);
+    state.stop.store(false);
+    state.steps_done.store(0);
+    return Results(state.executable->loop({indices, all, &state.stop, &state.steps_done}));
+}
+
+void Function::request_stop() {
+    used(state_).stop.store(true);
+}
+std::int64_t Function::steps_done() const {
+    return used(state_).steps_done.load();
+}
+const std::string& Function::name() const {
+    return used(state_).name;
+}
+const std::vector<Kernel>& Function::kernels() const {
+    return used(state_).kernels;
+}
+const Function::State& Function::state() const {
+    return used(state_);
+}
+double Function::compile_seconds() const {
+    return used(state_).compile_seconds;
+}
+int Function::compiler_runs() const {
+    return used(state_).executable->compiler_runs();
+}
+std::string Function::report() const {
+    return report_of(used(state_));
+}
+
+Profile Function::profile() const {
+    const State& state = used(state_);
+    const std::lock_guard lock(state.device->mutex());
+    return {state.executable->profile()};
+}
+
+std::int64_t Function::peak_bytes() const {
+    const State& state = used(state_);
+    const CallLock lock(*state.device, state.shared);
+    std::int64_t bytes = state.executable->arena_bytes();
+    for (const SharedPtr& s : state.shared) bytes += s->value.bytes();
+    return bytes;
+}
+
+std::string debugprint(const Function& f) {
+    const Function::State& state = f.state();
+    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
+}
+
+}  // namespace bitale

@@ -1,0 +1,181 @@
+// Text of report() and the list of kernels.
+#include "runtime/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/ir/shared.h"
+#include "runtime/state.h"
+
+namespace bitale {
+
+namespace {
+
+std::string text_of(const Origin& o) {
+    return o.what + (o.where.line ? " at " + o.where.text() : "");
+}
+
+// The number, or its upper bound; 0 when it has none.
+std::int64_t bound_of(const Int& x) {
+    const std::int64_t high = x.range().high;
+    return high >= IntRange::highest || high < 0 ? 0 : high;
+}
+
+std::string scaled(double x, const char* unit) {
+    const char* prefix[] = {"", "k", "M", "G", "T"};
+    int p = 0;
+    while (x >= 10000 && p < 4) x /= 1000, ++p;
+    return fmt::format("{:.{}f} {}{}", x, p == 0 || x >= 100 ? 0 : 1, prefix[p], unit);
+}
+
+std::string amount(const Int& x, const char* unit) {
+    return x.is_constant() ? scaled(static_cast<double>(x.constant()), unit) : x.text() + " " + unit;
+}
+
+const char* name_of(BufferInfo::Kind kind) {
+    switch (kind) {
+        case BufferInfo::Kind::arena:
+            return "arena";
+        case BufferInfo::Kind::input:
+            return "input";
+        case BufferInfo::Kind::shared:
+            return "shared";
+        case BufferInfo::Kind::constant:
+            return "constant";
+        case BufferInfo::Kind::output:
+            return "output";
+        case BufferInfo::Kind::errors:
+            return "errors";
+        case BufferInfo::Kind::counters:
+            return "counters";
+    }
+    return "";
+}
+
+std::string name_of(const Program& program, int buffer) {
+    const BufferInfo& b = program.buffers[static_cast<std::size_t>(buffer)];
+    return fmt::format("{} {}{}", name_of(b.kind), buffer, b.name.empty() ? "" : " \"" + b.name + "\"");
+}
+
+std::string step_name(const Program& program, const Step& step) {
+    switch (step.kind) {
+        case Step::Kind::kernel:
+            return program.kernels[static_cast<std::size_t>(step.kernel)].name;
+        case Step::Kind::gemm:
+            return "gemm";
+        default:
+            return "copy";
+    }
+}
+
+void add_indented(std::string& to, const std::string& text, const char* indent) {
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        to += indent + text.substr(at, end - at) + "\n";
+        at = end + 1;
+    }
+}
+
+void add_step(std::string& to, const Program& program, const Step& step, int number) {
+    to += fmt::format("\n  {}. {}  {}{}\n", number, step_name(program, step), step.title,
+                      step.commits ? "  [writes shared variables, after all checks]" : "");
+    if (step.kind == Step::Kind::gemm)
+        to += fmt::format(
+            "     library call: c[{}, {}] = a{} . b{} over {}; a float32 product large enough for a "
+            "library\n",
+            step.gemm.m.text(), step.gemm.n.text(), step.gemm.transpose_a ? " transposed" : "",
+            step.gemm.transpose_b ? " transposed" : "", step.gemm.k.text());
+    if (!step.tasks.empty()) {
+        std::string tasks;
+        for (const Int& t : step.tasks) tasks += (tasks.empty() ? "" : ", then ") + t.text();
+        to += fmt::format("     tasks: {}\n", tasks);
+    }
+    to += fmt::format("     {} moved, {}\n", amount(step.bytes, "B"), amount(step.flops, "flop"));
+    std::string buffers;
+    for (const int b : step.buffers) buffers += (buffers.empty() ? "" : ", ") + name_of(program, b);
+    to += "     buffers: " + buffers + "\n";
+    if (!step.fused.empty()) {
+        to += "     fused:";
+        for (std::size_t i = 0; i < step.fused.size(); ++i) to += (i ? ", " : " ") + text_of(step.fused[i]);
+        to += "\n";
+    }
+    if (step.kind == Step::Kind::kernel)
+        add_indented(to, program.kernels[static_cast<std::size_t>(step.kernel)].notes, "     ");
+}
+
+void add_buffers(std::string& to, const Program& program) {
+    to += "\nMaterialised buffers:\n";
+    bool any = false;
+    for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+        const BufferInfo& info = program.buffers[b];
+        if (info.kind != BufferInfo::Kind::arena) continue;
+        any = true;
+        std::string from;
+        for (const Origin& o : info.origins) from += (from.empty() ? ", from " : ", ") + text_of(o);
+        to += fmt::format("  {}: {}, {}{}{}\n", name_of(program, static_cast<int>(b)),
+                          bitale::text_of(info.type),
+                          amount(count_of(info.type.shape) * bytes_of(info.type.dtype), "B"),
+                          info.reason.empty() ? "" : ": " + info.reason, from);
+    }
+    if (!any) to += "  none\n";
+}
+
+}  // namespace
+
+std::vector<Kernel> kernel_list(const Program& program, const std::string& device) {
+    std::vector<Kernel> list;
+    for (const Region* region : {&program.once, &program.body})
+        for (const Step& step : region->steps) {
+            Kernel k;
+            k.name = step_name(program, step);
+            k.device = device;
+            if (step.kind == Step::Kind::kernel) {
+                const KernelText& text = program.kernels[static_cast<std::size_t>(step.kernel)];
+                k.source = text.body.empty() ? text.cuda_body : text.body;
+            }
+            for (const Origin& o : step.fused) k.fused.push_back(text_of(o));
+            k.bytes = bound_of(step.bytes);
+            k.flops = bound_of(step.flops);
+            k.library = step.kind == Step::Kind::gemm;
+            list.push_back(std::move(k));
+        }
+    return list;
+}
+
+std::string report_of(const Function::State& state) {
+    std::string s =
+        fmt::format("Function {} at {}, device {}\n", state.name, state.where.text(), state.device->name());
+    if (!state.program) return s + "  evaluated node by node, without generated kernels\n";
+    const Program& program = *state.program;
+    s += fmt::format(
+        "  target {}; {} steps in the body, {} once per version of unchanged shared variables; {} distinct "
+        "kernels\n  built in {:.3f} s with {} compiler runs\n",
+        program.target, program.body.steps.size(), program.once.steps.size(), program.kernels.size(),
+        state.compile_seconds, state.executable ? state.executable->compiler_runs() : 0);
+    for (std::size_t i = 0; i < program.inputs.size(); ++i)
+        s += fmt::format("  input \"{}\": {}\n", state.inputs[i].name, text_of(program.inputs[i]));
+    for (const SharedPtr& p : program.shared) {
+        const std::lock_guard lock(p->mutex);
+        s += fmt::format("  shared \"{}\": {} {}, {}\n", p->name, name_of(p->value.dtype()),
+                         text_of(p->value.shape()), scaled(static_cast<double>(p->value.bytes()), "B"));
+    }
+    int number = 0;
+    if (!program.once.steps.empty()) s += "\nOnce:\n";
+    for (const Step& step : program.once.steps) add_step(s, program, step, ++number);
+    s += "\nEach call:\n";
+    for (const Step& step : program.body.steps) add_step(s, program, step, ++number);
+    add_buffers(s, program);
+    if (!program.checks.empty()) {
+        s += "\nChecks before anything is written:\n";
+        for (const Program::CheckText& c : program.checks) s += "  " + c.message + "\n";
+    }
+    if (!program.length_checks.empty()) {
+        s += "\nLengths that must agree at a call:\n";
+        for (const LengthCheck& c : program.length_checks)
+            s += fmt::format("  {} = {}: {}\n", c.a.text(), c.b.text(), c.message);
+    }
+    return s;
+}
+
+}  // namespace bitale

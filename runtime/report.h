@@ -1,0 +1,16 @@
+// What a compiled function consists of, for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bitale/function.h"
+#include "codegen/program.h"
+
+namespace bitale {
+
+// One entry per step of the program, in order; equal kernels are listed each time they are launched.
+std::vector<Kernel> kernel_list(const Program& program, const std::string& device);
+std::string report_of(const Function::State& state);
+
+}  // namespace bitale

@@ -1,0 +1,35 @@
+// What a Function holds.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bitale/function.h"
+#include "graph/ir/graph.h"
+#include "runtime/exec/device.h"
+
+namespace bitale {
+
+struct Function::State {
+    std::string name;
+    Where where;
+    Device* device = nullptr;
+    std::shared_ptr<const Graph> plain;      // as the user wrote it, givens replaced
+    std::shared_ptr<const Graph> optimised;  // null where graphs are evaluated as they are
+    std::shared_ptr<const Program> program;  // likewise
+    std::vector<InputInfo> inputs;
+    std::vector<std::optional<Array>> defaults;
+    std::vector<SharedPtr> shared;  // all that a call reads or writes, sorted by address
+    std::unique_ptr<Executable> executable;
+    std::vector<Kernel> kernels;
+    double compile_seconds = 0;
+    std::string dump_folder;  // of BITALE_DUMP, or empty
+
+    std::atomic<bool> stop{false};
+    std::atomic<std::int64_t> steps_done{0};
+};
+
+}  // namespace bitale

@@ -1,0 +1,266 @@
+// Checks of inputs, outputs, updates and givens.
+#include "runtime/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/base/log.h"
+#include "graph/ir/shared.h"
+#include "graph/walk/traverse.h"
+#include "ops/dsl/build.h"
+
+namespace bitale {
+
+namespace {
+
+std::string described(const SharedState& s) {
+    const std::string name = s.name.empty() ? "a shared variable" : "shared variable \"" + s.name + "\"";
+    return name + " (" + text_of(Type{s.value.dtype(), shape_of(s.value.shape())}) + ")" +
+           (s.where.line ? " at " + s.where.text() : "");
+}
+
+// Literals take the dtype of what they meet.
+NodePtr with_dtype(const Expr& value, DType dtype, Where where) {
+    return (value.is_weak() ? strengthen(value, dtype, where) : value).node();
+}
+
+// The pairs of constant lengths that can never be equal.
+bool certainly_differ(const Shape& a, const Shape& b) {
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i].is_constant() && b[i].is_constant() && !(a[i] == b[i])) return true;
+    return false;
+}
+
+class Validator {
+  public:
+    Validator(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
+              const FunctionOptions& options, Where where)
+        : inputs_(inputs), outputs_(outputs), options_(options), where_(where) {}
+
+    Request run() {
+        Graph& graph = request_.graph;
+        graph.name = options_.name.empty() ? where_.text() : options_.name;
+        take_inputs();
+        for (std::size_t i = 0; i < outputs_.size(); ++i) {
+            if (outputs_[i].is_null())
+                throw GraphError(where_, fmt::format("output {} of the function is empty", i));
+            graph.outputs.push_back(outputs_[i].node());
+        }
+        take_updates();
+        take_givens();
+        check_leaves();
+        collect_checks(graph);
+        request_.signature = signature_of(graph);
+        request_.signature.checks.insert(request_.signature.checks.begin(), given_checks_.begin(),
+                                         given_checks_.end());
+        return std::move(request_);
+    }
+
+  private:
+    void take_inputs() {
+        std::unordered_map<const Node*, std::size_t> seen;
+        for (std::size_t i = 0; i < inputs_.size(); ++i) {
+            if (inputs_[i].variable.is_null())
+                throw GraphError(where_, fmt::format("input {} of the function is empty", i));
+            const NodePtr& node = inputs_[i].variable.node();
+            if (const SharedPtr shared = shared_of(node))
+                throw GraphError(
+                    where_, fmt::format("input {} is {}; a shared variable is no input, the function reads "
+                                        "it by itself (replace it in givens if a value must be passed)",
+                                        i, described(*shared)));
+            if (node->op != input_op())
+                throw GraphError(
+                    where_, fmt::format("input {} is {}; only variables made by input(), scalar(), vector(), "
+                                        "matrix() and the like can be inputs",
+                                        i, describe(*node)));
+            if (const auto [at, fresh] = seen.emplace(node.get(), i); !fresh)
+                throw GraphError(where_, fmt::format("inputs {} and {} are the same variable, {}", at->second,
+                                                     i, describe(*node)));
+            if (inputs_[i].by_default) check_default(*node, *inputs_[i].by_default);
+            request_.graph.inputs.push_back(node);
+            request_.defaults.push_back(inputs_[i].by_default);
+        }
+    }
+
+    void check_default(const Node& input, const Array& value) const {
+        const bool number =
+            input.type.rank() == 0 && value.rank() == 0;  // converted at the call, when it fits
+        if (!number && value.dtype() != input.type.dtype)
+            throw TypeError(where_, fmt::format("the default of {} is {}, another dtype", describe(input),
+                                                name_of(value.dtype())));
+        bool fits = value.rank() == input.type.rank();
+        if (fits) fits = !certainly_differ(input.type.shape, shape_of(value.shape()));
+        if (!fits)
+            throw ShapeError(where_, fmt::format("the default of {} has shape {}", describe(input),
+                                                 text_of(value.shape())));
+    }
+
+    void take_updates() {
+        std::unordered_map<const SharedState*, Where> seen;
+        for (const Update& u : options_.updates) {
+            const SharedPtr& target = u.target.state();
+            if (!target || u.value.is_null()) throw GraphError(u.where, "an update is empty");
+            const std::lock_guard lock(target->mutex);
+            if (const auto [at, fresh] = seen.emplace(target.get(), u.where); !fresh)
+                throw GraphError(u.where, fmt::format("{} has two updates, here and at {}",
+                                                      described(*target), at->second.text()));
+            const DType dtype = target->value.dtype();
+            const NodePtr value = with_dtype(u.value, dtype, u.where);
+            const std::string subject =
+                fmt::format("the update of {} is {}", described(*target), describe(*value));
+            if (value->type.dtype != dtype)
+                throw GraphError(
+                    u.where, fmt::format("{}: the dtypes differ; write cast(..., {}) around the new value",
+                                         subject, name_of(dtype)));
+            if (value->type.rank() != target->value.rank())
+                throw GraphError(u.where, subject + ": the ranks differ");
+            if (certainly_differ(value->type.shape, shape_of(target->value.shape())))
+                throw ShapeError(u.where,
+                                 subject + ": the shapes differ, and a shared variable keeps its shape");
+            request_.graph.updates.push_back({target, value, u.where});
+        }
+    }
+
+    void take_givens() {
+        Graph& graph = request_.graph;
+        if (options_.givens.empty()) return;
+        const Nodes order = topological(graph.roots());
+        NodeMap with;
+        std::unordered_map<const void*, Where> seen;
+        for (const Given& g : options_.givens) {
+            if (g.variable.is_null() || g.replacement.is_null())
+                throw GraphError(g.where, "a given is empty");
+            const NodePtr& variable = g.variable.node();
+            const SharedPtr shared = shared_of(variable);
+            if (is_constant(variable))
+                throw GraphError(
+                    g.where, "a given replaces a constant; only variables and expressions can be replaced");
+            const void* identity = shared ? static_cast<const void*>(shared.get()) : variable.get();
+            if (const auto [at, fresh] = seen.emplace(identity, g.where); !fresh)
+                throw GraphError(g.where, fmt::format("{} is given twice, here and at {}",
+                                                      describe(*variable), at->second.text()));
+            const NodePtr replacement = with_dtype(g.replacement, variable->type.dtype, g.where);
+            check_given(g, *variable, *replacement);
+            // Every use of a shared variable is a node of its own.
+            if (!shared)
+                with.emplace(variable.get(), replacement);
+            else
+                for (const NodePtr& node : order)
+                    if (shared_of(node) == shared) with.emplace(node.get(), replacement);
+            replaced_.insert(variable.get());
+        }
+        graph.set_roots(replace(graph.roots(), with));
+    }
+
+    void check_given(const Given& g, const Node& variable, const Node& replacement) {
+        const std::string subject =
+            fmt::format("{} is given as {}", describe(variable), describe(replacement));
+        if (replacement.type.dtype != variable.type.dtype)
+            throw TypeError(g.where,
+                            fmt::format("{}: the dtypes differ; write cast(..., {}) around the replacement",
+                                        subject, name_of(variable.type.dtype)));
+        if (replacement.type.rank() != variable.type.rank())
+            throw ShapeError(g.where, subject + ": the ranks differ");
+        if (certainly_differ(variable.type.shape, replacement.type.shape))
+            throw ShapeError(g.where, subject + ": the shapes differ");
+        for (std::size_t axis = 0; axis < variable.type.shape.size(); ++axis) {
+            const Int &wanted = variable.type.shape[axis], &got = replacement.type.shape[axis];
+            if (wanted.is_constant() && !got.is_constant())
+                given_checks_.push_back(
+                    {got, wanted, fmt::format("{}: {}: axis {} differs", g.where.text(), subject, axis)});
+        }
+    }
+
+    static void add_symbols(const Int& x, std::set<std::uint64_t>& to) {
+        if (x.is_constant()) return;
+        for (const AtomPtr& a : symbols_of(x)) to.insert(a->id);
+    }
+
+    // Symbols in types and attributes: a function may need an argument for its length only.
+    static std::set<std::uint64_t> symbols_in(const Nodes& order) {
+        std::set<std::uint64_t> r;
+        for (const NodePtr& node : order) {
+            if (node->op == input_op()) continue;
+            for (const Int& x : node->type.shape) add_symbols(x, r);
+            for (const Attributes::Entry& e : node->attributes.entries()) {
+                if (const Int* x = std::get_if<Int>(&e.second)) add_symbols(*x, r);
+                if (const auto* list = std::get_if<std::vector<Int>>(&e.second))
+                    for (const Int& x : *list) add_symbols(x, r);
+            }
+        }
+        return r;
+    }
+
+    void check_leaves() const {
+        const Nodes order = topological(request_.graph.roots());
+        std::unordered_set<const Node*> listed, reached;
+        for (const NodePtr& input : request_.graph.inputs) listed.insert(input.get());
+        for (const NodePtr& node : order) reached.insert(node.get());
+        const auto users = users_of(order);
+        for (const NodePtr& node : order) {
+            if (node->op != input_op() || listed.contains(node.get())) continue;
+            const auto user = users.find(node.get());
+            throw GraphError(
+                where_,
+                fmt::format("the function \"{}\" needs {}{}; list it in the inputs or replace it in "
+                            "givens",
+                            request_.graph.name, describe(*node),
+                            user == users.end() ? "" : ", which is used by " + describe(*user->second[0])));
+        }
+        const std::set<std::uint64_t> symbols = symbols_in(order);
+        std::set<std::uint64_t> bound;
+        for (const NodePtr& input : request_.graph.inputs) {
+            std::set<std::uint64_t> own;
+            for (const Int& x : input->type.shape) add_symbols(x, own);
+            if (const Attribute* symbol = input->attributes.find("symbol"))
+                add_symbols(std::get<Int>(*symbol), own);
+            bound.insert(own.begin(), own.end());
+            const bool used =
+                reached.contains(input.get()) ||
+                std::any_of(own.begin(), own.end(), [&](std::uint64_t id) { return symbols.contains(id); });
+            if (!used) unused(*input);
+        }
+        for (const NodePtr& node : order) {
+            if (node->op == input_op()) continue;
+            for (const std::uint64_t id : symbols_in({node}))
+                if (!bound.contains(id))
+                    throw GraphError(
+                        where_, fmt::format("the function \"{}\" needs a length of a variable that is not "
+                                            "among its inputs, in {}",
+                                            request_.graph.name, describe(*node)));
+        }
+    }
+
+    void unused(const Node& input) const {
+        if (options_.on_unused_input == OnUnused::ignore) return;
+        const std::string why = replaced_.contains(&input)
+                                    ? "is replaced in givens, so its value would not be used"
+                                    : "is not used by any output or update";
+        const std::string text =
+            fmt::format("the input {} of the function \"{}\" {}", describe(input), request_.graph.name, why);
+        if (options_.on_unused_input == OnUnused::warn)
+            return warn((where_.line ? where_.text() + ": " : "") + text);
+        throw GraphError(where_, text + "; remove it, or set .on_unused_input");
+    }
+
+    const std::vector<Input>& inputs_;
+    const std::vector<Expr>& outputs_;
+    const FunctionOptions& options_;
+    const Where where_;
+    Request request_;
+    std::vector<LengthCheck> given_checks_;
+    std::unordered_set<const Node*> replaced_;
+};
+
+}  // namespace
+
+Request validate(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
+                 const FunctionOptions& options, Where where) {
+    return Validator(inputs, outputs, options, where).run();
+}
+
+}  // namespace bitale
