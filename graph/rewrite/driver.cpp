@@ -196,6 +196,7 @@ class Rewriter {
             merge_rules(from->rules, consumed->rules);
         }
         merge_rules(from->rules, {rule.name});
+        if (frame.current != node) frame.replaced.push_back(frame.current);
         frame.replaced.push_back(node);
         if (const NodePtr* done = known(made)) {
             if (options_.interner && (*done)->op->kind != OpKind::leaf)
