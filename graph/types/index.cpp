@@ -238,7 +238,7 @@ Int floordiv(const Int& a, const Int& b) {
             else IntBuilder::add(rest, t.factor, t.atoms);
         }
         rest = rest + a.constant_term();
-        if (rest.non_negative() && (b - rest).range().low > 0) return quotient;
+        if (rest.is(0) || (rest.non_negative() && (b - rest).range().low > 0)) return quotient;
         return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
     }
     return IntBuilder::of(Atom::Kind::floordiv, a, b);
