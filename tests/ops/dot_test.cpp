@@ -8,10 +8,6 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-std::string line(unsigned number) {
-    return "dot_test.cpp:" + std::to_string(number) + ": ";
-}
-
 std::vector<double> numbers(const Array& x) {
     return x.to_vector<double>();
 }
@@ -84,14 +80,12 @@ TEST_CASE("messages of dot") {
     const Expr x = input(float32, Dims{2, 3}, "x"), bytes = input(int8, Dims{3, 2}, "bytes"),
                wide = input(float64, Dims{3}, "wide");
     CHECK_THAT(message_of<TypeError>([&] { dot(x, bytes); }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("\"x\" (float32 [2, 3])") &&
-                   ContainsSubstring("\"bytes\" (int8 [3, 2])") &&
+               ContainsSubstring("\"x\" (float32 [2, 3])") && ContainsSubstring("\"bytes\" (int8 [3, 2])") &&
                    ContainsSubstring("not in int8; write cast(x, float32)"));
     CHECK_THAT(message_of<TypeError>([&] { dot(x, wide); }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("float32 and float64 do not mix"));
+               ContainsSubstring("float32 and float64 do not mix"));
     CHECK_THROWS_AS(dot(cast(x, float16), cast(wide, float16)), TypeError);
-    CHECK_THAT(message_of<ShapeError>([&] { dot(x, x); }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("3 is not 2"));
+    CHECK_THAT(message_of<ShapeError>([&] { dot(x, x); }), ContainsSubstring("3 is not 2"));
     CHECK_THROWS_AS(dot(input(float32, Dims{2, 2, 5}, "t"), input(float32, Dims{2, 3, 4}, "u")), ShapeError);
     CHECK_THAT(message_of<ShapeError>([&] { dot(x, 2.0f); }), ContainsSubstring("write a * b"));
 }

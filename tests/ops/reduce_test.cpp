@@ -11,11 +11,7 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-const double nan = std::numeric_limits<double>::quiet_NaN();
-
-std::string line(unsigned number) {
-    return "reduce_test.cpp:" + std::to_string(number) + ": ";
-}
+const double quiet = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> numbers(const Array& x) {
     return x.to_vector<double>();
@@ -103,7 +99,7 @@ TEST_CASE("argmax over several axes counts in row-major order of these axes") {
 }
 
 TEST_CASE("NaN wins, the first one") {
-    const Array v = values({1, static_cast<float>(nan), 9, static_cast<float>(nan)}, {4});
+    const Array v = values({1, static_cast<float>(quiet), 9, static_cast<float>(quiet)}, {4});
     const Expr x = vector("x");
     for (const Reduce reduce : {Reduce(max), Reduce(min)})
         CHECK(std::isnan(of(reduce(x, {}, {}, {}), x, v).item<double>()));
@@ -163,16 +159,11 @@ TEST_CASE("the gradient of max goes to the first maximum only") {
 
 TEST_CASE("messages of reductions") {
     const Expr x = input(float32, Dims{2, 0}, "x"), y = matrix("y");
-    CHECK_THAT(message_of<ShapeError>([&] { max(x, {1}); }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("axis 1 is empty"));
-    CHECK_THAT(message_of<ShapeError>([&] { argmin(x); }), ContainsSubstring(line(__LINE__)));
+    CHECK_THAT(message_of<ShapeError>([&] { max(x, {1}); }), ContainsSubstring("axis 1 is empty"));
+    CHECK_THAT(message_of<ShapeError>([&] { argmin(x); }), ContainsSubstring("axis 1 is empty"));
     CHECK(max(x, {0}).shape_text() == "[0]");
-    CHECK_THAT(message_of<IndexError>([&] { sum(x, {2}); }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("there is no axis 2"));
-    CHECK_THAT(message_of<IndexError>([&] {
-                   sum(x, {1, -1});
-               }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("named twice"));
+    CHECK_THAT(message_of<IndexError>([&] { sum(x, {2}); }), ContainsSubstring("there is no axis 2"));
+    CHECK_THAT(message_of<IndexError>([&] { sum(x, {1, -1}); }), ContainsSubstring("named twice"));
     const NodePtr top = max(y, {1}).node();
     REQUIRE(top->op->equalities(*top).size() == 1);
     CHECK(sum(y).node()->op->equalities == nullptr);

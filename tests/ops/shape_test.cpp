@@ -16,10 +16,6 @@ namespace {
 const std::vector<DType> all_dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
                                        uint32,  uint64, float16, bfloat16, float32, float64};
 
-std::string line(unsigned number) {
-    return "shape_test.cpp:" + std::to_string(number) + ": ";
-}
-
 std::vector<double> numbers(const Array& x) {
     return x.to_vector<double>();
 }
@@ -80,15 +76,15 @@ TEST_CASE("reshape with symbolic lengths") {
 
 TEST_CASE("reshape refuses what cannot fit") {
     const Expr x = input(float32, Dims{2, 3}, "x");
-    const auto refused = [&](const std::vector<Expr>& shape, unsigned at, const char* text) {
-        const std::string message = message_of<ShapeError>([&] { reshape(x, shape, {__FILE__, at}); });
-        CHECK_THAT(message, ContainsSubstring(line(at)) && ContainsSubstring(text));
+    const auto refused = [&](const std::vector<Expr>& shape, const char* text,
+                             Where where = Where::current()) {
+        CHECK_THAT(message_of<ShapeError>([&] { reshape(x, shape, where); }, where), ContainsSubstring(text));
     };
-    refused({4, 2}, __LINE__, "6 elements cannot fill 8 places");
-    refused({4, -1}, __LINE__, "6 elements are no multiple of 4");
-    refused({-1, -1}, __LINE__, "only one length may be -1");
-    refused({0, -1}, __LINE__, "write a number instead of -1");
-    refused({-2, -3}, __LINE__, "cannot be negative");
+    refused({4, 2}, "6 elements cannot fill 8 places");
+    refused({4, -1}, "6 elements are no multiple of 4");
+    refused({-1, -1}, "only one length may be -1");
+    refused({0, -1}, "write a number instead of -1");
+    refused({-2, -3}, "cannot be negative");
     CHECK_THAT(message_of<GraphError>([&] { reshape(x, {shared(Array(6), "n")}); }),
                ContainsSubstring("on the device"));
 }
@@ -104,13 +100,10 @@ TEST_CASE("flatten, expand_dims, squeeze, channel") {
     CHECK(squeeze(x, 1).shape_text() == "[2, 3]");
     CHECK(squeeze(x, -2).shape_text() == "[2, 3]");
     CHECK(channel(input(float32, Dims{5}, "b")).shape_text() == "[1, 5, 1, 1]");
-    CHECK_THAT(message_of<ShapeError>([&] { squeeze(x, 0); }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("has the length 2"));
-    CHECK_THAT(message_of<ShapeError>([&] { channel(x); }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("a vector [c]"));
-    CHECK_THAT(message_of<ShapeError>([&] { flatten(x, 4); }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("from 1 to 3"));
-    CHECK_THAT(message_of<IndexError>([&] { expand_dims(x, 4); }), ContainsSubstring(line(__LINE__)));
+    CHECK_THAT(message_of<ShapeError>([&] { squeeze(x, 0); }), ContainsSubstring("has the length 2"));
+    CHECK_THAT(message_of<ShapeError>([&] { channel(x); }), ContainsSubstring("a vector [c]"));
+    CHECK_THAT(message_of<ShapeError>([&] { flatten(x, 4); }), ContainsSubstring("from 1 to 3"));
+    CHECK_THAT(message_of<IndexError>([&] { expand_dims(x, 4); }), ContainsSubstring("no axis 4"));
 }
 
 TEST_CASE("transpose") {
@@ -125,7 +118,7 @@ TEST_CASE("transpose") {
     CHECK_THAT(message_of<ShapeError>([&] {
                    transpose(e, {0, 1});
                }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("name each axis once"));
+               ContainsSubstring("name each axis once"));
     CHECK_THAT(message_of<ShapeError>([&] {
                    transpose(e, {0, 1, 1});
                }),
@@ -156,7 +149,7 @@ TEST_CASE("expand repeats axes of length one and missing ones") {
     CHECK_THAT(message_of<ShapeError>([&] {
                    broadcast_to(fixed, {3, 3});
                }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("cannot be broadcast to [3, 3]"));
+               ContainsSubstring("cannot be broadcast to [3, 3]"));
     CHECK_THROWS_AS(broadcast_to(fixed, {3}), ShapeError);
 }
 
@@ -184,11 +177,11 @@ TEST_CASE("concatenate") {
     CHECK_THAT(message_of<TypeError>([] {
                    concatenate({matrix("a"), imatrix("b")});
                }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("write cast(x, float32)"));
+               ContainsSubstring("write cast(x, float32)"));
     CHECK_THAT(message_of<ShapeError>([&] {
                    concatenate({known(a), known(b)}, 1);
                }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("all other axes must be equal"));
+               ContainsSubstring("all other axes must be equal"));
     CHECK_THROWS_AS(concatenate({known(a), vector("v")}), ShapeError);
     CHECK_THROWS_AS(concatenate({}), ShapeError);
 }
@@ -206,10 +199,7 @@ TEST_CASE("pad") {
     require_nest_matches(pad(matrix("x"), {{2, 1}, {0, 0}}).node(), {sample(float32, {0, 2})});
     require_nest_matches(pad(matrix("x"), {{0, 0}, {0, 0}}).node(), {sample(float32, {2, 2})});
     const Expr bytes = input(int8, Dims{2}, "bytes");
-    CHECK_THAT(message_of<TypeError>([&] {
-                   pad(bytes, {{1, 1}}, 300);
-               }),
-               ContainsSubstring(line(__LINE__)) && ContainsSubstring("does not fit"));
+    CHECK_THAT(message_of<TypeError>([&] { pad(bytes, {{1, 1}}, 300); }), ContainsSubstring("does not fit"));
     CHECK_THROWS_AS(pad(bytes, {{1, 1}}, 0.5), TypeError);
     CHECK_THAT(message_of<ShapeError>([&] {
                    pad(bytes, {{-1, 1}});

@@ -67,16 +67,23 @@ inline void require_gradient(const std::function<Expr(const std::vector<Expr>&)>
     }
 }
 
-// The message of the error that f throws.
+// The message of the error that f throws. It must begin with the user's file and line: that of this call, or
+// one of the next few where the call is long.
 template <class Error, class F>
-std::string message_of(F&& f) {
+std::string message_of(F&& f, Where where = Where::current()) {
+    std::string message;
     try {
         f();
     } catch (const Error& e) {
-        return e.what();
+        message = e.what();
     }
-    FAIL("no error, or another one, was thrown");
-    return {};
+    bool named = false;
+    for (unsigned further = 0; further < 8; ++further)
+        named |= message.starts_with(Where{where.file, where.line + further}.text() + ": ");
+    INFO("from " << where.text());
+    INFO("message: " << message);
+    CHECK(named);
+    return message;
 }
 
 }  // namespace bitale::test
