@@ -25,6 +25,7 @@ struct bf16 {
 };
 
 #ifdef __CUDACC__
+#pragma nv_diag_suppress 177  // declared but never referenced
 #define B_SIMD
 #define B_ALIGN
 #define B_UNROLL _Pragma("unroll")

@@ -143,7 +143,9 @@ class Decider {
             for_each_read(value.nest, [&](const ScalarNode& s) {
                 const Value& operand = values_.list[s.operand];
                 generated = generated && generated_[s.operand];
-                if (!is_reduction(operand.nest) && !is_reduction(value.nest)) cost[i] += cost[s.operand];
+                // A scalar is computed once, outside the loops over its reader's points.
+                const bool scalar = operand.node->type.rank() == 0 && value.node->type.rank() > 0;
+                if (!is_reduction(operand.nest) && !is_reduction(value.nest) && !scalar) cost[i] += cost[s.operand];
             });
             cost[i] = std::min(cost[i], 1 << 20);
             generated_[i] = generated && !is_reduction(value.nest);

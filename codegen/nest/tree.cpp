@@ -14,6 +14,12 @@ constexpr std::int64_t most_chunks = 1024;
 constexpr int lane_count = 16;
 constexpr std::int64_t row_length = 1024;
 
+// Partial results of a chunk are scratch, so their number must be known.
+bool few(const std::vector<Loop>& results) {
+    const bool known = std::all_of(results.begin(), results.end(), [](const Loop& l) { return l.extent.is_constant(); });
+    return known && typical_count(results) <= few_results;
+}
+
 }  // namespace
 
 int unit_stride_reads(const Nest& nest, const Int& variable) {
@@ -35,7 +41,7 @@ Nest in_rows(const Nest& nest) {
     const bool index = nest.combine == Combine::argmax || nest.combine == Combine::argmin;
     if (nest.combine == Combine::none || index || nest.reduced.size() != 1) return nest;
     const Loop whole = nest.reduced[0];
-    if (typical_count(nest.parallel) > few_results || whole.extent.range().high < worth_splitting) return nest;
+    if (!few(nest.parallel) || whole.extent.range().high < worth_splitting) return nest;
     const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
     const Int inside = Int::symbol("inside", {0, row_length - 1});
     Nest r = substitute(nest, {{whole.variable.symbol_id(), rows.variable * row_length + inside}});
@@ -48,7 +54,7 @@ ReductionTree tree_of(const Nest& nest) {
     if (nest.combine == Combine::none || nest.combine == Combine::argmax || nest.combine == Combine::argmin || nest.reduced.empty())
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
-    if (results <= few_results && length >= long_reduction && results * length >= worth_splitting) {
+    if (few(nest.parallel) && length >= long_reduction && results * length >= worth_splitting) {
         const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
         tree.split = true;
         tree.chunk = max(std::max<std::int64_t>(1, static_cast<std::int64_t>(grain / (results * rest))),

@@ -8,6 +8,7 @@
 #include "codegen/print/c_family.h"
 #include "codegen/print/prelude.h"
 #include "codegen/schedule/segment.h"
+#include "graph/ir/shared.h"
 
 namespace bitale {
 
@@ -334,6 +335,7 @@ class Assembler {
     }
 
     void finish() {
+        for (const SharedUpdate& update : graph_.updates) program_.updated.push_back(shared_index(update.target));
         for (const Check& check : graph_.checks) {
             const std::string where = check.where.line ? check.where.text() + ": " : "";
             program_.checks.push_back({where + check.what + " is out of range [" + check.low.text() + ", " + check.high.text() + ")"});
@@ -347,8 +349,8 @@ class Assembler {
         }
         std::string all;
         for (const KernelText& k : program_.kernels) all += k.body + k.cuda_body;
-        program_.prelude = target_.kind == Target::Kind::cuda ? "" : device_prelude(false, all);
-        program_.cuda_prelude = target_.kind == Target::Kind::cuda ? device_prelude(true, all) : "";
+        program_.prelude = target_.kind == Target::Kind::cuda ? "" : device_prelude(false, device_names(all));
+        program_.cuda_prelude = target_.kind == Target::Kind::cuda ? device_prelude(true, device_names(all)) : "";
     }
 
     Nodes length_nodes() const {

@@ -78,9 +78,9 @@ class Printer {
                 out_.open("for (i64 " + task + " = (i64)blockIdx.x - " + before + "; " + task + " < " + tasks + "; " + task + " += gridDim.x) {");
                 out_.line("if (" + task + " < 0) continue;");
             } else {
-                out_.line("if (first < " + before + " + " + tasks + " && last > " + before + ")");
-                out_.open("for (i64 " + task + " = (first > " + before + " ? first - " + before + " : 0), end = (last - " + before + " < " +
-                          tasks + " ? last - " + before + " : " + tasks + "); " + task + " < end; ++" + task + ") {");
+                const std::string end = fresh("n");
+                out_.line("const i64 " + end + " = last - " + before + " < " + tasks + " ? last - " + before + " : " + tasks + ";");
+                out_.open("for (i64 " + task + " = first > " + before + " ? first - " + before + " : 0; " + task + " < " + end + "; ++" + task + ") {");
             }
             bind(segment.task, task);
             statements(segment.body);
@@ -172,7 +172,13 @@ class Printer {
             out_.close();
             return;
         }
-        const std::string begin = index(s.begin), end = index(s.end), name = fresh("i");
+        const std::string begin = index(s.begin), name = fresh("i");
+        std::string end = index(s.end);
+        if (end.find(' ') != std::string::npos) {
+            const std::string bound = fresh("n");
+            out_.line("const i64 " + bound + " = " + end + ";");
+            end = bound;
+        }
         bind(s.variable, name);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");

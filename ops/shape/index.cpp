@@ -105,7 +105,12 @@ Expr slice_axis(const Expr& x, int axis, const Slice& slice, Where where) {
         if (slice.start) start = from_end(bound_of(*slice.start, where), extent, 0, where);
         if (slice.stop)
             stop = at_most(from_end(bound_of(*slice.stop, where), extent, 0, where), extent, where);
-        const Int span = max(stop.length - start.length, 0);
+        Int span = max(stop.length - start.length, 0);
+        // Clipping never makes a part longer, so a minibatch has a bound that plans can use.
+        if (slice.start && slice.stop) {
+            const Int most = bound_of(*slice.stop, where).length - bound_of(*slice.start, where).length;
+            if (most.is_constant() && most.constant() >= 0) span = min(span, most);
+        }
         if (!start.is_value())  // a start behind the end takes no elements: it need not be clipped
             return wrap(make_slice(x.node(), axis, start.length, ceildiv(span, step), step, where));
         const Expr all = part(x, axis, at_most(start, extent, where), span, where);
