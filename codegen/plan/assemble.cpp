@@ -344,7 +344,7 @@ class Assembler {
             if (!node->op->equalities) continue;
             for (const Equality& e : node->op->equalities(*node)) {
                 if (e.a == e.b) continue;
-                program_.length_checks.push_back({e.a, e.b, describe(*node) + ": " + e.what + " must be equal"});
+                program_.length_checks.push_back({e.a, e.b, message_of(e, *node)});
             }
         }
         std::string all;

@@ -105,4 +105,9 @@ std::string describe(const Node& node) {
     return s;
 }
 
+std::string message_of(const Equality& equality, const Node& node) {
+    const std::string where = node.where.line ? node.where.text() + ": " : "";
+    return where + equality.what + (equality.is_sentence ? "" : " must be equal") + ", in " + describe(node);
+}
+
 }  // namespace bitale

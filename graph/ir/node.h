@@ -48,5 +48,7 @@ SharedPtr shared_of(const NodePtr& node);           // null unless the node is a
 
 // "exp at net.cpp:12" or "x (float32 [n, 3]) at net.cpp:3", for messages.
 std::string describe(const Node& node);
+// "net.cpp:12: ... must be equal, in add (float32 [n])", for the call that breaks it.
+std::string message_of(const Equality& equality, const Node& node);
 
 }  // namespace bitale

@@ -36,10 +36,12 @@ struct MapInfo {
     double low = -4, high = 4;              // where tests draw arguments from
 };
 
-// Two lengths that must be the same number at every call; `what` completes "... must be equal".
+// Two lengths that must be the same number at every call; `what` completes "... must be equal", unless it is the
+// whole sentence (where b == max(a, b) stands for an inequality).
 struct Equality {
     Int a, b;
     std::string what;
+    bool is_sentence = false;
 };
 
 // Every element of the integer tensor `value` must lie in [low, high), or the call fails before anything is written.

@@ -55,8 +55,8 @@ std::vector<Equality> window_fits(const Node& node) {
     for (std::size_t i = 0; i < 2; ++i) {
         const std::string name = axis_name[i];
         demand_at_most(r, geometry.window[i], x[x.size() - 2 + i] + 2 * geometry.pad[i],
-                       "the larger of max_pool's window of " + std::to_string(geometry.window[i]) +
-                           " and the padded " + name + " of its input, and that padded " + name);
+                       "max_pool's window of " + std::to_string(geometry.window[i]) +
+                           " must fit into the padded " + name + " of its input");
     }
     return r;
 }

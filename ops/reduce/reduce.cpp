@@ -203,9 +203,8 @@ const Op* register_reduction(const Kind& kind, Nodes (*gradient)(const NodePtr&,
     if (kind.needs_elements)
         op.equalities = [kind](const Node& node) {
             std::vector<Equality> r;
-            demand_at_most(
-                r, 1, reduced_count(node),
-                "the number of elements that " + std::string(kind.name) + " chooses from, and at least 1");
+            demand_at_most(r, 1, reduced_count(node),
+                           std::string(kind.name) + " needs at least 1 element to choose from");
             return r;
         };
     op.gradient = gradient;

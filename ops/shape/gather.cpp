@@ -39,7 +39,7 @@ Type infer_gather(const Nodes& inputs, const Attributes&, Where where) {
 std::vector<Equality> gather_equalities(const Node& node) {
     std::vector<Equality> r;
     demand_at_most(r, min(count_of(node.inputs[1]->type.shape), 1), node.inputs[0]->type.shape[0],
-                   "the number of rows that gather chooses from, and at least 1");
+                   "gather needs at least 1 row to choose from");
     return r;
 }
 

@@ -12,7 +12,7 @@ void demand_equal(std::vector<Equality>& into, const Int& a, const Int& b, std::
 }
 
 void demand_at_most(std::vector<Equality>& into, const Int& a, const Int& b, std::string what) {
-    demand_equal(into, max(a, b), b, std::move(what));
+    if (const Int larger = max(a, b); !(larger == b)) into.push_back({larger, b, std::move(what), true});
 }
 
 void reject_negative(const Shape& shape, const char* op, Where where) {

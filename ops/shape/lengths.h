@@ -13,7 +13,7 @@ namespace bitale {
 bool never_equal(const Int& a, const Int& b);
 // Appends a == b unless the algebra proves it.
 void demand_equal(std::vector<Equality>& into, const Int& a, const Int& b, std::string what);
-// Appends a <= b as max(a, b) == b, unless the algebra proves it.
+// Appends a <= b as max(a, b) == b, unless the algebra proves it; `what` is the whole sentence that says so.
 void demand_at_most(std::vector<Equality>& into, const Int& a, const Int& b, std::string what);
 // Throws ShapeError when a length is known to be negative.
 void reject_negative(const Shape& shape, const char* op, Where where);

@@ -53,10 +53,11 @@ std::vector<Equality> slice_equalities(const Node& node) {
         const Int last = start[i] + (count[i] - 1) * step[i];
         const Int &low = step[i] > 0 ? start[i] : last, &high = step[i] > 0 ? last : start[i];
         const std::string axis = "axis " + std::to_string(i) + " of " + text_of(node.inputs[0]->type.shape);
-        demand_at_most(r, high + 1, node.inputs[0]->type.shape[i],
-                       "the length of " + axis + " and the least that an index into it needs (" +
-                           (high + 1).text() + ")");
-        demand_at_most(r, 0, low, "an index from the end of " + axis + " and 0 at least");
+        demand_at_most(
+            r, high + 1, node.inputs[0]->type.shape[i],
+            axis + " must have at least " + (high + 1).text() + " elements for the index " + high.text());
+        demand_at_most(r, 0, low,
+                       axis + " is too short for the index " + (low - node.inputs[0]->type.shape[i]).text());
     }
     return r;
 }
@@ -156,17 +157,18 @@ std::vector<Equality> rows_equalities(const Node& node) {
     const Int first =
         is_constant(node.inputs[1]) ? Int(constant_value(node.inputs[1]).item<std::int64_t>()) : Int(0);
     demand_at_most(r, first + count, extent,
-                   "the number of rows (" + extent.text() + ") and the least that a part of " + count.text() +
-                       " rows needs");
-    demand_at_most(r, 0, count, "the number of rows taken and 0 at least");
+                   describe(*node.inputs[0]) + " must have at least " + (first + count).text() + " rows");
+    demand_at_most(r, 0, count, "the number of rows, " + count.text() + ", must not be negative");
     return r;
 }
 
 // The first row as an index; appends the Let that reads it unless it can only be one number.
-Int first_row(const NodePtr& start, const Int& extent, const Int& count, Nest& nest) {
+Int first_row(const Node& node, const Int& extent, const Int& count, Nest& nest) {
+    const NodePtr& start = node.inputs[1];
     if (is_constant(start)) return constant_value(start).item<std::int64_t>();
-    // A part longer than the whole is refused before anything runs.
-    const Int choices = max(extent - count + 1, 1);
+    // A part longer than the whole is refused before anything runs; a clipped start is right by itself, and
+    // its bound need not know a count that changes from call to call.
+    const Int choices = is_clipped(node.attributes) ? extent + 1 : max(extent - count + 1, 1);
     const IntRange range = make_loop("row", choices).variable.range();
     const Int symbol = choices.is(1) ? Int(0) : Int::symbol("row", range);
     if (symbol.symbol_id())
@@ -178,7 +180,7 @@ Int first_row(const NodePtr& start, const Int& extent, const Int& count, Nest& n
 Nest nest_rows(const Node& node) {
     Nest nest = view_nest(node, loops_over(node.type.shape), {});
     std::vector<Int> at = variables_of(nest.parallel);
-    at[0] = at[0] + first_row(node.inputs[1], node.inputs[0]->type.shape[0], node.type.shape[0], nest);
+    at[0] = at[0] + first_row(node, node.inputs[0]->type.shape[0], node.type.shape[0], nest);
     nest.body = scalar_read(node.type.dtype, 0, std::move(at));
     return nest;
 }
@@ -213,7 +215,7 @@ Nest nest_place_rows(const Node& node) {
     const Int& count = node.inputs[0]->type.shape[0];
     Nest nest = view_nest(node, loops_over(node.type.shape), {});
     std::vector<Int> at = variables_of(nest.parallel);
-    at[0] = at[0] - first_row(node.inputs[1], node.type.shape[0], count, nest);
+    at[0] = at[0] - first_row(node, node.type.shape[0], count, nest);
     nest.body = scalar_read(node.type.dtype, 0, at, {{at[0], 0, count}}, scalar_integer(node.type.dtype, 0));
     return nest;
 }
