@@ -14,8 +14,9 @@ namespace bitale {
 namespace {
 
 // What a text only uses comes earlier in this list, or earlier in its own file.
-const char* const headers[] = {device_convert, device_integer, device_index,  device_philox,
-                               device_real,    device_exp_f32, device_log_f32};
+const char* const headers[] = {device_convert, device_integer,  device_index,
+                               device_philox,  device_real,     device_exp_f32,
+                               device_log_f32, device_trig_f32, device_special_f32};
 
 bool is_word(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
