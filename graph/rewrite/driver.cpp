@@ -1,6 +1,7 @@
 #include "graph/rewrite/driver.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
@@ -204,7 +205,7 @@ class Rewriter {
             return finish(NodePtr(*done));
         }
         if (made->name.empty() && made->op != input_op()) const_cast<Node&>(*made).name = node->name;
-        frame.current = made;
+        frame.replaced.push_back(std::exchange(frame.current, made));
         frame.from = std::move(from);
         frame.next = 0;
     }
