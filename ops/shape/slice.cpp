@@ -16,7 +16,8 @@ const Steps& steps_of(const Attributes& a) {
     return a.get<Steps>("step");
 }
 bool is_clipped(const Attributes& a) {
-    return a.get<bool>("clipped");
+    const Attribute* clipped = a.find("clipped");
+    return clipped && std::get<bool>(*clipped);
 }
 
 // ---- slice

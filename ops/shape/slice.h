@@ -9,7 +9,8 @@ namespace bitale {
 const Op* slice_op();  // x; "start", "count" (vector<Int>), "step" (vector<int64>) per axis
 const Op*
 place_slice_op();     // g; "start" (vector<Int>), "step" (vector<int64>), "shape" (vector<Int>) of the result
-const Op* rows_op();  // x, start (rank-0 integer); "count" (Int); "clipped" (bool): start is in range already
+const Op* rows_op();  // x, start (rank-0 integer); "count" (Int); "clipped" (bool, may be absent): start is
+                      // in range already
 const Op* place_rows_op();  // g, start; "extent" (Int), "clipped" (bool)
 
 // Elements start, start + step, ... of one axis; the other axes whole. Returns x itself where nothing would
