@@ -86,15 +86,20 @@ struct ConvOptions {
     Size2 dilation = 1;
     bool filter_flip = true;  // Theano's default: a true convolution; false: cross-correlation
 };
-// input [n, c, h, w] and filters [o, c, kh, kw], both of one float dtype -> [n, o, oh, ow]. Theano's conv2d.
+// input [n, c, h, w] and filters [o, c, kh, kw], both float32 or both float64 -> [n, o, oh, ow], where
+// oh = (h + 2 * pad - span) / subsample + 1 and span = (kh - 1) * dilation + 1. Theano's conv2d. Padding counts as
+// zeros. kh and kw are known when the graph is built; a kernel that does not fit is a ShapeError, then or at the call.
+// TypeError for other dtypes: cast bytes first, the cast costs no buffer.
 Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options = {}, Where where = Where::current());
 struct PoolOptions {
     std::optional<Size2> stride{};  // default: the window
     Size2 pad = 0;
 };
-// Maximum over windows of the last two axes; borders that fill no whole window are dropped (ignore_border).
-// Gradient: to the first maximum of each window.
+// Maximum over windows of the last two axes of integers, float32 or float64; borders that fill no whole window are
+// dropped (ignore_border), the padding takes no part. NaN wins. Gradient: to the first maximum of each window.
+// ShapeError unless at least one window fits and pad < window.
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options = {}, Where where = Where::current());
+// exp(x) / sum(exp(x)) along an axis, and its logarithm, for x in float32 or float64 (TypeError); never overflow.
 Expr softmax(const Expr& x, int axis = -1, Where where = Where::current());
 Expr log_softmax(const Expr& x, int axis = -1, Where where = Where::current());
 // Per row, no mean. predicted [n, classes] are probabilities (rows of softmax); target either integer labels [n] of
@@ -103,6 +108,8 @@ Expr log_softmax(const Expr& x, int axis = -1, Where where = Where::current());
 Expr categorical_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
 // The same from logits.
 Expr softmax_crossentropy(const Expr& logits, const Expr& target, Where where = Where::current());
+// -(t * log(p) + (1 - t) * log(1 - p)), elementwise with broadcasting, where 0 * log(0) is 0. Of a sigmoid: never NaN.
+// Integer and boolean targets of float32 predictions become float32.
 Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
 
 // ---- Random numbers -------------------------------------------------------------------------------------------

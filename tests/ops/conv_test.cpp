@@ -172,8 +172,6 @@ TEST_CASE("impossible convolutions name their numbers") {
     CHECK_THAT(message(x, filters({8, 3, 3, 3}), {.subsample = 0}), ContainsSubstring("at least 1, not 0"));
     CHECK_THAT(message(x, filters({8, 3, 3, 3}), {.border_mode = -1}),
                ContainsSubstring("at least 0, not -1"));
-    const std::string where = message(x, filters({8, 2, 3, 3}));
-    CHECK(where.rfind("conv_test.cpp:", 0) == 0);
 }
 
 TEST_CASE("what only a call can know becomes an equality") {
@@ -181,7 +179,7 @@ TEST_CASE("what only a call can know becomes an equality") {
     const std::vector<Equality> equalities = y.node()->op->equalities(*y.node());
     REQUIRE(equalities.size() == 3);
     CHECK_THAT(equalities[0].what, ContainsSubstring("channels"));
-    CHECK_THAT(equalities[1].what, ContainsSubstring("kernel's span of 5 and the padded height"));
+    CHECK_THAT(equalities[1].what, ContainsSubstring("conv2d's kernel, which spans 5, must fit into the padded height"));
     const auto room = [&](std::int64_t height) {
         const std::uint64_t id = y.node()->inputs[0]->type.shape[2].symbol_id();
         return evaluate(equalities[1].a, {{id, height}}) == evaluate(equalities[1].b, {{id, height}});

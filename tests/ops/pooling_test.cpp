@@ -168,7 +168,6 @@ TEST_CASE("what cannot be pooled") {
     };
     const Expr x = input(float32, {-1, 3, 4, 9}, "x");
     const std::string message = shape_error(x, 5);
-    CHECK(message.rfind("pooling_test.cpp:", 0) == 0);
     CHECK_THAT(message, ContainsSubstring("a window of height 5 does not fit into 4 with padding 0"));
     CHECK_THAT(shape_error(vector("v"), 2), ContainsSubstring("the last two axes"));
     CHECK_THAT(shape_error(x, 0), ContainsSubstring("at least 1, not 0"));
@@ -178,5 +177,5 @@ TEST_CASE("what cannot be pooled") {
     const NodePtr node = max_pool(tensor4("x"), {3, 2}).node();
     REQUIRE(node->op->equalities(*node).size() == 2);
     CHECK_THAT(node->op->equalities(*node)[0].what,
-               ContainsSubstring("max_pool's window of 3 and the padded height"));
+               ContainsSubstring("max_pool's window of 3 must fit into the padded height"));
 }

@@ -1,0 +1,196 @@
+// Initial values and optimizers: moments, determinism, every update against a plain loop of the published
+// formula.
+#include "bitale/train.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "graph/ir/shared.h"
+#include "tests/support/gradient_check.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+// All updates read the old values, then all are written.
+void step(const Updates& updates) {
+    std::vector<Expr> values;
+    for (const Update& u : updates) values.push_back(u.value);
+    const std::vector<Array> fresh = evaluated(values, {}, {});
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+        REQUIRE(fresh[i].dtype() == updates[i].target.dtype());
+        updates[i].target.state()->value = fresh[i];
+    }
+}
+
+std::vector<double> value_of(const Shared& s) {
+    return s.state()->value.to_vector<double>();
+}
+
+// The names of what is updated, in order.
+std::vector<std::string> names_of(const Updates& updates) {
+    std::vector<std::string> r;
+    for (const Update& u : updates) r.push_back(u.target.name());
+    return r;
+}
+
+// A problem with two parameters whose gradients are known: w * w * [1, 2, 3] / 2 + 4 b.
+struct Problem {
+    Shared w = shared(Array(std::vector<float>{1, -2, 0.5}), "w"), b = shared(Array(2.0f), "b");
+    Expr loss = sum(Expr(w) * w * constant(Array(std::vector<float>{0.5, 1, 1.5}))) + Expr(b) * 4;
+
+    static std::vector<double> gradient(const std::vector<double>& x) {
+        return {x[0], 2 * x[1], 3 * x[2], 4};
+    }
+    std::vector<double> parameters() const {
+        std::vector<double> r = value_of(w);
+        r.push_back(value_of(b)[0]);
+        return r;
+    }
+};
+
+// Runs the optimizer beside rule(x, g, state, t), which changes one number and its state.
+struct State {
+    double a = 0, b = 0;
+};
+template <class F>
+void require_steps(const Problem& problem, const Updates& updates, F&& rule) {
+    std::vector<double> x = problem.parameters();
+    std::vector<State> states(x.size());
+    for (int t = 1; t <= 20; ++t) {
+        const std::vector<double> g = Problem::gradient(x);
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = rule(x[i], g[i], states[i], t);
+        step(updates);
+        const std::vector<double> now = problem.parameters();
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            INFO("step " << t << ", parameter " << i);
+            REQUIRE(now[i] == Approx(x[i]).epsilon(2e-5).margin(1e-6));
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("constant initial values") {
+    CHECK(zeros({2, 3}).dtype() == float32);
+    CHECK(zeros({2}, uint8).to_vector<int>() == std::vector<int>{0, 0});
+    CHECK(ones({2}, int64).to_vector<int>() == std::vector<int>{1, 1});
+    CHECK(full_of({2}, 2.5).to_vector<double>() == std::vector<double>{2.5, 2.5});
+    CHECK(full_of({}, 7, float64).item<double>() == 7);
+}
+
+TEST_CASE("glorot and he scale with the fans") {
+    const auto deviation_of = [](const Array& x) {
+        double squares = 0;
+        for (const double v : x.to_vector<double>()) squares += v * v;
+        return std::sqrt(squares / static_cast<double>(x.size()));
+    };
+    const Array matrix = glorot_uniform({300, 100}, 1);
+    const double limit = std::sqrt(6.0 / 400);
+    for (const double v : matrix.to_vector<double>()) REQUIRE(std::fabs(v) <= limit);
+    CHECK(deviation_of(matrix) == Approx(limit / std::sqrt(3.0)).epsilon(0.02));
+    // [out, in, kh, kw]: 9 taps for each of 20 inputs, and for each of 40 outputs.
+    CHECK(deviation_of(glorot_uniform({40, 20, 3, 3}, 1)) == Approx(std::sqrt(2.0 / (9 * 60))).epsilon(0.03));
+    CHECK(deviation_of(he_normal({200, 100}, 1)) == Approx(std::sqrt(2.0 / 200)).epsilon(0.02));
+    CHECK(deviation_of(he_normal({40, 20, 3, 3}, 1)) == Approx(std::sqrt(2.0 / 180)).epsilon(0.03));
+    CHECK(same(matrix, glorot_uniform({300, 100}, 1)));
+    CHECK_FALSE(same(matrix, glorot_uniform({300, 100}, 2)));
+    const Array range = uniform_values({1000}, -2, 6, 3);
+    for (const double v : range.to_vector<double>()) REQUIRE((v >= -2 && v < 6));
+    CHECK_THROWS_AS(glorot_uniform({3}, 1), ShapeError);
+    CHECK_THROWS_AS(he_normal({3, 3, 3}, 1), ShapeError);
+}
+
+TEST_CASE("permutations hold every number once and treat them alike") {
+    const std::vector<std::int64_t> order = permutation(1000, 1).to_vector<std::int64_t>();
+    CHECK(std::set<std::int64_t>(order.begin(), order.end()).size() == 1000);
+    CHECK(*std::max_element(order.begin(), order.end()) == 999);
+    CHECK(permutation(1000, 1).to_vector<std::int64_t>() == order);
+    CHECK(permutation(1000, 2).to_vector<std::int64_t>() != order);
+    std::map<std::vector<std::int64_t>, int> seen;
+    for (std::uint64_t seed = 0; seed < 6000; ++seed) ++seen[permutation(3, seed).to_vector<std::int64_t>()];
+    CHECK(seen.size() == 6);
+    for (const auto& [which, times] : seen) CHECK(times == Approx(1000).margin(150));
+    CHECK(permutation(0, 1).shape() == Dims{0});
+    CHECK(permutation(1, 1).to_vector<int>() == std::vector<int>{0});
+    CHECK_THROWS_AS(permutation(-1, 1), ShapeError);
+}
+
+TEST_CASE("sgd") {
+    Problem problem;
+    const Updates updates = sgd(problem.loss, {problem.w, problem.b}, 0.1);
+    CHECK(names_of(updates) == std::vector<std::string>{"w", "b"});
+    require_steps(problem, updates, [](double x, double g, State&, int) { return x - 0.1 * g; });
+}
+
+TEST_CASE("the rate may be an expression of any float dtype") {
+    Problem problem;
+    const Expr rate = scalar("rate", float64);
+    const Updates updates = sgd(problem.loss, {problem.w}, rate);
+    CHECK(updates[0].value.dtype() == float32);
+    const Array w = evaluated(updates[0].value, {rate}, {Array(0.5)});
+    CHECK(w.to_vector<double>() == std::vector<double>{0.5, 0, -0.25});
+}
+
+TEST_CASE("momentum with weight decay") {
+    Problem problem;
+    const Updates updates =
+        momentum(problem.loss, {problem.w, problem.b}, 0.05, {.momentum = 0.8, .weight_decay = 0.01});
+    CHECK(names_of(updates) == std::vector<std::string>{"w.velocity", "w", "b.velocity", "b"});
+    require_steps(problem, updates, [](double x, double g, State& s, int) {
+        s.a = 0.8 * s.a - 0.05 * (g + 0.01 * x);
+        return x + s.a;
+    });
+}
+
+TEST_CASE("adam") {
+    Problem problem;
+    const Updates updates = adam(problem.loss, {problem.w, problem.b}, 0.01);
+    CHECK(names_of(updates) == std::vector<std::string>{"adam.t", "w.m", "w.v", "w", "b.m", "b.v", "b"});
+    require_steps(problem, updates, [](double x, double g, State& s, int t) {
+        s.a = 0.9 * s.a + 0.1 * g;
+        s.b = 0.999 * s.b + 0.001 * g * g;
+        const double rate = 0.01 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
+        return x - rate * s.a / (std::sqrt(s.b) + 1e-8);
+    });
+    CHECK(updates[0].target.state()->value.item<double>() == 20);
+}
+
+TEST_CASE("adadelta") {
+    Problem problem;
+    const Updates updates = adadelta(problem.loss, {problem.w, problem.b});
+    CHECK(names_of(updates) ==
+          std::vector<std::string>{"w.gradients", "w.steps", "w", "b.gradients", "b.steps", "b"});
+    require_steps(problem, updates, [](double x, double g, State& s, int) {
+        s.a = 0.95 * s.a + 0.05 * g * g;
+        const double d = g * std::sqrt(s.b + 1e-6) / std::sqrt(s.a + 1e-6);
+        s.b = 0.95 * s.b + 0.05 * d * d;
+        return x - d;
+    });
+}
+
+TEST_CASE("float64 parameters keep float64 state") {
+    const Shared w = shared(Array(std::vector<double>{1, 2}), "w");
+    for (const Updates& updates :
+         {adam(sum(Expr(w) * w), {w}), adadelta(sum(Expr(w) * w), {w}), momentum(sum(Expr(w) * w), {w}, 0.1)})
+        for (const Update& u : updates) {
+            CHECK(u.value.dtype() == u.target.dtype());
+            if (u.target.name() != "adam.t") CHECK(u.target.dtype() == float64);
+        }
+}
+
+TEST_CASE("optimizers reject what cannot be optimized") {
+    Problem problem;
+    const std::string message =
+        message_of<ShapeError>([&] { sgd(problem.loss, {problem.w}, vector("rate")); });
+    CHECK_THAT(message, ContainsSubstring("sgd: the learning rate is a scalar, not \"rate\" (float32 ["));
+    CHECK_THAT(message_of<TypeError>([&] { adam(problem.loss, {problem.w}, iscalar("rate")); }),
+               ContainsSubstring("is a float, not \"rate\" (int32"));
+    const Shared other = shared(Array(1.0f), "other"), bytes = shared(Array(std::uint8_t{1}), "bytes");
+    CHECK_THAT(message_of<GraphError>([&] { sgd(problem.loss, {other}, 0.1); }), ContainsSubstring("other"));
+    CHECK_THAT(message_of<TypeError>([&] { sgd(problem.loss + Expr(bytes), {bytes}, 0.1); }),
+               ContainsSubstring("bytes"));
+    CHECK_THROWS_AS(sgd(vector("loss"), {problem.w}, 0.1), GraphError);
+}
