@@ -143,7 +143,10 @@ class Matcher {
         match_.barriers_ = context_.barriers;
         return solve({{pattern.get(), node, true}});
     }
-    Match take() { return std::move(match_); }
+    Match take(const Pattern& pattern) {
+        match_.pattern_ = pattern;
+        return std::move(match_);
+    }
 
   private:
     struct Goal {
@@ -237,7 +240,7 @@ std::optional<Match> match(const Pattern& pattern, const NodePtr& node, const Ma
                            std::string* why) {
     Matcher matcher(context, why);
     if (!matcher.run(pattern, node)) return std::nullopt;
-    return matcher.take();
+    return matcher.take(pattern);
 }
 
 namespace {

@@ -84,6 +84,7 @@ class Match {
 
   private:
     friend class Matcher;
+    std::optional<Pattern> pattern_;  // keeps the parts' addresses from being used again
     NodePtr root_;
     const std::unordered_set<const Node*>* barriers_ = nullptr;
     std::vector<std::pair<const PatternNode*, NodePtr>> parts_;

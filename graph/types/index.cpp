@@ -165,6 +165,13 @@ IntRange range_of(const Atom& atom) {
     return {};
 }
 
+// The atom of a term that is floordiv(x, c) with a constant c > 0, times a number; else null.
+const Atom* single_floordiv(const Int::Term& t) {
+    if (t.atoms.size() != 1 || t.atoms[0]->kind != Atom::Kind::floordiv) return nullptr;
+    const Int& c = t.atoms[0]->b;
+    return c.is_constant() && c.constant() > 0 ? t.atoms[0].get() : nullptr;
+}
+
 }  // namespace
 
 IntRange Int::range() const {
@@ -186,6 +193,21 @@ IntRange Int::range() const {
         IntBuilder::add(rest, -t.factor, t.atoms);
         return add(rest.range(), multiply({0, c - 1}, {times, times}));
     }
+    // floordiv(x, d) - c * floordiv(x, d * c) is mod(floordiv(x, d), c).
+    for (const Term& t : terms_) {
+        const Atom* outer = single_floordiv(t);
+        if (!outer) continue;
+        for (const Term& s : terms_) {
+            const Atom* inner = single_floordiv(s);
+            if (!inner || inner == outer || outer->b.constant() % inner->b.constant() != 0) continue;
+            const std::int64_t c = outer->b.constant() / inner->b.constant();
+            if (t.factor != -s.factor * c || !(inner->a == outer->a)) continue;
+            Int rest = *this;
+            IntBuilder::add(rest, -t.factor, t.atoms);
+            IntBuilder::add(rest, -s.factor, s.atoms);
+            return add(rest.range(), multiply({0, c - 1}, {s.factor, s.factor}));
+        }
+    }
     IntRange r{constant_, constant_};
     for (const Term& t : terms_) {
         IntRange p{t.factor, t.factor};
@@ -196,7 +218,7 @@ IntRange Int::range() const {
 }
 
 Int floordiv(const Int& a, const Int& b) {
-    BITALE_CHECK(!b.is(0), "division of an index by 0");
+    if (b.is(0)) return 0;  // as integers of every dtype; a call may bring a 0 that was a symbol before
     if (b.is(1)) return a;
     if (a.is_constant() && b.is_constant()) return floor_divide(a.constant(), b.constant());
     if (a == b) return 1;

@@ -51,7 +51,7 @@ std::vector<Rule> factor_rules() {
          ordinary_factor(x, c, d, inverse_quotient)},
         {"div-constants", (x / c) / d, x / (c * d), Tag::reassociates, ordinary_factor(x, c, d, product)},
         {"div-power-of-two", x / c, x * (1 / c), Tag::exact,
-         [c](const Match& m) { return by_power_of_two(m, c); }},
+         [x, c](const Match& m) { return !is_constant(m[x]) && by_power_of_two(m, c); }},
         {"reciprocal", 1 / x, reciprocal(x)},
         {"mul-reciprocal", x * reciprocal(y), x / y, Tag::reassociates},
         {"mul-self", x * x, sqr(x)},

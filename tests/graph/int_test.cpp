@@ -1,0 +1,203 @@
+// The integer algebra: identities proven when an expression is built, and random expressions against plain
+// numbers.
+#include <random>
+
+#include "graph/types/index.h"
+#include "graph/types/shape.h"
+#include "tests/support/catch.h"
+
+using namespace bitale;
+
+namespace {
+
+constexpr int symbol_count = 4;
+
+// An expression and what it should evaluate to, for some values of the symbols.
+struct Sample {
+    Int x;
+    std::vector<std::int64_t> numbers;
+};
+
+std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
+    return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
+
+class Generator {
+  public:
+    explicit Generator(unsigned seed) : random_(seed) {
+        const IntRange ranges[symbol_count] = {{0, 9}, {1, 128}, {-20, 20}, {0, IntRange::highest}};
+        for (int i = 0; i < symbol_count; ++i)
+            symbols_.push_back(Int::symbol("s" + std::to_string(i), ranges[i]));
+        constexpr int assignments = 12;
+        for (int k = 0; k < assignments; ++k) {
+            std::map<std::uint64_t, std::int64_t> values;
+            for (int i = 0; i < symbol_count; ++i)
+                values[symbols_[static_cast<std::size_t>(i)].symbol_id()] =
+                    between(ranges[i].low, std::min<std::int64_t>(ranges[i].high, 60000));
+            values_.push_back(values);
+        }
+    }
+
+    Sample sample(int depth) {
+        if (depth == 0) {
+            if (between(0, 2) == 0) return of(between(-5, 12));
+            return of(symbols_[static_cast<std::size_t>(between(0, symbol_count - 1))]);
+        }
+        const Sample a = sample(depth - 1);
+        if (between(0, 3) == 0) {
+            const std::int64_t c = between(0, 5) == 0 ? -between(1, 9) : between(1, 40);
+            return between(0, 1) ? combine(a, of(c), floordiv(a.x, c), floor_divide)
+                                 : combine(a, of(c), mod(a.x, c), [](std::int64_t x, std::int64_t y) {
+                                       return x - y * floor_divide(x, y);
+                                   });
+        }
+        const Sample b = sample(depth - 1);
+        switch (between(0, 5)) {
+            case 0:
+                return combine(a, b, a.x + b.x, [](std::int64_t x, std::int64_t y) { return x + y; });
+            case 1:
+                return combine(a, b, a.x - b.x, [](std::int64_t x, std::int64_t y) { return x - y; });
+            case 2:
+                if (big(a) || big(b)) return a;
+                return combine(a, b, a.x * b.x, [](std::int64_t x, std::int64_t y) { return x * y; });
+            case 3:
+                return combine(a, b, min(a.x, b.x),
+                               [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
+            case 4:
+                return combine(a, b, max(a.x, b.x),
+                               [](std::int64_t x, std::int64_t y) { return std::max(x, y); });
+            default: {  // a symbolic divisor that is never 0
+                const Int divisor = max(b.x, 1);
+                return combine(a, b, floordiv(a.x, divisor), [](std::int64_t x, std::int64_t y) {
+                    return floor_divide(x, std::max<std::int64_t>(y, 1));
+                });
+            }
+        }
+    }
+
+    const std::vector<std::map<std::uint64_t, std::int64_t>>& values() const { return values_; }
+    std::int64_t between(std::int64_t low, std::int64_t high) {
+        return std::uniform_int_distribution<std::int64_t>(low, high)(random_);
+    }
+
+  private:
+    Sample of(const Int& x) {
+        Sample s{x, {}};
+        for (const auto& v : values_) s.numbers.push_back(evaluate(x, v));
+        return s;
+    }
+    template <class F>
+    Sample combine(const Sample& a, const Sample& b, const Int& x, F f) {
+        Sample s{x, {}};
+        for (std::size_t i = 0; i < a.numbers.size(); ++i) s.numbers.push_back(f(a.numbers[i], b.numbers[i]));
+        return s;
+    }
+    static bool big(const Sample& s) {
+        for (const std::int64_t n : s.numbers)
+            if (std::abs(n) > 1'000'000'000) return true;
+        return false;
+    }
+
+    std::mt19937 random_;
+    std::vector<Int> symbols_;
+    std::vector<std::map<std::uint64_t, std::int64_t>> values_;
+};
+
+}  // namespace
+
+TEST_CASE("random expressions have the value of the same arithmetic on numbers, within their range") {
+    for (unsigned seed = 1; seed <= 400; ++seed) {
+        Generator generator(seed);
+        const Sample s = generator.sample(static_cast<int>(seed % 4) + 1);
+        const IntRange range = s.x.range();
+        for (std::size_t i = 0; i < s.numbers.size(); ++i) {
+            INFO("seed " << seed << ": " << s.x.text());
+            REQUIRE(evaluate(s.x, generator.values()[i]) == s.numbers[i]);
+            REQUIRE(range.low <= s.numbers[i]);
+            REQUIRE(s.numbers[i] <= range.high);
+        }
+    }
+}
+
+TEST_CASE("equal forms are equal numbers, and ordering is total") {
+    Generator generator(7);
+    std::vector<Sample> samples;
+    for (int i = 0; i < 60; ++i) samples.push_back(generator.sample(2));
+    for (const Sample& a : samples)
+        for (const Sample& b : samples) {
+            CHECK((a.x <=> b.x == 0) == (a.x == b.x));
+            if (a.x == b.x) CHECK(a.numbers == b.numbers);
+            CHECK(((a.x < b.x) + (b.x < a.x) + (a.x == b.x)) == 1);
+        }
+}
+
+TEST_CASE("the length of a minibatch is proven") {
+    const Int i = Int::symbol("i", {IntRange::lowest, IntRange::highest});
+    CHECK((i + 1) * 128 - i * 128 == Int(128));
+    CHECK(((i + 1) * 128 - i * 128).is(128));
+    CHECK(i - i == Int(0));
+    CHECK((i + 3) * (i - 3) == i * i - 9);
+}
+
+TEST_CASE("divisions that come out are carried out") {
+    const Int n = Int::symbol("n"), k = Int::symbol("k", {0, 27});
+    CHECK(floordiv(n * 28 + k, 28) == n);
+    CHECK(mod(n * 28 + k, 28) == k);
+    CHECK(floordiv(floordiv(n, 4), 7) == floordiv(n, 28));
+    CHECK(floordiv(n * 6, 3) == n * 2);
+    CHECK(ceildiv(n * 8, 8) == n);
+    CHECK(floordiv(Int(-7), 2).is(-4));
+    CHECK(mod(Int(-7), 2).is(1));
+    CHECK(mod(Int(7), -2).is(-1));
+    CHECK(floordiv(n * k, n + 1).text() != "");
+    CHECK(floordiv(n, 0).is(0));
+}
+
+TEST_CASE("splitting an index and joining it again is the identity") {
+    const Int x = Int::symbol("x", {0, 783});
+    const Int row = floordiv(x, 28), column = mod(x, 28);
+    CHECK(row * 28 + column == x);
+    CHECK(column.range().low == 0);
+    CHECK(column.range().high == 27);
+    CHECK(row.range().high == 27);
+    const Int y = Int::symbol("y");  // any length
+    CHECK(floordiv(y, 28) * 28 + mod(y, 28) == y);
+    CHECK(floordiv(mod(y, 784), 28).range().high <= 27);
+}
+
+TEST_CASE("min and max are decided by ranges") {
+    const Int a = Int::symbol("a", {0, 9}), b = Int::symbol("b", {20, 30});
+    CHECK(min(a, b) == a);
+    CHECK(max(a, b) == b);
+    CHECK(max(a, 0) == a);
+    CHECK(min(a, 9) == a);
+    CHECK(min(a, 5) == min(Int(5), a));
+    CHECK(max(a - b, 0).is(0));
+}
+
+TEST_CASE("symbols are replaced everywhere inside") {
+    const Int n = Int::symbol("n"), m = Int::symbol("m");
+    const Int x = floordiv(n + 5, 4) + min(n, 100) * 3;
+    CHECK(depends_on(x, n.symbol_id()));
+    CHECK_FALSE(depends_on(x, m.symbol_id()));
+    CHECK(substitute(x, {{n.symbol_id(), Int(11)}}).is(4 + 33));
+    const Int y = substitute(x, {{n.symbol_id(), m * 2}});
+    CHECK(evaluate(y, {{m.symbol_id(), 60}}) == floor_divide(125, 4) + 300);
+    REQUIRE(symbols_of(y).size() == 1);
+    CHECK(symbols_of(y)[0]->id == m.symbol_id());
+    CHECK_THROWS(evaluate(y, {}));
+}
+
+TEST_CASE("two symbols of one name are different, a symbol of one value is that value") {
+    CHECK_FALSE(Int::symbol("n") == Int::symbol("n"));
+    CHECK(Int::symbol("one", {1, 1}).is(1));
+}
+
+TEST_CASE("shapes print and count") {
+    const Int n = Int::symbol("n");
+    CHECK(text_of(Shape{n, 28, n * 2 + 1}) == "[n, 28, 2*n + 1]");
+    CHECK(count_of(Shape{n, 28, 28}) == n * 784);
+    CHECK_FALSE(is_static(Shape{n, 2}));
+    CHECK(static_dims(Shape{3, 2}) == Dims{3, 2});
+    CHECK(bytes_bound({float32, Shape{Int::symbol("b", {0, 128}), 10}}) == 128 * 10 * 4);
+}

@@ -1,0 +1,106 @@
+// BITALE_FLAGS, BITALE_DEBUG, BITALE_DUMP and the log.
+#include "graph/base/options.h"
+
+#include "bitale/error.h"
+#include "graph/base/log.h"
+#include "tests/support/catch.h"
+
+using namespace bitale;
+
+namespace {
+
+std::string message_for(const char* flags, const char* debug = nullptr) {
+    try {
+        parse_options(flags, debug, nullptr);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("unset variables give the defaults") {
+    const Options o = parse_options(nullptr, nullptr, nullptr);
+    CHECK(o.device == "cpu");
+    CHECK(o.cache);
+    CHECK(o.threads == 0);
+    CHECK(o.promotion == Options::Promotion::strict);
+    CHECK_FALSE(o.assume_finite);
+    CHECK(o.debug == 0);
+    CHECK(o.dump.empty());
+    CHECK(o.enabled("log-softmax"));
+}
+
+TEST_CASE("flags are read one by one") {
+    const Options o = parse_options(
+        "device=reference, cache=off,cache_dir=/tmp/c,cache_size=2,threads=3,promotion=theano,"
+        "disable=log-softmax+fuse,disable=canonicalize,assume_finite=on,verify=on,compiler=clang++,",
+        "3", "out");
+    CHECK(o.device == "reference");
+    CHECK_FALSE(o.cache);
+    CHECK(o.cache_directory == "/tmp/c");
+    CHECK(o.cache_bytes == 2 << 20);
+    CHECK(o.threads == 3);
+    CHECK(o.promotion == Options::Promotion::theano);
+    CHECK(o.disabled == std::set<std::string>{"canonicalize", "fuse", "log-softmax"});
+    CHECK_FALSE(o.enabled("fuse"));
+    CHECK(o.assume_finite);
+    CHECK(o.verify);
+    CHECK(o.compiler == "clang++");
+    CHECK(o.debug == 3);
+    CHECK(o.dump == "out");
+    CHECK(o.verifies());
+}
+
+TEST_CASE("an unknown flag names the known ones") {
+    const std::string message = message_for("devcie=cpu");
+    CHECK_THAT(message, ContainsSubstring("unknown flag \"devcie\""));
+    CHECK_THAT(message, ContainsSubstring("device=cpu|reference|null"));
+    CHECK_THAT(message, ContainsSubstring("disable=NAME"));
+}
+
+TEST_CASE("malformed values say what is expected") {
+    CHECK_THAT(message_for("cache=maybe"), ContainsSubstring("cache=\"maybe\" is not on or off"));
+    CHECK_THAT(message_for("threads=many"), ContainsSubstring("threads=\"many\" is not a number"));
+    CHECK_THAT(message_for("threads=-1"), ContainsSubstring("threads=\"-1\""));
+    CHECK_THAT(message_for("promotion=numpy"), ContainsSubstring("strict or theano"));
+    CHECK_THAT(message_for("device"), ContainsSubstring("device needs a value"));
+    CHECK_THAT(message_for("device="), ContainsSubstring("the name of a device"));
+    CHECK_THAT(message_for("", "9"),
+               ContainsSubstring("BITALE_DEBUG: level=\"9\" is not a level from 0 to 6"));
+    CHECK_THAT(message_for("", "loud"), ContainsSubstring("BITALE_DEBUG"));
+}
+
+TEST_CASE("scoped options nest") {
+    const int before = options().debug;
+    {
+        Options outer = options();
+        outer.debug = before + 1;
+        const ScopedOptions scope(outer);
+        CHECK(options().debug == before + 1);
+        {
+            Options inner = options();
+            inner.device = "null";
+            const ScopedOptions deeper(inner);
+            CHECK(options().device == "null");
+            CHECK(options().debug == before + 1);
+        }
+        CHECK(options().device != "null");
+    }
+    CHECK(options().debug == before);
+}
+
+TEST_CASE("the log obeys the level and can be redirected") {
+    std::vector<std::string> lines;
+    const ScopedLog redirect([&](const std::string& line) { lines.push_back(line); });
+    Options level_two = options();
+    level_two.debug = 2;
+    const ScopedOptions scope(level_two);
+    log(2, "shown");
+    log(3, "hidden");
+    warn("something odd");
+    CHECK(lines == std::vector<std::string>{"shown", "warning: something odd"});
+    CHECK(logs(2));
+    CHECK_FALSE(logs(3));
+}
