@@ -46,6 +46,7 @@ TEST_CASE("the paths that documents name exist") {
          {"README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/guide.md", "docs/options.md"}) {
         const std::string text = text_of_file(root / page);
         for (std::sregex_iterator it(text.begin(), text.end(), path); it != std::sregex_iterator(); ++it) {
+            if ((*it)[1].str().find("/NAME_") != std::string::npos) continue;  // a pattern
             INFO(page << " names " << (*it)[1]);
             CHECK(std::filesystem::exists(root / (*it)[1].str()));
         }
