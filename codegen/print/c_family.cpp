@@ -172,7 +172,8 @@ class Printer {
             out_.close();
             return;
         }
-        const std::string begin = index(s.begin), name = fresh("i");
+        // Not "i": i8 to i64 are types.
+        const std::string begin = index(s.begin), name = fresh("j");
         std::string end = index(s.end);
         if (end.find(' ') != std::string::npos) {
             const std::string bound = fresh("n");
