@@ -112,6 +112,7 @@ struct Slice {
 };
 
 // What stands in x[...]: a number drops the axis, a Slice or colon keeps it, an integer vector gathers on axis 0.
+// Negative numbers and bounds count from the end; an integer expression as index must lie in [0, length).
 class Index {
   public:
     struct Item {

@@ -52,7 +52,7 @@ Expr channel(const Expr& x, Where where = Where::current());  // [c] -> [1, c, 1
 Expr concatenate(const std::vector<Expr>& parts, int axis = 0, Where where = Where::current());
 Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value = 0, Where where = Where::current());
 Expr flip(const Expr& x, int axis, Where where = Where::current());
-// int64 [stop - start]; as an index, x[range(a, b)] is rows(x, a, b - a).
+// int64 [stop - start], empty where stop < start; as an index, x[range(a, b)] is rows(x, a, b - a).
 Expr range(const Expr& start, const Expr& stop, Where where = Where::current());
 // x[start : start + count] along axis 0; out of range is an error, never clipped.
 Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where = Where::current());
@@ -60,6 +60,7 @@ Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where = Whe
 Expr gather(const Expr& x, const Expr& indices, Where where = Where::current());
 Expr zeros_like(const Expr& x, Where where = Where::current());
 Expr ones_like(const Expr& x, Where where = Where::current());
+// [labels..., classes]: 1 at each label, 0 elsewhere; a label out of range gives zeros only.
 Expr one_hot(const Expr& labels, const Expr& classes, DType dtype = float32, Where where = Where::current());
 
 // ---- Linear algebra -------------------------------------------------------------------------------------------
