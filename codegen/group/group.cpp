@@ -49,13 +49,14 @@ class Grouper {
             own.split = tree_of(result_.nests[number]).split;
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
-            if (const int into = joinable(own, full, read); into >= 0) {
-                Group& group = result_.groups[into];
+            if (const std::vector<int> into = joinable(own, full, read); !into.empty()) {
+                for (std::size_t i = 1; i < into.size(); ++i) merge(into[i], into[0]);
+                Group& group = result_.groups[into[0]];
                 group.values.push_back(number);
                 group.statements += own.statements;
                 for (const int v : read)
-                    if (result_.group_of[v] != into) group.needs.insert(result_.group_of[v]);
-                result_.group_of[number] = into;
+                    if (result_.group_of[v] != into[0]) group.needs.insert(result_.group_of[v]);
+                result_.group_of[number] = into[0];
                 return;
             }
         }
@@ -64,27 +65,55 @@ class Grouper {
         result_.groups.push_back(std::move(own));
     }
 
-    // The group of a producer that the value can join, latest first; -1 if none.
-    int joinable(const Group& own, const Nest& full, const std::set<int>& read) {
-        if (own.split) return -1;
+    // The groups of producers that the value can join, latest first: all of them become one. Empty if there is none.
+    std::vector<int> joinable(const Group& own, const Nest& full, const std::set<int>& read) {
+        if (own.split) return {};
         std::set<int> candidates;
         for (const int v : read) candidates.insert(result_.group_of[v]);
+        std::vector<int> joined;
+        int statements = own.statements;
+        std::size_t members = 1;
         for (auto at = candidates.rbegin(); at != candidates.rend(); ++at) {
             const Group& group = result_.groups[*at];
-            if (group.gemm || group.split || !(group.extent == own.extent)) continue;
-            const bool scalars = values_.list[group.values[0]].nest.parallel.empty();
-            if (scalars != full.parallel.empty()) continue;
-            if (group.statements + own.statements > target_.max_statements || group.values.size() >= most_members) continue;
-            bool rows = true;
-            for_each_read(full, [&](const ScalarNode& s) {
-                if (result_.group_of[s.operand] != *at || full.parallel.empty()) return;
-                rows = rows && !s.at.empty() && s.at[0] == full.parallel[0].variable;
-            });
-            if (!rows) continue;
-            const bool cycle = std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != *at && depends(other, *at); });
-            if (!cycle) return *at;
+            statements += group.statements;
+            members += group.values.size();
+            if (statements > target_.max_statements || members > most_members) break;
+            const bool independent = std::none_of(joined.begin(), joined.end(), [&](int other) { return depends(other, *at) || depends(*at, other); });
+            if (independent && same_rows(own, full, *at)) joined.push_back(*at);
         }
-        return -1;
+        // A producer that stays outside must not depend on what is joined: that would be a cycle.
+        std::erase_if(joined, [&](int g) {
+            return std::any_of(candidates.begin(), candidates.end(), [&](int other) {
+                return std::find(joined.begin(), joined.end(), other) == joined.end() && depends(other, g);
+            });
+        });
+        return joined;
+    }
+
+    bool same_rows(const Group& own, const Nest& full, int number) const {
+        const Group& group = result_.groups[number];
+        if (group.gemm || group.split || !(group.extent == own.extent)) return false;
+        const bool scalars = values_.list[group.values[0]].nest.parallel.empty();
+        if (scalars != full.parallel.empty()) return false;
+        bool rows = true;
+        for_each_read(full, [&](const ScalarNode& s) {
+            if (result_.group_of[s.operand] != number || full.parallel.empty()) return;
+            rows = rows && !s.at.empty() && s.at[0] == full.parallel[0].variable;
+        });
+        return rows;
+    }
+
+    void merge(int from, int into) {
+        Group& a = result_.groups[into];
+        Group& b = result_.groups[from];
+        for (const int v : b.values) result_.group_of[v] = into;
+        a.values.insert(a.values.end(), b.values.begin(), b.values.end());
+        std::sort(a.values.begin(), a.values.end());
+        a.needs.insert(b.needs.begin(), b.needs.end());
+        a.statements += b.statements;
+        b = Group{};
+        for (Group& group : result_.groups)
+            if (group.needs.erase(from)) group.needs.insert(into);
     }
 
     bool depends(int group, int on) {
@@ -118,7 +147,7 @@ class Grouper {
     // What reads nothing but unchanged shared variables is computed again only when one of them changes.
     void mark_once() {
         for (Group& group : result_.groups) {
-            if (!group.checks.empty() || group.gemm) continue;
+            if (!group.checks.empty() || group.gemm || group.values.empty()) continue;
             bool shared_read = false, only = true;
             for (const int v : group.values) {
                 if (values_.list[v].required) only = false;
@@ -161,6 +190,8 @@ class Grouper {
             if (groups[*at].checks.empty()) groups[*at].level = latest[*at];
             for (const int need : groups[*at].needs) latest[need] = std::min(latest[need], groups[*at].level - 1);
         }
+        for (Group& group : groups)  // merged into others
+            if (group.values.empty() && group.checks.empty()) group.level = 0;
         result_.levels = depth;
     }
 

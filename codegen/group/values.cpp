@@ -115,6 +115,9 @@ class Decider {
                 value.reason = "costs too much to compute more than once";
             } else if (cost[i] >= 1 && times >= often) {
                 value.storage = Value::Storage::staged;
+            } else if (reduced_later(value) && reductions_read(i) >= 2) {
+                value.storage = Value::Storage::stored;
+                value.reason = "smaller than the reductions it is computed from";
             }
             const bool once = value.storage != Value::Storage::inlined;
             const double mine = once ? iterations(value.nest) : evaluations[i];
@@ -125,6 +128,34 @@ class Decider {
             read.erase(std::unique(read.begin(), read.end()), read.end());
             for (const int operand : read) evaluations[operand] += mine;
         }
+    }
+
+    // Only reductions read it: then it ends a chain, and is the least that has to be passed on.
+    bool reduced_later(const Value& value) const {
+        return !value.nest.parallel.empty() && !value.users.empty() && std::all_of(value.users.begin(), value.users.end(), [&](int user) {
+            const Value& u = values_.list[user];
+            return is_reduction(u.nest) && !u.gemm && typical_count(u.nest.parallel) < typical_count(value.nest.parallel);
+        });
+    }
+
+    // Distinct reductions over the same first axis that a value would read if it were inlined.
+    int reductions_read(int number) const {
+        std::vector<int> stack{number}, seen;
+        int n = 0;
+        while (!stack.empty() && seen.size() < longest_chain) {
+            const int v = stack.back();
+            stack.pop_back();
+            if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
+            seen.push_back(v);
+            const Value& value = values_.list[v];
+            if (v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.gemm)) {
+                ++n;
+                continue;
+            }
+            if (value.nest.body && !is_reduction(value.nest))
+                for_each_read(value.nest, [&](const ScalarNode& s) { stack.push_back(s.operand); });
+        }
+        return n;
     }
 
     // Cycles to recompute a value from what is certainly in memory; also finds values that read no array at all

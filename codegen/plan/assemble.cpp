@@ -14,6 +14,10 @@ namespace bitale {
 
 namespace {
 
+// Segments are loops of their own, so a kernel of many compiles in time linear in them; one launch can therefore
+// hold all parameter updates of a large network.
+constexpr int most_statements = 8000;
+
 // FNV-1a twice with different seeds: names of kernels, not security.
 std::string hash_text(const std::string& text) {
     std::uint64_t a = 0xcbf29ce484222325ull, b = 0x9ae16a3b2f90404full;
@@ -165,7 +169,7 @@ class Assembler {
         while (begin < tasks.size()) {
             std::size_t end = begin;
             int statements = 0;
-            while (end < tasks.size() && (end == begin || statements + tasks[end]->statements <= target_.max_statements))
+            while (end < tasks.size() && (end == begin || statements + tasks[end]->statements <= most_statements))
                 statements += tasks[end++]->statements;
             kernel({tasks.begin() + static_cast<std::ptrdiff_t>(begin), tasks.begin() + static_cast<std::ptrdiff_t>(end)}, once);
             begin = end;
