@@ -63,7 +63,7 @@ class Int {
     std::vector<Term> terms_;  // sorted by atoms, no zero factors
 };
 
-Int floordiv(const Int& a, const Int& b);  // toward minus infinity; b must not be 0
+Int floordiv(const Int& a, const Int& b);  // toward minus infinity; 0 where b is 0
 Int mod(const Int& a, const Int& b);       // sign of b
 Int ceildiv(const Int& a, const Int& b);
 Int min(const Int& a, const Int& b);

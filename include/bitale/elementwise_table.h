@@ -30,10 +30,10 @@ BITALE_BINARY(div, floating, "a / b", a / b, g / b, -(g * y) / b, 4, plain, 0.5,
 // Toward minus infinity.
 BITALE_BINARY(floordiv, same, Text("b_floor(a / b)", "b_floordiv(a, b)"), reference::floordiv(a, b),
               zeros_like(a), zeros_like(b), 8,
-              numbers_only | as_length([](const Int& a, const Int& b) { return b.is(0) ? Int(0) : floordiv(a, b); }), 0.5, 4)
+              numbers_only | as_length([](const Int& a, const Int& b) { return floordiv(a, b); }), 0.5, 4)
 // Sign of the divisor.
 BITALE_BINARY(mod, same, "b_mod(a, b)", reference::mod(a, b), g, -g * floordiv(a, b), 8,
-              numbers_only | as_length([](const Int& a, const Int& b) { return b.is(0) ? Int(0) : mod(a, b); }), 0.5, 4)
+              numbers_only | as_length(table_row::remainder), 0.5, 4)
 // Integers: wraps; a negative exponent gives the reciprocal rounded toward zero, and 0 for the base 0.
 BITALE_BINARY(pow, same, "b_pow(a, b)", reference::pow(a, b), where(eq(b, 0), 0, g * b * pow(a, b - 1)),
               where(eq(a, 0), 0, g * y * log(a)), 40, numbers_only, 0.5, 3)

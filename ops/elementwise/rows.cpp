@@ -142,6 +142,12 @@ Int wrapped(const Int& x, DType dtype) {
     return mod(x - low, count) + low;
 }
 
+Int remainder(const Int& a, const Int& b) {
+    const IntRange range = b.range();
+    const Int rest = mod(a, b);
+    return range.low > 0 || range.high < 0 ? rest : rest * min(max(b, -b), 1);
+}
+
 const Op* register_row(Row row) {
     const std::string name = row.name;
     MapInfo map;

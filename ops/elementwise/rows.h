@@ -64,6 +64,9 @@ struct Row {
 // lengths do not come near the limits, and the algebra can prove more without them.
 Int wrapped(const Int& x, DType dtype);
 
+// mod(a, b), and 0 where b is 0 as for integers of every dtype.
+Int remainder(const Int& a, const Int& b);
+
 // The op record of a row, registered.
 const Op* register_row(Row row);
 

@@ -117,6 +117,9 @@ TEST_CASE("lengths are arithmetic over integer scalars") {
     CHECK(*length_of(((i * 4 + 3) % 4).node()) == Int(3));
     CHECK(*length_of((-cast(j, int64) + cast(j, int64) + 2).node()) == Int(2));
     CHECK(*length_of(floordiv(i, 0).node()) == Int(0));
+    const Int by_zero = *length_of((i % (i * 2) + floordiv(7, i * 2)).node());
+    CHECK(evaluate(by_zero, {{symbol.symbol_id(), 0}}) == 0);
+    CHECK(evaluate(by_zero, {{symbol.symbol_id(), 2}}) == 2 + 1);
     const Int narrow = *length_of(cast(i, int8).node());
     CHECK(evaluate(narrow, {{symbol.symbol_id(), 300}}) == 44);
     CHECK(evaluate(narrow, {{symbol.symbol_id(), -300}}) == -44);
