@@ -50,8 +50,8 @@ std::vector<Equality> equalities(const Node& node) {
         const std::int64_t span = geometry.span(static_cast<int>(i), w[2 + i].constant());
         const std::string name = axis_name[i];
         demand_at_most(r, span, x[2 + i] + 2 * geometry.pad[i],
-                       "conv2d's kernel, which spans " + std::to_string(span) + ", must fit into the padded " +
-                           name + " of its input");
+                       "conv2d's kernel, which spans " + std::to_string(span) +
+                           ", must fit into the padded " + name + " of its input");
     }
     return r;
 }

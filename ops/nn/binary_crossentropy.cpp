@@ -1,7 +1,7 @@
 // Binary crossentropy, elementwise. Of a sigmoid, stabilize makes it softplus of the logits.
 #include <cmath>
 
-#include "ops/nn/compose.h"
+#include "ops/dsl/compose.h"
 #include "ops/nn/losses.h"
 #include "ops/shape/lengths.h"
 

@@ -1,7 +1,7 @@
 #include "ops/nn/dropout.h"
 
 #include "ops/dsl/build.h"
-#include "ops/nn/compose.h"
+#include "ops/dsl/compose.h"
 #include "ops/random/distributions.h"
 #include "ops/random/philox.h"
 

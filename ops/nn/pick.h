@@ -1,7 +1,7 @@
 // One element of each row, chosen by an integer label: "pick", and its transpose "unpick".
 #pragma once
 
-#include "ops/nn/compose.h"
+#include "ops/dsl/compose.h"
 
 namespace bitale {
 

@@ -2,7 +2,7 @@
 // subtracted.
 #pragma once
 
-#include "ops/nn/compose.h"
+#include "ops/dsl/compose.h"
 
 namespace bitale {
 

@@ -6,7 +6,7 @@
 
 #include "bitale/train.h"
 #include "ops/dsl/build.h"
-#include "ops/nn/compose.h"
+#include "ops/dsl/compose.h"
 #include "ops/random/philox.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/view.h"

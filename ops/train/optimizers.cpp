@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "bitale/train.h"
-#include "ops/nn/compose.h"
+#include "ops/dsl/compose.h"
 
 namespace bitale {
 

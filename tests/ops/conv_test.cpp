@@ -179,7 +179,8 @@ TEST_CASE("what only a call can know becomes an equality") {
     const std::vector<Equality> equalities = y.node()->op->equalities(*y.node());
     REQUIRE(equalities.size() == 3);
     CHECK_THAT(equalities[0].what, ContainsSubstring("channels"));
-    CHECK_THAT(equalities[1].what, ContainsSubstring("conv2d's kernel, which spans 5, must fit into the padded height"));
+    CHECK_THAT(equalities[1].what,
+               ContainsSubstring("conv2d's kernel, which spans 5, must fit into the padded height"));
     const auto room = [&](std::int64_t height) {
         const std::uint64_t id = y.node()->inputs[0]->type.shape[2].symbol_id();
         return evaluate(equalities[1].a, {{id, height}}) == evaluate(equalities[1].b, {{id, height}});

@@ -7,6 +7,7 @@
 #include "ops/nn/dropout.h"
 #include "ops/random/distributions.h"
 #include "ops/random/philox.h"
+#include "ops/rules/phases.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
@@ -32,11 +33,20 @@ Moments moments_of(const Array& x) {
     return m;
 }
 
-// The composite's own evaluation against that of its parts.
+// The value as the phases of rewriting leave it.
+Array optimized(const Expr& y) {
+    Graph graph;
+    graph.outputs = {y.node()};
+    optimize(graph);
+    return evaluated(wrap(graph.outputs[0]));
+}
+
+// The composite's own evaluation against that of its parts, rewritten or not.
 void require_decomposes(const Expr& y) {
     const Array whole = evaluated(y), parts = evaluated(wrap(y.node()->op->decompose(y.node())));
     REQUIRE(whole.shape() == parts.shape());
     for (std::int64_t i = 0; i < whole.size(); ++i) REQUIRE(whole.at(i) == Approx(parts.at(i)).margin(1e-6));
+    require_same(optimized(y), parts);
 }
 
 }  // namespace
@@ -146,6 +156,13 @@ TEST_CASE("dropout") {
     const Array g = evaluated(grad(sum(z), x), {x}, {full_of({6, 5}, 1, float64)});
     require_same(g, evaluated(z, {x}, {full_of({6, 5}, 1, float64)}));
     CHECK(same(evaluated(dropout(x, 0, stream), {x}, {ones_in}), ones_in));
+    // Two uses of one draw share its mask, two draws do not; rewriting keeps it so.
+    const Expr c = constant(full_of({40, 10}, 1));
+    RandomStream both(6);
+    const Expr once = dropout(c, 0.5, both), other = dropout(c, 0.5, both);
+    CHECK(evaluated(sum(neq(once, once))).at(0) == 0);
+    CHECK(optimized(sum(neq(once, other))).at(0) > 100);
+    CHECK(same(optimized(sum(neq(once, other))), evaluated(sum(neq(once, other)))));
 }
 
 TEST_CASE("random ops reject nonsense") {
