@@ -95,7 +95,9 @@ const NodePtr& Match::operator[](const Pattern& part) const {
     return *node;
 }
 
-bool Match::may_look_through(const NodePtr& node) const { return !barriers_ || !barriers_->contains(node.get()); }
+bool Match::may_look_through(const NodePtr& node) const {
+    return !barriers_ || !barriers_->contains(node.get());
+}
 
 double Match::number(const Pattern& part) const {
     return uniform_value((*this)[part]).value().at(0);
@@ -268,7 +270,8 @@ Attributes carried(const PatternNode& pattern, const Match& match) {
     return attributes;
 }
 
-// Numbers are built last: they take the dtype of a sibling, or of the root.
+// Numbers are built last: they take the dtype of the last sibling (the first operand of where is its
+// condition), or of the root.
 NodePtr build(const PatternNode& pattern, const Match& match, const NodePtr& sibling) {
     if (const NodePtr* captured = match.find(&pattern)) return *captured;
     const Where where = match.root()->where;
@@ -282,7 +285,7 @@ NodePtr build(const PatternNode& pattern, const Match& match, const NodePtr& sib
         for (std::size_t i = 0; i < operands.size(); ++i) {
             if (((*pattern.operands[i]).kind == PatternNode::Kind::number) != numbers) continue;
             operands[i] = build(*pattern.operands[i], match, typed);
-            if (!typed) typed = operands[i];
+            if (!numbers) typed = operands[i];
         }
     return make_node(pattern.op(), std::move(operands), carried(pattern, match), where);
 }

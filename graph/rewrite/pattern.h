@@ -79,7 +79,8 @@ class Match {
     double number(const Pattern& part) const;
     // Matched nodes of ops, root first: what the rewrite makes disappear.
     const Nodes& consumed() const { return consumed_; }
-    // Whether a replacement may look at the operands of this node: it is no barrier. Those of the root always.
+    // Whether a replacement may look at the operands of this node: it is no barrier. Those of the root
+    // always.
     bool may_look_through(const NodePtr& node) const;
 
   private:

@@ -25,9 +25,10 @@ std::vector<Rule> stabilize_crossentropy_rules() {
          Tag::stabilizes, over_last_axis(p)},
         {"crossentropy-dense-softmax", crossentropy_dense(p, y), softmax_crossentropy_dense(z, y),
          Tag::stabilizes, over_last_axis(p)},
-        // Not softplus(z) - z * y, which cancels where the prediction is right.
+        // Not softplus(z) - z * y, which cancels where the prediction is right. As in the original, what a
+        // target of 0 or 1 leaves out may be infinite.
         {"binary-crossentropy-sigmoid", binary_crossentropy(sigmoid(z), y),
-         y * softplus(-z) + (1 - y) * softplus(z), Tag::stabilizes},
+         where(eq(y, 0), 0, y * softplus(-z)) + where(eq(y, 1), 0, (1 - y) * softplus(z)), Tag::stabilizes},
     };
 }
 
