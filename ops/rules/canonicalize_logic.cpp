@@ -32,7 +32,7 @@ std::vector<Rule> logic_rules() {
         {"where-true", where(1, x, y), x},
         {"where-false", where(0, x, y), y},
         {"where-same", where(c, x, x), x},
-        {"where-not", where(logical_not(c), x, y), where(c, y, x)},
+        {"where-not", where(logical_not(c), x, y), where(c, y, x), Tag::exact, of_booleans(c)},
         {"not-not", logical_not(logical_not(x)), x, Tag::exact, of_booleans(x)},
         {"and-self", bitwise_and(x, x), x},
         {"or-self", bitwise_or(x, x), x},

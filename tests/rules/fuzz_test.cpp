@@ -1,0 +1,110 @@
+// Every rule against the oracle: both sides of random instances must agree as the rule's tag says.
+#include <cmath>
+#include <set>
+
+#include "ops/evaluate.h"
+#include "ops/registry.h"
+#include "ops/rules/rules.h"
+#include "tests/rules/instantiate.h"
+#include "tests/support/catch.h"
+
+using namespace bitale;
+
+namespace {
+
+std::vector<Rule> all_rules() {
+    std::vector<Rule> rules;
+    std::set<std::pair<std::string, std::string>> seen;
+    for (const RuleSet* set : {&forget_rules(), &canonicalize_rules(), &stabilize_rules(), &decompose_rules(),
+                               &specialize_rules()})
+        for (const Rule& rule : set->rules)
+            if (seen.insert({rule.name, rule.pattern.text()}).second) rules.push_back(rule);
+    return rules;
+}
+
+bool near(double a, double b) {
+    return std::abs(a - b) <= 1e-6 * (1 + std::max(std::abs(a), std::abs(b)));
+}
+
+// Whether element `now` may stand for element `before` under the tag.
+bool allowed(Tag tag, double before, double now) {
+    if (std::isnan(before) && std::isnan(now)) return true;
+    if (before == now && (std::signbit(before) == std::signbit(now) || tag != Tag::exact)) return true;
+    if (tag == Tag::exact) return false;
+    if (tag == Tag::stabilizes) {
+        if (std::isnan(before)) return true;
+        if (std::isinf(before)) return !std::isnan(now);
+    }
+    return std::isfinite(before) && std::isfinite(now) && near(before, now);
+}
+
+// Empty, or where and how the two differ.
+std::string difference(Tag tag, const Array& before, const Array& now) {
+    if (before.dtype() != now.dtype() || before.shape() != now.shape())
+        return "types differ: " + before.text() + " and " + now.text();
+    if (tag == Tag::exact && !is_float(before.dtype()))
+        return same(before, now) ? "" : before.text() + " became " + now.text();
+    for (std::int64_t i = 0; i < before.size(); ++i)
+        if (!allowed(tag, before.at(i), now.at(i)))
+            return "element " + std::to_string(i) + ": " + text_of(Attribute(before.at(i))) + " became " +
+                   text_of(Attribute(now.at(i)));
+    return "";
+}
+
+enum class Outcome : std::uint8_t { no_instance, no_match, agrees };
+
+Outcome try_rule(const Rule& rule, unsigned seed) {
+    fuzz::Instantiator instantiator(seed);
+    NodePtr node;
+    try {
+        node = instantiator.instance(rule.pattern);
+    } catch (const std::exception&) {
+        return Outcome::no_instance;
+    }
+    NodePtr made = rule.apply(node);
+    if (made && made->type != node->type) made = repeated_to(made, node->type, {});
+    if (!made) return Outcome::no_match;
+    const fuzz::Values values = rule.tag == Tag::reassociates || rule.tag == Tag::assumes_finite
+                                    ? fuzz::Values::no_infinities
+                                    : fuzz::Values::everything;
+    const auto leaves = instantiator.leaf_values(values);
+    std::vector<Array> results;
+    try {
+        results = evaluate({node, made}, leaves);
+    } catch (const Error&) {
+        return Outcome::no_instance;  // a label out of range, a maximum of nothing
+    }
+    INFO("rule " << rule.name << ", seed " << seed << ": " << describe(*node));
+    for (const auto& [leaf, value] : leaves) UNSCOPED_INFO(leaf->name << " = " << value.text());
+    REQUIRE(difference(rule.tag, results[0], results[1]) == "");
+    return Outcome::agrees;
+}
+
+void fuzz_all(int enough, unsigned most_tries, unsigned first_seed) {
+    for (const Rule& rule : all_rules()) {
+        DYNAMIC_SECTION(rule.name << ": " << rule.pattern.text()) {
+            int agreed = 0;
+            for (unsigned seed = first_seed; agreed < enough && seed < first_seed + most_tries; ++seed)
+                agreed += try_rule(rule, seed) == Outcome::agrees;
+            CHECK(agreed == enough);
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("every rule agrees with the oracle") {
+    fuzz_all(60, 20'000, 1);
+}
+
+TEST_CASE("every rule agrees with the oracle, at length", "[slow]") {
+    fuzz_all(2'000, 400'000, 1'000'000);
+}
+
+TEST_CASE("rules have names of their own") {
+    for (const RuleSet* set : {&canonicalize_rules(), &specialize_rules(), &stabilize_rules()}) {
+        std::set<std::string> names;
+        for (const Rule& rule : set->rules)
+            if (rule.name != "constant-fold") CHECK(names.insert(rule.name).second);
+    }
+}

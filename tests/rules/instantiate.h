@@ -1,0 +1,287 @@
+// Random graphs that a pattern matches: wildcards become leaves (or small graphs) of random types, attributes
+// are drawn to fit. Draws that cannot be typed are left to the caller to repeat.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <random>
+#include <unordered_map>
+
+#include "graph/rewrite/pattern.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/shape/view.h"
+
+namespace bitale::fuzz {
+
+// Which values leaves get.
+enum class Values : std::uint8_t { everything, no_infinities };
+
+class Instantiator {
+  public:
+    explicit Instantiator(unsigned seed) : random_(seed) {}
+
+    // A node that matches, if the guard likes it; throws what make_node throws.
+    NodePtr instance(const Pattern& pattern) {
+        static const std::vector<DType> dtypes = {float32, float32, float64, int8,   int32,
+                                                  uint8,   int64,   uint32,  boolean};
+        static const std::vector<Shape> shapes = {{},        {3},          {2, 3},       {4, 3},
+                                                  {2, 1, 3}, {1, 2, 5, 4}, {2, 2, 4, 6}, {1, 1}};
+        bound_.clear();
+        dtype_ = pick(dtypes);
+        shape_ = pick(shapes);
+        constants_ = chance(12);
+        return build(*pattern, "", 0);
+    }
+
+    // Values for the input leaves below the last instance.
+    std::unordered_map<const Node*, Array> leaf_values(Values values) {
+        std::unordered_map<const Node*, Array> r;
+        for (const auto& [leaf, most] : leaves_) r.emplace(leaf.get(), array(leaf->type, values, most));
+        return r;
+    }
+
+    std::int64_t between(std::int64_t low, std::int64_t high) {
+        return std::uniform_int_distribution<std::int64_t>(low, high)(random_);
+    }
+    bool chance(int one_in) { return between(1, one_in) == 1; }
+    template <class T>
+    const T& pick(const std::vector<T>& list) {
+        return list[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(list.size()) - 1))];
+    }
+
+    // Elements below `most` if it is not 0 (labels, winners).
+    Array array(const Type& type, Values values, std::int64_t most) {
+        Array r(type.dtype, static_dims(type.shape));
+        const double usual = static_cast<double>(between(1, 6));
+        dispatch(type.dtype, [&](auto zero) {
+            using T = decltype(zero);
+            auto* to = static_cast<T*>(r.mutable_data());
+            for (std::int64_t i = 0; i < r.size(); ++i) to[i] = element<T>(values, most, usual);
+        });
+        return r;
+    }
+
+    NodePtr leaf(const Type& type, std::int64_t most = 0) {
+        if (constants_) return make_constant(array(type, Values::no_infinities, most));
+        const NodePtr made = make_input(type, "x" + std::to_string(leaves_.size()), {"user.cpp", 1});
+        leaves_.emplace_back(made, most);
+        return made;
+    }
+
+    // Attributes that fit the operands; empty for ops that have none.
+    Attributes attributes_for(const Op* op, const Nodes& inputs) {
+        using Axes = std::vector<std::int64_t>;
+        static const std::vector<DType> all = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
+                                               uint32,  uint64, float16, bfloat16, float32, float64};
+        const Shape& shape = inputs.at(0)->type.shape;
+        const auto rank = static_cast<std::int64_t>(shape.size());
+        const std::string& name = op->name;
+        if (name == "cast") return {{"dtype", pick(all)}};
+        if (name == "reshape") return {{"shape", other_shape(shape)}};
+        if (name == "expand") return {{"shape", larger_shape(shape)}};
+        if (name == "permute") {
+            Axes axes;
+            for (std::int64_t i = 0; i < rank; ++i) axes.push_back(i);
+            if (!chance(4)) std::shuffle(axes.begin(), axes.end(), random_);
+            return {{"axes", axes}};
+        }
+        if (name == "slice") return slice_attributes(shape);
+        if (name == "pad") {
+            Axes before, after;
+            const std::int64_t widest = chance(2) ? 0 : 2;
+            for (std::int64_t i = 0; i < rank; ++i) {
+                before.push_back(between(0, widest));
+                after.push_back(between(0, widest));
+            }
+            return {{"before", before}, {"after", after}, {"value", 1.0}};
+        }
+        if (name == "flip" || name == "concat" || name == "softmax" || name == "log_softmax") {
+            if (rank == 0) throw std::runtime_error(name + " needs an axis");
+            return {{"axis", between(0, rank - 1)}};
+        }
+        if (name == "sum" || name == "prod" || name == "max" || name == "min" || name == "any" ||
+            name == "all" || name == "argmax" || name == "argmin" || name == "mean") {
+            Axes axes;
+            for (std::int64_t i = 0; i < rank; ++i)
+                if (chance(2)) axes.push_back(i);
+            return {{"axes", axes}};
+        }
+        if (name == "max_pool" || name == "pool_winner") return pool_attributes();
+        if (name == "unpool") {
+            Attributes a = inputs[1]->attributes;
+            const Shape& image = inputs[1]->inputs.at(0)->type.shape;
+            a.set("height", image[image.size() - 2]);
+            a.set("width", image.back());
+            return a;
+        }
+        return {};
+    }
+
+  private:
+    NodePtr build(const PatternNode& pattern, const std::string& user, std::size_t position) {
+        if (const auto at = bound_.find(&pattern); at != bound_.end()) return at->second;
+        NodePtr made;
+        switch (pattern.kind) {
+            case PatternNode::Kind::any:
+                made = wildcard(user, position);
+                break;
+            case PatternNode::Kind::constant:
+                made = number(chosen_number());
+                break;
+            case PatternNode::Kind::number:
+                made = number(pattern.number, user == "where" && position == 0);
+                break;
+            case PatternNode::Kind::of_kind:
+                made = any_op(pattern.op_kind);
+                break;
+            case PatternNode::Kind::apply: {
+                // Last operands first: the winner of unpool tells the shape of its gradient.
+                Nodes inputs(pattern.operands.size());
+                for (std::size_t i = inputs.size(); i-- > 0;) {
+                    inputs[i] = build(*pattern.operands[i], pattern.name, i);
+                    pooled_ = inputs[i]->type.shape;
+                }
+                // A commutative op matches the other order too.
+                const Op* op = pattern.op();
+                if (op->map && op->map->commutative && chance(2)) std::reverse(inputs.begin(), inputs.end());
+                Attributes attributes = attributes_for(op, inputs);
+                for (const auto& [name, value] : pattern.attributes.entries()) attributes.set(name, value);
+                made = make_node(op, std::move(inputs), attributes, {"user.cpp", 2});
+            }
+        }
+        bound_[&pattern] = made;
+        return made;
+    }
+
+    NodePtr wildcard(const std::string& user, std::size_t position) {
+        if (position == 1 && user.ends_with("crossentropy_labels")) return leaf({int32, {shape_.at(0)}}, 3);
+        if (position == 1 && user == "unpool")
+            return make_node(find_op("pool_winner"), {leaf({float32, {2, 1, 4, 6}})}, pool_attributes());
+        if (position == 0 && user == "unpool") return leaf({dtype_, pooled_});
+        if (position == 0 && user == "where") return leaf({boolean, shape_});
+        if (!shape_.empty() && chance(3)) {
+            Shape small = shape_;
+            for (std::size_t i = 0; i < small.size(); ++i)
+                if (i + 2 >= small.size() || chance(2)) small[i] = 1;
+            return make_expand(leaf({dtype_, chance(3) ? Shape{} : small}), shape_, {});
+        }
+        return leaf({chance(12) ? float32 : dtype_, chance(12) ? Shape{} : shape_});
+    }
+
+    NodePtr number(double value, bool as_boolean = false) {
+        const NodePtr scalar = scalar_node(as_boolean ? boolean : dtype_, value);
+        if (!chance(4)) return scalar;
+        return make_constant(filled(constant_value(scalar), static_dims(shape_)));
+    }
+
+    double chosen_number() {
+        return pick(std::vector<double>{0, -0.0, 1, -1, 2, 0.5, 4, -8, 3, 100, 128, 0.1, -0.25, 1024});
+    }
+
+    static Array filled(const Array& scalar, const Dims& shape) {
+        Array r(scalar.dtype(), shape);
+        const auto width = static_cast<std::size_t>(bytes_of(scalar.dtype()));
+        for (std::int64_t i = 0; i < r.size(); ++i)
+            std::memcpy(static_cast<char*>(r.mutable_data()) + static_cast<std::size_t>(i) * width,
+                        scalar.data(), width);
+        return r;
+    }
+
+    NodePtr any_op(OpKind kind) {
+        if (kind == OpKind::leaf) return number(chosen_number());
+        std::vector<const Op*> ops;
+        for (const Op* op : all_ops())
+            if (op->kind == kind && op->arity >= 1 && op->evaluate) ops.push_back(op);
+        const Op* op = pick(ops);
+        Nodes inputs;
+        for (int i = 0; i < op->arity; ++i) inputs.push_back(wildcard(op->name, static_cast<std::size_t>(i)));
+        const Attributes attributes = attributes_for(op, inputs);
+        return make_node(op, inputs, attributes, {"user.cpp", 2});
+    }
+
+    Shape other_shape(const Shape& shape) {
+        switch (between(0, 3)) {
+            case 0:
+                return shape;
+            case 1:
+                return {count_of(shape)};
+            case 2:
+                return {1, count_of(shape), 1};
+            default:
+                break;
+        }
+        Shape reversed(shape.rbegin(), shape.rend());
+        return reversed;
+    }
+
+    Shape larger_shape(Shape shape) {
+        for (Int& length : shape)
+            if (length.is(1) && chance(2)) length = between(1, 3);
+        if (shape.size() < 3 && chance(2)) shape.insert(shape.begin(), Int(between(1, 2)));
+        return shape;
+    }
+
+    Attributes slice_attributes(const Shape& shape) {
+        std::vector<Int> start, count;
+        std::vector<std::int64_t> step;
+        const bool all = chance(4);
+        for (const Int& length : shape) {
+            const std::int64_t n = length.constant(), from = all || n == 0 ? 0 : between(0, n - 1);
+            const bool back = !all && chance(3);
+            const std::int64_t by = all ? 1 : between(1, 2), room = back ? from + 1 : n - from;
+            start.emplace_back(from);
+            step.push_back(back ? -by : by);
+            count.emplace_back(all || n == 0 ? n : between(0, (room + by - 1) / by));
+        }
+        return {{"start", start}, {"count", count}, {"step", step}};
+    }
+
+    Attributes pool_attributes() {
+        using Pair = std::vector<std::int64_t>;
+        const std::int64_t h = between(1, 3), w = between(1, 3);
+        return {{"window", Pair{h, w}},
+                {"stride", Pair{between(1, 3), between(1, 3)}},
+                {"pad", Pair{between(0, h - 1), between(0, w - 1)}}};
+    }
+
+    template <class T>
+    T element(Values values, std::int64_t most, double usual) {
+        if (most > 0) return T(static_cast<float>(between(0, most - 1)));
+        if constexpr (std::is_same_v<T, bool>) {
+            return chance(2);
+        } else if constexpr (std::is_integral_v<T>) {
+            if (chance(8)) return chance(2) ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
+            return static_cast<T>(between(std::is_signed_v<T> ? -7 : 0, 7));
+        } else {
+            if (values == Values::everything && chance(10)) {
+                static const std::vector<double> extremes = {INFINITY, -INFINITY, 3e38, -3e38,
+                                                             1e-38,    88.8,      -104, 710};
+                return T(static_cast<float>(pick(extremes)));
+            }
+            switch (between(0, 9)) {
+                case 0:
+                    return T(0.0F);
+                case 1:
+                    return T(-0.0F);
+                case 2:
+                    return chance(3) ? T(std::numeric_limits<float>::quiet_NaN()) : T(1.0F);
+                case 3:
+                    return T(static_cast<float>(between(-3, 3)));
+                default:
+                    break;
+            }
+            return T(static_cast<float>(std::uniform_real_distribution<double>(-usual, usual)(random_)));
+        }
+    }
+
+    std::mt19937 random_;
+    DType dtype_ = float32;
+    Shape shape_, pooled_;
+    bool constants_ = false;
+    std::vector<std::pair<NodePtr, std::int64_t>> leaves_;
+    std::map<const PatternNode*, NodePtr> bound_;
+};
+
+}  // namespace bitale::fuzz
