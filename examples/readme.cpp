@@ -27,5 +27,6 @@ int main(int argc, char** argv) {
         const auto losses = step.loop(0, 100)[0].to_vector<float>();  // 100 minibatches in one call
         std::printf("epoch %d: loss %.3f\n", epoch, std::reduce(losses.begin(), losses.end()) / 100);
     }
-    for (const Kernel& k : step.kernels()) std::printf("%s\n", k.name.c_str());
+    std::printf("%zu kernels a step, %.1f MB on the device\n", step.kernels().size(),
+                step.peak_bytes() / 1e6);
 }

@@ -109,9 +109,9 @@ void Console::row(const EpochResult& e, std::int64_t images) const {
 void Console::end(const RunResults& run) const {
     if (settings_.quiet) return;
     if (interrupted()) fmt::print("\n  stopped by Ctrl-C after a whole step\n");
-    fmt::print(
-        "\n  training images on the device {:.2f} MB ({}), buffers at most {:.2f} MB,\n"
-        "  {} kernels and library calls a step, compile time {:.2f} s\n",
-        static_cast<double>(run.data_bytes) / 1e6, settings_.storage,
-        static_cast<double>(run.peak_bytes) / 1e6, run.kernels, run.compile_seconds);
+    const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+    fmt::print("\n  training images on the device {:.2f} MB ({}), at most {:.2f} MB in all,\n",
+               megabytes(run.data_bytes), settings_.storage, megabytes(run.peak_bytes));
+    fmt::print("  {} kernels and library calls a step, compile time {:.2f} s\n", run.kernels,
+               run.compile_seconds);
 }

@@ -20,7 +20,7 @@ struct RunResults {
     double compile_seconds = 0;
     std::size_t kernels = 0;      // kernels and library calls of one training step
     std::int64_t data_bytes = 0;  // of the training images
-    std::int64_t peak_bytes = 0;  // between two steps: everything but shared variables
+    std::int64_t peak_bytes = 0;  // of the larger function: buffers and the shared variables it uses
     std::vector<EpochResult> epochs{};
 
     // Writes everything as JSON. Throws FileError.

@@ -72,7 +72,10 @@ TEST_CASE("storages of the images compute the same") {
         REQUIRE(actual.size() == expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i)
             CHECK(actual[i] == Approx(expected[i]).epsilon(1e-5));
-        CHECK(bytes["peak_bytes"] == floats["peak_bytes"]);
+        // The images are all that grows: nothing wide is made of the bytes.
+        const auto peak = [](const json& r) { return r["peak_bytes"].get<std::int64_t>(); };
+        CHECK(peak(floats) - peak(bytes) == 3 * 700 * 784);
+        CHECK(peak(bytes) == peak(centred));
     }
 }
 
