@@ -1,0 +1,82 @@
+// Generated code against the oracle. Compiling costs far more than running, so many cases go into one
+// function.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "tests/support/catch.h"
+#include "tests/support/gradient_check.h"
+
+namespace bitale::test {
+
+class PackedCases {
+  public:
+    explicit PackedCases(std::string device, double tolerance = 1e-5)
+        : device_(std::move(device)), tolerance_(tolerance) {}
+
+    // y over inputs that take these values.
+    void add(std::string name, std::vector<Expr> inputs, std::vector<Array> values, const Expr& y) {
+        cases_.push_back({std::move(name), std::move(inputs), std::move(values), y});
+    }
+
+    // Compiles and compares all of them.
+    void run(std::size_t in_one_function = 12) const {
+        for (std::size_t first = 0; first < cases_.size(); first += in_one_function)
+            run_some(first, std::min(first + in_one_function, cases_.size()));
+    }
+
+  private:
+    struct Case {
+        std::string name;
+        std::vector<Expr> inputs;
+        std::vector<Array> values;
+        Expr y;
+    };
+
+    void run_some(std::size_t first, std::size_t last) const {
+        std::vector<Input> inputs;
+        std::vector<Array> values;
+        std::vector<Expr> outputs;
+        std::set<const Node*> seen;
+        for (std::size_t k = first; k < last; ++k) {
+            const Case& c = cases_[k];
+            for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+                if (!seen.insert(c.inputs[i].node().get()).second) continue;
+                inputs.emplace_back(c.inputs[i]);
+                values.push_back(c.values[i]);
+            }
+            outputs.push_back(c.y);
+        }
+        INFO("from " << cases_[first].name << " to " << cases_[last - 1].name);
+        const FunctionOptions options{
+            .name = "packed", .device = device_, .on_unused_input = OnUnused::ignore};
+        Function f = function(inputs, outputs, options);
+        const Results results = f.call(values);
+        for (std::size_t k = first; k < last; ++k) compare(cases_[k], results[k - first]);
+    }
+
+    void compare(const Case& c, const Array& got) const {
+        const Array expected = evaluated(c.y, c.inputs, c.values);
+        INFO(c.name << ": " << got.text() << ", the oracle says " << expected.text());
+        CHECK(got.dtype() == expected.dtype());
+        REQUIRE(got.shape() == expected.shape());
+        bool equal = true;
+        for (std::int64_t i = 0; i < expected.size(); ++i) {
+            const double a = got.at(i), b = expected.at(i);
+            if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+            equal &= is_float(got.dtype()) && std::abs(a - b) <= tolerance_ * (1 + std::abs(b));
+        }
+        CHECK(equal);
+    }
+
+    std::string device_;
+    double tolerance_;
+    std::vector<Case> cases_;
+};
+
+}  // namespace bitale::test
