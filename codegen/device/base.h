@@ -2,10 +2,10 @@
 // generated code.
 //
 // The files of this folder are text for kernels: plain C++17 and CUDA at once, no #include, no #pragma once.
-// Blank lines separate their parts (constants, functions with their helpers); a program gets the parts it
-// uses and no other, in the order of codegen/print/prelude.cpp. Floating-point functions use + - * / fma,
-// sqrt and rounding alone, each exactly rounded, and select instead of branch: they give the same bits in
-// scalar code, in vectors of any width and on a GPU (only the sign and payload of a NaN differ).
+// Blank lines (at the top level) separate their parts (constants, functions with their helpers); a program
+// gets the parts it uses and no other, in the order of codegen/print/prelude.cpp. Floating-point functions
+// use + - * / fma, sqrt and rounding alone, each exactly rounded, and select instead of branch: they give the
+// same bits in scalar code, in vectors of any width and on a GPU (only the sign and payload of a NaN differ).
 
 typedef signed char i8;
 typedef unsigned char u8;

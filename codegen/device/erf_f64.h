@@ -12,8 +12,8 @@ B_FN b_scaled b_erfc_scaled(f64 a) {
     // exp(-a^2) / 2^n = 1 + g.
     const f64 first = b_fma(n, -B_LN2_HIGH64, -square), r = b_fma(n, -B_LN2_LOW64, first);
     const f64 r_low = b_fma(n, -B_LN2_LOW64, first - r) - square_low;
-    const f64 g = b_fma(r * r, b_exp_remainder(r), r_low);
-    const f64 one = 1.0 + r, e = one + g, e_low = ((1.0 - one) + r) + ((one - e) + g);
+    const f64 curve = r * r * b_exp_remainder(r), one = 1.0 + r, g = b_fma(r_low, one + curve, curve);
+    const f64 e = one + g, e_low = ((1.0 - one) + r) + ((one - e) + g);
 
     const f64 t = (a - 3.25) / (a + 3.25);
     f64 p = 0x1.86ead91d2335ap-30;

@@ -59,13 +59,15 @@ B_FN f64 b_exp2(f64 x) {
     return b_times_power_of_two(b_fma(r, b_exp2_remainder(r), 1.0), b_bits(t) - b_bits(B_ROUNDER64));
 }
 
+// Around n = 1 the 1 cancels half of 2^n y, so y carries its rounding error.
 B_FN f64 b_expm1(f64 x) {
-    const f64 low = x > 710.0 ? 710.0 : x, c = low < -60.0 ? -60.0 : low;
+    const f64 below = x > 710.0 ? 710.0 : x, c = below < -60.0 ? -60.0 : below;
     const f64 t = b_fma(c, 0x1.71547652b82fep0, B_ROUNDER64), n = t - B_ROUNDER64;
-    const f64 r = b_fma(n, -B_LN2_LOW64, b_fma(n, -B_LN2_HIGH64, c));
-    const f64 y = b_fma(r * r, b_exp_remainder(r), r);
+    const f64 first = b_fma(n, -B_LN2_HIGH64, c), r = b_fma(n, -B_LN2_LOW64, first);
+    const f64 tail = r * r * b_exp_remainder(r), y = r + tail;
+    const f64 low = ((r - y) + tail) + b_fma(n, -B_LN2_LOW64, first - r);
     const f64 half = b_double((b_bits(t) - b_bits(B_ROUNDER64) + 1022u) << 52);
-    return b_magnitude(x) < 0x1p-53 ? x : 2.0 * b_fma(half, y, half - 0.5);
+    return b_magnitude(x) < 0x1p-53 ? x : 2.0 * b_fma(half, low, b_fma(half, y, half - 0.5));
 }
 
 B_FN f64 b_tanh(f64 x) {

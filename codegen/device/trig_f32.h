@@ -60,6 +60,7 @@ B_FN f32 b_tan(f32 x) {
 
 #define B_HALF_PI 0x1.921fb6p0f
 #define B_HALF_PI_LOW -0x1.777a5cp-25f
+
 B_FN f32 b_atan(f32 x) {
     const f32 a = b_magnitude(x), t = a > 1.0f ? 1.0f / a : a, z = t * t;
     f32 p = -0x1.d32dbcp-10f;

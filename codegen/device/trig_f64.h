@@ -118,19 +118,18 @@ B_FN f64 b_tan(f64 x) {
 
 #define B_HALF_PI64 0x1.921fb54442d18p0
 #define B_HALF_PI64_LOW 0x1.1a62633145c07p-54
-// By atan(a) = pi / 4 + atan((a - 1) / (a + 1)) beyond tan(pi / 8), and pi / 2 + atan(-1 / a) beyond tan(3 pi
-// / 8).
+
+// atan(a) = atan(c) + atan((a - c) / (1 + a c)) with c = 0, 1/2, 1 or infinity.
 B_FN f64 b_atan(f64 x) {
     const f64 a = b_magnitude(x);
-    const bool middle = a > 0x1.a827999fcef32p-2, large = a > 0x1.3504f333f9de6p1;
-    const f64 numerator = large    ? -1.0
-                          : middle ? a - 1.0
-                                   : a,
-              denominator = large    ? a
-                            : middle ? a + 1.0
-                                     : 1.0;
-    const f64 base = large ? B_HALF_PI64 : middle ? 0.5 * B_HALF_PI64 : 0.0;
-    const f64 base_low = large ? B_HALF_PI64_LOW : middle ? 0.5 * B_HALF_PI64_LOW : 0.0;
+    const bool some = a > 0.4, more = a > 0.7, most = a > 2.4;
+    const f64 numerator = most ? -1.0 : a - (more ? 1.0 : some ? 0.5 : 0.0);
+    const f64 denominator = most ? a : b_fma(a, more ? 1.0 : some ? 0.5 : 0.0, 1.0);
+    const f64 base = most ? B_HALF_PI64 : more ? 0.5 * B_HALF_PI64 : some ? 0x1.dac670561bb4fp-2 : 0.0;
+    const f64 base_low = most   ? B_HALF_PI64_LOW
+                         : more ? 0.5 * B_HALF_PI64_LOW
+                         : some ? 0x1.a2b7f222f65e2p-56
+                                : 0.0;
     const f64 t = numerator / denominator, z = t * t;
     f64 p = -0x1.24c1bccc27b35p-6;
     p = b_fma(p, z, 0x1.378944c526648p-5);

@@ -13,10 +13,17 @@ namespace bitale {
 
 namespace {
 
-// What a text only uses comes earlier in this list, or earlier in its own file.
-const char* const headers[] = {device_convert, device_integer,  device_index,
-                               device_philox,  device_real,     device_exp_f32,
-                               device_log_f32, device_trig_f32, device_special_f32};
+struct Header {
+    const char* text;
+    bool wide;  // only for programs with f64
+};
+// What a text uses comes earlier in this list, or earlier in its own file.
+const Header headers[] = {{device_convert, false}, {device_integer, false},  {device_index, false},
+                          {device_philox, false},  {device_real, false},     {device_exp_f32, false},
+                          {device_log_f32, false}, {device_trig_f32, false}, {device_special_f32, false},
+                          {device_exp_f64, true},  {device_log_f64, true},   {device_trig_f64, true},
+                          {device_erf_f64, true}};
+constexpr std::string_view wide = "f64";
 
 bool is_word(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -78,11 +85,13 @@ std::string one_dialect(std::string_view text, bool cuda) {
 
 struct Part {
     std::string text;
+    bool wide = false;
     std::set<std::string> defines, uses;
 };
 
 Part part_of(std::string text) {
-    Part part{std::move(text), {}, {}};
+    Part part;
+    part.text = std::move(text);
     for (const std::string_view line : lines_of(part.text)) {
         if (line.starts_with("//")) continue;
         const std::vector<std::string_view> words = words_of(line);
@@ -99,20 +108,24 @@ Part part_of(std::string text) {
     return part;
 }
 
-std::vector<Part> parts_of(std::string_view text, bool cuda) {
+std::vector<Part> parts_of(const Header& header, bool cuda) {
     std::vector<Part> parts;
-    const std::string dialect = one_dialect(text, cuda);
+    const std::string dialect = one_dialect(header.text, cuda);
     std::string current;
     const auto close = [&] {
         Part part = part_of(std::move(current));
+        part.wide = header.wide;
         if (!part.defines.empty()) parts.push_back(std::move(part));
         current.clear();
     };
-    for (const std::string_view line : lines_of(dialect)) {
-        if (line.empty())
+    const std::vector<std::string_view> lines = lines_of(dialect);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const bool within =
+            i + 1 < lines.size() && lines[i + 1].starts_with(' ');  // a function's body goes on
+        if (lines[i].empty() && !within)
             close();
         else
-            current.append(line).push_back('\n');
+            current.append(lines[i]).push_back('\n');
     }
     close();
     return parts;
@@ -129,7 +142,7 @@ Library read_library(bool cuda) {
     // Without the file's opening comment, which explains the folder.
     const std::string_view base = device_base;
     library.base = one_dialect(base.substr(base.find("\n\n") + 2), cuda);
-    for (const char* header : headers) {
+    for (const Header& header : headers) {
         std::vector<Part> parts = parts_of(header, cuda);
         library.parts.insert(library.parts.end(), std::make_move_iterator(parts.begin()),
                              std::make_move_iterator(parts.end()));
@@ -149,7 +162,7 @@ const Library& library_of(bool cuda) {
 std::set<std::string> device_names(std::string_view text) {
     std::set<std::string> names;
     for (const std::string_view word : words_of(text))
-        if (is_helper(word)) names.emplace(word);
+        if (is_helper(word) || word == wide) names.emplace(word);
     return names;
 }
 
@@ -162,7 +175,7 @@ std::string device_prelude(bool cuda, const std::set<std::string>& used) {
         todo.pop_back();
         if (found == library.defining.end()) continue;
         for (const std::size_t i : found->second) {
-            if (taken[i]) continue;
+            if (taken[i] || (library.parts[i].wide && !used.contains(std::string(wide)))) continue;
             taken[i] = true;
             todo.insert(todo.end(), library.parts[i].uses.begin(), library.parts[i].uses.end());
         }
@@ -174,7 +187,7 @@ std::string device_prelude(bool cuda, const std::set<std::string>& used) {
 }
 
 std::string device_prelude(bool cuda) {
-    std::set<std::string> all;
+    std::set<std::string> all = {std::string(wide)};
     for (const auto& [name, parts] : library_of(cuda).defining) all.insert(name);
     return device_prelude(cuda, all);
 }
