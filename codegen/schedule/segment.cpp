@@ -122,8 +122,6 @@ class SegmentScheduler {
             if (block_ != 1) extents[0] = block_;
             const std::int64_t bytes = count_of(extents).constant() * bytes_of(type.dtype);
             if (used_ + bytes > context_.target.local_bytes) continue;
-            used_ += bytes;
-            made.place = builder_.scratch(Place::Scope::local, type.dtype, extents);
             // The copy is a nest of its own over the (possibly wider) index space, reading the value.
             Nest copy;
             copy.dtype = type.dtype;
@@ -133,13 +131,22 @@ class SegmentScheduler {
                 const Loop l = make_loop("c", made.extents[d]);
                 copy.parallel.push_back(l);
                 at.push_back(l.variable + made.low[d]);
-                if (made.outside) guards.push_back({at.back(), 0, type.shape[d]});
+                const bool wider = !made.low[d].is(0) || !(made.extents[d] == type.shape[d]);
+                if (made.outside && wider) guards.push_back({at.back(), 0, type.shape[d]});
             }
             copy.body = scalar_read(type.dtype, v, at, guards, guards.empty() ? nullptr : made.outside);
             Nest full = simplify(compose(copy, [&](int operand) -> const Nest* {
                 const Value::Storage storage = value(operand).storage;
                 return storage == Value::Storage::inlined || storage == Value::Storage::staged ? &value(operand).nest : nullptr;
             }));
+            // Copies come first: what a member of this group computes cannot be copied before it is there.
+            bool computed_here = false;
+            for_each_read(full, [&](const ScalarNode& s) {
+                computed_here |= std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
+            });
+            if (computed_here) continue;
+            used_ += bytes;
+            made.place = builder_.scratch(Place::Scope::local, type.dtype, extents);
             Member member;
             member.nest = in_block(full);
             std::vector<Int> to;
