@@ -50,7 +50,7 @@ TEST_CASE("index maps of all reductions, over all axes and dtypes") {
         require_nest_matches(reduce(matrix("x"), {1}, {}, {}).node(), {sample(float32, {2, 0})});
 }
 
-TEST_CASE("result dtypes") {
+TEST_CASE("dtypes of reductions") {
     const auto x = [](DType t) { return input(t, Dims{2}, "x"); };
     for (const DType t : {boolean, int8, int16, int32, int64}) CHECK(sum(x(t)).dtype() == int64);
     for (const DType t : {uint8, uint16, uint32, uint64}) CHECK(prod(x(t)).dtype() == uint64);
@@ -66,7 +66,7 @@ TEST_CASE("result dtypes") {
     }
 }
 
-TEST_CASE("values") {
+TEST_CASE("values of reductions") {
     const Expr x = matrix("x"), b = matrix("b", int8);
     const Array v = values({1, -2, 3, 0, 5, 5}, {2, 3});
     CHECK(of(sum(x), x, v).item<double>() == 12);
