@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -14,6 +15,16 @@ bool proven(const Guard& g) { return (g.value - g.low).range().low >= 0 && (g.hi
 void append(std::vector<Guard>& guards, const std::vector<Guard>& more) {
     for (const Guard& g : more)
         if (std::find(guards.begin(), guards.end(), g) == guards.end()) guards.push_back(g);
+}
+
+bool shares_symbol(const Guard& g, const std::vector<Int>& at) {
+    std::set<std::uint64_t> in_guard;
+    for (const Int* x : {&g.value, &g.low, &g.high})
+        for (const AtomPtr& a : symbols_of(*x)) in_guard.insert(a->id);
+    return std::any_of(at.begin(), at.end(), [&](const Int& x) {
+        const std::vector<AtomPtr> symbols = symbols_of(x);
+        return std::any_of(symbols.begin(), symbols.end(), [&](const AtomPtr& a) { return in_guard.contains(a->id); });
+    });
 }
 
 Scalar zero_of(DType dtype) { return scalar_integer(dtype, 0); }
@@ -49,9 +60,14 @@ class Composer {
         append(all, s->guards);
         if (!producer) {
             auto r = std::make_shared<ScalarNode>(*s);
-            r->guards = all;
+            // A guard over axes that the index does not mention says nothing about this element.
+            r->guards = s->guards;
+            std::vector<Guard> own;
+            for (const Guard& g : guards)
+                if (shares_symbol(g, s->at)) own.push_back(g);
+            append(r->guards, own);
             r->otherwise = (*this)(s->otherwise, guards);
-            if (!all.empty() && !r->otherwise) r->otherwise = zero_of(s->dtype);
+            if (!r->guards.empty() && !r->otherwise) r->otherwise = zero_of(s->dtype);
             return r;
         }
         Scalar body;

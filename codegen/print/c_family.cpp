@@ -158,6 +158,7 @@ class Printer {
 
     void declare(int number) {
         const Place& p = kernel_.places[number];
+        if (is_variable(p)) return out_.line(std::string(c_type(p.dtype)) + " p" + std::to_string(number) + ";");
         const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) + (cuda_ ? 0 : 64 / bytes_of(p.dtype)));
         const bool shared = cuda_ && p.scope == Place::Scope::local;
         out_.line(std::string(shared ? "__shared__ " : "B_ALIGN ") + c_type(p.dtype) + " p" + std::to_string(number) + "[" + size + "];");
@@ -217,12 +218,12 @@ class Printer {
             case Combine::argmin: {
                 // `number` is the place of the index, -1 before the first candidate; NaN wins, then the first best.
                 const std::string position = element(s.number, s.at), better = fresh("better");
-                const std::string less = s.combine == Combine::argmax ? " > " : " < ";
-                const bool nan = is_float(dtype);
-                out_.line("const bool " + better + " = (" + position + " < 0) | (" + value + less + target + ")" +
-                          (nan ? " & (" + target + " == " + target + ") | ((" + value + " != " + value + ") & (" + target + " == " + target + "))" : "") + ";");
+                const std::string worse = s.combine == Combine::argmax ? " <= " : " >= ";
+                const std::string beaten = "!(" + value + worse + target + ")";
+                out_.line("const bool " + better + " = (" + position + " < 0) | (" + beaten +
+                          (is_float(dtype) ? " & (" + target + " == " + target + ")" : "") + ");");
                 out_.line(target + " = " + better + " ? " + value + " : " + target + ";");
-                out_.line(position + " = " + better + " ? " + index(s.begin) + " : " + position + ";");
+                out_.line(position + " = " + better + " ? (" + c_type(kernel_.places[s.number].dtype) + ")" + index(s.begin) + " : " + position + ";");
                 return;
             }
             case Combine::none: break;
@@ -230,9 +231,12 @@ class Printer {
         BITALE_CHECK(false, "accumulate without a combine");
     }
 
+    static bool is_variable(const Place& p) { return p.scope == Place::Scope::private_ && p.extents.empty(); }
+
     std::string element(int number, const std::vector<Int>& at) {
         const Place& p = kernel_.places[number];
         used_.insert(number);
+        if (is_variable(p)) return "p" + std::to_string(number);
         Int offset = 0;
         for (std::size_t d = 0; d < at.size(); ++d) offset = offset * p.extents[d] + at[d];
         return "p" + std::to_string(number) + "[" + index(offset) + "]";

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/compose.h"
 #include "codegen/schedule/builder.h"
 #include "codegen/schedule/loops.h"
 
@@ -70,6 +71,42 @@ Term term_of(const Nest& nest) {
     return {scalar_cast(accumulator, body), false};
 }
 
+bool mentions(const std::vector<Guard>& guards, const Int& variable) {
+    return std::any_of(guards.begin(), guards.end(), [&](const Guard& g) {
+        const std::uint64_t id = variable.symbol_id();
+        return depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id);
+    });
+}
+
+bool mentions(const std::vector<Let>& lets, const Int& variable) {
+    Nest all;
+    all.lets = lets;
+    all.body = scalar_integer(DType::int64, 0);
+    bool found = false;
+    for_each_read(all, [&](const ScalarNode& s) {
+        for (const Int& x : s.at) found = found || depends_on(x, variable.symbol_id());
+    });
+    return found || (!lets.empty() && std::any_of(lets.begin(), lets.end(), [](const Let& l) { return l.value->kind != ScalarNode::Kind::read; }));
+}
+
+constexpr std::int64_t most_unrolled = 8, small_reduction = 16;
+
+// The points of a reduction that is short and of known length, in order; empty if it is not.
+std::vector<Substitution> points_of(const std::vector<Loop>& reduced) {
+    std::vector<Substitution> points{{}};
+    for (const Loop& l : reduced) {
+        if (!l.extent.is_constant() || l.extent.constant() * static_cast<std::int64_t>(points.size()) > small_reduction) return {};
+        std::vector<Substitution> longer;
+        for (const Substitution& p : points)
+            for (std::int64_t i = 0; i < l.extent.constant(); ++i) {
+                longer.push_back(p);
+                if (const std::uint64_t id = l.variable.symbol_id()) longer.back()[id] = i;
+            }
+        points = std::move(longer);
+    }
+    return points;
+}
+
 Int linear(const std::vector<Loop>& loops) {
     Int x = 0;
     for (const Loop& l : loops) x = x * l.extent + l.variable;
@@ -105,7 +142,11 @@ class Accumulation {
         const bool registers = count_of(extents).constant() <= 1024;
         const Place::Scope scope = registers && !shared_ ? Place::Scope::private_ : Place::Scope::local;
         place_ = builder.scratch(scope, dtype_, extents);
-        if (is_index(nest_.combine)) index_place_ = builder.scratch(scope, DType::int64, extents);
+        if (is_index(nest_.combine)) {
+            // As wide as the values where it fits, so that both fill the same vector lanes.
+            index_dtype_ = linear(nest_.reduced).range().high < INT32_MAX ? DType::int32 : DType::int64;
+            index_place_ = builder.scratch(scope, index_dtype_, extents);
+        }
         extents_ = extents;
     }
 
@@ -125,7 +166,7 @@ class Accumulation {
             return s;
         }
         s.push_back(set(place_, at, neutral(nest_.combine, dtype_)));
-        if (index_place_ >= 0) s.push_back(set(index_place_, at, scalar_integer(DType::int64, -1)));
+        if (index_place_ >= 0) s.push_back(set(index_place_, at, scalar_integer(index_dtype_, -1)));
         return s;
     }
 
@@ -138,7 +179,19 @@ class Accumulation {
             Stmt s = accumulate(place_, at, nest_.combine, term.value, term.fused);
             s.number = index_place_;
             s.begin = linear(nest_.reduced);
-            return loops.nest(reduced, [&](LoopBuilder& inner) { return vector(inner.guarded({s})); });
+            const std::int64_t times = reduced.empty() ? 1 : unrolled_times(reduced.back());
+            if (times == 1) return loops.nest(reduced, [&](LoopBuilder& inner) { return vector(inner.guarded({s})); });
+            // Several iterations a pass: the partial result is loaded and stored once for all of them.
+            const Loop last = reduced.back();
+            return loops.nest({reduced.begin(), reduced.end() - 1}, [&](LoopBuilder& inner) {
+                const Int block = last.extent.is(times) ? Int(0) : Int::symbol("block", {0, last.extent.constant() - times});
+                Stmts several;
+                for (std::int64_t i = 0; i < times; ++i)
+                    for (Stmt& one : substitute(Stmts{s}, {{last.variable.symbol_id(), block + i}})) several.push_back(std::move(one));
+                Stmts body = vector(inner.guarded(std::move(several)));
+                if (last.extent.is(times)) return body;
+                return Stmts{loop(block, 0, last.extent, Binding::serial, std::move(body), times)};
+            });
         }
         // The last loop in blocks of `lanes`, then the rest.
         std::vector<Loop> before(reduced.begin(), reduced.end() - 1);
@@ -158,9 +211,29 @@ class Accumulation {
                 s.push_back(loop(block, 0, whole, Binding::serial,
                                  {loop(lane, 0, lanes_, gpu_ ? Binding::unrolled : Binding::simd, at_lane(block + lane))}, lanes_));
             if (const Int rest = last.extent - whole; !rest.is(0))
-                s.push_back(loop(lane, 0, rest, Binding::serial, at_lane(whole + lane)));
+                s.push_back(loop(lane, 0, rest, rest.is_constant() && !gpu_ ? Binding::simd : Binding::serial, at_lane(whole + lane)));
             return s;
         });
+    }
+
+    // One statement for each point: the partial result stays in a register.
+    Stmts combine_points(const std::vector<Substitution>& points) const {
+        const Term term = term_of(nest_);
+        Stmt s = accumulate(place_, {}, nest_.combine, term.value, term.fused);
+        s.number = index_place_;
+        s.begin = linear(nest_.reduced);
+        Stmts body;
+        for (const Substitution& point : points) {
+            std::vector<Guard> open;
+            for (const Guard& g : nest_.guards) {
+                const Guard here{substitute(g.value, point), substitute(g.low, point), substitute(g.high, point)};
+                if ((here.value - here.low).range().low < 0 || (here.high - here.value).range().low <= 0) open.push_back(here);
+            }
+            Stmts one = substitute(Stmts{s}, point);
+            if (!open.empty()) one = {when(open, std::move(one))};
+            for (Stmt& o : one) body.push_back(std::move(o));
+        }
+        return body;
     }
 
     Stmts finish(const std::vector<Int>& at) const {
@@ -170,20 +243,29 @@ class Accumulation {
     Scalar result(std::vector<Int> at) const {
         if (index_place_ >= 0) {
             static const Op* maximum = find_op("maximum");
-            return scalar_apply(maximum, DType::int64, {scalar_read(DType::int64, index_place_, at), scalar_integer(DType::int64, 0)});
+            return scalar_apply(maximum, index_dtype_, {scalar_read(index_dtype_, index_place_, at), scalar_integer(index_dtype_, 0)});
         }
         if (lanes_ > 1) at.emplace_back(0);
         return scalar_read(dtype_, place_, at);
     }
 
     int place() const { return place_; }
-    DType dtype() const { return dtype_; }
 
   private:
+    // How many iterations of the last reduced loop to write out.
+    std::int64_t unrolled_times(const Loop& last) const {
+        if (!last.extent.is_constant() || !last.variable.symbol_id()) return 1;
+        if (mentions(nest_.guards, last.variable) || mentions(nest_.lets, last.variable)) return 1;
+        const std::int64_t extent = last.extent.constant();
+        if (extent <= most_unrolled) return extent;
+        return extent % 8 == 0 ? 8 : extent % 4 == 0 ? 4 : extent % 7 == 0 ? 7 : extent % 5 == 0 ? 5 : 1;
+    }
+
+
     const Nest& nest_;
     int lanes_;
     bool gpu_, shared_ = false;
-    DType dtype_;
+    DType dtype_, index_dtype_ = DType::int64;
     int place_ = -1, index_place_ = -1;
     Shape extents_;
 };
@@ -230,6 +312,21 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
             append(body, stores(member, acc.result({})));
             return body;
         });
+    }
+    if (const std::vector<Substitution> points = points_of(nest.reduced); !points.empty() && nest.lets.empty()) {
+        std::vector<Loop> order = nest.parallel;
+        std::rotate(order.begin() + v, order.begin() + v + 1, order.end());
+        Nest unguarded = nest;
+        unguarded.guards.clear();
+        LoopBuilder short_loops(unguarded);
+        return short_loops.nest(order, [&](LoopBuilder&) {
+            const Accumulation acc(member, target, builder, {});
+            Stmts body = acc.declare_all();
+            append(body, acc.clear({}));
+            append(body, acc.combine_points(points));
+            append(body, stores(member, acc.result({})));
+            return body;
+        }, Binding::simd);
     }
     // Blocks of the vector loop: partial results of a block stay in registers or L1 over the whole reduction.
     std::vector<Loop> others = nest.parallel;

@@ -22,14 +22,14 @@ const char* name_of(Tag tag);
 
 // The replacement for a match, or null when the rule does not apply after all. New nodes must be made afresh.
 using Replace = std::function<NodePtr(const Match& match)>;
-using Guard = std::function<bool(const Match& match)>;
+using Condition = std::function<bool(const Match& match)>;
 
 struct Rule {
     std::string name;  // kebab-case; BITALE_FLAGS=disable=name switches it off
     Pattern pattern;
     std::variant<Pattern, Replace> replacement;
     Tag tag = Tag::exact;
-    Guard guard = nullptr;
+    Condition guard = nullptr;
 
     // The replacement for the node; null without a match, then `why`, if asked, says what did not fit.
     NodePtr apply(const NodePtr& node, const MatchContext& context = {}, Match* found = nullptr,
