@@ -22,9 +22,22 @@ Dims static_dims(const Shape& shape) {
 
 Shape shape_of(const Dims& dims) { return Shape(dims.begin(), dims.end()); }
 
+namespace {
+
+// A clipped minibatch is a long formula; its bound says what a reader wants to know.
+std::string short_text(const Int& length) {
+    constexpr std::size_t readable = 24;
+    std::string text = length.text();
+    const IntRange r = length.range();
+    if (text.size() <= readable || r.high >= IntRange::highest) return text;
+    return "<=" + std::to_string(r.high);
+}
+
+}  // namespace
+
 std::string text_of(const Shape& shape) {
     std::string s = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + shape[i].text();
+    for (std::size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + short_text(shape[i]);
     return s + "]";
 }
 
