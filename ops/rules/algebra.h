@@ -74,10 +74,10 @@ inline Pattern constant(const char* name) {
 }
 
 // Guards.
-inline Guard of_integers(const Pattern& x) {
+inline Condition of_integers(const Pattern& x) {
     return [x](const Match& m) { return !is_float(m[x]->type.dtype); };
 }
-inline Guard of_floats(const Pattern& x) {
+inline Condition of_floats(const Pattern& x) {
     return [x](const Match& m) { return is_float(m[x]->type.dtype); };
 }
 

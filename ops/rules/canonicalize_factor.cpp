@@ -17,8 +17,8 @@ bool ordinary(DType dtype, double x) {
     return std::abs(x) >= low && std::abs(x) <= high;
 }
 
-Guard ordinary_factor(const Pattern& x, const Pattern& c, const Pattern& d,
-                      double (*joined)(double, double)) {
+Condition ordinary_factor(const Pattern& x, const Pattern& c, const Pattern& d,
+                          double (*joined)(double, double)) {
     return [=](const Match& m) {
         const DType dtype = m[x]->type.dtype;
         return is_float(dtype) && ordinary(dtype, m.number(c)) && ordinary(dtype, m.number(d)) &&

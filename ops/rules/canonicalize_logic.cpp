@@ -8,7 +8,7 @@ using namespace algebra;
 
 namespace {
 
-Guard of_booleans(const Pattern& x) {
+Condition of_booleans(const Pattern& x) {
     return [x](const Match& m) { return m[x]->type.dtype == boolean; };
 }
 

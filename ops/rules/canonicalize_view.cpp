@@ -3,6 +3,7 @@
 
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
+#include "ops/shape/lengths.h"
 #include "ops/shape/slice.h"
 #include "ops/shape/view.h"
 
@@ -93,7 +94,7 @@ NodePtr repeated_to(const NodePtr& replacement, const Type& wanted, Where where)
     const Shape &from = replacement->type.shape, &to = wanted.shape;
     if (replacement->type.dtype != wanted.dtype || from.size() > to.size()) return nullptr;
     for (std::size_t i = 0; i < from.size(); ++i)
-        if (!from[i].is(1) && !(from[i] == to[i + to.size() - from.size()])) return nullptr;
+        if (!from[i].is(1) && never_equal(from[i], to[i + to.size() - from.size()])) return nullptr;
     return make_expand(replacement, to, where);
 }
 

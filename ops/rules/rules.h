@@ -28,7 +28,8 @@ std::vector<Rule> stabilize_crossentropy_rules();
 std::vector<Rule> idiom_rules();    // maximum(x, 0) is relu(x): same value, another gradient
 std::vector<Rule> pooling_rules();  // max_pool next to its convolution
 
-// Repeats a replacement of fewer or length-1 axes to the shape it replaces.
+// Gives a replacement the shape it replaces: repeats it along axes of length 1 or missing ones; lengths that
+// are equal at every valid call, though not by their form, stay checked by the expand that this makes.
 NodePtr repeated_to(const NodePtr& replacement, const Type& wanted, Where where);
 
 }  // namespace bitale

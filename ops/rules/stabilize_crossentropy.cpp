@@ -9,7 +9,7 @@ using namespace algebra;
 namespace {
 
 // The crossentropies read rows of the last axis.
-Guard over_last_axis(const Pattern& probabilities) {
+Condition over_last_axis(const Pattern& probabilities) {
     return [probabilities](const Match& m) {
         const Node& node = *m[probabilities];
         return node.attributes.get<std::int64_t>("axis") == node.type.rank() - 1;

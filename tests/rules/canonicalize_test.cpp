@@ -1,0 +1,121 @@
+// Canonical forms, before and after.
+#include "tests/rules/text.h"
+
+#include "tests/support/catch.h"
+
+using namespace bitale;
+
+namespace {
+
+const Expr x = input(float32, Dims{5}, "x"), y = input(float32, Dims{5}, "y");
+const Expr n = input(int32, Dims{5}, "n"), b = input(boolean, Dims{5}, "b"), m = matrix("m");
+
+}  // namespace
+
+TEST_CASE("neutral operands go") {
+    CHECK(canonical(x * 1) == "x");
+    CHECK(canonical(1 * x) == "x");
+    CHECK(canonical(x / 1) == "x");
+    CHECK(canonical(x - 0) == "x");
+    CHECK(canonical(x + 0) == "x");
+    CHECK(canonical(n + 0) == "n");
+    CHECK(canonical(pow(x, 1)) == "x");
+    CHECK(canonical(x + zeros_like(x)) == "x");
+    CHECK(canonical(ones_like(x) * x) == "x");
+}
+
+TEST_CASE("a zero only wins where there is no NaN") {
+    CHECK(canonical(n * 0) == "expand(0)");
+    CHECK(canonical(x * 0) == "mul(x, 0)");
+    CHECK(canonical(n - n) == "expand(0)");
+    CHECK(canonical(x - x) == "sub(x, x)");
+}
+
+TEST_CASE("signs meet") {
+    CHECK(canonical(-(-x)) == "x");
+    CHECK(canonical(x + (-y)) == "sub(x, y)");
+    CHECK(canonical(-x + y) == "sub(y, x)");
+    CHECK(canonical(x - (-y)) == "add(x, y)");
+    CHECK(canonical((-x) * (-y)) == "mul(y, x)");
+    CHECK(canonical(-(x * 3)) == "mul(x, -3)");
+    CHECK(canonical(x * -1) == "neg(x)");
+    CHECK(canonical((-x) / y) == "neg(div(x, y))");
+    CHECK(canonical(abs(-x)) == "abs(x)");
+}
+
+TEST_CASE("constants meet") {
+    CHECK(canonical((n + 2) + 3) == "add(n, 5)");
+    CHECK(canonical((x * 2) * 4) == "mul(x, 8)");
+    CHECK(canonical((x + 2) + 3) == "add(add(x, 2), 3)");
+    CHECK(canonical((x / 4) / 2) == "mul(x, 0.125)");
+    CHECK(canonical(x / 128) == "mul(x, 0.0078125)");
+    CHECK(canonical(x / 3) == "div(x, 3)");
+    CHECK(canonical(x * x) == "sqr(x)");
+    CHECK(canonical(pow(x, 2)) == "sqr(x)");
+    CHECK(canonical(1 / x) == "reciprocal(x)");
+    CHECK(canonical(y * (1 / x)) == "div(y, x)");
+}
+
+TEST_CASE("choices that are made already") {
+    CHECK(canonical(where(constant(Array(true)), x, y)) == "x");
+    CHECK(canonical(where(b, x, x)) == "x");
+    CHECK(canonical(where(logical_not(b), x, y)) == "where(b, y, x)");
+    CHECK(canonical(logical_not(logical_not(b))) == "b");
+    CHECK(canonical(relu(relu(x))) == "relu(x)");
+    CHECK(canonical(floor(n)) == "n");
+}
+
+TEST_CASE("lengths that only a call can compare stay compared") {
+    const Expr one = vector("one"), other = vector("other");
+    CHECK(canonical(-one + other) == "expand(sub(other, one))");
+    CHECK(canonical(where(vector("c", boolean), one, one)) == "expand(one)");
+}
+
+TEST_CASE("one cast in a row where the first loses nothing") {
+    const Expr u = vector("u", uint8);
+    CHECK(canonical(cast(x, float32)) == "x");
+    CHECK(canonical(cast(cast(u, int32), float32)) == "cast(u)");
+    CHECK(canonical(cast(cast(u, float32), uint8)) == "u");
+    CHECK(canonical(cast(cast(x, float64), float32)) == "x");
+    CHECK(canonical(cast(cast(x, int32), float32)) == "cast(cast(x))");
+    CHECK(canonical(cast(cast(n, int16), int8)) == "cast(n)");
+    // 200 saturates to 127 as a float and wraps to -56 as an integer.
+    CHECK(canonical(cast(cast(u, float32), int8)) == "cast(cast(u))");
+}
+
+TEST_CASE("views of a kind are one") {
+    CHECK(canonical(transpose(transpose(m))) == "m");
+    CHECK(canonical(flip(flip(x, 0), 0)) == "x");
+    CHECK(canonical(reshape(reshape(m, {-1}), {2, -1})) == "reshape(m)");
+    CHECK(canonical(flatten(m, 2)) == "m");
+    CHECK(canonical(x[Slice{}]) == "x");
+    const Expr t = input(float32, Dims{20}, "t");
+    CHECK(canonical(t[Slice{2, 18, 2}][Slice{1, 5}]) == "slice(t)");
+    CHECK(canonical(transpose(zeros_like(m))) == "expand(0)");
+}
+
+TEST_CASE("scalars enter maps as they are, repetition comes last") {
+    const Expr s = scalar("s");
+    CHECK(canonical(x * s) == "mul(x, s)");
+    CHECK(canonical(exp(broadcast_to(s, {x.length(0)}))) == "expand(exp(s))");
+    CHECK(canonical(x + broadcast_to(s, {x.length(0)})) == "add(x, s)");
+    CHECK(canonical(exp(expand_dims(x, 0) + expand_dims(x, 0) * 0)).find("expand") == std::string::npos);
+}
+
+TEST_CASE("reductions") {
+    const Expr t = input(float32, Dims{2, 1, 3}, "t");
+    CHECK(canonical(sum(sum(m, {1}), {0})) == "sum(m)");
+    CHECK(canonical(max(max(m, {0}), {0})) == "max(m)");
+    CHECK(canonical(sum(t, {1})) == "reshape(t)");
+    CHECK(canonical(max(t, {0, 1})) == "max(reshape(t))");
+}
+
+TEST_CASE("small constants are computed, large ones stay numbers to repeat") {
+    CHECK(canonical(constant(Array(2.0F)) * 3 + x) == "add(6, x)");
+    CHECK(canonical(constant(Array(std::vector<float>(1000, 7.0F)))) == "expand(7)");
+    CHECK(canonical(sum(constant(Array(std::vector<int>{1, 2, 3})))) == "6");
+    const Expr third = constant(Array(1.0F)) / 3;
+    const NodePtr folded = rewrite({third.node()}, canonicalize_rules())[0];
+    CHECK(constant_value(folded).dtype() == float32);
+    CHECK(constant_value(folded).item<float>() == 1.0F / 3.0F);
+}

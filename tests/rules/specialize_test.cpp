@@ -1,0 +1,69 @@
+// What is cheaper among primitives, before and after.
+#include "tests/rules/text.h"
+
+#include "tests/support/catch.h"
+
+using namespace bitale;
+
+namespace {
+
+const Expr image = input(float32, Dims{-1, 4, 8, 8}, "image"), bias = vector("bias");
+
+}  // namespace
+
+TEST_CASE("idioms") {
+    const Expr x = vector("x");
+    CHECK(optimized(maximum(x, 0)) == "relu(x)");
+    CHECK(stabilized(maximum(x, 0)) == "maximum(x, 0)");  // the gradient at 0 is another one
+}
+
+TEST_CASE("relu and the bias of a channel move behind max_pool") {
+    CHECK(optimized(max_pool(relu(image), {2, 2})) == "relu(max_pool(image))");
+    const Expr four = input(float32, Dims{4}, "four");
+    CHECK(optimized(max_pool(relu(image + channel(four)), {2, 2})) ==
+          "relu(add(max_pool(image), expand(reshape(four))))");
+    CHECK(optimized(max_pool(image - 3, {2, 2})) == "sub(max_pool(image), 3)");
+    const Expr places = input(float32, Dims{8, 8}, "places");
+    CHECK(optimized(max_pool(image + places, {2, 2})) == "max_pool(add(image, expand(places)))");
+}
+
+TEST_CASE("the mask of relu is applied to the winners only") {
+    const Expr cost = sum(max_pool(relu(image), {2, 2}) * 3);
+    const std::string text = optimized(grad(cost, image));
+    CHECK_THAT(text, ContainsSubstring("unpool(where(gt(max_pool(image), 0), 3, 0), pool_winner(image))"));
+}
+
+TEST_CASE("a sum over whole planes does not unpool") {
+    const Expr four = input(float32, Dims{4}, "four");
+    const Expr cost =
+        sum(max_pool(relu(image + channel(four)), {2, 2}) * image[{colon, colon, Slice{0, 4}, Slice{0, 4}}]);
+    CHECK_THAT(optimized(grad(cost, four)), !ContainsSubstring("unpool"));
+}
+
+TEST_CASE("only leaves, maps, views and reductions are left") {
+    const Expr z = matrix("z"), y = vector("y", int32);
+    const Expr cost = mean(categorical_crossentropy(softmax(z), y));
+    for (const Expr& e : {cost, grad(cost, z)})
+        for (const NodePtr& node : topological(optimized_graph({e}).outputs))
+            CHECK(node->op->kind != OpKind::composite);
+}
+
+TEST_CASE("stops of gradients go once gradients are taken") {
+    const Expr z = matrix("z");
+    CHECK(optimized(log(disconnected_grad(exp(z)))) == "z");
+    CHECK(stabilized(log(disconnected_grad(exp(z)))) == "log(disconnected_grad(exp(z)))");
+}
+
+TEST_CASE("checks are collected before anything is rewritten away") {
+    const Expr z = matrix("z"), y = vector("y", int32);
+    const Graph graph = optimized_graph({mean(categorical_crossentropy(softmax(z), y))});
+    REQUIRE(graph.checks.size() == 1);
+    CHECK(graph.checks[0].value->name == "y");
+}
+
+TEST_CASE("origins survive all phases") {
+    const Expr z = matrix("z");
+    const Graph graph = optimized_graph({sum(log(softmax(z)))});
+    for (const NodePtr& node : topological(graph.outputs))
+        if (node->op->kind != OpKind::leaf) CHECK_FALSE(node->origins.empty());
+}
