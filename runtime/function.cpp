@@ -123,6 +123,11 @@ Function function(const std::vector<Input>& inputs, const Expr& output, Function
     return function(inputs, std::vector<Expr>{output}, std::move(options), where);
 }
 
+Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs, FunctionOptions options,
+                  Where where) {
+    return function(inputs, std::vector<Expr>(outputs), std::move(options), where);
+}
+
 Results Function::call(std::span<const Array> arguments) {
     State& state = used(state_);
     std::vector<Array> storage;

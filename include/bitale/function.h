@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -118,6 +119,9 @@ class Function {
 Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs, FunctionOptions options = {},
                   Where where = Where::current());
 Function function(const std::vector<Input>& inputs, const Expr& output, FunctionOptions options = {},
+                  Where where = Where::current());
+// What braces choose; an empty pair means no outputs.
+Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs, FunctionOptions options = {},
                   Where where = Where::current());
 // Compiles and calls in one: the value of x for given values of its inputs.
 Array eval(const Expr& x, const std::vector<std::pair<Expr, Array>>& inputs = {}, Where where = Where::current());
