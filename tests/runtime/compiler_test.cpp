@@ -1,0 +1,243 @@
+// The host compiler: missing, failing, cached, and how its failures read.
+#include "runtime/cpu/compiler.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bitale/function.h"
+#include "bitale/ops.h"
+#include "graph/base/log.h"
+#include "graph/base/options.h"
+#include "runtime/cpu/objects.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+HostCompiler compiler() {
+    const CompilerSearch search = find_compiler();
+    REQUIRE(search.found);
+    return *search.found;
+}
+
+// A program of one kernel that adds `amount` to an int64.
+Program adding(const std::string& name, const std::string& amount) {
+    Program p;
+    p.name = name;
+    p.prelude = "typedef long long i64;";
+    p.kernels.push_back(
+        {name,
+         {name},
+         "extern \"C\" void " + name +
+             "(void* const* b, const i64* s, i64 first, i64 last) {\n  *(i64*)b[0] += " + amount + ";\n}",
+         {},
+         {},
+         0});
+    return p;
+}
+
+std::int64_t run(const LoadedKernels& kernels) {
+    std::int64_t x = 1;
+    void* buffers[] = {&x};
+    kernels.entries.at(0).at(0)(buffers, nullptr, 0, 1);
+    return x;
+}
+
+Options with_cache(const std::string& directory) {
+    Options o;
+    o.cache_directory = directory;
+    return o;
+}
+
+void make_script(const std::string& path, const std::string& text) {
+    write_file(path, "#!/bin/sh\n" + text);
+    REQUIRE(chmod(path.c_str(), 0700) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("the compiler is what the user names, or the first one on PATH", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    make_script(folder / "my c++", "exit 0\n");
+    {
+        const ScopedVariable variable("BITALE_CXX", folder / "my c++");
+        REQUIRE(find_compiler().found->command == std::vector<std::string>{folder / "my c++"});
+    }
+    {
+        const ScopedVariable variable("BITALE_CXX", "env g++");
+        const CompilerSearch search = find_compiler();
+        REQUIRE(search.found->command.size() == 2);
+        REQUIRE(search.found->command[1] == "g++");
+    }
+    {
+        const ScopedVariable variable("BITALE_CXX", "/no/such/compiler");
+        const CompilerSearch search = find_compiler();
+        REQUIRE(!search.found);
+        REQUIRE_THAT(search.problem,
+                     ContainsSubstring("/no/such/compiler") && ContainsSubstring("BITALE_CXX"));
+        Options o;
+        o.compiler = folder / "my c++";
+        const ScopedOptions chosen(o);
+        REQUIRE(find_compiler().found);
+    }
+    const ScopedVariable variable("BITALE_CXX", std::nullopt), path("PATH", folder.path());
+    REQUIRE_THAT(find_compiler().problem, ContainsSubstring("c++") && ContainsSubstring("PATH"));
+    make_script(folder / "clang++", "exit 0\n");
+    REQUIRE(find_compiler().found->command[0] == folder / "clang++");
+}
+
+TEST_CASE("another compiler is another identity", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    make_script(folder / "cc", "exit 0\n");
+    const ScopedVariable variable("BITALE_CXX", folder / "cc");
+    const std::string before = find_compiler().found->identity;
+    REQUIRE(find_compiler().found->identity == before);
+    make_script(folder / "cc", "exit 0 # another one\n");
+    REQUIRE(find_compiler().found->identity != before);
+}
+
+TEST_CASE("a text that does not compile is shown around its fault", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    const ScopedOptions scoped(with_cache(folder / "cache"));
+    Program p = adding("k_broken", "nonsense");
+    const std::string message = message_of<CompileError>([&] { load_kernels(p, compiler(), 2); });
+    REQUIRE_THAT(message, ContainsSubstring("exit status 1") && ContainsSubstring("-ffp-contract=off") &&
+                              ContainsSubstring("> ") && ContainsSubstring("*(i64*)b[0] += nonsense") &&
+                              ContainsSubstring("error"));
+    // The source that the message names is still there.
+    const std::size_t at = message.find("source: ") + 8;
+    const std::string source = message.substr(at, message.find('\n', at) - at);
+    REQUIRE_THAT(text_of_file(source), ContainsSubstring("nonsense"));
+}
+
+TEST_CASE("a compiler that dies, lies or cannot start is a CompileError", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    const ScopedOptions scoped(with_cache(folder / "cache"));
+    const auto failure = [&](const std::string& script) {
+        make_script(folder / "cc", script);
+        const ScopedVariable variable("BITALE_CXX", folder / "cc");
+        return message_of<CompileError>([&] { load_kernels(adding("k_any", "1"), compiler(), 1); });
+    };
+    REQUIRE_THAT(failure("echo my own words; exit 3\n"),
+                 ContainsSubstring("exit status 3") && ContainsSubstring("my own words"));
+    REQUIRE_THAT(failure("kill -9 $$\n"), ContainsSubstring("killed by signal 9"));
+    REQUIRE_THAT(failure("exit 0\n"), ContainsSubstring("no object"));
+    REQUIRE_THAT(failure("while [ \"$1\" != -o ]; do shift; done; echo junk > \"$2\"\n"),
+                 ContainsSubstring("cannot be loaded"));
+    write_file(folder / "not a program", "\x7f junk");
+    REQUIRE(chmod((folder / "not a program").c_str(), 0700) == 0);
+    const ScopedVariable variable("BITALE_CXX", folder / "not a program");
+    REQUIRE_THROWS_AS(load_kernels(adding("k_any", "1"), compiler(), 1), CompileError);
+}
+
+TEST_CASE("kernels come from memory, then from disk, then from the compiler", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    const ScopedOptions scoped(with_cache(folder / "cache"));
+    const std::string name = "k_cached_" + std::to_string(getpid());
+    const Program p = adding(name, "41");
+    const LoadedKernels first = load_kernels(p, compiler(), 2);
+    REQUIRE(first.compiler_runs == 1);
+    REQUIRE(run(first) == 42);
+    const LoadedKernels second = load_kernels(p, compiler(), 2);
+    REQUIRE(second.compiler_runs == 0);
+    REQUIRE(second.from_memory == 1);
+}
+
+TEST_CASE("a new process finds what another one compiled, and compiles what was damaged",
+          "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    const std::string name = "k_process_" + std::to_string(getpid());
+    // The child exits with the number of compiler runs, or 100 for a wrong result.
+    const auto in_child = [&] {
+        const pid_t child = fork();
+        if (child == 0) {
+            int code = 101;
+            {
+                const ScopedOptions scoped(with_cache(folder / "cache"));
+                const LoadedKernels kernels = load_kernels(adding(name, "1"), *find_compiler().found, 1);
+                code = run(kernels) == 2 ? kernels.compiler_runs : 100;
+            }
+            _exit(code);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 102;
+    };
+    REQUIRE(in_child() == 1);
+    REQUIRE(in_child() == 0);
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "cache"))
+        if (entry.path().extension() == ".so") write_file(entry.path(), text_of_file(entry.path()).substr(1));
+    REQUIRE(in_child() == 1);
+    REQUIRE(in_child() == 0);
+}
+
+TEST_CASE("without a usable cache kernels are compiled all the same, with one warning",
+          "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    write_file(folder / "file", "");
+    const ScopedOptions scoped(with_cache(folder / "file"));
+    std::string warned;
+    const ScopedLog log([&](const std::string& line) { warned += line; });
+    const LoadedKernels kernels =
+        load_kernels(adding("k_uncached_" + std::to_string(getpid()), "2"), compiler(), 1);
+    REQUIRE(kernels.compiler_runs == 1);
+    REQUIRE(run(kernels) == 3);
+    REQUIRE_THAT(warned, ContainsSubstring("not kept between runs") && ContainsSubstring("is not a folder"));
+}
+
+TEST_CASE("without a host compiler functions are interpreted, and that is said",
+          "[core][runtime][compiler]") {
+    const ScopedVariable variable("BITALE_CXX", "/no/such/compiler");
+    std::string warned;
+    const ScopedLog log([&](const std::string& line) { warned += line; });
+    Expr x = bitale::vector("x");
+    Function f = function({x}, x * 2, {.device = "cpu"});
+    REQUIRE_THAT(warned, ContainsSubstring("no host compiler") && ContainsSubstring("/no/such/compiler") &&
+                             ContainsSubstring("interpreted"));
+    REQUIRE(f(std::vector<float>{1, 2}).operator Array().to_vector<int>() == std::vector<int>{2, 4});
+    Options o;
+    o.interpret = false;
+    const ScopedOptions strict(o);
+    REQUIRE_THAT(message_of<CompileError>([&] { function({x}, x * 3, {.device = "cpu"}); }),
+                 ContainsSubstring("/no/such/compiler") && ContainsSubstring("interpret=off"));
+}
+
+TEST_CASE("a failing compiler leaves shared variables as they were", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    make_script(folder / "cc", "echo out of luck; exit 1\n");
+    const ScopedVariable variable("BITALE_CXX", folder / "cc");
+    const ScopedOptions scoped(with_cache(folder / "cache"));
+    Shared w = shared(Array(std::vector<float>{1, 2}), "w");
+    REQUIRE_THAT(message_of<CompileError>([&] {
+                     function({}, {}, {.updates = {{w, w * 3 + 17}}, .device = "cpu"});
+                 }),
+                 ContainsSubstring("out of luck"));
+    REQUIRE(w.get_value().to_vector<int>() == std::vector<int>{1, 2});
+}
+
+TEST_CASE("kernels are spread over files by length, the same on every machine", "[core][runtime][compiler]") {
+    Program p;
+    p.prelude = "// prelude";
+    REQUIRE(translation_units(p).empty());
+    for (int k = 0; k < 100; ++k)
+        p.kernels.push_back(
+            {"k" + std::to_string(k), {}, std::string(static_cast<std::size_t>(10 + k * 7), 'x'), {}, {}, 0});
+    const std::vector<TranslationUnit> units = translation_units(p);
+    REQUIRE(units.size() == 7);
+    std::vector<int> seen(100, 0);
+    std::size_t shortest = SIZE_MAX, longest = 0;
+    for (const TranslationUnit& u : units) {
+        for (const int k : u.kernels) ++seen[static_cast<std::size_t>(k)];
+        REQUIRE(u.text.starts_with(p.prelude));
+        shortest = std::min(shortest, u.text.size());
+        longest = std::max(longest, u.text.size());
+    }
+    REQUIRE(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }));
+    REQUIRE(longest - shortest < 800);
+    p.kernels.resize(2);
+    REQUIRE(translation_units(p).size() == 1);
+}
