@@ -1,7 +1,6 @@
 // Probes libraries, devices and the cache without starting anything.
 #include "runtime/info.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "graph/base/options.h"
@@ -10,61 +9,13 @@
 #include "runtime/cpu/compiler.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
+#include "runtime/cuda/libraries.h"
+#include "runtime/cuda/nvrtc.h"
 #include "runtime/exec/device.h"
 
 namespace bitale {
 
 namespace {
-
-struct Probe {
-    void* handle = nullptr;
-    std::string name, problem;
-};
-
-// The first of the libraries that opens; what the system says where none does.
-Probe open_first(std::initializer_list<const char*> names) {
-    Probe r;
-    for (const char* name : names) {
-        r.handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-        if (r.handle) {
-            r.name = name;
-            return r;
-        }
-        const char* problem = dlerror();
-        if (r.problem.empty()) r.problem = problem ? problem : name;
-    }
-    return r;
-}
-
-template <class F>
-F symbol(const Probe& probe, const char* name) {
-    return probe.handle ? reinterpret_cast<F>(dlsym(probe.handle, name)) : nullptr;
-}
-
-std::string nvrtc_text() {
-    const Probe probe = open_first({"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"});
-    if (!probe.handle) return "absent: " + probe.problem;
-    int major = 0, minor = 0;
-    const auto version = symbol<int (*)(int*, int*)>(probe, "nvrtcVersion");
-    if (!version || version(&major, &minor) != 0) return probe.name + ", which does not say its version";
-    return fmt::format("{} (version {}.{})", probe.name, major, minor);
-}
-
-std::string driver_text() {
-    const Probe probe = open_first({"libcuda.so.1"});
-    if (!probe.handle) return "absent: " + probe.problem;
-    const auto start = symbol<int (*)(unsigned)>(probe, "cuInit");
-    const auto version = symbol<int (*)(int*)>(probe, "cuDriverGetVersion");
-    const auto count = symbol<int (*)(int*)>(probe, "cuDeviceGetCount");
-    int number = 0, devices = 0;
-    if (!start || !version || !count) return probe.name + " lacks the driver's functions";
-    if (const int status = start(0); status != 0)
-        return fmt::format("{} is there, but cuInit gives error {}", probe.name, status);
-    version(&number);
-    count(&devices);
-    return fmt::format("{} (CUDA {}.{}), {} GPU{}", probe.name, number / 1000, number % 1000 / 10, devices,
-                       devices == 1 ? "" : "s");
-}
 
 std::string cache_text() {
     if (!options().cache) return "off (cache=off in BITALE_FLAGS)";
@@ -96,8 +47,11 @@ std::string info_text() {
 
     const GemmLibrary& gemm = gemm_library();
     s += fmt::format("\nlibraries\n  oneDNN     {}{}\n", gemm.present ? "" : "absent: ", gemm.name);
-    s += "  NVRTC      " + nvrtc_text() + "\n";
-    s += "  CUDA       " + driver_text() + "\n";
+    s += "\nCUDA (opened when a function needs it)\n";
+    for (const cuda::LibraryStatus& library : cuda::library_list())
+        s += fmt::format("  {:<10} {}\n", library.name, library.text);
+    if (const std::vector<int> list = cuda::nvrtc_architectures(); !list.empty())
+        s += fmt::format("  NVRTC compiles for sm_{}\n", fmt::join(list, " "));
     s += "\ncompiled kernels\n  " + cache_text() + "\n";
     s += "\nBITALE_FLAGS\n" + flags_help();
     return s;

@@ -64,6 +64,8 @@ constexpr Flag flags[] = {
      }},
     {"compiler", "COMMAND", "host compiler for generated code",
      [](Options& o, std::string_view v) { o.compiler = v; }},
+    {"cuda_home", "FOLDER[:FOLDER...]", "where CUDA's libraries are looked for first",
+     [](Options& o, std::string_view v) { o.cuda_home = v; }},
     {"interpret", "on|off", "without a host compiler, evaluate graphs as they are",
      [](Options& o, std::string_view v) { o.interpret = on_off("interpret", v); }},
     {"promotion", "strict|theano", "how dtypes mix",
@@ -148,8 +150,6 @@ const Options& options() {
 }
 
 ScopedOptions::ScopedOptions(Options with) : mine_(std::move(with)), before_(in_force.exchange(&mine_)) {}
-ScopedOptions::~ScopedOptions() {
-    in_force = before_;
-}
+ScopedOptions::~ScopedOptions() { in_force = before_; }
 
 }  // namespace bitale

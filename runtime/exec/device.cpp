@@ -8,6 +8,7 @@
 #include "graph/base/options.h"
 #include "graph/ir/shared.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/cuda/availability.h"
 #include "runtime/null/null_device.h"
 #include "runtime/reference/reference_device.h"
 
@@ -15,7 +16,11 @@ namespace bitale {
 
 namespace {
 
-constexpr const char* cuda_absence = "this version of bitale generates CUDA kernels but does not run them";
+// Asked for when somebody wants to know: it opens libraries.
+std::string cuda_absence() {
+    const std::string reason = cuda::why_unavailable();
+    return reason.empty() ? "this version of bitale generates CUDA kernels but does not run them" : reason;
+}
 
 struct Devices {
     std::unique_ptr<Device> list[3] = {make_cpu_device(), make_reference_device(), make_null_device()};
@@ -37,14 +42,14 @@ Device& device_named(const std::string& name) {
         known += (known.empty() ? "" : ", ") + d->name();
     }
     if (wanted == "cuda")
-        throw DeviceError(fmt::format("device \"cuda\" is not available: {}", cuda_absence));
+        throw DeviceError(fmt::format("device \"cuda\" is not available: {}", cuda_absence()));
     throw DeviceError(fmt::format("there is no device \"{}\"; the devices are {}", wanted, known));
 }
 
 std::vector<DeviceStatus> device_list() {
     std::vector<DeviceStatus> r;
     for (const std::unique_ptr<Device>& d : devices().list) r.push_back({d->name(), true, d->summary()});
-    r.push_back({"cuda", false, cuda_absence});
+    r.push_back({"cuda", false, cuda_absence()});
     return r;
 }
 
@@ -64,9 +69,7 @@ void CallLock::unlock() {
     for (const SharedPtr& s : shared_) s->mutex.unlock();
 }
 
-CallLock::~CallLock() {
-    unlock();
-}
+CallLock::~CallLock() { unlock(); }
 
 void rethrow_in_step(std::int64_t step, std::int64_t value) {
     const auto text = [&](const Error& e) {

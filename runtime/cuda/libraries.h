@@ -1,0 +1,33 @@
+// The libraries of CUDA, each opened when it is first asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/tables.h"
+
+namespace bitale::cuda {
+
+template <class Table>
+struct Loaded {
+    bool present = false;
+    Table table;
+    std::string path;     // of the library
+    std::string problem;  // why it is not present: the first failure, in the loader's words
+};
+
+const Loaded<RuntimeTable>& runtime_library();
+const Loaded<NvrtcTable>& nvrtc_library();
+const Loaded<CublasLtTable>& cublaslt_library();
+const Loaded<CudnnTable>& cudnn_library();
+const Loaded<CusolverTable>& cusolver_library();
+const Loaded<NcclTable>& nccl_library();
+const Loaded<DriverTable>& driver_library();
+
+// Opens all of them: the name of each, and its version and path or why it is absent. For bitale-info.
+struct LibraryStatus {
+    std::string name, text;
+};
+std::vector<LibraryStatus> library_list();
+
+}  // namespace bitale::cuda

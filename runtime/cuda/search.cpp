@@ -1,0 +1,132 @@
+#include "runtime/cuda/search.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <glob.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "graph/base/log.h"
+#include "graph/base/options.h"
+
+namespace bitale::cuda {
+
+namespace {
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts;
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, ':');)
+        if (!part.empty()) parts.push_back(part);
+    return parts;
+}
+
+std::vector<std::string> expanded(const std::string& pattern) {
+    std::vector<std::string> paths;
+    glob_t found{};
+    if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+        for (std::size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
+    globfree(&found);
+    return paths;
+}
+
+// The folders with the packages of Python installations.
+std::vector<std::string> python_folders() {
+    std::vector<std::string> prefixes;
+    if (const std::string environment = variable("VIRTUAL_ENV"); !environment.empty())
+        prefixes.push_back(environment);
+    if (const std::string home = variable("HOME"); !home.empty()) prefixes.push_back(home + "/.local");
+    for (const std::string& folder : split(variable("PATH")))
+        if (access((folder + "/python3").c_str(), X_OK) == 0) prefixes.push_back(folder + "/..");
+    prefixes.insert(prefixes.end(), {"/usr/local", "/usr"});
+    std::vector<std::string> folders;
+    for (const std::string& prefix : prefixes)
+        for (const char* packages :
+             {"/lib/python3*/site-packages", "/lib/python3*/dist-packages", "/lib/python3/dist-packages"})
+            for (std::string& folder : expanded(prefix + packages)) folders.push_back(std::move(folder));
+    return folders;
+}
+
+class Candidates {
+  public:
+    explicit Candidates(const LibraryName& name) : name_(name) {}
+
+    void bare() { add(""); }
+    // A toolkit's prefix, or a folder that holds the files, or one with Python packages.
+    void folder(const std::string& path) {
+        for (const char* inside : {"/lib64/", "/lib/", "/"}) add(path + inside);
+        packages(path);
+    }
+    void packages(const std::string& path) {
+        for (const int major : name_.majors) add_existing(fmt::format("{}/nvidia/cu{}/lib/", path, major));
+        add_existing(fmt::format("{}/nvidia/{}/lib/", path, name_.wheel));
+    }
+    std::vector<std::string> list() && { return std::move(list_); }
+
+  private:
+    std::string file(int major) const { return fmt::format("{}.so.{}", name_.stem, major); }
+    void add(const std::string& folder) {
+        for (const int major : name_.majors) keep(folder + file(major));
+    }
+    void add_existing(const std::string& folder) {
+        for (const int major : name_.majors)
+            if (access((folder + file(major)).c_str(), R_OK) == 0) keep(folder + file(major));
+    }
+    void keep(std::string path) {
+        if (seen_.insert(path).second) list_.push_back(std::move(path));
+    }
+
+    const LibraryName& name_;
+    std::vector<std::string> list_;
+    std::set<std::string> seen_;
+};
+
+// NVRTC finds its builtins by bare name only, and has no path of its own to look in: opened first, they are
+// already there when it asks.
+void open_companions(const std::string& path, const std::string& stem) {
+    const std::size_t slash = path.rfind('/');
+    if (stem != "libnvrtc" || slash == std::string::npos) return;
+    for (const std::string& builtins : expanded(path.substr(0, slash) + "/libnvrtc-builtins.so.*"))
+        dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
+}  // namespace
+
+std::vector<std::string> library_candidates(const LibraryName& name) {
+    Candidates candidates(name);
+    for (const std::string& folder : split(options().cuda_home)) candidates.folder(folder);
+    candidates.bare();
+    for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
+        for (const std::string& folder : split(variable(home))) candidates.folder(folder);
+    candidates.folder("/usr/local/cuda");
+    for (const std::string& folder : python_folders()) candidates.packages(folder);
+    return std::move(candidates).list();
+}
+
+SharedLibrary::SharedLibrary(const LibraryName& name) {
+    for (const std::string& path : library_candidates(name)) {
+        if (path.find('/') != std::string::npos && access(path.c_str(), R_OK) != 0) continue;
+        open_companions(path, name.stem);
+        handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (handle_) {
+            path_ = path;
+            problem_.clear();
+            log(1, fmt::format("{}: opened {}", name.title, path));
+            return;
+        }
+        const char* words = dlerror();
+        if (problem_.empty()) problem_ = words ? words : path;
+    }
+}
+
+void* SharedLibrary::symbol(const char* name) const { return handle_ ? dlsym(handle_, name) : nullptr; }
+
+}  // namespace bitale::cuda

@@ -1,0 +1,35 @@
+// Where a library of CUDA may lie, and opening it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace bitale::cuda {
+
+struct LibraryName {
+    std::string title;        // "NVRTC", for people
+    std::string stem;         // "libnvrtc"
+    std::vector<int> majors;  // accepted versions of the file name, the preferred one first
+    std::string wheel;        // its folder below nvidia/ in Python packages of CUDA 12: "cuda_nvrtc"
+};
+
+// Paths to try, in order: the folders of cuda_home in BITALE_FLAGS (separated by colons); the loader's own
+// search; $CUDA_HOME and $CUDA_PATH; the toolkit's default prefix; the Python packages of NVIDIA in the
+// virtual environment, of the user, and of the python3 on PATH.
+std::vector<std::string> library_candidates(const LibraryName& name);
+
+// A library that stays open for the life of the process, or the reason why there is none.
+class SharedLibrary {
+  public:
+    explicit SharedLibrary(const LibraryName& name);
+    bool found() const { return handle_ != nullptr; }
+    const std::string& path() const { return path_; }        // of the file that was opened
+    const std::string& problem() const { return problem_; }  // in the loader's words at the first failure
+    void* symbol(const char* name) const;
+
+  private:
+    void* handle_ = nullptr;
+    std::string path_, problem_;
+};
+
+}  // namespace bitale::cuda

@@ -1,0 +1,117 @@
+// Tables of functions: one per library of CUDA, filled at run time. The emulator fills the runtime's table
+// with functions of its own.
+#pragma once
+
+#include "runtime/cuda/types.h"
+
+// Rows: X(result, name, arguments). The names are those of the libraries' symbols.
+#define BITALE_CUDA_RUNTIME(X)                                                                           \
+    X(Status, cudaGetDeviceCount, (int* count))                                                          \
+    X(Status, cudaSetDevice, (int device))                                                               \
+    X(Status, cudaGetDeviceProperties, (DeviceProperties * properties, int device))                      \
+    X(Status, cudaDeviceGetAttribute, (int* value, DeviceAttribute attribute, int device))               \
+    X(Status, cudaRuntimeGetVersion, (int* version))                                                     \
+    X(Status, cudaDriverGetVersion, (int* version))                                                      \
+    X(const char*, cudaGetErrorName, (Status status))                                                    \
+    X(const char*, cudaGetErrorString, (Status status))                                                  \
+    X(Status, cudaMemGetInfo, (std::size_t * free, std::size_t * total))                                 \
+    X(Status, cudaMalloc, (void** pointer, std::size_t bytes))                                           \
+    X(Status, cudaFree, (void* pointer))                                                                 \
+    X(Status, cudaMallocHost, (void** pointer, std::size_t bytes))                                       \
+    X(Status, cudaFreeHost, (void* pointer))                                                             \
+    X(Status, cudaMemcpyAsync, (void* to, const void* from, std::size_t bytes, CopyKind, Stream stream)) \
+    X(Status, cudaMemsetAsync, (void* pointer, int value, std::size_t bytes, Stream stream))             \
+    X(Status, cudaStreamCreateWithFlags, (Stream * stream, unsigned flags))                              \
+    X(Status, cudaStreamDestroy, (Stream stream))                                                        \
+    X(Status, cudaStreamSynchronize, (Stream stream))                                                    \
+    X(Status, cudaEventCreateWithFlags, (Event * event, unsigned flags))                                 \
+    X(Status, cudaEventDestroy, (Event event))                                                           \
+    X(Status, cudaEventRecord, (Event event, Stream stream))                                             \
+    X(Status, cudaEventElapsedTime, (float* milliseconds, Event first, Event last))                      \
+    X(Status, cudaLibraryLoadData,                                                                       \
+      (Library * library, const void* image, int* jit_options, void** jit_values, unsigned jit_count,    \
+       int* options, void** values, unsigned count))                                                     \
+    X(Status, cudaLibraryUnload, (Library library))                                                      \
+    X(Status, cudaLibraryGetKernel, (KernelFunction * kernel, Library library, const char* name))        \
+    X(Status, cudaLaunchKernelExC, (const LaunchConfig* config, const void* kernel, void** arguments))
+
+#define BITALE_NVRTC(X)                                                                          \
+    X(int, nvrtcVersion, (int* major, int* minor))                                               \
+    X(int, nvrtcGetNumSupportedArchs, (int* count))                                              \
+    X(int, nvrtcGetSupportedArchs, (int* architectures))                                         \
+    X(const char*, nvrtcGetErrorString, (int status))                                            \
+    X(int, nvrtcCreateProgram,                                                                   \
+      (ProgramPointer * program, const char* source, const char* name, int headers,              \
+       const char* const* header_texts, const char* const* header_names))                        \
+    X(int, nvrtcDestroyProgram, (ProgramPointer * program))                                      \
+    X(int, nvrtcCompileProgram, (ProgramPointer program, int count, const char* const* options)) \
+    X(int, nvrtcGetProgramLogSize, (ProgramPointer program, std::size_t * bytes))                \
+    X(int, nvrtcGetProgramLog, (ProgramPointer program, char* log))                              \
+    X(int, nvrtcGetCUBINSize, (ProgramPointer program, std::size_t * bytes))                     \
+    X(int, nvrtcGetCUBIN, (ProgramPointer program, char* image))                                 \
+    X(int, nvrtcGetPTXSize, (ProgramPointer program, std::size_t * bytes))                       \
+    X(int, nvrtcGetPTX, (ProgramPointer program, char* text))
+
+#define BITALE_CUBLASLT(X)                                                                              \
+    X(std::size_t, cublasLtGetVersion, ())                                                              \
+    X(const char*, cublasLtGetStatusString, (int status))                                               \
+    X(int, cublasLtCreate, (LtHandle * *handle))                                                        \
+    X(int, cublasLtDestroy, (LtHandle * handle))                                                        \
+    X(int, cublasLtMatmulDescCreate, (LtProduct * *product, int compute, int scale))                    \
+    X(int, cublasLtMatmulDescDestroy, (LtProduct * product))                                            \
+    X(int, cublasLtMatmulDescSetAttribute,                                                              \
+      (LtProduct * product, int attribute, const void* value, std::size_t bytes))                       \
+    X(int, cublasLtMatrixLayoutCreate,                                                                  \
+      (LtLayout * *layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t stride))   \
+    X(int, cublasLtMatrixLayoutDestroy, (LtLayout * layout))                                            \
+    X(int, cublasLtMatmulPreferenceCreate, (LtPreference * *preference))                                \
+    X(int, cublasLtMatmulPreferenceDestroy, (LtPreference * preference))                                \
+    X(int, cublasLtMatmulPreferenceSetAttribute,                                                        \
+      (LtPreference * preference, int attribute, const void* value, std::size_t bytes))                 \
+    X(int, cublasLtMatmulAlgoGetHeuristic,                                                              \
+      (LtHandle * handle, LtProduct * product, LtLayout * a, LtLayout * b, LtLayout * c, LtLayout * d,  \
+       LtPreference * preference, int wanted, LtChoice* choices, int* found))                           \
+    X(int, cublasLtMatmul,                                                                              \
+      (LtHandle * handle, LtProduct * product, const void* alpha, const void* a, LtLayout* layout_a,    \
+       const void* b, LtLayout* layout_b, const void* beta, const void* c, LtLayout* layout_c, void* d, \
+       LtLayout* layout_d, const LtAlgorithm* algorithm, void* workspace, std::size_t bytes, Stream stream))
+
+#define BITALE_CUDNN(X)                 \
+    X(std::size_t, cudnnGetVersion, ()) \
+    X(const char*, cudnnGetErrorString, (int))
+
+#define BITALE_CUSOLVER(X) X(int, cusolverGetVersion, (int* version))
+#define BITALE_NCCL(X) X(int, ncclGetVersion, (int* version))
+#define BITALE_CUDA_DRIVER(X)                  \
+    X(int, cuInit, (unsigned flags))           \
+    X(int, cuDriverGetVersion, (int* version)) \
+    X(int, cuDeviceGetCount, (int* count))     \
+    X(int, cuGetErrorString, (int, const char** text))
+
+namespace bitale::cuda {
+
+#define BITALE_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
+struct RuntimeTable {
+    BITALE_CUDA_RUNTIME(BITALE_MEMBER)
+};
+struct NvrtcTable {
+    BITALE_NVRTC(BITALE_MEMBER)
+};
+struct CublasLtTable {
+    BITALE_CUBLASLT(BITALE_MEMBER)
+};
+struct CudnnTable {
+    BITALE_CUDNN(BITALE_MEMBER)
+};
+struct CusolverTable {
+    BITALE_CUSOLVER(BITALE_MEMBER)
+};
+struct NcclTable {
+    BITALE_NCCL(BITALE_MEMBER)
+};
+struct DriverTable {
+    BITALE_CUDA_DRIVER(BITALE_MEMBER)
+};
+#undef BITALE_MEMBER
+
+}  // namespace bitale::cuda
