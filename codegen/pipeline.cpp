@@ -1,28 +1,75 @@
 #include "codegen/pipeline.h"
 
+#include <chrono>
+
 #include "codegen/group/group.h"
 #include "codegen/plan/assemble.h"
+#include "graph/base/log.h"
 
 namespace bitale {
 
 namespace {
 
-// An update by a bare leaf is a copy, and has to be a value of its own: a swap of two variables reads both old ones.
-Graph with_copies(const Graph& graph) {
-    Graph r = graph;
-    for (SharedUpdate& update : r.updates)
+// What the stages hand on: each fills in its own part.
+struct Compilation {
+    const Target& target;
+    Graph graph;
+    Values values{};
+    Grouping grouping{};
+    Program program{};
+};
+
+// An update by a bare leaf is a copy, and has to be a value of its own: a swap of two variables reads both
+// old ones.
+void copies(Compilation& c) {
+    for (SharedUpdate& update : c.graph.updates)
         if (update.value->op->kind == OpKind::leaf)
-            update.value = make_node(find_op("cast"), {update.value}, {{"dtype", update.value->type.dtype}}, update.where);
-    return r;
+            update.value = make_node(find_op("cast"), {update.value}, {{"dtype", update.value->type.dtype}},
+                                     update.where);
+}
+
+void storage(Compilation& c) { c.values = decide_storage(c.graph, c.target); }
+void group(Compilation& c) { c.grouping = form_groups(c.values, c.graph, c.target); }
+void kernels(Compilation& c) { c.program = assemble(c.graph, c.values, c.grouping, c.target); }
+
+struct Stage {
+    const char* name;
+    void (*run)(Compilation&);
+};
+
+constexpr Stage stages[] = {
+    {"copies", copies},    // updates that only copy become values
+    {"storage", storage},  // nests; what is inlined, staged, stored
+    {"group", group},      // which stored values share a kernel
+    {"kernels", kernels},  // schedules, text, buffers, steps
+};
+
+void show(const Compilation& c) {
+    static const char* const names[] = {"leaf", "inlined", "staged", "stored"};
+    for (std::size_t v = 0; v < c.values.list.size(); ++v) {
+        const Value& value = c.values.list[v];
+        std::string line = "  #" + std::to_string(v) + " " + names[static_cast<int>(value.storage)] + " " +
+                           describe(*value.node);
+        if (v < c.grouping.group_of.size() && c.grouping.group_of[v] >= 0)
+            line += ", group " + std::to_string(c.grouping.group_of[v]);
+        if (value.nest.body) line += "\n      " + text_of(value.nest);
+        log(5, line);
+    }
 }
 
 }  // namespace
 
 Program generate(const Graph& graph, const Target& target) {
-    const Graph whole = with_copies(graph);
-    const Values values = decide_storage(whole, target);
-    const Grouping grouping = form_groups(values, whole, target);
-    return assemble(whole, values, grouping, target);
+    Compilation c{target, graph};
+    for (const Stage& stage : stages) {
+        const auto begin = std::chrono::steady_clock::now();
+        stage.run(c);
+        const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+        log(3, "codegen " + std::string(stage.name) + " of \"" + graph.name +
+                   "\": " + std::to_string(time.count()) + " ms");
+    }
+    if (logs(5)) show(c);
+    return std::move(c.program);
 }
 
 }  // namespace bitale

@@ -1,12 +1,13 @@
-// Program: everything that will run, as plain data: buffers, kernels as text, and a tree of regions. Comparable,
-// printable, serialisable; knows where each part came from. Sizes are Ints over the symbols of the arguments.
+// Program: everything that will run, as plain data: buffers, kernels as text, and a tree of regions.
+// Comparable, printable, serialisable; knows where each part came from. Sizes are Ints over the symbols of
+// the arguments.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "bitale/array.h"
 #include <map>
+#include "bitale/array.h"
 
 #include "graph/ir/node.h"
 
@@ -20,7 +21,7 @@ struct SizeSource {
     int axis = -1;             // its length on this axis, or -1: the argument's own value (an integer scalar)
 };
 
-struct LengthCheck {           // a == b, else ShapeError with `message`
+struct LengthCheck {  // a == b, else ShapeError with `message`
     Int a, b;
     std::string message;
 };
@@ -39,7 +40,7 @@ struct BufferInfo {
     int index = 0;
     std::string name;
     Type type;
-    std::string reason;            // arena buffers: why it is materialised
+    std::string reason;  // arena buffers: why it is materialised
     std::vector<Origin> origins;
 };
 
@@ -55,7 +56,8 @@ struct KernelText {
     std::int64_t cuda_shared_bytes = 0;
 };
 
-// c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the other way.
+// c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the
+// other way.
 struct GemmCall {
     Int m, n, k;
     bool transpose_a = false, transpose_b = false;
@@ -64,15 +66,15 @@ struct GemmCall {
 struct Step {
     enum class Kind : std::uint8_t { kernel, gemm, copy };
     Kind kind = Kind::kernel;
-    int kernel = -1;                  // index into Program::kernels
+    int kernel = -1;  // index into Program::kernels
     GemmCall gemm;
-    std::vector<int> buffers;         // kernel: positional; gemm: a, b, c; copy: from, to
-    std::vector<Int> sizes;           // kernel: positional int64 parameters
-    std::vector<Int> tasks;           // kernel: number of tasks of each phase
-    bool commits = false;             // writes shared storage: skipped once the error word is set
+    std::vector<int> buffers;  // kernel: positional; gemm: a, b, c; copy: from, to
+    std::vector<Int> sizes;    // kernel: positional int64 parameters
+    std::vector<Int> tasks;    // kernel: number of tasks of each phase
+    bool commits = false;      // writes shared storage: skipped once the error word is set
     std::vector<Origin> fused;
-    std::string title;                // "conv2d + max_pool + relu"
-    Int bytes, flops;                 // moved and computed, for the report
+    std::string title;  // "conv2d + max_pool + relu"
+    Int bytes, flops;   // moved and computed, for the report
 };
 
 struct Region {
@@ -82,26 +84,28 @@ struct Region {
 struct Program {
     static constexpr int version = 1;
     std::string name;
-    std::string target;               // architecture
+    std::string target;  // architecture
     std::vector<SizeSource> size_sources;
     std::vector<LengthCheck> length_checks;
     std::vector<Type> inputs;
     std::vector<SharedPtr> shared;
-    std::vector<int> updated;         // which of them the body writes
+    std::vector<int> updated;  // which of them the body writes
     std::vector<Array> constants;
     std::vector<BufferInfo> buffers;
     std::vector<KernelText> kernels;
-    std::string prelude;              // CPU helper text that every kernel of this program may use
+    std::string prelude;  // CPU helper text that every kernel of this program may use
     std::string cuda_prelude;
-    Region once;                      // depends on unchanged shared variables only: run when their versions change
+    Region once;  // depends on unchanged shared variables only: run when their versions change
     Region body;
     std::vector<Type> outputs;
-    struct CheckText { std::string message; };  // prefix of the IndexError of check number i
+    struct CheckText {
+        std::string message;
+    };  // prefix of the IndexError of check number i
     std::vector<CheckText> checks;
 };
 
-// Offsets of the arena buffers (-1 for the others) for given values of the symbols; 64-byte aligned, 64 bytes of
-// tail after each, lifetimes from the order of the steps. Buffers written by `once` are never reused.
+// Offsets of the arena buffers (-1 for the others) for given values of the symbols; 64-byte aligned, 64 bytes
+// of tail after each, lifetimes from the order of the steps. Buffers written by `once` are never reused.
 struct Placement {
     std::vector<std::int64_t> offsets;
     std::int64_t bytes = 0;

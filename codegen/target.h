@@ -10,12 +10,12 @@ namespace bitale {
 struct Target {
     enum class Kind : std::uint8_t { cpu, cuda, null };
     Kind kind = Kind::cpu;
-    std::string architecture;        // "x86-64-v4", "sm_90"; part of cache keys
-    int vector_bytes = 32;           // 64, 32 or 16 on a CPU
+    std::string architecture;  // "x86-64-v4", "sm_90"; part of cache keys
+    int vector_bytes = 32;     // 64, 32 or 16 on a CPU
     int vector_registers = 16;
-    bool has_gemm = false;           // a matrix-product library is present
+    bool has_gemm = false;                 // a matrix-product library is present
     std::int64_t local_bytes = 256 << 10;  // scratch of one task: L2 on a CPU, shared memory on a GPU
-    int max_statements = 400;        // per kernel: compile time grows faster than the text
+    int max_statements = 400;              // per kernel: compile time grows faster than the text
 };
 
 }  // namespace bitale

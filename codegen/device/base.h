@@ -33,30 +33,14 @@ struct bf16 {
 #define B_COLD static __device__ __noinline__
 #define B_TABLE static __device__ const
 #define B_RESTRICT __restrict__
-B_FN u32 b_bits(f32 x) {
-    return (u32)__float_as_int(x);
-}
-B_FN u64 b_bits(f64 x) {
-    return (u64)__double_as_longlong(x);
-}
-B_FN f32 b_float(u32 bits) {
-    return __int_as_float((i32)bits);
-}
-B_FN f64 b_double(u64 bits) {
-    return __longlong_as_double((i64)bits);
-}
-B_FN f32 b_fma(f32 a, f32 b, f32 c) {
-    return __fmaf_rn(a, b, c);
-}
-B_FN f64 b_fma(f64 a, f64 b, f64 c) {
-    return __fma_rn(a, b, c);
-}
-B_FN f32 b_sqrt(f32 x) {
-    return __fsqrt_rn(x);
-}
-B_FN f64 b_sqrt(f64 x) {
-    return __dsqrt_rn(x);
-}
+B_FN u32 b_bits(f32 x) { return (u32)__float_as_int(x); }
+B_FN u64 b_bits(f64 x) { return (u64)__double_as_longlong(x); }
+B_FN f32 b_float(u32 bits) { return __int_as_float((i32)bits); }
+B_FN f64 b_double(u64 bits) { return __longlong_as_double((i64)bits); }
+B_FN f32 b_fma(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
+B_FN f64 b_fma(f64 a, f64 b, f64 c) { return __fma_rn(a, b, c); }
+B_FN f32 b_sqrt(f32 x) { return __fsqrt_rn(x); }
+B_FN f64 b_sqrt(f64 x) { return __dsqrt_rn(x); }
 #else
 #define B_SIMD _Pragma("omp simd")
 #define B_ALIGN alignas(64)
@@ -69,40 +53,20 @@ B_FN f64 b_sqrt(f64 x) {
 #define B_COLD static __attribute__((noinline, cold, unused))
 #define B_TABLE static const
 #define B_RESTRICT __restrict__
-B_FN u32 b_bits(f32 x) {
-    return __builtin_bit_cast(u32, x);
-}
-B_FN u64 b_bits(f64 x) {
-    return __builtin_bit_cast(u64, x);
-}
-B_FN f32 b_float(u32 bits) {
-    return __builtin_bit_cast(f32, bits);
-}
-B_FN f64 b_double(u64 bits) {
-    return __builtin_bit_cast(f64, bits);
-}
-B_FN f32 b_fma(f32 a, f32 b, f32 c) {
-    return __builtin_fmaf(a, b, c);
-}
-B_FN f64 b_fma(f64 a, f64 b, f64 c) {
-    return __builtin_fma(a, b, c);
-}
-B_FN f32 b_sqrt(f32 x) {
-    return __builtin_sqrtf(x);
-}
-B_FN f64 b_sqrt(f64 x) {
-    return __builtin_sqrt(x);
-}
+B_FN u32 b_bits(f32 x) { return __builtin_bit_cast(u32, x); }
+B_FN u64 b_bits(f64 x) { return __builtin_bit_cast(u64, x); }
+B_FN f32 b_float(u32 bits) { return __builtin_bit_cast(f32, bits); }
+B_FN f64 b_double(u64 bits) { return __builtin_bit_cast(f64, bits); }
+B_FN f32 b_fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
+B_FN f64 b_fma(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
+B_FN f32 b_sqrt(f32 x) { return __builtin_sqrtf(x); }
+B_FN f64 b_sqrt(f64 x) { return __builtin_sqrt(x); }
 #endif
 
 #define b_inf b_float(0x7f800000u)
 #define b_nan b_float(0x7fc00000u)
-B_FN f32 b_magnitude(f32 x) {
-    return b_float(b_bits(x) & 0x7fffffffu);
-}
-B_FN f64 b_magnitude(f64 x) {
-    return b_double(b_bits(x) & 0x7fffffffffffffffull);
-}
+B_FN f32 b_magnitude(f32 x) { return b_float(b_bits(x) & 0x7fffffffu); }
+B_FN f64 b_magnitude(f64 x) { return b_double(b_bits(x) & 0x7fffffffffffffffull); }
 B_FN f32 b_copysign(f32 x, f32 sign) {
     return b_float((b_bits(x) & 0x7fffffffu) | (b_bits(sign) & 0x80000000u));
 }

@@ -9,20 +9,14 @@ B_FN f32 b_to_f32(f16 x) {
     const u32 tiny = b_bits((f32)(i32)rest * 0x1p-24f);
     return b_float(sign | (rest >= 0x7c00u ? special : rest < 0x400u ? tiny : number));
 }
-B_FN f32 b_to_f32(bf16 x) {
-    return b_float((u32)x.bits << 16);
-}
+B_FN f32 b_to_f32(bf16 x) { return b_float((u32)x.bits << 16); }
 template <class T>
 B_FN f32 b_to_f32(T x) {
     return (f32)x;
 }
 
-B_FN f64 b_to_f64(f16 x) {
-    return (f64)b_to_f32(x);
-}
-B_FN f64 b_to_f64(bf16 x) {
-    return (f64)b_to_f32(x);
-}
+B_FN f64 b_to_f64(f16 x) { return (f64)b_to_f32(x); }
+B_FN f64 b_to_f64(bf16 x) { return (f64)b_to_f32(x); }
 template <class T>
 B_FN f64 b_to_f64(T x) {
     return (f64)x;
@@ -36,12 +30,8 @@ B_FN f16 b_to_f16(f32 x) {
     const u32 large = rest > 0x7f800000u ? 0x7e00u : 0x7c00u;
     return f16{(u16)(sign | (rest >= 0x477ff000u ? large : rest < 0x38800000u ? tiny : number))};
 }
-B_FN f16 b_to_f16(f16 x) {
-    return x;
-}
-B_FN f16 b_to_f16(bf16 x) {
-    return b_to_f16(b_to_f32(x));
-}
+B_FN f16 b_to_f16(f16 x) { return x; }
+B_FN f16 b_to_f16(bf16 x) { return b_to_f16(b_to_f32(x)); }
 template <class T>
 B_FN f16 b_to_f16(T x) {
     return b_to_f16((f32)x);
@@ -52,35 +42,23 @@ B_FN bf16 b_to_bf16(f32 x) {
     const u32 number = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return bf16{(u16)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : number)};
 }
-B_FN bf16 b_to_bf16(bf16 x) {
-    return x;
-}
-B_FN bf16 b_to_bf16(f16 x) {
-    return b_to_bf16(b_to_f32(x));
-}
+B_FN bf16 b_to_bf16(bf16 x) { return x; }
+B_FN bf16 b_to_bf16(f16 x) { return b_to_bf16(b_to_f32(x)); }
 template <class T>
 B_FN bf16 b_to_bf16(T x) {
     return b_to_bf16((f32)x);
 }
 
-B_FN bool b_to_bool(f16 x) {
-    return (x.bits & 0x7fffu) != 0;
-}
-B_FN bool b_to_bool(bf16 x) {
-    return (x.bits & 0x7fffu) != 0;
-}
+B_FN bool b_to_bool(f16 x) { return (x.bits & 0x7fffu) != 0; }
+B_FN bool b_to_bool(bf16 x) { return (x.bits & 0x7fffu) != 0; }
 template <class T>
 B_FN bool b_to_bool(T x) {
     return x != 0;
 }
 
-#define B_FROM_HALF(NAME, T)      \
-    B_FN T NAME(f16 x) {          \
-        return NAME(b_to_f32(x)); \
-    }                             \
-    B_FN T NAME(bf16 x) {         \
-        return NAME(b_to_f32(x)); \
-    }
+#define B_FROM_HALF(NAME, T)                         \
+    B_FN T NAME(f16 x) { return NAME(b_to_f32(x)); } \
+    B_FN T NAME(bf16 x) { return NAME(b_to_f32(x)); }
 
 // Limits that both float types hold: clamp, then truncate.
 #define B_TO_SMALL(NAME, T, F, LOW, HIGH)             \

@@ -31,9 +31,7 @@ B_FN f32 b_exp_shifted(f32 x, u32 shift) {
     const f32 y = b_fma(r * r, b_exp_remainder(r), r) + 1.0f;
     return b_times_power_of_two(y, b_bits(t) - b_bits(B_ROUNDER) + shift);
 }
-B_FN f32 b_exp(f32 x) {
-    return b_exp_shifted(x, 0);
-}
+B_FN f32 b_exp(f32 x) { return b_exp_shifted(x, 0); }
 
 B_FN f32 b_exp2(f32 x) {
     const f32 low = x > 130.0f ? 130.0f : x, c = low < -152.0f ? -152.0f : low;

@@ -32,9 +32,7 @@ B_FN f64 b_exp_shifted(f64 x, u64 shift) {
     const f64 y = b_fma(r * r, b_exp_remainder(r), r) + 1.0;
     return b_times_power_of_two(y, b_bits(t) - b_bits(B_ROUNDER64) + shift);
 }
-B_FN f64 b_exp(f64 x) {
-    return b_exp_shifted(x, 0);
-}
+B_FN f64 b_exp(f64 x) { return b_exp_shifted(x, 0); }
 
 // (2^r - 1) / r for |r| <= 1/2.
 B_FN f64 b_exp2_remainder(f64 r) {

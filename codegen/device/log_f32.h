@@ -67,6 +67,4 @@ B_FN f32 b_log1p(f32 x) {
 }
 
 // log(1 + exp(x)) without overflow.
-B_FN f32 b_softplus(f32 x) {
-    return (x > 0.0f ? x : 0.0f) + b_log1p(b_exp(-b_magnitude(x)));
-}
+B_FN f32 b_softplus(f32 x) { return (x > 0.0f ? x : 0.0f) + b_log1p(b_exp(-b_magnitude(x))); }

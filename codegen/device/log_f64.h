@@ -62,9 +62,7 @@ B_FN f64 b_log1p(f64 x) {
     return b_log_special(u, b_magnitude(x) < 0x1p-53 ? x : y);
 }
 
-B_FN f64 b_softplus(f64 x) {
-    return (x > 0.0 ? x : 0.0) + b_log1p(b_exp(-b_magnitude(x)));
-}
+B_FN f64 b_softplus(f64 x) { return (x > 0.0 ? x : 0.0) + b_log1p(b_exp(-b_magnitude(x))); }
 
 // log2 of 2^k (1 + f) as a sum, exact to 2^-64 of its size: the exponent y log2(x) of a power may reach 2^10.
 struct b_pair {

@@ -19,9 +19,7 @@ B_FN b_philox_words b_philox_block(u64 key, u64 counter, u64 index) {
     }
     return b_philox_words{c0, c1};
 }
-B_FN u32 b_philox(u64 key, u64 counter, u64 index) {
-    return b_philox_block(key, counter, index).first;
-}
+B_FN u32 b_philox(u64 key, u64 counter, u64 index) { return b_philox_block(key, counter, index).first; }
 B_FN u32 b_philox_second(u64 key, u64 counter, u64 index) {
     return b_philox_block(key, counter, index).second;
 }

@@ -1,70 +1,34 @@
 // Floating-point functions that need no approximation: each is exact, or one rounding of the exact value.
 
-B_FN f32 b_abs(f32 a) {
-    return b_magnitude(a);
-}
-B_FN f64 b_abs(f64 a) {
-    return b_magnitude(a);
-}
-B_FN f32 b_sign(f32 a) {
-    return a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a;
-}
-B_FN f64 b_sign(f64 a) {
-    return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a;
-}
-B_FN bool b_isinf(f32 a) {
-    return (b_bits(a) & 0x7fffffffu) == 0x7f800000u;
-}
-B_FN bool b_isinf(f64 a) {
-    return (b_bits(a) & 0x7fffffffffffffffull) == 0x7ff0000000000000ull;
-}
+B_FN f32 b_abs(f32 a) { return b_magnitude(a); }
+B_FN f64 b_abs(f64 a) { return b_magnitude(a); }
+B_FN f32 b_sign(f32 a) { return a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a; }
+B_FN f64 b_sign(f64 a) { return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a; }
+B_FN bool b_isinf(f32 a) { return (b_bits(a) & 0x7fffffffu) == 0x7f800000u; }
+B_FN bool b_isinf(f64 a) { return (b_bits(a) & 0x7fffffffffffffffull) == 0x7ff0000000000000ull; }
 
 // NaN wins, and the first of two equal operands.
-B_FN f32 b_maximum(f32 a, f32 b) {
-    return (a != a) | (a >= b) ? a : b;
-}
-B_FN f64 b_maximum(f64 a, f64 b) {
-    return (a != a) | (a >= b) ? a : b;
-}
-B_FN f32 b_minimum(f32 a, f32 b) {
-    return (a != a) | (a <= b) ? a : b;
-}
-B_FN f64 b_minimum(f64 a, f64 b) {
-    return (a != a) | (a <= b) ? a : b;
-}
+B_FN f32 b_maximum(f32 a, f32 b) { return (a != a) | (a >= b) ? a : b; }
+B_FN f64 b_maximum(f64 a, f64 b) { return (a != a) | (a >= b) ? a : b; }
+B_FN f32 b_minimum(f32 a, f32 b) { return (a != a) | (a <= b) ? a : b; }
+B_FN f64 b_minimum(f64 a, f64 b) { return (a != a) | (a <= b) ? a : b; }
 
 #define b_max_nan(a, b) b_maximum(a, b)
 #define b_min_nan(a, b) b_minimum(a, b)
 
-B_FN f32 b_clip(f32 a, f32 b, f32 c) {
-    return a < b ? b : a > c ? c : a;
-}
-B_FN f64 b_clip(f64 a, f64 b, f64 c) {
-    return a < b ? b : a > c ? c : a;
-}
-B_FN f32 b_relu(f32 a) {
-    return a < 0.0f ? 0.0f : a;
-}
-B_FN f64 b_relu(f64 a) {
-    return a < 0.0 ? 0.0 : a;
-}
+B_FN f32 b_clip(f32 a, f32 b, f32 c) { return a < b ? b : a > c ? c : a; }
+B_FN f64 b_clip(f64 a, f64 b, f64 c) { return a < b ? b : a > c ? c : a; }
+B_FN f32 b_relu(f32 a) { return a < 0.0f ? 0.0f : a; }
+B_FN f64 b_relu(f64 a) { return a < 0.0 ? 0.0 : a; }
 
 #ifdef __CUDACC__
-#define B_ROUNDING(NAME, F32, F64) \
-    B_FN f32 NAME(f32 a) {         \
-        return F32(a);             \
-    }                              \
-    B_FN f64 NAME(f64 a) {         \
-        return F64(a);             \
-    }
+#define B_ROUNDING(NAME, F32, F64)          \
+    B_FN f32 NAME(f32 a) { return F32(a); } \
+    B_FN f64 NAME(f64 a) { return F64(a); }
 #else
-#define B_ROUNDING(NAME, F32, F64) \
-    B_FN f32 NAME(f32 a) {         \
-        return __builtin_##F32(a); \
-    }                              \
-    B_FN f64 NAME(f64 a) {         \
-        return __builtin_##F64(a); \
-    }
+#define B_ROUNDING(NAME, F32, F64)                      \
+    B_FN f32 NAME(f32 a) { return __builtin_##F32(a); } \
+    B_FN f64 NAME(f64 a) { return __builtin_##F64(a); }
 #endif
 
 B_ROUNDING(b_floor, floorf, floor)

@@ -16,13 +16,9 @@ B_TABLE u64 b_two_over_pi[] = {
 };
 
 #ifdef __CUDACC__
-B_FN u64 b_multiply_high(u64 a, u64 b) {
-    return __umul64hi(a, b);
-}
+B_FN u64 b_multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
 #else
-B_FN u64 b_multiply_high(u64 a, u64 b) {
-    return (u64)((unsigned __int128)a * b >> 64);
-}
+B_FN u64 b_multiply_high(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
 #endif
 
 // For |x| >= 2^48: x = m 2^e with an integer m; the digits of 2^e (2 / pi) from the weight 2 on, times m, are
@@ -101,9 +97,7 @@ B_FN f64 b_sin(f64 x) {
     const f64 y = b_sin_of_turns(b_reduce_angle(x), 0);
     return b_magnitude(x) < 0x1p-27 ? x : y;
 }
-B_FN f64 b_cos(f64 x) {
-    return b_sin_of_turns(b_reduce_angle(x), 1);
-}
+B_FN f64 b_cos(f64 x) { return b_sin_of_turns(b_reduce_angle(x), 1); }
 
 // The quotient, corrected by its remainder.
 B_FN f64 b_tan(f64 x) {

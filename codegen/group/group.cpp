@@ -12,7 +12,8 @@ constexpr std::size_t most_members = 48;
 
 class Grouper {
   public:
-    Grouper(const Values& values, const Graph& graph, const Target& target) : values_(values), graph_(graph), target_(target) {}
+    Grouper(const Values& values, const Graph& graph, const Target& target)
+        : values_(values), graph_(graph), target_(target) {}
 
     Grouping run() {
         const std::size_t n = values_.list.size();
@@ -21,7 +22,8 @@ class Grouper {
         for (const SharedUpdate& update : graph_.updates) updated_.insert(update.target.get());
         for (std::size_t i = 0; i < n; ++i) {
             const Value& value = values_.list[i];
-            if (value.storage == Value::Storage::staged) result_.nests[i] = composed_nest(values_, static_cast<int>(i));
+            if (value.storage == Value::Storage::staged)
+                result_.nests[i] = composed_nest(values_, static_cast<int>(i));
             if (value.storage == Value::Storage::stored) place(static_cast<int>(i));
         }
         for (std::size_t c = 0; c < graph_.checks.size(); ++c) place_check(static_cast<int>(c));
@@ -65,7 +67,8 @@ class Grouper {
         result_.groups.push_back(std::move(own));
     }
 
-    // The groups of producers that the value can join, latest first: all of them become one. Empty if there is none.
+    // The groups of producers that the value can join, latest first: all of them become one. Empty if there
+    // is none.
     std::vector<int> joinable(const Group& own, const Nest& full, const std::set<int>& read) {
         if (own.split) return {};
         std::set<int> candidates;
@@ -78,7 +81,9 @@ class Grouper {
             statements += group.statements;
             members += group.values.size();
             if (statements > target_.max_statements || members > most_members) break;
-            const bool independent = std::none_of(joined.begin(), joined.end(), [&](int other) { return depends(other, *at) || depends(*at, other); });
+            const bool independent = std::none_of(joined.begin(), joined.end(), [&](int other) {
+                return depends(other, *at) || depends(*at, other);
+            });
             if (independent && same_rows(own, full, *at)) joined.push_back(*at);
         }
         // A producer that stays outside must not depend on what is joined: that would be a cycle.
@@ -134,12 +139,14 @@ class Grouper {
         group.checks = {number};
         group.statements = 8;
         const int value = values_.number.at(graph_.checks[number].value.get());
-        if (!graph_.checks[number].value->type.shape.empty()) group.extent = graph_.checks[number].value->type.shape[0];
+        if (!graph_.checks[number].value->type.shape.empty())
+            group.extent = graph_.checks[number].value->type.shape[0];
         const auto need = [&](int v) {
             if (result_.group_of[v] >= 0) group.needs.insert(result_.group_of[v]);
         };
         need(value);
-        if (values_.list[value].storage == Value::Storage::inlined || values_.list[value].storage == Value::Storage::staged)
+        if (values_.list[value].storage == Value::Storage::inlined ||
+            values_.list[value].storage == Value::Storage::staged)
             for_each_read(fully_composed_nest(values_, value), [&](const ScalarNode& s) { need(s.operand); });
         result_.groups.push_back(std::move(group));
     }
@@ -156,7 +163,8 @@ class Grouper {
                     if (operand.storage == Value::Storage::leaf) {
                         const SharedPtr shared = shared_of(operand.node);
                         shared_read = shared_read || shared;
-                        only = only && (is_constant(operand.node) || (shared && !updated_.contains(shared.get())));
+                        only = only &&
+                               (is_constant(operand.node) || (shared && !updated_.contains(shared.get())));
                     } else if (const int g = result_.group_of[s.operand]; g >= 0) {
                         only = only && (&result_.groups[g] == &group || result_.groups[g].once);
                         shared_read = shared_read || result_.groups[g].once;
@@ -183,12 +191,14 @@ class Grouper {
             if (!groups[g].checks.empty()) last_check = std::max(last_check, groups[g].level);
         }
         // Nothing is written before every check has run.
-        const bool any_commit = std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.commits; });
+        const bool any_commit =
+            std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.commits; });
         if (any_commit && last_check) depth = std::max(depth, last_check + 1);
         std::vector<int> latest(groups.size(), depth);
         for (auto at = order.rbegin(); at != order.rend(); ++at) {
             if (groups[*at].checks.empty()) groups[*at].level = latest[*at];
-            for (const int need : groups[*at].needs) latest[need] = std::min(latest[need], groups[*at].level - 1);
+            for (const int need : groups[*at].needs)
+                latest[need] = std::min(latest[need], groups[*at].level - 1);
         }
         for (Group& group : groups)  // merged into others
             if (group.values.empty() && group.checks.empty()) group.level = 0;
@@ -227,6 +237,8 @@ class Grouper {
 
 }  // namespace
 
-Grouping form_groups(const Values& values, const Graph& graph, const Target& target) { return Grouper(values, graph, target).run(); }
+Grouping form_groups(const Values& values, const Graph& graph, const Target& target) {
+    return Grouper(values, graph, target).run();
+}
 
 }  // namespace bitale

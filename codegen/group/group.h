@@ -1,9 +1,10 @@
 // Grouping: which stored values share a kernel.
 //
-// Vertically, a value joins the group of a value it reads when both walk the same first axis and every read stays in
-// its own row of that axis: a task then computes the row of all of them, and what no other group reads never leaves
-// its scratch. Horizontally, groups of one dependency level become segments of one kernel: every task of the launch
-// belongs to one segment. Levels are as late as users allow, so that all parameter updates meet in the last one.
+// Vertically, a value joins the group of a value it reads when both walk the same first axis and every read
+// stays in its own row of that axis: a task then computes the row of all of them, and what no other group
+// reads never leaves its scratch. Horizontally, groups of one dependency level become segments of one kernel:
+// every task of the launch belongs to one segment. Levels are as late as users allow, so that all parameter
+// updates meet in the last one.
 #pragma once
 
 #include <set>
@@ -16,22 +17,22 @@
 namespace bitale {
 
 struct Group {
-    std::vector<int> values;   // in the order of computation
-    std::vector<int> checks;   // numbers of graph.checks tested by this group's tasks
+    std::vector<int> values;  // in the order of computation
+    std::vector<int> checks;  // numbers of graph.checks tested by this group's tasks
     bool gemm = false;
-    bool split = false;        // one value, a reduction cut into chunks: partial results, then a second phase
-    bool once = false;         // depends on shared variables that the function does not update, alone
-    bool commits = false;      // computes a new value of a shared variable
-    Int extent = 1;            // of the common first axis; 1 for scalars
+    bool split = false;    // one value, a reduction cut into chunks: partial results, then a second phase
+    bool once = false;     // depends on shared variables that the function does not update, alone
+    bool commits = false;  // computes a new value of a shared variable
+    Int extent = 1;        // of the common first axis; 1 for scalars
     int level = 0;
-    std::set<int> needs;       // numbers of groups
+    std::set<int> needs;  // numbers of groups
     int statements = 0;
 };
 
 struct Grouping {
     std::vector<Group> groups;
-    std::vector<Nest> nests;   // per value: composed, staged reads kept (stored and staged values only)
-    std::vector<int> group_of; // per value: its group, -1 for the others
+    std::vector<Nest> nests;    // per value: composed, staged reads kept (stored and staged values only)
+    std::vector<int> group_of;  // per value: its group, -1 for the others
     int levels = 0;
 };
 

@@ -32,7 +32,8 @@ class Decider {
             if (node->op->kind == OpKind::leaf) {
                 value.storage = Value::Storage::leaf;
             } else {
-                value.nest = simplify(renumber(nest_of(*node), [&](int k) { return values_.number.at(node->inputs[k].get()); }));
+                value.nest = simplify(renumber(
+                    nest_of(*node), [&](int k) { return values_.number.at(node->inputs[k].get()); }));
                 value.storage = Value::Storage::inlined;
             }
             values_.list.push_back(std::move(value));
@@ -69,21 +70,25 @@ class Decider {
             if (!is_constant(value.node) || value.node->type.rank() != 0 || value.required) continue;
             const Array& array = constant_value(value.node);
             value.nest.dtype = array.dtype();
-            value.nest.body = is_float(array.dtype()) ? scalar_constant(array.dtype(), array.at(0))
-                                                      : scalar_integer(array.dtype(), array.to_vector<std::int64_t>()[0]);
+            value.nest.body = is_float(array.dtype())
+                                  ? scalar_constant(array.dtype(), array.at(0))
+                                  : scalar_integer(array.dtype(), array.to_vector<std::int64_t>()[0]);
             value.storage = Value::Storage::inlined;
         }
     }
 
     void mark_library_operands() {
-        const auto shape = [&](int operand) -> const Shape& { return values_.list[operand].node->type.shape; };
+        const auto shape = [&](int operand) -> const Shape& {
+            return values_.list[operand].node->type.shape;
+        };
         for (Value& value : values_.list) {
             if (value.storage == Value::Storage::leaf || value.nest.combine != Combine::sum) continue;
             // Through transposes and reshapes first: the library reads either order, so no copy is needed.
             const Nest through_views = simplify(compose(value.nest, [&](int operand) -> const Nest* {
                 const Value& v = values_.list[operand];
-                const bool view = v.storage == Value::Storage::inlined && v.nest.lets.empty() && v.nest.body &&
-                                  v.nest.body->kind == ScalarNode::Kind::read && v.nest.body->guards.empty();
+                const bool view = v.storage == Value::Storage::inlined && v.nest.lets.empty() &&
+                                  v.nest.body && v.nest.body->kind == ScalarNode::Kind::read &&
+                                  v.nest.body->guards.empty();
                 return view && !v.required ? &v.nest : nullptr;
             }));
             value.gemm = match_gemm(through_views, shape, target_);
@@ -122,8 +127,10 @@ class Decider {
             const bool once = value.storage != Value::Storage::inlined;
             const double mine = once ? iterations(value.nest) : evaluations[i];
             std::vector<int> read;
-            if (value.gemm) read = {value.gemm->a, value.gemm->b};
-            else for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
+            if (value.gemm)
+                read = {value.gemm->a, value.gemm->b};
+            else
+                for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
             std::sort(read.begin(), read.end());
             read.erase(std::unique(read.begin(), read.end()), read.end());
             for (const int operand : read) evaluations[operand] += mine;
@@ -132,10 +139,12 @@ class Decider {
 
     // Only reductions read it: then it ends a chain, and is the least that has to be passed on.
     bool reduced_later(const Value& value) const {
-        return !value.nest.parallel.empty() && !value.users.empty() && std::all_of(value.users.begin(), value.users.end(), [&](int user) {
-            const Value& u = values_.list[user];
-            return is_reduction(u.nest) && !u.gemm && typical_count(u.nest.parallel) < typical_count(value.nest.parallel);
-        });
+        return !value.nest.parallel.empty() && !value.users.empty() &&
+               std::all_of(value.users.begin(), value.users.end(), [&](int user) {
+                   const Value& u = values_.list[user];
+                   return is_reduction(u.nest) && !u.gemm &&
+                          typical_count(u.nest.parallel) < typical_count(value.nest.parallel);
+               });
     }
 
     // Distinct reductions over the same first axis that a value would read if it were inlined.
@@ -158,8 +167,8 @@ class Decider {
         return n;
     }
 
-    // Cycles to recompute a value from what is certainly in memory; also finds values that read no array at all
-    // (random bits, iota): recomputing those saves the memory.
+    // Cycles to recompute a value from what is certainly in memory; also finds values that read no array at
+    // all (random bits, iota): recomputing those saves the memory.
     std::vector<int> composed_costs() {
         std::vector<int> cost(values_.list.size(), 0);
         generated_.assign(values_.list.size(), false);
@@ -176,7 +185,8 @@ class Decider {
                 generated = generated && generated_[s.operand];
                 // A scalar is computed once, outside the loops over its reader's points.
                 const bool scalar = operand.node->type.rank() == 0 && value.node->type.rank() > 0;
-                if (!is_reduction(operand.nest) && !is_reduction(value.nest) && !scalar) cost[i] += cost[s.operand];
+                if (!is_reduction(operand.nest) && !is_reduction(value.nest) && !scalar)
+                    cost[i] += cost[s.operand];
             });
             cost[i] = std::min(cost[i], 1 << 20);
             generated_[i] = generated && !is_reduction(value.nest);
@@ -193,7 +203,8 @@ class Decider {
             for_each_read(value.nest, [&](const ScalarNode& s) {
                 if (values_.list[s.operand].storage == Value::Storage::stored) return;
                 std::vector<int> merged;
-                std::set_union(all.begin(), all.end(), inside[s.operand].begin(), inside[s.operand].end(), std::back_inserter(merged));
+                std::set_union(all.begin(), all.end(), inside[s.operand].begin(), inside[s.operand].end(),
+                               std::back_inserter(merged));
                 all = std::move(merged);
             });
             if (value.storage != Value::Storage::stored && all.size() > longest_chain) {
@@ -213,7 +224,8 @@ class Decider {
 Nest composed(const Values& values, int value, bool keep_staged) {
     const Nest nest = compose(values.list[value].nest, [&](int operand) -> const Nest* {
         const Value& v = values.list[operand];
-        const bool in = v.storage == Value::Storage::inlined || (v.storage == Value::Storage::staged && !keep_staged);
+        const bool in =
+            v.storage == Value::Storage::inlined || (v.storage == Value::Storage::staged && !keep_staged);
         return in ? &v.nest : nullptr;
     });
     return simplify(nest);

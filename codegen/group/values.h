@@ -1,5 +1,5 @@
-// Values: every node of the graph as a nest, and the decision how each exists at run time. Nothing is stored that
-// can be recomputed cheaply where it is read; what is stored carries the reason for the report.
+// Values: every node of the graph as a nest, and the decision how each exists at run time. Nothing is stored
+// that can be recomputed cheaply where it is read; what is stored carries the reason for the report.
 #pragma once
 
 #include <optional>
@@ -20,23 +20,23 @@ double typical_count(const std::vector<Loop>& loops);
 
 struct Value {
     enum class Storage : std::uint8_t {
-        leaf,      // input, shared variable or constant: a buffer that exists already
-        inlined,   // recomputed wherever it is read
-        staged,    // like inlined, but a kernel that reads it often keeps a copy of the part it needs
-        stored,    // computed once into memory (or into a kernel's scratch, when one kernel alone reads it)
+        leaf,     // input, shared variable or constant: a buffer that exists already
+        inlined,  // recomputed wherever it is read
+        staged,   // like inlined, but a kernel that reads it often keeps a copy of the part it needs
+        stored,   // computed once into memory (or into a kernel's scratch, when one kernel alone reads it)
     };
     NodePtr node;
-    Nest nest;                 // operands are value numbers; leaves have none
+    Nest nest;  // operands are value numbers; leaves have none
     Storage storage = Storage::leaf;
-    std::string reason;        // of stored values
-    bool required = false;     // output, update or checked value: must reach memory
+    std::string reason;     // of stored values
+    bool required = false;  // output, update or checked value: must reach memory
     bool library_operand = false;
     std::optional<GemmMatch> gemm;  // the library call that computes it
-    std::vector<int> users;    // value numbers
+    std::vector<int> users;         // value numbers
 };
 
 struct Values {
-    std::vector<Value> list;   // operands before users
+    std::vector<Value> list;  // operands before users
     std::unordered_map<const Node*, int> number;
     const Value& of(const NodePtr& node) const { return list[number.at(node.get())]; }
 };

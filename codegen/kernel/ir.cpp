@@ -89,7 +89,8 @@ class Verifier {
     void run() {
         for (const Place& place : kernel_.places) {
             if (place.scope == Place::Scope::global)
-                BITALE_CHECK(place.buffer >= 0 && place.buffer < kernel_.buffers, "a place outside the buffer list");
+                BITALE_CHECK(place.buffer >= 0 && place.buffer < kernel_.buffers,
+                             "a place outside the buffer list");
             else
                 BITALE_CHECK(is_static(place.extents), "scratch of unknown size");
         }
@@ -107,7 +108,8 @@ class Verifier {
         BITALE_CHECK(number >= 0 && number < static_cast<int>(kernel_.places.size()), "an unknown place");
         const Place& p = kernel_.places[number];
         BITALE_CHECK(p.extents.size() == rank, "an index of the wrong rank");
-        BITALE_CHECK(p.scope == Place::Scope::global || alive.contains(number), "scratch used before it is declared");
+        BITALE_CHECK(p.scope == Place::Scope::global || alive.contains(number),
+                     "scratch used before it is declared");
     }
 
     void scalar(const Scalar& s, const std::set<int>& alive) {
@@ -133,7 +135,8 @@ class Verifier {
                 case Stmt::Kind::set:
                 case Stmt::Kind::accumulate:
                     place(s.place, s.at.size(), alive);
-                    BITALE_CHECK(kernel_.places[s.place].written, "a place that is written without being marked so");
+                    BITALE_CHECK(kernel_.places[s.place].written,
+                                 "a place that is written without being marked so");
                     scalar(s.value, alive);
                     break;
                 case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];

@@ -1,9 +1,10 @@
-// Kernel IR: the statements of one generated kernel. Loops, indices and memory are explicit; everything the printer
-// needs is decided before printing. Scalars are those of nests, their reads numbered by Place.
+// Kernel IR: the statements of one generated kernel. Loops, indices and memory are explicit; everything the
+// printer needs is decided before printing. Scalars are those of nests, their reads numbered by Place.
 //
-// Semantics: statements run in order; a Place in scope `global` is one of the launch's buffers, row-major over its
-// extents; `local` is scratch of one task (shared memory on a GPU), `private_` belongs to one thread (registers).
-// Float arithmetic is never contracted or reordered; an accumulate with `fused` is one fused multiply-add.
+// Semantics: statements run in order; a Place in scope `global` is one of the launch's buffers, row-major
+// over its extents; `local` is scratch of one task (shared memory on a GPU), `private_` belongs to one thread
+// (registers). Float arithmetic is never contracted or reordered; an accumulate with `fused` is one fused
+// multiply-add.
 #pragma once
 
 #include <string>
@@ -17,16 +18,16 @@ struct Place {
     enum class Scope : std::uint8_t { global, local, private_ };
     Scope scope = Scope::global;
     DType dtype = DType::float32;
-    Shape extents;          // row-major; local and private_ ones are constant
-    int buffer = -1;        // global: position in the launch's buffer list
-    bool written = false;   // by this kernel: loads are then not remembered across statements
+    Shape extents;         // row-major; local and private_ ones are constant
+    int buffer = -1;       // global: position in the launch's buffer list
+    bool written = false;  // by this kernel: loads are then not remembered across statements
 };
 
 enum class Binding : std::uint8_t {
     serial,
-    simd,      // independent points, one lane each; the innermost loop
+    simd,  // independent points, one lane each; the innermost loop
     unrolled,
-    threads,   // CUDA: strided over the threads of the block
+    threads,  // CUDA: strided over the threads of the block
 };
 
 struct Stmt;
@@ -37,7 +38,8 @@ struct Stmt {
         loop,        // variable from begin below end by step
         declare,     // a local or private_ place comes to life (uninitialised)
         set,         // place[at] = value
-        accumulate,  // place[at] = combine(place[at], value); `fused`: place[at] = fma(a, b, place[at]), value = a * b
+        accumulate,  // place[at] = combine(place[at], value); `fused`: place[at] = fma(a, b, place[at]),
+                     // value = a * b
         let,         // variable = clamp(value, 0, extent - 1)
         check,       // value outside [low, high) sets the error word to `number`
         when,        // body only where the guards hold
@@ -84,13 +86,13 @@ struct Phase {
 struct KernelIR {
     std::vector<Place> places;
     std::vector<Phase> phases;
-    int buffers = 0;            // length of the launch's buffer list
-    bool commits = false;       // writes shared storage: guarded by the error word
-    int errors_buffer = -1;     // position of the error word in the buffer list, if used
+    int buffers = 0;         // length of the launch's buffer list
+    bool commits = false;    // writes shared storage: guarded by the error word
+    int errors_buffer = -1;  // position of the error word in the buffer list, if used
 };
 
-// Loops well-formed, variables declared before use and once, at's of the right rank, private_ places indexed by
-// constants or unrolled/simd variables, no accumulate into a global place of another task. InternalError.
+// Loops well-formed, variables declared before use and once, at's of the right rank, private_ places indexed
+// by constants or unrolled/simd variables, no accumulate into a global place of another task. InternalError.
 void verify(const KernelIR& kernel);
 
 }  // namespace bitale

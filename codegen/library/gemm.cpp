@@ -21,10 +21,12 @@ bool reads(const ScalarNode& s, const Shape& stored, const Int& row, const Int& 
 
 }  // namespace
 
-std::optional<GemmMatch> match_gemm(const Nest& nest, const std::function<const Shape&(int)>& shape_of_operand,
+std::optional<GemmMatch> match_gemm(const Nest& nest,
+                                    const std::function<const Shape&(int)>& shape_of_operand,
                                     const Target& target) {
     if (!target.has_gemm || nest.combine != Combine::sum || nest.dtype != DType::float32) return {};
-    if (nest.parallel.size() != 2 || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty()) return {};
+    if (nest.parallel.size() != 2 || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty())
+        return {};
     const ScalarNode& body = *nest.body;
     if (body.kind != ScalarNode::Kind::apply || body.op->name != "mul") return {};
     const ScalarNode &a = *body.arguments[0], &b = *body.arguments[1];
@@ -41,7 +43,9 @@ std::optional<GemmMatch> match_gemm(const Nest& nest, const std::function<const 
     match.a = a.operand;
     match.b = b.operand;
     const double rows = typical(match.call.m), columns = typical(match.call.n), depth = typical(match.call.k);
-    if (std::min(rows, columns) < least_columns || depth < least_columns || rows * columns * depth < least_work) return {};
+    if (std::min(rows, columns) < least_columns || depth < least_columns ||
+        rows * columns * depth < least_work)
+        return {};
     return match;
 }
 

@@ -16,7 +16,8 @@ struct GemmMatch {
 };
 
 // A float32 sum of products of two plain row-major reads, large enough to be worth a call; else nothing.
-std::optional<GemmMatch> match_gemm(const Nest& nest, const std::function<const Shape&(int)>& shape_of_operand,
+std::optional<GemmMatch> match_gemm(const Nest& nest,
+                                    const std::function<const Shape&(int)>& shape_of_operand,
                                     const Target& target);
 
 }  // namespace bitale

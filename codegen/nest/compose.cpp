@@ -10,7 +10,9 @@ namespace bitale {
 
 namespace {
 
-bool proven(const Guard& g) { return (g.value - g.low).range().low >= 0 && (g.high - g.value).range().low > 0; }
+bool proven(const Guard& g) {
+    return (g.value - g.low).range().low >= 0 && (g.high - g.value).range().low > 0;
+}
 
 void append(std::vector<Guard>& guards, const std::vector<Guard>& more) {
     for (const Guard& g : more)
@@ -23,7 +25,8 @@ bool shares_symbol(const Guard& g, const std::vector<Int>& at) {
         for (const AtomPtr& a : symbols_of(*x)) in_guard.insert(a->id);
     return std::any_of(at.begin(), at.end(), [&](const Int& x) {
         const std::vector<AtomPtr> symbols = symbols_of(x);
-        return std::any_of(symbols.begin(), symbols.end(), [&](const AtomPtr& a) { return in_guard.contains(a->id); });
+        return std::any_of(symbols.begin(), symbols.end(),
+                           [&](const AtomPtr& a) { return in_guard.contains(a->id); });
     });
 }
 
@@ -144,7 +147,8 @@ Nest rebuild(const Nest& nest, const OnNode& on_node) {
     return r;
 }
 
-void visit(const Scalar& s, std::unordered_set<const ScalarNode*>& seen, const std::function<void(const ScalarNode&)>& f) {
+void visit(const Scalar& s, std::unordered_set<const ScalarNode*>& seen,
+           const std::function<void(const ScalarNode&)>& f) {
     if (!s || !seen.insert(s.get()).second) return;
     for (const Scalar& a : s->arguments) visit(a, seen, f);
     visit(s->otherwise, seen, f);
@@ -175,12 +179,15 @@ Nest simplify(const Nest& nest) {
         // One value at most: the combine is the value itself, or its neutral element where the guards fail.
         Scalar neutral;
         switch (r.combine) {
-            case Combine::sum: case Combine::any: neutral = zero_of(r.body->dtype); break;
-            case Combine::prod: case Combine::all: neutral = scalar_integer(r.body->dtype, 1); break;
+            case Combine::sum:
+            case Combine::any: neutral = zero_of(r.body->dtype); break;
+            case Combine::prod:
+            case Combine::all: neutral = scalar_integer(r.body->dtype, 1); break;
             default: break;
         }
         if (r.guards.empty() || neutral) {
-            r.body = scalar_cast(r.dtype, scalar_cast(r.accumulator, scalar_select(r.guards, r.body, neutral)));
+            r.body =
+                scalar_cast(r.dtype, scalar_cast(r.accumulator, scalar_select(r.guards, r.body, neutral)));
             r.guards.clear();
             r.combine = Combine::none;
         }
@@ -197,8 +204,10 @@ int count_statements(const Nest& nest, int limit) {
 int cost_of(const Nest& nest) {
     int cost = 0;
     visit(nest, [&](const ScalarNode& s) {
-        if (s.kind == ScalarNode::Kind::apply) cost += s.op->map->cost;
-        else if (s.kind == ScalarNode::Kind::cast || s.kind == ScalarNode::Kind::select) cost += 1;
+        if (s.kind == ScalarNode::Kind::apply)
+            cost += s.op->map->cost;
+        else if (s.kind == ScalarNode::Kind::cast || s.kind == ScalarNode::Kind::select)
+            cost += 1;
     });
     return cost;
 }

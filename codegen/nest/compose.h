@@ -1,5 +1,5 @@
-// Composition of nests: a read of a value that is not stored becomes the value's own body at that index. This one
-// mechanism fuses casts, slices, gathers, pads and elementwise chains into whatever reads them.
+// Composition of nests: a read of a value that is not stored becomes the value's own body at that index. This
+// one mechanism fuses casts, slices, gathers, pads and elementwise chains into whatever reads them.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,9 @@
 
 namespace bitale {
 
-// The nest whose body replaces reads of an operand, or null to keep them. Its parallel loops match the operand's
-// axes and it has combine == none; its own reads are replaced in turn. Operands are numbered alike in all nests.
+// The nest whose body replaces reads of an operand, or null to keep them. Its parallel loops match the
+// operand's axes and it has combine == none; its own reads are replaced in turn. Operands are numbered alike
+// in all nests.
 using InlineOperand = std::function<const Nest*(int operand)>;
 
 // Equal reads of one operand share one copy of its body, so the result grows with the number of values fused.

@@ -16,7 +16,8 @@ constexpr std::int64_t row_length = 1024;
 
 // Partial results of a chunk are scratch, so their number must be known.
 bool few(const std::vector<Loop>& results) {
-    const bool known = std::all_of(results.begin(), results.end(), [](const Loop& l) { return l.extent.is_constant(); });
+    const bool known =
+        std::all_of(results.begin(), results.end(), [](const Loop& l) { return l.extent.is_constant(); });
     return known && typical_count(results) <= few_results;
 }
 
@@ -29,7 +30,8 @@ int unit_stride_reads(const Nest& nest, const Int& variable) {
     for_each_read(nest, [&](const ScalarNode& s) {
         if (s.at.empty()) return;
         const Int step = substitute(s.at.back(), {{id, variable + 1}}) - s.at.back();
-        const bool others = std::any_of(s.at.begin(), s.at.end() - 1, [&](const Int& x) { return depends_on(x, id); });
+        const bool others =
+            std::any_of(s.at.begin(), s.at.end() - 1, [&](const Int& x) { return depends_on(x, id); });
         n += step.is(1) && !others;
     });
     return n;
@@ -51,7 +53,8 @@ Nest in_rows(const Nest& nest) {
 
 ReductionTree tree_of(const Nest& nest) {
     ReductionTree tree;
-    if (nest.combine == Combine::none || nest.combine == Combine::argmax || nest.combine == Combine::argmin || nest.reduced.empty())
+    if (nest.combine == Combine::none || nest.combine == Combine::argmax || nest.combine == Combine::argmin ||
+        nest.reduced.empty())
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
     if (few(nest.parallel) && length >= long_reduction && results * length >= worth_splitting) {
@@ -60,11 +63,12 @@ ReductionTree tree_of(const Nest& nest) {
         tree.chunk = max(std::max<std::int64_t>(1, static_cast<std::int64_t>(grain / (results * rest))),
                          ceildiv(nest.reduced[0].extent, most_chunks));
     }
-    const bool vector_of_results = std::any_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
-        return typical(l.extent) >= 8 && unit_stride(nest, l.variable);
-    });
+    const bool vector_of_results =
+        std::any_of(nest.parallel.begin(), nest.parallel.end(),
+                    [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable); });
     const Loop& last = nest.reduced.back();
-    if (!vector_of_results && typical(last.extent) >= lane_count && unit_stride(nest, last.variable)) tree.lanes = lane_count;
+    if (!vector_of_results && typical(last.extent) >= lane_count && unit_stride(nest, last.variable))
+        tree.lanes = lane_count;
     return tree;
 }
 

@@ -1,7 +1,9 @@
-// The order of a reduction: a tree fixed by the nest alone, chosen once for all devices; every schedule obeys it.
+// The order of a reduction: a tree fixed by the nest alone, chosen once for all devices; every schedule obeys
+// it.
 //
-//   split   the first reduced loop is cut into chunks; each chunk is reduced by itself, then the chunks in order
-//   lanes   within a chunk, iteration r of the last reduced loop adds to partial result r mod lanes; the partial
+//   split   the first reduced loop is cut into chunks; each chunk is reduced by itself, then the chunks in
+//   order lanes   within a chunk, iteration r of the last reduced loop adds to partial result r mod lanes;
+//   the partial
 //           results are combined as 8+, 4+, 2+, 1+ at the end
 // Otherwise iterations combine one after another, the last reduced loop fastest.
 #pragma once

@@ -57,7 +57,8 @@ Placement plan_arena(const Program& program, const std::map<std::uint64_t, std::
         }
         placement.offsets[life.buffer] = offset;
         placement.bytes = std::max(placement.bytes, offset + life.bytes);
-        const auto where = std::upper_bound(placed.begin(), placed.end(), offset, [](std::int64_t o, const auto& p) { return o < p.first; });
+        const auto where = std::upper_bound(placed.begin(), placed.end(), offset,
+                                            [](std::int64_t o, const auto& p) { return o < p.first; });
         placed.insert(where, {offset, life});
     }
     return placement;

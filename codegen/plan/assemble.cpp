@@ -14,8 +14,8 @@ namespace bitale {
 
 namespace {
 
-// Segments are loops of their own, so a kernel of many compiles in time linear in them; one launch can therefore
-// hold all parameter updates of a large network.
+// Segments are loops of their own, so a kernel of many compiles in time linear in them; one launch can
+// therefore hold all parameter updates of a large network.
 constexpr int most_statements = 8000;
 
 // FNV-1a twice with different seeds: names of kernels, not security.
@@ -32,14 +32,19 @@ std::string hash_text(const std::string& text) {
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
-    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
     return text;
 }
 
 class Assembler {
   public:
     Assembler(const Graph& graph, const Values& values, const Grouping& grouping, const Target& target)
-        : graph_(graph), values_(values), grouping_(grouping), target_(target), updates_(plan_updates(graph, values, grouping)) {
+        : graph_(graph),
+          values_(values),
+          grouping_(grouping),
+          target_(target),
+          updates_(plan_updates(graph, values, grouping)) {
         program_.name = graph.name;
         program_.target = target.architecture;
     }
@@ -55,7 +60,8 @@ class Assembler {
     }
 
   private:
-    // ---- buffers ------------------------------------------------------------------------------------------------
+    // ---- buffers
+    // ------------------------------------------------------------------------------------------------
 
     int add(BufferInfo info) {
         program_.buffers.push_back(std::move(info));
@@ -71,9 +77,15 @@ class Assembler {
                 if (const std::uint64_t id = node->type.shape[d].symbol_id())
                     program_.size_sources.push_back({id, node->type.shape[d], index, static_cast<int>(d)});
             if (const Attribute* symbol = node->attributes.find("symbol"))
-                program_.size_sources.push_back({std::get<Int>(*symbol).symbol_id(), std::get<Int>(*symbol), index, -1});
+                program_.size_sources.push_back(
+                    {std::get<Int>(*symbol).symbol_id(), std::get<Int>(*symbol), index, -1});
             if (const auto at = values_.number.find(node.get()); at != values_.number.end())
-                buffers_[at->second] = {add({BufferInfo::Kind::input, index, node->name, node->type, {}, {{node->where, node->name}}})};
+                buffers_[at->second] = {add({BufferInfo::Kind::input,
+                                             index,
+                                             node->name,
+                                             node->type,
+                                             {},
+                                             {{node->where, node->name}}})};
         }
     }
 
@@ -87,7 +99,8 @@ class Assembler {
     int shared_buffer(const SharedPtr& shared, const Type& type) {
         const int index = shared_index(shared);
         for (std::size_t b = 0; b < program_.buffers.size(); ++b)
-            if (program_.buffers[b].kind == BufferInfo::Kind::shared && program_.buffers[b].index == index) return static_cast<int>(b);
+            if (program_.buffers[b].kind == BufferInfo::Kind::shared && program_.buffers[b].index == index)
+                return static_cast<int>(b);
         return add({BufferInfo::Kind::shared, index, shared->name, type, {}, {}});
     }
 
@@ -100,15 +113,22 @@ class Assembler {
         if (const SharedPtr shared = shared_of(node)) return list = {shared_buffer(shared, node->type)};
         if (is_constant(node)) {
             program_.constants.push_back(constant_value(node));
-            return list = {add({BufferInfo::Kind::constant, static_cast<int>(program_.constants.size()) - 1, "constant", node->type, {}, {}})};
+            return list = {add({BufferInfo::Kind::constant,
+                                static_cast<int>(program_.constants.size()) - 1,
+                                "constant",
+                                node->type,
+                                {},
+                                {}})};
         }
-        BITALE_CHECK(value.storage == Value::Storage::stored, "a buffer for a value that is not stored: " + describe(*node));
+        BITALE_CHECK(value.storage == Value::Storage::stored,
+                     "a buffer for a value that is not stored: " + describe(*node));
         for (std::size_t u = 0; u < graph_.updates.size(); ++u)
             if (graph_.updates[u].value == node && updates_.in_place[u])
                 list.push_back(shared_buffer(graph_.updates[u].target, node->type));
         for (std::size_t o = 0; o < graph_.outputs.size(); ++o)
             if (graph_.outputs[o] == node)
-                list.push_back(add({BufferInfo::Kind::output, static_cast<int>(o), node->name, node->type, value.reason, node->origins}));
+                list.push_back(add({BufferInfo::Kind::output, static_cast<int>(o), node->name, node->type,
+                                    value.reason, node->origins}));
         if (list.empty()) {
             const std::string name = node->name.empty() ? node->op->name : node->name;
             list.push_back(add({BufferInfo::Kind::arena, 0, name, node->type, reason_of(v), node->origins}));
@@ -118,7 +138,9 @@ class Assembler {
 
     std::string reason_of(int v) const {
         const Value& value = values_.list[v];
-        if (leaving_[v] && grouping_.group_of[v] >= 0 && value.reason == "a reduction, read by another kernel") return value.reason;
+        if (leaving_[v] && grouping_.group_of[v] >= 0 &&
+            value.reason == "a reduction, read by another kernel")
+            return value.reason;
         if (!leaving_[v]) return "too large for the scratch of one task";
         return value.reason.empty() ? "read by another kernel" : value.reason;
     }
@@ -144,34 +166,42 @@ class Assembler {
                 read(value.gemm->b, group);
                 continue;
             }
-            for_each_read(fully_composed_nest(values_, static_cast<int>(v)), [&](const ScalarNode& s) { read(s.operand, group); });
+            for_each_read(fully_composed_nest(values_, static_cast<int>(v)),
+                          [&](const ScalarNode& s) { read(s.operand, group); });
         }
         for (const Check& check : graph_.checks) {
             const int v = values_.number.at(check.value.get());
             read(v, -2);
             const Value::Storage storage = values_.list[v].storage;
             if (storage == Value::Storage::inlined || storage == Value::Storage::staged)
-                for_each_read(fully_composed_nest(values_, v), [&](const ScalarNode& s) { read(s.operand, -2); });
+                for_each_read(fully_composed_nest(values_, v),
+                              [&](const ScalarNode& s) { read(s.operand, -2); });
         }
     }
 
-    // ---- steps --------------------------------------------------------------------------------------------------
+    // ---- steps
+    // --------------------------------------------------------------------------------------------------
 
     void run_level(int level, bool once) {
         std::vector<const Group*> tasks;
         for (const Group& group : grouping_.groups) {
             if (group.level != level || group.once != once) continue;
-            if (group.gemm) gemm(group, once);
-            else tasks.push_back(&group);
+            if (group.gemm)
+                gemm(group, once);
+            else
+                tasks.push_back(&group);
         }
         // One kernel per level, cut where it would compile slowly.
         std::size_t begin = 0;
         while (begin < tasks.size()) {
             std::size_t end = begin;
             int statements = 0;
-            while (end < tasks.size() && (end == begin || statements + tasks[end]->statements <= most_statements))
+            while (end < tasks.size() &&
+                   (end == begin || statements + tasks[end]->statements <= most_statements))
                 statements += tasks[end++]->statements;
-            kernel({tasks.begin() + static_cast<std::ptrdiff_t>(begin), tasks.begin() + static_cast<std::ptrdiff_t>(end)}, once);
+            kernel({tasks.begin() + static_cast<std::ptrdiff_t>(begin),
+                    tasks.begin() + static_cast<std::ptrdiff_t>(end)},
+                   once);
             begin = end;
         }
     }
@@ -186,7 +216,8 @@ class Assembler {
         step.title = describe(*values_.list[v].node);
         step.fused = values_.list[v].node->origins;
         step.flops = 2 * match.call.m * match.call.n * match.call.k;
-        step.bytes = 4 * (match.call.m * match.call.k + match.call.k * match.call.n + match.call.m * match.call.n);
+        step.bytes =
+            4 * (match.call.m * match.call.k + match.call.k * match.call.n + match.call.m * match.call.n);
         const std::vector<int> all = buffers_of(v);
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
@@ -198,7 +229,8 @@ class Assembler {
         step.buffers = {from, to};
         step.commits = commits;
         step.title = "copy of " + program_.buffers[from].name;
-        step.bytes = 2 * bytes_of(program_.buffers[from].type.dtype) * count_of(program_.buffers[from].type.shape);
+        step.bytes =
+            2 * bytes_of(program_.buffers[from].type.dtype) * count_of(program_.buffers[from].type.shape);
         program_.body.steps.push_back(std::move(step));
     }
 
@@ -206,7 +238,10 @@ class Assembler {
         KernelBuilder builder;
         std::string notes;
         const SegmentContext context{
-            values_, grouping_, graph_, target_,
+            values_,
+            grouping_,
+            graph_,
+            target_,
             [&](int v) { return static_cast<bool>(leaving_[v]); },
             [&](int v) { return buffers_of(v)[0]; },
             [&](int v) { return buffers_of(v); },
@@ -232,8 +267,10 @@ class Assembler {
         const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
         PrintedKernel printed = print_kernel(builder.ir, dialect);
         if (dialect == Dialect::cuda)
-            printed.body = "struct KERNEL_arguments { void* buffers[" + std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
-                           std::to_string(std::max<std::size_t>(1, printed.sizes.size())) + "]; };\n" + printed.body;
+            printed.body = "struct KERNEL_arguments { void* buffers[" +
+                           std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
+                           std::to_string(std::max<std::size_t>(1, printed.sizes.size())) + "]; };\n" +
+                           printed.body;
         for (const Phase& phase : builder.ir.phases) {
             Int tasks = 0;
             for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
@@ -247,7 +284,9 @@ class Assembler {
 
     bool commits_in_place(const Group& group) const {
         for (std::size_t u = 0; u < graph_.updates.size(); ++u)
-            if (updates_.in_place[u] && std::find(group.values.begin(), group.values.end(), values_.number.at(graph_.updates[u].value.get())) != group.values.end())
+            if (updates_.in_place[u] &&
+                std::find(group.values.begin(), group.values.end(),
+                          values_.number.at(graph_.updates[u].value.get())) != group.values.end())
                 return true;
         return false;
     }
@@ -277,10 +316,12 @@ class Assembler {
             for (const Loop& l : full.reduced) points = points * l.extent;
             step.flops = step.flops + points * (cost_of(full) + (full.combine == Combine::none ? 0 : 1));
             for_each_read(full, [&](const ScalarNode& s) { read[s.operand] = true; });
-            if (leaving_[v]) step.bytes = step.bytes + bytes_of(value.node->type.dtype) * count_of(value.node->type.shape);
+            if (leaving_[v])
+                step.bytes = step.bytes + bytes_of(value.node->type.dtype) * count_of(value.node->type.shape);
             add_origins(v, step.fused);
         }
-        for (const int c : group.checks) step.title += (step.title.empty() ? "" : " + ") + ("check of " + graph_.checks[c].what);
+        for (const int c : group.checks)
+            step.title += (step.title.empty() ? "" : " + ") + ("check of " + graph_.checks[c].what);
         for (const auto& [v, yes] : read) {
             const Value& value = values_.list[v];
             if (grouping_.group_of[v] >= 0 && !leaving_[v]) continue;
@@ -292,7 +333,9 @@ class Assembler {
             return std::tie(a.where.line, a.what) < std::tie(b.where.line, b.what);
         });
         step.fused.erase(std::unique(step.fused.begin(), step.fused.end(),
-                                     [](const Origin& a, const Origin& b) { return a.where.line == b.where.line && a.what == b.what; }),
+                                     [](const Origin& a, const Origin& b) {
+                                         return a.where.line == b.where.line && a.what == b.what;
+                                     }),
                          step.fused.end());
     }
 
@@ -306,11 +349,13 @@ class Assembler {
             if (!seen.emplace(at, true).second) continue;
             const Value& value = values_.list[at];
             to.insert(to.end(), value.node->origins.begin(), value.node->origins.end());
-            if (value.node->origins.empty() && value.node->where.line) to.push_back({value.node->where, value.node->op->name});
+            if (value.node->origins.empty() && value.node->where.line)
+                to.push_back({value.node->where, value.node->op->name});
             if (!value.nest.body) continue;
             for_each_read(value.nest, [&](const ScalarNode& s) {
                 const Value::Storage storage = values_.list[s.operand].storage;
-                if (storage == Value::Storage::inlined || storage == Value::Storage::staged) stack.push_back(s.operand);
+                if (storage == Value::Storage::inlined || storage == Value::Storage::staged)
+                    stack.push_back(s.operand);
             });
         }
     }
@@ -319,17 +364,24 @@ class Assembler {
         for (std::size_t u = 0; u < graph_.updates.size(); ++u) {
             if (updates_.in_place[u]) continue;
             const SharedUpdate& update = graph_.updates[u];
-            copy(buffers_of(values_.number.at(update.value.get()))[0], shared_buffer(update.target, update.value->type), true);
+            copy(buffers_of(values_.number.at(update.value.get()))[0],
+                 shared_buffer(update.target, update.value->type), true);
         }
         for (std::size_t o = 0; o < graph_.outputs.size(); ++o) {
             const int v = values_.number.at(graph_.outputs[o].get());
             program_.outputs.push_back(graph_.outputs[o]->type);
             const bool own = std::any_of(buffers_of(v).begin(), buffers_of(v).end(), [&](int b) {
-                return program_.buffers[b].kind == BufferInfo::Kind::output && program_.buffers[b].index == static_cast<int>(o);
+                return program_.buffers[b].kind == BufferInfo::Kind::output &&
+                       program_.buffers[b].index == static_cast<int>(o);
             });
             if (own) continue;
             const int from = buffers_of(v)[0];
-            const int to = add({BufferInfo::Kind::output, static_cast<int>(o), graph_.outputs[o]->name, graph_.outputs[o]->type, {}, {}});
+            const int to = add({BufferInfo::Kind::output,
+                                static_cast<int>(o),
+                                graph_.outputs[o]->name,
+                                graph_.outputs[o]->type,
+                                {},
+                                {}});
             // Outputs are the old values: before anything is committed.
             copy(from, to, false);
             Step last = std::move(program_.body.steps.back());
@@ -339,10 +391,12 @@ class Assembler {
     }
 
     void finish() {
-        for (const SharedUpdate& update : graph_.updates) program_.updated.push_back(shared_index(update.target));
+        for (const SharedUpdate& update : graph_.updates)
+            program_.updated.push_back(shared_index(update.target));
         for (const Check& check : graph_.checks) {
             const std::string where = check.where.line ? check.where.text() + ": " : "";
-            program_.checks.push_back({where + check.what + " is out of range [" + check.low.text() + ", " + check.high.text() + ")"});
+            program_.checks.push_back({where + check.what + " is out of range [" + check.low.text() + ", " +
+                                       check.high.text() + ")"});
         }
         for (const NodePtr& node : length_nodes()) {
             if (!node->op->equalities) continue;
@@ -354,7 +408,8 @@ class Assembler {
         std::string all;
         for (const KernelText& k : program_.kernels) all += k.body + k.cuda_body;
         program_.prelude = target_.kind == Target::Kind::cuda ? "" : device_prelude(false, device_names(all));
-        program_.cuda_prelude = target_.kind == Target::Kind::cuda ? device_prelude(true, device_names(all)) : "";
+        program_.cuda_prelude =
+            target_.kind == Target::Kind::cuda ? device_prelude(true, device_names(all)) : "";
     }
 
     Nodes length_nodes() const {

@@ -17,7 +17,8 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
     std::vector<Nest> full(values.list.size());
     for (std::size_t v = 0; v < values.list.size(); ++v) {
         const Value& value = values.list[v];
-        if (const SharedPtr shared = shared_of(value.node)) leaves[shared.get()].push_back(static_cast<int>(v));
+        if (const SharedPtr shared = shared_of(value.node))
+            leaves[shared.get()].push_back(static_cast<int>(v));
         if (grouping.group_of[v] < 0) continue;
         if (value.gemm) {
             readers[value.gemm->a].push_back(static_cast<int>(v));
@@ -35,12 +36,14 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
         const int group = grouping.group_of[own];
         bool possible = group >= 0 && !values.list[own].gemm && grouping.groups[group].level > last_check;
         for (const SharedUpdate& other : graph.updates)
-            if (&other != &update && (other.target == update.target || other.value == update.value)) possible = false;
+            if (&other != &update && (other.target == update.target || other.value == update.value))
+                possible = false;
         for (const int leaf : leaves[update.target.get()])
             for (const int reader : readers[leaf]) {
                 if (!possible) break;
                 if (reader != own) {
-                    possible = grouping.groups[grouping.group_of[reader]].level < grouping.groups[group].level;
+                    possible =
+                        grouping.groups[grouping.group_of[reader]].level < grouping.groups[group].level;
                     continue;
                 }
                 std::vector<Int> identity;

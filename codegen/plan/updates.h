@@ -11,8 +11,8 @@ struct UpdatePlan {
     std::vector<bool> in_place;  // per graph.updates
 };
 
-// In place only if every other reader of the old value is done in an earlier level, or reads the very element that
-// is being replaced, in the value's own body; and if no check can fail after it.
+// In place only if every other reader of the old value is done in an earlier level, or reads the very element
+// that is being replaced, in the value's own body; and if no check can fail after it.
 UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping& grouping);
 
 }  // namespace bitale

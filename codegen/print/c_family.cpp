@@ -18,8 +18,11 @@ std::string literal(DType dtype, double number, std::int64_t integer) {
         case DType::float32:
         case DType::float64: {
             const bool single = dtype == DType::float32;
-            if (std::isnan(number)) return single ? "b_float(0x7fc00000u)" : "b_double(0x7ff8000000000000ull)";
-            if (std::isinf(number)) return std::string(number < 0 ? "(-" : "(") + (single ? "b_float(0x7f800000u))" : "b_double(0x7ff0000000000000ull))");
+            if (std::isnan(number))
+                return single ? "b_float(0x7fc00000u)" : "b_double(0x7ff8000000000000ull)";
+            if (std::isinf(number))
+                return std::string(number < 0 ? "(-" : "(") +
+                       (single ? "b_float(0x7f800000u))" : "b_double(0x7ff0000000000000ull))");
             std::snprintf(text, sizeof text, single ? "%.9g" : "%.17g", number);
             std::string s = text;
             if (s.find_first_of(".e") == std::string::npos) s += ".0";
@@ -39,12 +42,16 @@ std::string literal(DType dtype, double number, std::int64_t integer) {
 // The C expression of a map row over the given operand texts: a, b, c stand for them as whole identifiers.
 std::string instantiate(const std::string& text, const std::vector<std::string>& arguments) {
     std::string r;
-    const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+    const auto word = [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+    };
     for (std::size_t i = 0; i < text.size();) {
         std::size_t end = i;
         while (end < text.size() && word(text[end])) ++end;
-        if (end == i + 1 && text[i] >= 'a' && text[i] < static_cast<char>('a' + arguments.size())) r += arguments[text[i] - 'a'];
-        else r += text.substr(i, std::max<std::size_t>(end - i, 1));
+        if (end == i + 1 && text[i] >= 'a' && text[i] < static_cast<char>('a' + arguments.size()))
+            r += arguments[text[i] - 'a'];
+        else
+            r += text.substr(i, std::max<std::size_t>(end - i, 1));
         i = std::max(end, i + 1);
     }
     return r;
@@ -75,12 +82,15 @@ class Printer {
             out_.line("// " + segment.title);
             const std::string tasks = index(segment.tasks), before = index(done), task = fresh("t");
             if (cuda_) {
-                out_.open("for (i64 " + task + " = (i64)blockIdx.x - " + before + "; " + task + " < " + tasks + "; " + task + " += gridDim.x) {");
+                out_.open("for (i64 " + task + " = (i64)blockIdx.x - " + before + "; " + task + " < " +
+                          tasks + "; " + task + " += gridDim.x) {");
                 out_.line("if (" + task + " < 0) continue;");
             } else {
                 const std::string end = fresh("n");
-                out_.line("const i64 " + end + " = last - " + before + " < " + tasks + " ? last - " + before + " : " + tasks + ";");
-                out_.open("for (i64 " + task + " = first > " + before + " ? first - " + before + " : 0; " + task + " < " + end + "; ++" + task + ") {");
+                out_.line("const i64 " + end + " = last - " + before + " < " + tasks + " ? last - " + before +
+                          " : " + tasks + ";");
+                out_.open("for (i64 " + task + " = first > " + before + " ? first - " + before + " : 0; " +
+                          task + " < " + end + "; ++" + task + ") {");
             }
             bind(segment.task, task);
             statements(segment.body);
@@ -98,9 +108,11 @@ class Printer {
         if (cuda_) {
             w.open("extern \"C\" __global__ void KERNEL" + suffix + "(const KERNEL_arguments arguments) {");
         } else {
-            w.open("extern \"C\" void KERNEL" + suffix + "(void* const* buffers, const i64* sizes, i64 first, i64 last) {");
+            w.open("extern \"C\" void KERNEL" + suffix +
+                   "(void* const* buffers, const i64* sizes, i64 first, i64 last) {");
         }
-        const std::string buffers = cuda_ ? "arguments.buffers" : "buffers", sizes = cuda_ ? "arguments.sizes" : "sizes";
+        const std::string buffers = cuda_ ? "arguments.buffers" : "buffers",
+                          sizes = cuda_ ? "arguments.sizes" : "sizes";
         if (kernel_.errors_buffer >= 0)
             w.line("i64* errors = (i64*)" + buffers + "[" + std::to_string(kernel_.errors_buffer) + "];");
         if (cuda_ && kernel_.commits) w.line("if (*errors) return;");
@@ -108,7 +120,8 @@ class Printer {
             const Place& p = kernel_.places[i];
             if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
             const std::string type = std::string(p.written ? "" : "const ") + c_type(p.dtype) + "*";
-            w.line(type + " B_RESTRICT p" + std::to_string(i) + " = (" + type + ")" + buffers + "[" + std::to_string(p.buffer) + "];");
+            w.line(type + " B_RESTRICT p" + std::to_string(i) + " = (" + type + ")" + buffers + "[" +
+                   std::to_string(p.buffer) + "];");
         }
         for (std::size_t i = 0; i < result_.sizes.size(); ++i)
             w.line("const i64 s" + std::to_string(i) + " = " + sizes + "[" + std::to_string(i) + "];");
@@ -137,14 +150,16 @@ class Printer {
                 return;
             case Stmt::Kind::let: {
                 const std::string value = scalar(s.value), name = fresh("g");
-                out_.line("const i64 " + name + " = b_clamp_index((i64)" + value + ", " + index(s.end) + ");");
+                out_.line("const i64 " + name + " = b_clamp_index((i64)" + value + ", " + index(s.end) +
+                          ");");
                 bind(s.variable, name);
                 return;
             }
             case Stmt::Kind::check: {
                 const std::string value = scalar(s.value);
-                out_.line("if ((i64)" + value + " < " + index(s.low) + " || (i64)" + value + " >= " + index(s.high) + ") b_report(errors, " +
-                          std::to_string(s.number) + ", (i64)" + value + ", " + index(s.begin) + ");");
+                out_.line("if ((i64)" + value + " < " + index(s.low) + " || (i64)" + value +
+                          " >= " + index(s.high) + ") b_report(errors, " + std::to_string(s.number) +
+                          ", (i64)" + value + ", " + index(s.begin) + ");");
                 return;
             }
             case Stmt::Kind::set: {
@@ -158,10 +173,13 @@ class Printer {
 
     void declare(int number) {
         const Place& p = kernel_.places[number];
-        if (is_variable(p)) return out_.line(std::string(c_type(p.dtype)) + " p" + std::to_string(number) + ";");
-        const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) + (cuda_ ? 0 : 64 / bytes_of(p.dtype)));
+        if (is_variable(p))
+            return out_.line(std::string(c_type(p.dtype)) + " p" + std::to_string(number) + ";");
+        const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) +
+                                                (cuda_ ? 0 : 64 / bytes_of(p.dtype)));
         const bool shared = cuda_ && p.scope == Place::Scope::local;
-        out_.line(std::string(shared ? "__shared__ " : "B_ALIGN ") + c_type(p.dtype) + " p" + std::to_string(number) + "[" + size + "];");
+        out_.line(std::string(shared ? "__shared__ " : "B_ALIGN ") + c_type(p.dtype) + " p" +
+                  std::to_string(number) + "[" + size + "];");
     }
 
     void loop(const Stmt& s) {
@@ -185,9 +203,11 @@ class Printer {
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
         if (s.binding == Binding::threads)
-            out_.open("for (i64 " + name + " = " + begin + " + threadIdx.x; " + name + " < " + end + "; " + name + " += blockDim.x) {");
+            out_.open("for (i64 " + name + " = " + begin + " + threadIdx.x; " + name + " < " + end + "; " +
+                      name + " += blockDim.x) {");
         else
-            out_.open("for (i64 " + name + " = " + begin + "; " + name + " < " + end + "; " + name + " += " + std::to_string(s.step) + ") {");
+            out_.open("for (i64 " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
+                      " += " + std::to_string(s.step) + ") {");
         statements(s.body);
         out_.close();
     }
@@ -216,14 +236,16 @@ class Printer {
             case Combine::all: out_.line(target + " = " + target + " & " + value + ";"); return;
             case Combine::argmax:
             case Combine::argmin: {
-                // `number` is the place of the index, -1 before the first candidate; NaN wins, then the first best.
+                // `number` is the place of the index, -1 before the first candidate; NaN wins, then the first
+                // best.
                 const std::string position = element(s.number, s.at), better = fresh("better");
                 const std::string worse = s.combine == Combine::argmax ? " <= " : " >= ";
                 const std::string beaten = "!(" + value + worse + target + ")";
                 out_.line("const bool " + better + " = (" + position + " < 0) | (" + beaten +
                           (is_float(dtype) ? " & (" + target + " == " + target + ")" : "") + ");");
                 out_.line(target + " = " + better + " ? " + value + " : " + target + ";");
-                out_.line(position + " = " + better + " ? (" + c_type(kernel_.places[s.number].dtype) + ")" + index(s.begin) + " : " + position + ";");
+                out_.line(position + " = " + better + " ? (" + c_type(kernel_.places[s.number].dtype) + ")" +
+                          index(s.begin) + " : " + position + ";");
                 return;
             }
             case Combine::none: break;
@@ -256,10 +278,14 @@ class Printer {
         const std::string type = c_type(s->dtype);
         switch (s->kind) {
             case ScalarNode::Kind::constant: return literal(s->dtype, s->number, s->integer);
-            case ScalarNode::Kind::index: return temporary(s->dtype, cast_call(s->dtype, "(i64)(" + index(s->index) + ")", DType::int64));
+            case ScalarNode::Kind::index:
+                return temporary(s->dtype,
+                                 cast_call(s->dtype, "(i64)(" + index(s->index) + ")", DType::int64));
             case ScalarNode::Kind::read: {
                 const std::string at = element(s->operand, s->at);
-                const std::string text = s->guards.empty() ? at : "(" + guards(s->guards) + ") ? " + at + " : " + scalar(s->otherwise);
+                const std::string text =
+                    s->guards.empty() ? at
+                                      : "(" + guards(s->guards) + ") ? " + at + " : " + scalar(s->otherwise);
                 return temporary(s->dtype, text, !kernel_.places[s->operand].written);
             }
             case ScalarNode::Kind::select: {
@@ -275,7 +301,8 @@ class Printer {
         std::vector<std::string> arguments;
         for (const Scalar& a : s->arguments) arguments.push_back(scalar(a));
         const MapInfo& map = *s->op->map;
-        const bool integer = !s->arguments.empty() && !is_float(s->arguments.back()->dtype) && !map.integer_text.empty();
+        const bool integer =
+            !s->arguments.empty() && !is_float(s->arguments.back()->dtype) && !map.integer_text.empty();
         const std::string text = instantiate(integer ? map.integer_text : map.text, arguments);
         return temporary(s->dtype, is_float(s->dtype) ? text : "(" + type + ")(" + text + ")");
     }
@@ -322,29 +349,36 @@ class Printer {
             Int factor = t.factor;
             std::string loops;
             for (const AtomPtr& a : t.atoms) {
-                if (host_only(*a)) factor = factor * Int::from(a);
-                else loops += (loops.empty() ? "" : " * ") + atom(*a);
+                if (host_only(*a))
+                    factor = factor * Int::from(a);
+                else
+                    loops += (loops.empty() ? "" : " * ") + atom(*a);
             }
             if (loops.empty()) {
                 host = host + factor;
                 continue;
             }
             if (!s.empty()) s += " + ";
-            if (!factor.is(1)) s += (factor.is_constant() ? constant(factor.constant()) : size(factor)) + " * ";
+            if (!factor.is(1))
+                s += (factor.is_constant() ? constant(factor.constant()) : size(factor)) + " * ";
             s += loops;
         }
         const bool bare = s.empty();
-        if (!host.is(0) || bare) s += (bare ? "" : " + ") + (host.is_constant() ? constant(host.constant()) : size(host));
+        if (!host.is(0) || bare)
+            s += (bare ? "" : " + ") + (host.is_constant() ? constant(host.constant()) : size(host));
         return s.find(' ') == std::string::npos ? s : "(" + s + ")";
     }
 
-    static std::string constant(std::int64_t x) { return x < 0 ? "(" + std::to_string(x) + ")" : std::to_string(x); }
+    static std::string constant(std::int64_t x) {
+        return x < 0 ? "(" + std::to_string(x) + ")" : std::to_string(x);
+    }
 
     std::string atom(const Atom& a) {
         if (a.kind == Atom::Kind::symbol) return names_.at(a.id);
         const std::string x = index(a.a), y = index(a.b);
         if (a.kind == Atom::Kind::floordiv)
-            return a.a.non_negative() && a.b.range().low > 0 ? "(" + x + " / " + y + ")" : "b_floordiv((i64)" + x + ", (i64)" + y + ")";
+            return a.a.non_negative() && a.b.range().low > 0 ? "(" + x + " / " + y + ")"
+                                                             : "b_floordiv((i64)" + x + ", (i64)" + y + ")";
         const std::string compare = a.kind == Atom::Kind::min ? " < " : " > ";
         return "(" + x + compare + y + " ? " + x + " : " + y + ")";
     }
@@ -362,7 +396,8 @@ class Printer {
 }  // namespace
 
 const char* c_type(DType dtype) {
-    static const char* const names[dtype_count] = {"bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"};
+    static const char* const names[dtype_count] = {"bool", "i8",  "i16", "i32",  "i64", "u8", "u16",
+                                                   "u32",  "u64", "f16", "bf16", "f32", "f64"};
     return names[static_cast<int>(dtype)];
 }
 

@@ -25,9 +25,7 @@ const Header headers[] = {{device_convert, false}, {device_integer, false},  {de
                           {device_erf_f64, true}};
 constexpr std::string_view wide = "f64";
 
-bool is_word(char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // The words of a text, in order.
 std::vector<std::string_view> words_of(std::string_view text) {
@@ -41,9 +39,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
     return words;
 }
 
-bool is_helper(std::string_view word) {
-    return word.starts_with("b_") || word.starts_with("B_");
-}
+bool is_helper(std::string_view word) { return word.starts_with("b_") || word.starts_with("B_"); }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
     std::vector<std::string_view> lines;

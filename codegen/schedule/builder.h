@@ -9,7 +9,8 @@ namespace bitale {
 
 class KernelBuilder {
   public:
-    // The place of a program buffer, made on first use; its position in the launch's buffer list is the order of use.
+    // The place of a program buffer, made on first use; its position in the launch's buffer list is the order
+    // of use.
     int global(int buffer, DType dtype, const Shape& extents, bool written);
     int scratch(Place::Scope scope, DType dtype, Shape extents);
 

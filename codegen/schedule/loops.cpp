@@ -43,12 +43,14 @@ LoopBuilder::LoopBuilder(const Nest& nest, bool with_lets) : nest_(&nest) {
             if (const std::uint64_t id = l.variable.symbol_id()) unbound_.insert(id);
 }
 
-Stmts LoopBuilder::nest(const std::vector<Loop>& loops, const std::function<Stmts(LoopBuilder&)>& body, Binding innermost, const Int& also) {
+Stmts LoopBuilder::nest(const std::vector<Loop>& loops, const std::function<Stmts(LoopBuilder&)>& body,
+                        Binding innermost, const Int& also) {
     if (const std::uint64_t id = also.symbol_id()) unbound_.insert(id);
     return release([&] { return around(loops, 0, body, innermost); }, false, {});
 }
 
-Stmts LoopBuilder::around(const std::vector<Loop>& loops, std::size_t depth, const std::function<Stmts(LoopBuilder&)>& body, Binding innermost) {
+Stmts LoopBuilder::around(const std::vector<Loop>& loops, std::size_t depth,
+                          const std::function<Stmts(LoopBuilder&)>& body, Binding innermost) {
     while (depth < loops.size() && !loops[depth].variable.symbol_id()) ++depth;  // loops of length 1
     if (depth == loops.size()) return body(*this);
     const Loop& l = loops[depth];
@@ -56,7 +58,8 @@ Stmts LoopBuilder::around(const std::vector<Loop>& loops, std::size_t depth, con
                                    [](const Loop& x) { return x.variable.symbol_id() != 0; });
     const auto saved = *this;
     unbound_.erase(l.variable.symbol_id());
-    Stmts inside = release([&] { return around(loops, depth + 1, body, innermost); }, last && innermost == Binding::simd, {});
+    Stmts inside = release([&] { return around(loops, depth + 1, body, innermost); },
+                           last && innermost == Binding::simd, {});
     *this = saved;
     return {loop(l.variable, 0, l.extent, last ? innermost : Binding::serial, std::move(inside))};
 }
@@ -65,7 +68,9 @@ Stmts LoopBuilder::threads(const std::vector<Loop>& loops, const std::function<S
     Int count = 1;
     for (const Loop& l : loops) count = count * l.extent;
     const IntRange r = count.range();
-    const Int point = Int::symbol("point", {0, r.high >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(r.high - 1, 0)});
+    const Int point = Int::symbol(
+        "point",
+        {0, r.high >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(r.high - 1, 0)});
     const auto saved = *this;
     Int rest = point;
     for (auto l = loops.rbegin(); l != loops.rend(); ++l) {
@@ -107,7 +112,8 @@ Stmts LoopBuilder::release(const std::function<Stmts()>& inner, bool all, const 
     guards_ = later;
     Stmts body = inner();
     if (!now.empty()) {
-        for (Guard& g : now) g = {substitute(g.value, here), substitute(g.low, here), substitute(g.high, here)};
+        for (Guard& g : now)
+            g = {substitute(g.value, here), substitute(g.low, here), substitute(g.high, here)};
         body = {when(now, std::move(body))};
     }
     before.insert(before.end(), std::make_move_iterator(body.begin()), std::make_move_iterator(body.end()));
@@ -125,7 +131,8 @@ Stmts substitute(const Stmts& body, const Substitution& with) {
     for (Stmt& s : r) {
         for (Int* x : {&s.begin, &s.end, &s.low, &s.high}) *x = substitute(*x, with);
         for (Int& x : s.at) x = substitute(x, with);
-        for (Guard& g : s.guards) g = {substitute(g.value, with), substitute(g.low, with), substitute(g.high, with)};
+        for (Guard& g : s.guards)
+            g = {substitute(g.value, with), substitute(g.low, with), substitute(g.high, with)};
         s.value = substitute(s.value, with);
         s.body = substitute(s.body, with);
     }
@@ -135,7 +142,8 @@ Stmts substitute(const Stmts& body, const Substitution& with) {
 Scalar lowest_of(DType dtype) {
     if (is_float(dtype)) return scalar_constant(dtype, -std::numeric_limits<double>::infinity());
     if (!is_signed_integer(dtype)) return scalar_integer(dtype, 0);
-    return scalar_integer(dtype, bits_of(dtype) == 64 ? INT64_MIN : -(std::int64_t{1} << (bits_of(dtype) - 1)));
+    return scalar_integer(dtype,
+                          bits_of(dtype) == 64 ? INT64_MIN : -(std::int64_t{1} << (bits_of(dtype) - 1)));
 }
 
 Scalar highest_of(DType dtype) {

@@ -13,12 +13,12 @@ class LoopBuilder {
     // with_lets = false: a pass over the results that does not evaluate the body.
     explicit LoopBuilder(const Nest& nest, bool with_lets = true);
 
-    // Nested loops, the last one bound as `innermost`, around the body. Lets and guards whose variables are all
-    // bound are emitted before going deeper. `also` counts as unbound until the body binds it itself.
+    // Nested loops, the last one bound as `innermost`, around the body. Lets and guards whose variables are
+    // all bound are emitted before going deeper. `also` counts as unbound until the body binds it itself.
     Stmts nest(const std::vector<Loop>& loops, const std::function<Stmts(LoopBuilder&)>& body,
                Binding innermost = Binding::serial, const Int& also = 0);
-    // One loop over all points, strided over the threads of a block; the loop variables are functions of it, which
-    // `substituted` puts in place.
+    // One loop over all points, strided over the threads of a block; the loop variables are functions of it,
+    // which `substituted` puts in place.
     Stmts threads(const std::vector<Loop>& loops, const std::function<Stmts(LoopBuilder&)>& body);
 
     // The statements under the lets and guards that are still pending.
@@ -27,7 +27,8 @@ class LoopBuilder {
     Stmts substituted(Stmts body, const Substitution& more = {}) const;
 
   private:
-    Stmts around(const std::vector<Loop>& loops, std::size_t depth, const std::function<Stmts(LoopBuilder&)>& body, Binding innermost);
+    Stmts around(const std::vector<Loop>& loops, std::size_t depth,
+                 const std::function<Stmts(LoopBuilder&)>& body, Binding innermost);
     // Wraps what `inner` makes in the pending lets and guards that need no unbound variable.
     Stmts release(const std::function<Stmts()>& inner, bool all, const Substitution& here);
 
@@ -39,7 +40,7 @@ class LoopBuilder {
 };
 
 Stmts substitute(const Stmts& body, const Substitution& with);
-Scalar lowest_of(DType dtype);   // -inf or the smallest integer
+Scalar lowest_of(DType dtype);  // -inf or the smallest integer
 Scalar highest_of(DType dtype);
 
 }  // namespace bitale

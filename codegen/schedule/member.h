@@ -1,5 +1,6 @@
-// Schedules of one value inside a task: loops around its scalar body. A CPU runs nested loops with the innermost one
-// in vector lanes; a GPU spreads the points of a value over the threads of a block. Both obey the nest's tree.
+// Schedules of one value inside a task: loops around its scalar body. A CPU runs nested loops with the
+// innermost one in vector lanes; a GPU spreads the points of a value over the threads of a block. Both obey
+// the nest's tree.
 #pragma once
 
 #include "codegen/kernel/ir.h"
@@ -15,7 +16,7 @@ struct Destination {
 
 // A nest placed in a task: reads are numbered by place, outer variables are bound by the segment.
 struct Member {
-    Nest nest;                        // parallel: all loops that run inside the task
+    Nest nest;  // parallel: all loops that run inside the task
     std::vector<Destination> destinations;
     ReductionTree tree;
 };
@@ -27,19 +28,22 @@ Stmts schedule_pointwise(const Member& member, const Target& target);
 // A reduction that is complete within the task.
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder);
 
-// A reduction cut into chunks: `before` declares and clears the partial results of the chunk, `inside` runs for each
-// iteration of the split loop, `after` stores them at `partial` (the chunk's number first).
+// A reduction cut into chunks: `before` declares and clears the partial results of the chunk, `inside` runs
+// for each iteration of the split loop, `after` stores them at `partial` (the chunk's number first).
 struct SplitReduce {
     Stmts before, inside, after;
 };
-SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder, int partial_place, const Int& chunk);
+SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
+                           int partial_place, const Int& chunk);
 // The second phase: partial results of all chunks, in order.
-Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place, const Int& chunks);
+Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,
+                      const Int& chunks);
 
 // Scalar with which a combine starts.
 Scalar neutral(Combine combine, DType dtype);
 DType accumulator_of(const Nest& nest);
-// The loop best run in vector lanes, -1 if there is none; a destination's last axis counts as a unit-stride access.
+// The loop best run in vector lanes, -1 if there is none; a destination's last axis counts as a unit-stride
+// access.
 int vector_loop(const Nest& nest);
 
 }  // namespace bitale

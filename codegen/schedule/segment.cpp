@@ -16,7 +16,8 @@ Int bounded(const std::string& name, const Int& extent) { return make_loop(name,
 
 class SegmentScheduler {
   public:
-    SegmentScheduler(const Group& group, const SegmentContext& context, KernelBuilder& builder, std::string& notes)
+    SegmentScheduler(const Group& group, const SegmentContext& context, KernelBuilder& builder,
+                     std::string& notes)
         : group_(group), context_(context), builder_(builder), notes_(notes) {}
 
     void run(Phase& first, Phase& second) {
@@ -38,7 +39,8 @@ class SegmentScheduler {
         title_ += value(v).node->op->name;
     }
 
-    // ---- reads --------------------------------------------------------------------------------------------------
+    // ---- reads
+    // --------------------------------------------------------------------------------------------------
 
     Scalar placed(const Scalar& s, const std::function<Scalar(const Scalar&)>& staged) const {
         if (const auto at = local_.find(s->operand); at != local_.end()) {
@@ -58,8 +60,10 @@ class SegmentScheduler {
     std::vector<Int> inside_block(const std::vector<Int>& at) const {
         std::vector<Int> r = at;
         if (r.empty()) return r;
-        if (block_ == 1) r.erase(r.begin());
-        else r[0] = r[0] - task_ * block_;
+        if (block_ == 1)
+            r.erase(r.begin());
+        else
+            r[0] = r[0] - task_ * block_;
         return r;
     }
 
@@ -77,18 +81,20 @@ class SegmentScheduler {
     Nest nest_for(int v) const {
         return in_rows(simplify(compose(context_.values.list[v].nest, [&](int operand) -> const Nest* {
             const Value& o = value(operand);
-            const bool in = o.storage == Value::Storage::inlined || (o.storage == Value::Storage::staged && !stages_.contains(operand));
+            const bool in = o.storage == Value::Storage::inlined ||
+                            (o.storage == Value::Storage::staged && !stages_.contains(operand));
             return in ? &o.nest : nullptr;
         })));
     }
 
-    // ---- staged copies ------------------------------------------------------------------------------------------
+    // ---- staged copies
+    // ------------------------------------------------------------------------------------------
 
     struct Stage {
         int place = -1;
-        std::vector<Int> low;          // of the copy's index space; beyond the value's own where reads are guarded
+        std::vector<Int> low;  // of the copy's index space; beyond the value's own where reads are guarded
         std::vector<Int> extents;
-        Scalar outside;                // what guarded reads give there; null: reads keep their guards
+        Scalar outside;  // what guarded reads give there; null: reads keep their guards
 
         Scalar read(const ScalarNode& s, const SegmentScheduler& in) const {
             auto r = std::make_shared<ScalarNode>(s);
@@ -103,8 +109,8 @@ class SegmentScheduler {
         }
     };
 
-    // Copies of staged values that the members read within their own row. `row` is the variable of the first axis
-    // in a member's nest.
+    // Copies of staged values that the members read within their own row. `row` is the variable of the first
+    // axis in a member's nest.
     void stage(const std::function<Int(const Nest&)>& row, Stmts& before) {
         std::map<int, std::vector<std::pair<Int, Scalar>>> reads;
         for (const int v : group_.values) {
@@ -137,12 +143,15 @@ class SegmentScheduler {
             copy.body = scalar_read(type.dtype, v, at, guards, guards.empty() ? nullptr : made.outside);
             Nest full = simplify(compose(copy, [&](int operand) -> const Nest* {
                 const Value::Storage storage = value(operand).storage;
-                return storage == Value::Storage::inlined || storage == Value::Storage::staged ? &value(operand).nest : nullptr;
+                return storage == Value::Storage::inlined || storage == Value::Storage::staged
+                           ? &value(operand).nest
+                           : nullptr;
             }));
             // Copies come first: what a member of this group computes cannot be copied before it is there.
             bool computed_here = false;
             for_each_read(full, [&](const ScalarNode& s) {
-                computed_here |= std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
+                computed_here |=
+                    std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
             });
             if (computed_here) continue;
             used_ += bytes;
@@ -158,7 +167,8 @@ class SegmentScheduler {
             append(before, schedule_pointwise(member, context_.target));
             before.push_back(barrier());
             stages_[v] = made;
-            notes_ += "  staged " + describe(*value(v).node) + ", " + std::to_string(bytes) + " bytes a task\n";
+            notes_ +=
+                "  staged " + describe(*value(v).node) + ", " + std::to_string(bytes) + " bytes a task\n";
         }
     }
 
@@ -185,7 +195,8 @@ class SegmentScheduler {
             }
             if (read->otherwise) {
                 widen = widen && read->otherwise->kind == ScalarNode::Kind::constant &&
-                        (!outside || (outside->number == read->otherwise->number && outside->integer == read->otherwise->integer));
+                        (!outside || (outside->number == read->otherwise->number &&
+                                      outside->integer == read->otherwise->integer));
                 outside = read->otherwise;
             }
         }
@@ -216,7 +227,8 @@ class SegmentScheduler {
         return r;
     }
 
-    // ---- segments -----------------------------------------------------------------------------------------------
+    // ---- segments
+    // -----------------------------------------------------------------------------------------------
 
     // Blocks of the first axis: one row, or several where the vector lanes run along it.
     void choose_block() {
@@ -233,8 +245,11 @@ class SegmentScheduler {
             if (!map && tree_of(nest).lanes == 1) along_rows = along_rows || vector_loop(nest) == 0;
         }
         const double inner = typical_count({first.parallel.begin() + 1, first.parallel.end()});
-        if (all_maps) block_ = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / inner));
-        else if (along_rows) block_ = vector_block;
+        if (all_maps)
+            block_ = std::max<std::int64_t>(
+                1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / inner));
+        else if (along_rows)
+            block_ = vector_block;
     }
 
     bool is_local(int v) {
@@ -262,22 +277,27 @@ class SegmentScheduler {
             const Type& type = value(v).node->type;
             Shape extents = type.shape;
             if (!extents.empty()) {
-                if (block_ == 1) extents.erase(extents.begin());
-                else extents[0] = block_;
+                if (block_ == 1)
+                    extents.erase(extents.begin());
+                else
+                    extents[0] = block_;
             }
             local_[v] = builder_.scratch(Place::Scope::local, type.dtype, extents);
             segment.body.push_back(declare(local_[v]));
         }
-        stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; }, segment.body);
+        stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; },
+              segment.body);
         for (const int v : group_.values) {
             const Nest nest = in_block(nest_for(v));
             Member member = finish_member(v, with_places(nest), nest.parallel);
             segment.body.push_back(comment(describe(*value(v).node)));
-            append(segment.body, nest.combine == Combine::none ? schedule_pointwise(member, context_.target)
-                                                               : schedule_reduce(member, context_.target, builder_));
+            append(segment.body, nest.combine == Combine::none
+                                     ? schedule_pointwise(member, context_.target)
+                                     : schedule_reduce(member, context_.target, builder_));
             segment.body.push_back(barrier());
         }
-        notes_ += "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis\n";
+        notes_ += "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") +
+                  " of the first axis\n";
         return segment;
     }
 
@@ -288,10 +308,13 @@ class SegmentScheduler {
         for (const Loop& l : parallel) inside.push_back(l.variable);
         whole = inside;
         if (!value(v).node->type.shape.empty()) {
-            if (block_ == 1) whole.insert(whole.begin(), task_);
-            else whole[0] = whole[0] + task_ * block_;
+            if (block_ == 1)
+                whole.insert(whole.begin(), task_);
+            else
+                whole[0] = whole[0] + task_ * block_;
         }
-        if (const auto at = local_.find(v); at != local_.end()) member.destinations.push_back({at->second, inside});
+        if (const auto at = local_.find(v); at != local_.end())
+            member.destinations.push_back({at->second, inside});
         const Type& type = value(v).node->type;
         if (!local_.contains(v))
             for (const int buffer : context_.buffers_to_write(v))
@@ -307,7 +330,8 @@ class SegmentScheduler {
         const Int count = count_of(first.node->type.shape);
         for (const int v : group_.values) {
             const Nest nest = fully_composed_nest(context_.values, v);
-            if (nest.combine != Combine::none || !(value(v).node->type.shape == first.node->type.shape)) return false;
+            if (nest.combine != Combine::none || !(value(v).node->type.shape == first.node->type.shape))
+                return false;
             if (!nest.guards.empty() || !nest.lets.empty()) return false;
             const Int point = Int::symbol("point", {0, IntRange::highest});
             const Nest flat = flattened(nest, point);
@@ -316,8 +340,11 @@ class SegmentScheduler {
                 Int offset = 0;
                 const Shape& shape = value(s.operand).node->type.shape;
                 for (std::size_t d = 0; d < shape.size(); ++d) offset = offset * shape[d] + s.at[d];
-                linear = linear && s.guards.empty() && (offset.is_constant() || offset == point || offset == point + offset.constant_term());
-                const bool member = std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
+                linear =
+                    linear && s.guards.empty() &&
+                    (offset.is_constant() || offset == point || offset == point + offset.constant_term());
+                const bool member =
+                    std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
                 linear = linear && (!member || offset == point);
             });
             if (!linear || has_index(flat.body)) return false;
@@ -337,7 +364,8 @@ class SegmentScheduler {
         Int rest = point;
         for (auto l = nest.parallel.rbegin(); l != nest.parallel.rend(); ++l) {
             const bool outermost = l + 1 == nest.parallel.rend();
-            if (const std::uint64_t id = l->variable.symbol_id()) with[id] = outermost ? rest : mod(rest, l->extent);
+            if (const std::uint64_t id = l->variable.symbol_id())
+                with[id] = outermost ? rest : mod(rest, l->extent);
             rest = floordiv(rest, l->extent);
         }
         Nest r = substitute(nest, with);
@@ -374,7 +402,8 @@ class SegmentScheduler {
                     return r;
                 }
                 const Type& type = value(s->operand).node->type;
-                r->operand = builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
+                r->operand =
+                    builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
                 return r;
             });
             Member member;
@@ -390,7 +419,8 @@ class SegmentScheduler {
                     rest = floordiv(rest, type.shape[d]);
                 }
                 for (const int buffer : context_.buffers_to_write(v))
-                    member.destinations.push_back({builder_.global(buffer, type.dtype, type.shape, true), at});
+                    member.destinations.push_back(
+                        {builder_.global(buffer, type.dtype, type.shape, true), at});
             }
             segment.body.push_back(comment(describe(*value(v).node)));
             append(segment.body, schedule_pointwise(member, context_.target));
@@ -408,7 +438,8 @@ class SegmentScheduler {
         const Int chunks = ceildiv(extent, tree.chunk);
         Type partial{accumulator_of(own.nest), own.node->type.shape};
         partial.shape.insert(partial.shape.begin(), chunks);
-        const int buffer = context_.new_buffer(partial, own.node->op->name + "_parts", "partial results of a reduction that is cut into chunks");
+        const int buffer = context_.new_buffer(partial, own.node->op->name + "_parts",
+                                               "partial results of a reduction that is cut into chunks");
         const int place = builder_.global(buffer, partial.dtype, partial.shape, true);
 
         Segment segment;
@@ -430,7 +461,8 @@ class SegmentScheduler {
         per_row.push_back(barrier());
         segment.body = std::move(parts.before);
         const Int begin = segment.task * tree.chunk;
-        segment.body.push_back(loop(row, begin, min(begin + tree.chunk, extent), Binding::serial, std::move(per_row)));
+        segment.body.push_back(
+            loop(row, begin, min(begin + tree.chunk, extent), Binding::serial, std::move(per_row)));
         segment.body.push_back(barrier());
         append(segment.body, std::move(parts.after));
         first.segments.push_back(std::move(segment));
@@ -444,10 +476,12 @@ class SegmentScheduler {
         const Type& type = own.node->type;
         std::vector<Int> at;
         for (const Loop& l : nest.parallel) at.push_back(l.variable);
-        for (const int b : context_.buffers_to_write(v)) whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), at});
+        for (const int b : context_.buffers_to_write(v))
+            whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), at});
         last.body = schedule_finish(whole, context_.target, builder_, place, chunks);
         second.segments.push_back(std::move(last));
-        notes_ += "  reduction of " + extent.text() + " in chunks of " + tree.chunk.text() + (tree.lanes > 1 ? ", 16 lanes" : "") + "\n";
+        notes_ += "  reduction of " + extent.text() + " in chunks of " + tree.chunk.text() +
+                  (tree.lanes > 1 ? ", 16 lanes" : "") + "\n";
     }
 
     Nest with_places_in_row(Nest nest, const Int& row) const {
@@ -472,7 +506,9 @@ class SegmentScheduler {
         nest.body = scalar_read(type.dtype, v, at);
         nest = simplify(compose(nest, [&](int operand) -> const Nest* {
             const Value::Storage storage = value(operand).storage;
-            return storage == Value::Storage::inlined || storage == Value::Storage::staged ? &value(operand).nest : nullptr;
+            return storage == Value::Storage::inlined || storage == Value::Storage::staged
+                       ? &value(operand).nest
+                       : nullptr;
         }));
         Segment segment;
         segment.title = "check of " + check_.what;
@@ -482,13 +518,15 @@ class SegmentScheduler {
         nest = with_places(in_block(nest));
         Int element = 0;
         for (std::size_t d = 0; d < nest.parallel.size(); ++d)
-            element = element * (d < type.shape.size() ? type.shape[d] : Int(1)) + nest.parallel[d].variable + (d == 0 ? task_ * block_ : Int(0));
+            element = element * (d < type.shape.size() ? type.shape[d] : Int(1)) + nest.parallel[d].variable +
+                      (d == 0 ? task_ * block_ : Int(0));
         builder_.ir.errors_buffer = errors_position();
         LoopBuilder loops(nest);
         const auto body = [&](LoopBuilder& inner) {
             return inner.substituted({check(number, nest.body, check_.low, check_.high, element)});
         };
-        segment.body = context_.target.kind == Target::Kind::cuda ? loops.threads(nest.parallel, body) : loops.nest(nest.parallel, body);
+        segment.body = context_.target.kind == Target::Kind::cuda ? loops.threads(nest.parallel, body)
+                                                                  : loops.nest(nest.parallel, body);
         return segment;
     }
 
@@ -508,14 +546,15 @@ class SegmentScheduler {
     std::string title_;
     Int task_;
     std::int64_t block_ = 1;
-    std::int64_t used_ = 0;       // bytes of scratch
-    std::map<int, int> local_;    // values to scratch places
+    std::int64_t used_ = 0;     // bytes of scratch
+    std::map<int, int> local_;  // values to scratch places
     std::map<int, Stage> stages_;
 };
 
 }  // namespace
 
-void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first, Phase& second, std::string& notes) {
+void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first,
+                    Phase& second, std::string& notes) {
     SegmentScheduler(group, context, builder, notes).run(first, second);
 }
 

@@ -1,5 +1,5 @@
-// Schedules a group as one segment of a kernel: tasks over its first axis, scratch for what stays inside, staged
-// copies of what is read often.
+// Schedules a group as one segment of a kernel: tasks over its first axis, scratch for what stays inside,
+// staged copies of what is read often.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ struct SegmentContext {
     const Grouping& grouping;
     const Graph& graph;
     const Target& target;
-    std::function<bool(int value)> leaves_group;             // read by another group, or required
-    std::function<int(int value)> buffer_to_read;            // program buffer of a leaf or a stored value
+    std::function<bool(int value)> leaves_group;   // read by another group, or required
+    std::function<int(int value)> buffer_to_read;  // program buffer of a leaf or a stored value
     std::function<std::vector<int>(int value)> buffers_to_write;
     std::function<int(Type type, const std::string& name, const std::string& reason)> new_buffer;  // arena
     std::function<int()> errors_buffer;
 };
 
-// Adds a segment to the first phase, and to the second one when the group is a split reduction. Notes say in words
-// what was decided.
-void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first, Phase& second,
-                    std::string& notes);
+// Adds a segment to the first phase, and to the second one when the group is a split reduction. Notes say in
+// words what was decided.
+void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first,
+                    Phase& second, std::string& notes);
 
 }  // namespace bitale

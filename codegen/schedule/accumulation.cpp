@@ -1,0 +1,236 @@
+#include "codegen/schedule/accumulation.h"
+
+#include <algorithm>
+
+#include "codegen/nest/compose.h"
+
+namespace bitale {
+
+namespace {
+
+bool is_index(Combine combine) { return combine == Combine::argmax || combine == Combine::argmin; }
+
+// The value to combine, and whether it is a product to be added by one fused multiply-add.
+struct Term {
+    Scalar value;
+    bool fused = false;
+};
+
+Term term_of(const Nest& nest) {
+    const DType accumulator = accumulator_of(nest);
+    const Scalar& body = nest.body;
+    if (nest.combine == Combine::sum && is_float(accumulator) && body->dtype == accumulator &&
+        body->kind == ScalarNode::Kind::apply && body->op->name == "mul")
+        return {body, true};
+    return {scalar_cast(accumulator, body), false};
+}
+
+bool mentions(const std::vector<Guard>& guards, const Int& variable) {
+    return std::any_of(guards.begin(), guards.end(), [&](const Guard& g) {
+        const std::uint64_t id = variable.symbol_id();
+        return depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id);
+    });
+}
+
+bool mentions(const std::vector<Let>& lets, const Int& variable) {
+    Nest all;
+    all.lets = lets;
+    all.body = scalar_integer(DType::int64, 0);
+    bool found = false;
+    for_each_read(all, [&](const ScalarNode& s) {
+        for (const Int& x : s.at) found = found || depends_on(x, variable.symbol_id());
+    });
+    return found || (!lets.empty() && std::any_of(lets.begin(), lets.end(), [](const Let& l) {
+               return l.value->kind != ScalarNode::Kind::read;
+           }));
+}
+
+constexpr std::int64_t most_unrolled = 8, small_reduction = 16;
+
+Int linear(const std::vector<Loop>& loops) {
+    Int x = 0;
+    for (const Loop& l : loops) x = x * l.extent + l.variable;
+    return x;
+}
+
+// lanes[l] = combine(lanes[l], lanes[l + w]) for w = 8, 4, 2, 1.
+Stmts combine_lanes(int place, const std::vector<Int>& at, Combine combine, DType dtype) {
+    Stmts body;
+    for (std::int64_t w = 8; w >= 1; w /= 2) {
+        const Int l = Int::symbol("l", {0, w - 1});
+        std::vector<Int> to = at, from = at;
+        to.push_back(l);
+        from.push_back(l + w);
+        body.push_back(loop(l, 0, w, Binding::unrolled,
+                            {accumulate(place, to, combine, scalar_read(dtype, place, from))}));
+    }
+    return body;
+}
+
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+}  // namespace
+
+bool adds_products(const Nest& nest) { return term_of(nest).fused; }
+
+std::vector<Substitution> points_of(const std::vector<Loop>& reduced) {
+    std::vector<Substitution> points{{}};
+    for (const Loop& l : reduced) {
+        if (!l.extent.is_constant() ||
+            l.extent.constant() * static_cast<std::int64_t>(points.size()) > small_reduction)
+            return {};
+        std::vector<Substitution> longer;
+        for (const Substitution& p : points)
+            for (std::int64_t i = 0; i < l.extent.constant(); ++i) {
+                longer.push_back(p);
+                if (const std::uint64_t id = l.variable.symbol_id()) longer.back()[id] = i;
+            }
+        points = std::move(longer);
+    }
+    return points;
+}
+
+Accumulation::Accumulation(const Member& member, const Target& target, KernelBuilder& builder,
+                           const Shape& results)
+    : nest_(member.nest),
+      lanes_(member.tree.lanes),
+      gpu_(target.kind == Target::Kind::cuda),
+      dtype_(accumulator_of(nest_)) {
+    Shape extents = results;
+    if (lanes_ > 1) extents.emplace_back(lanes_);
+    constexpr std::int64_t most_private = 1024;
+    const Place::Scope scope =
+        count_of(extents).constant() <= most_private ? Place::Scope::private_ : Place::Scope::local;
+    place_ = builder.scratch(scope, dtype_, extents);
+    if (is_index(nest_.combine)) {
+        // As wide as the values where it fits, so that both fill the same vector lanes.
+        index_dtype_ = linear(nest_.reduced).range().high < INT32_MAX ? DType::int32 : DType::int64;
+        index_place_ = builder.scratch(scope, index_dtype_, extents);
+    }
+}
+
+Stmts Accumulation::declare_all() const {
+    Stmts s{declare(place_)};
+    if (index_place_ >= 0) s.push_back(declare(index_place_));
+    return s;
+}
+
+Stmts Accumulation::clear(const std::vector<Int>& at) const {
+    Stmts s;
+    if (lanes_ > 1) {
+        const Int l = Int::symbol("l", {0, lanes_ - 1});
+        std::vector<Int> lane = at;
+        lane.push_back(l);
+        s.push_back(loop(l, 0, lanes_, gpu_ ? Binding::unrolled : Binding::simd,
+                         {set(place_, lane, neutral(nest_.combine, dtype_))}));
+        return s;
+    }
+    s.push_back(set(place_, at, neutral(nest_.combine, dtype_)));
+    if (index_place_ >= 0) s.push_back(set(index_place_, at, scalar_integer(index_dtype_, -1)));
+    return s;
+}
+
+Stmt Accumulation::step(const Copy& copy) const {
+    const Term term = term_of(nest_);
+    Stmt s = accumulate(place_, copy.at, nest_.combine, substitute(term.value, copy.with), term.fused);
+    s.number = index_place_;
+    s.begin = linear(nest_.reduced);
+    return s;
+}
+
+Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced,
+                            const std::vector<Copy>& copies,
+                            const std::function<Stmts(Stmts)>& vector) const {
+    if (lanes_ == 1) {
+        Stmts steps;
+        for (const Copy& copy : copies) steps.push_back(step(copy));
+        const std::int64_t times = reduced.empty() ? 1 : unrolled_times(reduced.back());
+        if (times == 1)
+            return loops.nest(reduced, [&](LoopBuilder& inner) { return vector(inner.guarded(steps)); });
+        // Several iterations a pass: the partial result is loaded and stored once for all of them.
+        const Loop last = reduced.back();
+        return loops.nest({reduced.begin(), reduced.end() - 1}, [&](LoopBuilder& inner) {
+            const Int block =
+                last.extent.is(times) ? Int(0) : Int::symbol("block", {0, last.extent.constant() - times});
+            Stmts several;
+            for (std::int64_t i = 0; i < times; ++i)
+                append(several, substitute(steps, {{last.variable.symbol_id(), block + i}}));
+            Stmts body = vector(inner.guarded(std::move(several)));
+            if (last.extent.is(times)) return body;
+            return Stmts{loop(block, 0, last.extent, Binding::serial, std::move(body), times)};
+        });
+    }
+    // The last loop in blocks of `lanes`, then the rest.
+    const std::vector<Loop> before(reduced.begin(), reduced.end() - 1);
+    const Loop& last = reduced.back();
+    return loops.nest(before, [&](LoopBuilder& inner) {
+        const Int whole = floordiv(last.extent, lanes_) * lanes_;
+        const Int block = Int::symbol("block", {0, last.extent.range().high}),
+                  lane = Int::symbol("lane", {0, lanes_ - 1});
+        const auto at_lane = [&](const Int& position) {
+            const Substitution here{{last.variable.symbol_id(), position}};
+            Stmts steps;
+            for (Copy copy : copies) {
+                copy.at.push_back(lane);
+                append(steps, substitute(Stmts{step(copy)}, here));
+            }
+            return inner.guarded(std::move(steps), here);
+        };
+        Stmts s;
+        if (!whole.is(0))
+            s.push_back(
+                loop(block, 0, whole, Binding::serial,
+                     {loop(lane, 0, lanes_, gpu_ ? Binding::unrolled : Binding::simd, at_lane(block + lane))},
+                     lanes_));
+        const Int rest = last.extent - whole;
+        if (rest.is(0)) return s;
+        // Full vectors with the lanes beyond the end switched off: a narrower one would stall on the partial
+        // results.
+        if (rest.is_constant() && !gpu_)
+            s.push_back(
+                loop(lane, 0, lanes_, Binding::simd, {when({{lane, 0, rest}}, at_lane(whole + lane))}));
+        else
+            s.push_back(loop(lane, 0, rest, Binding::serial, at_lane(whole + lane)));
+        return s;
+    });
+}
+
+Stmts Accumulation::combine_point(const Substitution& point, const Copy& copy) const {
+    std::vector<Guard> open;
+    for (const Guard& g : nest_.guards) {
+        Guard here{substitute(g.value, point), substitute(g.low, point), substitute(g.high, point)};
+        here = {substitute(here.value, copy.with), substitute(here.low, copy.with),
+                substitute(here.high, copy.with)};
+        if ((here.value - here.low).range().low < 0 || (here.high - here.value).range().low <= 0)
+            open.push_back(here);
+    }
+    Stmts one = substitute(Stmts{step(copy)}, point);
+    return open.empty() ? one : Stmts{when(open, std::move(one))};
+}
+
+Stmts Accumulation::finish(const std::vector<Int>& at) const {
+    return lanes_ > 1 ? combine_lanes(place_, at, nest_.combine, dtype_) : Stmts{};
+}
+
+Scalar Accumulation::result(std::vector<Int> at) const {
+    if (index_place_ >= 0) {
+        static const Op* maximum = find_op("maximum");
+        return scalar_apply(maximum, index_dtype_,
+                            {scalar_read(index_dtype_, index_place_, at), scalar_integer(index_dtype_, 0)});
+    }
+    if (lanes_ > 1) at.emplace_back(0);
+    return scalar_read(dtype_, place_, at);
+}
+
+// How many iterations of the last reduced loop to write out.
+std::int64_t Accumulation::unrolled_times(const Loop& last) const {
+    if (!last.extent.is_constant() || !last.variable.symbol_id()) return 1;
+    if (mentions(nest_.guards, last.variable) || mentions(nest_.lets, last.variable)) return 1;
+    const std::int64_t extent = last.extent.constant();
+    if (extent <= most_unrolled) return std::max<std::int64_t>(extent, 1);
+    return extent % 8 == 0 ? 8 : extent % 4 == 0 ? 4 : extent % 7 == 0 ? 7 : extent % 5 == 0 ? 5 : 1;
+}
+
+}  // namespace bitale

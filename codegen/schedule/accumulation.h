@@ -1,0 +1,54 @@
+// Accumulation: the partial results of one reduction inside a task, and the statements that add to them.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "codegen/schedule/builder.h"
+#include "codegen/schedule/loops.h"
+#include "codegen/schedule/member.h"
+
+namespace bitale {
+
+// One of several results that are computed side by side: where its partial result is, and what the variables
+// of the loops that were written out are for it.
+struct Copy {
+    std::vector<Int> at;
+    Substitution with{};
+};
+
+class Accumulation {
+  public:
+    Accumulation(const Member& member, const Target& target, KernelBuilder& builder, const Shape& results);
+
+    Stmts declare_all() const;
+    Stmts clear(const std::vector<Int>& at) const;
+    // Loops over `reduced` (all of the nest's, or all but the split one) around the combine of every copy;
+    // `vector` wraps the innermost statements in the vector loop when the lanes are results.
+    Stmts combine(LoopBuilder& loops, const std::vector<Loop>& reduced, const std::vector<Copy>& copies,
+                  const std::function<Stmts(Stmts)>& vector) const;
+    // One statement for each point of a short reduction: the partial result stays in a register.
+    Stmts combine_point(const Substitution& point, const Copy& copy) const;
+    // After the last iteration, before result().
+    Stmts finish(const std::vector<Int>& at) const;
+    Scalar result(std::vector<Int> at) const;
+
+    int place() const { return place_; }
+
+  private:
+    Stmt step(const Copy& copy) const;
+    std::int64_t unrolled_times(const Loop& last) const;
+
+    const Nest& nest_;
+    int lanes_;
+    bool gpu_;
+    DType dtype_, index_dtype_ = DType::int64;
+    int place_ = -1, index_place_ = -1;
+};
+
+// The points of a reduction that is short and of known length, in order; empty if it is not.
+std::vector<Substitution> points_of(const std::vector<Loop>& reduced);
+// Whether the body is a product that is added by a fused multiply-add.
+bool adds_products(const Nest& nest);
+
+}  // namespace bitale

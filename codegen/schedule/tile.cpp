@@ -1,0 +1,163 @@
+#include "codegen/schedule/tile.h"
+
+#include <algorithm>
+
+#include "codegen/nest/compose.h"
+#include "codegen/schedule/accumulation.h"
+
+namespace bitale {
+
+namespace {
+
+// Partial results of a block of lanes stay in registers or L1 over the whole reduction.
+constexpr std::int64_t block_of_lanes = 64, widest_tile = 12, most_written_out = 128;
+
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+struct Tile {
+    int axis = -1;  // the second parallel loop, -1: none
+    std::int64_t height = 1;
+};
+
+// A loop of known length that some factor of the product does not mention; its largest divisor that fits.
+Tile second_axis(const Nest& nest, int vector, std::int64_t points) {
+    Tile best;
+    if (!adds_products(nest)) return best;
+    for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
+        const Loop& l = nest.parallel[i];
+        const std::uint64_t id = l.variable.symbol_id();
+        if (static_cast<int>(i) == vector || !id || !l.extent.is_constant()) continue;
+        bool shared = false;
+        for (const Scalar& factor : nest.body->arguments) {
+            bool mentioned = false;
+            for_each_read(factor, [&](const ScalarNode& s) {
+                for (const Int& x : s.at) mentioned = mentioned || depends_on(x, id);
+            });
+            shared = shared || !mentioned;
+        }
+        const bool guarded = std::any_of(nest.guards.begin(), nest.guards.end(),
+                                         [&](const Guard& g) { return depends_on(g.value, id); });
+        if (!shared || guarded || !nest.lets.empty()) continue;
+        std::int64_t height = std::min(widest_tile, most_written_out / std::max<std::int64_t>(points, 1));
+        while (height > 1 && l.extent.constant() % height != 0) --height;
+        if (height > best.height) best = {static_cast<int>(i), height};
+    }
+    return best;
+}
+
+Stmts stores(const Member& member, const Scalar& value, const Substitution& with) {
+    Stmts body;
+    for (const Destination& d : member.destinations)
+        append(body, substitute(Stmts{set(d.place, d.at, scalar_cast(member.nest.dtype, value))}, with));
+    return body;
+}
+
+class Tiler {
+  public:
+    Tiler(const Member& member, const Target& target, KernelBuilder& builder, int vector)
+        : member_(member),
+          target_(target),
+          builder_(builder),
+          nest_(member.nest),
+          lanes_(nest_.parallel[vector]),
+          points_(nest_.lets.empty() ? points_of(nest_.reduced) : std::vector<Substitution>{}),
+          tile_(second_axis(nest_, vector, static_cast<std::int64_t>(points_.size()))) {
+        for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
+            if (static_cast<int>(i) != vector && static_cast<int>(i) != tile_.axis)
+                others_.push_back(nest_.parallel[i]);
+    }
+
+    Stmts run() { return points_.empty() ? in_blocks() : in_registers(); }
+
+  private:
+    // The rows of the tile are written out: `body` gets the loop variable's value for each of them.
+    Stmts over_tile(const std::function<Stmts(const std::vector<Substitution>&)>& body) const {
+        if (tile_.axis < 0) return body({{}});
+        const Loop& l = nest_.parallel[tile_.axis];
+        const bool single = l.extent.is(tile_.height);
+        const Int block = single ? Int(0) : Int::symbol("rows", {0, l.extent.constant() - tile_.height});
+        std::vector<Substitution> rows;
+        for (std::int64_t i = 0; i < tile_.height; ++i) rows.push_back({{l.variable.symbol_id(), block + i}});
+        Stmts inside = body(rows);
+        return single ? inside
+                      : Stmts{loop(block, 0, l.extent, Binding::serial, std::move(inside), tile_.height)};
+    }
+
+    // A short reduction: every point written out, the partial results are scalars of the lane.
+    Stmts in_registers() {
+        Nest unguarded = nest_;
+        unguarded.guards.clear();
+        LoopBuilder loops(unguarded);
+        return loops.nest(others_, [&](LoopBuilder&) {
+            return over_tile([&](const std::vector<Substitution>& rows) {
+                Stmts body;
+                std::vector<Accumulation> results;
+                for (std::size_t i = 0; i < rows.size(); ++i) {
+                    results.emplace_back(member_, target_, builder_, Shape{});
+                    append(body, results[i].declare_all());
+                    append(body, results[i].clear({}));
+                }
+                for (const Substitution& point : points_)
+                    for (std::size_t i = 0; i < rows.size(); ++i)
+                        append(body, results[i].combine_point(point, {{}, rows[i]}));
+                for (std::size_t i = 0; i < rows.size(); ++i)
+                    append(body, stores(member_, results[i].result({}), rows[i]));
+                return Stmts{loop(lanes_.variable, 0, lanes_.extent, Binding::simd, std::move(body))};
+            });
+        });
+    }
+
+    // Blocks of lanes; the reduction runs outside the loop over the lanes of a block.
+    Stmts in_blocks() {
+        LoopBuilder loops(nest_);
+        return loops.nest(others_, [&](LoopBuilder& inner) {
+            return over_tile([&](const std::vector<Substitution>& rows) { return block(inner, rows); });
+        });
+    }
+
+    Stmts block(LoopBuilder& inner, const std::vector<Substitution>& rows) {
+        const bool single = lanes_.extent.is_constant() && lanes_.extent.constant() <= block_of_lanes;
+        const std::int64_t width = single ? lanes_.extent.constant() : block_of_lanes;
+        const Int begin = single ? Int(0) : Int::symbol("block", {0, lanes_.extent.range().high});
+        const Int lane = Int::symbol("lane", {0, width - 1});
+        const Int count = single ? Int(width) : min(width, lanes_.extent - begin);
+        const Substitution here{{lanes_.variable.symbol_id(), begin + lane}};
+        const Accumulation acc(member_, target_, builder_,
+                               {Int(static_cast<std::int64_t>(rows.size())), Int(width)});
+        const auto over_lanes = [&](Stmts s) {
+            return Stmts{loop(lane, 0, count, Binding::simd, inner.substituted(std::move(s), here))};
+        };
+        std::vector<Copy> copies;
+        Stmts clear, store;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const std::vector<Int> at{Int(static_cast<std::int64_t>(i)), lane};
+            copies.push_back({at, rows[i]});
+            append(clear, acc.clear(at));
+            append(store, stores(member_, acc.result(at), rows[i]));
+        }
+        Stmts body = acc.declare_all();
+        append(body, over_lanes(std::move(clear)));
+        append(body, acc.combine(inner, nest_.reduced, copies, over_lanes));
+        append(body, over_lanes(std::move(store)));
+        return single ? body : Stmts{loop(begin, 0, lanes_.extent, Binding::serial, std::move(body), width)};
+    }
+
+    const Member& member_;
+    const Target& target_;
+    KernelBuilder& builder_;
+    const Nest& nest_;
+    const Loop lanes_;
+    const std::vector<Substitution> points_;
+    const Tile tile_;
+    std::vector<Loop> others_;
+};
+
+}  // namespace
+
+Stmts schedule_tile(const Member& member, const Target& target, KernelBuilder& builder, int vector) {
+    return Tiler(member, target, builder, vector).run();
+}
+
+}  // namespace bitale
