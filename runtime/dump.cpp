@@ -48,17 +48,19 @@ void write_graph(const std::string& folder, const std::string& name, const Graph
 
 }  // namespace
 
-void dump_before_compiling(Function::State& state) {
-    if (options().dump.empty()) return;
+std::string make_dump_folder(const std::string& name) {
+    if (options().dump.empty()) return {};
     static std::atomic<int> number{0};
-    state.dump_folder = fmt::format("{}/{:03}_{}", options().dump, ++number, plain_name(state.name));
+    const std::string folder = fmt::format("{}/{:03}_{}", options().dump, ++number, plain_name(name));
     std::error_code error;
-    std::filesystem::create_directories(state.dump_folder, error);
-    if (error) {
-        warn("BITALE_DUMP: \"" + state.dump_folder + "\" cannot be made: " + error.message());
-        state.dump_folder.clear();
-        return;
-    }
+    std::filesystem::create_directories(folder, error);
+    if (!error) return folder;
+    warn("BITALE_DUMP: \"" + folder + "\" cannot be made: " + error.message());
+    return {};
+}
+
+void dump_before_compiling(const Function::State& state) {
+    if (state.dump_folder.empty()) return;
     write_graph(state.dump_folder, "graph_before", *state.plain);
     if (!state.program) return;
     write_graph(state.dump_folder, "graph_after", *state.optimised);

@@ -51,6 +51,8 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     state->where = where;
     state->inputs = request.signature.inputs;
     state->defaults = std::move(request.defaults);
+    state->dump_folder = make_dump_folder(state->name);
+    request.graph.dump_folder = state->dump_folder;
     state->plain = std::make_shared<const Graph>(std::move(request.graph));
     state->shared = shared_variables(*state->plain);
 
@@ -123,8 +125,8 @@ Function function(const std::vector<Input>& inputs, const Expr& output, Function
     return function(inputs, std::vector<Expr>{output}, std::move(options), where);
 }
 
-Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs, FunctionOptions options,
-                  Where where) {
+Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs,
+                  FunctionOptions options, Where where) {
     return function(inputs, std::vector<Expr>(outputs), std::move(options), where);
 }
 
@@ -154,30 +156,14 @@ Results Function::loop(std::span<const std::int64_t> indices) {
     return Results(state.executable->loop({indices, all, &state.stop, &state.steps_done}));
 }
 
-void Function::request_stop() {
-    used(state_).stop.store(true);
-}
-std::int64_t Function::steps_done() const {
-    return used(state_).steps_done.load();
-}
-const std::string& Function::name() const {
-    return used(state_).name;
-}
-const std::vector<Kernel>& Function::kernels() const {
-    return used(state_).kernels;
-}
-const Function::State& Function::state() const {
-    return used(state_);
-}
-double Function::compile_seconds() const {
-    return used(state_).compile_seconds;
-}
-int Function::compiler_runs() const {
-    return used(state_).executable->compiler_runs();
-}
-std::string Function::report() const {
-    return report_of(used(state_));
-}
+void Function::request_stop() { used(state_).stop.store(true); }
+std::int64_t Function::steps_done() const { return used(state_).steps_done.load(); }
+const std::string& Function::name() const { return used(state_).name; }
+const std::vector<Kernel>& Function::kernels() const { return used(state_).kernels; }
+const Function::State& Function::state() const { return used(state_); }
+double Function::compile_seconds() const { return used(state_).compile_seconds; }
+int Function::compiler_runs() const { return used(state_).executable->compiler_runs(); }
+std::string Function::report() const { return report_of(used(state_)); }
 
 Profile Function::profile() const {
     const State& state = used(state_);

@@ -17,13 +17,14 @@ struct SharedUpdate {
 
 struct Graph {
     std::string name;
-    Nodes inputs;                       // input leaves, in the order of the arguments
+    Nodes inputs;  // input leaves, in the order of the arguments
     Nodes outputs;
     std::vector<SharedUpdate> updates;  // values read the old state
     std::vector<Check> checks;
+    std::string dump_folder;  // where passes leave the graph they made (BITALE_DUMP), or empty
 
-    Nodes roots() const;                // outputs, then update values, then checked values
-    void set_roots(const Nodes& roots); // in the same order
+    Nodes roots() const;                 // outputs, then update values, then checked values
+    void set_roots(const Nodes& roots);  // in the same order
 };
 
 // Every op's checks for the nodes of the graph, equal ones once, replace graph.checks.

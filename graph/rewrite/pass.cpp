@@ -1,7 +1,6 @@
 #include "graph/rewrite/pass.h"
 
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <unordered_map>
 
@@ -31,25 +30,16 @@ std::string line_of(const Node& node, const std::unordered_map<const Node*, std:
     return s;
 }
 
-std::string file_name(const Graph& graph, std::size_t number, const std::string& pass) {
-    std::string name = graph.name.empty() ? "function" : graph.name;
-    for (char& c : name)
-        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    return name + ".graph." + std::to_string(number) + "." + pass + ".txt";
-}
-
 void show(const Graph& graph, std::size_t number, const std::string& pass, std::string& before) {
-    if (!logs(3) && options().dump.empty()) return;
+    if (!logs(3) && graph.dump_folder.empty()) return;
     std::string now = listing(graph);
     if (now == before) return log(3, pass + ": unchanged");
     log(3, "graph of " + graph.name + " after " + pass + ":\n" + now);
-    if (!options().dump.empty()) {
-        const std::filesystem::path folder = options().dump;
-        std::error_code ignored;
-        std::filesystem::create_directories(folder, ignored);
-        std::ofstream file(folder / file_name(graph, number, pass));
+    if (!graph.dump_folder.empty()) {
+        const std::string path = graph.dump_folder + "/pass_" + std::to_string(number) + "_" + pass + ".txt";
+        std::ofstream file(path);
         file << now;
-        if (!file.flush()) warn("BITALE_DUMP: cannot write into " + options().dump);
+        if (!file.flush()) warn("BITALE_DUMP: \"" + path + "\" cannot be written");
     }
     before = std::move(now);
 }

@@ -103,19 +103,23 @@ class Writer {
         return j;
     }
 
+    // Within an Int, terms and atoms are ordered by the age of their symbols; in the text, by the text.
+    static bool by_text(const Json& a, const Json& b) { return a.dump() < b.dump(); }
+
     Json write(const Atom& a, const AtomPtr& pointer) {
         if (a.kind == Atom::Kind::symbol) {
             const auto [at, fresh] = numbers_.emplace(a.id, static_cast<int>(symbols_.size()));
             if (fresh) symbols_.push_back(pointer);
             return at->second;
         }
-        return Json::array({atom_kinds[static_cast<int>(a.kind)], write(a.a), write(a.b)});
+        Json left = write(a.a), right = write(a.b);
+        const bool commutes = a.kind == Atom::Kind::min || a.kind == Atom::Kind::max;
+        if (commutes && by_text(right, left)) std::swap(left, right);
+        return Json::array({atom_kinds[static_cast<int>(a.kind)], std::move(left), std::move(right)});
     }
 
     Json write(const Int& x) {
         if (x.is_constant()) return x.constant();
-        // Within an Int, terms and atoms are ordered by the age of their symbols; in the text, by the text.
-        const auto by_text = [](const Json& a, const Json& b) { return a.dump() < b.dump(); };
         Json terms = Json::array();
         for (const Int::Term& term : x.terms()) {
             Json atoms = Json::array();
@@ -225,12 +229,9 @@ class Reader {
         if (j.is_number_integer()) return symbols_.at(j.get<std::size_t>());
         const Int a = integer(j.at(1)), b = integer(j.at(2));
         switch (kind_named<Atom::Kind>(atom_kinds, j.at(0))) {
-            case Atom::Kind::floordiv:
-                return floordiv(a, b);
-            case Atom::Kind::min:
-                return min(a, b);
-            default:
-                return max(a, b);
+            case Atom::Kind::floordiv: return floordiv(a, b);
+            case Atom::Kind::min: return min(a, b);
+            default: return max(a, b);
         }
     }
 
@@ -294,9 +295,7 @@ class Reader {
 
 }  // namespace
 
-std::string program_to_json(const Program& program) {
-    return Writer().run(program);
-}
+std::string program_to_json(const Program& program) { return Writer().run(program); }
 
 Program program_from_json(const std::string& text) {
     try {

@@ -20,9 +20,7 @@ namespace {
 
 constexpr std::int64_t plenty = std::int64_t{1} << 30;
 
-std::string key_of(const std::string& text) {
-    return sha256(text).substr(0, 32);
-}
+std::string key_of(const std::string& text) { return sha256(text).substr(0, 32); }
 
 std::optional<std::string> put(DiskCache& cache, const std::string& key, const std::string& object) {
     const std::string built = cache.temporary(key, ".so"), source = cache.temporary(key, ".cpp");
@@ -179,6 +177,7 @@ TEST_CASE("processes that store the same keys at once see whole objects only", "
 }
 
 TEST_CASE("the folder comes from the options, then from the environment", "[core][runtime][cache]") {
+    const ScopedOptions defaults{Options()};
     const ScopedVariable xdg("XDG_CACHE_HOME", "/somewhere/cache"), home("HOME", "/home/me");
     REQUIRE(cache_directory() == "/somewhere/cache/bitale");
     {

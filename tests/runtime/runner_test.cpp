@@ -36,12 +36,8 @@ class TestLauncher : public Launcher {
     std::vector<TestKernel> kernels_;
 };
 
-Type floats(const Int& n) {
-    return {float32, {n}};
-}
-float* f32(void* p) {
-    return static_cast<float*>(p);
-}
+Type floats(const Int& n) { return {float32, {n}}; }
+float* f32(void* p) { return static_cast<float*>(p); }
 
 // One input x of n floats and an integer i; scratch of n floats; a shared variable `state` of one float.
 struct Example {
