@@ -11,9 +11,7 @@ namespace bitale {
 namespace {
 
 // How the oracle holds a value: every float as float64.
-Array widened(const Array& x) {
-    return is_float(x.dtype()) ? x.as(DType::float64) : x;
-}
+Array widened(const Array& x) { return is_float(x.dtype()) ? x.as(DType::float64) : x; }
 
 Array current_value(const SharedPtr& shared) {
     const std::lock_guard lock(shared->mutex);

@@ -7,8 +7,8 @@
 
 namespace bitale {
 
-// Values of the roots, in their declared dtypes. `leaves` holds the values of input nodes; shared variables have
-// their current values. Throws IndexError where a check fails.
+// Values of the roots, in their declared dtypes. `leaves` holds the values of input nodes; shared variables
+// have their current values. Throws IndexError where a check fails.
 std::vector<Array> evaluate(const Nodes& roots, const std::unordered_map<const Node*, Array>& leaves);
 
 }  // namespace bitale

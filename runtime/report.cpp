@@ -12,9 +12,7 @@ namespace bitale {
 
 namespace {
 
-std::string text_of(const Origin& o) {
-    return o.what + (o.where.line ? " at " + o.where.text() : "");
-}
+std::string text_of(const Origin& o) { return o.what + (o.where.line ? " at " + o.where.text() : ""); }
 
 // The number, or its upper bound; 0 when it has none.
 std::int64_t bound_of(const Int& x) {
@@ -35,20 +33,13 @@ std::string amount(const Int& x, const char* unit) {
 
 const char* name_of(BufferInfo::Kind kind) {
     switch (kind) {
-        case BufferInfo::Kind::arena:
-            return "arena";
-        case BufferInfo::Kind::input:
-            return "input";
-        case BufferInfo::Kind::shared:
-            return "shared";
-        case BufferInfo::Kind::constant:
-            return "constant";
-        case BufferInfo::Kind::output:
-            return "output";
-        case BufferInfo::Kind::errors:
-            return "errors";
-        case BufferInfo::Kind::counters:
-            return "counters";
+        case BufferInfo::Kind::arena: return "arena";
+        case BufferInfo::Kind::input: return "input";
+        case BufferInfo::Kind::shared: return "shared";
+        case BufferInfo::Kind::constant: return "constant";
+        case BufferInfo::Kind::output: return "output";
+        case BufferInfo::Kind::errors: return "errors";
+        case BufferInfo::Kind::counters: return "counters";
     }
     return "";
 }
@@ -60,12 +51,9 @@ std::string name_of(const Program& program, int buffer) {
 
 std::string step_name(const Program& program, const Step& step) {
     switch (step.kind) {
-        case Step::Kind::kernel:
-            return program.kernels[static_cast<std::size_t>(step.kernel)].name;
-        case Step::Kind::gemm:
-            return "gemm";
-        default:
-            return "copy";
+        case Step::Kind::kernel: return program.kernels[static_cast<std::size_t>(step.kernel)].name;
+        case Step::Kind::gemm: return "gemm";
+        default: return "copy";
     }
 }
 

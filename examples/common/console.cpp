@@ -58,15 +58,9 @@ class ProgressBar {
 
 }  // namespace
 
-Console::Console(const Settings& settings) : settings_(settings) {
-    std::signal(SIGINT, on_interrupt);
-}
-Console::~Console() {
-    std::signal(SIGINT, SIG_DFL);
-}
-bool Console::interrupted() const {
-    return stop_asked;
-}
+Console::Console(const Settings& settings) : settings_(settings) { std::signal(SIGINT, on_interrupt); }
+Console::~Console() { std::signal(SIGINT, SIG_DFL); }
+bool Console::interrupted() const { return stop_asked; }
 
 Results Console::watch(Function& f, std::int64_t steps, const std::function<Results()>& run) const {
     running = &f;

@@ -30,9 +30,7 @@ void write(const std::string& text) {
 
 }  // namespace
 
-bool logs(int level) {
-    return options().debug >= level;
-}
+bool logs(int level) { return options().debug >= level; }
 
 void log(int level, const std::string& text) {
     if (logs(level)) write(text);

@@ -29,7 +29,8 @@ std::int64_t count_of(const Dims& shape) {
     std::int64_t n = 1;
     for (const std::int64_t d : shape) {
         if (d < 0) throw ShapeError("an array cannot have the shape " + text_of(shape));
-        if (__builtin_mul_overflow(n, d, &n)) throw ShapeError("the shape " + text_of(shape) + " has too many elements");
+        if (__builtin_mul_overflow(n, d, &n))
+            throw ShapeError("the shape " + text_of(shape) + " has too many elements");
     }
     return n;
 }
@@ -51,7 +52,8 @@ Array Array::adopt(DType dtype, Dims shape, std::shared_ptr<void> storage) {
     return {dtype, std::move(shape), std::move(storage)};
 }
 
-Array::Array(const std::vector<bool>& values) : Array(DType::boolean, Dims{static_cast<std::int64_t>(values.size())}) {
+Array::Array(const std::vector<bool>& values)
+    : Array(DType::boolean, Dims{static_cast<std::int64_t>(values.size())}) {
     std::copy(values.begin(), values.end(), static_cast<bool*>(mutable_data()));
 }
 
@@ -72,10 +74,10 @@ void* Array::mutable_data() {
 
 double Array::at(std::int64_t i) const {
     if (i < 0 || i >= size_)
-        throw IndexError("element " + std::to_string(i) + " of an array with " + std::to_string(size_) + " elements");
-    return dispatch(dtype_, [&](auto t) {
-        return convert<double>(static_cast<const decltype(t)*>(data())[i]);
-    });
+        throw IndexError("element " + std::to_string(i) + " of an array with " + std::to_string(size_) +
+                         " elements");
+    return dispatch(dtype_,
+                    [&](auto t) { return convert<double>(static_cast<const decltype(t)*>(data())[i]); });
 }
 
 double Array::only() const {
@@ -85,8 +87,8 @@ double Array::only() const {
 
 void Array::require(DType dtype) const {
     if (dtype != dtype_)
-        throw TypeError("the array holds " + std::string(name_of(dtype_)) + ", not " + std::string(name_of(dtype)) +
-                        "; use to_vector or as to convert");
+        throw TypeError("the array holds " + std::string(name_of(dtype_)) + ", not " +
+                        std::string(name_of(dtype)) + "; use to_vector or as to convert");
 }
 
 Array Array::as(DType dtype) const {
@@ -112,13 +114,14 @@ Array Array::reshaped(Dims shape) const {
 
 Array Array::rows(std::int64_t first, std::int64_t last) const {
     if (shape_.empty() || first < 0 || last < first || last > shape_[0])
-        throw IndexError("rows " + std::to_string(first) + " to " + std::to_string(last) + " of an array of shape " +
-                         text_of(shape_));
+        throw IndexError("rows " + std::to_string(first) + " to " + std::to_string(last) +
+                         " of an array of shape " + text_of(shape_));
     Dims shape = shape_;
     shape[0] = last - first;
     Array r(dtype_, shape);
     const std::int64_t row = shape_[0] ? bytes() / shape_[0] : 0;
-    std::memcpy(r.mutable_data(), static_cast<const char*>(data()) + first * row, static_cast<std::size_t>((last - first) * row));
+    std::memcpy(r.mutable_data(), static_cast<const char*>(data()) + first * row,
+                static_cast<std::size_t>((last - first) * row));
     return r;
 }
 

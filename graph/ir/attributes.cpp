@@ -9,8 +9,10 @@ namespace bitale {
 void Attributes::set(const std::string& name, Attribute value) {
     auto at = std::lower_bound(entries_.begin(), entries_.end(), name,
                                [](const Entry& e, const std::string& n) { return e.first < n; });
-    if (at != entries_.end() && at->first == name) at->second = std::move(value);
-    else entries_.insert(at, {name, std::move(value)});
+    if (at != entries_.end() && at->first == name)
+        at->second = std::move(value);
+    else
+        entries_.insert(at, {name, std::move(value)});
 }
 
 const Attribute* Attributes::find(const std::string& name) const {

@@ -34,7 +34,8 @@ class Attributes {
     template <class T>
     const T& get(const std::string& name) const {
         const Attribute* a = find(name);
-        BITALE_CHECK(a && std::holds_alternative<T>(*a), "attribute " + name + " is missing or of another type");
+        BITALE_CHECK(a && std::holds_alternative<T>(*a),
+                     "attribute " + name + " is missing or of another type");
         return std::get<T>(*a);
     }
     const std::vector<Entry>& entries() const { return entries_; }

@@ -6,7 +6,11 @@ namespace bitale {
 
 Loop make_loop(const std::string& name, const Int& extent) {
     const IntRange r = extent.range();
-    return {extent.is(1) ? Int(0) : Int::symbol(name, {0, r.high >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(r.high - 1, 0)}), extent};
+    return {extent.is(1)
+                ? Int(0)
+                : Int::symbol(name, {0, r.high >= IntRange::highest ? IntRange::highest
+                                                                    : std::max<std::int64_t>(r.high - 1, 0)}),
+            extent};
 }
 
 namespace {
@@ -40,7 +44,8 @@ Scalar scalar_index(DType dtype, Int index) {
     return s;
 }
 
-Scalar scalar_read(DType dtype, int operand, std::vector<Int> at, std::vector<Guard> guards, Scalar otherwise) {
+Scalar scalar_read(DType dtype, int operand, std::vector<Int> at, std::vector<Guard> guards,
+                   Scalar otherwise) {
     BITALE_CHECK(guards.empty() || otherwise, "a guarded read needs a value for outside");
     auto s = fresh(ScalarNode::Kind::read, dtype);
     s->operand = operand;
@@ -86,7 +91,8 @@ Nest nest_of(const Node& node) {
     std::vector<Scalar> arguments;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
         const Type& type = node.inputs[k]->type;
-        arguments.push_back(scalar_read(type.dtype, static_cast<int>(k), type.rank() == 0 ? std::vector<Int>{} : at));
+        arguments.push_back(
+            scalar_read(type.dtype, static_cast<int>(k), type.rank() == 0 ? std::vector<Int>{} : at));
     }
     nest.body = node.op->name == "cast" ? scalar_cast(node.type.dtype, arguments[0])
                                         : scalar_apply(node.op, node.type.dtype, std::move(arguments));
@@ -143,7 +149,6 @@ Nest substitute(const Nest& nest, const Substitution& with) {
 
 namespace {
 
-
 std::string text_of(const Guard& g) { return g.low.text() + " <= " + g.value.text() + " < " + g.high.text(); }
 
 }  // namespace
@@ -167,7 +172,8 @@ std::string text_of(const Scalar& s) {
             for (const Guard& g : s->guards) r += " if " + text_of(g);
             return r + " else " + text_of(s->otherwise) + ")";
         }
-        case ScalarNode::Kind::cast: return std::string(name_of(s->dtype)) + "(" + text_of(s->arguments[0]) + ")";
+        case ScalarNode::Kind::cast:
+            return std::string(name_of(s->dtype)) + "(" + text_of(s->arguments[0]) + ")";
         case ScalarNode::Kind::apply: break;
     }
     std::string r = s->op->name + "(";
@@ -176,9 +182,11 @@ std::string text_of(const Scalar& s) {
 }
 
 std::string text_of(const Nest& nest) {
-    static const char* const combines[] = {"=", "sum", "prod", "max", "min", "any", "all", "argmax", "argmin"};
+    static const char* const combines[] = {"=",   "sum", "prod",   "max",   "min",
+                                           "any", "all", "argmax", "argmin"};
     std::string s = "[";
-    for (const Loop& l : nest.parallel) s += (s.size() > 1 ? ", " : "") + l.variable.text() + " < " + l.extent.text();
+    for (const Loop& l : nest.parallel)
+        s += (s.size() > 1 ? ", " : "") + l.variable.text() + " < " + l.extent.text();
     s += "] " + std::string(combines[static_cast<int>(nest.combine)]);
     for (const Loop& l : nest.reduced) s += " " + l.variable.text() + " < " + l.extent.text();
     for (const Guard& g : nest.guards) s += " where " + text_of(g);

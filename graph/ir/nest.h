@@ -1,5 +1,6 @@
-// Nest: the loop nest that computes one value: parallel axes, reduced axes, and a scalar body that reads operands
-// through index expressions. It is an op's index map as data: code generation knows no op, only nests.
+// Nest: the loop nest that computes one value: parallel axes, reduced axes, and a scalar body that reads
+// operands through index expressions. It is an op's index map as data: code generation knows no op, only
+// nests.
 //
 //     for every point of `parallel`:
 //         result = combine over every point of `reduced` where all `guards` hold, of `body`
@@ -51,7 +52,7 @@ struct ScalarNode {
     int operand = 0;
     std::vector<Int> at;
     std::vector<Guard> guards;
-    Scalar otherwise;            // null when there are no guards
+    Scalar otherwise;  // null when there are no guards
     const Op* op = nullptr;
     std::vector<Scalar> arguments;
 };
@@ -59,13 +60,14 @@ struct ScalarNode {
 Scalar scalar_constant(DType dtype, double number);
 Scalar scalar_integer(DType dtype, std::int64_t integer);
 Scalar scalar_index(DType dtype, Int index);
-Scalar scalar_read(DType dtype, int operand, std::vector<Int> at, std::vector<Guard> guards = {}, Scalar otherwise = nullptr);
+Scalar scalar_read(DType dtype, int operand, std::vector<Int> at, std::vector<Guard> guards = {},
+                   Scalar otherwise = nullptr);
 Scalar scalar_apply(const Op* op, DType dtype, std::vector<Scalar> arguments);
 Scalar scalar_cast(DType dtype, Scalar x);
 Scalar scalar_select(std::vector<Guard> guards, Scalar value, Scalar otherwise);
 
-// An index that is known only at run time: `symbol` = clamp(value, 0, extent - 1). A gathered row, the start of a
-// minibatch. Clamped for memory safety only: an out-of-range value is reported by a check of its own.
+// An index that is known only at run time: `symbol` = clamp(value, 0, extent - 1). A gathered row, the start
+// of a minibatch. Clamped for memory safety only: an out-of-range value is reported by a check of its own.
 struct Let {
     Int symbol;
     Scalar value;
@@ -75,17 +77,19 @@ struct Let {
 enum class Combine : std::uint8_t { none, sum, prod, max, min, any, all, argmax, argmin };
 
 struct Nest {
-    std::vector<Loop> parallel;   // one per axis of the result
+    std::vector<Loop> parallel;  // one per axis of the result
     std::vector<Loop> reduced;
-    std::vector<Guard> guards;    // points of `reduced` to visit
-    std::vector<Let> lets;        // in order: a let may use the symbols of earlier ones
+    std::vector<Guard> guards;  // points of `reduced` to visit
+    std::vector<Let> lets;      // in order: a let may use the symbols of earlier ones
     Combine combine = Combine::none;
-    DType accumulator = DType::float32;  // of sum, prod, max, min; argmax gives the linear index over `reduced`
-    DType dtype = DType::float32;        // of the result
+    DType accumulator =
+        DType::float32;            // of sum, prod, max, min; argmax gives the linear index over `reduced`
+    DType dtype = DType::float32;  // of the result
     Scalar body;
 };
 
-// The nest of any primitive node: op->nest, or the generic one of a map (operands of equal shape, scalars allowed).
+// The nest of any primitive node: op->nest, or the generic one of a map (operands of equal shape, scalars
+// allowed).
 Nest nest_of(const Node& node);
 
 // Replaces loop variables (by symbol id) everywhere; lets get fresh symbols.

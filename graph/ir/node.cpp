@@ -23,7 +23,8 @@ Node::~Node() {
 NodePtr make_node(const Op* op, Nodes inputs, Attributes attributes, Where where, std::string name) {
     BITALE_CHECK(op, "a node without an op");
     for (const NodePtr& p : inputs) BITALE_CHECK(p, "a null operand of " + op->name);
-    BITALE_CHECK(op->arity < 0 || static_cast<std::size_t>(op->arity) == inputs.size(), "operand count of " + op->name);
+    BITALE_CHECK(op->arity < 0 || static_cast<std::size_t>(op->arity) == inputs.size(),
+                 "operand count of " + op->name);
     auto node = std::make_shared<Node>();
     node->type = op->infer(inputs, attributes, where);
     node->op = op;
@@ -72,19 +73,21 @@ const Op* constant_op() {
 NodePtr make_input(Type type, std::string name, Where where) {
     Attributes attributes;
     if (type.rank() == 0 && is_integer(type.dtype))
-        attributes.set("symbol", Int::symbol(name.empty() ? "scalar" : name, {IntRange::lowest, IntRange::highest}));
+        attributes.set("symbol",
+                       Int::symbol(name.empty() ? "scalar" : name, {IntRange::lowest, IntRange::highest}));
     return make_leaf(input_op(), std::move(type), std::move(attributes), where, std::move(name));
 }
 
 NodePtr make_shared_node(const SharedPtr& shared, Where where) {
     const std::lock_guard lock(shared->mutex);
-    return make_leaf(shared_op(), {shared->value.dtype(), shape_of(shared->value.shape())}, {{"shared", shared}}, where,
-                     shared->name);
+    return make_leaf(shared_op(), {shared->value.dtype(), shape_of(shared->value.shape())},
+                     {{"shared", shared}}, where, shared->name);
 }
 
 NodePtr make_constant(Array value, Where where) {
     Type type{value.dtype(), shape_of(value.shape())};
-    return make_leaf(constant_op(), std::move(type), {{"value", std::make_shared<const Array>(std::move(value))}}, where, {});
+    return make_leaf(constant_op(), std::move(type),
+                     {{"value", std::make_shared<const Array>(std::move(value))}}, where, {});
 }
 
 bool is_constant(const NodePtr& node) { return node->op == constant_op(); }

@@ -12,7 +12,7 @@ namespace bitale {
 // The user's statements that a node stands for. Rewrites hand them on and append the rule's name.
 struct Origin {
     Where where;
-    std::string what;   // op or variable name as the user wrote it
+    std::string what;  // op or variable name as the user wrote it
 };
 
 struct Node {
@@ -21,9 +21,9 @@ struct Node {
     Attributes attributes;
     Type type;
     Where where;
-    std::string name;                  // given by the user, or empty
-    std::vector<Origin> origins;       // filled by import; sorted, unique
-    std::vector<std::string> rules;    // names of the rewrites that made it
+    std::string name;                // given by the user, or empty
+    std::vector<Origin> origins;     // filled by import; sorted, unique
+    std::vector<std::string> rules;  // names of the rewrites that made it
 
     Node() = default;
     Node(const Node&) = default;
@@ -32,7 +32,8 @@ struct Node {
 };
 
 // Builds a node; the op's type rule runs at once and throws ShapeError or TypeError with the user's line.
-NodePtr make_node(const Op* op, Nodes inputs, Attributes attributes = {}, Where where = {}, std::string name = {});
+NodePtr make_node(const Op* op, Nodes inputs, Attributes attributes = {}, Where where = {},
+                  std::string name = {});
 
 // The leaves.
 const Op* input_op();     // integer scalars: attribute "symbol", the Int that stands for the argument's value
@@ -43,8 +44,8 @@ NodePtr make_shared_node(const SharedPtr& shared, Where where);
 NodePtr make_constant(Array value, Where where = {});
 
 bool is_constant(const NodePtr& node);
-const Array& constant_value(const NodePtr& node);   // InternalError unless is_constant
-SharedPtr shared_of(const NodePtr& node);           // null unless the node is a shared variable
+const Array& constant_value(const NodePtr& node);  // InternalError unless is_constant
+SharedPtr shared_of(const NodePtr& node);          // null unless the node is a shared variable
 
 // "exp at net.cpp:12" or "x (float32 [n, 3]) at net.cpp:3", for messages.
 std::string describe(const Node& node);

@@ -1,4 +1,5 @@
-// Op: the one record that says everything about an operation. Adding an op is writing one; nothing else changes.
+// Op: the one record that says everything about an operation. Adding an op is writing one; nothing else
+// changes.
 #pragma once
 
 #include <functional>
@@ -18,33 +19,35 @@ struct Nest;
 struct Op;
 
 enum class OpKind : std::uint8_t {
-    leaf,        // input, shared, constant
-    map,         // elementwise: one scalar in per operand, one out; described by `map`
-    view,        // moves or repeats elements without arithmetic: reshape, permute, slice, rows, gather, pad ...
-    reduce,      // any nest with reduced axes: sum, contract, conv, pooling ...
-    composite,   // has `decompose`; gone before code generation
+    leaf,    // input, shared, constant
+    map,     // elementwise: one scalar in per operand, one out; described by `map`
+    view,    // moves or repeats elements without arithmetic: reshape, permute, slice, rows, gather, pad ...
+    reduce,  // any nest with reduced axes: sum, contract, conv, pooling ...
+    composite,  // has `decompose`; gone before code generation
 };
 
 // What code generation and the oracle need to know of a scalar function.
 struct MapInfo {
-    std::string text;     // C expression over the argument names a, b, c: "a + b", "b_exp(a)"
-    std::string integer_text = {};  // the same for integers and booleans where it differs: "b_add(a, b)" wraps
-    int cost = 1;         // rough cycles per element: 1 for an add, 4 for a division, 20 for exp
+    std::string text;  // C expression over the argument names a, b, c: "a + b", "b_exp(a)"
+    std::string integer_text =
+        {};        // the same for integers and booleans where it differs: "b_add(a, b)" wraps
+    int cost = 1;  // rough cycles per element: 1 for an add, 4 for a division, 20 for exp
     bool commutative = false;
-    bool maps_zero_to_zero = false;         // f(0) = 0 (unary)
-    bool non_decreasing = false;            // a <= b implies f(a) <= f(b) (unary)
-    double low = -4, high = 4;              // where tests draw arguments from
+    bool maps_zero_to_zero = false;  // f(0) = 0 (unary)
+    bool non_decreasing = false;     // a <= b implies f(a) <= f(b) (unary)
+    double low = -4, high = 4;       // where tests draw arguments from
 };
 
-// Two lengths that must be the same number at every call; `what` completes "... must be equal", unless it is the
-// whole sentence (where b == max(a, b) stands for an inequality).
+// Two lengths that must be the same number at every call; `what` completes "... must be equal", unless it is
+// the whole sentence (where b == max(a, b) stands for an inequality).
 struct Equality {
     Int a, b;
     std::string what;
     bool is_sentence = false;
 };
 
-// Every element of the integer tensor `value` must lie in [low, high), or the call fails before anything is written.
+// Every element of the integer tensor `value` must lie in [low, high), or the call fails before anything is
+// written.
 struct Check {
     NodePtr value;
     Int low, high;
@@ -61,7 +64,8 @@ struct Op {
     std::function<Type(const Nodes& inputs, const Attributes& attributes, Where where)> infer{};
     // Lengths that infer could neither prove equal nor unequal; checked at the call. May be empty.
     std::function<std::vector<Equality>(const Node& node)> equalities{};
-    // The op on lengths: its value when the operands are integer scalars known at the call (add, mul, cast ...).
+    // The op on lengths: its value when the operands are integer scalars known at the call (add, mul, cast
+    // ...).
     std::function<Int(const Node& node, const std::vector<Int>& inputs)> as_length{};
     // Values that must be checked on the device. May be empty.
     std::function<std::vector<Check>(const Node& node)> checks{};
@@ -69,7 +73,8 @@ struct Op {
     std::function<Nodes(const NodePtr& node, const NodePtr& gradient)> gradient{};
     // The oracle: plain loops. Floats arrive and leave as float64 arrays, integers in their own dtype.
     std::function<Array(const Node& node, const std::vector<Array>& inputs)> evaluate{};
-    // The index map as data: the loop nest that computes the node (view and reduce kinds; map has a generic one).
+    // The index map as data: the loop nest that computes the node (view and reduce kinds; map has a generic
+    // one).
     std::function<Nest(const Node& node)> nest{};
     // The same value from simpler nodes (composite kind).
     std::function<NodePtr(const NodePtr& node)> decompose{};
@@ -78,8 +83,8 @@ struct Op {
 };
 
 // Every op by name, for rules, tests, documentation. Op records register once and live forever.
-const Op* register_op(Op op);            // returns its permanent address; InternalError for a second one of that name
+const Op* register_op(Op op);  // returns its permanent address; InternalError for a second one of that name
 const Op* find_op(const std::string& name);  // null if unknown
-std::vector<const Op*> all_ops();        // sorted by name
+std::vector<const Op*> all_ops();            // sorted by name
 
 }  // namespace bitale

@@ -1,4 +1,5 @@
-// The storage behind a shared variable. Handles (bitale::Shared) copy the pointer; functions read and write it.
+// The storage behind a shared variable. Handles (bitale::Shared) copy the pointer; functions read and write
+// it.
 #pragma once
 
 #include <functional>
@@ -13,11 +14,11 @@ namespace bitale {
 
 struct SharedState {
     std::string name;
-    Where where;          // where the user created it
-    std::mutex mutex;     // guards what follows
-    Array value;          // the newest copy unless `fetch` is set
-    std::uint64_t version = 1;          // grows with every write, by set_value or by an update
-    std::function<void()> fetch;        // set by a device that holds a newer copy; brings it into `value`
+    Where where;                  // where the user created it
+    std::mutex mutex;             // guards what follows
+    Array value;                  // the newest copy unless `fetch` is set
+    std::uint64_t version = 1;    // grows with every write, by set_value or by an update
+    std::function<void()> fetch;  // set by a device that holds a newer copy; brings it into `value`
 };
 
 }  // namespace bitale

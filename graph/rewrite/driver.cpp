@@ -50,14 +50,10 @@ class RuleIndex {
     static bool may_be(const PatternNode& pattern, const Node& node) {
         switch (pattern.kind) {
             case PatternNode::Kind::constant:
-            case PatternNode::Kind::number:
-                return node.op == constant_op();
-            case PatternNode::Kind::apply:
-                return node.op == pattern.op();
-            case PatternNode::Kind::of_kind:
-                return node.op->kind == pattern.op_kind;
-            case PatternNode::Kind::any:
-                break;
+            case PatternNode::Kind::number: return node.op == constant_op();
+            case PatternNode::Kind::apply: return node.op == pattern.op();
+            case PatternNode::Kind::of_kind: return node.op->kind == pattern.op_kind;
+            case PatternNode::Kind::any: break;
         }
         return true;
     }

@@ -24,9 +24,7 @@ std::shared_ptr<PatternNode> named(PatternNode::Kind kind, std::string name) {
 
 }  // namespace
 
-Pattern Pattern::any(std::string name) {
-    return Pattern(named(PatternNode::Kind::any, std::move(name)));
-}
+Pattern Pattern::any(std::string name) { return Pattern(named(PatternNode::Kind::any, std::move(name))); }
 Pattern Pattern::constant(std::string name) {
     return Pattern(named(PatternNode::Kind::constant, std::move(name)));
 }
@@ -65,12 +63,9 @@ std::string Pattern::text() const {
     switch (node_->kind) {
         case PatternNode::Kind::any:
         case PatternNode::Kind::constant:
-        case PatternNode::Kind::of_kind:
-            return node_->name;
-        case PatternNode::Kind::number:
-            return text_of(Attribute(node_->number));
-        case PatternNode::Kind::apply:
-            break;
+        case PatternNode::Kind::of_kind: return node_->name;
+        case PatternNode::Kind::number: return text_of(Attribute(node_->number));
+        case PatternNode::Kind::apply: break;
     }
     std::string s = node_->name + "(";
     for (std::size_t i = 0; i < node_->operands.size(); ++i) s += (i ? ", " : "") + node_->operands[i].text();
@@ -99,9 +94,7 @@ bool Match::may_look_through(const NodePtr& node) const {
     return !barriers_ || !barriers_->contains(node.get());
 }
 
-double Match::number(const Pattern& part) const {
-    return uniform_value((*this)[part]).value().at(0);
-}
+double Match::number(const Pattern& part) const { return uniform_value((*this)[part]).value().at(0); }
 
 std::optional<Array> uniform_value(const NodePtr& node) {
     if (!is_constant(node)) return std::nullopt;
@@ -205,8 +198,7 @@ class Matcher {
                 return fail(goal, std::to_string(users->second) + " users instead of one");
         }
         switch (pattern.kind) {
-            case PatternNode::Kind::any:
-                return true;
+            case PatternNode::Kind::any: return true;
             case PatternNode::Kind::constant:
                 return uniform_value(goal.node) || fail(goal, "expected a constant of equal elements, found");
             case PatternNode::Kind::number: {
@@ -292,8 +284,6 @@ NodePtr build(const PatternNode& pattern, const Match& match, const NodePtr& sib
 
 }  // namespace
 
-NodePtr build(const Pattern& pattern, const Match& match) {
-    return build(*pattern, match, nullptr);
-}
+NodePtr build(const Pattern& pattern, const Match& match) { return build(*pattern, match, nullptr); }
 
 }  // namespace bitale

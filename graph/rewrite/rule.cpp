@@ -4,14 +4,10 @@ namespace bitale {
 
 const char* name_of(Tag tag) {
     switch (tag) {
-        case Tag::exact:
-            return "exact";
-        case Tag::stabilizes:
-            return "stabilizes";
-        case Tag::reassociates:
-            return "reassociates";
-        case Tag::assumes_finite:
-            break;
+        case Tag::exact: return "exact";
+        case Tag::stabilizes: return "stabilizes";
+        case Tag::reassociates: return "reassociates";
+        case Tag::assumes_finite: break;
     }
     return "assumes_finite";
 }

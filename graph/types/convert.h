@@ -12,8 +12,10 @@ namespace bitale {
 template <class To, class From>
 To convert(From x) {
     if constexpr (std::is_same_v<From, Float16> || std::is_same_v<From, BFloat16>) {
-        if constexpr (std::is_same_v<To, From>) return x;
-        else return convert<To>(static_cast<float>(x));
+        if constexpr (std::is_same_v<To, From>)
+            return x;
+        else
+            return convert<To>(static_cast<float>(x));
     } else if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
         return To(static_cast<float>(x));
     } else if constexpr (std::is_same_v<To, bool>) {

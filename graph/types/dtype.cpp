@@ -8,8 +8,9 @@
 namespace bitale {
 
 namespace {
-constexpr std::string_view names[dtype_count] = {"boolean", "int8",   "int16",   "int32",    "int64",   "uint8",  "uint16",
-                                                 "uint32",  "uint64", "float16", "bfloat16", "float32", "float64"};
+constexpr std::string_view names[dtype_count] = {"boolean",  "int8",    "int16",  "int32",  "int64",
+                                                 "uint8",    "uint16",  "uint32", "uint64", "float16",
+                                                 "bfloat16", "float32", "float64"};
 }
 
 std::string_view name_of(DType t) { return names[static_cast<int>(t)]; }
@@ -21,7 +22,8 @@ DType dtype_named(std::string_view name) {
 }
 
 Float16::Float16(float value) {
-    const std::uint32_t f = std::bit_cast<std::uint32_t>(value), sign = (f >> 16) & 0x8000u, magnitude = f & 0x7fffffffu;
+    const std::uint32_t f = std::bit_cast<std::uint32_t>(value), sign = (f >> 16) & 0x8000u,
+                        magnitude = f & 0x7fffffffu;
     if (magnitude > 0x7f800000u) {
         bits = static_cast<std::uint16_t>(sign | 0x7e00u);
     } else if (magnitude >= 0x477ff000u) {  // rounds to 65536 or more
@@ -47,8 +49,9 @@ Float16::operator float() const {
 
 BFloat16::BFloat16(float value) {
     const std::uint32_t f = std::bit_cast<std::uint32_t>(value);
-    bits = (f & 0x7fffffffu) > 0x7f800000u ? static_cast<std::uint16_t>((f >> 16) | 0x40u)
-                                           : static_cast<std::uint16_t>((f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
+    bits = (f & 0x7fffffffu) > 0x7f800000u
+               ? static_cast<std::uint16_t>((f >> 16) | 0x40u)
+               : static_cast<std::uint16_t>((f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
 }
 
 BFloat16::operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }

@@ -58,8 +58,9 @@ struct IntBuilder {
             into.constant_ += factor;
             return;
         }
-        auto at = std::lower_bound(into.terms_.begin(), into.terms_.end(), atoms,
-                                   [](const Int::Term& t, const std::vector<AtomPtr>& x) { return compare(t.atoms, x) < 0; });
+        auto at = std::lower_bound(
+            into.terms_.begin(), into.terms_.end(), atoms,
+            [](const Int::Term& t, const std::vector<AtomPtr>& x) { return compare(t.atoms, x) < 0; });
         if (at != into.terms_.end() && compare(at->atoms, atoms) == 0) {
             at->factor += factor;
             if (at->factor == 0) into.terms_.erase(at);
@@ -143,7 +144,8 @@ Int operator*(const Int& a, const Int& b) {
         for (const Int::Term& s : a.terms_) {
             std::vector<AtomPtr> atoms = s.atoms;
             atoms.insert(atoms.end(), t.atoms.begin(), t.atoms.end());
-            std::sort(atoms.begin(), atoms.end(), [](const AtomPtr& x, const AtomPtr& y) { return compare(x, y) < 0; });
+            std::sort(atoms.begin(), atoms.end(),
+                      [](const AtomPtr& x, const AtomPtr& y) { return compare(x, y) < 0; });
             IntBuilder::add(r, s.factor * t.factor, atoms);
         }
     }
@@ -158,7 +160,9 @@ IntRange range_of(const Atom& atom) {
     if (atom.kind == Atom::Kind::min) return {std::min(a.low, b.low), std::min(a.high, b.high)};
     if (atom.kind == Atom::Kind::max) return {std::max(a.low, b.low), std::max(a.high, b.high)};
     if (b.low > 0) {
-        const auto divide = [](std::int64_t x, std::int64_t y) { return bounded(x) ? floor_divide(x, y) : x; };
+        const auto divide = [](std::int64_t x, std::int64_t y) {
+            return bounded(x) ? floor_divide(x, y) : x;
+        };
         return {a.low >= 0 ? (bounded(b.high) ? divide(a.low, b.high) : 0) : divide(a.low, b.low),
                 a.high >= 0 ? divide(a.high, b.low) : (bounded(b.high) ? divide(a.high, b.high) : -1)};
     }
@@ -177,16 +181,18 @@ const Atom* single_floordiv(const Int::Term& t) {
 IntRange Int::range() const {
     // x - c * floordiv(x, c) stands for mod(x, c) and lies in [0, c): term by term the bounds would be lost.
     for (const Term& t : terms_) {
-        if (t.atoms.size() != 1 || t.atoms[0]->kind != Atom::Kind::floordiv || !t.atoms[0]->b.is_constant()) continue;
+        if (t.atoms.size() != 1 || t.atoms[0]->kind != Atom::Kind::floordiv || !t.atoms[0]->b.is_constant())
+            continue;
         const Int& x = t.atoms[0]->a;
         const std::int64_t c = t.atoms[0]->b.constant();
         if (c <= 0 || t.factor % c != 0 || x.terms_.empty()) continue;
         const std::int64_t times = -t.factor / c;
-        const bool whole = times != 0 && std::all_of(x.terms_.begin(), x.terms_.end(), [&](const Term& inner) {
-            return std::any_of(terms_.begin(), terms_.end(), [&](const Term& mine) {
-                return mine.factor == inner.factor * times && compare(mine.atoms, inner.atoms) == 0;
+        const bool whole =
+            times != 0 && std::all_of(x.terms_.begin(), x.terms_.end(), [&](const Term& inner) {
+                return std::any_of(terms_.begin(), terms_.end(), [&](const Term& mine) {
+                    return mine.factor == inner.factor * times && compare(mine.atoms, inner.atoms) == 0;
+                });
             });
-        });
         if (!whole) continue;
         Int rest = *this;
         IntBuilder::add(rest, x, -times);
@@ -241,23 +247,26 @@ Int floordiv(const Int& a, const Int& b) {
             return quotient + floordiv(inner->a, inner->b.constant() * c);
         return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
     }
-    // A symbolic divisor that is one monomial: take out the terms that contain it. It is positive here: a divisor
-    // must not be 0.
+    // A symbolic divisor that is one monomial: take out the terms that contain it. It is positive here: a
+    // divisor must not be 0.
     if (b.terms().size() == 1 && b.constant_term() == 0 && b.non_negative()) {
         const Int::Term& d = b.terms()[0];
         for (const Int::Term& t : a.terms()) {
             std::vector<AtomPtr> left = t.atoms;
             bool divides = t.factor % d.factor == 0;
             for (const AtomPtr& atom : d.atoms) {
-                const auto at = std::find_if(left.begin(), left.end(), [&](const AtomPtr& x) { return compare(x, atom) == 0; });
+                const auto at = std::find_if(left.begin(), left.end(),
+                                             [&](const AtomPtr& x) { return compare(x, atom) == 0; });
                 if (at == left.end()) {
                     divides = false;
                     break;
                 }
                 left.erase(at);
             }
-            if (divides) IntBuilder::add(quotient, t.factor / d.factor, left);
-            else IntBuilder::add(rest, t.factor, t.atoms);
+            if (divides)
+                IntBuilder::add(quotient, t.factor / d.factor, left);
+            else
+                IntBuilder::add(rest, t.factor, t.atoms);
         }
         rest = rest + a.constant_term();
         if (rest.is(0) || (rest.non_negative() && (b - rest).range().low > 0)) return quotient;
@@ -287,8 +296,10 @@ std::string Int::text() const {
     std::string s;
     for (const Term& t : terms_) {
         const std::int64_t f = t.factor;
-        if (!s.empty()) s += f < 0 ? " - " : " + ";
-        else if (f < 0) s += "-";
+        if (!s.empty())
+            s += f < 0 ? " - " : " + ";
+        else if (f < 0)
+            s += "-";
         bool first = true;
         if (f != 1 && f != -1) {
             s += std::to_string(f < 0 ? -f : f);
@@ -297,9 +308,12 @@ std::string Int::text() const {
         for (const AtomPtr& a : t.atoms) {
             if (!first) s += "*";
             first = false;
-            if (a->kind == Atom::Kind::symbol) s += a->name;
-            else if (a->kind == Atom::Kind::floordiv) s += "floordiv(" + a->a.text() + ", " + a->b.text() + ")";
-            else s += (a->kind == Atom::Kind::min ? "min(" : "max(") + a->a.text() + ", " + a->b.text() + ")";
+            if (a->kind == Atom::Kind::symbol)
+                s += a->name;
+            else if (a->kind == Atom::Kind::floordiv)
+                s += "floordiv(" + a->a.text() + ", " + a->b.text() + ")";
+            else
+                s += (a->kind == Atom::Kind::min ? "min(" : "max(") + a->a.text() + ", " + a->b.text() + ")";
         }
     }
     if (s.empty()) return std::to_string(constant_);
@@ -353,11 +367,13 @@ Int substitute(const Int& x, const Substitution& with) {
 }
 
 std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>& values) {
-    return rebuild(x, [&](const AtomPtr& a) {
-               const auto at = values.find(a->id);
-               BITALE_CHECK(at != values.end(), "no value for the symbol " + a->name);
-               return Int(at->second);
-           }).constant();
+    return rebuild(x,
+                   [&](const AtomPtr& a) {
+                       const auto at = values.find(a->id);
+                       BITALE_CHECK(at != values.end(), "no value for the symbol " + a->name);
+                       return Int(at->second);
+                   })
+        .constant();
 }
 
 std::vector<AtomPtr> symbols_of(const Int& x) {

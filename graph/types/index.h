@@ -22,7 +22,7 @@ class Int;
 
 struct IntRange {
     static constexpr std::int64_t lowest = INT64_MIN / 4, highest = INT64_MAX / 4;  // saturating bounds
-    std::int64_t low = lowest, high = highest;  // inclusive
+    std::int64_t low = lowest, high = highest;                                      // inclusive
 };
 
 class Int {
@@ -40,15 +40,15 @@ class Int {
 
     bool is_constant() const { return terms_.empty(); }
     bool is(std::int64_t value) const { return terms_.empty() && constant_ == value; }
-    std::int64_t constant() const;      // throws InternalError unless is_constant()
+    std::int64_t constant() const;  // throws InternalError unless is_constant()
     std::int64_t constant_term() const { return constant_; }
     const std::vector<Term>& terms() const { return terms_; }
-    AtomPtr as_atom() const;            // the atom this Int consists of, else null
-    std::uint64_t symbol_id() const;    // 0 unless this Int is exactly one symbol
+    AtomPtr as_atom() const;          // the atom this Int consists of, else null
+    std::uint64_t symbol_id() const;  // 0 unless this Int is exactly one symbol
 
     IntRange range() const;
     bool non_negative() const { return range().low >= 0; }
-    std::string text() const;           // symbols by their names
+    std::string text() const;  // symbols by their names
     std::strong_ordering operator<=>(const Int& other) const;
     bool operator==(const Int& other) const { return (*this <=> other) == 0; }
 
@@ -72,10 +72,10 @@ Int max(const Int& a, const Int& b);
 struct Atom {
     enum class Kind : std::uint8_t { symbol, floordiv, min, max };
     Kind kind = Kind::symbol;
-    std::uint64_t id = 0;   // symbols only, from 1, in order of creation
-    std::string name;       // symbols only
-    IntRange range;         // symbols only
-    Int a, b;               // the operands of the others
+    std::uint64_t id = 0;  // symbols only, from 1, in order of creation
+    std::string name;      // symbols only
+    IntRange range;        // symbols only
+    Int a, b;              // the operands of the others
 };
 
 // Replaces symbols by id; `with` returns null for those that stay.

@@ -17,13 +17,9 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t x) {
     return (std::rotl(seed, 23) ^ x) * 0xbf58476d1ce4e5b9u;
 }
 
-std::uint64_t hash_of(std::string_view text) {
-    return std::hash<std::string_view>{}(text);
-}
+std::uint64_t hash_of(std::string_view text) { return std::hash<std::string_view>{}(text); }
 
-std::uint64_t address(const void* p) {
-    return reinterpret_cast<std::uintptr_t>(p);
-}
+std::uint64_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
 // Long arrays are told apart by their ends; equality compares every byte.
 std::uint64_t hash_of(const Array& array) {
@@ -63,9 +59,7 @@ bool before(const Origin& a, const Origin& b) {
            std::make_tuple(std::string_view(b.where.file), b.where.line, std::string_view(b.what));
 }
 
-bool equal(const Origin& a, const Origin& b) {
-    return !before(a, b) && !before(b, a);
-}
+bool equal(const Origin& a, const Origin& b) { return !before(a, b) && !before(b, a); }
 
 }  // namespace
 
@@ -82,9 +76,7 @@ std::uint64_t hash_of(const Int& x) {
     return h;
 }
 
-std::uint64_t hash_of(const Attribute& x) {
-    return mix(x.index(), std::visit(HashAttribute{}, x));
-}
+std::uint64_t hash_of(const Attribute& x) { return mix(x.index(), std::visit(HashAttribute{}, x)); }
 
 std::uint64_t structure_hash(const Node& node) {
     std::uint64_t h = mix(address(node.op), static_cast<std::uint64_t>(node.type.dtype));

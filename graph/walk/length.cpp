@@ -14,7 +14,8 @@ std::optional<Int> length_of(const NodePtr& scalar) {
         std::optional<Int>& x = known[node.get()];
         if (node->type.rank() == 0 && is_constant(node) && is_integer(node->type.dtype)) {
             x = Int(constant_value(node).item<std::int64_t>());
-        } else if (const Attribute* symbol = node->attributes.find("symbol"); symbol && node->op == input_op()) {
+        } else if (const Attribute* symbol = node->attributes.find("symbol");
+                   symbol && node->op == input_op()) {
             x = std::get<Int>(*symbol);
         } else if (node->op->as_length) {
             std::vector<Int> inputs;

@@ -57,15 +57,18 @@ Attributes substitute(const Attributes& attributes, const Substitution& lengths)
 void unify(const Node& old, const NodePtr& now, Substitution& lengths) {
     const Shape &before = old.type.shape, &after = now->type.shape;
     for (std::size_t i = 0; i < before.size() && i < after.size(); ++i)
-        if (const std::uint64_t id = before[i].symbol_id(); id && !(before[i] == after[i])) lengths.emplace(id, after[i]);
+        if (const std::uint64_t id = before[i].symbol_id(); id && !(before[i] == after[i]))
+            lengths.emplace(id, after[i]);
     if (const Attribute* symbol = old.attributes.find("symbol"))
-        if (const std::optional<Int> length = length_of(now)) lengths.emplace(std::get<Int>(*symbol).symbol_id(), *length);
+        if (const std::optional<Int> length = length_of(now))
+            lengths.emplace(std::get<Int>(*symbol).symbol_id(), *length);
 }
 
 }  // namespace
 
 NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengths) {
-    NodePtr made = make_node(node->op, std::move(inputs), lengths.empty() ? node->attributes : substitute(node->attributes, lengths),
+    NodePtr made = make_node(node->op, std::move(inputs),
+                             lengths.empty() ? node->attributes : substitute(node->attributes, lengths),
                              node->where, node->name);
     if (!node->origins.empty() || !node->rules.empty()) {
         auto* fresh = const_cast<Node*>(made.get());  // not shared yet

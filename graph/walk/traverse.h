@@ -17,11 +17,12 @@ std::unordered_map<const Node*, Nodes> users_of(const Nodes& order);
 
 using NodeMap = std::unordered_map<const Node*, NodePtr>;
 
-// Rebuilds what depends on replaced nodes; the rest is kept as it is. Types are inferred anew; lengths that were
-// symbols of a replaced input become those of its replacement, in attributes too.
+// Rebuilds what depends on replaced nodes; the rest is kept as it is. Types are inferred anew; lengths that
+// were symbols of a replaced input become those of its replacement, in attributes too.
 Nodes replace(const Nodes& roots, const NodeMap& with);
 
-// A copy of a node with other operands; name, line and origins stay. Lengths in attributes pass through `lengths`.
+// A copy of a node with other operands; name, line and origins stay. Lengths in attributes pass through
+// `lengths`.
 NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengths = {});
 
 }  // namespace bitale

@@ -26,11 +26,13 @@ class Array {
     Array(DType dtype, Dims shape);
     // A rank-0 array of the number's own dtype.
     template <Number T>
-    Array(T scalar) : Array(dtype_of<T>(), Dims{}) { *static_cast<T*>(mutable_data()) = scalar; }  // NOLINT
+    // NOLINTNEXTLINE(*-explicit-*)
+    Array(T scalar) : Array(dtype_of<T>(), Dims{}) {
+        *static_cast<T*>(mutable_data()) = scalar;
+    }
     // [n], of T's dtype.
     template <Element T>
-        requires(!std::is_same_v<T, bool>)
-    Array(const std::vector<T>& values)  // NOLINT
+    requires(!std::is_same_v<T, bool>) Array(const std::vector<T>& values)  // NOLINT
         : Array(std::span<const T>(values), Dims{static_cast<std::int64_t>(values.size())}) {}
     Array(const std::vector<bool>& values);  // NOLINT
     // Throws ShapeError unless the shape has as many elements as the span.
@@ -39,8 +41,8 @@ class Array {
         fill_from(values.data(), values.size());
     }
     template <Element T>
-        requires(!std::is_same_v<T, bool>)
-    Array(const std::vector<T>& values, Dims shape) : Array(std::span<const T>(values), std::move(shape)) {}
+    requires(!std::is_same_v<T, bool>) Array(const std::vector<T>& values, Dims shape)
+        : Array(std::span<const T>(values), std::move(shape)) {}
 
     // Takes memory over as it is: 64-byte aligned, readable for 64 bytes past the elements.
     static Array adopt(DType dtype, Dims shape, std::shared_ptr<void> storage);
@@ -59,7 +61,9 @@ class Array {
     double at(std::int64_t i) const;
     // The only element. Throws ShapeError unless there is exactly one.
     template <Number T>
-    T item() const { return static_cast<T>(only()); }
+    T item() const {
+        return static_cast<T>(only());
+    }
     operator double() const { return only(); }  // NOLINT: `total += step(i)`
     // All elements in row-major order, converted as cast does.
     template <Element T>

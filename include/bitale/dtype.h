@@ -8,14 +8,27 @@
 namespace bitale {
 
 enum class DType : std::uint8_t {
-    boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+    boolean,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,
+    bfloat16,
+    float32,
+    float64
 };
 inline constexpr int dtype_count = 13;
 
-inline constexpr DType boolean = DType::boolean, int8 = DType::int8, int16 = DType::int16, int32 = DType::int32,
-                       int64 = DType::int64, uint8 = DType::uint8, uint16 = DType::uint16,
-                       uint32 = DType::uint32, uint64 = DType::uint64, float16 = DType::float16,
-                       bfloat16 = DType::bfloat16, float32 = DType::float32, float64 = DType::float64;
+inline constexpr DType boolean = DType::boolean, int8 = DType::int8, int16 = DType::int16,
+                       int32 = DType::int32, int64 = DType::int64, uint8 = DType::uint8,
+                       uint16 = DType::uint16, uint32 = DType::uint32, uint64 = DType::uint64,
+                       float16 = DType::float16, bfloat16 = DType::bfloat16, float32 = DType::float32,
+                       float64 = DType::float64;
 
 // Storage of the two half types; arithmetic happens in float32 after a cast.
 struct Float16 {
@@ -47,20 +60,31 @@ constexpr bool is_signed_integer(DType t) { return t >= DType::int8 && t <= DTyp
 constexpr bool is_unsigned_integer(DType t) { return t >= DType::uint8 && t <= DType::uint64; }
 constexpr bool is_integer(DType t) { return is_signed_integer(t) || is_unsigned_integer(t); }
 
-std::string_view name_of(DType t);        // "float32"
+std::string_view name_of(DType t);         // "float32"
 DType dtype_named(std::string_view name);  // throws TypeError for an unknown name
 
 template <class T>
 constexpr DType dtype_of() {
-    if constexpr (std::is_same_v<T, bool>) return DType::boolean;
-    else if constexpr (std::is_same_v<T, Float16>) return DType::float16;
-    else if constexpr (std::is_same_v<T, BFloat16>) return DType::bfloat16;
-    else if constexpr (std::is_same_v<T, float>) return DType::float32;
-    else if constexpr (std::is_floating_point_v<T>) return DType::float64;
+    if constexpr (std::is_same_v<T, bool>)
+        return DType::boolean;
+    else if constexpr (std::is_same_v<T, Float16>)
+        return DType::float16;
+    else if constexpr (std::is_same_v<T, BFloat16>)
+        return DType::bfloat16;
+    else if constexpr (std::is_same_v<T, float>)
+        return DType::float32;
+    else if constexpr (std::is_floating_point_v<T>)
+        return DType::float64;
     else if constexpr (std::is_signed_v<T>)
-        return sizeof(T) == 1 ? DType::int8 : sizeof(T) == 2 ? DType::int16 : sizeof(T) == 4 ? DType::int32 : DType::int64;
+        return sizeof(T) == 1   ? DType::int8
+               : sizeof(T) == 2 ? DType::int16
+               : sizeof(T) == 4 ? DType::int32
+                                : DType::int64;
     else
-        return sizeof(T) == 1 ? DType::uint8 : sizeof(T) == 2 ? DType::uint16 : sizeof(T) == 4 ? DType::uint32 : DType::uint64;
+        return sizeof(T) == 1   ? DType::uint8
+               : sizeof(T) == 2 ? DType::uint16
+               : sizeof(T) == 4 ? DType::uint32
+                                : DType::uint64;
 }
 
 // Calls f(T{}) with T the C++ type of the dtype.

@@ -26,20 +26,44 @@ class Error : public std::runtime_error {
 };
 
 // Shapes or ranks that cannot fit together.
-class ShapeError : public Error { public: using Error::Error; };
+class ShapeError : public Error {
+  public:
+    using Error::Error;
+};
 // Element types that do not fit an operation, a variable or a storage.
-class TypeError : public Error { public: using Error::Error; };
+class TypeError : public Error {
+  public:
+    using Error::Error;
+};
 // A value out of its range: a label, a row, an axis.
-class IndexError : public Error { public: using Error::Error; };
+class IndexError : public Error {
+  public:
+    using Error::Error;
+};
 // A function that cannot be built: unused, missing or duplicate inputs, disconnected gradients.
-class GraphError : public Error { public: using Error::Error; };
+class GraphError : public Error {
+  public:
+    using Error::Error;
+};
 // The host compiler or NVRTC is missing or refused the generated text.
-class CompileError : public Error { public: using Error::Error; };
+class CompileError : public Error {
+  public:
+    using Error::Error;
+};
 // A device is absent or failed.
-class DeviceError : public Error { public: using Error::Error; };
+class DeviceError : public Error {
+  public:
+    using Error::Error;
+};
 // A memory limit or the device's memory is exceeded; names the biggest buffers.
-class OutOfMemory : public Error { public: using Error::Error; };
+class OutOfMemory : public Error {
+  public:
+    using Error::Error;
+};
 // A file is missing, truncated or of another format.
-class FileError : public Error { public: using Error::Error; };
+class FileError : public Error {
+  public:
+    using Error::Error;
+};
 
 }  // namespace bitale

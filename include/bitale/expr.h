@@ -1,7 +1,7 @@
 // Expr, Shared and the operators: how a user writes a graph.
 //
-// Every function takes the user's line as a defaulted last argument. An overloaded operator cannot have one, so the
-// implicit conversion of its operands to Arg or Index carries the line.
+// Every function takes the user's line as a defaulted last argument. An overloaded operator cannot have one,
+// so the implicit conversion of its operands to Arg or Index carries the line.
 #pragma once
 
 #include <initializer_list>
@@ -20,12 +20,13 @@ struct SharedState;
 class Expr;
 class Index;
 
-// A shared variable: a value that lives on the device between calls. Copies of the handle name the same storage.
+// A shared variable: a value that lives on the device between calls. Copies of the handle name the same
+// storage.
 class Shared {
   public:
     Shared() = default;
     explicit Shared(std::shared_ptr<SharedState> state) : state_(std::move(state)) {}
-    Array get_value() const;           // a copy of the newest value; waits for running calls
+    Array get_value() const;  // a copy of the newest value; waits for running calls
     // Throws TypeError for another dtype and ShapeError for another shape; a shape is fixed at creation.
     void set_value(const Array& value, Where where = Where::current());
     const std::string& name() const;
@@ -44,12 +45,14 @@ Shared shared(const Array& value, std::string name = {}, Where where = Where::cu
 // A node of a symbolic graph, held by handle.
 class Expr {
   public:
-    Expr() = default;  // null: using it throws GraphError
+    Expr() = default;                                       // null: using it throws GraphError
     Expr(const Shared& s, Where where = Where::current());  // NOLINT
     template <Number T>
-    Expr(T literal, Where where = Where::current()) : Expr(Array(literal), true, where) {}  // NOLINT: weak literal
+    Expr(T literal, Where where = Where::current())
+        : Expr(Array(literal), true, where) {}  // NOLINT: weak literal
     Expr(const Array& constant, Where where = Where::current()) : Expr(constant, false, where) {}  // NOLINT
-    explicit Expr(std::shared_ptr<const Node> node, bool weak = false) : node_(std::move(node)), weak_(weak) {}
+    explicit Expr(std::shared_ptr<const Node> node, bool weak = false)
+        : node_(std::move(node)), weak_(weak) {}
 
     Expr operator[](const Index& at) const;
     DType dtype() const;
@@ -75,18 +78,18 @@ class Expr {
 
 // An operand of an overloaded operator or an elementwise function: remembers the caller's line.
 struct Arg {
-    Arg(const Expr& e, Where w = Where::current()) : expr(e), where(w) {}    // NOLINT
+    Arg(const Expr& e, Where w = Where::current()) : expr(e), where(w) {}       // NOLINT
     Arg(const Shared& s, Where w = Where::current()) : expr(s, w), where(w) {}  // NOLINT
     template <Number T>
-    Arg(T literal, Where w = Where::current()) : expr(literal, w), where(w) {}  // NOLINT
+    Arg(T literal, Where w = Where::current()) : expr(literal, w), where(w) {}               // NOLINT
     Arg(const Array& constant, Where w = Where::current()) : expr(constant, w), where(w) {}  // NOLINT
     Expr expr;
     Where where;
 };
 
-// Elementwise, with broadcasting of axes of length exactly 1 and of missing leading axes. Integer with float32 is
-// float32; other mixtures of two typed tensors follow Theano's table within integers and within floats, and are a
-// TypeError across (cast one). Throws ShapeError where the lengths can never be equal.
+// Elementwise, with broadcasting of axes of length exactly 1 and of missing leading axes. Integer with
+// float32 is float32; other mixtures of two typed tensors follow Theano's table within integers and within
+// floats, and are a TypeError across (cast one). Throws ShapeError where the lengths can never be equal.
 Expr operator+(const Arg& a, const Arg& b);
 Expr operator-(const Arg& a, const Arg& b);
 Expr operator*(const Arg& a, const Arg& b);
@@ -97,28 +100,30 @@ Expr operator<=(const Arg& a, const Arg& b);
 Expr operator>(const Arg& a, const Arg& b);
 Expr operator>=(const Arg& a, const Arg& b);
 Expr operator-(const Arg& a);
-bool operator==(const Arg&, const Arg&) = delete;  // eq(a, b) is the symbolic one, same(a, b) compares handles
+bool operator==(const Arg&,
+                const Arg&) = delete;  // eq(a, b) is the symbolic one, same(a, b) compares handles
 bool operator!=(const Arg&, const Arg&) = delete;
 inline bool same(const Expr& a, const Expr& b) { return a.node() == b.node(); }
 
 // A whole axis in an index.
 struct Colon {};
 inline constexpr Colon colon{};
-// NumPy's slice: clips to the axis; a missing bound is the axis's end. Bounds may be symbolic integers that are
-// known at the call (inputs, lengths); the step is a positive or negative number.
+// NumPy's slice: clips to the axis; a missing bound is the axis's end. Bounds may be symbolic integers that
+// are known at the call (inputs, lengths); the step is a positive or negative number.
 struct Slice {
     std::optional<Expr> start{}, stop{};
     std::int64_t step = 1;
 };
 
-// What stands in x[...]: a number drops the axis, a Slice or colon keeps it, an integer vector gathers on axis 0.
-// Negative numbers and bounds count from the end; an integer expression as index must lie in [0, length).
+// What stands in x[...]: a number drops the axis, a Slice or colon keeps it, an integer vector gathers on
+// axis 0. Negative numbers and bounds count from the end; an integer expression as index must lie in [0,
+// length).
 class Index {
   public:
     struct Item {
-        Item(Expr e) : expr(std::move(e)), kind(Kind::expr) {}      // NOLINT
-        Item(Slice s) : slice(std::move(s)), kind(Kind::slice) {}   // NOLINT
-        Item(Colon) : kind(Kind::colon) {}                          // NOLINT
+        Item(Expr e) : expr(std::move(e)), kind(Kind::expr) {}     // NOLINT
+        Item(Slice s) : slice(std::move(s)), kind(Kind::slice) {}  // NOLINT
+        Item(Colon) : kind(Kind::colon) {}                         // NOLINT
         template <Number T>
         Item(T i) : expr(static_cast<std::int64_t>(i)), kind(Kind::expr) {}  // NOLINT
         enum class Kind : std::uint8_t { expr, slice, colon };
@@ -126,11 +131,11 @@ class Index {
         Slice slice;
         Kind kind;
     };
-    Index(Expr e, Where w = Where::current()) : where(w), items{Item(std::move(e))} {}      // NOLINT
+    Index(Expr e, Where w = Where::current()) : where(w), items{Item(std::move(e))} {}         // NOLINT
     Index(const Shared& s, Where w = Where::current()) : where(w), items{Item(Expr(s, w))} {}  // NOLINT
-    Index(Slice s, Where w = Where::current()) : where(w), items{Item(std::move(s))} {}     // NOLINT
+    Index(Slice s, Where w = Where::current()) : where(w), items{Item(std::move(s))} {}        // NOLINT
     template <Number T>
-    Index(T i, Where w = Where::current()) : where(w), items{Item(i)} {}                    // NOLINT
+    Index(T i, Where w = Where::current()) : where(w), items{Item(i)} {}  // NOLINT
     Index(std::initializer_list<Item> list, Where w = Where::current()) : where(w), items(list) {}
     Where where;
     std::vector<Item> items;

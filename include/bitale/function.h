@@ -16,7 +16,8 @@ namespace bitale {
 
 // replacement stands wherever variable stood. Same dtype and rank (TypeError, ShapeError naming both lines).
 struct Given {
-    Given(Expr v, Expr r, Where w = Where::current()) : variable(std::move(v)), replacement(std::move(r)), where(w) {}
+    Given(Expr v, Expr r, Where w = Where::current())
+        : variable(std::move(v)), replacement(std::move(r)), where(w) {}
     Expr variable, replacement;
     Where where;
 };
@@ -45,7 +46,8 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
 struct Kernel {
     std::string name, device, source;
     std::vector<std::string> fused;  // what was fused in it: "add at net.cpp:12"
-    std::int64_t bytes = 0, flops = 0;  // with symbolic lengths at their upper bounds or last call; 0 if unknown
+    std::int64_t bytes = 0,
+                 flops = 0;  // with symbolic lengths at their upper bounds or last call; 0 if unknown
     bool library = false;
 };
 
@@ -55,8 +57,8 @@ class Results {
     explicit Results(std::vector<Array> values) : values_(std::move(values)) {}
     std::size_t size() const { return values_.size(); }
     const Array& operator[](std::size_t i) const { return values_.at(i); }
-    operator Array() const { return values_.at(0); }    // NOLINT
-    operator double() const { return values_.at(0); }   // NOLINT
+    operator Array() const { return values_.at(0); }   // NOLINT
+    operator double() const { return values_.at(0); }  // NOLINT
 
   private:
     std::vector<Array> values_;
@@ -75,22 +77,21 @@ class Function {
   public:
     Function() = default;
 
-    // Arguments in the order of the inputs; trailing inputs with defaults may be left out. Exact dtypes, except that
-    // a number converts to the input's dtype when it fits. Throws TypeError, ShapeError, IndexError (a label or row
-    // out of range; every shared variable then keeps its value), DeviceError.
+    // Arguments in the order of the inputs; trailing inputs with defaults may be left out. Exact dtypes,
+    // except that a number converts to the input's dtype when it fits. Throws TypeError, ShapeError,
+    // IndexError (a label or row out of range; every shared variable then keeps its value), DeviceError.
     template <class... A>
-        requires(std::is_convertible_v<A, Array> && ...)
-    Results operator()(A&&... arguments) {
+    requires(std::is_convertible_v<A, Array>&&...) Results operator()(A&&... arguments) {
         const std::vector<Array> list{Array(std::forward<A>(arguments))...};
         return call(list);
     }
     Results call(std::span<const Array> arguments);
 
-    // Calls the function with its first input = first .. last - 1 (resp. the values of indices) without returning
-    // to the host between steps, and stacks output k's values as [steps, ...]. Stops early, with fewer steps, when
-    // request_stop() is called from another thread or a signal handler. Throws GraphError unless the function has
-    // exactly one integer scalar input (others need defaults); a failing step is named in the message, the state
-    // is that of the last good step.
+    // Calls the function with its first input = first .. last - 1 (resp. the values of indices) without
+    // returning to the host between steps, and stacks output k's values as [steps, ...]. Stops early, with
+    // fewer steps, when request_stop() is called from another thread or a signal handler. Throws GraphError
+    // unless the function has exactly one integer scalar input (others need defaults); a failing step is
+    // named in the message, the state is that of the last good step.
     Results loop(std::int64_t first, std::int64_t last);
     Results loop(std::span<const std::int64_t> indices);
     void request_stop();
@@ -114,17 +115,18 @@ class Function {
     std::shared_ptr<State> state_;
 };
 
-// Compiles. Throws GraphError (missing, unused, duplicate inputs; duplicate updates or givens; wrong dtype or rank of
-// an update), TypeError, ShapeError, CompileError.
-Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs, FunctionOptions options = {},
-                  Where where = Where::current());
+// Compiles. Throws GraphError (missing, unused, duplicate inputs; duplicate updates or givens; wrong dtype or
+// rank of an update), TypeError, ShapeError, CompileError.
+Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
+                  FunctionOptions options = {}, Where where = Where::current());
 Function function(const std::vector<Input>& inputs, const Expr& output, FunctionOptions options = {},
                   Where where = Where::current());
 // What braces choose; an empty pair means no outputs.
-Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs, FunctionOptions options = {},
-                  Where where = Where::current());
+Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs,
+                  FunctionOptions options = {}, Where where = Where::current());
 // Compiles and calls in one: the value of x for given values of its inputs.
-Array eval(const Expr& x, const std::vector<std::pair<Expr, Array>>& inputs = {}, Where where = Where::current());
+Array eval(const Expr& x, const std::vector<std::pair<Expr, Array>>& inputs = {},
+           Where where = Where::current());
 
 // The graph below x as an indented tree with types and lines, as Theano's debugprint.
 std::string debugprint(const Expr& x);

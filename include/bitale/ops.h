@@ -1,5 +1,5 @@
-// What can be computed beside the operators: casts, reductions, shapes, linear algebra, neural-network ops, random
-// numbers and gradients. Elementwise functions are declared from the rows of elementwise_table.h.
+// What can be computed beside the operators: casts, reductions, shapes, linear algebra, neural-network ops,
+// random numbers and gradients. Elementwise functions are declared from the rows of elementwise_table.h.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace bitale {
 
-// ---- Elementwise (see elementwise_table.h for the whole list) -------------------------------------------------
-// exp(x), maximum(a, b), where(condition, a, b) ...: broadcast and promote as the operators do.
+// ---- Elementwise (see elementwise_table.h for the whole list)
+// ------------------------------------------------- exp(x), maximum(a, b), where(condition, a, b) ...:
+// broadcast and promote as the operators do.
 #define BITALE_UNARY(name, ...) Expr name(const Arg& a);
 #define BITALE_BINARY(name, ...) Expr name(const Arg& a, const Arg& b);
 #define BITALE_TERNARY(name, ...) Expr name(const Arg& a, const Arg& b, const Arg& c);
@@ -18,10 +19,12 @@ namespace bitale {
 #undef BITALE_UNARY
 #undef BITALE_BINARY
 #undef BITALE_TERNARY
-// x converted to dtype: float to integer truncates and saturates, NaN gives 0; integers wrap; to boolean is != 0.
+// x converted to dtype: float to integer truncates and saturates, NaN gives 0; integers wrap; to boolean is
+// != 0.
 Expr cast(const Expr& x, DType dtype, Where where = Where::current());
 
-// ---- Reductions -----------------------------------------------------------------------------------------------
+// ---- Reductions
+// -----------------------------------------------------------------------------------------------
 using Axes = std::vector<int>;  // negative axes count from the end; empty: all axes
 struct ReduceOptions {
     bool keepdims = false;
@@ -40,17 +43,21 @@ Expr all(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where
 Expr argmax(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Expr argmin(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 
-// ---- Shapes ---------------------------------------------------------------------------------------------------
-// Lengths are integer expressions known at the call; one may be -1.
+// ---- Shapes
+// --------------------------------------------------------------------------------------------------- Lengths
+// are integer expressions known at the call; one may be -1.
 Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where = Where::current());
-Expr flatten(const Expr& x, int rank = 1, Where where = Where::current());  // joins the last axes; Theano's flatten
-Expr transpose(const Expr& x, const std::vector<int>& axes = {}, Where where = Where::current());  // empty: reversed
+Expr flatten(const Expr& x, int rank = 1,
+             Where where = Where::current());  // joins the last axes; Theano's flatten
+Expr transpose(const Expr& x, const std::vector<int>& axes = {},
+               Where where = Where::current());  // empty: reversed
 Expr expand_dims(const Expr& x, int axis, Where where = Where::current());
 Expr squeeze(const Expr& x, int axis, Where where = Where::current());
 Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape, Where where = Where::current());
 Expr channel(const Expr& x, Where where = Where::current());  // [c] -> [1, c, 1, 1]
 Expr concatenate(const std::vector<Expr>& parts, int axis = 0, Where where = Where::current());
-Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value = 0, Where where = Where::current());
+Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value = 0,
+         Where where = Where::current());
 Expr flip(const Expr& x, int axis, Where where = Where::current());
 // int64 [stop - start], empty where stop < start; as an index, x[range(a, b)] is rows(x, a, b - a).
 Expr range(const Expr& start, const Expr& stop, Where where = Where::current());
@@ -63,11 +70,13 @@ Expr ones_like(const Expr& x, Where where = Where::current());
 // [labels..., classes]: 1 at each label, 0 elsewhere; a label out of range gives zeros only.
 Expr one_hot(const Expr& labels, const Expr& classes, DType dtype = float32, Where where = Where::current());
 
-// ---- Linear algebra -------------------------------------------------------------------------------------------
-// Theano's dot: vectors and matrices of one float dtype; of higher rank, over a's last and b's second-last axis.
+// ---- Linear algebra
+// ------------------------------------------------------------------------------------------- Theano's dot:
+// vectors and matrices of one float dtype; of higher rank, over a's last and b's second-last axis.
 Expr dot(const Expr& a, const Expr& b, Where where = Where::current());
 
-// ---- Neural networks ------------------------------------------------------------------------------------------
+// ---- Neural networks
+// ------------------------------------------------------------------------------------------
 struct Size2 {
     int h = 1, w = 1;
     constexpr Size2(int both) : h(both), w(both) {}  // NOLINT
@@ -76,8 +85,8 @@ struct Size2 {
 struct Border {
     enum class Kind : std::uint8_t { valid, full, half, pad } kind = Kind::valid;
     int h = 0, w = 0;
-    constexpr Border(Kind k) : kind(k) {}                                    // NOLINT
-    constexpr Border(int both) : kind(Kind::pad), h(both), w(both) {}        // NOLINT
+    constexpr Border(Kind k) : kind(k) {}                              // NOLINT
+    constexpr Border(int both) : kind(Kind::pad), h(both), w(both) {}  // NOLINT
     constexpr Border(int height, int width) : kind(Kind::pad), h(height), w(width) {}
 };
 inline constexpr Border valid{Border::Kind::valid}, full{Border::Kind::full}, half{Border::Kind::half};
@@ -88,44 +97,48 @@ struct ConvOptions {
     bool filter_flip = true;  // Theano's default: a true convolution; false: cross-correlation
 };
 // input [n, c, h, w] and filters [o, c, kh, kw], both float32 or both float64 -> [n, o, oh, ow], where
-// oh = (h + 2 * pad - span) / subsample + 1 and span = (kh - 1) * dilation + 1. Theano's conv2d. Padding counts as
-// zeros. kh and kw are known when the graph is built; a kernel that does not fit is a ShapeError, then or at the call.
-// TypeError for other dtypes: cast bytes first, the cast costs no buffer.
+// oh = (h + 2 * pad - span) / subsample + 1 and span = (kh - 1) * dilation + 1. Theano's conv2d. Padding
+// counts as zeros. kh and kw are known when the graph is built; a kernel that does not fit is a ShapeError,
+// then or at the call. TypeError for other dtypes: cast bytes first, the cast costs no buffer.
 Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options = {}, Where where = Where::current());
 struct PoolOptions {
     std::optional<Size2> stride{};  // default: the window
     Size2 pad = 0;
 };
-// Maximum over windows of the last two axes of integers, float32 or float64; borders that fill no whole window are
-// dropped (ignore_border), the padding takes no part. NaN wins. Gradient: to the first maximum of each window.
-// ShapeError unless at least one window fits and pad < window.
+// Maximum over windows of the last two axes of integers, float32 or float64; borders that fill no whole
+// window are dropped (ignore_border), the padding takes no part. NaN wins. Gradient: to the first maximum of
+// each window. ShapeError unless at least one window fits and pad < window.
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options = {}, Where where = Where::current());
-// exp(x) / sum(exp(x)) along an axis, and its logarithm, for x in float32 or float64 (TypeError); never overflow.
+// exp(x) / sum(exp(x)) along an axis, and its logarithm, for x in float32 or float64 (TypeError); never
+// overflow.
 Expr softmax(const Expr& x, int axis = -1, Where where = Where::current());
 Expr log_softmax(const Expr& x, int axis = -1, Where where = Where::current());
-// Per row, no mean. predicted [n, classes] are probabilities (rows of softmax); target either integer labels [n] of
-// any integer dtype or a distribution [n, classes]. Never NaN after a softmax: differentiated as one op.
-// A label outside [0, classes) is an IndexError at the call. Theano's categorical_crossentropy.
+// Per row, no mean. predicted [n, classes] are probabilities (rows of softmax); target either integer labels
+// [n] of any integer dtype or a distribution [n, classes]. Never NaN after a softmax: differentiated as one
+// op. A label outside [0, classes) is an IndexError at the call. Theano's categorical_crossentropy.
 Expr categorical_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
 // The same from logits.
 Expr softmax_crossentropy(const Expr& logits, const Expr& target, Where where = Where::current());
-// -(t * log(p) + (1 - t) * log(1 - p)), elementwise with broadcasting, where 0 * log(0) is 0. Of a sigmoid: never NaN.
-// Integer and boolean targets of float32 predictions become float32.
+// -(t * log(p) + (1 - t) * log(1 - p)), elementwise with broadcasting, where 0 * log(0) is 0. Of a sigmoid:
+// never NaN. Integer and boolean targets of float32 predictions become float32.
 Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
 
-// ---- Random numbers -------------------------------------------------------------------------------------------
-// A stream of Philox-4x32-10 draws. Each draw of the graph has a key of its own, made of the seed and the draw's
-// number; the shared counter tells the calls apart, so pass updates() to function() or every call repeats its numbers.
-// The same bits on every device and for every split of the work.
+// ---- Random numbers
+// ------------------------------------------------------------------------------------------- A stream of
+// Philox-4x32-10 draws. Each draw of the graph has a key of its own, made of the seed and the draw's number;
+// the shared counter tells the calls apart, so pass updates() to function() or every call repeats its
+// numbers. The same bits on every device and for every split of the work.
 struct Update;
 class RandomStream {
   public:
     explicit RandomStream(std::uint64_t seed, Where where = Where::current());
-    // float32 in [low, high), in steps of (high - low) / 2^24. Lengths are known at the call. Throws Error unless
-    // low < high.
-    Expr uniform(const std::vector<Expr>& shape, double low = 0, double high = 1, Where where = Where::current());
+    // float32 in [low, high), in steps of (high - low) / 2^24. Lengths are known at the call. Throws Error
+    // unless low < high.
+    Expr uniform(const std::vector<Expr>& shape, double low = 0, double high = 1,
+                 Where where = Where::current());
     // float32. Throws Error for a negative deviation.
-    Expr normal(const std::vector<Expr>& shape, double mean = 0, double deviation = 1, Where where = Where::current());
+    Expr normal(const std::vector<Expr>& shape, double mean = 0, double deviation = 1,
+                Where where = Where::current());
     // The counter advances by one call.
     std::vector<Update> updates(Where where = Where::current()) const;
     const Shared& counter() const { return counter_; }  // uint64 scalar
@@ -137,12 +150,13 @@ class RandomStream {
     std::uint64_t draws_ = 0;
     Shared counter_;
 };
-// x * mask / keep with a Bernoulli mask of probability keep = 1 - rate; the mask is recomputed in the gradient. Throws
-// Error unless 0 <= rate < 1, TypeError unless x is float32 or float64.
+// x * mask / keep with a Bernoulli mask of probability keep = 1 - rate; the mask is recomputed in the
+// gradient. Throws Error unless 0 <= rate < 1, TypeError unless x is float32 or float64.
 Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where = Where::current());
 
-// ---- Gradients ------------------------------------------------------------------------------------------------
-// d cost / d wrt. cost must be a float scalar. Throws GraphError for a cost that is no scalar and for a wrt that the
+// ---- Gradients
+// ------------------------------------------------------------------------------------------------ d cost / d
+// wrt. cost must be a float scalar. Throws GraphError for a cost that is no scalar and for a wrt that the
 // cost does not depend on (naming it and its line). Integer wrt: TypeError.
 std::vector<Expr> grad(const Expr& cost, std::initializer_list<Expr> wrt, Where where = Where::current());
 std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where = Where::current());

@@ -19,12 +19,8 @@ const Op* disconnected_grad_op() {
     return op;
 }
 
-void register_autodiff_ops() {
-    disconnected_grad_op();
-}
+void register_autodiff_ops() { disconnected_grad_op(); }
 
-Expr disconnected_grad(const Expr& x, Where where) {
-    return apply(disconnected_grad_op(), {x}, {}, where);
-}
+Expr disconnected_grad(const Expr& x, Where where) { return apply(disconnected_grad_op(), {x}, {}, where); }
 
 }  // namespace bitale

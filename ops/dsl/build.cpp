@@ -119,8 +119,6 @@ Int length_from(const Expr& x, const char* op, Where where) {
     return *length;
 }
 
-Expr expr_of(const Int& length, Where where) {
-    return wrap(make_length(length, where));
-}
+Expr expr_of(const Int& length, Where where) { return wrap(make_length(length, where)); }
 
 }  // namespace bitale

@@ -17,8 +17,8 @@ inline const Type& type_of(const Expr& x) { return x.node()->type; }
 
 // A literal (weak) operand becomes `dtype`; throws TypeError when it does not fit (uint8 - 300).
 Expr strengthen(const Expr& x, DType dtype, Where where);
-// Views that give all operands one shape: axes of length exactly 1 and missing leading axes are expanded; rank-0
-// operands stay rank 0 (maps take them). Throws ShapeError.
+// Views that give all operands one shape: axes of length exactly 1 and missing leading axes are expanded;
+// rank-0 operands stay rank 0 (maps take them). Throws ShapeError.
 std::vector<Expr> broadcast(const std::vector<Expr>& operands, const char* op, Where where);
 Expr expand_to(const Expr& x, const Shape& shape, Where where);   // the view node "expand"
 Expr reshape_to(const Expr& x, const Shape& shape, Where where);  // the view node "reshape"

@@ -19,18 +19,10 @@ const std::shared_ptr<const Node>& Expr::node() const {
     return node_;
 }
 
-DType Expr::dtype() const {
-    return node()->type.dtype;
-}
-int Expr::rank() const {
-    return node()->type.rank();
-}
-std::string Expr::shape_text() const {
-    return text_of(node()->type.shape);
-}
-Where Expr::where() const {
-    return node()->where;
-}
+DType Expr::dtype() const { return node()->type.dtype; }
+int Expr::rank() const { return node()->type.rank(); }
+std::string Expr::shape_text() const { return text_of(node()->type.shape); }
+Where Expr::where() const { return node()->where; }
 
 Expr Expr::length(int axis, Where where) const {
     const int i = checked_axis(axis, rank(), "length", where);
@@ -47,8 +39,6 @@ Expr Expr::named(const std::string& name) const {
     return Expr(std::move(copy), weak_);
 }
 
-std::string debugprint(const Expr& x) {
-    return debugprint(Nodes{x.node()});
-}
+std::string debugprint(const Expr& x) { return debugprint(Nodes{x.node()}); }
 
 }  // namespace bitale

@@ -56,9 +56,7 @@ void Shared::set_value(const Array& value, Where where) {
     ++state.version;
 }
 
-const std::string& Shared::name() const {
-    return state_of(state_).name;
-}
+const std::string& Shared::name() const { return state_of(state_).name; }
 
 DType Shared::dtype() const {
     SharedState& state = state_of(state_);

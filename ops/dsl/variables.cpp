@@ -35,38 +35,16 @@ Expr input(DType dtype, const Dims& dims, std::string name, Where where) {
     return variable(dtype, std::move(shape), std::move(name), where);
 }
 
-Expr scalar(std::string name, DType dtype, Where where) {
-    return input(dtype, 0, std::move(name), where);
-}
-Expr vector(std::string name, DType dtype, Where where) {
-    return input(dtype, 1, std::move(name), where);
-}
-Expr matrix(std::string name, DType dtype, Where where) {
-    return input(dtype, 2, std::move(name), where);
-}
-Expr tensor3(std::string name, DType dtype, Where where) {
-    return input(dtype, 3, std::move(name), where);
-}
-Expr tensor4(std::string name, DType dtype, Where where) {
-    return input(dtype, 4, std::move(name), where);
-}
-Expr iscalar(std::string name, Where where) {
-    return input(DType::int32, 0, std::move(name), where);
-}
-Expr ivector(std::string name, Where where) {
-    return input(DType::int32, 1, std::move(name), where);
-}
-Expr imatrix(std::string name, Where where) {
-    return input(DType::int32, 2, std::move(name), where);
-}
-Expr lscalar(std::string name, Where where) {
-    return input(DType::int64, 0, std::move(name), where);
-}
-Expr lvector(std::string name, Where where) {
-    return input(DType::int64, 1, std::move(name), where);
-}
-Expr constant(const Array& value, Where where) {
-    return Expr(value, where);
-}
+Expr scalar(std::string name, DType dtype, Where where) { return input(dtype, 0, std::move(name), where); }
+Expr vector(std::string name, DType dtype, Where where) { return input(dtype, 1, std::move(name), where); }
+Expr matrix(std::string name, DType dtype, Where where) { return input(dtype, 2, std::move(name), where); }
+Expr tensor3(std::string name, DType dtype, Where where) { return input(dtype, 3, std::move(name), where); }
+Expr tensor4(std::string name, DType dtype, Where where) { return input(dtype, 4, std::move(name), where); }
+Expr iscalar(std::string name, Where where) { return input(DType::int32, 0, std::move(name), where); }
+Expr ivector(std::string name, Where where) { return input(DType::int32, 1, std::move(name), where); }
+Expr imatrix(std::string name, Where where) { return input(DType::int32, 2, std::move(name), where); }
+Expr lscalar(std::string name, Where where) { return input(DType::int64, 0, std::move(name), where); }
+Expr lvector(std::string name, Where where) { return input(DType::int64, 1, std::move(name), where); }
+Expr constant(const Array& value, Where where) { return Expr(value, where); }
 
 }  // namespace bitale

@@ -127,24 +127,16 @@ Where line_of(std::initializer_list<const Arg*> operands) {
 
 }  // namespace
 
-#define BITALE_UNARY(name, ...)                                   \
-    const Op* name##_op() {                                       \
-        return table().name;                                      \
-    }                                                             \
-    Expr name(const Arg& a) {                                     \
-        return elementwise(name##_op(), {a.expr}, line_of({&a})); \
-    }
+#define BITALE_UNARY(name, ...)                    \
+    const Op* name##_op() { return table().name; } \
+    Expr name(const Arg& a) { return elementwise(name##_op(), {a.expr}, line_of({&a})); }
 #define BITALE_BINARY(name, ...)                                              \
-    const Op* name##_op() {                                                   \
-        return table().name;                                                  \
-    }                                                                         \
+    const Op* name##_op() { return table().name; }                            \
     Expr name(const Arg& a, const Arg& b) {                                   \
         return elementwise(name##_op(), {a.expr, b.expr}, line_of({&a, &b})); \
     }
 #define BITALE_TERNARY(name, ...)                                                         \
-    const Op* name##_op() {                                                               \
-        return table().name;                                                              \
-    }                                                                                     \
+    const Op* name##_op() { return table().name; }                                        \
     Expr name(const Arg& a, const Arg& b, const Arg& c) {                                 \
         return elementwise(name##_op(), {a.expr, b.expr, c.expr}, line_of({&a, &b, &c})); \
     }

@@ -7,9 +7,7 @@
 
 namespace bitale {
 
-constexpr bool is_half(DType t) {
-    return t == DType::float16 || t == DType::bfloat16;
-}
+constexpr bool is_half(DType t) { return t == DType::float16 || t == DType::bfloat16; }
 
 // The common dtype of two typed operands: the wider of one kind, NumPy's table within integers (int64 with
 // uint64: int64), float32 for an integer with float32; a boolean takes the other's. Nothing where a cast must

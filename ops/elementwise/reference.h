@@ -128,9 +128,7 @@ inline double sigmoid(double a) {
     const double e = std::exp(-std::fabs(a));
     return (a >= 0 ? 1 : e) / (1 + e);
 }
-inline double softplus(double a) {
-    return maximum(a, 0.0) + std::log1p(std::exp(-std::fabs(a)));
-}
+inline double softplus(double a) { return maximum(a, 0.0) + std::log1p(std::exp(-std::fabs(a))); }
 
 template <class T>
 T floor(T a) {

@@ -56,9 +56,7 @@ std::vector<Equality> dot_equalities(const Node& node) {
     return r;
 }
 
-NodePtr transposed(const NodePtr& x, Where where) {
-    return make_permute(x, {1, 0}, where);
-}
+NodePtr transposed(const NodePtr& x, Where where) { return make_permute(x, {1, 0}, where); }
 
 // [n] times [m] -> [n, m].
 NodePtr outer(const NodePtr& a, const NodePtr& b, Where where) {
@@ -130,9 +128,7 @@ const Op* dot_op() {
     return op;
 }
 
-void register_contract_ops() {
-    BITALE_CHECK(dot_op(), "dot is not registered");
-}
+void register_contract_ops() { BITALE_CHECK(dot_op(), "dot is not registered"); }
 
 Expr dot(const Expr& a, const Expr& b, Where where) {
     if (a.rank() == 0 || b.rank() == 0)

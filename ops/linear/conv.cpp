@@ -157,18 +157,10 @@ Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options, Where w
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t span = geometry.span(static_cast<int>(i), kernel[i]);
         switch (border.kind) {
-            case Border::Kind::valid:
-                geometry.pad[i] = 0;
-                break;
-            case Border::Kind::full:
-                geometry.pad[i] = span - 1;
-                break;
-            case Border::Kind::half:
-                geometry.pad[i] = span / 2;
-                break;
-            case Border::Kind::pad:
-                geometry.pad[i] = i == 0 ? border.h : border.w;
-                break;
+            case Border::Kind::valid: geometry.pad[i] = 0; break;
+            case Border::Kind::full: geometry.pad[i] = span - 1; break;
+            case Border::Kind::half: geometry.pad[i] = span / 2; break;
+            case Border::Kind::pad: geometry.pad[i] = i == 0 ? border.h : border.w; break;
         }
         if (geometry.pad[i] < 0)
             throw ShapeError(where,

@@ -62,9 +62,7 @@ const Op* dropout_op() {
     return op;
 }
 
-void register_dropout_ops() {
-    dropout_op();
-}
+void register_dropout_ops() { dropout_op(); }
 
 Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where) {
     if (!(rate >= 0 && rate < 1))

@@ -9,9 +9,7 @@ namespace {
 constexpr const char* label_text = "a label of categorical_crossentropy";
 
 // The narrowest of int32 and int64 that holds the labels: comparisons run beside 32-bit floats.
-DType comparable(DType labels) {
-    return labels == uint32 || bits_of(labels) == 64 ? int64 : int32;
-}
+DType comparable(DType labels) { return labels == uint32 || bits_of(labels) == 64 ? int64 : int32; }
 
 Type infer_pick(const Nodes& inputs, const Attributes&, Where where) {
     require_labels(inputs[0], inputs[1], "pick", where);

@@ -9,9 +9,7 @@ namespace bitale {
 
 namespace {
 
-int axis_of(const NodePtr& node) {
-    return static_cast<int>(node->attributes.get<std::int64_t>("axis"));
-}
+int axis_of(const NodePtr& node) { return static_cast<int>(node->attributes.get<std::int64_t>("axis")); }
 
 Type infer(const char* name, const Nodes& inputs, const Attributes& attributes, Where where) {
     const Type& x = inputs[0]->type;
@@ -113,18 +111,10 @@ void register_softmax_ops() {
     log_softmax_op();
 }
 
-Term softmax_of(const Term& x, int axis) {
-    return {softmax(x.x, axis, x.where), x.where};
-}
-Term log_softmax_of(const Term& x, int axis) {
-    return {log_softmax(x.x, axis, x.where), x.where};
-}
-Term sum_kept(const Term& x, int axis) {
-    return {sum(x.x, {axis}, {.keepdims = true}, x.where), x.where};
-}
-Term max_kept(const Term& x, int axis) {
-    return {max(x.x, {axis}, {.keepdims = true}, x.where), x.where};
-}
+Term softmax_of(const Term& x, int axis) { return {softmax(x.x, axis, x.where), x.where}; }
+Term log_softmax_of(const Term& x, int axis) { return {log_softmax(x.x, axis, x.where), x.where}; }
+Term sum_kept(const Term& x, int axis) { return {sum(x.x, {axis}, {.keepdims = true}, x.where), x.where}; }
+Term max_kept(const Term& x, int axis) { return {max(x.x, {axis}, {.keepdims = true}, x.where), x.where}; }
 
 Expr softmax(const Expr& x, int axis, Where where) {
     const std::int64_t from_front = checked_axis(axis, x.rank(), "softmax", where);

@@ -22,9 +22,7 @@ Type infer(const Nodes& inputs, const Attributes& attributes, Where where) {
     return {float32, attributes.get<std::vector<Int>>("shape")};
 }
 
-double number(const Node& node, const char* name) {
-    return node.attributes.get<double>(name);
-}
+double number(const Node& node, const char* name) { return node.attributes.get<double>(name); }
 
 // value(i) for every element of the result.
 template <class F>
@@ -100,9 +98,7 @@ NodePtr decompose_normal(const NodePtr& node) {
     return x.node();
 }
 
-Nodes no_gradient(const NodePtr&, const NodePtr&) {
-    return {nullptr};
-}
+Nodes no_gradient(const NodePtr&, const NodePtr&) { return {nullptr}; }
 
 std::vector<Int> lengths(const std::vector<Expr>& shape, const char* op, Where where) {
     std::vector<Int> r;

@@ -20,12 +20,8 @@ Words block(Words c, KeyWords k) {
 
 namespace {
 
-std::uint32_t low(std::uint64_t x) {
-    return static_cast<std::uint32_t>(x);
-}
-std::uint32_t high(std::uint64_t x) {
-    return static_cast<std::uint32_t>(x >> 32);
-}
+std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
+std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 
 }  // namespace
 

@@ -22,13 +22,9 @@ std::uint32_t word(std::uint64_t key, std::uint64_t counter, std::uint64_t index
 std::uint64_t key_of(std::uint64_t seed, std::uint64_t draw);
 
 // 24 of the bits as a float in [0, 1), exact in float32.
-inline double unit(std::uint32_t bits) {
-    return (bits & 0xffffffu) * 0x1p-24;
-}
+inline double unit(std::uint32_t bits) { return (bits & 0xffffffu) * 0x1p-24; }
 // The same in (0, 1], for logarithms.
-inline double positive_unit(std::uint32_t bits) {
-    return ((bits & 0xffffffu) + 1) * 0x1p-24;
-}
+inline double positive_unit(std::uint32_t bits) { return ((bits & 0xffffffu) + 1) * 0x1p-24; }
 // A standard normal number from two words, by Box and Muller's transform, in double precision.
 double normal(std::uint32_t first, std::uint32_t second);
 

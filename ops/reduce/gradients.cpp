@@ -17,9 +17,7 @@ NodePtr repeated(const Node& node, const NodePtr& value) {
                        node.where);
 }
 
-bool is_differentiable(const Node& node) {
-    return is_float(node.inputs[0]->type.dtype);
-}
+bool is_differentiable(const Node& node) { return is_float(node.inputs[0]->type.dtype); }
 
 NodePtr scalar_of(double value, DType dtype, Where where) {
     return make_constant(Array(value).as(dtype), where);
@@ -92,11 +90,7 @@ Nodes gradient_prod(const NodePtr& node, const NodePtr& g) {
     return {make_node(mul_op(), {make_permute(in_order, back, where), repeated(*node, g)}, {}, where)};
 }
 
-Nodes gradient_max(const NodePtr& node, const NodePtr& g) {
-    return to_the_chosen(node, g, argmax_op());
-}
-Nodes gradient_min(const NodePtr& node, const NodePtr& g) {
-    return to_the_chosen(node, g, argmin_op());
-}
+Nodes gradient_max(const NodePtr& node, const NodePtr& g) { return to_the_chosen(node, g, argmax_op()); }
+Nodes gradient_min(const NodePtr& node, const NodePtr& g) { return to_the_chosen(node, g, argmin_op()); }
 
 }  // namespace bitale

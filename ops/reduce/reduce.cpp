@@ -49,18 +49,10 @@ struct Kind {
     bool needs_elements;  // has no value for nothing
 };
 
-DType sum_result(DType t) {
-    return is_float(t) ? t : accumulator_of(t);
-}
-DType same_result(DType t) {
-    return t;
-}
-DType boolean_result(DType) {
-    return DType::boolean;
-}
-DType position_result(DType) {
-    return DType::int64;
-}
+DType sum_result(DType t) { return is_float(t) ? t : accumulator_of(t); }
+DType same_result(DType t) { return t; }
+DType boolean_result(DType) { return DType::boolean; }
+DType position_result(DType) { return DType::int64; }
 
 Type infer_reduction(const Kind& kind, const Nodes& inputs, const Attributes& attributes, Where where) {
     const Type& x = inputs[0]->type;
@@ -93,15 +85,10 @@ Nest nest_reduction(const Kind& kind, const Node& node) {
     nest.combine = kind.combine;
     switch (kind.combine) {
         case Combine::sum:
-        case Combine::prod:
-            nest.accumulator = accumulator_of(x.dtype);
-            break;
+        case Combine::prod: nest.accumulator = accumulator_of(x.dtype); break;
         case Combine::any:
-        case Combine::all:
-            nest.accumulator = DType::boolean;
-            break;
-        default:
-            nest.accumulator = is_float(x.dtype) ? accumulator_of(x.dtype) : x.dtype;
+        case Combine::all: nest.accumulator = DType::boolean; break;
+        default: nest.accumulator = is_float(x.dtype) ? accumulator_of(x.dtype) : x.dtype;
     }
     nest.body = scalar_cast(nest.accumulator, scalar_read(x.dtype, 0, at));
     if (nest.reduced.empty()) {
@@ -167,8 +154,7 @@ Array reduced(const Kind& kind, const Array& x, const std::vector<std::int64_t>&
             });
             return r;
         }
-        default:
-            break;
+        default: break;
     }
     const bool greater = kind.combine == Combine::max || kind.combine == Combine::argmax;
     Array best(x.dtype(), shape), position(DType::int64, shape);
@@ -215,16 +201,12 @@ const Op* register_reduction(const Kind& kind, Nodes (*gradient)(const NodePtr&,
     return register_op(std::move(op));
 }
 
-Nodes no_gradient(const NodePtr&, const NodePtr&) {
-    return {nullptr};
-}
+Nodes no_gradient(const NodePtr&, const NodePtr&) { return {nullptr}; }
 
 // ---- mean
 // -------------------------------------------------------------------------------------------------------
 
-DType mean_result(DType t) {
-    return is_float(t) ? t : DType::float32;
-}
+DType mean_result(DType t) { return is_float(t) ? t : DType::float32; }
 
 NodePtr make_cast(const NodePtr& x, DType dtype, Where where) {
     return x->type.dtype == dtype ? x : make_node(cast_op(), {x}, {{"dtype", dtype}}, where);

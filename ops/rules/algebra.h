@@ -6,33 +6,19 @@
 
 namespace bitale {
 
-inline Pattern operator+(const Pattern& a, const Pattern& b) {
-    return Pattern::apply("add", {a, b});
-}
-inline Pattern operator-(const Pattern& a, const Pattern& b) {
-    return Pattern::apply("sub", {a, b});
-}
-inline Pattern operator*(const Pattern& a, const Pattern& b) {
-    return Pattern::apply("mul", {a, b});
-}
-inline Pattern operator/(const Pattern& a, const Pattern& b) {
-    return Pattern::apply("div", {a, b});
-}
-inline Pattern operator-(const Pattern& a) {
-    return Pattern::apply("neg", {a});
-}
+inline Pattern operator+(const Pattern& a, const Pattern& b) { return Pattern::apply("add", {a, b}); }
+inline Pattern operator-(const Pattern& a, const Pattern& b) { return Pattern::apply("sub", {a, b}); }
+inline Pattern operator*(const Pattern& a, const Pattern& b) { return Pattern::apply("mul", {a, b}); }
+inline Pattern operator/(const Pattern& a, const Pattern& b) { return Pattern::apply("div", {a, b}); }
+inline Pattern operator-(const Pattern& a) { return Pattern::apply("neg", {a}); }
 
 namespace algebra {
 
 // log(x), maximum(x, y), where(c, x, y) ...: every row of the elementwise table.
-#define BITALE_UNARY(name, ...)             \
-    inline Pattern name(const Pattern& a) { \
-        return Pattern::apply(#name, {a});  \
-    }
-#define BITALE_BINARY(name, ...)                              \
-    inline Pattern name(const Pattern& a, const Pattern& b) { \
-        return Pattern::apply(#name, {a, b});                 \
-    }
+#define BITALE_UNARY(name, ...) \
+    inline Pattern name(const Pattern& a) { return Pattern::apply(#name, {a}); }
+#define BITALE_BINARY(name, ...) \
+    inline Pattern name(const Pattern& a, const Pattern& b) { return Pattern::apply(#name, {a, b}); }
 #define BITALE_TERNARY(name, ...)                                               \
     inline Pattern name(const Pattern& a, const Pattern& b, const Pattern& c) { \
         return Pattern::apply(#name, {a, b, c});                                \
@@ -66,12 +52,8 @@ BITALE_BINARY(binary_crossentropy)
 #undef BITALE_BINARY
 #undef BITALE_TERNARY
 
-inline Pattern any(const char* name) {
-    return Pattern::any(name);
-}
-inline Pattern constant(const char* name) {
-    return Pattern::constant(name);
-}
+inline Pattern any(const char* name) { return Pattern::any(name); }
+inline Pattern constant(const char* name) { return Pattern::constant(name); }
 
 // Guards.
 inline Condition of_integers(const Pattern& x) {

@@ -10,14 +10,10 @@ namespace {
 
 int mantissa_bits(DType t) {
     switch (t) {
-        case DType::float16:
-            return 11;
-        case DType::bfloat16:
-            return 8;
-        case DType::float32:
-            return 24;
-        default:
-            return 53;
+        case DType::float16: return 11;
+        case DType::bfloat16: return 8;
+        case DType::float32: return 24;
+        default: return 53;
     }
 }
 

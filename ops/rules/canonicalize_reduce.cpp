@@ -14,9 +14,7 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-const Axes& axes_of(const Node& reduce) {
-    return reduce.attributes.get<Axes>("axes");
-}
+const Axes& axes_of(const Node& reduce) { return reduce.attributes.get<Axes>("axes"); }
 
 // Axes of length 1 need no loop; without any left the value is the element itself.
 NodePtr over_long_axes(const Match& m, const Pattern& x) {

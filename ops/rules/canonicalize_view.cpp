@@ -62,6 +62,10 @@ std::vector<Rule> view_rules() {
     return {
         {"reshape-same", reshape(x), x, Tag::exact, same_shape},
         {"reshape-reshape", reshaped, reshape(x).like(reshaped)},
+        // One spelling for a repeated scalar, so that repetitions meet.
+        {"reshape-scalar", reshape(x),
+         [x](const Match& m) { return make_expand(m[x], m.root()->type.shape, m.root()->where); }, Tag::exact,
+         [x](const Match& m) { return m[x]->type.rank() == 0 && m.root()->type.rank() > 0; }},
         {"expand-same", expand(x), x, Tag::exact, same_shape},
         {"expand-expand", expanded, expand(x).like(expanded)},
         {"permute-same", permuted, x, Tag::exact,

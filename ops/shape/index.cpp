@@ -190,9 +190,7 @@ Expr Expr::operator[](const Index& at) const {
     return r;
 }
 
-Expr Shared::operator[](const Index& at) const {
-    return Expr(*this, at.where)[at];
-}
+Expr Shared::operator[](const Index& at) const { return Expr(*this, at.where)[at]; }
 
 Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where) {
     const Int length = length_from(count, "rows", where);

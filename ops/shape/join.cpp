@@ -16,9 +16,7 @@ using Widths = std::vector<std::int64_t>;
 // ---- concat
 // -----------------------------------------------------------------------------------------------------
 
-std::size_t axis_of(const Attributes& a) {
-    return static_cast<std::size_t>(a.get<std::int64_t>("axis"));
-}
+std::size_t axis_of(const Attributes& a) { return static_cast<std::size_t>(a.get<std::int64_t>("axis")); }
 
 Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where) {
     BITALE_CHECK(!parts.empty(), "concat of nothing");

@@ -12,9 +12,7 @@ using Steps = std::vector<std::int64_t>;
 const std::vector<Int>& lengths(const Attributes& a, const char* name) {
     return a.get<std::vector<Int>>(name);
 }
-const Steps& steps_of(const Attributes& a) {
-    return a.get<Steps>("step");
-}
+const Steps& steps_of(const Attributes& a) { return a.get<Steps>("step"); }
 bool is_clipped(const Attributes& a) {
     const Attribute* clipped = a.find("clipped");
     return clipped && std::get<bool>(*clipped);

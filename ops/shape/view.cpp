@@ -16,9 +16,7 @@ namespace bitale {
 
 namespace {
 
-const Shape& shape_attribute(const Attributes& a) {
-    return a.get<std::vector<Int>>("shape");
-}
+const Shape& shape_attribute(const Attributes& a) { return a.get<std::vector<Int>>("shape"); }
 
 // ---- reshape
 // ----------------------------------------------------------------------------------------------------

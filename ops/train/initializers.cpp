@@ -54,13 +54,9 @@ std::uint64_t bounded(std::uint64_t key, std::uint64_t index, std::uint64_t boun
 
 }  // namespace
 
-Array zeros(const Dims& shape, DType dtype) {
-    return Array(dtype, shape);
-}
+Array zeros(const Dims& shape, DType dtype) { return Array(dtype, shape); }
 
-Array ones(const Dims& shape, DType dtype) {
-    return full_of(shape, 1, dtype);
-}
+Array ones(const Dims& shape, DType dtype) { return full_of(shape, 1, dtype); }
 
 Array full_of(const Dims& shape, double value, DType dtype) {
     return Array(std::vector<double>(static_cast<std::size_t>(count_of(shape)), value), shape).as(dtype);

@@ -113,9 +113,7 @@ struct Running {
     std::vector<std::string> command;
 };
 
-std::string log_path(const CompileJob& job) {
-    return job.object + ".log";
-}
+std::string log_path(const CompileJob& job) { return job.object + ".log"; }
 
 Running start(const HostCompiler& compiler, const CompileJob& job) {
     Running r{0, &job, compiler.command};

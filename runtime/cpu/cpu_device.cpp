@@ -104,8 +104,6 @@ class CpuDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device() {
-    return std::make_unique<CpuDevice>();
-}
+std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
 
 }  // namespace bitale

@@ -89,9 +89,7 @@ constexpr std::int64_t least_width = 32, most_slices = 8;
 
 }  // namespace
 
-const GemmLibrary& gemm_library() {
-    return library().info;
-}
+const GemmLibrary& gemm_library() { return library().info; }
 
 GemmSlices slices_of(const GemmShape& s) {
     GemmSlices r;

@@ -35,12 +35,9 @@ int IntTable::atom(const Atom& atom) {
     }
     const int a = add(atom.a), b = add(atom.b);
     switch (atom.kind) {
-        case Atom::Kind::floordiv:
-            return emit({Kind::floordiv, a, b, 0});
-        case Atom::Kind::min:
-            return emit({Kind::min, a, b, 0});
-        default:
-            return emit({Kind::max, a, b, 0});
+        case Atom::Kind::floordiv: return emit({Kind::floordiv, a, b, 0});
+        case Atom::Kind::min: return emit({Kind::min, a, b, 0});
+        default: return emit({Kind::max, a, b, 0});
     }
 }
 
@@ -75,27 +72,15 @@ void IntTable::evaluate(const std::int64_t* symbols, std::int64_t* slots) const 
     for (std::size_t i = 0; i < code_.size(); ++i) {
         const Instruction& c = code_[i];
         switch (c.kind) {
-            case Kind::constant:
-                slots[i] = c.number;
-                break;
-            case Kind::symbol:
-                slots[i] = symbols[c.a];
-                break;
-            case Kind::add:
-                slots[i] = static_cast<std::int64_t>(wrap(slots[c.a]) + wrap(slots[c.b]));
-                break;
+            case Kind::constant: slots[i] = c.number; break;
+            case Kind::symbol: slots[i] = symbols[c.a]; break;
+            case Kind::add: slots[i] = static_cast<std::int64_t>(wrap(slots[c.a]) + wrap(slots[c.b])); break;
             case Kind::multiply:
                 slots[i] = static_cast<std::int64_t>(wrap(slots[c.a]) * wrap(slots[c.b]));
                 break;
-            case Kind::floordiv:
-                slots[i] = floor_divide(slots[c.a], slots[c.b]);
-                break;
-            case Kind::min:
-                slots[i] = std::min(slots[c.a], slots[c.b]);
-                break;
-            case Kind::max:
-                slots[i] = std::max(slots[c.a], slots[c.b]);
-                break;
+            case Kind::floordiv: slots[i] = floor_divide(slots[c.a], slots[c.b]); break;
+            case Kind::min: slots[i] = std::min(slots[c.a], slots[c.b]); break;
+            case Kind::max: slots[i] = std::max(slots[c.a], slots[c.b]); break;
         }
     }
 }

@@ -120,9 +120,7 @@ void RegionRunner::launch(const StepPlan& plan, const StepSizes& sizes) {
             launcher_->gemm(sizes.gemm, static_cast<const float*>(buffers[0]),
                             static_cast<const float*>(buffers[1]), static_cast<float*>(buffers[2]));
             break;
-        case Step::Kind::copy:
-            launcher_->copy(buffers[1], buffers[0], sizes.copy_bytes);
-            break;
+        case Step::Kind::copy: launcher_->copy(buffers[1], buffers[0], sizes.copy_bytes); break;
     }
 }
 

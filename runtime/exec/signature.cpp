@@ -55,8 +55,7 @@ Signature signature_of(const Graph& graph) {
     };
     for (const NodePtr& node : topological(graph.roots())) {
         if (!node->op->equalities) continue;
-        for (const Equality& e : node->op->equalities(*node))
-            check(e.a, e.b, message_of(e, *node));
+        for (const Equality& e : node->op->equalities(*node)) check(e.a, e.b, message_of(e, *node));
     }
     for (const SharedUpdate& u : graph.updates) {
         const std::lock_guard lock(u.target->mutex);

@@ -12,20 +12,13 @@ namespace {
 
 DType dtype_of_code(const std::string& path, unsigned code) {
     switch (code) {
-        case 0x08:
-            return DType::uint8;
-        case 0x09:
-            return DType::int8;
-        case 0x0b:
-            return DType::int16;
-        case 0x0c:
-            return DType::int32;
-        case 0x0d:
-            return DType::float32;
-        case 0x0e:
-            return DType::float64;
-        default:
-            file_error(path, "is not an idx file: its element type is " + std::to_string(code));
+        case 0x08: return DType::uint8;
+        case 0x09: return DType::int8;
+        case 0x0b: return DType::int16;
+        case 0x0c: return DType::int32;
+        case 0x0d: return DType::float32;
+        case 0x0e: return DType::float64;
+        default: file_error(path, "is not an idx file: its element type is " + std::to_string(code));
     }
 }
 

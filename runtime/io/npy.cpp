@@ -72,32 +72,19 @@ DType dtype_of_descr(const std::string& path, std::string_view descr) {
 
 const char* descr_of(DType dtype) {
     switch (dtype) {
-        case DType::boolean:
-            return "|b1";
-        case DType::int8:
-            return "|i1";
-        case DType::int16:
-            return "<i2";
-        case DType::int32:
-            return "<i4";
-        case DType::int64:
-            return "<i8";
-        case DType::uint8:
-            return "|u1";
-        case DType::uint16:
-            return "<u2";
-        case DType::uint32:
-            return "<u4";
-        case DType::uint64:
-            return "<u8";
-        case DType::float16:
-            return "<f2";
-        case DType::float32:
-            return "<f4";
-        case DType::float64:
-            return "<f8";
-        case DType::bfloat16:
-            break;
+        case DType::boolean: return "|b1";
+        case DType::int8: return "|i1";
+        case DType::int16: return "<i2";
+        case DType::int32: return "<i4";
+        case DType::int64: return "<i8";
+        case DType::uint8: return "|u1";
+        case DType::uint16: return "<u2";
+        case DType::uint32: return "<u4";
+        case DType::uint64: return "<u8";
+        case DType::float16: return "<f2";
+        case DType::float32: return "<f4";
+        case DType::float64: return "<f8";
+        case DType::bfloat16: break;
     }
     throw TypeError("npy files cannot hold bfloat16; save x.as(float32)");
 }
@@ -183,11 +170,7 @@ std::string npy_text(const Array& value) {
     return text;
 }
 
-Array load_npy(const std::string& path) {
-    return parse_npy(path, read_bytes(path));
-}
-void save_npy(const std::string& path, const Array& value) {
-    write_bytes(path, npy_text(value));
-}
+Array load_npy(const std::string& path) { return parse_npy(path, read_bytes(path)); }
+void save_npy(const std::string& path, const Array& value) { write_bytes(path, npy_text(value)); }
 
 }  // namespace bitale

@@ -68,9 +68,7 @@ class NullDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_null_device() {
-    return std::make_unique<NullDevice>();
-}
+std::unique_ptr<Device> make_null_device() { return std::make_unique<NullDevice>(); }
 
 std::vector<Launch> take_null_launches() {
     const std::lock_guard lock(notes().mutex);

@@ -109,12 +109,8 @@ class ReferenceDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Executable> interpret(Build build) {
-    return std::make_unique<Interpreter>(std::move(build));
-}
+std::unique_ptr<Executable> interpret(Build build) { return std::make_unique<Interpreter>(std::move(build)); }
 
-std::unique_ptr<Device> make_reference_device() {
-    return std::make_unique<ReferenceDevice>();
-}
+std::unique_ptr<Device> make_reference_device() { return std::make_unique<ReferenceDevice>(); }
 
 }  // namespace bitale

@@ -16,9 +16,7 @@ constexpr std::int64_t huge_page = std::int64_t{2} << 20;
 
 }  // namespace
 
-Arena::~Arena() {
-    std::free(base_);
-}
+Arena::~Arena() { std::free(base_); }
 
 bool Arena::grow(std::int64_t bytes) {
     if (bytes <= bytes_) return false;

@@ -16,9 +16,7 @@ constexpr std::int64_t most_kept = std::int64_t{1} << 30;
 constexpr int classes = 4 * 56;
 
 // The class of a size, and the size of a class: smallest * 2^(c / 4) * (1 + (c % 4) / 4).
-std::int64_t class_bytes(int c) {
-    return (smallest << (c / 4)) / 4 * (4 + c % 4);
-}
+std::int64_t class_bytes(int c) { return (smallest << (c / 4)) / 4 * (4 + c % 4); }
 int class_of(std::int64_t bytes) {
     if (bytes <= smallest) return 0;
     const int power = std::bit_width(static_cast<std::uint64_t>(bytes - 1) / smallest) - 1;
@@ -89,8 +87,6 @@ Array pooled_array(DType dtype, Dims shape) {
                         std::shared_ptr<void>(block, [c](void* p) { pool().give(c, p); }));
 }
 
-HostMemory host_memory() {
-    return pool().numbers();
-}
+HostMemory host_memory() { return pool().numbers(); }
 
 }  // namespace bitale

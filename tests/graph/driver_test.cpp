@@ -15,18 +15,10 @@ namespace {
 
 const Pattern x = Pattern::any("x"), y = Pattern::any("y");
 
-Pattern add(const Pattern& a, const Pattern& b) {
-    return toy::of(toy::add(), {a, b});
-}
-Pattern neg(const Pattern& a) {
-    return toy::of(toy::neg(), {a});
-}
-Pattern exp(const Pattern& a) {
-    return toy::of(toy::exp(), {a});
-}
-Pattern log(const Pattern& a) {
-    return toy::of(toy::log(), {a});
-}
+Pattern add(const Pattern& a, const Pattern& b) { return toy::of(toy::add(), {a, b}); }
+Pattern neg(const Pattern& a) { return toy::of(toy::neg(), {a}); }
+Pattern exp(const Pattern& a) { return toy::of(toy::exp(), {a}); }
+Pattern log(const Pattern& a) { return toy::of(toy::log(), {a}); }
 
 RuleSet signs() {
     return {"signs", {{"neg-neg", neg(neg(x)), x}, {"add-neg", add(neg(x), neg(y)), neg(add(x, y))}}};

@@ -53,10 +53,8 @@ class Generator {
         }
         const Sample b = sample(depth - 1);
         switch (between(0, 5)) {
-            case 0:
-                return combine(a, b, a.x + b.x, [](std::int64_t x, std::int64_t y) { return x + y; });
-            case 1:
-                return combine(a, b, a.x - b.x, [](std::int64_t x, std::int64_t y) { return x - y; });
+            case 0: return combine(a, b, a.x + b.x, [](std::int64_t x, std::int64_t y) { return x + y; });
+            case 1: return combine(a, b, a.x - b.x, [](std::int64_t x, std::int64_t y) { return x - y; });
             case 2:
                 if (big(a) || big(b)) return a;
                 return combine(a, b, a.x * b.x, [](std::int64_t x, std::int64_t y) { return x * y; });

@@ -13,24 +13,12 @@ namespace {
 
 const Pattern x = Pattern::any("x"), y = Pattern::any("y"), c = Pattern::constant("c");
 
-Pattern add(const Pattern& a, const Pattern& b) {
-    return toy::of(toy::add(), {a, b});
-}
-Pattern sub(const Pattern& a, const Pattern& b) {
-    return toy::of(toy::sub(), {a, b});
-}
-Pattern neg(const Pattern& a) {
-    return toy::of(toy::neg(), {a});
-}
-Pattern log(const Pattern& a) {
-    return toy::of(toy::log(), {a});
-}
-Pattern soft(const Pattern& a) {
-    return toy::of(toy::soft(), {a});
-}
-Pattern log_soft(const Pattern& a) {
-    return toy::of(toy::log_soft(), {a});
-}
+Pattern add(const Pattern& a, const Pattern& b) { return toy::of(toy::add(), {a, b}); }
+Pattern sub(const Pattern& a, const Pattern& b) { return toy::of(toy::sub(), {a, b}); }
+Pattern neg(const Pattern& a) { return toy::of(toy::neg(), {a}); }
+Pattern log(const Pattern& a) { return toy::of(toy::log(), {a}); }
+Pattern soft(const Pattern& a) { return toy::of(toy::soft(), {a}); }
+Pattern log_soft(const Pattern& a) { return toy::of(toy::log_soft(), {a}); }
 
 NodePtr number(double value, DType dtype = float32, Dims shape = {}) {
     Array array(float64, shape);

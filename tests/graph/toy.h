@@ -19,27 +19,13 @@ inline const Op* op(const std::string& name, int arity, bool commutative = false
     return register_op(std::move(record));
 }
 
-inline const Op* add() {
-    return op("toy_add", 2, true);
-}
-inline const Op* sub() {
-    return op("toy_sub", 2);
-}
-inline const Op* exp() {
-    return op("toy_exp", 1);
-}
-inline const Op* log() {
-    return op("toy_log", 1);
-}
-inline const Op* neg() {
-    return op("toy_neg", 1);
-}
-inline const Op* soft() {
-    return op("toy_soft", 1, false, OpKind::composite);
-}
-inline const Op* log_soft() {
-    return op("toy_log_soft", 1, false, OpKind::composite);
-}
+inline const Op* add() { return op("toy_add", 2, true); }
+inline const Op* sub() { return op("toy_sub", 2); }
+inline const Op* exp() { return op("toy_exp", 1); }
+inline const Op* log() { return op("toy_log", 1); }
+inline const Op* neg() { return op("toy_neg", 1); }
+inline const Op* soft() { return op("toy_soft", 1, false, OpKind::composite); }
+inline const Op* log_soft() { return op("toy_log_soft", 1, false, OpKind::composite); }
 
 inline NodePtr leaf(const std::string& name, DType dtype = float32, Dims shape = {3}) {
     return make_input({dtype, shape_of(shape)}, name, Where{"user.cpp", 1});

@@ -72,9 +72,7 @@ Array by_definition(const Array& x, const Array& w, const ConvOptions& options) 
     return Array(r, {xs[0], ws[0], oh, ow});
 }
 
-Expr filters(const Dims& shape) {
-    return input(float32, shape, "w");
-}
+Expr filters(const Dims& shape) { return input(float32, shape, "w"); }
 
 // The gradients' index maps, with the lengths of images as symbols.
 void require_gradient_maps(const Expr& y, const Array& x, const Array& w) {

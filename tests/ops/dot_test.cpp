@@ -8,13 +8,9 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-std::vector<double> numbers(const Array& x) {
-    return x.to_vector<double>();
-}
+std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
 
-Array values(std::vector<float> v, Dims shape) {
-    return Array(v, std::move(shape));
-}
+Array values(std::vector<float> v, Dims shape) { return Array(v, std::move(shape)); }
 
 }  // namespace
 

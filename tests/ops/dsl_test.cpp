@@ -13,9 +13,7 @@ using namespace bitale::test;
 
 namespace {
 
-unsigned line_of(const Expr& x) {
-    return x.where().line;
-}
+unsigned line_of(const Expr& x) { return x.where().line; }
 
 // Runs f on a thread with a stack of 1 MB.
 template <class F>

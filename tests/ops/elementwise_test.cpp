@@ -26,9 +26,7 @@ std::vector<double> draws(std::size_t count, double low, double high, unsigned s
     return r;
 }
 
-bool selects(const Op* op) {
-    return op == where_op();
-}
+bool selects(const Op* op) { return op == where_op(); }
 
 // Operands of the dtype for a row; a condition is boolean.
 std::vector<Expr> operands_of(const Op* op, DType dtype, const Dims& shape) {

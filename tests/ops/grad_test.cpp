@@ -11,9 +11,7 @@ using namespace bitale::test;
 
 namespace {
 
-Array numbers(const std::vector<double>& values, const Dims& shape) {
-    return Array(values, shape);
-}
+Array numbers(const std::vector<double>& values, const Dims& shape) { return Array(values, shape); }
 
 }  // namespace
 

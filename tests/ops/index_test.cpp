@@ -10,9 +10,7 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-std::vector<double> numbers(const Array& x) {
-    return x.to_vector<double>();
-}
+std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
 
 Array counting(std::int64_t n) {
     std::vector<float> values;

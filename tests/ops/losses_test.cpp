@@ -14,15 +14,9 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-Array probabilities() {
-    return Array(std::vector<double>{0.5, 0.25, 0.25, 0.1, 0.2, 0.7}, {2, 3});
-}
-Array logits() {
-    return Array(std::vector<double>{1, -2, 0.5, 3, 0.25, -1}, {2, 3});
-}
-Array distributions() {
-    return Array(std::vector<double>{0.2, 0.3, 0.5, 1, 0, 0}, {2, 3});
-}
+Array probabilities() { return Array(std::vector<double>{0.5, 0.25, 0.25, 0.1, 0.2, 0.7}, {2, 3}); }
+Array logits() { return Array(std::vector<double>{1, -2, 0.5, 3, 0.25, -1}, {2, 3}); }
+Array distributions() { return Array(std::vector<double>{0.2, 0.3, 0.5, 1, 0, 0}, {2, 3}); }
 
 // f(x, t) as it is and as its op's decomposition.
 void require_decomposes(const Expr& y, const std::vector<Expr>& inputs, const std::vector<Array>& values) {

@@ -52,9 +52,7 @@ Array by_definition(const Array& x, const Case& c) {
     return Array(r, shape);
 }
 
-PoolGeometry geometry_of(const Expr& pooled) {
-    return PoolGeometry::of(pooled.node()->attributes);
-}
+PoolGeometry geometry_of(const Expr& pooled) { return PoolGeometry::of(pooled.node()->attributes); }
 
 NodePtr winners_of(const Expr& pooled) {
     return make_node(pool_winner_op(), pooled.node()->inputs, pooled.node()->attributes);

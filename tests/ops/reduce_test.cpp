@@ -13,20 +13,14 @@ namespace {
 
 const double quiet = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> numbers(const Array& x) {
-    return x.to_vector<double>();
-}
+std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
 
 using Reduce = Expr (*)(const Expr&, const Axes&, ReduceOptions, Where);
 const std::vector<Reduce> all_reductions = {sum, prod, max, min, any, all, argmax, argmin};
 
-Array values(std::vector<float> v, Dims shape) {
-    return Array(v, std::move(shape));
-}
+Array values(std::vector<float> v, Dims shape) { return Array(v, std::move(shape)); }
 
-Array of(const Expr& y, const Expr& x, const Array& value) {
-    return evaluated(y, {x}, {value});
-}
+Array of(const Expr& y, const Expr& x, const Array& value) { return evaluated(y, {x}, {value}); }
 
 }  // namespace
 

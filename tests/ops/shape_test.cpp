@@ -16,13 +16,9 @@ namespace {
 const std::vector<DType> all_dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
                                        uint32,  uint64, float16, bfloat16, float32, float64};
 
-std::vector<double> numbers(const Array& x) {
-    return x.to_vector<double>();
-}
+std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
 
-Expr known(const Array& x, const std::string& name = "x") {
-    return input(x.dtype(), x.shape(), name);
-}
+Expr known(const Array& x, const std::string& name = "x") { return input(x.dtype(), x.shape(), name); }
 
 }  // namespace
 

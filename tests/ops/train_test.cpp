@@ -25,9 +25,7 @@ void step(const Updates& updates) {
     }
 }
 
-std::vector<double> value_of(const Shared& s) {
-    return s.state()->value.to_vector<double>();
-}
+std::vector<double> value_of(const Shared& s) { return s.state()->value.to_vector<double>(); }
 
 // The names of what is updated, in order.
 std::vector<std::string> names_of(const Updates& updates) {

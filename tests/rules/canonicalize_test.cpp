@@ -99,6 +99,7 @@ TEST_CASE("scalars enter maps as they are, repetition comes last") {
     CHECK(canonical(x * s) == "mul(x, s)");
     CHECK(canonical(exp(broadcast_to(s, {x.length(0)}))) == "expand(exp(s))");
     CHECK(canonical(x + broadcast_to(s, {x.length(0)})) == "add(x, s)");
+    CHECK(canonical(broadcast_to(reshape(s, {1, 1}), {2, 3})) == "expand(s)");
     CHECK(canonical(exp(expand_dims(x, 0) + expand_dims(x, 0) * 0)).find("expand") == std::string::npos);
 }
 

@@ -22,9 +22,7 @@ std::vector<Rule> all_rules() {
     return rules;
 }
 
-bool near(double a, double b) {
-    return std::abs(a - b) <= 1e-6 * (1 + std::max(std::abs(a), std::abs(b)));
-}
+bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * (1 + std::max(std::abs(a), std::abs(b))); }
 
 // Whether element `now` may stand for element `before` under the tag.
 bool allowed(Tag tag, double before, double now) {
@@ -93,13 +91,9 @@ void fuzz_all(int enough, unsigned most_tries, unsigned first_seed) {
 
 }  // namespace
 
-TEST_CASE("every rule agrees with the oracle") {
-    fuzz_all(60, 20'000, 1);
-}
+TEST_CASE("every rule agrees with the oracle") { fuzz_all(60, 20'000, 1); }
 
-TEST_CASE("every rule agrees with the oracle, at length", "[slow]") {
-    fuzz_all(2'000, 400'000, 1'000'000);
-}
+TEST_CASE("every rule agrees with the oracle, at length", "[slow]") { fuzz_all(2'000, 400'000, 1'000'000); }
 
 TEST_CASE("rules have names of their own") {
     for (const RuleSet* set : {&canonicalize_rules(), &specialize_rules(), &stabilize_rules()}) {

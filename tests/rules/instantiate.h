@@ -110,6 +110,7 @@ class Instantiator {
         }
         if (name == "max_pool" || name == "pool_winner") return pool_attributes();
         if (name == "unpool") {
+            if (inputs.at(1)->op->name != "pool_winner") throw std::runtime_error("unpool needs a winner");
             Attributes a = inputs[1]->attributes;
             const Shape& image = inputs[1]->inputs.at(0)->type.shape;
             a.set("height", image[image.size() - 2]);
@@ -124,18 +125,12 @@ class Instantiator {
         if (const auto at = bound_.find(&pattern); at != bound_.end()) return at->second;
         NodePtr made;
         switch (pattern.kind) {
-            case PatternNode::Kind::any:
-                made = wildcard(user, position);
-                break;
-            case PatternNode::Kind::constant:
-                made = number(chosen_number());
-                break;
+            case PatternNode::Kind::any: made = wildcard(user, position); break;
+            case PatternNode::Kind::constant: made = number(chosen_number()); break;
             case PatternNode::Kind::number:
                 made = number(pattern.number, user == "where" && position == 0);
                 break;
-            case PatternNode::Kind::of_kind:
-                made = any_op(pattern.op_kind);
-                break;
+            case PatternNode::Kind::of_kind: made = any_op(pattern.op_kind); break;
             case PatternNode::Kind::apply: {
                 // Last operands first: the winner of unpool tells the shape of its gradient.
                 Nodes inputs(pattern.operands.size());
@@ -203,14 +198,10 @@ class Instantiator {
 
     Shape other_shape(const Shape& shape) {
         switch (between(0, 3)) {
-            case 0:
-                return shape;
-            case 1:
-                return {count_of(shape)};
-            case 2:
-                return {1, count_of(shape), 1};
-            default:
-                break;
+            case 0: return shape;
+            case 1: return {count_of(shape)};
+            case 2: return {1, count_of(shape), 1};
+            default: break;
         }
         Shape reversed(shape.rbegin(), shape.rend());
         return reversed;
@@ -261,16 +252,11 @@ class Instantiator {
                 return T(static_cast<float>(pick(extremes)));
             }
             switch (between(0, 9)) {
-                case 0:
-                    return T(0.0F);
-                case 1:
-                    return T(-0.0F);
-                case 2:
-                    return chance(3) ? T(std::numeric_limits<float>::quiet_NaN()) : T(1.0F);
-                case 3:
-                    return T(static_cast<float>(between(-3, 3)));
-                default:
-                    break;
+                case 0: return T(0.0F);
+                case 1: return T(-0.0F);
+                case 2: return chance(3) ? T(std::numeric_limits<float>::quiet_NaN()) : T(1.0F);
+                case 3: return T(static_cast<float>(between(-3, 3)));
+                default: break;
             }
             return T(static_cast<float>(std::uniform_real_distribution<double>(-usual, usual)(random_)));
         }

@@ -39,16 +39,12 @@ inline Graph optimized_graph(const std::vector<Expr>& outputs) {
     optimize(graph);
     return graph;
 }
-inline std::string optimized(const Expr& x) {
-    return text_of(optimized_graph({x}).outputs[0]);
-}
+inline std::string optimized(const Expr& x) { return text_of(optimized_graph({x}).outputs[0]); }
 
 // What a gradient is taken of.
 inline std::string stabilized(const Expr& x) {
     return text_of(canonicalize_and_stabilize({x.node()}, {})[0]);
 }
-inline std::string canonical(const Expr& x) {
-    return text_of(rewrite({x.node()}, canonicalize_rules())[0]);
-}
+inline std::string canonical(const Expr& x) { return text_of(rewrite({x.node()}, canonicalize_rules())[0]); }
 
 }  // namespace bitale

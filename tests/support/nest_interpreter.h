@@ -17,12 +17,8 @@ namespace bitale::test {
 
 using SymbolValues = std::map<std::uint64_t, std::int64_t>;
 
-inline DType oracle_dtype(DType t) {
-    return is_float(t) ? DType::float64 : t;
-}
-inline Array widened(const Array& x) {
-    return x.as(oracle_dtype(x.dtype()));
-}
+inline DType oracle_dtype(DType t) { return is_float(t) ? DType::float64 : t; }
+inline Array widened(const Array& x) { return x.as(oracle_dtype(x.dtype())); }
 
 class NestInterpreter {
   public:
@@ -90,11 +86,8 @@ class NestInterpreter {
                 case Combine::sum:
                 case Combine::prod:
                 case Combine::any:
-                case Combine::all:
-                    total = combined(total, x);
-                    return;
-                default:
-                    break;
+                case Combine::all: total = combined(total, x); return;
+                default: break;
             }
             if (chosen >= 0 && !better(x, best)) return;
             best = x;
@@ -102,15 +95,10 @@ class NestInterpreter {
         });
         switch (nest_.combine) {
             case Combine::max:
-            case Combine::min:
-                REQUIRE(chosen >= 0);
-                return best.as(oracle_dtype(nest_.dtype));
+            case Combine::min: REQUIRE(chosen >= 0); return best.as(oracle_dtype(nest_.dtype));
             case Combine::argmax:
-            case Combine::argmin:
-                REQUIRE(chosen >= 0);
-                return Array(chosen).as(nest_.dtype);
-            default:
-                return total.as(oracle_dtype(nest_.dtype));
+            case Combine::argmin: REQUIRE(chosen >= 0); return Array(chosen).as(nest_.dtype);
+            default: return total.as(oracle_dtype(nest_.dtype));
         }
     }
 
@@ -160,16 +148,11 @@ class NestInterpreter {
         switch (s.kind) {
             case ScalarNode::Kind::constant:
                 return (is_float(s.dtype) ? Array(s.number) : Array(s.integer)).as(oracle_dtype(s.dtype));
-            case ScalarNode::Kind::index:
-                return Array(number(s.index)).as(oracle_dtype(s.dtype));
-            case ScalarNode::Kind::read:
-                return hold(s.guards) ? read(s) : scalar(*s.otherwise);
-            case ScalarNode::Kind::cast:
-                return scalar(*s.arguments[0]).as(oracle_dtype(s.dtype));
-            case ScalarNode::Kind::select:
-                return scalar(hold(s.guards) ? *s.arguments[0] : *s.otherwise);
-            case ScalarNode::Kind::apply:
-                break;
+            case ScalarNode::Kind::index: return Array(number(s.index)).as(oracle_dtype(s.dtype));
+            case ScalarNode::Kind::read: return hold(s.guards) ? read(s) : scalar(*s.otherwise);
+            case ScalarNode::Kind::cast: return scalar(*s.arguments[0]).as(oracle_dtype(s.dtype));
+            case ScalarNode::Kind::select: return scalar(hold(s.guards) ? *s.arguments[0] : *s.otherwise);
+            case ScalarNode::Kind::apply: break;
         }
         Nodes leaves;
         std::vector<Array> arguments;

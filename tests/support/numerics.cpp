@@ -14,19 +14,15 @@ namespace {
 double spacing(DType dtype, double x) {
     x = std::fabs(x);
     switch (dtype) {
-        case DType::float64:
-            return std::nextafter(x, std::numeric_limits<double>::infinity()) - x;
+        case DType::float64: return std::nextafter(x, std::numeric_limits<double>::infinity()) - x;
         case DType::float32: {
             const auto f = static_cast<float>(x);
             return static_cast<double>(std::nextafterf(f, std::numeric_limits<float>::infinity())) -
                    static_cast<double>(f);
         }
-        case DType::float16:
-            return std::ldexp(1, std::max(std::ilogb(x == 0 ? 1e-30 : x), -14) - 10);
-        case DType::bfloat16:
-            return std::ldexp(1, std::max(std::ilogb(x == 0 ? 1e-300 : x), -126) - 7);
-        default:
-            return 1;
+        case DType::float16: return std::ldexp(1, std::max(std::ilogb(x == 0 ? 1e-30 : x), -14) - 10);
+        case DType::bfloat16: return std::ldexp(1, std::max(std::ilogb(x == 0 ? 1e-300 : x), -126) - 7);
+        default: return 1;
     }
 }
 
@@ -122,14 +118,10 @@ const std::vector<double>& special_floats(DType dtype) {
     static const std::vector<double> half = list(0x1p-24, 0x1p-14, 65504, 1024);
     static const std::vector<double> brain = list(0x1p-133, 0x1p-126, 3.3895313892515355e38, 128);
     switch (dtype) {
-        case DType::float16:
-            return half;
-        case DType::bfloat16:
-            return brain;
-        case DType::float64:
-            return twice;
-        default:
-            return single;
+        case DType::float16: return half;
+        case DType::bfloat16: return brain;
+        case DType::float64: return twice;
+        default: return single;
     }
 }
 
