@@ -6,8 +6,9 @@
 #include "common/settings.h"
 
 struct Mnist {
-    bitale::Array train_images, test_images;  // [n, 1, 28, 28] of the storage's dtype; int8 holds pixel - 128
+    bitale::Array train_images, test_images;  // [n, 1, 28, 28] of the storage's dtype: pixel - offset
     bitale::Array train_labels, test_labels;  // uint8 [n]
+    int offset = 0;                           // 128 for int8, else 0
 };
 
 // Reads the four idx files, plain or gzipped. Throws FileError.

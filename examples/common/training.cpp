@@ -76,19 +76,25 @@ int train(const Settings& settings, const Mnist& mnist, const Model& model) {
     const Shared test_labels = shared(mnist.test_labels, "test_labels");
     Shared order = shared(permutation(count, settings.seed), "order");  // anew for each epoch
 
+    // The pixels of some rows as numbers, whatever they are stored as.
+    const auto pixels = [&](const Expr& stored) {
+        const Expr x = cast(stored, float32);
+        return mnist.offset ? x + mnist.offset : x;
+    };
+
     // One training step on minibatch i of the shuffled images.
     const Expr i = lscalar("i");
     const Expr rows = order[Slice{i * batch, (i + 1) * batch}];
     Function step =
         function({i}, {model.training.loss, model.training.wrong},
                  {.updates = model.updates,
-                  .givens = {{model.x, cast(images[rows], float32)}, {model.y, cast(labels[rows], int32)}},
+                  .givens = {{model.x, pixels(images[rows])}, {model.y, cast(labels[rows], int32)}},
                   .name = settings.example + "_step",
                   .device = settings.device});
     // The same scores on minibatch i of the test images, without a change.
     const Slice test_rows{i * test_batch, (i + 1) * test_batch};
     Function test = function({i}, {model.testing.loss, model.testing.wrong},
-                             {.givens = {{model.x, cast(test_images[test_rows], float32)},
+                             {.givens = {{model.x, pixels(test_images[test_rows])},
                                          {model.y, cast(test_labels[test_rows], int32)}},
                               .name = settings.example + "_test",
                               .device = settings.device});

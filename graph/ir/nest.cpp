@@ -5,11 +5,11 @@
 namespace bitale {
 
 Loop make_loop(const std::string& name, const Int& extent) {
-    const IntRange r = extent.range();
-    return {extent.is(1)
-                ? Int(0)
-                : Int::symbol(name, {0, r.high >= IntRange::highest ? IntRange::highest
-                                                                    : std::max<std::int64_t>(r.high - 1, 0)}),
+    if (extent.is(1)) return {0, extent};
+    // A loop that may run never keeps its variable, even if the only value that it can take is 0.
+    const std::int64_t high = extent.range().high;
+    return {Int::symbol(name, {0, high >= IntRange::highest ? IntRange::highest
+                                                            : std::max<std::int64_t>(high - 1, 1)}),
             extent};
 }
 

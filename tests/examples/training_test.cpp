@@ -68,10 +68,7 @@ TEST_CASE("storages of the images compute the same") {
         CHECK(floats["data_bytes"] == 4 * 700 * 784);
         CHECK(centred["data_bytes"] == 700 * 784);
         CHECK(losses_of(bytes) == losses_of(floats));
-        const auto expected = losses_of(bytes), actual = losses_of(centred);
-        REQUIRE(actual.size() == expected.size());
-        for (std::size_t i = 0; i < expected.size(); ++i)
-            CHECK(actual[i] == Approx(expected[i]).epsilon(1e-5));
+        CHECK(losses_of(bytes) == losses_of(centred));
         // The images are all that grows: nothing wide is made of the bytes.
         const auto peak = [](const json& r) { return r["peak_bytes"].get<std::int64_t>(); };
         CHECK(peak(floats) - peak(bytes) == 3 * 700 * 784);
