@@ -1,5 +1,6 @@
 #include "graph/ir/nest.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace bitale {

@@ -1,0 +1,90 @@
+// Random graphs on the CPU device against the oracle. For the long run BITALE_FUZZ_COUNT sets how many,
+// BITALE_FUZZ_SEED the first; BITALE_FUZZ_PRINT shows them.
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/numerics/random_graph.h"
+#include "tests/support/catch.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// Results and new values of the shared variables of two calls on a device; the variables are then as before.
+std::vector<Array> two_calls(const RandomGraph& graph, const std::string& device) {
+    FunctionOptions options;
+    options.updates = graph.updates;
+    options.name = "fuzz";
+    options.device = device;
+    options.on_unused_input = OnUnused::ignore;
+    const std::vector<Input> inputs(graph.inputs.begin(), graph.inputs.end());
+    Function f = function(inputs, graph.outputs, options);
+    std::vector<Array> before, all;
+    for (const Update& u : graph.updates) before.push_back(u.target.get_value());
+    for (int call = 0; call < 2; ++call) {
+        const Results results = f.call(graph.arguments);
+        for (std::size_t k = 0; k < results.size(); ++k) all.push_back(results[k]);
+        for (const Update& u : graph.updates) all.push_back(u.target.get_value());
+    }
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        Shared target = graph.updates[i].target;
+        target.set_value(before[i]);
+    }
+    return all;
+}
+
+void compare(std::uint64_t seed, Arithmetic arithmetic) {
+    GraphGenerator generator(seed, arithmetic);
+    const RandomGraph graph = generator.generate(static_cast<int>(10 + seed % 20));
+    std::vector<Array> expected, got;
+    INFO("seed " << seed << (arithmetic == Arithmetic::whole ? " whole" : " smooth"));
+    if (std::getenv("BITALE_FUZZ_PRINT"))
+        for (const Expr& x : graph.outputs) std::cout << debugprint(x) << "\n";
+    try {
+        expected = two_calls(graph, "reference");
+    } catch (const Error& e) {
+        FAIL_CHECK("the oracle fails: " << e.what());
+        return;
+    }
+    try {
+        got = two_calls(graph, "cpu");
+    } catch (const Error& e) {
+        FAIL_CHECK(e.what());
+        return;
+    }
+    for (std::size_t k = 0; k < got.size(); ++k) {
+        const bool narrow = expected[k].dtype() == float32;
+        Tolerance tolerance;
+        if (arithmetic == Arithmetic::smooth)
+            tolerance = {.absolute = narrow ? 1e-5 : 1e-11,
+                         .relative = narrow ? 1e-3 : 1e-10,
+                         .of_largest = narrow ? 1e-4 : 1e-11};
+        else
+            tolerance = {.absolute = 1e-300};  // a zero may lose its sign
+        INFO("result " << k << " of " << got.size());
+        CHECK(difference(got[k], expected[k], tolerance) == "");
+    }
+}
+
+}  // namespace
+
+TEST_CASE("random graphs of whole numbers equal the oracle") {
+    for (std::uint64_t seed = 1; seed <= 25; ++seed) compare(seed, Arithmetic::whole);
+}
+
+TEST_CASE("random graphs of real numbers and their gradients agree with the oracle") {
+    for (std::uint64_t seed = 1; seed <= 25; ++seed) compare(seed, Arithmetic::smooth);
+}
+
+TEST_CASE("many random graphs", "[slow]") {
+    const std::uint64_t first = from_environment("BITALE_FUZZ_SEED", 1000),
+                        count = from_environment("BITALE_FUZZ_COUNT", 1000);
+    for (std::uint64_t seed = first; seed < first + count; ++seed)
+        compare(seed, seed % 2 ? Arithmetic::whole : Arithmetic::smooth);
+}

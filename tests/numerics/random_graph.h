@@ -1,0 +1,81 @@
+// Random graphs over the operations of bitale/ops.h, with values for their inputs. The same seed gives the
+// same graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "tests/support/numerics.h"
+
+namespace bitale::test {
+
+// What a graph computes with.
+enum class Arithmetic : std::uint8_t {
+    whole,  // whole numbers in every dtype, small enough to be exact in float32: results are equal to the bit
+    smooth,  // float32 or float64 through differentiable functions, with gradients: equal within rounding
+};
+
+struct RandomGraph {
+    std::vector<Expr> inputs;
+    std::vector<Array> arguments;
+    std::vector<Expr> outputs;
+    std::vector<Update> updates;  // of shared variables of its own
+};
+
+class GraphGenerator {
+  public:
+    GraphGenerator(std::uint64_t seed, Arithmetic arithmetic);
+    RandomGraph generate(int operations);
+
+  private:
+    struct Value {
+        Expr x;
+        Dims shape;
+        double bound = 0;  // of the magnitude
+    };
+
+    // ---- leaves
+    // The last `known` lengths are declared, of the others some.
+    Value make_input(DType dtype, const Dims& shape, double low, double high, std::size_t known = 0);
+    Value make_shared(DType dtype, const Dims& shape);
+    Expr index_input(DType dtype, const Dims& shape, std::int64_t length);
+    DType some_dtype();
+    Dims some_shape(int rank);
+
+    // ---- steps: false if the values at hand do not fit
+    bool step();
+    bool unary();
+    bool binary();
+    bool select();
+    bool convert();
+    bool reduce();
+    bool move();
+    bool slice();
+    bool resize();
+    bool join();
+    bool look_up();
+    bool product();
+    bool convolve();
+    bool pool();
+    bool normalise();
+    bool classify();
+
+    const Value& any();
+    Value as_images(const Value& v);
+    // A value that broadcasts against v, of its dtype if it is typed.
+    Value partner(const Value& v);
+    bool keep(const Expr& x, const Dims& shape, double bound);
+    bool is_whole() const { return arithmetic_ == Arithmetic::whole; }
+    bool floating(const Value& v) const { return v.x.dtype() == float32 || v.x.dtype() == float64; }
+
+    Random random_;
+    Arithmetic arithmetic_;
+    DType real_;
+    std::vector<std::int64_t> lengths_;
+    std::vector<Value> values_;
+    RandomGraph graph_;
+    std::vector<Expr> trainable_;
+};
+
+}  // namespace bitale::test
