@@ -1,6 +1,8 @@
 #include "codegen/schedule/segment.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "codegen/nest/compose.h"
 #include "codegen/schedule/loops.h"
@@ -79,10 +81,13 @@ class SegmentScheduler {
 
     // The member's nest with staged values either kept (this group has a copy) or inlined.
     Nest nest_for(int v) const {
+        return nest_with(v, [&](int operand) { return stages_.contains(operand); });
+    }
+    Nest nest_with(int v, const std::function<bool(int)>& copied) const {
         return in_rows(simplify(compose(context_.values.list[v].nest, [&](int operand) -> const Nest* {
             const Value& o = value(operand);
             const bool in = o.storage == Value::Storage::inlined ||
-                            (o.storage == Value::Storage::staged && !stages_.contains(operand));
+                            (o.storage == Value::Storage::staged && !copied(operand));
             return in ? &o.nest : nullptr;
         })));
     }
@@ -109,67 +114,107 @@ class SegmentScheduler {
         }
     };
 
-    // Copies of staged values that the members read within their own row. `row` is the variable of the first
-    // axis in a member's nest.
-    void stage(const std::function<Int(const Nest&)>& row, Stmts& before) {
-        std::map<int, std::vector<std::pair<Int, Scalar>>> reads;
+    using Row = std::function<Int(const Nest&)>;
+    using Reads = std::map<int, std::vector<std::pair<Int, Scalar>>>;
+
+    // What the members read of staged values when those that are refused a copy are inlined.
+    Reads staged_reads(const Row& row, const std::set<int>& refused) const {
+        Reads reads;
         for (const int v : group_.values) {
-            const Nest& nest = context_.grouping.nests[v];
+            const Nest nest = refused.empty()
+                                  ? context_.grouping.nests[v]
+                                  : nest_with(v, [&](int operand) { return !refused.contains(operand); });
             for_each_read(nest, [&](const ScalarNode& s) {
                 if (value(s.operand).storage == Value::Storage::staged)
                     reads[s.operand].emplace_back(row(nest), std::make_shared<ScalarNode>(s));
             });
         }
-        for (const auto& [v, list] : reads) {
-            Stage made;
-            if (!stageable(v, list, made)) continue;
-            const Type& type = value(v).node->type;
-            Shape extents(made.extents.begin() + (block_ == 1 ? 1 : 0), made.extents.end());
-            if (block_ != 1) extents[0] = block_;
-            const std::int64_t bytes = count_of(extents).constant() * bytes_of(type.dtype);
-            if (used_ + bytes > context_.target.local_bytes) continue;
-            // The copy is a nest of its own over the (possibly wider) index space, reading the value.
-            Nest copy;
-            copy.dtype = type.dtype;
-            std::vector<Int> at;
-            std::vector<Guard> guards;
-            for (std::size_t d = 0; d < made.extents.size(); ++d) {
-                const Loop l = make_loop("c", made.extents[d]);
-                copy.parallel.push_back(l);
-                at.push_back(l.variable + made.low[d]);
-                const bool wider = !made.low[d].is(0) || !(made.extents[d] == type.shape[d]);
-                if (made.outside && wider) guards.push_back({at.back(), 0, type.shape[d]});
+        return reads;
+    }
+
+    // Copies of staged values that the members read within their own row. `row` is the variable of the first
+    // axis in a member's nest. Inlining a value that cannot be copied shows more reads of the others, so all
+    // are looked at again whenever one is refused.
+    void stage(const Row& row, Stmts& before) {
+        std::set<int> refused;
+        std::vector<Copied> copies;
+        for (bool settled = false; !settled;) {
+            copies.clear();
+            settled = true;
+            std::int64_t used = used_;
+            for (const auto& [v, list] : staged_reads(row, refused)) {
+                Copied one;
+                one.value = v;
+                if (!stageable(v, list, one.stage) || !copy_of(v, one) ||
+                    used + one.bytes > context_.target.local_bytes) {
+                    refused.insert(v);
+                    settled = false;
+                    break;
+                }
+                used += one.bytes;
+                copies.push_back(std::move(one));
             }
-            copy.body = scalar_read(type.dtype, v, at, guards, guards.empty() ? nullptr : made.outside);
-            Nest full = simplify(compose(copy, [&](int operand) -> const Nest* {
-                const Value::Storage storage = value(operand).storage;
-                return storage == Value::Storage::inlined || storage == Value::Storage::staged
-                           ? &value(operand).nest
-                           : nullptr;
-            }));
-            // Copies come first: what a member of this group computes cannot be copied before it is there.
-            bool computed_here = false;
-            for_each_read(full, [&](const ScalarNode& s) {
-                computed_here |=
-                    std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
-            });
-            if (computed_here) continue;
-            used_ += bytes;
-            made.place = builder_.scratch(Place::Scope::local, type.dtype, extents);
+        }
+        for (Copied& one : copies) {
+            const Value& own = value(one.value);
+            used_ += one.bytes;
+            one.stage.place = builder_.scratch(Place::Scope::local, own.node->type.dtype, one.extents);
             Member member;
-            member.nest = in_block(full);
+            member.nest = in_block(one.nest);
             std::vector<Int> to;
             for (const Loop& l : member.nest.parallel) to.push_back(l.variable);
-            member.destinations = {{made.place, to}};
+            member.destinations = {{one.stage.place, to}};
             member.nest = with_places(member.nest);
-            before.push_back(declare(made.place));
-            before.push_back(comment("copy of " + describe(*value(v).node)));
+            before.push_back(declare(one.stage.place));
+            before.push_back(comment("copy of " + describe(*own.node)));
             append(before, schedule_pointwise(member, context_.target));
             before.push_back(barrier());
-            stages_[v] = made;
+            stages_[one.value] = one.stage;
             notes_ +=
-                "  staged " + describe(*value(v).node) + ", " + std::to_string(bytes) + " bytes a task\n";
+                "  staged " + describe(*own.node) + ", " + std::to_string(one.bytes) + " bytes a task\n";
         }
+    }
+
+    struct Copied {
+        int value = 0;
+        Stage stage;
+        Shape extents;  // of the scratch
+        std::int64_t bytes = 0;
+        Nest nest;  // over the whole first axis, with everything inlined
+    };
+
+    // The copy as a nest of its own over the (possibly wider) index space, reading the value. False if it
+    // would need what a member of this group computes: copies come first.
+    bool copy_of(int v, Copied& one) const {
+        const Stage& made = one.stage;
+        const Type& type = value(v).node->type;
+        one.extents.assign(made.extents.begin() + (block_ == 1 ? 1 : 0), made.extents.end());
+        if (block_ != 1) one.extents[0] = block_;
+        one.bytes = count_of(one.extents).constant() * bytes_of(type.dtype);
+        Nest copy;
+        copy.dtype = type.dtype;
+        std::vector<Int> at;
+        std::vector<Guard> guards;
+        for (std::size_t d = 0; d < made.extents.size(); ++d) {
+            const Loop l = make_loop("c", made.extents[d]);
+            copy.parallel.push_back(l);
+            at.push_back(l.variable + made.low[d]);
+            const bool wider = !made.low[d].is(0) || !(made.extents[d] == type.shape[d]);
+            if (made.outside && wider) guards.push_back({at.back(), 0, type.shape[d]});
+        }
+        copy.body = scalar_read(type.dtype, v, at, guards, guards.empty() ? nullptr : made.outside);
+        one.nest = simplify(compose(copy, [&](int operand) -> const Nest* {
+            const Value::Storage storage = value(operand).storage;
+            return storage == Value::Storage::inlined || storage == Value::Storage::staged
+                       ? &value(operand).nest
+                       : nullptr;
+        }));
+        bool computed_here = false;
+        for_each_read(one.nest, [&](const ScalarNode& s) {
+            computed_here |=
+                std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
+        });
+        return !computed_here;
     }
 
     bool stageable(int v, const std::vector<std::pair<Int, Scalar>>& reads, Stage& made) const {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/support/catch.h"
+#include "tests/support/temporary.h"
 
 namespace bitale {
 namespace {
@@ -140,6 +141,22 @@ TEST_CASE("wrong options and files end with one message") {
     const Finished device = run_program("mlp --limit 100 --device abacus");
     CHECK(device.status == 1);
     CHECK_THAT(device.output, ContainsSubstring("abacus"));
+}
+
+TEST_CASE("a second process compiles nothing") {
+    const ScopedVariable flags("BITALE_FLAGS", "cache_dir=" + temporary_file("cache")),
+        debug("BITALE_DEBUG", "1");
+    const std::string first = run_program("mnist_cnn --limit 200 --epochs 0").output,
+                      second = run_program("mnist_cnn --limit 200 --epochs 0").output;
+    for (const char* name : {"mnist_cnn_step: ", "mnist_cnn_test: "}) {
+        const auto line_of = [&](const std::string& output) {
+            const std::size_t at = output.find(name);
+            REQUIRE(at != std::string::npos);
+            return output.substr(at, output.find('\n', at) - at);
+        };
+        CHECK_THAT(line_of(first), ContainsSubstring(" 1 compiled"));
+        CHECK_THAT(line_of(second), ContainsSubstring(" 0 from memory, 1 from disk, 0 compiled"));
+    }
 }
 
 TEST_CASE("--dump writes the generated kernels") {

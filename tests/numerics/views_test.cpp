@@ -10,9 +10,7 @@ namespace {
 const std::vector<DType> dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
                                    uint32,  uint64, float16, bfloat16, float32, float64};
 
-Array number(std::int64_t x) {
-    return Array(x);
-}
+Array number(std::int64_t x) { return Array(x); }
 
 std::string text(DType dtype, const Dims& shape, const char* what) {
     return std::string(name_of(dtype)) + " " + text_of(shape) + " " + what;
