@@ -226,7 +226,7 @@ bool GraphGenerator::reduce() {
         return keep(random_.chance(2) ? bitale::any(v.x, axes, options) : bitale::all(v.x, axes, options),
                     shape, 1);
     if (!is_whole()) {
-        switch (random_.between(0, 2)) {
+        switch (random_.between(0, n > 0 ? 2 : 0)) {
             case 0: return keep(mean(v.x, axes, options), shape, v.bound);
             case 1: return keep(max(v.x, axes, options), shape, v.bound);
             default: return keep(sum(v.x, axes, options), shape, v.bound * n);

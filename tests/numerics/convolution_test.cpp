@@ -1,0 +1,152 @@
+// Generated CPU code of convolution, pooling and their gradients against the oracle.
+#include <fmt/format.h>
+
+#include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+// Weights that differ, so that no element of a gradient can stand in for another.
+Expr weighted(const Expr& y) { return sum(y * cos(y)); }
+
+struct Sizes {
+    Dims image, kernel;
+};
+
+std::string name_of(const Border& b) {
+    switch (b.kind) {
+        case Border::Kind::valid: return "valid";
+        case Border::Kind::full: return "full";
+        case Border::Kind::half: return "half";
+        default: return fmt::format("pad {} {}", b.h, b.w);
+    }
+}
+
+void add_convolution(PackedCases& cases, Random& random, DType dtype, const Sizes& sizes,
+                     const ConvOptions& options, bool symbolic) {
+    const Expr x = symbolic ? input(dtype, 4, "x") : input(dtype, sizes.image, "x"),
+               w = input(dtype, sizes.kernel, "w");
+    const std::vector<Array> values = {random_array(dtype, sizes.image, random, -1, 1),
+                                       random_array(dtype, sizes.kernel, random, -1, 1)};
+    const Expr y = conv2d(x, w, options);
+    const std::string what =
+        fmt::format("{} {} {} {}, {}, stride {} {}, dilation {} {}{}", bitale::name_of(dtype),
+                    text_of(sizes.image), text_of(sizes.kernel), symbolic ? "symbolic" : "known",
+                    name_of(options.border_mode), options.subsample.h, options.subsample.w,
+                    options.dilation.h, options.dilation.w, options.filter_flip ? ", flipped" : "");
+    cases.add(what, {x, w}, values, y);
+    cases.add(what + ", gradient of the image", {x, w}, values, grad(weighted(y), x));
+    cases.add(what + ", gradient of the filters", {x, w}, values, grad(weighted(y), w));
+}
+
+}  // namespace
+
+TEST_CASE("convolutions and their gradients: borders, strides, dilations, flips") {
+    PackedCases cases("cpu");
+    Random random(1);
+    const std::vector<Border> borders = {valid, full, half, Border(1), Border(2, 0)};
+    const std::vector<Size2> strides = {1, 2, Size2(3, 1), Size2(1, 2)};
+    const std::vector<Size2> dilations = {1, 2, Size2(1, 3)};
+    const std::vector<Dims> kernels = {{2, 3, 3, 3}, {4, 3, 1, 1}, {1, 3, 2, 3}, {5, 3, 5, 1}, {3, 3, 2, 2}};
+    // Every border with every stride; dilations, flips, kernels and dtypes in turn.
+    std::size_t turn = 0;
+    for (const Border& border : borders)
+        for (const Size2& stride : strides) {
+            const ConvOptions options{.border_mode = border,
+                                      .subsample = stride,
+                                      .dilation = dilations[turn % dilations.size()],
+                                      .filter_flip = turn % 2 == 0};
+            add_convolution(cases, random, turn % 4 == 3 ? float64 : float32,
+                            {{2, 3, 9, 10}, kernels[turn % kernels.size()]}, options, turn % 3 == 0);
+            ++turn;
+        }
+    cases.run();
+}
+
+TEST_CASE("convolutions of awkward sizes") {
+    PackedCases cases("cpu", 1e-4);  // sums of 153 products that cancel
+    Random random(2);
+    const std::vector<std::pair<Sizes, Border>> list = {
+        {{{1, 1, 1, 1}, {1, 1, 1, 1}}, valid},    {{{0, 2, 5, 5}, {3, 2, 3, 3}}, half},
+        {{{3, 1, 3, 3}, {2, 1, 3, 3}}, valid},    {{{1, 1, 2, 2}, {1, 1, 3, 3}}, full},
+        {{{1, 17, 5, 33}, {19, 17, 3, 3}}, half}, {{{5, 2, 1, 40}, {3, 2, 1, 7}}, valid},
+        {{{2, 2, 40, 1}, {3, 2, 7, 1}}, half},    {{{1, 1, 28, 28}, {10, 1, 3, 3}}, half},
+    };
+    bool symbolic = false;
+    for (const auto& [sizes, border] : list) {
+        add_convolution(cases, random, float32, sizes, {.border_mode = border}, symbolic);
+        symbolic = !symbolic;
+    }
+    cases.run();
+}
+
+TEST_CASE("pooling and its gradient: windows, strides, padding, overlap") {
+    PackedCases cases("cpu");
+    Random random(3);
+    struct Pooling {
+        Size2 window;
+        PoolOptions options;
+    };
+    const std::vector<Pooling> list = {{2, {}},
+                                       {3, {.stride = Size2(1)}},
+                                       {3, {.stride = Size2(2), .pad = Size2(1)}},
+                                       {Size2(2, 3), {.stride = Size2(1, 2), .pad = Size2(0, 2)}},
+                                       {Size2(1, 4), {.stride = Size2(3, 1)}},
+                                       {1, {.stride = Size2(2)}},
+                                       {Size2(5, 5), {.stride = Size2(5), .pad = Size2(4)}}};
+    const std::vector<Dims> shapes = {{2, 3, 8, 9}, {1, 1, 5, 5}, {0, 2, 6, 6}, {3, 17, 5}};
+    std::size_t turn = 0;
+    for (const Pooling& p : list)
+        for (const Dims& shape : shapes) {
+            const std::string what =
+                fmt::format("{}, window {} {}, stride {} {}, pad {} {}", text_of(shape), p.window.h,
+                            p.window.w, p.options.stride.value_or(p.window).h,
+                            p.options.stride.value_or(p.window).w, p.options.pad.h, p.options.pad.w);
+            const DType dtype = turn % 3 == 2 ? float64 : float32;
+            const bool symbolic = turn++ % 2 == 1;
+            const Expr x =
+                symbolic ? input(dtype, static_cast<int>(shape.size()), "x") : input(dtype, shape, "x");
+            // Small whole numbers: many maxima are shared, the first wins.
+            const Array values = random_array(int32, shape, random, -2, 2).as(dtype);
+            const Expr y = max_pool(x, p.window, p.options);
+            cases.add(what, {x}, {values}, y);
+            cases.add(what + ", gradient", {x}, {values}, grad(weighted(y), x));
+        }
+    for (const DType dtype : {int8, int16, int32, int64, uint8, uint16, uint32, uint64}) {
+        const Expr x = input(dtype, 4, "x");
+        cases.add(std::string(bitale::name_of(dtype)), {x}, {special_array(dtype, {2, 1, 7, 6}, random, 0)},
+                  max_pool(x, 2, {.stride = Size2(1, 2), .pad = Size2(1, 0)}));
+    }
+    cases.run();
+}
+
+TEST_CASE("networks of convolution, pooling and what follows them") {
+    PackedCases cases("cpu", 1e-4);
+    Random random(4);
+    for (const Dims& image : {Dims{3, 1, 12, 12}, Dims{1, 2, 9, 7}}) {
+        const Expr bytes = input(uint8, 4, "bytes"), w = input(float32, {4, image[1], 3, 3}, "w"),
+                   b = vector("b"), v = input(float32, {3, 4, 3, 3}, "v");
+        const std::vector<Expr> inputs = {bytes, w, b, v};
+        const std::vector<Array> values = {random_array(uint8, image, random, 0, 255),
+                                           random_array(float32, {4, image[1], 3, 3}, random, -1, 1),
+                                           random_array(float32, {4}, random, -1, 1),
+                                           random_array(float32, {3, 4, 3, 3}, random, -1, 1)};
+        const Expr x = cast(bytes, float32);
+        const Expr h = relu(max_pool(conv2d((x - mean(x)) / 128, w, {.border_mode = half}), 2) + channel(b));
+        const Expr y = conv2d(tanh(h), v, {.border_mode = full, .subsample = 2});
+        const Expr z =
+            max_pool(relu(conv2d(x / 256, w) + channel(b)), 3, {.stride = Size2(2), .pad = Size2(1)});
+        const std::string name = text_of(image);
+        cases.add(name + " first layer", inputs, values, h);
+        cases.add(name + " second layer", inputs, values, y);
+        cases.add(name + " overlapping", inputs, values, z);
+        for (const Expr& wrt : {w, b, v}) {
+            if (!same(wrt, v)) cases.add(name + " gradient", inputs, values, grad(weighted(z), wrt));
+            cases.add(name + " gradient of both layers", inputs, values, grad(weighted(y), wrt));
+        }
+    }
+    cases.run();
+}

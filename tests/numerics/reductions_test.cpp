@@ -1,0 +1,174 @@
+// Generated CPU code of reductions against the oracle: axes, empty and long ones, ties and special values.
+#include <fmt/format.h>
+
+#include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+using Reduce = Expr (*)(const Expr&, const Axes&, ReduceOptions, Where);
+struct Kind {
+    const char* name;
+    Reduce reduce;
+    bool of_nothing;  // whether an empty axis has a value
+};
+const std::vector<Kind> kinds = {{"sum", sum, true},   {"prod", prod, true},      {"max", max, false},
+                                 {"min", min, false},  {"any", any, true},        {"all", all, true},
+                                 {"mean", mean, true}, {"argmax", argmax, false}, {"argmin", argmin, false}};
+
+const std::vector<DType> dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
+                                   uint32,  uint64, float16, bfloat16, float32, float64};
+
+std::string text_of_axes(const Axes& axes) {
+    return fmt::format("{}", text_of(Dims(axes.begin(), axes.end())));
+}
+
+}  // namespace
+
+TEST_CASE("reductions over every choice of axes") {
+    PackedCases cases("cpu");
+    Random random(1);
+    const std::vector<Axes> choices = {{0},    {1},    {2},       {3},     {0, 1}, {0, 2},
+                                       {1, 3}, {2, 3}, {0, 1, 2}, {-1, 0}, {}};
+    std::size_t turn = 0;
+    for (const Axes& axes : choices)
+        for (const Dims& shape : {Dims{2, 3, 4, 5}, Dims{1, 33, 2, 1}, Dims{3, 1, 1, 40}})
+            for (std::size_t k = 0; k < 2; ++k) {
+                // Kinds in turn, so that all meet all axes.
+                const Kind& kind = kinds[turn++ % kinds.size()];
+                const Expr x = turn % 2 ? tensor4("x") : input(float32, shape, "x");
+                const bool keepdims = turn % 3 == 0;
+                cases.add(fmt::format("{} {} over {}", kind.name, text_of(shape), text_of_axes(axes)), {x},
+                          {random_array(float32, shape, random, -2, 2)},
+                          kind.reduce(x * 0.5, axes, {.keepdims = keepdims}, {}));
+            }
+    cases.run();
+}
+
+TEST_CASE("reductions of nothing, by a length of the call and by one that is known") {
+    PackedCases cases("cpu");
+    const std::int64_t n = 5;
+    for (const Kind& kind : kinds) {
+        const Expr x = matrix("x"), known = input(float32, {0, 4}, "known"), s = lscalar("s");
+        const std::vector<Expr> inputs = {x, known, s};
+        const std::vector<Array> values = {Array(float32, {n, 0}), Array(float32, {0, 4}),
+                                           Array(std::int64_t{2})};
+        const auto add = [&](const char* what, const Expr& of, const Axes& axes) {
+            cases.add(fmt::format("{} of {}", kind.name, what), inputs, values,
+                      kind.reduce(of + 1, axes, {}, {}));
+        };
+        add("no columns, the other axis", x, {0});
+        add("no known rows, the other axis", known, {1});
+        if (!kind.of_nothing) continue;
+        add("no columns", x, {1});
+        add("no columns, all axes", x, {});
+        add("no known rows", known, {0});
+        add("no known rows, all axes", known, {});
+        add("an empty slice", x[Slice{0, 0}], {0});
+        add("an empty slice of the call", known[{colon, Slice{s, s}}], {1});
+        add("a slice past the end", known[{colon, Slice{4, 9}}], {});
+        add("at most one row of none", known[Slice{0, 1}], {});
+    }
+    cases.run();
+}
+
+TEST_CASE("the first of equal extremes, NaN and infinities") {
+    PackedCases cases("cpu");
+    Random random(3);
+    std::size_t turn = 0;
+    for (const DType dtype : dtypes)
+        for (const Kind& kind : kinds) {
+            const std::string name = kind.name;
+            if (name == "sum" || name == "prod" || name == "mean") continue;  // inf - inf, rounding
+            const Dims shape = turn++ % 2 ? Dims{3, 100} : Dims{100, 3};
+            const Expr x = input(dtype, 2, "x"), y = input(dtype, 2, "y");
+            const std::string what = fmt::format("{} {} {}", kind.name, name_of(dtype), text_of(shape));
+            cases.add(what + ", special values", {x}, {special_array(dtype, shape, random, 0)},
+                      kind.reduce(x, {shape[0] < 50 ? 1 : 0}, {}, {}));
+            cases.add(what + ", ties", {y}, {random_array(boolean, shape, random).as(dtype)},
+                      kind.reduce(y, {}, {}, {}));
+        }
+    cases.run(40);
+}
+
+TEST_CASE("long reductions") {
+    PackedCases cases("cpu");
+    Random random(4);
+    const std::int64_t n = 1'000'003;
+    for (const DType dtype : {int8, uint8, int32, float32, float64, boolean}) {
+        const Array one = random_array(dtype, {n}, random, 0, 100),
+                    tall = random_array(dtype, {n / 16, 3}, random, 0, 9),
+                    wide = random_array(dtype, {3, n / 16}, random, 0, 9);
+        const Expr x = input(dtype, 1, "x"), t = input(dtype, 2, "t"), w = input(dtype, 2, "w");
+        for (const Kind& kind : kinds) {
+            if (std::string(kind.name) == "prod") continue;  // overflows
+            const std::string what = fmt::format("{} {}", kind.name, name_of(dtype));
+            cases.add(what, {x}, {one}, kind.reduce(x, {}, {}, {}));
+            cases.add(what + " of columns", {t}, {tall}, kind.reduce(t, {0}, {}, {}));
+            cases.add(what + " of rows", {w}, {wide}, kind.reduce(w, {1}, {}, {}));
+        }
+        if (dtype == boolean) continue;
+        // A chain before, one after, and two reductions that need each other.
+        const Expr f = cast(x, is_float(dtype) ? dtype : float32);
+        cases.add(fmt::format("deviation of {}", name_of(dtype)), {x}, {one}, sqrt(mean(sqr(f - mean(f)))));
+    }
+    cases.run(20);
+}
+
+TEST_CASE("the mean of many bytes is right") {
+    // 300,000,000 elements of 0.1 or so would lose half of their digits in one float32 accumulator.
+    const std::int64_t rows = 3000, columns = 10'000;
+    Array bytes(int8, {rows, columns});
+    auto* to = static_cast<std::int8_t*>(bytes.mutable_data());
+    std::int64_t total = 0;
+    for (std::int64_t i = 0; i < rows * columns; ++i)
+        total += to[i] = static_cast<std::int8_t>(i * 7 % 251 - 100);
+    const Expr x = input(int8, 2, "x");
+    Function f = function({x}, {mean(x), sum(x), mean(cast(x, float32) / 128)}, {.device = "cpu"});
+    const Results r = f(bytes);
+    const double expected = static_cast<double>(total) / static_cast<double>(rows * columns);
+    CHECK(std::abs(r[0].at(0) - expected) <= 2e-7 * std::abs(expected));
+    CHECK(r[1].item<std::int64_t>() == total);
+    CHECK(std::abs(r[2].at(0) - expected / 128) <= 1e-6 * std::abs(expected / 128));
+}
+
+TEST_CASE("products of matrices that are computed, sliced or shared by both sides") {
+    PackedCases cases("cpu");
+    Random random(5);
+    for (const DType dtype : {float32, float64})
+        for (const Dims& size : {Dims{16, 16}, Dims{3, 40}, Dims{65, 9}}) {
+            const Expr x = matrix("x", dtype), known = input(dtype, size, "known");
+            const std::vector<Expr> inputs = {x, known};
+            const std::vector<Array> values = {random_array(dtype, size, random),
+                                               random_array(dtype, size, random)};
+            for (const Expr& m : inputs) {
+                const Expr a = m / (sqr(m) + 0.5);
+                const std::string what = fmt::format("{} {}", name_of(dtype), text_of(size));
+                cases.add(what + " with its transpose", inputs, values, dot(a, transpose(a)));
+                cases.add(what + " transposed with itself", inputs, values, dot(transpose(a), a));
+                cases.add(what + " sliced", inputs, values,
+                          dot(a[{colon, Slice{1, 8}}], transpose(a)[Slice{0, 7}]));
+                cases.add(what + " three", inputs, values, dot(tanh(dot(a, transpose(m))), a));
+                cases.add(what + " gradient", inputs, values, grad(sum(sqr(dot(a, transpose(a)))), m));
+            }
+        }
+    for (const auto& [left, right] : std::vector<std::pair<Dims, Dims>>{{{2, 3, 4}, {4, 5}},
+                                                                        {{2, 3, 4}, {2, 4, 3}},
+                                                                        {{4}, {2, 4, 3}},
+                                                                        {{1, 2, 3, 4}, {4}},
+                                                                        {{0, 3, 4}, {4, 2}}}) {
+        const Expr a = input(float32, static_cast<int>(left.size()), "a"),
+                   b = input(float32, static_cast<int>(right.size()), "b");
+        const std::vector<Array> values = {random_array(float32, left, random),
+                                           random_array(float32, right, random)};
+        const Expr y = dot(a, b);
+        const std::string what = text_of(left) + " with " + text_of(right);
+        cases.add(what, {a, b}, values, y);
+        cases.add(what + " gradient left", {a, b}, values, grad(sum(y * cos(y)), a));
+        cases.add(what + " gradient right", {a, b}, values, grad(sum(y * cos(y)), b));
+    }
+    cases.run();
+}
