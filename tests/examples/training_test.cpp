@@ -144,7 +144,7 @@ TEST_CASE("wrong options and files end with one message") {
 }
 
 TEST_CASE("a second process compiles nothing") {
-    const ScopedVariable flags("BITALE_FLAGS", "cache_dir=" + temporary_file("cache")),
+    const test::ScopedVariable flags("BITALE_FLAGS", "cache_dir=" + temporary_file("cache")),
         debug("BITALE_DEBUG", "1");
     const std::string first = run_program("mnist_cnn --limit 200 --epochs 0").output,
                       second = run_program("mnist_cnn --limit 200 --epochs 0").output;
