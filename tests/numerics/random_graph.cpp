@@ -467,6 +467,7 @@ bool GraphGenerator::normalise() {
     const Value v = any();
     if (is_whole() || v.shape.empty()) return false;
     const int axis = static_cast<int>(random_.between(-v.x.rank(), v.x.rank() - 1));
+    if (v.shape[static_cast<std::size_t>(axis < 0 ? axis + v.x.rank() : axis)] == 0) return false;
     return random_.chance(2) ? keep(softmax(v.x, axis), v.shape, 1)
                              : keep(log_softmax(v.x, axis), v.shape, 2 * v.bound + 5);
 }
@@ -475,6 +476,7 @@ bool GraphGenerator::classify() {
     const Value v = any();
     if (is_whole() || v.shape.size() != 2) return false;
     const std::int64_t n = v.shape[0], classes = v.shape[1];
+    if (classes == 0) return false;
     static const std::vector<DType> dtypes = {int64, int32, uint8, int8, uint16};
     const Expr labels = index_input(random_.pick(dtypes), {n}, std::min<std::int64_t>(classes, 100));
     const Expr target = random_.chance(2) ? labels : one_hot(labels, Expr(classes), v.x.dtype());
