@@ -1,0 +1,21 @@
+// What code generation may assume of a GPU.
+#pragma once
+
+#include <string>
+
+#include "codegen/target.h"
+
+namespace bitale::cuda {
+
+// `architecture` as sm_90. 48 KB of shared memory a block are there on every GPU, without being asked for.
+inline Target target_of(const std::string& architecture) {
+    Target t;
+    t.kind = Target::Kind::cuda;
+    t.architecture = architecture;
+    t.vector_bytes = 16;
+    t.has_gemm = true;
+    t.local_bytes = std::int64_t{48} << 10;
+    return t;
+}
+
+}  // namespace bitale::cuda

@@ -1,0 +1,117 @@
+#include "tests/support/nets.h"
+
+#include <stdexcept>
+
+namespace bitale::test {
+
+namespace {
+
+struct Scores {
+    Expr loss, wrong;
+};
+
+struct Model {
+    Expr x, y;
+    Scores training, testing;
+    std::vector<Shared> params;
+    Updates updates;
+};
+
+Scores score(const Expr& probabilities, const Expr& labels) {
+    return {mean(categorical_crossentropy(probabilities, labels)),
+            sum(neq(argmax(probabilities, {1}), labels))};
+}
+
+Expr normalised(const Expr& x) { return (x - mean(x)) / 128; }
+
+Model logistic() {
+    const Expr x = matrix("x"), y = ivector("y");
+    const Shared w = shared(zeros({784, 10}), "w"), b = shared(zeros({10}), "b");
+    const Scores scores = score(softmax(dot(normalised(x), w) + b), y);
+    return {x, y, scores, scores, {w, b}, sgd(scores.loss, {w, b}, 0.13)};
+}
+
+Model mlp() {
+    const Expr x = matrix("x"), y = ivector("y");
+    const Shared w1 = shared(glorot_uniform({784, 500}, 1), "w1"), b1 = shared(zeros({500}), "b1");
+    const Shared w2 = shared(zeros({500, 10}), "w2"), b2 = shared(zeros({10}), "b2");
+    const Expr hidden = tanh(dot(normalised(x), w1) + b1);
+    const Scores scores = score(softmax(dot(hidden, w2) + b2), y);
+    return {x, y, scores, scores, {w1, b1, w2, b2}, sgd(scores.loss, {w1, b1, w2, b2}, 0.02)};
+}
+
+Model small() {
+    const Expr x = tensor4("x"), y = ivector("y");
+    const Shared w = shared(glorot_uniform({10, 1, 3, 3}, 1), "w_conv"), b = shared(zeros({10}), "b_conv");
+    const Shared v = shared(glorot_uniform({1960, 100}, 2), "w_hidden"), c = shared(zeros({100}), "b_hidden");
+    const Shared u = shared(glorot_uniform({100, 10}, 3), "w_out"), d = shared(zeros({10}), "b_out");
+    const std::vector<Shared> params{w, b, v, c, u, d};
+    Expr h = relu(max_pool(conv2d(normalised(x), w, {.border_mode = half}), 2) + channel(b));
+    h = relu(dot(flatten(h, 2), v) + c);
+    const Scores scores = score(softmax(dot(h, u) + d), y);
+    return {x, y, scores, scores, params, adam(scores.loss, params, 0.002)};
+}
+
+Model keras() {
+    const Expr x = tensor4("x"), y = ivector("y");
+    const Shared w1 = shared(glorot_uniform({32, 1, 3, 3}, 1), "w_conv1"),
+                 b1 = shared(zeros({32}), "b_conv1");
+    const Shared w2 = shared(glorot_uniform({64, 32, 3, 3}, 2), "w_conv2"),
+                 b2 = shared(zeros({64}), "b_conv2");
+    const Shared w3 = shared(glorot_uniform({9216, 128}, 3), "w_hidden"),
+                 b3 = shared(zeros({128}), "b_hidden");
+    const Shared w4 = shared(glorot_uniform({128, 10}, 4), "w_out"), b4 = shared(zeros({10}), "b_out");
+    const std::vector<Shared> params{w1, b1, w2, b2, w3, b3, w4, b4};
+    RandomStream random(1);
+    const auto network = [&](bool training) {
+        const auto drop = [&](const Expr& h, double rate) { return training ? dropout(h, rate, random) : h; };
+        Expr h = relu(conv2d(normalised(x), w1) + channel(b1));
+        h = relu(max_pool(conv2d(h, w2) + channel(b2), 2));
+        h = relu(dot(flatten(drop(h, 0.25), 2), w3) + b3);
+        return softmax(dot(drop(h, 0.5), w4) + b4);
+    };
+    const Scores training = score(network(true), y);
+    return {
+        x, y, training, score(network(false), y), params, adadelta(training.loss, params) + random.updates()};
+}
+
+Model model_of(const std::string& name) {
+    if (name == "logistic") return logistic();
+    if (name == "mlp") return mlp();
+    if (name == "small") return small();
+    if (name == "keras") return keras();
+    throw std::invalid_argument(name);
+}
+
+}  // namespace
+
+const std::vector<std::string>& net_names() {
+    static const std::vector<std::string> names = {"logistic", "mlp", "small", "keras"};
+    return names;
+}
+
+Net make_net(const std::string& name, const NetOptions& options) {
+    const Model model = model_of(name);
+    const std::int64_t count = options.images, batch = options.batch;
+    const Dims shape = model.x.rank() == 2 ? Dims{count, 784} : Dims{count, 1, 28, 28};
+    const Shared images = shared(Array(options.storage, shape), "images"),
+                 labels = shared(Array(uint8, {count}), "labels");
+    const Shared order = shared(permutation(count, 1), "order");
+    const Expr i = lscalar("i");
+    const Expr rows = order[Slice{i * batch, (i + 1) * batch}];
+    const Slice test_rows{i * options.test_batch, (i + 1) * options.test_batch};
+    return {
+        name, model.params,
+        function({i}, {model.training.loss, model.training.wrong},
+                 {.updates = model.updates,
+                  .givens = {{model.x, cast(images[rows], float32)}, {model.y, cast(labels[rows], int32)}},
+                  .name = name + "_step",
+                  .device = options.device}),
+        function({i}, {model.testing.loss, model.testing.wrong},
+                 {.givens = {{model.x, cast(images[test_rows], float32)},
+                             {model.y, cast(labels[test_rows], int32)}},
+                  .name = name + "_evaluation",
+                  .device = options.device})};
+}
+
+}  // namespace bitale::test

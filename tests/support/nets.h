@@ -1,0 +1,29 @@
+// The networks of the examples as pairs of functions, on data of the sizes of MNIST: what plans and kernels
+// are judged by.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bitale/bitale.h"
+
+namespace bitale::test {
+
+struct NetOptions {
+    std::string device = "null";
+    std::int64_t images = 60000, batch = 128, test_batch = 500;
+    DType storage = uint8;
+};
+
+struct Net {
+    std::string name;
+    std::vector<Shared> params;
+    Function step;        // of the minibatch's number; trains on it: loss and number of wrong images
+    Function evaluation;  // likewise, changing nothing
+};
+
+// "logistic", "mlp", "small" and "keras": those of logistic_regression, mlp, and mnist_cnn's two.
+const std::vector<std::string>& net_names();
+Net make_net(const std::string& name, const NetOptions& options = {});
+
+}  // namespace bitale::test
