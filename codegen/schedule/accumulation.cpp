@@ -25,26 +25,6 @@ Term term_of(const Nest& nest) {
     return {scalar_cast(accumulator, body), false};
 }
 
-bool mentions(const std::vector<Guard>& guards, const Int& variable) {
-    return std::any_of(guards.begin(), guards.end(), [&](const Guard& g) {
-        const std::uint64_t id = variable.symbol_id();
-        return depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id);
-    });
-}
-
-bool mentions(const std::vector<Let>& lets, const Int& variable) {
-    Nest all;
-    all.lets = lets;
-    all.body = scalar_integer(DType::int64, 0);
-    bool found = false;
-    for_each_read(all, [&](const ScalarNode& s) {
-        for (const Int& x : s.at) found = found || depends_on(x, variable.symbol_id());
-    });
-    return found || (!lets.empty() && std::any_of(lets.begin(), lets.end(), [](const Let& l) {
-               return l.value->kind != ScalarNode::Kind::read;
-           }));
-}
-
 constexpr std::int64_t most_unrolled = 8, small_reduction = 16;
 
 Int linear(const std::vector<Loop>& loops) {
@@ -72,6 +52,26 @@ void append(Stmts& to, Stmts from) {
 }
 
 }  // namespace
+
+bool mentions(const std::vector<Guard>& guards, const Int& variable) {
+    return std::any_of(guards.begin(), guards.end(), [&](const Guard& g) {
+        const std::uint64_t id = variable.symbol_id();
+        return depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id);
+    });
+}
+
+bool mentions(const std::vector<Let>& lets, const Int& variable) {
+    Nest all;
+    all.lets = lets;
+    all.body = scalar_integer(DType::int64, 0);
+    bool found = false;
+    for_each_read(all, [&](const ScalarNode& s) {
+        for (const Int& x : s.at) found = found || depends_on(x, variable.symbol_id());
+    });
+    return found || (!lets.empty() && std::any_of(lets.begin(), lets.end(), [](const Let& l) {
+               return l.value->kind != ScalarNode::Kind::read;
+           }));
+}
 
 bool adds_products(const Nest& nest) { return term_of(nest).fused; }
 

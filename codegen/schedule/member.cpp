@@ -55,15 +55,36 @@ int vector_loop(const Nest& nest) {
 
 namespace {
 
+// Computed once: a second place takes what the first was given, as the first may be what the value reads.
 Stmts stores(const Member& member, const Scalar& value) {
+    const DType dtype = member.nest.dtype;
     Stmts body;
-    for (const Destination& d : member.destinations)
-        body.push_back(set(d.place, d.at, scalar_cast(member.nest.dtype, value)));
+    for (const Destination& d : member.destinations) {
+        const Destination& first = member.destinations.front();
+        body.push_back(
+            set(d.place, d.at,
+                body.empty() ? scalar_cast(dtype, value) : scalar_read(dtype, first.place, first.at)));
+    }
     return body;
 }
 
 void append(Stmts& to, Stmts from) {
     for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+// The last loops over results that are few enough to keep one vector register each.
+std::vector<Loop> last_results(const Nest& nest) {
+    constexpr std::int64_t registers = 12;
+    std::int64_t count = 1;
+    std::size_t first = nest.parallel.size();
+    while (first > 0) {
+        const Loop& l = nest.parallel[first - 1];
+        if (!l.extent.is_constant() || count * l.extent.constant() > registers) break;
+        if (mentions(nest.guards, l.variable) || mentions(nest.lets, l.variable)) break;
+        count *= l.extent.constant();
+        --first;
+    }
+    return {nest.parallel.begin() + static_cast<std::ptrdiff_t>(first), nest.parallel.end()};
 }
 
 }  // namespace
@@ -132,9 +153,22 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
     LoopBuilder clear(nest, false);
     append(r.before, over_results(clear, [&](LoopBuilder&) { return acc.clear(at); }));
     LoopBuilder inside(nest);
-    if (member.tree.lanes > 1 || gpu) {
+    if (gpu) {
         r.inside = over_results(inside, [&](LoopBuilder& inner) {
             return acc.combine(inner, rest, {Copy{at}}, [](Stmts s) { return s; });
+        });
+    } else if (member.tree.lanes > 1) {
+        // Several results side by side: each has its own chain of additions, and they share operands.
+        const std::vector<Loop> written_out = last_results(nest);
+        const std::vector<Loop> looped(nest.parallel.begin(), nest.parallel.end() - std::ssize(written_out));
+        std::vector<Copy> copies;
+        for (const Substitution& point : points_of(written_out)) {
+            Copy copy{at, point};
+            for (Int& x : copy.at) x = substitute(x, point);
+            copies.push_back(std::move(copy));
+        }
+        r.inside = inside.nest(looped, [&](LoopBuilder& inner) {
+            return acc.combine(inner, rest, copies, [](Stmts s) { return s; });
         });
     } else {
         // Results innermost: one iteration of the reduction adds to all of them in vector lanes.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "codegen/nest/compose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/staging.h"
 
 namespace bitale {
 
@@ -42,17 +42,17 @@ class SegmentScheduler {
     }
 
     // ---- reads
-    // --------------------------------------------------------------------------------------------------
 
-    Scalar placed(const Scalar& s, const std::function<Scalar(const Scalar&)>& staged) const {
+    Scalar placed(const Scalar& s) const {
+        if (const auto copy = copies_.find(s->operand); copy != copies_.end())
+            return read_copy(*s, copy->second);
+        auto r = std::make_shared<ScalarNode>(*s);
         if (const auto at = local_.find(s->operand); at != local_.end()) {
-            auto r = std::make_shared<ScalarNode>(*s);
             r->operand = at->second;
             r->at = inside_block(s->at);
             return r;
         }
-        if (value(s->operand).storage == Value::Storage::staged) return staged(s);
-        auto r = std::make_shared<ScalarNode>(*s);
+        BITALE_CHECK(value(s->operand).storage != Value::Storage::staged, "a staged value without its copy");
         const Type& type = value(s->operand).node->type;
         r->operand = builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
         return r;
@@ -70,191 +70,48 @@ class SegmentScheduler {
     }
 
     Nest with_places(const Nest& nest) const {
-        return map_reads(nest, [&](const Scalar& s) {
-            return placed(s, [&](const Scalar& read) -> Scalar {
-                const auto at = stages_.find(read->operand);
-                BITALE_CHECK(at != stages_.end(), "a staged value without its copy");
-                return at->second.read(*read, *this);
-            });
-        });
+        return map_reads(nest, [&](const Scalar& s) { return placed(s); });
     }
 
     // The member's nest with staged values either kept (this group has a copy) or inlined.
     Nest nest_for(int v) const {
-        return nest_with(v, [&](int operand) { return stages_.contains(operand); });
-    }
-    Nest nest_with(int v, const std::function<bool(int)>& copied) const {
-        return in_rows(simplify(compose(context_.values.list[v].nest, [&](int operand) -> const Nest* {
-            const Value& o = value(operand);
-            const bool in = o.storage == Value::Storage::inlined ||
-                            (o.storage == Value::Storage::staged && !copied(operand));
-            return in ? &o.nest : nullptr;
-        })));
+        return composed_nest(context_.values, v, [&](int operand) { return copies_.contains(operand); });
     }
 
     // ---- staged copies
-    // ------------------------------------------------------------------------------------------
 
-    struct Stage {
-        int place = -1;
-        std::vector<Int> low;  // of the copy's index space; beyond the value's own where reads are guarded
-        std::vector<Int> extents;
-        Scalar outside;  // what guarded reads give there; null: reads keep their guards
-
-        Scalar read(const ScalarNode& s, const SegmentScheduler& in) const {
-            auto r = std::make_shared<ScalarNode>(s);
-            r->operand = place;
-            for (std::size_t d = 0; d < r->at.size(); ++d) r->at[d] = r->at[d] - low[d];
-            r->at = in.inside_block(r->at);
-            if (outside) {
-                r->guards.clear();
-                r->otherwise = nullptr;
-            }
-            return r;
-        }
-    };
-
-    using Row = std::function<Int(const Nest&)>;
-    using Reads = std::map<int, std::vector<std::pair<Int, Scalar>>>;
-
-    // What the members read of staged values when those that are refused a copy are inlined.
-    Reads staged_reads(const Row& row, const std::set<int>& refused) const {
-        Reads reads;
-        for (const int v : group_.values) {
-            const Nest nest = refused.empty()
-                                  ? context_.grouping.nests[v]
-                                  : nest_with(v, [&](int operand) { return !refused.contains(operand); });
-            for_each_read(nest, [&](const ScalarNode& s) {
-                if (value(s.operand).storage == Value::Storage::staged)
-                    reads[s.operand].emplace_back(row(nest), std::make_shared<ScalarNode>(s));
-            });
-        }
-        return reads;
-    }
-
-    // Copies of staged values that the members read within their own row. `row` is the variable of the first
-    // axis in a member's nest. Inlining a value that cannot be copied shows more reads of the others, so all
-    // are looked at again whenever one is refused.
-    void stage(const Row& row, Stmts& before) {
-        std::set<int> refused;
-        std::vector<Copied> copies;
-        for (bool settled = false; !settled;) {
-            copies.clear();
-            settled = true;
-            std::int64_t used = used_;
-            for (const auto& [v, list] : staged_reads(row, refused)) {
-                Copied one;
-                one.value = v;
-                if (!stageable(v, list, one.stage) || !copy_of(v, one) ||
-                    used + one.bytes > context_.target.local_bytes) {
-                    refused.insert(v);
-                    settled = false;
-                    break;
-                }
-                used += one.bytes;
-                copies.push_back(std::move(one));
-            }
-        }
-        for (Copied& one : copies) {
-            const Value& own = value(one.value);
-            used_ += one.bytes;
-            one.stage.place = builder_.scratch(Place::Scope::local, own.node->type.dtype, one.extents);
+    // Copies of what the members read of staged values within their own row.
+    void stage(const RowOf& row, Stmts& before) {
+        for (StagedCopy& copy : plan_copies(group_, context_, row, block_, used_)) {
+            const Value& own = value(copy.value);
+            used_ += copy.bytes;
+            copy.place = builder_.scratch(Place::Scope::local, own.node->type.dtype, copy.scratch);
             Member member;
-            member.nest = in_block(one.nest);
+            member.nest = in_block(copy.nest);
             std::vector<Int> to;
             for (const Loop& l : member.nest.parallel) to.push_back(l.variable);
-            member.destinations = {{one.stage.place, to}};
+            member.destinations = {{copy.place, to}};
             member.nest = with_places(member.nest);
-            before.push_back(declare(one.stage.place));
+            before.push_back(declare(copy.place));
             before.push_back(comment("copy of " + describe(*own.node)));
             append(before, schedule_pointwise(member, context_.target));
             before.push_back(barrier());
-            stages_[one.value] = one.stage;
             notes_ +=
-                "  staged " + describe(*own.node) + ", " + std::to_string(one.bytes) + " bytes a task\n";
+                "  staged " + describe(*own.node) + ", " + std::to_string(copy.bytes) + " bytes a task\n";
+            copies_.emplace(copy.value, std::move(copy));
         }
     }
 
-    struct Copied {
-        int value = 0;
-        Stage stage;
-        Shape extents;  // of the scratch
-        std::int64_t bytes = 0;
-        Nest nest;  // over the whole first axis, with everything inlined
-    };
-
-    // The copy as a nest of its own over the (possibly wider) index space, reading the value. False if it
-    // would need what a member of this group computes: copies come first.
-    bool copy_of(int v, Copied& one) const {
-        const Stage& made = one.stage;
-        const Type& type = value(v).node->type;
-        one.extents.assign(made.extents.begin() + (block_ == 1 ? 1 : 0), made.extents.end());
-        if (block_ != 1) one.extents[0] = block_;
-        one.bytes = count_of(one.extents).constant() * bytes_of(type.dtype);
-        Nest copy;
-        copy.dtype = type.dtype;
-        std::vector<Int> at;
-        std::vector<Guard> guards;
-        for (std::size_t d = 0; d < made.extents.size(); ++d) {
-            const Loop l = make_loop("c", made.extents[d]);
-            copy.parallel.push_back(l);
-            at.push_back(l.variable + made.low[d]);
-            const bool wider = !made.low[d].is(0) || !(made.extents[d] == type.shape[d]);
-            if (made.outside && wider) guards.push_back({at.back(), 0, type.shape[d]});
+    Scalar read_copy(const ScalarNode& s, const StagedCopy& copy) const {
+        auto r = std::make_shared<ScalarNode>(s);
+        r->operand = copy.place;
+        for (std::size_t d = 0; d < r->at.size(); ++d) r->at[d] = r->at[d] - copy.low[d];
+        r->at = inside_block(r->at);
+        if (copy.outside) {
+            r->guards.clear();
+            r->otherwise = nullptr;
         }
-        copy.body = scalar_read(type.dtype, v, at, guards, guards.empty() ? nullptr : made.outside);
-        one.nest = simplify(compose(copy, [&](int operand) -> const Nest* {
-            const Value::Storage storage = value(operand).storage;
-            return storage == Value::Storage::inlined || storage == Value::Storage::staged
-                       ? &value(operand).nest
-                       : nullptr;
-        }));
-        bool computed_here = false;
-        for_each_read(one.nest, [&](const ScalarNode& s) {
-            computed_here |=
-                std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
-        });
-        return !computed_here;
-    }
-
-    bool stageable(int v, const std::vector<std::pair<Int, Scalar>>& reads, Stage& made) const {
-        const Type& type = value(v).node->type;
-        if (type.shape.empty()) return false;
-        for (std::size_t d = 1; d < type.shape.size(); ++d)
-            if (!type.shape[d].is_constant()) return false;
-        bool widen = true;
-        Scalar outside;
-        std::vector<IntRange> ranges(type.shape.size(), IntRange{0, 0});
-        for (std::size_t d = 1; d < ranges.size(); ++d) ranges[d] = {0, type.shape[d].constant() - 1};
-        for (const auto& [row, read] : reads) {
-            if (row.is_constant() || !(read->at[0] == row)) return false;
-            for (std::size_t d = 1; d < ranges.size(); ++d) {
-                const IntRange r = read->at[d].range();
-                ranges[d] = {std::min(ranges[d].low, r.low), std::max(ranges[d].high, r.high)};
-            }
-            for (const Guard& g : read->guards) {
-                bool own = false;
-                for (std::size_t d = 0; d < read->at.size(); ++d)
-                    own = own || (g.value == read->at[d] && g.low.is(0) && g.high == type.shape[d]);
-                widen = widen && own;
-            }
-            if (read->otherwise) {
-                widen = widen && read->otherwise->kind == ScalarNode::Kind::constant &&
-                        (!outside || (outside->number == read->otherwise->number &&
-                                      outside->integer == read->otherwise->integer));
-                outside = read->otherwise;
-            }
-        }
-        const bool guarded = outside != nullptr;
-        made.low.assign(type.shape.size(), 0);
-        made.extents = {type.shape[0]};
-        for (std::size_t d = 1; d < ranges.size(); ++d) {
-            const bool wide = guarded && widen;
-            made.low[d] = wide ? ranges[d].low : 0;
-            made.extents.push_back(wide ? Int(ranges[d].high - ranges[d].low + 1) : type.shape[d]);
-        }
-        if (guarded && widen) made.outside = outside;
-        return true;
+        return r;
     }
 
     // The parallel loops of a nest over the whole first axis, cut down to the rows of this task.
@@ -273,7 +130,6 @@ class SegmentScheduler {
     }
 
     // ---- segments
-    // -----------------------------------------------------------------------------------------------
 
     // Blocks of the first axis: one row, or several where the vector lanes run along it.
     void choose_block() {
@@ -372,7 +228,6 @@ class SegmentScheduler {
     bool collapsed() {
         const Value& first = value(group_.values[0]);
         if (first.node->type.shape.empty()) return false;
-        const Int count = count_of(first.node->type.shape);
         for (const int v : group_.values) {
             const Nest nest = fully_composed_nest(context_.values, v);
             if (nest.combine != Combine::none || !(value(v).node->type.shape == first.node->type.shape))
@@ -394,7 +249,6 @@ class SegmentScheduler {
             });
             if (!linear || has_index(flat.body)) return false;
         }
-        (void)count;
         return true;
     }
 
@@ -593,7 +447,7 @@ class SegmentScheduler {
     std::int64_t block_ = 1;
     std::int64_t used_ = 0;     // bytes of scratch
     std::map<int, int> local_;  // values to scratch places
-    std::map<int, Stage> stages_;
+    std::map<int, StagedCopy> copies_;
 };
 
 }  // namespace

@@ -1,0 +1,155 @@
+#include "codegen/schedule/staging.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/nest/compose.h"
+#include "codegen/nest/tree.h"
+
+namespace bitale {
+
+namespace {
+
+using Reads = std::map<int, std::vector<std::pair<Int, Scalar>>>;
+
+class CopyPlanner {
+  public:
+    CopyPlanner(const Group& group, const SegmentContext& context, std::int64_t block)
+        : group_(group), context_(context), block_(block) {}
+
+    // What the members read of staged values when those that are refused a copy are inlined.
+    Reads staged_reads(const RowOf& row, const std::set<int>& refused) const {
+        Reads reads;
+        for (const int v : group_.values) {
+            const Nest nest = refused.empty() ? context_.grouping.nests[v]
+                                              : composed_nest(context_.values, v, [&](int operand) {
+                                                    return !refused.contains(operand);
+                                                });
+            for_each_read(nest, [&](const ScalarNode& s) {
+                if (value(s.operand).storage == Value::Storage::staged)
+                    reads[s.operand].emplace_back(row(nest), std::make_shared<ScalarNode>(s));
+            });
+        }
+        return reads;
+    }
+
+    // Whether every read stays in its own row; then which part of the index space the copy has.
+    bool fits(const std::vector<std::pair<Int, Scalar>>& reads, StagedCopy& copy) const {
+        const Shape& shape = value(copy.value).node->type.shape;
+        if (shape.empty()) return false;
+        for (std::size_t d = 1; d < shape.size(); ++d)
+            if (!shape[d].is_constant()) return false;
+        bool widen = true;
+        Scalar outside;
+        std::vector<IntRange> ranges(shape.size(), IntRange{0, 0});
+        for (std::size_t d = 1; d < ranges.size(); ++d) ranges[d] = {0, shape[d].constant() - 1};
+        for (const auto& [row, read] : reads) {
+            if (row.is_constant() || !(read->at[0] == row)) return false;
+            for (std::size_t d = 1; d < ranges.size(); ++d) {
+                const IntRange r = read->at[d].range();
+                ranges[d] = {std::min(ranges[d].low, r.low), std::max(ranges[d].high, r.high)};
+            }
+            for (const Guard& g : read->guards) {
+                bool own = false;
+                for (std::size_t d = 0; d < read->at.size(); ++d)
+                    own = own || (g.value == read->at[d] && g.low.is(0) && g.high == shape[d]);
+                widen = widen && own;
+            }
+            if (read->otherwise) {
+                widen = widen && read->otherwise->kind == ScalarNode::Kind::constant &&
+                        (!outside || (outside->number == read->otherwise->number &&
+                                      outside->integer == read->otherwise->integer));
+                outside = read->otherwise;
+            }
+        }
+        const bool wide = outside != nullptr && widen;
+        copy.low.assign(shape.size(), 0);
+        copy.extents = {shape[0]};
+        for (std::size_t d = 1; d < ranges.size(); ++d) {
+            copy.low[d] = wide ? ranges[d].low : 0;
+            copy.extents.push_back(wide ? Int(ranges[d].high - ranges[d].low + 1) : shape[d]);
+        }
+        if (wide) copy.outside = outside;
+        return true;
+    }
+
+    // The copy as a nest of its own over the (possibly wider) index space, reading the value. False if it
+    // would need what a member of this group computes: copies come first.
+    bool write(StagedCopy& copy) const {
+        const Type& type = value(copy.value).node->type;
+        copy.scratch.assign(copy.extents.begin() + (block_ == 1 ? 1 : 0), copy.extents.end());
+        if (block_ != 1) copy.scratch[0] = block_;
+        copy.bytes = count_of(copy.scratch).constant() * bytes_of(type.dtype);
+        Nest nest;
+        nest.dtype = type.dtype;
+        std::vector<Int> at;
+        std::vector<Guard> guards;
+        for (std::size_t d = 0; d < copy.extents.size(); ++d) {
+            const Loop l = make_loop("c", copy.extents[d]);
+            nest.parallel.push_back(l);
+            at.push_back(l.variable + copy.low[d]);
+            const bool wider = !copy.low[d].is(0) || !(copy.extents[d] == type.shape[d]);
+            if (copy.outside && wider) guards.push_back({at.back(), 0, type.shape[d]});
+        }
+        nest.body = scalar_read(type.dtype, copy.value, at, guards, guards.empty() ? nullptr : copy.outside);
+        copy.nest = simplify(compose(nest, [&](int operand) -> const Nest* {
+            const Value::Storage storage = value(operand).storage;
+            return storage == Value::Storage::inlined || storage == Value::Storage::staged
+                       ? &value(operand).nest
+                       : nullptr;
+        }));
+        bool computed_here = false;
+        for_each_read(copy.nest, [&](const ScalarNode& s) {
+            computed_here |=
+                std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
+        });
+        return !computed_here;
+    }
+
+  private:
+    const Value& value(int v) const { return context_.values.list[v]; }
+
+    const Group& group_;
+    const SegmentContext& context_;
+    std::int64_t block_;
+};
+
+}  // namespace
+
+Nest composed_nest(const Values& values, int v, const std::function<bool(int operand)>& copied) {
+    return in_rows(simplify(compose(values.list[v].nest, [&](int operand) -> const Nest* {
+        const Value& o = values.list[operand];
+        const bool in =
+            o.storage == Value::Storage::inlined || (o.storage == Value::Storage::staged && !copied(operand));
+        return in ? &o.nest : nullptr;
+    })));
+}
+
+std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
+                                    std::int64_t block, std::int64_t used) {
+    const CopyPlanner planner(group, context, block);
+    std::set<int> refused;
+    // Inlining a value that cannot be copied shows more reads of the others, so all are looked at again
+    // whenever one is refused.
+    for (;;) {
+        std::vector<StagedCopy> copies;
+        std::int64_t bytes = used;
+        int refuse = -1;
+        for (const auto& [v, reads] : planner.staged_reads(row, refused)) {
+            StagedCopy copy;
+            copy.value = v;
+            if (!planner.fits(reads, copy) || !planner.write(copy) ||
+                bytes + copy.bytes > context.target.local_bytes) {
+                refuse = v;
+                break;
+            }
+            bytes += copy.bytes;
+            copies.push_back(std::move(copy));
+        }
+        if (refuse < 0) return copies;
+        refused.insert(refuse);
+    }
+}
+
+}  // namespace bitale
