@@ -12,11 +12,52 @@ struct Lifetime {
     std::int64_t bytes = 0;
 };
 
+// What is placed already, found by when it lives: a long program has many buffers, few of them at a time.
+class Timeline {
+  public:
+    struct Placed {
+        std::int64_t offset = 0, bytes = 0;
+    };
+
+    explicit Timeline(int steps) : starting_(static_cast<std::size_t>(steps)) {
+        while (leaves_ < steps) leaves_ *= 2;
+        covering_.resize(2 * static_cast<std::size_t>(leaves_));
+    }
+
+    void add(int first, int last, Placed placed) {
+        starting_[static_cast<std::size_t>(first)].push_back(placed);
+        // The fewest nodes of a binary tree over the steps that make up first .. last.
+        for (int l = first + leaves_, r = last + leaves_ + 1; l < r; l /= 2, r /= 2) {
+            if (l % 2) covering_[static_cast<std::size_t>(l++)].push_back(placed);
+            if (r % 2) covering_[static_cast<std::size_t>(--r)].push_back(placed);
+        }
+    }
+
+    // All that live at some step of first .. last, by offset.
+    std::vector<Placed> overlapping(int first, int last) const {
+        std::vector<Placed> found;
+        const auto append = [&](const std::vector<Placed>& some) {
+            found.insert(found.end(), some.begin(), some.end());
+        };
+        for (int node = first + leaves_; node > 0; node /= 2)
+            append(covering_[static_cast<std::size_t>(node)]);
+        for (int step = first + 1; step <= last; ++step) append(starting_[static_cast<std::size_t>(step)]);
+        std::sort(found.begin(), found.end(),
+                  [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
+        return found;
+    }
+
+  private:
+    int leaves_ = 1;
+    std::vector<std::vector<Placed>> covering_, starting_;
+};
+
 }  // namespace
 
 Placement plan_arena(const Program& program, const std::map<std::uint64_t, std::int64_t>& values) {
     constexpr std::int64_t alignment = 64, tail = 64;
-    const int once = static_cast<int>(program.once.steps.size());
+    const int once = static_cast<int>(program.once.steps.size()),
+              steps = once + static_cast<int>(program.body.steps.size());
     std::vector<Lifetime> lifetimes(program.buffers.size(), {0, INT32_MAX, -1, 0});
     const auto use = [&](const Region& region, int offset) {
         for (std::size_t s = 0; s < region.steps.size(); ++s)
@@ -35,7 +76,7 @@ Placement plan_arena(const Program& program, const std::map<std::uint64_t, std::
         life.buffer = static_cast<int>(b);
         if (life.first < once) {  // written once, read by every call
             life.first = 0;
-            life.last = INT32_MAX;
+            life.last = steps - 1;
         }
         const std::int64_t count = evaluate(count_of(buffer.type.shape), values);
         life.bytes = (count * bytes_of(buffer.type.dtype) + tail + alignment - 1) / alignment * alignment;
@@ -46,20 +87,16 @@ Placement plan_arena(const Program& program, const std::map<std::uint64_t, std::
     });
     Placement placement;
     placement.offsets.assign(program.buffers.size(), -1);
-    // Sorted by offset: what is placed already, with its lifetime.
-    std::vector<std::pair<std::int64_t, Lifetime>> placed;
+    Timeline timeline(steps);
     for (const Lifetime& life : order) {
         std::int64_t offset = 0;
-        for (const auto& [at, other] : placed) {
-            if (other.last < life.first || other.first > life.last) continue;
-            if (at >= offset + life.bytes) break;
-            offset = std::max(offset, at + other.bytes);
+        for (const Timeline::Placed& other : timeline.overlapping(life.first, life.last)) {
+            if (other.offset >= offset + life.bytes) break;
+            offset = std::max(offset, other.offset + other.bytes);
         }
         placement.offsets[life.buffer] = offset;
         placement.bytes = std::max(placement.bytes, offset + life.bytes);
-        const auto where = std::upper_bound(placed.begin(), placed.end(), offset,
-                                            [](std::int64_t o, const auto& p) { return o < p.first; });
-        placed.insert(where, {offset, life});
+        timeline.add(life.first, life.last, {offset, life.bytes});
     }
     return placement;
 }

@@ -52,8 +52,13 @@ class Assembler {
     Program run() {
         inputs();
         find_leaving();
+        std::map<std::pair<bool, int>, std::vector<const Group*>> levels;
+        for (const Group& group : grouping_.groups)
+            if (group.level > 0) levels[{group.once, group.level}].push_back(&group);
         for (const bool once : {true, false})
-            for (int level = 1; level <= grouping_.levels; ++level) run_level(level, once);
+            for (int level = 1; level <= grouping_.levels; ++level)
+                if (const auto at = levels.find({once, level}); at != levels.end())
+                    run_level(at->second, once);
         copies();
         finish();
         return std::move(program_);
@@ -182,14 +187,13 @@ class Assembler {
     // ---- steps
     // --------------------------------------------------------------------------------------------------
 
-    void run_level(int level, bool once) {
+    void run_level(const std::vector<const Group*>& groups, bool once) {
         std::vector<const Group*> tasks;
-        for (const Group& group : grouping_.groups) {
-            if (group.level != level || group.once != once) continue;
-            if (group.gemm)
-                gemm(group, once);
+        for (const Group* group : groups) {
+            if (group->gemm)
+                gemm(*group, once);
             else
-                tasks.push_back(&group);
+                tasks.push_back(group);
         }
         // One kernel per level, cut where it would compile slowly.
         std::size_t begin = 0;
@@ -293,15 +297,15 @@ class Assembler {
 
     int text(const PrintedKernel& printed, const std::string& notes, Dialect dialect) {
         const std::string name = "k_" + hash_text(printed.body);
-        for (std::size_t k = 0; k < program_.kernels.size(); ++k)
-            if (program_.kernels[k].name == name) return static_cast<int>(k);
+        const auto [at, is_new] = kernel_numbers_.emplace(name, static_cast<int>(program_.kernels.size()));
+        if (!is_new) return at->second;
         KernelText kernel;
         kernel.name = name;
         for (const std::string& suffix : printed.suffixes) kernel.entries.push_back(name + suffix);
         (dialect == Dialect::cuda ? kernel.cuda_body : kernel.body) = replaced(printed.body, "KERNEL", name);
         kernel.notes = notes;
         program_.kernels.push_back(std::move(kernel));
-        return static_cast<int>(program_.kernels.size()) - 1;
+        return at->second;
     }
 
     // Title, origins, and what is moved and computed at least.
@@ -425,6 +429,7 @@ class Assembler {
     UpdatePlan updates_;
     Program program_;
     std::map<int, std::vector<int>> buffers_;
+    std::map<std::string, int> kernel_numbers_;
     std::vector<bool> leaving_;
     int errors_ = -1;
 };

@@ -51,8 +51,8 @@ class CopyPlanner {
                 ranges[d] = {std::min(ranges[d].low, r.low), std::max(ranges[d].high, r.high)};
             }
             for (const Guard& g : read->guards) {
-                bool own = false;
-                for (std::size_t d = 0; d < read->at.size(); ++d)
+                bool own = false;  // not of the rows: the copy has no others
+                for (std::size_t d = 1; d < read->at.size(); ++d)
                     own = own || (g.value == read->at[d] && g.low.is(0) && g.high == shape[d]);
                 widen = widen && own;
             }

@@ -44,8 +44,11 @@ void compare(std::uint64_t seed, Arithmetic arithmetic) {
     const RandomGraph graph = generator.generate(static_cast<int>(10 + seed % 20));
     std::vector<Array> expected, got;
     INFO("seed " << seed << (arithmetic == Arithmetic::whole ? " whole" : " smooth"));
-    if (std::getenv("BITALE_FUZZ_PRINT"))
+    if (std::getenv("BITALE_FUZZ_PRINT")) {
         for (const Expr& x : graph.outputs) std::cout << debugprint(x) << "\n";
+        for (const Update& u : graph.updates)
+            std::cout << u.target.name() << " <- " << debugprint(u.value) << "\n";
+    }
     try {
         expected = two_calls(graph, "reference");
     } catch (const Error& e) {

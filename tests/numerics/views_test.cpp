@@ -64,6 +64,8 @@ TEST_CASE("views of awkward shapes") {
         add("pad", pad(x, {{1, 2}, {3, 1}}, -1));
         add("concatenate", concatenate({x, x * 2, x[Slice{0, 1}]}, 0));
         add("moving slice", x[Slice{s - 1, s + 2}]);
+        add("pad computed rows", pad(exp(x), {{0, 2}, {1, 2}}, 2) + 1);
+        add("pad an empty slice", pad(exp(x[{Slice{.step = -1}, Slice{0, 0}}]), {{0, 2}, {1, 2}}));
         add("chain", transpose(pad(x[Slice{s, s + 2}], {{0, 0}, {1, 1}}))[Slice{.step = 3}]);
     }
     cases.run();

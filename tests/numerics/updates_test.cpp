@@ -1,0 +1,45 @@
+// Updates of shared variables on the CPU device: everything reads the old values, in place or not.
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+// Outputs and new values of two calls.
+std::vector<Array> two_calls(const std::string& device) {
+    Random random(1);
+    const Dims shape{7, 33};
+    const Array first = random_array(float32, shape, random), second = random_array(float32, shape, random);
+    Shared a = shared(first, "a"), b = shared(second, "b"), c = shared(first, "c"), d = shared(first, "d"),
+           n = shared(Array(std::vector<std::uint16_t>{0, 1, 65535}), "n"), e = shared(second, "e");
+    const Expr x(a), y(b), z(c), w(d), v(e);
+    const Expr both = tanh(z * 3) + 1, whole = (Expr(n) * 3 + 1) % 17;
+    Function f = function(
+        {}, {both, both * 2, x, x + y, sum(w), dot(w, transpose(w)), v[{colon, Slice{.step = -1}}], whole},
+        {.updates = {{a, y},  // a swap
+                     {b, x},
+                     {c, both},  // an output too
+                     {d, w - mean(w, {0})},
+                     {e, flip(v, 1) + sum(v)},  // reads other elements than it writes
+                     {n, whole}},
+         .device = device});
+    std::vector<Array> all;
+    for (int call = 0; call < 2; ++call) {
+        const Results r = f.call({});
+        for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
+        for (const Shared& s : {a, b, c, d, e, n}) all.push_back(s.get_value());
+    }
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("outputs and updates read the old values") {
+    const std::vector<Array> got = two_calls("cpu"), expected = two_calls("reference");
+    for (std::size_t k = 0; k < got.size(); ++k) {
+        INFO("value " << k % 14 << " of call " << k / 14);
+        CHECK(difference(got[k], expected[k], {.absolute = 2e-5, .relative = 2e-5}) == "");
+    }
+}
