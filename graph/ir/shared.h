@@ -19,6 +19,7 @@ struct SharedState {
     Array value;                  // the newest copy unless `fetch` is set
     std::uint64_t version = 1;    // grows with every write, by set_value or by an update
     std::function<void()> fetch;  // set by a device that holds a newer copy; brings it into `value`
+    const void* home = nullptr;   // that device, while `fetch` is set
 };
 
 }  // namespace bitale

@@ -9,6 +9,7 @@
 #include "graph/ir/shared.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cuda/availability.h"
+#include "runtime/cuda/cuda_device.h"
 #include "runtime/null/null_device.h"
 #include "runtime/reference/reference_device.h"
 
@@ -23,7 +24,8 @@ std::string cuda_absence() {
 }
 
 struct Devices {
-    std::unique_ptr<Device> list[3] = {make_cpu_device(), make_reference_device(), make_null_device()};
+    std::unique_ptr<Device> list[4] = {make_cpu_device(), make_reference_device(), make_null_device(),
+                                       make_emulator_device()};
 };
 
 // Leaked: functions in static variables may outlive main.
@@ -57,8 +59,10 @@ CallLock::CallLock(Device& device, const std::vector<SharedPtr>& shared)
     : device_(device.mutex()), shared_(shared) {
     for (const SharedPtr& s : shared_) s->mutex.lock();
     try {
-        for (const SharedPtr& s : shared_)
+        for (const SharedPtr& s : shared_) {
+            if (s->home == &device) continue;  // it is where it is needed
             if (const std::function<void()> fetch = std::exchange(s->fetch, nullptr)) fetch();
+        }
     } catch (...) {
         unlock();
         throw;

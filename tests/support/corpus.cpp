@@ -217,6 +217,11 @@ std::vector<CorpusPart> kernel_corpus() {
     parts.push_back(convolutions(float64));
     parts.push_back(losses());
     parts.push_back(random_numbers());
+    for (CorpusPart& part : parts) {
+        const std::size_t end = part.name.find('_');
+        const std::string dtype = end == std::string::npos ? "" : part.name.substr(end + 1);
+        part.typical = dtype.empty() || dtype == "float32" || dtype == "int8";
+    }
     return parts;
 }
 

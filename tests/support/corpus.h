@@ -11,6 +11,7 @@ namespace bitale::test {
 
 struct CorpusPart {
     std::string name;
+    bool typical = true;  // false: like another part, but of another dtype
     std::vector<Expr> inputs;
     std::vector<Array> arguments;  // values for the inputs, small and awkward shapes
     std::vector<std::string> names;
