@@ -22,6 +22,7 @@ struct Backend {
     std::function<Images(const Program&, const std::vector<CudaUnit>&)> compile;
     // Operands in the memory of the GPU, in the order of the stream.
     std::function<void(const GemmShape&, const float* a, const float* b, float* c, Stream)> gemm;
+    std::function<std::string()> summary;  // for bitale-info
 };
 
 }  // namespace bitale::cuda

@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "graph/base/options.h"
 #include "runtime/cpu/compiler.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/pool.h"
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_runner.h"
 #include "runtime/cuda/emulator/compile.h"
 #include "runtime/cuda/emulator/table.h"
+#include "runtime/cuda/libraries.h"
 #include "runtime/cuda/target.h"
 
 namespace bitale {
@@ -34,12 +37,7 @@ class CudaDevice : public Device {
         return std::make_unique<CudaRunner>(std::move(build), context(), backend_);
     }
 
-    std::string summary() override {
-        const CompilerSearch search = find_compiler();
-        return search.found
-                   ? "runs the kernels of a GPU on the CPU, slowly; compiles with " + search.found->command[0]
-                   : "cannot compile: " + search.problem;
-    }
+    std::string summary() override { return backend_.summary(); }
 
   private:
     // Made at the first use: nobody else pays for it.
@@ -58,7 +56,48 @@ class CudaDevice : public Device {
     std::unique_ptr<Context> context_;
 };
 
+// What NVRTC is asked for: machine code, or PTX of the newest architecture it knows for a GPU that is newer
+// still.
+std::string machine_target(const std::string& architecture) {
+    const std::vector<int> known = nvrtc_architectures();
+    const int wanted = std::stoi(architecture.substr(3));
+    if (known.empty() || std::find(known.begin(), known.end(), wanted) != known.end() ||
+        wanted < known.back())
+        return architecture;
+    return fmt::format("compute_{}", known.back());
+}
+
 }  // namespace
+
+std::unique_ptr<Device> make_cuda_device() {
+    Backend backend;
+    const RuntimeTable& runtime = runtime_library().table;
+    backend.runtime = &runtime;
+    backend.has_gemm = [] { return cublaslt_library().present; };
+    backend.compile = [](const Program& program, const std::vector<CudaUnit>& units) {
+        Images images;
+        images.compiler_runs = static_cast<int>(units.size());
+        for (CompiledModule& module : compile_units(units, machine_target(program.target), program.name))
+            images.list.push_back(std::move(module.image));
+        return images;
+    };
+    backend.gemm = [&runtime](const GemmShape& shape, const float* a, const float* b, float* c,
+                              Stream stream) {
+        static CublasLt& library = *new CublasLt(cublaslt_library().table, runtime);
+        library.multiply(shape, a, b, c, stream);
+    };
+    backend.summary = [&runtime] {
+        const auto properties = std::make_unique<DeviceProperties>();
+        int processors = 0;
+        if (runtime.cudaGetDeviceProperties(properties.get(), 0) != success) return std::string("a GPU");
+        runtime.cudaDeviceGetAttribute(&processors, multiprocessors, 0);
+        return fmt::format("{}, {} multiprocessors, {}", properties->name, processors,
+                           cublaslt_library().present
+                               ? "matrix products by cuBLASLt"
+                               : "matrix products generated, because " + cublaslt_library().problem);
+    };
+    return std::make_unique<CudaDevice>("cuda", std::move(backend));
+}
 
 std::unique_ptr<Device> make_emulator_device() {
     Backend backend;
@@ -73,6 +112,12 @@ std::unique_ptr<Device> make_emulator_device() {
     };
     backend.gemm = [](const GemmShape& shape, const float* a, const float* b, float* c, Stream) {
         gemm(process_pool(options().threads), shape, a, b, c);
+    };
+    backend.summary = [] {
+        const CompilerSearch search = find_compiler();
+        return search.found
+                   ? "runs the kernels of a GPU on the CPU, slowly; compiles with " + search.found->command[0]
+                   : "cannot compile: " + search.problem;
     };
     return std::make_unique<CudaDevice>("emulator", std::move(backend));
 }

@@ -1,4 +1,4 @@
-// The device "emulator": the executor for GPUs on the CPU.
+// The devices "cuda", a GPU, and "emulator", the same executor on the CPU.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,8 @@
 
 namespace bitale {
 
+// Opens no library before the first function; only where cuda::why_unavailable() has no reason.
+std::unique_ptr<Device> make_cuda_device();
 std::unique_ptr<Device> make_emulator_device();
 
 }  // namespace bitale

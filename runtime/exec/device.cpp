@@ -17,12 +17,6 @@ namespace bitale {
 
 namespace {
 
-// Asked for when somebody wants to know: it opens libraries.
-std::string cuda_absence() {
-    const std::string reason = cuda::why_unavailable();
-    return reason.empty() ? "this version of bitale generates CUDA kernels but does not run them" : reason;
-}
-
 struct Devices {
     std::unique_ptr<Device> list[4] = {make_cpu_device(), make_reference_device(), make_null_device(),
                                        make_emulator_device()};
@@ -34,6 +28,15 @@ Devices& devices() {
     return d;
 }
 
+// The GPU, or nothing and the reason. Opens libraries of CUDA: only for those who ask for it.
+Device* gpu(std::string& reason) {
+    static std::mutex mutex;
+    static Device* device = nullptr;
+    const std::lock_guard lock(mutex);
+    if (!device && (reason = cuda::why_unavailable()).empty()) device = make_cuda_device().release();
+    return device;
+}
+
 }  // namespace
 
 Device& device_named(const std::string& name) {
@@ -43,15 +46,19 @@ Device& device_named(const std::string& name) {
         if (d->name() == wanted) return *d;
         known += (known.empty() ? "" : ", ") + d->name();
     }
-    if (wanted == "cuda")
-        throw DeviceError(fmt::format("device \"cuda\" is not available: {}", cuda_absence()));
-    throw DeviceError(fmt::format("there is no device \"{}\"; the devices are {}", wanted, known));
+    if (std::string reason; wanted == "cuda") {
+        if (Device* device = gpu(reason)) return *device;
+        throw DeviceError("device \"cuda\" is not available: " + reason);
+    }
+    throw DeviceError(fmt::format("there is no device \"{}\"; the devices are {}, cuda", wanted, known));
 }
 
 std::vector<DeviceStatus> device_list() {
     std::vector<DeviceStatus> r;
     for (const std::unique_ptr<Device>& d : devices().list) r.push_back({d->name(), true, d->summary()});
-    r.push_back({"cuda", false, cuda_absence()});
+    std::string reason;
+    Device* device = gpu(reason);
+    r.push_back({"cuda", device != nullptr, device ? device->summary() : reason});
     return r;
 }
 

@@ -1,0 +1,77 @@
+// cuBLASLt sees matrices by columns: a row-major matrix is its transpose there, so it is asked for c^T = b^T
+// a^T.
+#include "runtime/cuda/cublaslt.h"
+
+#include <fmt/format.h>
+
+#include "bitale/error.h"
+
+namespace bitale::cuda {
+
+CublasLt::CublasLt(const CublasLtTable& library, const RuntimeTable& runtime)
+    : library_(library), runtime_(runtime) {
+    require(library_.cublasLtCreate(&handle_), "cublasLtCreate");
+    require(library_.cublasLtMatmulPreferenceCreate(&preference_), "cublasLtMatmulPreferenceCreate");
+    const std::uint64_t limit = workspace_bytes;
+    require(
+        library_.cublasLtMatmulPreferenceSetAttribute(preference_, lt_workspace_limit, &limit, sizeof limit),
+        "cublasLtMatmulPreferenceSetAttribute");
+    if (runtime.cudaMalloc(&workspace_, workspace_bytes) != success)
+        throw OutOfMemory("no memory on the GPU for the workspace of cuBLASLt");
+}
+
+void CublasLt::require(int status, const char* what) const {
+    if (status != 0)
+        throw DeviceError(fmt::format("{} fails: {}", what, library_.cublasLtGetStatusString(status)));
+}
+
+const CublasLt::Plan& CublasLt::plan_of(const GemmShape& shape) {
+    for (const auto& [known, plan] : plans_)
+        if (known == shape) return plan;
+    Plan p;
+    require(library_.cublasLtMatmulDescCreate(&p.product, lt_compute_float32, lt_float32),
+            "cublasLtMatmulDescCreate");
+    const std::int32_t first = shape.transpose_b ? lt_transposed : lt_plain,
+                       second = shape.transpose_a ? lt_transposed : lt_plain;
+    require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_transpose_a, &first, sizeof first),
+            "cublasLtMatmulDescSetAttribute");
+    require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_transpose_b, &second, sizeof second),
+            "cublasLtMatmulDescSetAttribute");
+    // The rows of a stored matrix are columns here.
+    const auto layout = [&](LtLayout*& to, std::int64_t stored_rows, std::int64_t stored_columns) {
+        require(
+            library_.cublasLtMatrixLayoutCreate(&to, lt_float32, static_cast<std::uint64_t>(stored_columns),
+                                                static_cast<std::uint64_t>(stored_rows), stored_columns),
+            "cublasLtMatrixLayoutCreate");
+    };
+    layout(p.a, shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k);
+    layout(p.b, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n);
+    layout(p.c, shape.m, shape.n);
+    LtChoice choice{};
+    int found = 0;
+    require(library_.cublasLtMatmulAlgoGetHeuristic(handle_, p.product, p.b, p.a, p.c, p.c, preference_, 1,
+                                                    &choice, &found),
+            "cublasLtMatmulAlgoGetHeuristic");
+    if (found == 0)
+        throw DeviceError(fmt::format("cuBLASLt has no algorithm for a product [{}, {}] . [{}, {}]", shape.m,
+                                      shape.k, shape.k, shape.n));
+    p.algorithm = choice.algorithm;
+    return plans_.emplace_back(shape, p).second;
+}
+
+void CublasLt::multiply(const GemmShape& shape, const float* a, const float* b, float* c, Stream stream) {
+    if (shape.m == 0 || shape.n == 0) return;
+    if (shape.k == 0) {
+        const auto bytes = static_cast<std::size_t>(shape.m * shape.n) * sizeof(float);
+        if (runtime_.cudaMemsetAsync(c, 0, bytes, stream) != success)
+            throw DeviceError("cudaMemsetAsync fails");
+        return;
+    }
+    const Plan& p = plan_of(shape);
+    const float one = 1, zero = 0;
+    require(library_.cublasLtMatmul(handle_, p.product, &one, b, p.b, a, p.a, &zero, c, p.c, c, p.c,
+                                    &p.algorithm, workspace_, workspace_bytes, stream),
+            "cublasLtMatmul");
+}
+
+}  // namespace bitale::cuda

@@ -1,0 +1,43 @@
+// Matrix products by cuBLASLt.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/tables.h"
+#include "runtime/exec/launcher.h"
+
+namespace bitale::cuda {
+
+// Products of one GPU, strict float32; the algorithm for each shape is chosen once. Calls are serialised by
+// the device. Never destroyed: CUDA may be gone before us.
+class CublasLt {
+  public:
+    // Throws DeviceError when the library does not start.
+    CublasLt(const CublasLtTable& library, const RuntimeTable& runtime);
+    CublasLt(const CublasLt&) = delete;
+    CublasLt& operator=(const CublasLt&) = delete;
+
+    // c[m, n] = a[m, k] . b[k, n], row-major; a transposed operand is stored [k, m] resp. [n, k].
+    void multiply(const GemmShape& shape, const float* a, const float* b, float* c, Stream stream);
+
+  private:
+    struct Plan {
+        LtProduct* product = nullptr;
+        LtLayout *a = nullptr, *b = nullptr, *c = nullptr;
+        LtAlgorithm algorithm{};
+    };
+    void require(int status, const char* what) const;
+    const Plan& plan_of(const GemmShape& shape);
+
+    static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+    const CublasLtTable& library_;
+    const RuntimeTable& runtime_;
+    LtHandle* handle_ = nullptr;
+    LtPreference* preference_ = nullptr;
+    void* workspace_ = nullptr;
+    std::vector<std::pair<GemmShape, Plan>> plans_;
+};
+
+}  // namespace bitale::cuda
