@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "codegen/group/group.h"
+#include "codegen/group/layout.h"
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
 
@@ -29,6 +30,7 @@ void copies(Compilation& c) {
 }
 
 void storage(Compilation& c) { c.values = decide_storage(c.graph, c.target); }
+void layout(Compilation& c) { choose_layouts(c.values, c.graph); }
 void group(Compilation& c) { c.grouping = form_groups(c.values, c.graph, c.target); }
 void kernels(Compilation& c) { c.program = assemble(c.graph, c.values, c.grouping, c.target); }
 
@@ -40,6 +42,7 @@ struct Stage {
 constexpr Stage stages[] = {
     {"copies", copies},    // updates that only copy become values
     {"storage", storage},  // nests; what is inlined, staged, stored
+    {"layout", layout},    // the order of a stored value's axes in memory
     {"group", group},      // which stored values share a kernel
     {"kernels", kernels},  // schedules, text, buffers, steps
 };

@@ -29,6 +29,7 @@ class Decider {
             values_.number[node.get()] = number;
             Value value;
             value.node = node;
+            value.shape = node->type.shape;
             if (node->op->kind == OpKind::leaf) {
                 value.storage = Value::Storage::leaf;
             } else {

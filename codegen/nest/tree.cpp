@@ -10,16 +10,18 @@ namespace bitale {
 namespace {
 
 constexpr double few_results = 512, long_reduction = 2048, worth_splitting = 65536, grain = 16384;
+// More results than few: chunks of whole rows, few enough that their partial results stay small.
+constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19;
 constexpr std::int64_t most_chunks = 1024;
 constexpr int lane_count = 16;
 constexpr std::int64_t row_length = 1024;
 
-// Partial results of a chunk are scratch, so their number must be known.
-bool few(const std::vector<Loop>& results) {
-    const bool known =
-        std::all_of(results.begin(), results.end(), [](const Loop& l) { return l.extent.is_constant(); });
-    return known && typical_count(results) <= few_results;
+bool known(const std::vector<Loop>& results) {
+    return std::all_of(results.begin(), results.end(), [](const Loop& l) { return l.extent.is_constant(); });
 }
+
+// Partial results of a chunk are scratch, so their number must be known.
+bool few(const std::vector<Loop>& results) { return known(results) && typical_count(results) <= few_results; }
 
 }  // namespace
 
@@ -62,6 +64,12 @@ ReductionTree tree_of(const Nest& nest) {
         tree.split = true;
         tree.chunk = max(std::max<std::int64_t>(1, static_cast<std::int64_t>(grain / (results * rest))),
                          ceildiv(nest.reduced[0].extent, most_chunks));
+    } else if (!few(nest.parallel) && known(nest.parallel) && results <= many_results &&
+               nest.reduced.size() > 1 && length >= long_reduction &&
+               length >= long_row * std::max(typical(nest.reduced[0].extent), 1.0)) {
+        const auto chunks = static_cast<std::int64_t>(std::clamp(partial_results / results, 2.0, 1024.0));
+        tree.split = tree.by_rows = true;
+        tree.chunk = ceildiv(nest.reduced[0].extent, chunks);
     }
     const bool vector_of_results =
         std::any_of(nest.parallel.begin(), nest.parallel.end(),

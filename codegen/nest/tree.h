@@ -1,10 +1,11 @@
 // The order of a reduction: a tree fixed by the nest alone, chosen once for all devices; every schedule obeys
 // it.
 //
-//   split   the first reduced loop is cut into chunks; each chunk is reduced by itself, then the chunks in
-//   order lanes   within a chunk, iteration r of the last reduced loop adds to partial result r mod lanes;
-//   the partial
-//           results are combined as 8+, 4+, 2+, 1+ at the end
+//   split    the first reduced loop is cut into chunks; each chunk is reduced by itself, then the chunks in
+//            order
+//   by_rows  within a chunk, each iteration of the split loop is reduced by itself, then those in order
+//   lanes    within that, iteration r of the last reduced loop adds to partial result r mod lanes; the
+//            partial results are combined as 8+, 4+, 2+, 1+ at the end
 // Otherwise iterations combine one after another, the last reduced loop fastest.
 #pragma once
 
@@ -13,7 +14,7 @@
 namespace bitale {
 
 struct ReductionTree {
-    bool split = false;
+    bool split = false, by_rows = false;
     Int chunk;      // iterations of the first reduced loop
     int lanes = 1;  // 1 or 16
 };

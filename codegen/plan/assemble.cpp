@@ -136,7 +136,7 @@ class Assembler {
                                     value.reason, node->origins}));
         if (list.empty()) {
             const std::string name = node->name.empty() ? node->op->name : node->name;
-            list.push_back(add({BufferInfo::Kind::arena, 0, name, node->type, reason_of(v), node->origins}));
+            list.push_back(add({BufferInfo::Kind::arena, 0, name, value.stored_type(), reason_of(v), node->origins}));
         }
         return list;
     }

@@ -129,6 +129,54 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
     return schedule_tile(member, target, builder, v);
 }
 
+namespace {
+
+// The last loops over results as copies that are written out.
+struct SideBySide {
+    std::vector<Loop> looped;
+    std::vector<Substitution> points;
+};
+
+SideBySide side_by_side(const Nest& nest) {
+    const std::vector<Loop> last = last_results(nest);
+    return {{nest.parallel.begin(), nest.parallel.end() - std::ssize(last)}, points_of(last)};
+}
+
+// Every iteration of the split loop is reduced in registers and then added to the chunk's partial results.
+SplitReduce split_by_rows(const Member& member, const Target& target, KernelBuilder& builder,
+                          int partial_place, const std::vector<Loop>& rest, const std::vector<Int>& to) {
+    const Nest& nest = member.nest;
+    const bool gpu = target.kind == Target::Kind::cuda;
+    const DType dtype = accumulator_of(nest);
+    SplitReduce r;
+    LoopBuilder clear(nest, false);
+    const auto cleared = [&](LoopBuilder& inner) {
+        return inner.substituted({set(partial_place, to, neutral(nest.combine, dtype))});
+    };
+    r.before = gpu ? clear.threads(nest.parallel, cleared) : clear.nest(nest.parallel, cleared);
+    r.before.push_back(barrier());
+    const SideBySide results = gpu ? SideBySide{nest.parallel, {{}}} : side_by_side(nest);
+    const auto reduced = [&](LoopBuilder& inner) {
+        const Accumulation acc(member, target, builder, {Int(std::ssize(results.points))});
+        std::vector<Copy> copies;
+        for (const Substitution& point : results.points) copies.push_back({{Int(std::ssize(copies))}, point});
+        Stmts body = acc.declare_all();
+        for (const Copy& copy : copies) append(body, acc.clear(copy.at));
+        append(body, acc.combine(inner, rest, copies, [](Stmts s) { return s; }));
+        for (const Copy& copy : copies) {
+            append(body, acc.finish(copy.at));
+            body.push_back(substitute(Stmts{accumulate(partial_place, to, nest.combine, acc.result(copy.at))},
+                                      copy.with)[0]);
+        }
+        return inner.substituted(std::move(body));
+    };
+    LoopBuilder inside(nest);
+    r.inside = gpu ? inside.threads(results.looped, reduced) : inside.nest(results.looped, reduced);
+    return r;
+}
+
+}  // namespace
+
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                            int partial_place, const Int& chunk) {
     const Nest& nest = member.nest;
@@ -140,9 +188,10 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
         at.push_back(l.variable);
         to.push_back(l.variable);
     }
+    const std::vector<Loop> rest(nest.reduced.begin() + 1, nest.reduced.end());
+    if (member.tree.by_rows) return split_by_rows(member, target, builder, partial_place, rest, to);
     Accumulation acc(member, target, builder, results);
     builder.ir.places[acc.place()].scope = Place::Scope::local;
-    const std::vector<Loop> rest(nest.reduced.begin() + 1, nest.reduced.end());
     const auto over_results = [&](LoopBuilder& loops, const std::function<Stmts(LoopBuilder&)>& body) {
         return gpu ? loops.threads(nest.parallel,
                                    [&](LoopBuilder& inner) { return inner.substituted(body(inner)); })
@@ -159,15 +208,14 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
         });
     } else if (member.tree.lanes > 1) {
         // Several results side by side: each has its own chain of additions, and they share operands.
-        const std::vector<Loop> written_out = last_results(nest);
-        const std::vector<Loop> looped(nest.parallel.begin(), nest.parallel.end() - std::ssize(written_out));
+        const SideBySide side = side_by_side(nest);
         std::vector<Copy> copies;
-        for (const Substitution& point : points_of(written_out)) {
+        for (const Substitution& point : side.points) {
             Copy copy{at, point};
             for (Int& x : copy.at) x = substitute(x, point);
             copies.push_back(std::move(copy));
         }
-        r.inside = inside.nest(looped, [&](LoopBuilder& inner) {
+        r.inside = inside.nest(side.looped, [&](LoopBuilder& inner) {
             return acc.combine(inner, rest, copies, [](Stmts s) { return s; });
         });
     } else {
@@ -188,23 +236,43 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
 }
 
 Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,
-                      const Int& chunks) {
+                      const Int& chunks, const Int& task) {
     const Nest& nest = member.nest;
     const DType dtype = accumulator_of(nest);
-    LoopBuilder loops(nest, false);
-    const auto body = [&](LoopBuilder& inner) {
-        const int acc = builder.scratch(Place::Scope::private_, dtype, {});
-        const Int c = Int::symbol("chunk", {0, IntRange::highest});
-        std::vector<Int> from{c};
-        for (const Loop& l : nest.parallel) from.push_back(l.variable);
-        Stmts s{declare(acc), set(acc, {}, neutral(nest.combine, dtype)),
-                loop(c, 0, chunks, Binding::serial,
-                     {accumulate(acc, {}, nest.combine, scalar_read(dtype, partial_place, from))})};
-        append(s, stores(member, scalar_read(dtype, acc, {})));
-        return inner.substituted(s);
+    const bool gpu = target.kind == Target::Kind::cuda;
+    Int count = 1;
+    for (const Loop& l : nest.parallel) count = count * l.extent;
+    // The results as one axis, of which a task has a part.
+    const Loop inside{Int::symbol("point", {0, finished_by_task - 1}),
+                      min(finished_by_task, count - task * finished_by_task)};
+    const Int chunk = Int::symbol("chunk", {0, IntRange::highest});
+    Int rest = task * finished_by_task + inside.variable;
+    Substitution here;
+    std::vector<Int> from;
+    for (auto l = nest.parallel.rbegin(); l != nest.parallel.rend(); ++l) {
+        const bool outermost = l + 1 == nest.parallel.rend();
+        from.insert(from.begin(), outermost ? rest : mod(rest, l->extent));
+        if (const std::uint64_t id = l->variable.symbol_id()) here[id] = from.front();
+        rest = floordiv(rest, l->extent);
+    }
+    from.insert(from.begin(), chunk);
+    const std::vector<Int> at = gpu ? std::vector<Int>{} : std::vector<Int>{inside.variable};
+    const int acc =
+        gpu ? builder.scratch(Place::Scope::private_, dtype, {})
+            : builder.scratch(Place::Scope::local, dtype,
+                              {count.is_constant() ? min(count, finished_by_task) : Int(finished_by_task)});
+    const auto over_points = [&](Stmts body) {
+        return loop(inside.variable, 0, inside.extent, Binding::simd, std::move(body));
     };
-    return target.kind == Target::Kind::cuda ? loops.threads(nest.parallel, body)
-                                             : loops.nest(nest.parallel, body);
+    const Stmt clear = set(acc, at, neutral(nest.combine, dtype)),
+               add = accumulate(acc, at, nest.combine, scalar_read(dtype, partial_place, from));
+    const Stmts store = substitute(stores(member, scalar_read(dtype, acc, at)), here);
+    if (!gpu)
+        return {declare(acc), over_points({clear}),
+                loop(chunk, 0, chunks, Binding::serial, {over_points({add})}), over_points(store)};
+    Stmts body{declare(acc), clear, loop(chunk, 0, chunks, Binding::serial, {add})};
+    append(body, store);
+    return {loop(inside.variable, 0, inside.extent, Binding::threads, std::move(body))};
 }
 
 }  // namespace bitale

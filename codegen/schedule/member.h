@@ -35,9 +35,10 @@ struct SplitReduce {
 };
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                            int partial_place, const Int& chunk);
-// The second phase: partial results of all chunks, in order.
+// The second phase: partial results of all chunks, in order, for the results of one task.
+constexpr std::int64_t finished_by_task = 512;
 Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,
-                      const Int& chunks);
+                      const Int& chunks, const Int& task);
 
 // Scalar with which a combine starts.
 Scalar neutral(Combine combine, DType dtype);

@@ -53,7 +53,7 @@ class SegmentScheduler {
             return r;
         }
         BITALE_CHECK(value(s->operand).storage != Value::Storage::staged, "a staged value without its copy");
-        const Type& type = value(s->operand).node->type;
+        const Type type = value(s->operand).stored_type();
         r->operand = builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
         return r;
     }
@@ -154,7 +154,7 @@ class SegmentScheduler {
     }
 
     bool is_local(int v) {
-        const Type& type = value(v).node->type;
+        const Type type = value(v).stored_type();
         if (context_.leaves_group(v)) return false;
         std::int64_t count = block_;
         for (std::size_t d = 1; d < type.shape.size(); ++d) {
@@ -175,7 +175,7 @@ class SegmentScheduler {
         segment.task = task_ = bounded("task", segment.tasks);
         for (const int v : group_.values) {
             if (!is_local(v)) continue;
-            const Type& type = value(v).node->type;
+            const Type type = value(v).stored_type();
             Shape extents = type.shape;
             if (!extents.empty()) {
                 if (block_ == 1)
@@ -208,7 +208,7 @@ class SegmentScheduler {
         std::vector<Int> inside, whole;
         for (const Loop& l : parallel) inside.push_back(l.variable);
         whole = inside;
-        if (!value(v).node->type.shape.empty()) {
+        if (!value(v).shape.empty()) {
             if (block_ == 1)
                 whole.insert(whole.begin(), task_);
             else
@@ -216,7 +216,7 @@ class SegmentScheduler {
         }
         if (const auto at = local_.find(v); at != local_.end())
             member.destinations.push_back({at->second, inside});
-        const Type& type = value(v).node->type;
+        const Type type = value(v).stored_type();
         if (!local_.contains(v))
             for (const int buffer : context_.buffers_to_write(v))
                 member.destinations.push_back({builder_.global(buffer, type.dtype, type.shape, true), whole});
@@ -227,18 +227,17 @@ class SegmentScheduler {
     // A group of maps over one shape whose every access is linear in the joined axes runs as one long axis.
     bool collapsed() {
         const Value& first = value(group_.values[0]);
-        if (first.node->type.shape.empty()) return false;
+        if (first.shape.empty()) return false;
         for (const int v : group_.values) {
             const Nest nest = fully_composed_nest(context_.values, v);
-            if (nest.combine != Combine::none || !(value(v).node->type.shape == first.node->type.shape))
-                return false;
+            if (nest.combine != Combine::none || !(value(v).shape == first.shape)) return false;
             if (!nest.guards.empty() || !nest.lets.empty()) return false;
             const Int point = Int::symbol("point", {0, IntRange::highest});
             const Nest flat = flattened(nest, point);
             bool linear = true;
             for_each_read(flat, [&](const ScalarNode& s) {
                 Int offset = 0;
-                const Shape& shape = value(s.operand).node->type.shape;
+                const Shape& shape = value(s.operand).shape;
                 for (std::size_t d = 0; d < shape.size(); ++d) offset = offset * shape[d] + s.at[d];
                 linear =
                     linear && s.guards.empty() &&
@@ -274,13 +273,13 @@ class SegmentScheduler {
 
     Segment pointwise_segment() {
         block_ = pointwise_block;
-        const Int count = count_of(value(group_.values[0]).node->type.shape);
+        const Int count = count_of(value(group_.values[0]).shape);
         Segment segment;
         segment.title = title_;
         segment.tasks = ceildiv(count, block_);
         segment.task = task_ = bounded("task", segment.tasks);
         for (const int v : group_.values) {
-            const Type& type = value(v).node->type;
+            const Type type = value(v).stored_type();
             const std::int64_t bytes = block_ * bytes_of(type.dtype);
             if (context_.leaves_group(v) || used_ + bytes > context_.target.local_bytes) continue;
             used_ += bytes;
@@ -300,14 +299,14 @@ class SegmentScheduler {
                     r->at = {inside};
                     return r;
                 }
-                const Type& type = value(s->operand).node->type;
+                const Type type = value(s->operand).stored_type();
                 r->operand =
                     builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
                 return r;
             });
             Member member;
             member.nest = flat;
-            const Type& type = value(v).node->type;
+            const Type type = value(v).stored_type();
             if (local_.contains(v)) {
                 member.destinations.push_back({local_[v], {inside}});
             } else {
@@ -335,7 +334,7 @@ class SegmentScheduler {
         const ReductionTree tree = tree_of(context_.grouping.nests[v]);
         const Int extent = context_.grouping.nests[v].reduced[0].extent;
         const Int chunks = ceildiv(extent, tree.chunk);
-        Type partial{accumulator_of(own.nest), own.node->type.shape};
+        Type partial{accumulator_of(own.nest), own.shape};
         partial.shape.insert(partial.shape.begin(), chunks);
         const int buffer = context_.new_buffer(partial, own.node->op->name + "_parts",
                                                "partial results of a reduction that is cut into chunks");
@@ -368,19 +367,19 @@ class SegmentScheduler {
 
         Segment last;
         last.title = title_ + " (sum of chunks)";
-        last.tasks = 1;
-        last.task = Int(0);
+        last.tasks = ceildiv(count_of(own.shape), finished_by_task);
+        last.task = bounded("task", last.tasks);
         Member whole;
         whole.nest = nest;
-        const Type& type = own.node->type;
+        const Type type = own.stored_type();
         std::vector<Int> at;
         for (const Loop& l : nest.parallel) at.push_back(l.variable);
         for (const int b : context_.buffers_to_write(v))
             whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), at});
-        last.body = schedule_finish(whole, context_.target, builder_, place, chunks);
+        last.body = schedule_finish(whole, context_.target, builder_, place, chunks, last.task);
         second.segments.push_back(std::move(last));
         notes_ += "  reduction of " + extent.text() + " in chunks of " + tree.chunk.text() +
-                  (tree.lanes > 1 ? ", 16 lanes" : "") + "\n";
+                  (tree.by_rows ? " of whole rows" : "") + (tree.lanes > 1 ? ", 16 lanes" : "") + "\n";
     }
 
     Nest with_places_in_row(Nest nest, const Int& row) const {

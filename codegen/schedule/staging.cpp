@@ -36,7 +36,7 @@ class CopyPlanner {
 
     // Whether every read stays in its own row; then which part of the index space the copy has.
     bool fits(const std::vector<std::pair<Int, Scalar>>& reads, StagedCopy& copy) const {
-        const Shape& shape = value(copy.value).node->type.shape;
+        const Shape& shape = value(copy.value).shape;
         if (shape.empty()) return false;
         for (std::size_t d = 1; d < shape.size(); ++d)
             if (!shape[d].is_constant()) return false;
@@ -77,7 +77,7 @@ class CopyPlanner {
     // The copy as a nest of its own over the (possibly wider) index space, reading the value. False if it
     // would need what a member of this group computes: copies come first.
     bool write(StagedCopy& copy) const {
-        const Type& type = value(copy.value).node->type;
+        const Type type = value(copy.value).stored_type();
         copy.scratch.assign(copy.extents.begin() + (block_ == 1 ? 1 : 0), copy.extents.end());
         if (block_ != 1) copy.scratch[0] = block_;
         copy.bytes = count_of(copy.scratch).constant() * bytes_of(type.dtype);

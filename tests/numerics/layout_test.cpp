@@ -1,0 +1,48 @@
+// Values whose axes are stored in another order, and reductions with many results, against the oracle.
+#include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+// Small whole numbers: every sum is exact, in any order.
+Array whole(const Dims& shape, Random& random) {
+    return random_array(int8, shape, random, -2, 2).as(float32);
+}
+
+}  // namespace
+
+TEST_CASE("pooled maps that a gradient reads along their channels have those last in memory") {
+    Random random(1);
+    const Expr x = input(float32, {-1, 1, 28, 28}, "x"), w = input(float32, {10, 1, 3, 3}, "w"),
+               b = input(float32, Dims{10}, "b");
+    const Expr h = relu(max_pool(conv2d(x, w, {.border_mode = half}), 2) + reshape(b, {10, 1, 1}));
+    const std::vector<Expr> gradients = grad(sum(sqr(h)), {w, b});
+    const Function f = function({x, w, b}, gradients, {.name = "layout", .device = "cpu"});
+    CHECK_THAT(f.report(), ContainsSubstring("axes in the order 0 2 3 1"));
+    for (const std::int64_t batch : {0, 1, 7}) {
+        const std::vector<Array> values = {whole({batch, 1, 28, 28}, random), whole({10, 1, 3, 3}, random),
+                                           whole({10}, random)};
+        PackedCases one("cpu", 0);
+        one.add("filters", {x, w, b}, values, gradients[0]);
+        one.add("bias", {x, w, b}, values, gradients[1]);
+        one.run();
+    }
+}
+
+TEST_CASE("gradients of many filters are sums of whole rows") {
+    PackedCases cases("cpu", 0);
+    Random random(2);
+    // More results than fit the lanes of one task; images of one size, and some too small for lanes.
+    for (const std::int64_t side : {20, 9})
+        for (const std::int64_t batch : {1, 3, 40}) {
+            const Expr x = input(float32, {-1, 12, side, side}, "x"), w = input(float32, {9, 12, 3, 3}, "w");
+            const Expr y = conv2d(x, w, {.border_mode = half});
+            cases.add("side " + std::to_string(side) + ", batch " + std::to_string(batch), {x, w},
+                      {whole({batch, 12, side, side}, random), whole({9, 12, 3, 3}, random)},
+                      grad(sum(sqr(y)), w));
+        }
+    cases.run();
+}
