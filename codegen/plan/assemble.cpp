@@ -58,7 +58,7 @@ class Assembler {
         for (const bool once : {true, false})
             for (int level = 1; level <= grouping_.levels; ++level)
                 if (const auto at = levels.find({once, level}); at != levels.end())
-                    run_level(at->second, once);
+                    run_level(at->second, once, !once && level == grouping_.levels);
         copies();
         finish();
         return std::move(program_);
@@ -136,7 +136,8 @@ class Assembler {
                                     value.reason, node->origins}));
         if (list.empty()) {
             const std::string name = node->name.empty() ? node->op->name : node->name;
-            list.push_back(add({BufferInfo::Kind::arena, 0, name, value.stored_type(), reason_of(v), node->origins}));
+            list.push_back(
+                add({BufferInfo::Kind::arena, 0, name, value.stored_type(), reason_of(v), node->origins}));
         }
         return list;
     }
@@ -187,7 +188,7 @@ class Assembler {
     // ---- steps
     // --------------------------------------------------------------------------------------------------
 
-    void run_level(const std::vector<const Group*>& groups, bool once) {
+    void run_level(const std::vector<const Group*>& groups, bool once, bool last) {
         std::vector<const Group*> tasks;
         for (const Group* group : groups) {
             if (group->gemm)
@@ -205,7 +206,7 @@ class Assembler {
                 statements += tasks[end++]->statements;
             kernel({tasks.begin() + static_cast<std::ptrdiff_t>(begin),
                     tasks.begin() + static_cast<std::ptrdiff_t>(end)},
-                   once);
+                   once, last && end == tasks.size());
             begin = end;
         }
     }
@@ -238,7 +239,7 @@ class Assembler {
         program_.body.steps.push_back(std::move(step));
     }
 
-    void kernel(const std::vector<const Group*>& groups, bool once) {
+    void kernel(const std::vector<const Group*>& groups, bool once, bool last) {
         KernelBuilder builder;
         std::string notes;
         const SegmentContext context{
@@ -260,6 +261,7 @@ class Assembler {
             builder.ir.commits = builder.ir.commits || commits_in_place(*group);
             describe_work(*group, step);
         }
+        if (last) commit_rest(builder, second);
         step.commits = builder.ir.commits;
         if (step.commits && !graph_.checks.empty() && target_.kind == Target::Kind::cuda) {
             const int place = builder.global(errors_buffer(), DType::int64, {Int(4)}, true);
@@ -364,8 +366,36 @@ class Assembler {
         }
     }
 
-    void copies() {
+    // New values that could not be written in place, because this kernel too reads the old ones, are copied
+    // in its second phase.
+    void commit_rest(KernelBuilder& builder, Phase& second) {
+        constexpr std::int64_t block = 4096;
         for (std::size_t u = 0; u < graph_.updates.size(); ++u) {
+            if (updates_.in_place[u]) continue;
+            const SharedUpdate& update = graph_.updates[u];
+            const Type& type = update.value->type;
+            const int from = builder.global(buffers_of(values_.number.at(update.value.get()))[0], type.dtype,
+                                            type.shape, false),
+                      to = builder.global(shared_buffer(update.target, type), type.dtype, type.shape, true);
+            Segment segment;
+            segment.title = "new value of " + update.target->name;
+            const Int count = count_of(type.shape);
+            segment.tasks = ceildiv(count, block);
+            segment.task = make_loop("task", segment.tasks).variable;
+            const Loop inside = make_loop("point", min(block, count - segment.task * block));
+            const std::vector<Int> at = unflattened(segment.task * block + inside.variable, type.shape);
+            segment.body = {loop(inside.variable, 0, inside.extent,
+                                 target_.kind == Target::Kind::cuda ? Binding::threads : Binding::simd,
+                                 {set(to, at, scalar_read(type.dtype, from, at))})};
+            second.segments.push_back(std::move(segment));
+            builder.ir.commits = true;
+        }
+        rest_committed_ = true;
+    }
+
+    // Copies to and from the outside that no kernel makes.
+    void copies() {
+        for (std::size_t u = 0; u < graph_.updates.size() && !rest_committed_; ++u) {
             if (updates_.in_place[u]) continue;
             const SharedUpdate& update = graph_.updates[u];
             copy(buffers_of(values_.number.at(update.value.get()))[0],
@@ -432,6 +462,7 @@ class Assembler {
     std::map<std::string, int> kernel_numbers_;
     std::vector<bool> leaving_;
     int errors_ = -1;
+    bool rest_committed_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,16 @@
 
 namespace bitale {
 
+std::vector<Int> unflattened(const Int& position, const Shape& shape) {
+    std::vector<Int> at(shape.size());
+    Int rest = position;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+        at[d] = d == 0 ? rest : mod(rest, shape[d]);
+        rest = floordiv(rest, shape[d]);
+    }
+    return at;
+}
+
 int KernelBuilder::global(int buffer, DType dtype, const Shape& extents, bool written) {
     auto [at, fresh] = places_.try_emplace(buffer, static_cast<int>(ir.places.size()));
     if (fresh) {

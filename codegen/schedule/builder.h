@@ -7,6 +7,9 @@
 
 namespace bitale {
 
+// The index of a point, given its position in row-major order.
+std::vector<Int> unflattened(const Int& position, const Shape& shape);
+
 class KernelBuilder {
   public:
     // The place of a program buffer, made on first use; its position in the launch's buffer list is the order

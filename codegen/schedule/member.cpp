@@ -246,15 +246,12 @@ Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder&
     const Loop inside{Int::symbol("point", {0, finished_by_task - 1}),
                       min(finished_by_task, count - task * finished_by_task)};
     const Int chunk = Int::symbol("chunk", {0, IntRange::highest});
-    Int rest = task * finished_by_task + inside.variable;
+    Shape shape;
+    for (const Loop& l : nest.parallel) shape.push_back(l.extent);
+    std::vector<Int> from = unflattened(task * finished_by_task + inside.variable, shape);
     Substitution here;
-    std::vector<Int> from;
-    for (auto l = nest.parallel.rbegin(); l != nest.parallel.rend(); ++l) {
-        const bool outermost = l + 1 == nest.parallel.rend();
-        from.insert(from.begin(), outermost ? rest : mod(rest, l->extent));
-        if (const std::uint64_t id = l->variable.symbol_id()) here[id] = from.front();
-        rest = floordiv(rest, l->extent);
-    }
+    for (std::size_t d = 0; d < shape.size(); ++d)
+        if (const std::uint64_t id = nest.parallel[d].variable.symbol_id()) here[id] = from[d];
     from.insert(from.begin(), chunk);
     const std::vector<Int> at = gpu ? std::vector<Int>{} : std::vector<Int>{inside.variable};
     const int acc =

@@ -310,12 +310,7 @@ class SegmentScheduler {
             if (local_.contains(v)) {
                 member.destinations.push_back({local_[v], {inside}});
             } else {
-                std::vector<Int> at(type.shape.size());
-                Int rest = point;
-                for (std::size_t d = type.shape.size(); d-- > 0;) {
-                    at[d] = d == 0 ? rest : mod(rest, type.shape[d]);
-                    rest = floordiv(rest, type.shape[d]);
-                }
+                const std::vector<Int> at = unflattened(point, type.shape);
                 for (const int buffer : context_.buffers_to_write(v))
                     member.destinations.push_back(
                         {builder_.global(buffer, type.dtype, type.shape, true), at});

@@ -40,6 +40,7 @@ class CopyPlanner {
         if (shape.empty()) return false;
         for (std::size_t d = 1; d < shape.size(); ++d)
             if (!shape[d].is_constant()) return false;
+        const std::int64_t most = context_.target.local_bytes;
         bool widen = true;
         Scalar outside;
         std::vector<IntRange> ranges(shape.size(), IntRange{0, 0});
@@ -47,8 +48,13 @@ class CopyPlanner {
         for (const auto& [row, read] : reads) {
             if (row.is_constant() || !(read->at[0] == row)) return false;
             for (std::size_t d = 1; d < ranges.size(); ++d) {
+                // What no guard keeps inside is inside: at the latest the call compares the lengths.
+                const bool guarded = std::any_of(read->guards.begin(), read->guards.end(),
+                                                 [&](const Guard& g) { return g.value == read->at[d]; });
+                if (!guarded) continue;
                 const IntRange r = read->at[d].range();
                 ranges[d] = {std::min(ranges[d].low, r.low), std::max(ranges[d].high, r.high)};
+                if (ranges[d].low < -most || ranges[d].high > most) return false;
             }
             for (const Guard& g : read->guards) {
                 bool own = false;  // not of the rows: the copy has no others

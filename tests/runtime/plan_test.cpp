@@ -163,6 +163,7 @@ TEST_CASE("one kernel updates all parameters") {
         }
         INFO(net.step.report());
         CHECK(kernels == 1);
+        for (const Step& step : program.body.steps) CHECK(step.kind != Step::Kind::copy);
     }
 }
 
