@@ -115,7 +115,7 @@ class Printer {
                           sizes = cuda_ ? "arguments.sizes" : "sizes";
         if (kernel_.errors_buffer >= 0)
             w.line("i64* errors = (i64*)" + buffers + "[" + std::to_string(kernel_.errors_buffer) + "];");
-        if (cuda_ && kernel_.commits) w.line("if (*errors) return;");
+        if (cuda_ && kernel_.commits && kernel_.errors_buffer >= 0) w.line("if (*errors) return;");
         for (std::size_t i = 0; i < kernel_.places.size(); ++i) {
             const Place& p = kernel_.places[i];
             if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
