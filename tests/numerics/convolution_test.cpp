@@ -148,5 +148,16 @@ TEST_CASE("networks of convolution, pooling and what follows them") {
             cases.add(name + " gradient of both layers", inputs, values, grad(weighted(y), wrt));
         }
     }
+    // Channels that only a call can compare, and images that are computed and padded in more than one way.
+    for (const Dims& image : {Dims{2, 3, 6, 12}, Dims{3, 9, 5, 14}}) {
+        const Expr x = input(float32, image, "x"), w = input(float32, {-1, -1, 2, 3}, "w");
+        const std::vector<Array> values = {random_array(float32, image, random, -1, 1),
+                                           random_array(float32, {4, image[1] + 1, 2, 3}, random, -1, 1)};
+        const Expr h = pad(exp(x), {{0, 1}, {1, 0}, {0, 0}, {2, 1}}, 1);
+        const Expr y = conv2d(h, w, {.border_mode = Border(0, 1)});
+        cases.add(text_of(image) + " padded", {x, w}, values, y);
+        cases.add(text_of(image) + " padded, gradient", {x, w}, values, grad(weighted(y), x));
+        cases.add(text_of(image) + " padded, gradient of filters", {x, w}, values, grad(weighted(y), w));
+    }
     cases.run();
 }

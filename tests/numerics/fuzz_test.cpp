@@ -1,5 +1,6 @@
 // Random graphs on the CPU device against the oracle. For the long run BITALE_FUZZ_COUNT sets how many,
 // BITALE_FUZZ_SEED the first; BITALE_FUZZ_PRINT shows them.
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 
@@ -16,8 +17,17 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
     return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
+Array moved(const Array& value, double by) {
+    if (!is_float(value.dtype()) || by == 0) return value;
+    std::vector<double> x = value.to_vector<double>();
+    Random signs(static_cast<std::uint64_t>(value.size()));
+    for (double& one : x) one += (signs.chance(2) ? by : -by) * (1 + std::fabs(one));
+    return Array(x, value.shape()).as(value.dtype());
+}
+
 // Results and new values of the shared variables of two calls on a device; the variables are then as before.
-std::vector<Array> two_calls(const RandomGraph& graph, const std::string& device) {
+// Floats are larger or smaller by about `by`, some one way, some the other.
+std::vector<Array> two_calls(const RandomGraph& graph, const std::string& device, double by = 0) {
     FunctionOptions options;
     options.updates = graph.updates;
     options.name = "fuzz";
@@ -26,9 +36,15 @@ std::vector<Array> two_calls(const RandomGraph& graph, const std::string& device
     const std::vector<Input> inputs(graph.inputs.begin(), graph.inputs.end());
     Function f = function(inputs, graph.outputs, options);
     std::vector<Array> before, all;
-    for (const Update& u : graph.updates) before.push_back(u.target.get_value());
+    for (const Update& u : graph.updates) {
+        before.push_back(u.target.get_value());
+        Shared target = u.target;
+        target.set_value(moved(before.back(), by));
+    }
+    std::vector<Array> arguments;
+    for (const Array& x : graph.arguments) arguments.push_back(moved(x, by));
     for (int call = 0; call < 2; ++call) {
-        const Results results = f.call(graph.arguments);
+        const Results results = f.call(arguments);
         for (std::size_t k = 0; k < results.size(); ++k) all.push_back(results[k]);
         for (const Update& u : graph.updates) all.push_back(u.target.get_value());
     }
@@ -61,17 +77,27 @@ void compare(std::uint64_t seed, Arithmetic arithmetic) {
         FAIL_CHECK(e.what());
         return;
     }
-    for (std::size_t k = 0; k < got.size(); ++k) {
-        const bool narrow = expected[k].dtype() == float32;
-        Tolerance tolerance;
-        if (arithmetic == Arithmetic::smooth)
-            tolerance = {.absolute = narrow ? 1e-5 : 1e-11,
+    const auto tolerance_of = [&](const Array& x) {
+        const bool narrow = x.dtype() == float32;
+        if (arithmetic == Arithmetic::whole) return Tolerance{.absolute = 1e-300};  // of the sign of a zero
+        return Tolerance{.absolute = narrow ? 1e-5 : 1e-11,
                          .relative = narrow ? 1e-3 : 1e-10,
                          .of_largest = narrow ? 1e-4 : 1e-11};
-        else
-            tolerance = {.absolute = 1e-300};  // a zero may lose its sign
+    };
+    std::vector<std::vector<Array>> nearby;
+    for (std::size_t k = 0; k < got.size(); ++k) {
+        const Tolerance tolerance = tolerance_of(expected[k]);
+        const std::string differs = difference(got[k], expected[k], tolerance);
+        if (!differs.empty() && arithmetic == Arithmetic::smooth) {
+            // At a kink or a jump (two equal maxima, relu at 0) rounding may choose: then the oracle's own
+            // result changes with its inputs' last digits.
+            const double by = expected[k].dtype() == float32 ? 1e-6 : 1e-14;
+            if (nearby.empty())
+                nearby = {two_calls(graph, "reference", by), two_calls(graph, "reference", -by)};
+            if (!difference(nearby[0][k], nearby[1][k], tolerance).empty()) continue;
+        }
         INFO("result " << k << " of " << got.size());
-        CHECK(difference(got[k], expected[k], tolerance) == "");
+        CHECK(differs == "");
     }
 }
 
