@@ -1,6 +1,7 @@
 #include "codegen/group/group.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "codegen/nest/compose.h"
 
@@ -76,15 +77,15 @@ class Grouper {
         std::vector<int> joined;
         int statements = own.statements;
         std::size_t members = 1;
-        for (auto at = candidates.rbegin(); at != candidates.rend(); ++at) {
-            const Group& group = result_.groups[*at];
+        for (const int candidate : std::views::reverse(candidates)) {
+            const Group& group = result_.groups[candidate];
             statements += group.statements;
             members += group.values.size();
             if (statements > target_.max_statements || members > most_members) break;
             const bool independent = std::none_of(joined.begin(), joined.end(), [&](int other) {
-                return depends(other, *at) || depends(*at, other);
+                return depends(other, candidate) || depends(candidate, other);
             });
-            if (independent && same_rows(own, full, *at)) joined.push_back(*at);
+            if (independent && same_rows(own, full, candidate)) joined.push_back(candidate);
         }
         // A producer that stays outside must not depend on what is joined: that would be a cycle.
         std::erase_if(joined, [&](int g) {
@@ -195,10 +196,9 @@ class Grouper {
             std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.commits; });
         if (any_commit && last_check) depth = std::max(depth, last_check + 1);
         std::vector<int> latest(groups.size(), depth);
-        for (auto at = order.rbegin(); at != order.rend(); ++at) {
-            if (groups[*at].checks.empty()) groups[*at].level = latest[*at];
-            for (const int need : groups[*at].needs)
-                latest[need] = std::min(latest[need], groups[*at].level - 1);
+        for (const int g : std::views::reverse(order)) {
+            if (groups[g].checks.empty()) groups[g].level = latest[g];
+            for (const int need : groups[g].needs) latest[need] = std::min(latest[need], groups[g].level - 1);
         }
         for (Group& group : groups)  // merged into others
             if (group.values.empty() && group.checks.empty()) group.level = 0;

@@ -31,6 +31,7 @@ double nearness(const Int& at, const Int& variable) {
 
 Nest permuted(Nest nest, const std::vector<std::size_t>& order) {
     std::vector<Loop> loops;
+    loops.reserve(order.size());
     for (const std::size_t axis : order) loops.push_back(nest.parallel[axis]);
     nest.parallel = std::move(loops);
     return nest;

@@ -233,7 +233,7 @@ void for_each_read(const Scalar& scalar, const std::function<void(const ScalarNo
 }
 
 Nest map_reads(const Nest& nest, const std::function<Scalar(const Scalar&)>& f) {
-    return rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
+    return rebuild(nest, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
         return s->kind == ScalarNode::Kind::read ? f(s) : Scalar(s);
     });
 }

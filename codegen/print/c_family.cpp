@@ -1,5 +1,7 @@
 #include "codegen/print/c_family.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -82,15 +84,15 @@ class Printer {
             out_.line("// " + segment.title);
             const std::string tasks = index(segment.tasks), before = index(done), task = fresh("t");
             if (cuda_) {
-                out_.open("for (i64 " + task + " = (i64)blockIdx.x - " + before + "; " + task + " < " +
-                          tasks + "; " + task + " += gridDim.x) {");
+                out_.open(fmt::format("for (i64 {0} = (i64)blockIdx.x - {1}; {0} < {2}; {0} += gridDim.x) {{",
+                                      task, before, tasks));
                 out_.line("if (" + task + " < 0) continue;");
             } else {
                 const std::string end = fresh("n");
-                out_.line("const i64 " + end + " = last - " + before + " < " + tasks + " ? last - " + before +
-                          " : " + tasks + ";");
-                out_.open("for (i64 " + task + " = first > " + before + " ? first - " + before + " : 0; " +
-                          task + " < " + end + "; ++" + task + ") {");
+                out_.line(
+                    fmt::format("const i64 {0} = last - {1} < {2} ? last - {1} : {2};", end, before, tasks));
+                out_.open(fmt::format("for (i64 {0} = first > {1} ? first - {1} : 0; {0} < {2}; ++{0}) {{",
+                                      task, before, end));
             }
             bind(segment.task, task);
             statements(segment.body);
@@ -120,8 +122,7 @@ class Printer {
             const Place& p = kernel_.places[i];
             if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
             const std::string type = std::string(p.written ? "" : "const ") + c_type(p.dtype) + "*";
-            w.line(type + " B_RESTRICT p" + std::to_string(i) + " = (" + type + ")" + buffers + "[" +
-                   std::to_string(p.buffer) + "];");
+            w.line(fmt::format("{0} B_RESTRICT p{1} = ({0}){2}[{3}];", type, i, buffers, p.buffer));
         }
         for (std::size_t i = 0; i < result_.sizes.size(); ++i)
             w.line("const i64 s" + std::to_string(i) + " = " + sizes + "[" + std::to_string(i) + "];");
@@ -315,7 +316,7 @@ class Printer {
     std::string temporary(DType dtype, const std::string& text, bool remember = true) {
         for (auto scope = memo_.rbegin(); remember && scope != memo_.rend(); ++scope)
             if (const auto at = scope->find(text); at != scope->end()) return at->second;
-        const std::string name = fresh("v");
+        std::string name = fresh("v");
         out_.line("const " + std::string(c_type(dtype)) + " " + name + " = " + text + ";");
         if (remember) memo_.back()[text] = name;
         return name;

@@ -150,7 +150,7 @@ Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced
         if (times == 1)
             return loops.nest(reduced, [&](LoopBuilder& inner) { return vector(inner.guarded(steps)); });
         // Several iterations a pass: the partial result is loaded and stored once for all of them.
-        const Loop last = reduced.back();
+        const Loop& last = reduced.back();
         return loops.nest({reduced.begin(), reduced.end() - 1}, [&](LoopBuilder& inner) {
             const Int block =
                 last.extent.is(times) ? Int(0) : Int::symbol("block", {0, last.extent.constant() - times});
