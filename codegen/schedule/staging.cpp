@@ -45,7 +45,9 @@ class CopyPlanner {
         Scalar outside;
         std::vector<IntRange> ranges(shape.size(), IntRange{0, 0});
         for (std::size_t d = 1; d < ranges.size(); ++d) ranges[d] = {0, shape[d].constant() - 1};
-        for (const auto& [row, read] : reads) {
+        for (const auto& entry : reads) {
+            const Int& row = entry.first;
+            const Scalar& read = entry.second;
             if (row.is_constant() || !(read->at[0] == row)) return false;
             for (std::size_t d = 1; d < ranges.size(); ++d) {
                 // What no guard keeps inside is inside: at the latest the call compares the lengths.
