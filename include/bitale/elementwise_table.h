@@ -1,4 +1,4 @@
-// clang-format off: one row, one op.
+// clang-format off
 // Every elementwise operation: one row each. A row declares the function, its dtype rule, its C text in
 // kernels, its reference, its derivative, and where tests draw arguments; nothing else has to be written.
 //
@@ -24,46 +24,46 @@ BITALE_BINARY(add, same, Text("a + b", "b_add(a, b)"), reference::add(a, b), g, 
               commutative | as_length([](const Int& a, const Int& b) { return a + b; }), -4, 4)
 BITALE_BINARY(sub, same, Text("a - b", "b_sub(a, b)"), reference::sub(a, b), g, -g, 1,
               numbers_only | as_length([](const Int& a, const Int& b) { return a - b; }), -4, 4)
-BITALE_BINARY(mul, same, Text("a * b", "b_mul(a, b)"), reference::mul(a, b), g* b, g* a, 1,
+BITALE_BINARY(mul, same, Text("a * b", "b_mul(a, b)"), reference::mul(a, b), g * b, g * a, 1,
               commutative | as_length([](const Int& a, const Int& b) { return a * b; }), -4, 4)
 // True division.
-BITALE_BINARY(div, floating, "a / b", a / b, g / b, -(g* y) / b, 4, plain, 0.5, 4)
+BITALE_BINARY(div, floating, "a / b", a / b, g / b, -(g * y) / b, 4, plain, 0.5, 4)
 // Toward minus infinity.
 BITALE_BINARY(floordiv, same, Text("b_floor(a / b)", "b_floordiv(a, b)"), reference::floordiv(a, b),
               zeros_like(a), zeros_like(b), 8,
               numbers_only | as_length([](const Int& a, const Int& b) { return floordiv(a, b); }), 0.5, 4)
 // Sign of the divisor.
-BITALE_BINARY(mod, same, "b_mod(a, b)", reference::mod(a, b), g, -g* floordiv(a, b), 8,
+BITALE_BINARY(mod, same, "b_mod(a, b)", reference::mod(a, b), g, -g * floordiv(a, b), 8,
               numbers_only | as_length(table_row::remainder), 0.5, 4)
 // Integers: wraps; a negative exponent gives the reciprocal rounded toward zero, and 0 for the base 0.
-BITALE_BINARY(pow, same, "b_pow(a, b)", reference::pow(a, b), where(eq(b, 0), 0, g* b* pow(a, b - 1)),
-              where(eq(a, 0), 0, g* y* log(a)), 40, numbers_only, 0.5, 3)
+BITALE_BINARY(pow, same, "b_pow(a, b)", reference::pow(a, b), where(eq(b, 0), 0, g * b * pow(a, b - 1)),
+              where(eq(a, 0), 0, g * y * log(a)), 40, numbers_only, 0.5, 3)
 BITALE_UNARY(neg, same, Text("-a", "b_neg(a)"), reference::neg(a), -g, 1,
              zero_to_zero | numbers_only | as_length([](const Int& a) { return -a; }), -4, 4)
-BITALE_UNARY(abs, same, "b_abs(a)", reference::abs(a), g* sign(a), 1, zero_to_zero, -4, 4)
+BITALE_UNARY(abs, same, "b_abs(a)", reference::abs(a), g * sign(a), 1, zero_to_zero, -4, 4)
 // -1, 0 or 1; NaN stays NaN.
-BITALE_UNARY(sign, same, "b_sign(a)", reference::sign(a), zeros_like(a), 2, zero_to_zero | non_decreasing, -4,
-             4)
-BITALE_UNARY(sqr, same, Text("a * a", "b_mul(a, a)"), reference::mul(a, a), g* a * 2, 1, zero_to_zero, -4, 4)
-BITALE_UNARY(reciprocal, floating, "1 / a", 1 / a, -g* y* y, 4, plain, 0.5, 4)
+BITALE_UNARY(sign, same, "b_sign(a)", reference::sign(a), zeros_like(a), 2, zero_to_zero | non_decreasing,
+             -4, 4)
+BITALE_UNARY(sqr, same, Text("a * a", "b_mul(a, a)"), reference::mul(a, a), g * a * 2, 1, zero_to_zero, -4, 4)
+BITALE_UNARY(reciprocal, floating, "1 / a", 1 / a, -g * y * y, 4, plain, 0.5, 4)
 // NaN wins; equal operands: the first, which also gets the whole gradient.
 BITALE_BINARY(maximum, same, "b_maximum(a, b)", reference::maximum(a, b), where(lt(a, b), 0, g),
-              where(lt(a, b), g, 0), 1, as_length([](const Int& a, const Int& b) { return max(a, b); }), -4,
-              4)
+              where(lt(a, b), g, 0), 1,
+              as_length([](const Int& a, const Int& b) { return max(a, b); }), -4, 4)
 BITALE_BINARY(minimum, same, "b_minimum(a, b)", reference::minimum(a, b), where(gt(a, b), 0, g),
-              where(gt(a, b), g, 0), 1, as_length([](const Int& a, const Int& b) { return min(a, b); }), -4,
-              4)
+              where(gt(a, b), g, 0), 1,
+              as_length([](const Int& a, const Int& b) { return min(a, b); }), -4, 4)
 // a below b gives b, above c gives c (b wins where b > c); NaN stays NaN.
 BITALE_TERNARY(clip, same, "b_clip(a, b, c)", reference::clip(a, b, c),
-               where(logical_or(lt(a, b), gt(a, c)), 0, g), where(lt(a, b), g, 0),
-               where(logical_and(ge(a, b), gt(a, c)), g, 0), 2, plain, -4, 4)
+               where(logical_or(lt(a, b), gt(a, c)), 0, g),
+               where(lt(a, b), g, 0), where(logical_and(ge(a, b), gt(a, c)), g, 0), 2, plain, -4, 4)
 
 // ---- Exponentials and powers ------------------------------------------------------------------------------
-BITALE_UNARY(exp, floating, "b_exp(a)", std::exp(a), g* y, 20, non_decreasing, -4, 4)
-BITALE_UNARY(exp2, floating, "b_exp2(a)", std::exp2(a), g* y * 0.69314718055994530942, 20, non_decreasing, -4,
-             4)
-BITALE_UNARY(expm1, floating, "b_expm1(a)", std::expm1(a), g*(y + 1), 25, zero_to_zero | non_decreasing, -4,
-             4)
+BITALE_UNARY(exp, floating, "b_exp(a)", std::exp(a), g * y, 20, non_decreasing, -4, 4)
+BITALE_UNARY(exp2, floating, "b_exp2(a)", std::exp2(a), g * y * 0.69314718055994530942, 20, non_decreasing,
+             -4, 4)
+BITALE_UNARY(expm1, floating, "b_expm1(a)", std::expm1(a), g * (y + 1), 25, zero_to_zero | non_decreasing,
+             -4, 4)
 BITALE_UNARY(log, floating, "b_log(a)", std::log(a), g / a, 20, non_decreasing, 0.2, 4)
 BITALE_UNARY(log2, floating, "b_log2(a)", std::log2(a), g / (a * 0.69314718055994530942), 20, non_decreasing,
              0.2, 4)
@@ -74,24 +74,24 @@ BITALE_UNARY(log1p, floating, "b_log1p(a)", std::log1p(a), g / (a + 1), 25, zero
 BITALE_UNARY(sqrt, floating, "b_sqrt(a)", std::sqrt(a), g * 0.5 / y, 6, zero_to_zero | non_decreasing, 0.2, 4)
 
 // ---- Trigonometry -----------------------------------------------------------------------------------------
-BITALE_UNARY(sin, floating, "b_sin(a)", std::sin(a), g* cos(a), 25, zero_to_zero, -4, 4)
-BITALE_UNARY(cos, floating, "b_cos(a)", std::cos(a), -g* sin(a), 25, plain, -4, 4)
-BITALE_UNARY(tan, floating, "b_tan(a)", std::tan(a), g*(y* y + 1), 35, zero_to_zero, -1.2, 1.2)
+BITALE_UNARY(sin, floating, "b_sin(a)", std::sin(a), g * cos(a), 25, zero_to_zero, -4, 4)
+BITALE_UNARY(cos, floating, "b_cos(a)", std::cos(a), -g * sin(a), 25, plain, -4, 4)
+BITALE_UNARY(tan, floating, "b_tan(a)", std::tan(a), g * (y * y + 1), 35, zero_to_zero, -1.2, 1.2)
 BITALE_UNARY(asin, floating, "b_asin(a)", std::asin(a), g / sqrt(1 - a * a), 30,
              zero_to_zero | non_decreasing, -0.9, 0.9)
 BITALE_UNARY(acos, floating, "b_acos(a)", std::acos(a), -g / sqrt(1 - a * a), 30, plain, -0.9, 0.9)
 BITALE_UNARY(atan, floating, "b_atan(a)", std::atan(a), g / (a * a + 1), 30, zero_to_zero | non_decreasing,
              -4, 4)
-BITALE_UNARY(sinh, floating, "b_sinh(a)", std::sinh(a), g* cosh(a), 30, zero_to_zero | non_decreasing, -3, 3)
-BITALE_UNARY(cosh, floating, "b_cosh(a)", std::cosh(a), g* sinh(a), 30, plain, -3, 3)
-BITALE_UNARY(tanh, floating, "b_tanh(a)", std::tanh(a), g*(1 - y * y), 25, zero_to_zero | non_decreasing, -3,
-             3)
+BITALE_UNARY(sinh, floating, "b_sinh(a)", std::sinh(a), g * cosh(a), 30, zero_to_zero | non_decreasing, -3, 3)
+BITALE_UNARY(cosh, floating, "b_cosh(a)", std::cosh(a), g * sinh(a), 30, plain, -3, 3)
+BITALE_UNARY(tanh, floating, "b_tanh(a)", std::tanh(a), g * (1 - y * y), 25, zero_to_zero | non_decreasing,
+             -3, 3)
 
 // ---- Neural networks and special functions ----------------------------------------------------------------
-BITALE_UNARY(sigmoid, floating, "b_sigmoid(a)", reference::sigmoid(a), g* y*(1 - y), 25, non_decreasing, -4,
-             4)
+BITALE_UNARY(sigmoid, floating, "b_sigmoid(a)", reference::sigmoid(a), g * y * (1 - y), 25, non_decreasing,
+             -4, 4)
 // log(1 + exp(a)) without overflow.
-BITALE_UNARY(softplus, floating, "b_softplus(a)", reference::softplus(a), g* sigmoid(a), 45, non_decreasing,
+BITALE_UNARY(softplus, floating, "b_softplus(a)", reference::softplus(a), g * sigmoid(a), 45, non_decreasing,
              -4, 4)
 // a below 0 gives 0; NaN stays NaN. The gradient at 0 is 0.
 BITALE_UNARY(relu, same, "b_relu(a)", reference::relu(a), where(gt(y, 0), g, 0), 1,
@@ -121,8 +121,8 @@ BITALE_BINARY(eq, logical, "a == b", a == b, none, none, 1, commutative, -4, 4)
 BITALE_BINARY(neq, logical, "a != b", a != b, none, none, 1, commutative, -4, 4)
 BITALE_BINARY(logical_and, logical, "(a != 0) & (b != 0)", (a != 0) & (b != 0), none, none, 1, commutative,
               -4, 4)
-BITALE_BINARY(logical_or, logical, "(a != 0) | (b != 0)", (a != 0) | (b != 0), none, none, 1, commutative, -4,
-              4)
+BITALE_BINARY(logical_or, logical, "(a != 0) | (b != 0)", (a != 0) | (b != 0), none, none, 1, commutative,
+              -4, 4)
 BITALE_BINARY(logical_xor, logical, "(a != 0) != (b != 0)", (a != 0) != (b != 0), none, none, 1, commutative,
               -4, 4)
 BITALE_UNARY(logical_not, logical, "a == 0", a == 0, none, 1, plain, -4, 4)
@@ -133,7 +133,7 @@ BITALE_TERNARY(where, selecting, "a ? b : c", a ? b : c, none, where(a, g, 0), w
                4)
 
 // ---- Bits of integers and booleans ------------------------------------------------------------------------
-BITALE_BINARY(bitwise_and, same, "a & b", a& b, none, none, 1, commutative | integers_only, 0, 4)
+BITALE_BINARY(bitwise_and, same, "a & b", a & b, none, none, 1, commutative | integers_only, 0, 4)
 BITALE_BINARY(bitwise_or, same, "a | b", a | b, none, none, 1, commutative | integers_only, 0, 4)
 BITALE_BINARY(bitwise_xor, same, "a ^ b", a ^ b, none, none, 1, commutative | integers_only, 0, 4)
 // Of a boolean: logical not.
@@ -145,8 +145,8 @@ BITALE_BINARY(shift_right, same, "b_shift_right(a, b)", reference::shift_right(a
               integers_only | numbers_only, 0, 4)
 
 // ---- Random bits: words 0 and 1 of Philox-4x32-10 for (key, counter, index) -------------------------------
-BITALE_TERNARY(philox_bits, random_bits, "b_philox(a, b, c)", philox::word(a, b, c, 0), none, none, none, 40,
-               integers_only, 0, 4)
-BITALE_TERNARY(philox_bits_second, random_bits, "b_philox_second(a, b, c)", philox::word(a, b, c, 1), none,
-               none, none, 40, integers_only, 0, 4)
+BITALE_TERNARY(philox_bits, random_bits, "b_philox(a, b, c)", philox::word(a, b, c, 0),
+               none, none, none, 40, integers_only, 0, 4)
+BITALE_TERNARY(philox_bits_second, random_bits, "b_philox_second(a, b, c)", philox::word(a, b, c, 1),
+               none, none, none, 40, integers_only, 0, 4)
 // clang-format on
