@@ -44,6 +44,8 @@ BITALE_UNARY(abs, same, "b_abs(a)", reference::abs(a), g * sign(a), 1, zero_to_z
 // -1, 0 or 1; NaN stays NaN.
 BITALE_UNARY(sign, same, "b_sign(a)", reference::sign(a), zeros_like(a), 2, zero_to_zero | non_decreasing,
              -4, 4)
+BITALE_BINARY(copysign, floating, "b_copysign(a, b)", std::copysign(a, b), where(eq(y, a), g, -g),
+              zeros_like(b), 1, plain, -4, 4)
 BITALE_UNARY(sqr, same, Text("a * a", "b_mul(a, a)"), reference::mul(a, a), g * a * 2, 1, zero_to_zero, -4, 4)
 BITALE_UNARY(reciprocal, floating, "1 / a", 1 / a, -g * y * y, 4, plain, 0.5, 4)
 // NaN wins; equal operands: the first, which also gets the whole gradient.
