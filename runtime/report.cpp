@@ -125,7 +125,7 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
             for (const Origin& o : step.fused) k.fused.push_back(text_of(o));
             k.bytes = bound_of(step.bytes);
             k.flops = bound_of(step.flops);
-            k.library = step.kind == Step::Kind::gemm;
+            k.by_library = step.kind == Step::Kind::gemm;
             list.push_back(std::move(k));
         }
     return list;

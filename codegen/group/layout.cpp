@@ -64,7 +64,7 @@ class LayoutChooser {
   private:
     bool free(int v) const {
         const Value& value = values_.list[v];
-        return value.storage == Value::Storage::stored && !value.required && !value.library_operand &&
+        return value.storage == Value::Storage::stored && !value.required && !value.feeds_product &&
                !value.gemm && value.shape.size() >= 3 && !fixed_.contains(v);
     }
 

@@ -48,7 +48,7 @@ class Decider {
 
     Values run() {
         inline_scalar_constants();
-        mark_library_operands();
+        mark_operands_of_products();
         decide_backward();
         limit_chains();
         return std::move(values_);
@@ -78,7 +78,7 @@ class Decider {
         }
     }
 
-    void mark_library_operands() {
+    void mark_operands_of_products() {
         const auto shape = [&](int operand) -> const Shape& {
             return values_.list[operand].node->type.shape;
         };
@@ -96,7 +96,7 @@ class Decider {
             if (!value.gemm) value.gemm = match_gemm(value.nest, shape, target_);
             if (!value.gemm) continue;
             for (const int operand : {value.gemm->a, value.gemm->b}) {
-                values_.list[operand].library_operand = true;
+                values_.list[operand].feeds_product = true;
                 if (values_.list[operand].reason.empty())
                     values_.list[operand].reason = "operand of the library product " + describe(*value.node);
             }
@@ -113,7 +113,7 @@ class Decider {
             if (is_constant(value.node)) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            if (value.required || value.library_operand || is_reduction(value.nest)) {
+            if (value.required || value.feeds_product || is_reduction(value.nest)) {
                 value.storage = Value::Storage::stored;
                 if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
             } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {

@@ -31,7 +31,7 @@ struct Value {
     Shape shape;            // as it lies in memory: the node's, or with its axes in another order
     std::string reason;     // of stored values
     bool required = false;  // output, update or checked value: must reach memory
-    bool library_operand = false;
+    bool feeds_product = false;
     std::optional<GemmMatch> gemm;  // the library call that computes it
     std::vector<int> users;         // value numbers
     Type stored_type() const { return {node->type.dtype, shape}; }

@@ -48,7 +48,7 @@ struct Kernel {
     std::vector<std::string> fused;  // what was fused in it: "add at net.cpp:12"
     std::int64_t bytes = 0,
                  flops = 0;  // with symbolic lengths at their upper bounds or last call; 0 if unknown
-    bool library = false;
+    bool by_library = false;
 };
 
 // What a call returns. A single output converts to a number or an Array by itself.

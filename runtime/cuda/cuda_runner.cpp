@@ -8,6 +8,7 @@
 #include <set>
 
 #include "graph/ir/shared.h"
+#include "runtime/exec/stacked.h"
 #include "runtime/storage/host_memory.h"
 
 namespace bitale::cuda {
@@ -293,40 +294,24 @@ std::vector<Array> CudaRunner::loop(const LoopCall& call) {
     if (steps > 0) set_scalar(call.values[0]);
     const Frame first = frames_.find(symbols_.data());
     begin(first);
-    std::vector<Array> stacked;
-    for (std::size_t i = 0; i < first.outputs.size(); ++i) {
-        Dims dims = first.outputs[i];
-        dims.insert(dims.begin(), steps);
-        stacked.push_back(pooled_array(program_->outputs[i].dtype, std::move(dims)));
-    }
-    std::vector<char*> to;
-    for (Array& a : stacked) to.push_back(static_cast<char*>(a.mutable_data()));
-    std::int64_t done = 0;
+    StackedResults stacked(*program_, first, steps);
     const auto body = [&](std::int64_t, std::int64_t value) {
         set_scalar(value);
         const Frame& frame = frames_.find(symbols_.data());
-        if (frame.outputs != first.outputs)
-            throw ShapeError(
-                fmt::format("{}: the results of this step have another shape than those of the first "
-                            "and cannot be stacked; call the function for it by itself",
-                            program_->name.empty() ? "loop" : program_->name));
+        stacked.check(frame);
         step(frame);
-        for (std::size_t i = 0; i < to.size(); ++i) {
-            context_.download(to[i], pointers_[output_buffers_[i]], frame.output_bytes[i]);
-            to[i] += frame.output_bytes[i];
-        }
-        ++done;
+        stacked.add([&](std::size_t i, char* to, std::int64_t bytes) {
+            context_.download(to, pointers_[output_buffers_[i]], bytes);
+        });
     };
     try {
         for_each_step(call, body);
     } catch (...) {
-        if (done > 0) count_versions();
+        if (stacked.done() > 0) count_versions();
         throw;
     }
-    if (done > 0) count_versions();
-    if (done < steps)
-        for (Array& a : stacked) a = a.rows(0, done);
-    return stacked;
+    if (stacked.done() > 0) count_versions();
+    return stacked.take();
 }
 
 std::vector<Profile::Row> CudaRunner::profile() const {

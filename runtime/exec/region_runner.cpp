@@ -10,6 +10,7 @@
 #include <set>
 
 #include "graph/ir/shared.h"
+#include "runtime/exec/stacked.h"
 #include "runtime/storage/host_memory.h"
 
 namespace bitale {
@@ -184,48 +185,32 @@ std::vector<Array> RegionRunner::loop(const LoopCall& call) {
     if (steps > 0) arguments_.set_scalar(0, call.values[0], symbols_.data());
     const Frame first = frames_.find(symbols_.data());
     // Each result goes through an aligned block of its own into the stack.
-    std::vector<Array> one, stacked;
+    std::vector<Array> one;
     for (std::size_t i = 0; i < first.outputs.size(); ++i) {
-        const DType dtype = program_->outputs[i].dtype;
-        one.push_back(pooled_array(dtype, first.outputs[i]));
+        one.push_back(pooled_array(program_->outputs[i].dtype, first.outputs[i]));
         pointers_[output_buffers_[i]] = one.back().mutable_data();
         if (!launcher_->computes())
             std::memset(one.back().mutable_data(), 0, static_cast<std::size_t>(one.back().bytes()));
-        Dims dims = first.outputs[i];
-        dims.insert(dims.begin(), steps);
-        stacked.push_back(pooled_array(dtype, std::move(dims)));
     }
+    StackedResults stacked(*program_, first, steps);
     begin();
-    std::vector<char*> to;
-    for (Array& a : stacked) to.push_back(static_cast<char*>(a.mutable_data()));
-
-    std::int64_t done = 0;
     const auto body = [&](std::int64_t, std::int64_t value) {
         arguments_.set_scalar(0, value, symbols_.data());
         const Frame& frame = frames_.find(symbols_.data());
-        if (frame.outputs != first.outputs)
-            throw ShapeError(
-                fmt::format("{}: the results of this step have another shape than those of the first and "
-                            "cannot be stacked; call the function for it by itself",
-                            program_->name.empty() ? "loop" : program_->name));
+        stacked.check(frame);
         step(frame);
-        for (std::size_t i = 0; i < to.size(); ++i) {
-            const auto bytes = static_cast<std::size_t>(frame.output_bytes[i]);
-            std::memcpy(to[i], one[i].data(), bytes);
-            to[i] += bytes;
-        }
-        ++done;
+        stacked.add([&](std::size_t i, char* to, std::int64_t bytes) {
+            std::memcpy(to, one[i].data(), static_cast<std::size_t>(bytes));
+        });
     };
     try {
         for_each_step(call, body);
     } catch (...) {
-        if (done > 0) count_versions();
+        if (stacked.done() > 0) count_versions();
         throw;
     }
-    if (done > 0) count_versions();
-    if (done < steps)
-        for (Array& a : stacked) a = a.rows(0, done);
-    return stacked;
+    if (stacked.done() > 0) count_versions();
+    return stacked.take();
 }
 
 std::vector<Profile::Row> RegionRunner::profile() const {

@@ -1,0 +1,33 @@
+// Results of a loop, one step above the other.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "codegen/program.h"
+#include "runtime/exec/frame.h"
+
+namespace bitale {
+
+class StackedResults {
+  public:
+    // Room for the results of so many steps, all of the shapes that the first one has.
+    StackedResults(const Program& program, const Frame& first, std::int64_t steps);
+
+    // Before a step: throws ShapeError if its results have other shapes.
+    void check(const Frame& frame) const;
+    // After it: `fill` writes result `i` of the step to its place.
+    void add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill);
+
+    std::int64_t done() const { return done_; }
+    std::vector<Array> take();  // of the steps that were done
+
+  private:
+    const Program& program_;
+    Frame first_;
+    std::int64_t steps_, done_ = 0;
+    std::vector<Array> stacked_;
+    std::vector<char*> to_;
+};
+
+}  // namespace bitale
