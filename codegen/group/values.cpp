@@ -1,6 +1,7 @@
 #include "codegen/group/values.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "codegen/library/gemm.h"
 #include "codegen/nest/compose.h"

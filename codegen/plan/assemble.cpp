@@ -1,6 +1,7 @@
 #include "codegen/plan/assemble.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 
 #include "codegen/nest/compose.h"

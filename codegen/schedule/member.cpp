@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"

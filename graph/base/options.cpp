@@ -1,5 +1,6 @@
 #include "graph/base/options.h"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 #include "graph/ir/attributes.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "graph/ir/shared.h"
 

@@ -1,7 +1,9 @@
 // What op families share to build expressions.
 #include "ops/dsl/build.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "graph/types/convert.h"
 #include "graph/walk/length.h"

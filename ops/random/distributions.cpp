@@ -1,5 +1,6 @@
 #include "ops/random/distributions.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>

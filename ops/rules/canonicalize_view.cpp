@@ -1,4 +1,5 @@
 // Views: two of a kind in a row are one, and one that changes nothing is none.
+#include <algorithm>
 #include <numeric>
 
 #include "ops/rules/algebra.h"

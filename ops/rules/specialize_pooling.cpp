@@ -1,5 +1,7 @@
 // Max-pooling next to its convolution: what does not change the order of the cells of a window happens to the
 // few that win. Forward, relu and the bias move behind max_pool; backward, relu's mask moves before unpool.
+#include <algorithm>
+
 #include "ops/nn/pooling.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"

@@ -5,6 +5,8 @@
 namespace bitale::device {
 // The files have no #include and no #pragma once, and rely on this order.
 // clang-format off
+#include <cmath>
+
 #include "codegen/device/base.h"
 #include "codegen/device/convert.h"
 #include "codegen/device/integer.h"

@@ -1,6 +1,7 @@
 // Errors of the floating-point helpers of generated code against the C library one precision up, in units of
 // the last place (ulp): a fixed stride through all bit patterns, dense samples of the usual range, and the
 // edges.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>

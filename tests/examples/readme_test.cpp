@@ -1,5 +1,7 @@
 // The README tells the truth: its program is examples/readme.cpp, and its output is what that prints.
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
 // The integer algebra: identities proven when an expression is built, and random expressions against plain
 // numbers.
+#include <algorithm>
 #include <random>
 
 #include "graph/types/index.h"

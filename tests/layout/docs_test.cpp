@@ -1,4 +1,5 @@
 // The documents follow the code: options and paths that they name exist.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

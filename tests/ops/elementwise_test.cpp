@@ -1,4 +1,5 @@
 // Every row of the elementwise table: gradients, traits, dtype rules, the corners of integers and NaN.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <sstream>

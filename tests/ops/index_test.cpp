@@ -1,4 +1,6 @@
 // x[...]: NumPy's corner cases, dynamic lengths, gathers and their gradients, messages.
+#include <algorithm>
+
 #include "ops/shape/gather.h"
 #include "ops/shape/slice.h"
 #include "ops/shape/view.h"

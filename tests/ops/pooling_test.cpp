@@ -1,6 +1,7 @@
 // Max-pooling: values by the definition, ties and NaN, index maps, gradients of any order, messages.
 #include "ops/nn/pooling.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "ops/nn/pool_gradients.h"

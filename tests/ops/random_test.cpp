@@ -1,4 +1,5 @@
 // Random numbers: Philox's published vectors, distributions, streams, dropout.
+#include <algorithm>
 #include <cmath>
 #include <set>
 

@@ -2,6 +2,7 @@
 // formula.
 #include "bitale/train.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>

@@ -1,4 +1,6 @@
 // Random graphs: optimised and not, the oracle must see the same values; every pass verified.
+#include <algorithm>
+
 #include "ops/evaluate.h"
 #include "ops/registry.h"
 #include "tests/rules/instantiate.h"

@@ -1,4 +1,5 @@
 // Every rule against the oracle: both sides of random instances must agree as the rule's tag says.
+#include <algorithm>
 #include <cmath>
 #include <set>
 

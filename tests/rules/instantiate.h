@@ -2,6 +2,7 @@
 // are drawn to fit. Draws that cannot be typed are left to the caller to repeat.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

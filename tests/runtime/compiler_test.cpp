@@ -1,4 +1,6 @@
 // The host compiler: missing, failing, cached, and how its failures read.
+#include <algorithm>
+
 #include "runtime/cpu/compiler.h"
 
 #include <sys/stat.h>
