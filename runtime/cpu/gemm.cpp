@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "bitale/error.h"
 
@@ -28,19 +29,29 @@ struct Library {
     int (*max_threads)() = nullptr;
 };
 
+// File names of oneDNN, the preferred one first. Debian 13 has the minor version in the name.
+std::vector<std::string> file_names() {
+    std::vector<std::string> names{"libdnnl.so.3"};
+    constexpr int newest_minor = 19;
+    for (int minor = newest_minor; minor >= 0; --minor)
+        names.push_back("libdnnl.so.3." + std::to_string(minor));
+    names.emplace_back("libdnnl.so.2");
+    return names;
+}
+
 Library open_library() {
     Library r;
     std::string tried;
-    for (const char* name : {"libdnnl.so.3", "libdnnl.so.2"}) {
-        void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    for (const std::string& name : file_names()) {
+        void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (!handle) {
             const char* problem = dlerror();
-            tried += (tried.empty() ? "" : "; ") + std::string(problem ? problem : name);
+            if (tried.empty()) tried = problem ? problem : name;
             continue;
         }
         r.sgemm = reinterpret_cast<Sgemm>(dlsym(handle, "dnnl_sgemm"));
         if (!r.sgemm) {
-            tried += std::string(tried.empty() ? "" : "; ") + name + " has no dnnl_sgemm";
+            tried += (tried.empty() ? "" : "; ") + name + " has no dnnl_sgemm";
             continue;
         }
         r.set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
