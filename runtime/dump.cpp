@@ -51,7 +51,7 @@ void write_graph(const std::string& folder, const std::string& name, const Graph
 std::string make_dump_folder(const std::string& name) {
     if (options().dump.empty()) return {};
     static std::atomic<int> number{0};
-    const std::string folder = fmt::format("{}/{:03}_{}", options().dump, ++number, plain_name(name));
+    std::string folder = fmt::format("{}/{:03}_{}", options().dump, ++number, plain_name(name));
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (!error) return folder;

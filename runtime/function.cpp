@@ -115,6 +115,7 @@ void check_loop(const Function::State& state) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): users write options where they call.
 Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs, FunctionOptions options,
                   Where where) {
     return Function(build(inputs, outputs, options, where));

@@ -1,7 +1,6 @@
 #include "codegen/group/group.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "codegen/nest/compose.h"
 
@@ -77,7 +76,8 @@ class Grouper {
         std::vector<int> joined;
         int statements = own.statements;
         std::size_t members = 1;
-        for (const int candidate : std::views::reverse(candidates)) {
+        const std::vector<int> latest_first(candidates.rbegin(), candidates.rend());
+        for (const int candidate : latest_first) {
             const Group& group = result_.groups[candidate];
             statements += group.statements;
             members += group.values.size();
@@ -196,7 +196,8 @@ class Grouper {
             std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.commits; });
         if (any_commit && last_check) depth = std::max(depth, last_check + 1);
         std::vector<int> latest(groups.size(), depth);
-        for (const int g : std::views::reverse(order)) {
+        const std::vector<int> users_first(order.rbegin(), order.rend());
+        for (const int g : users_first) {
             if (groups[g].checks.empty()) groups[g].level = latest[g];
             for (const int need : groups[g].needs) latest[need] = std::min(latest[need], groups[g].level - 1);
         }

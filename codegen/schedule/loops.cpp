@@ -34,7 +34,7 @@ bool uses(const Scalar& s, const std::set<std::uint64_t>& symbols) {
 
 }  // namespace
 
-LoopBuilder::LoopBuilder(const Nest& nest, bool with_lets) : nest_(&nest) {
+LoopBuilder::LoopBuilder(const Nest& nest, bool with_lets) {
     if (with_lets) {
         lets_ = nest.lets;
         guards_ = nest.guards;
@@ -82,7 +82,7 @@ Stmts LoopBuilder::threads(const std::vector<Loop>& loops, const std::function<S
         rest = floordiv(rest, l->extent);
     }
     Stmts inside = release([&] { return body(*this); }, false, {});
-    inside = substituted(std::move(inside));
+    inside = substituted(inside);
     *this = saved;
     return {loop(point, 0, count, Binding::threads, std::move(inside))};
 }
@@ -121,7 +121,7 @@ Stmts LoopBuilder::release(const std::function<Stmts()>& inner, bool all, const 
     return before;
 }
 
-Stmts LoopBuilder::substituted(Stmts body, const Substitution& more) const {
+Stmts LoopBuilder::substituted(const Stmts& body, const Substitution& more) const {
     Substitution all = replaced_;
     all.insert(more.begin(), more.end());
     return all.empty() ? body : substitute(body, all);

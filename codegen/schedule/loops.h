@@ -24,7 +24,7 @@ class LoopBuilder {
     // The statements under the lets and guards that are still pending.
     Stmts guarded(Stmts body, const Substitution& here = {});
     // The statements with the variables of `threads` loops (and of `more`) replaced.
-    Stmts substituted(Stmts body, const Substitution& more = {}) const;
+    Stmts substituted(const Stmts& body, const Substitution& more = {}) const;
 
   private:
     Stmts around(const std::vector<Loop>& loops, std::size_t depth,
@@ -32,7 +32,6 @@ class LoopBuilder {
     // Wraps what `inner` makes in the pending lets and guards that need no unbound variable.
     Stmts release(const std::function<Stmts()>& inner, bool all, const Substitution& here);
 
-    const Nest* nest_;
     std::vector<Let> lets_;      // pending
     std::vector<Guard> guards_;  // pending
     std::set<std::uint64_t> unbound_;

@@ -29,7 +29,7 @@ std::int64_t bytes_of_buffer(const BufferInfo& info) {
 
 }  // namespace
 
-CudaRunner::CudaRunner(Build build, Context& context, const Backend& backend)
+CudaRunner::CudaRunner(const Build& build, Context& context, const Backend& backend)
     : program_(build.program),
       arguments_(build.signature),
       frames_(program_, arguments_.symbol_ids(), build.signature.checks),

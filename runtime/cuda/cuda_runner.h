@@ -14,7 +14,7 @@ namespace bitale::cuda {
 
 class CudaRunner : public Executable {
   public:
-    CudaRunner(Build build, Context& context, const Backend& backend);
+    CudaRunner(const Build& build, Context& context, const Backend& backend);
 
     std::vector<Array> run(std::span<const Array> arguments) override;
     std::vector<Array> loop(const LoopCall& call) override;

@@ -44,6 +44,7 @@ class NvrtcProgram {
 
     int compile(const std::vector<std::string>& options) {
         std::vector<const char*> list;
+        list.reserve(options.size());
         for (const std::string& option : options) list.push_back(option.c_str());
         return table().nvrtcCompileProgram(program_, static_cast<int>(list.size()), list.data());
     }

@@ -17,7 +17,7 @@ namespace bitale {
 
 using Kind = BufferInfo::Kind;
 
-RegionRunner::RegionRunner(Build build, std::unique_ptr<Launcher> launcher, int compiler_runs)
+RegionRunner::RegionRunner(const Build& build, std::unique_ptr<Launcher> launcher, int compiler_runs)
     : program_(build.program),
       arguments_(build.signature),
       frames_(program_, arguments_.symbol_ids(), build.signature.checks),

@@ -14,7 +14,7 @@ namespace bitale {
 
 class RegionRunner : public Executable {
   public:
-    RegionRunner(Build build, std::unique_ptr<Launcher> launcher, int compiler_runs);
+    RegionRunner(const Build& build, std::unique_ptr<Launcher> launcher, int compiler_runs);
 
     std::vector<Array> run(std::span<const Array> arguments) override;
     std::vector<Array> loop(const LoopCall& call) override;

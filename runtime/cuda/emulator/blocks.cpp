@@ -194,8 +194,8 @@ class Block {
 
 // One per thread of the host; kept for its stacks.
 Block& block_of_thread() {
-    thread_local const std::unique_ptr<Block> block = std::make_unique<Block>();
-    return *block;
+    thread_local Block block;
+    return block;
 }
 
 void Block::enter() {

@@ -73,6 +73,7 @@ EmulatedModules compile_emulated(const std::vector<CudaUnit>& units, const Progr
         jobs.push_back(std::move(job));
     }
     std::vector<CompileJob> list;
+    list.reserve(jobs.size());
     for (const Job& job : jobs) list.push_back(job.files);
     compile_all(compiler, list, static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
     for (const Job& job : jobs) {
