@@ -1,5 +1,6 @@
 #include "codegen/kernel/ir.h"
 
+#include <algorithm>
 #include <set>
 
 namespace bitale {
@@ -153,5 +154,46 @@ class Verifier {
 }  // namespace
 
 void verify(const KernelIR& kernel) { Verifier(kernel).run(); }
+
+namespace {
+
+bool mentions(const Guard& g, std::uint64_t symbol) {
+    return depends_on(g.value, symbol) || depends_on(g.low, symbol) || depends_on(g.high, symbol);
+}
+
+bool mentions(const Scalar& s, std::uint64_t symbol) {
+    if (!s) return false;
+    return depends_on(s->index, symbol) ||
+           std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return depends_on(x, symbol); }) ||
+           std::any_of(s->guards.begin(), s->guards.end(),
+                       [&](const Guard& g) { return mentions(g, symbol); }) ||
+           std::any_of(s->arguments.begin(), s->arguments.end(),
+                       [&](const Scalar& a) { return mentions(a, symbol); }) ||
+           mentions(s->otherwise, symbol);
+}
+
+bool mentions(const Stmts& body, std::uint64_t symbol) {
+    return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
+        for (const Int* x : {&s.begin, &s.end, &s.low, &s.high})
+            if (depends_on(*x, symbol)) return true;
+        return std::any_of(s.at.begin(), s.at.end(), [&](const Int& x) { return depends_on(x, symbol); }) ||
+               std::any_of(s.guards.begin(), s.guards.end(),
+                           [&](const Guard& g) { return mentions(g, symbol); }) ||
+               mentions(s.value, symbol) || mentions(s.body, symbol);
+    });
+}
+
+}  // namespace
+
+bool mentions(const KernelIR& kernel, std::uint64_t symbol) {
+    for (const Phase& phase : kernel.phases)
+        for (const Segment& segment : phase.segments)
+            if (depends_on(segment.tasks, symbol) || mentions(segment.body, symbol)) return true;
+    // Places have extents, which indices are multiplied with.
+    return std::any_of(kernel.places.begin(), kernel.places.end(), [&](const Place& p) {
+        return std::any_of(p.extents.begin(), p.extents.end(),
+                           [&](const Int& x) { return depends_on(x, symbol); });
+    });
+}
 
 }  // namespace bitale

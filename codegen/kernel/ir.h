@@ -83,13 +83,24 @@ struct Phase {
     std::vector<Segment> segments;
 };
 
+// An integer scalar argument that indices may mention: a GPU reads it from memory, so that a captured launch
+// serves every value of it.
+struct DeviceScalar {
+    Int symbol;
+    int place = -1;
+};
+
 struct KernelIR {
     std::vector<Place> places;
     std::vector<Phase> phases;
+    std::vector<DeviceScalar> scalars;
     int buffers = 0;         // length of the launch's buffer list
     bool commits = false;    // writes shared storage: guarded by the error word
     int errors_buffer = -1;  // position of the error word in the buffer list, if used
 };
+
+// Whether any index, bound or guard of the kernel contains the symbol.
+bool mentions(const KernelIR& kernel, std::uint64_t symbol);
 
 // Loops well-formed, variables declared before use and once, at's of the right rank, private_ places indexed
 // by constants or unrolled/simd variables, no accumulate into a global place of another task. InternalError.

@@ -270,6 +270,7 @@ class Assembler {
         }
         builder.ir.phases.push_back(std::move(first));
         if (!second.segments.empty()) builder.ir.phases.push_back(std::move(second));
+        read_scalars(builder);
         verify(builder.ir);
         const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
         PrintedKernel printed = print_kernel(builder.ir, dialect);
@@ -287,6 +288,25 @@ class Assembler {
         step.buffers = builder.buffers;
         step.sizes = printed.sizes;
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
+    }
+
+    // On a GPU, integer scalar arguments are read by the kernel: a captured step then serves every minibatch.
+    void read_scalars(KernelBuilder& builder) {
+        if (target_.kind != Target::Kind::cuda) return;
+        for (const SizeSource& source : program_.size_sources) {
+            if (source.axis >= 0 || !mentions(builder.ir, source.value.symbol_id())) continue;
+            builder.ir.scalars.push_back(
+                {source.value, builder.global(scalar_buffer(source.input),
+                                              program_.inputs[source.input].dtype, {}, false)});
+        }
+    }
+
+    int scalar_buffer(int input) {
+        for (std::size_t b = 0; b < program_.buffers.size(); ++b)
+            if (program_.buffers[b].kind == BufferInfo::Kind::input && program_.buffers[b].index == input)
+                return static_cast<int>(b);
+        const NodePtr& node = graph_.inputs[input];
+        return add({BufferInfo::Kind::input, input, node->name, node->type, {}, {{node->where, node->name}}});
     }
 
     bool commits_in_place(const Group& group) const {

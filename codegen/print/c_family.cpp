@@ -77,6 +77,8 @@ class Printer {
   private:
     void phase(const Phase& phase, const std::string& suffix) {
         names_.clear();
+        for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
+            bind(kernel_.scalars[i].symbol, "a" + std::to_string(i));
         memo_.assign(1, {});
         Writer body;
         std::swap(out_, body);
@@ -119,12 +121,15 @@ class Printer {
         if (kernel_.errors_buffer >= 0)
             w.line("i64* errors = (i64*)" + buffers + "[" + std::to_string(kernel_.errors_buffer) + "];");
         if (cuda_ && kernel_.commits && kernel_.errors_buffer >= 0) w.line("if (*errors) return;");
+        for (const DeviceScalar& s : kernel_.scalars) used_.insert(s.place);
         for (std::size_t i = 0; i < kernel_.places.size(); ++i) {
             const Place& p = kernel_.places[i];
             if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
             const std::string type = std::string(p.written ? "" : "const ") + c_type(p.dtype) + "*";
             w.line(fmt::format("{0} B_RESTRICT p{1} = ({0}){2}[{3}];", type, i, buffers, p.buffer));
         }
+        for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
+            w.line(fmt::format("const i64 a{} = (i64)p{}[0];", i, kernel_.scalars[i].place));
         for (std::size_t i = 0; i < result_.sizes.size(); ++i)
             w.line("const i64 s" + std::to_string(i) + " = " + sizes + "[" + std::to_string(i) + "];");
         result_.body += w.text() + body + "}\n";
