@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/print/indices.h"
 #include "codegen/print/writer.h"
 
 namespace bitale {
@@ -64,21 +65,23 @@ const char* suffix_of(std::size_t phase) { return phase == 0 ? "" : "_finish"; }
 
 class Printer {
   public:
-    Printer(const KernelIR& kernel, Dialect dialect) : kernel_(kernel), cuda_(dialect == Dialect::cuda) {}
+    Printer(const KernelIR& kernel, Dialect dialect)
+        : kernel_(kernel), cuda_(dialect == Dialect::cuda), indices_(cuda_) {}
 
     PrintedKernel run() {
         for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
             result_.suffixes.emplace_back(suffix_of(p));
             phase(kernel_.phases[p], result_.suffixes.back());
         }
+        result_.sizes = indices_.sizes();
         return std::move(result_);
     }
 
   private:
     void phase(const Phase& phase, const std::string& suffix) {
-        names_.clear();
+        indices_.forget();
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
-            bind(kernel_.scalars[i].symbol, "a" + std::to_string(i));
+            indices_.bind_scalar(kernel_.scalars[i].symbol, "a" + std::to_string(i));
         memo_.assign(1, {});
         Writer body;
         std::swap(out_, body);
@@ -87,9 +90,10 @@ class Printer {
             out_.line("// " + segment.title);
             const std::string tasks = index(segment.tasks), before = index(done), task = fresh("t");
             if (cuda_) {
-                out_.open(fmt::format("for (i64 {0} = (i64)blockIdx.x - {1}; {0} < {2}; {0} += gridDim.x) {{",
-                                      task, before, tasks));
-                out_.line("if (" + task + " < 0) continue;");
+                out_.open(fmt::format("for ({3} {0} = ({3})blockIdx.x{1}; {0} < {2}; {0} += gridDim.x) {{",
+                                      task, done.is(0) ? "" : " - " + before, tasks,
+                                      indices_.type_of(segment.task)));
+                if (!done.is(0)) out_.line("if (" + task + " < 0) continue;");
             } else {
                 const std::string end = fresh("n");
                 out_.line(
@@ -97,7 +101,7 @@ class Printer {
                 out_.open(fmt::format("for (i64 {0} = first > {1} ? first - {1} : 0; {0} < {2}; ++{0}) {{",
                                       task, before, end));
             }
-            bind(segment.task, task);
+            indices_.bind(segment.task, task);
             statements(segment.body);
             if (cuda_) out_.line("__syncthreads();");
             out_.close();
@@ -130,8 +134,10 @@ class Printer {
         }
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
             w.line(fmt::format("const i64 a{} = (i64)p{}[0];", i, kernel_.scalars[i].place));
-        for (std::size_t i = 0; i < result_.sizes.size(); ++i)
-            w.line("const i64 s" + std::to_string(i) + " = " + sizes + "[" + std::to_string(i) + "];");
+        for (std::size_t i = 0; i < indices_.sizes().size(); ++i) {
+            const std::string type = indices_.type_of_size(i), cast = type == "i32" ? "(i32)" : "";
+            w.line(fmt::format("const {} s{} = {}{}[{}];", type, i, cast, sizes, i));
+        }
         result_.body += w.text() + body + "}\n";
         used_.clear();
     }
@@ -157,9 +163,10 @@ class Printer {
                 return;
             case Stmt::Kind::let: {
                 const std::string value = scalar(s.value), name = fresh("g");
-                out_.line("const i64 " + name + " = b_clamp_index((i64)" + value + ", " + index(s.end) +
-                          ");");
-                bind(s.variable, name);
+                const std::string type = indices_.type_of(s.variable), cast = type == "i32" ? "(i32)" : "";
+                out_.line(fmt::format("const {} {} = {}b_clamp_index((i64){}, {});", type, name, cast, value,
+                                      index(s.end)));
+                indices_.bind(s.variable, name);
                 return;
             }
             case Stmt::Kind::check: {
@@ -192,7 +199,7 @@ class Printer {
     void loop(const Stmt& s) {
         if ((s.end - s.begin).is(1) && s.step == 1 && s.binding != Binding::threads) {
             // One iteration: no loop, but its own scope.
-            bind(s.variable, s.variable.symbol_id() ? index(s.begin) : "");
+            indices_.bind(s.variable, index(s.begin));
             out_.open("{");
             statements(s.body);
             out_.close();
@@ -203,17 +210,18 @@ class Printer {
         std::string end = index(s.end);
         if (end.find(' ') != std::string::npos) {
             const std::string bound = fresh("n");
-            out_.line("const i64 " + bound + " = " + end + ";");
+            out_.line(fmt::format("const {} {} = {};", indices_.type_of_text(s.end), bound, end));
             end = bound;
         }
-        bind(s.variable, name);
+        indices_.bind(s.variable, name);
+        const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
         if (s.binding == Binding::threads)
-            out_.open("for (i64 " + name + " = " + begin + " + threadIdx.x; " + name + " < " + end + "; " +
-                      name + " += blockDim.x) {");
+            out_.open("for (" + type + " " + name + " = " + (begin == "0" ? "" : begin + " + ") +
+                      "threadIdx.x; " + name + " < " + end + "; " + name + " += blockDim.x) {");
         else
-            out_.open("for (i64 " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
+            out_.open("for (" + type + " " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
                       " += " + std::to_string(s.step) + ") {");
         statements(s.body);
         out_.close();
@@ -328,73 +336,14 @@ class Printer {
         return name;
     }
 
-    void bind(const Int& variable, const std::string& name) {
-        if (const std::uint64_t id = variable.symbol_id()) names_[id] = name;
-    }
+    std::string index(const Int& x) { return indices_.text(x); }
     std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
-
-    bool host_only(const Atom& atom) {
-        if (atom.kind == Atom::Kind::symbol) return !names_.contains(atom.id);
-        for (const Int* x : {&atom.a, &atom.b})
-            for (const AtomPtr& s : symbols_of(*x))
-                if (names_.contains(s->id)) return false;
-        return true;
-    }
-
-    std::string size(const Int& x) {
-        for (std::size_t i = 0; i < result_.sizes.size(); ++i)
-            if (result_.sizes[i] == x) return "s" + std::to_string(i);
-        result_.sizes.push_back(x);
-        return "s" + std::to_string(result_.sizes.size() - 1);
-    }
-
-    // What the host knows is folded into parameters; the rest is arithmetic on loop variables.
-    std::string index(const Int& x) {
-        Int host = x.constant_term();
-        std::string s;
-        for (const Int::Term& t : x.terms()) {
-            Int factor = t.factor;
-            std::string loops;
-            for (const AtomPtr& a : t.atoms) {
-                if (host_only(*a))
-                    factor = factor * Int::from(a);
-                else
-                    loops += (loops.empty() ? "" : " * ") + atom(*a);
-            }
-            if (loops.empty()) {
-                host = host + factor;
-                continue;
-            }
-            if (!s.empty()) s += " + ";
-            if (!factor.is(1))
-                s += (factor.is_constant() ? constant(factor.constant()) : size(factor)) + " * ";
-            s += loops;
-        }
-        const bool bare = s.empty();
-        if (!host.is(0) || bare)
-            s += (bare ? "" : " + ") + (host.is_constant() ? constant(host.constant()) : size(host));
-        return s.find(' ') == std::string::npos ? s : "(" + s + ")";
-    }
-
-    static std::string constant(std::int64_t x) {
-        return x < 0 ? "(" + std::to_string(x) + ")" : std::to_string(x);
-    }
-
-    std::string atom(const Atom& a) {
-        if (a.kind == Atom::Kind::symbol) return names_.at(a.id);
-        const std::string x = index(a.a), y = index(a.b);
-        if (a.kind == Atom::Kind::floordiv)
-            return a.a.non_negative() && a.b.range().low > 0 ? "(" + x + " / " + y + ")"
-                                                             : "b_floordiv((i64)" + x + ", (i64)" + y + ")";
-        const std::string compare = a.kind == Atom::Kind::min ? " < " : " > ";
-        return "(" + x + compare + y + " ? " + x + " : " + y + ")";
-    }
 
     const KernelIR& kernel_;
     bool cuda_;
     PrintedKernel result_;
     Writer out_;
-    std::map<std::uint64_t, std::string> names_;  // loop variables and lets in scope
+    Indices indices_;
     std::vector<std::map<std::string, std::string>> memo_;
     std::set<int> used_;
     int next_ = 0;

@@ -1,0 +1,50 @@
+// Indices: the text of index expressions. What the host knows is folded into parameters; the rest is
+// arithmetic on variables, on a GPU in 32 bits wherever the ranges prove that it fits: 64-bit multiplication
+// and division cost several times as much there.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/types/index.h"
+
+namespace bitale {
+
+class Indices {
+  public:
+    explicit Indices(bool narrow) : narrow_(narrow) {}
+
+    // From now on the symbol stands as `name`; the variable's type is type_of(symbol).
+    void bind(const Int& symbol, const std::string& name);
+    // A symbol read from memory. Offsets mention it; lengths that depend on it stay the host's, so that one
+    // launch has one set of lengths.
+    void bind_scalar(const Int& symbol, const std::string& name);
+    void forget() { names_.clear(), scalars_.clear(); }
+
+    // "i32" where every value of the variable, one step beyond its end included, fits; else "i64".
+    const char* type_of(const Int& variable) const;
+    // An expression of type_of_text(x), in parentheses where it is more than one word.
+    std::string text(const Int& x);
+    const char* type_of_text(const Int& x) const { return fits(x) ? "i32" : "i64"; }
+
+    // The parameters used so far, and the type to declare each with.
+    const std::vector<Int>& sizes() const { return sizes_; }
+    const char* type_of_size(std::size_t size) const;
+
+  private:
+    bool fits(const Int& x) const;
+    bool fits(const Atom& atom) const;
+    bool host_only(const Atom& atom) const;
+    std::string text(const Int& x, bool wide);
+    std::string factors(const Int::Term& term, Int& factor, bool wide);
+    std::string atom(const Atom& atom);
+    std::string size(const Int& x);
+
+    bool narrow_;
+    std::map<std::uint64_t, std::string> names_, scalars_;
+    std::vector<Int> sizes_;
+};
+
+}  // namespace bitale
