@@ -48,6 +48,14 @@ Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, b
     return s;
 }
 
+Stmt exchange(int place, Combine combine, int lanes) {
+    Stmt s = of(Stmt::Kind::exchange);
+    s.place = place;
+    s.combine = combine;
+    s.number = lanes;
+    return s;
+}
+
 Stmt let(Int variable, Scalar value, Int extent) {
     Stmt s = of(Stmt::Kind::let);
     s.variable = std::move(variable);
@@ -140,6 +148,7 @@ class Verifier {
                                  "a place that is written without being marked so");
                     scalar(s.value, alive);
                     break;
+                case Stmt::Kind::exchange: place(s.place, 0, alive); break;
                 case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];
                 case Stmt::Kind::check: scalar(s.value, alive); break;
                 case Stmt::Kind::barrier:

@@ -40,6 +40,8 @@ struct Stmt {
         set,         // place[at] = value
         accumulate,  // place[at] = combine(place[at], value); `fused`: place[at] = fma(a, b, place[at]),
                      // value = a * b
+        exchange,    // place[at] = combine(place[at], that of the thread `number` lanes away), within 16
+                     // threads: a GPU's
         let,         // variable = clamp(value, 0, extent - 1)
         check,       // value outside [low, high) sets the error word to `number`
         when,        // body only where the guards hold
@@ -65,6 +67,7 @@ Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::in
 Stmt declare(int place);
 Stmt set(int place, std::vector<Int> at, Scalar value);
 Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, bool fused = false);
+Stmt exchange(int place, Combine combine, int lanes);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);
 Stmt when(std::vector<Guard> guards, Stmts body);

@@ -9,10 +9,13 @@ namespace bitale {
 
 namespace {
 
-constexpr double few_results = 512, long_reduction = 2048, worth_splitting = 65536, grain = 16384;
+constexpr double few_results = 512, long_reduction = 2048, worth_splitting = 65536;
+constexpr std::int64_t always_split = 16384;  // however few the results
+// Iterations of a lane in a chunk: on a GPU each lane is a thread that waits for memory again and again.
+constexpr double lane_length = 128;
 // More results than few: chunks of whole rows, few enough that their partial results stay small.
 constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19;
-constexpr std::int64_t most_chunks = 1024;
+constexpr std::int64_t most_chunks = 8192;
 constexpr int lane_count = 16;
 constexpr std::int64_t row_length = 1024;
 
@@ -45,7 +48,7 @@ Nest in_rows(const Nest& nest) {
     const bool index = nest.combine == Combine::argmax || nest.combine == Combine::argmin;
     if (nest.combine == Combine::none || index || nest.reduced.size() != 1) return nest;
     const Loop whole = nest.reduced[0];
-    if (!few(nest.parallel) || whole.extent.range().high < worth_splitting) return nest;
+    if (!few(nest.parallel) || whole.extent.range().high < always_split) return nest;
     const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
     const Int inside = Int::symbol("inside", {0, row_length - 1});
     Nest r = substitute(nest, {{whole.variable.symbol_id(), rows.variable * row_length + inside}});
@@ -59,24 +62,28 @@ ReductionTree tree_of(const Nest& nest) {
         nest.reduced.empty())
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
-    if (few(nest.parallel) && length >= long_reduction && results * length >= worth_splitting) {
-        const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
-        tree.split = true;
-        tree.chunk = max(std::max<std::int64_t>(1, static_cast<std::int64_t>(grain / (results * rest))),
-                         ceildiv(nest.reduced[0].extent, most_chunks));
-    } else if (!few(nest.parallel) && known(nest.parallel) && results <= many_results &&
-               nest.reduced.size() > 1 && length >= long_reduction &&
-               length >= long_row * std::max(typical(nest.reduced[0].extent), 1.0)) {
-        const auto chunks = static_cast<std::int64_t>(std::clamp(partial_results / results, 2.0, 1024.0));
-        tree.split = tree.by_rows = true;
-        tree.chunk = ceildiv(nest.reduced[0].extent, chunks);
-    }
     const bool vector_of_results =
         std::any_of(nest.parallel.begin(), nest.parallel.end(),
                     [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable); });
     const Loop& last = nest.reduced.back();
     if (!vector_of_results && typical(last.extent) >= lane_count && unit_stride(nest, last.variable))
         tree.lanes = lane_count;
+    const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
+    if (few(nest.parallel) && length >= long_reduction &&
+        (results * length >= worth_splitting || length >= always_split)) {
+        const double most = std::clamp(partial_results / results, 1.0, static_cast<double>(most_chunks));
+        tree.split = true;
+        tree.finish_lanes = lane_count;
+        tree.chunk =
+            max(std::max<std::int64_t>(1, static_cast<std::int64_t>(lane_length * tree.lanes / rest)),
+                ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
+    } else if (!few(nest.parallel) && known(nest.parallel) && results <= many_results &&
+               nest.reduced.size() > 1 && length >= long_reduction &&
+               length >= long_row * std::max(first, 1.0)) {
+        const auto chunks = static_cast<std::int64_t>(std::clamp(partial_results / results, 2.0, 1024.0));
+        tree.split = tree.by_rows = true;
+        tree.chunk = ceildiv(nest.reduced[0].extent, chunks);
+    }
     return tree;
 }
 

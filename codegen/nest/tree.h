@@ -1,8 +1,8 @@
 // The order of a reduction: a tree fixed by the nest alone, chosen once for all devices; every schedule obeys
 // it.
 //
-//   split    the first reduced loop is cut into chunks; each chunk is reduced by itself, then the chunks in
-//            order
+//   split    the first reduced loop is cut into chunks; each chunk is reduced by itself, then the partial
+//            results: chunk c adds to lane c mod `finish_lanes`
 //   by_rows  within a chunk, each iteration of the split loop is reduced by itself, then those in order
 //   lanes    within that, iteration r of the last reduced loop adds to partial result r mod lanes; the
 //            partial results are combined as 8+, 4+, 2+, 1+ at the end
@@ -16,7 +16,8 @@ namespace bitale {
 struct ReductionTree {
     bool split = false, by_rows = false;
     Int chunk;      // iterations of the first reduced loop
-    int lanes = 1;  // 1 or 16
+    int lanes = 1;         // 1 or 16
+    int finish_lanes = 1;  // likewise, over the chunks
 };
 
 ReductionTree tree_of(const Nest& nest);

@@ -182,6 +182,7 @@ class Printer {
                 return;
             }
             case Stmt::Kind::accumulate: accumulate(s); return;
+            case Stmt::Kind::exchange: exchange(s); return;
         }
     }
 
@@ -229,26 +230,14 @@ class Printer {
 
     void accumulate(const Stmt& s) {
         const DType dtype = kernel_.places[s.place].dtype;
-        const std::string target = element(s.place, s.at), type = c_type(dtype);
+        const std::string target = element(s.place, s.at);
         if (s.fused) {
             const std::string a = scalar(s.value->arguments[0]), b = scalar(s.value->arguments[1]);
             out_.line(target + " = b_fma(" + a + ", " + b + ", " + target + ");");
             return;
         }
         const std::string value = scalar(s.value);
-        const bool wraps = is_integer(dtype);
         switch (s.combine) {
-            case Combine::sum:
-            case Combine::prod: {
-                const std::string sign = s.combine == Combine::sum ? " + " : " * ";
-                out_.line(wraps ? target + " = (" + type + ")((u64)" + target + sign + "(u64)" + value + ");"
-                                : target + " = " + target + sign + value + ";");
-                return;
-            }
-            case Combine::max: out_.line(target + " = b_maximum(" + target + ", " + value + ");"); return;
-            case Combine::min: out_.line(target + " = b_minimum(" + target + ", " + value + ");"); return;
-            case Combine::any: out_.line(target + " = " + target + " | " + value + ";"); return;
-            case Combine::all: out_.line(target + " = " + target + " & " + value + ";"); return;
             case Combine::argmax:
             case Combine::argmin: {
                 // `number` is the place of the index, -1 before the first candidate; NaN wins, then the first
@@ -263,9 +252,37 @@ class Printer {
                           index(s.begin) + " : " + position + ";");
                 return;
             }
-            case Combine::none: break;
+            default: out_.line(target + " = " + combined(s.combine, dtype, target, value) + ";"); return;
         }
-        BITALE_CHECK(false, "accumulate without a combine");
+    }
+
+    // What the lanes of 16 threads hold, added up in the order of the tree. The upper lanes add too, but
+    // nobody reads their results.
+    void exchange(const Stmt& s) {
+        BITALE_CHECK(cuda_, "lanes that are threads, on a CPU");
+        const DType dtype = kernel_.places[s.place].dtype;
+        const std::string target = element(s.place, {}), other = fresh("v");
+        out_.line(fmt::format("const {} {} = b_other_lane({}, {});", c_type(dtype), other, target, s.number));
+        out_.line(target + " = " + combined(s.combine, dtype, target, other) + ";");
+    }
+
+    static std::string combined(Combine combine, DType dtype, const std::string& a, const std::string& b) {
+        switch (combine) {
+            case Combine::sum:
+            case Combine::prod: {
+                const std::string sign = combine == Combine::sum ? " + " : " * ";
+                return is_integer(dtype)
+                           ? "(" + std::string(c_type(dtype)) + ")((u64)" + a + sign + "(u64)" + b + ")"
+                           : a + sign + b;
+            }
+            case Combine::max: return "b_maximum(" + a + ", " + b + ")";
+            case Combine::min: return "b_minimum(" + a + ", " + b + ")";
+            case Combine::any: return a + " | " + b;
+            case Combine::all: return a + " & " + b;
+            default: break;
+        }
+        BITALE_CHECK(false, "a combine that is no operation on two values");
+        return "";
     }
 
     static bool is_variable(const Place& p) { return p.scope == Place::Scope::private_ && p.extents.empty(); }

@@ -92,12 +92,8 @@ std::vector<Substitution> points_of(const std::vector<Loop>& reduced) {
     return points;
 }
 
-Accumulation::Accumulation(const Member& member, const Target& target, KernelBuilder& builder,
-                           const Shape& results)
-    : nest_(member.nest),
-      lanes_(member.tree.lanes),
-      gpu_(target.kind == Target::Kind::cuda),
-      dtype_(accumulator_of(nest_)) {
+Accumulation::Accumulation(const Member& member, KernelBuilder& builder, const Shape& results)
+    : nest_(member.nest), lanes_(member.tree.lanes), dtype_(accumulator_of(nest_)) {
     Shape extents = results;
     if (lanes_ > 1) extents.emplace_back(lanes_);
     constexpr std::int64_t most_private = 1024;
@@ -123,8 +119,7 @@ Stmts Accumulation::clear(const std::vector<Int>& at) const {
         const Int l = Int::symbol("l", {0, lanes_ - 1});
         std::vector<Int> lane = at;
         lane.push_back(l);
-        s.push_back(loop(l, 0, lanes_, gpu_ ? Binding::unrolled : Binding::simd,
-                         {set(place_, lane, neutral(nest_.combine, dtype_))}));
+        s.push_back(loop(l, 0, lanes_, Binding::simd, {set(place_, lane, neutral(nest_.combine, dtype_))}));
         return s;
     }
     s.push_back(set(place_, at, neutral(nest_.combine, dtype_)));
@@ -180,20 +175,29 @@ Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced
         };
         Stmts s;
         if (!whole.is(0))
-            s.push_back(
-                loop(block, 0, whole, Binding::serial,
-                     {loop(lane, 0, lanes_, gpu_ ? Binding::unrolled : Binding::simd, at_lane(block + lane))},
-                     lanes_));
+            s.push_back(loop(block, 0, whole, Binding::serial,
+                             {loop(lane, 0, lanes_, Binding::simd, at_lane(block + lane))}, lanes_));
         const Int rest = last.extent - whole;
         if (rest.is(0)) return s;
         // Full vectors with the lanes beyond the end switched off: a narrower one would stall on the partial
         // results.
-        if (rest.is_constant() && !gpu_)
+        if (rest.is_constant())
             s.push_back(
                 loop(lane, 0, lanes_, Binding::simd, {when({{lane, 0, rest}}, at_lane(whole + lane))}));
         else
             s.push_back(loop(lane, 0, rest, Binding::serial, at_lane(whole + lane)));
         return s;
+    });
+}
+
+Stmts Accumulation::combine_strided(LoopBuilder& loops, const std::vector<Loop>& reduced, const Copy& copy,
+                                    const Int& lane, std::int64_t lanes) const {
+    const Loop& last = reduced.back();
+    return loops.nest({reduced.begin(), reduced.end() - 1}, [&](LoopBuilder& inner) {
+        const Int k = Int::symbol("k", {0, last.extent.range().high});
+        const Substitution here{{last.variable.symbol_id(), k}};
+        Stmts body = inner.guarded(substitute(Stmts{step(copy)}, here), here);
+        return Stmts{loop(k, lane, last.extent, Binding::serial, std::move(body), lanes)};
     });
 }
 

@@ -19,7 +19,7 @@ struct Copy {
 
 class Accumulation {
   public:
-    Accumulation(const Member& member, const Target& target, KernelBuilder& builder, const Shape& results);
+    Accumulation(const Member& member, KernelBuilder& builder, const Shape& results);
 
     Stmts declare_all() const;
     Stmts clear(const std::vector<Int>& at) const;
@@ -27,6 +27,9 @@ class Accumulation {
     // `vector` wraps the innermost statements in the vector loop when the lanes are results.
     Stmts combine(LoopBuilder& loops, const std::vector<Loop>& reduced, const std::vector<Copy>& copies,
                   const std::function<Stmts(Stmts)>& vector) const;
+    // The part of one lane: every lanes-th iteration of the last loop, from its own number on.
+    Stmts combine_strided(LoopBuilder& loops, const std::vector<Loop>& reduced, const Copy& copy,
+                          const Int& lane, std::int64_t lanes) const;
     // One statement for each point of a short reduction: the partial result stays in a register.
     Stmts combine_point(const Substitution& point, const Copy& copy) const;
     // After the last iteration, before result().
@@ -41,7 +44,6 @@ class Accumulation {
 
     const Nest& nest_;
     int lanes_;
-    bool gpu_;
     DType dtype_, index_dtype_ = DType::int64;
     int place_ = -1, index_place_ = -1;
 };

@@ -7,6 +7,7 @@
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
 #include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/gpu.h"
 #include "codegen/schedule/tile.h"
 
 namespace bitale {
@@ -54,8 +55,6 @@ int vector_loop(const Nest& nest) {
     return best;
 }
 
-namespace {
-
 // Computed once: a second place takes what the first was given, as the first may be what the value reads.
 Stmts stores(const Member& member, const Scalar& value) {
     const DType dtype = member.nest.dtype;
@@ -68,6 +67,8 @@ Stmts stores(const Member& member, const Scalar& value) {
     }
     return body;
 }
+
+namespace {
 
 void append(Stmts& to, Stmts from) {
     for (Stmt& s : from) to.push_back(std::move(s));
@@ -91,11 +92,8 @@ std::vector<Loop> last_results(const Nest& nest) {
 }  // namespace
 
 Stmts schedule_pointwise(const Member& member, const Target& target) {
+    if (target.kind == Target::Kind::cuda) return gpu::schedule_pointwise(member);
     LoopBuilder loops(member.nest);
-    if (target.kind == Target::Kind::cuda)
-        return loops.threads(member.nest.parallel, [&](LoopBuilder& inner) {
-            return inner.substituted(stores(member, member.nest.body));
-        });
     std::vector<Loop> order = member.nest.parallel;
     return loops.nest(
         order, [&](LoopBuilder&) { return stores(member, member.nest.body); }, Binding::simd);
@@ -103,22 +101,12 @@ Stmts schedule_pointwise(const Member& member, const Target& target) {
 
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
+    if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
     LoopBuilder loops(nest);
-    if (target.kind == Target::Kind::cuda) {
-        return loops.threads(nest.parallel, [&](LoopBuilder& inner) {
-            const Accumulation acc(member, target, builder, {});
-            Stmts body = acc.declare_all();
-            append(body, acc.clear({}));
-            append(body, acc.combine(inner, nest.reduced, {Copy{}}, [](Stmts s) { return s; }));
-            append(body, acc.finish({}));
-            append(body, stores(member, acc.result({})));
-            return inner.substituted(body);
-        });
-    }
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest);
     if (v < 0) {
         return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
-            const Accumulation acc(member, target, builder, {});
+            const Accumulation acc(member, builder, {});
             Stmts body = acc.declare_all();
             append(body, acc.clear({}));
             append(body, acc.combine(inner, nest.reduced, {Copy{}}, [](Stmts s) { return s; }));
@@ -127,7 +115,7 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
             return body;
         });
     }
-    return schedule_tile(member, target, builder, v);
+    return schedule_tile(member, builder, v);
 }
 
 namespace {
@@ -144,21 +132,20 @@ SideBySide side_by_side(const Nest& nest) {
 }
 
 // Every iteration of the split loop is reduced in registers and then added to the chunk's partial results.
-SplitReduce split_by_rows(const Member& member, const Target& target, KernelBuilder& builder,
-                          int partial_place, const std::vector<Loop>& rest, const std::vector<Int>& to) {
+SplitReduce split_by_rows(const Member& member, KernelBuilder& builder, int partial_place,
+                          const std::vector<Loop>& rest, const std::vector<Int>& to) {
     const Nest& nest = member.nest;
-    const bool gpu = target.kind == Target::Kind::cuda;
     const DType dtype = accumulator_of(nest);
     SplitReduce r;
     LoopBuilder clear(nest, false);
     const auto cleared = [&](LoopBuilder& inner) {
         return inner.substituted({set(partial_place, to, neutral(nest.combine, dtype))});
     };
-    r.before = gpu ? clear.threads(nest.parallel, cleared) : clear.nest(nest.parallel, cleared);
+    r.before = clear.nest(nest.parallel, cleared);
     r.before.push_back(barrier());
-    const SideBySide results = gpu ? SideBySide{nest.parallel, {{}}} : side_by_side(nest);
+    const SideBySide results = side_by_side(nest);
     const auto reduced = [&](LoopBuilder& inner) {
-        const Accumulation acc(member, target, builder, {Int(std::ssize(results.points))});
+        const Accumulation acc(member, builder, {Int(std::ssize(results.points))});
         std::vector<Copy> copies;
         for (const Substitution& point : results.points) copies.push_back({{Int(std::ssize(copies))}, point});
         Stmts body = acc.declare_all();
@@ -172,7 +159,7 @@ SplitReduce split_by_rows(const Member& member, const Target& target, KernelBuil
         return inner.substituted(std::move(body));
     };
     LoopBuilder inside(nest);
-    r.inside = gpu ? inside.threads(results.looped, reduced) : inside.nest(results.looped, reduced);
+    r.inside = inside.nest(results.looped, reduced);
     return r;
 }
 
@@ -180,8 +167,8 @@ SplitReduce split_by_rows(const Member& member, const Target& target, KernelBuil
 
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                            int partial_place, const Int& chunk) {
+    if (target.kind == Target::Kind::cuda) return gpu::schedule_split(member, builder, partial_place, chunk);
     const Nest& nest = member.nest;
-    const bool gpu = target.kind == Target::Kind::cuda;
     Shape results;
     std::vector<Int> at, to{chunk};
     for (const Loop& l : nest.parallel) {
@@ -190,24 +177,18 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
         to.push_back(l.variable);
     }
     const std::vector<Loop> rest(nest.reduced.begin() + 1, nest.reduced.end());
-    if (member.tree.by_rows) return split_by_rows(member, target, builder, partial_place, rest, to);
-    Accumulation acc(member, target, builder, results);
+    if (member.tree.by_rows) return split_by_rows(member, builder, partial_place, rest, to);
+    Accumulation acc(member, builder, results);
     builder.ir.places[acc.place()].scope = Place::Scope::local;
     const auto over_results = [&](LoopBuilder& loops, const std::function<Stmts(LoopBuilder&)>& body) {
-        return gpu ? loops.threads(nest.parallel,
-                                   [&](LoopBuilder& inner) { return inner.substituted(body(inner)); })
-                   : loops.nest(nest.parallel, body, member.tree.lanes > 1 ? Binding::serial : Binding::simd);
+        return loops.nest(nest.parallel, body, member.tree.lanes > 1 ? Binding::serial : Binding::simd);
     };
     SplitReduce r;
     r.before = acc.declare_all();
     LoopBuilder clear(nest, false);
     append(r.before, over_results(clear, [&](LoopBuilder&) { return acc.clear(at); }));
     LoopBuilder inside(nest);
-    if (gpu) {
-        r.inside = over_results(inside, [&](LoopBuilder& inner) {
-            return acc.combine(inner, rest, {Copy{at}}, [](Stmts s) { return s; });
-        });
-    } else if (member.tree.lanes > 1) {
+    if (member.tree.lanes > 1) {
         // Several results side by side: each has its own chain of additions, and they share operands.
         const SideBySide side = side_by_side(nest);
         std::vector<Copy> copies;
@@ -236,41 +217,52 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
     return r;
 }
 
+std::int64_t finished_by_task(const Target& target, const ReductionTree& tree) {
+    return target.kind == Target::Kind::cuda ? gpu::finished_by_task(tree) : 512;
+}
+
 Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,
                       const Int& chunks, const Int& task) {
+    if (target.kind == Target::Kind::cuda)
+        return gpu::schedule_finish(member, builder, partial_place, chunks, task);
     const Nest& nest = member.nest;
     const DType dtype = accumulator_of(nest);
-    const bool gpu = target.kind == Target::Kind::cuda;
-    Int count = 1;
-    for (const Loop& l : nest.parallel) count = count * l.extent;
-    // The results as one axis, of which a task has a part.
-    const Loop inside{Int::symbol("point", {0, finished_by_task - 1}),
-                      min(finished_by_task, count - task * finished_by_task)};
-    const Int chunk = Int::symbol("chunk", {0, IntRange::highest});
+    const std::int64_t most = finished_by_task(target, member.tree), lanes = member.tree.finish_lanes;
     Shape shape;
     for (const Loop& l : nest.parallel) shape.push_back(l.extent);
-    std::vector<Int> from = unflattened(task * finished_by_task + inside.variable, shape);
+    const Int count = count_of(shape);
+    // The results as one axis, of which a task has a part; innermost, in vector lanes.
+    const Loop inside{Int::symbol("point", {0, most - 1}), min(most, count - task * most)};
+    const Int chunk = Int::symbol("chunk", {0, chunks.range().high}),
+              lane = Int::symbol("lane", {0, lanes - 1});
+    std::vector<Int> from = unflattened(task * most + inside.variable, shape);
     Substitution here;
     for (std::size_t d = 0; d < shape.size(); ++d)
         if (const std::uint64_t id = nest.parallel[d].variable.symbol_id()) here[id] = from[d];
-    from.insert(from.begin(), chunk);
-    const std::vector<Int> at = gpu ? std::vector<Int>{} : std::vector<Int>{inside.variable};
-    const int acc =
-        gpu ? builder.scratch(Place::Scope::private_, dtype, {})
-            : builder.scratch(Place::Scope::local, dtype,
-                              {count.is_constant() ? min(count, finished_by_task) : Int(finished_by_task)});
+    const int acc = builder.scratch(Place::Scope::local, dtype,
+                                    {Int(lanes), count.is_constant() ? min(count, most) : Int(most)});
     const auto over_points = [&](Stmts body) {
         return loop(inside.variable, 0, inside.extent, Binding::simd, std::move(body));
     };
-    const Stmt clear = set(acc, at, neutral(nest.combine, dtype)),
-               add = accumulate(acc, at, nest.combine, scalar_read(dtype, partial_place, from));
-    const Stmts store = substitute(stores(member, scalar_read(dtype, acc, at)), here);
-    if (!gpu)
-        return {declare(acc), over_points({clear}),
-                loop(chunk, 0, chunks, Binding::serial, {over_points({add})}), over_points(store)};
-    Stmts body{declare(acc), clear, loop(chunk, 0, chunks, Binding::serial, {add})};
-    append(body, store);
-    return {loop(inside.variable, 0, inside.extent, Binding::threads, std::move(body))};
+    const auto over_lanes = [&](const Int& end, const Stmt& body) {
+        return loop(lane, 0, end, Binding::serial, {over_points({body})});
+    };
+    const auto add = [&](const Int& number) {
+        std::vector<Int> at = from;
+        at.insert(at.begin(), number);
+        return accumulate(acc, {lane, inside.variable}, nest.combine, scalar_read(dtype, partial_place, at));
+    };
+    const Int whole = floordiv(chunks, lanes) * lanes;
+    Stmts body{declare(acc),
+               over_lanes(lanes, set(acc, {lane, inside.variable}, neutral(nest.combine, dtype))),
+               loop(chunk, 0, whole, Binding::serial, {over_lanes(lanes, add(chunk + lane))}, lanes)};
+    if (lanes > 1) body.push_back(over_lanes(chunks - whole, add(whole + lane)));
+    for (std::int64_t w = lanes / 2; w >= 1; w /= 2)
+        body.push_back(over_lanes(w, accumulate(acc, {lane, inside.variable}, nest.combine,
+                                                scalar_read(dtype, acc, {lane + w, inside.variable}))));
+    body.push_back(
+        over_points(substitute(stores(member, scalar_read(dtype, acc, {0, inside.variable})), here)));
+    return body;
 }
 
 }  // namespace bitale

@@ -36,10 +36,12 @@ struct SplitReduce {
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                            int partial_place, const Int& chunk);
 // The second phase: partial results of all chunks, in order, for the results of one task.
-constexpr std::int64_t finished_by_task = 512;
+std::int64_t finished_by_task(const Target& target, const ReductionTree& tree);
 Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,
                       const Int& chunks, const Int& task);
 
+// The value to every destination.
+Stmts stores(const Member& member, const Scalar& value);
 // Scalar with which a combine starts.
 Scalar neutral(Combine combine, DType dtype);
 DType accumulator_of(const Nest& nest);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "codegen/nest/compose.h"
+#include "codegen/schedule/gpu.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/staging.h"
@@ -337,10 +338,8 @@ class SegmentScheduler {
 
         Segment segment;
         segment.title = title_ + " (chunks)";
-        segment.tasks = chunks;
-        segment.task = bounded("chunk", chunks);
         // The iterations of the split loop play the part of rows: staged copies hold one of them at a time.
-        const Int row = Int::symbol("row", {0, IntRange::highest});
+        const Int row = Int::symbol("row", {0, std::max<std::int64_t>(0, extent.range().high - 1)});
         task_ = row;
         block_ = 1;
         Stmts per_row;
@@ -349,23 +348,32 @@ class SegmentScheduler {
         Member member;
         member.nest = nest;
         member.tree = tree;
-        SplitReduce parts = schedule_split(member, context_.target, builder_, place, segment.task);
-        append(per_row, std::move(parts.inside));
-        per_row.push_back(barrier());
-        segment.body = std::move(parts.before);
-        const Int begin = segment.task * tree.chunk;
-        segment.body.push_back(
-            loop(row, begin, min(begin + tree.chunk, extent), Binding::serial, std::move(per_row)));
-        segment.body.push_back(barrier());
-        append(segment.body, std::move(parts.after));
+        const bool in_registers = context_.target.kind == Target::Kind::cuda && copies_.empty();
+        const std::int64_t together = in_registers ? gpu::chunks_together(nest, tree) : 1;
+        segment.tasks = ceildiv(chunks, together);
+        segment.task = bounded("chunk", segment.tasks);
+        if (in_registers) {
+            segment.body = gpu::schedule_chunks(member, builder_, place, row, extent, segment.task, together);
+        } else {
+            SplitReduce parts = schedule_split(member, context_.target, builder_, place, segment.task);
+            append(per_row, std::move(parts.inside));
+            per_row.push_back(barrier());
+            segment.body = std::move(parts.before);
+            const Int begin = segment.task * tree.chunk;
+            segment.body.push_back(
+                loop(row, begin, min(begin + tree.chunk, extent), Binding::serial, std::move(per_row)));
+            segment.body.push_back(barrier());
+            append(segment.body, std::move(parts.after));
+        }
         first.segments.push_back(std::move(segment));
 
         Segment last;
         last.title = title_ + " (sum of chunks)";
-        last.tasks = ceildiv(count_of(own.shape), finished_by_task);
+        last.tasks = ceildiv(count_of(own.shape), finished_by_task(context_.target, tree));
         last.task = bounded("task", last.tasks);
         Member whole;
         whole.nest = nest;
+        whole.tree = tree;
         const Type type = own.stored_type();
         std::vector<Int> at;
         for (const Loop& l : nest.parallel) at.push_back(l.variable);

@@ -56,9 +56,8 @@ Stmts stores(const Member& member, const Scalar& value, const Substitution& with
 
 class Tiler {
   public:
-    Tiler(const Member& member, const Target& target, KernelBuilder& builder, int vector)
+    Tiler(const Member& member, KernelBuilder& builder, int vector)
         : member_(member),
-          target_(target),
           builder_(builder),
           nest_(member.nest),
           lanes_(nest_.parallel[vector]),
@@ -95,7 +94,7 @@ class Tiler {
                 Stmts body;
                 std::vector<Accumulation> results;
                 for (std::size_t i = 0; i < rows.size(); ++i) {
-                    results.emplace_back(member_, target_, builder_, Shape{});
+                    results.emplace_back(member_, builder_, Shape{});
                     append(body, results[i].declare_all());
                     append(body, results[i].clear({}));
                 }
@@ -124,8 +123,7 @@ class Tiler {
         const Int lane = Int::symbol("lane", {0, width - 1});
         const Int count = single ? Int(width) : min(width, lanes_.extent - begin);
         const Substitution here{{lanes_.variable.symbol_id(), begin + lane}};
-        const Accumulation acc(member_, target_, builder_,
-                               {Int(static_cast<std::int64_t>(rows.size())), Int(width)});
+        const Accumulation acc(member_, builder_, {Int(static_cast<std::int64_t>(rows.size())), Int(width)});
         const auto over_lanes = [&](Stmts s) {
             return Stmts{loop(lane, 0, count, Binding::simd, inner.substituted(std::move(s), here))};
         };
@@ -145,7 +143,6 @@ class Tiler {
     }
 
     const Member& member_;
-    const Target& target_;
     KernelBuilder& builder_;
     const Nest& nest_;
     const Loop lanes_;
@@ -156,8 +153,8 @@ class Tiler {
 
 }  // namespace
 
-Stmts schedule_tile(const Member& member, const Target& target, KernelBuilder& builder, int vector) {
-    return Tiler(member, target, builder, vector).run();
+Stmts schedule_tile(const Member& member, KernelBuilder& builder, int vector) {
+    return Tiler(member, builder, vector).run();
 }
 
 }  // namespace bitale

@@ -8,6 +8,6 @@
 namespace bitale {
 
 // `vector` is the parallel loop that runs in lanes.
-Stmts schedule_tile(const Member& member, const Target& target, KernelBuilder& builder, int vector);
+Stmts schedule_tile(const Member& member, KernelBuilder& builder, int vector);
 
 }  // namespace bitale

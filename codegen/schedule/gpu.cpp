@@ -1,0 +1,226 @@
+#include "codegen/schedule/gpu.h"
+
+#include <algorithm>
+
+#include "codegen/group/values.h"
+#include "codegen/schedule/accumulation.h"
+
+namespace bitale::gpu {
+
+namespace {
+
+constexpr std::int64_t busy_threads = 128;
+
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+Loop lane_loop(int lanes) { return {Int::symbol("lane", {0, lanes - 1}), lanes}; }
+
+std::vector<Loop> with(std::vector<Loop> loops, const Loop& last) {
+    loops.push_back(last);
+    return loops;
+}
+
+// The tree of a lane's own work.
+Member of_one_lane(const Member& member) {
+    Member own = member;
+    own.tree.lanes = 1;
+    return own;
+}
+
+// acc = acc of lane 0 and all others, in the tree's order; right in lane 0.
+Stmts meet(int acc, Combine combine) {
+    Stmts s;
+    for (int w = 8; w >= 1; w /= 2) s.push_back(exchange(acc, combine, w));
+    return s;
+}
+
+Stmt first_lane(const Loop& lane, Stmts body) { return when({{lane.variable, 0, 1}}, std::move(body)); }
+
+// The reduction as one thread runs it: all of it, or what its lane has.
+Stmts serial(const Accumulation& acc, LoopBuilder& loops, const std::vector<Loop>& reduced,
+             const std::vector<Int>& at, const Loop* lane) {
+    if (lane) return acc.combine_strided(loops, reduced, Copy{at}, lane->variable, lane->extent.constant());
+    return acc.combine(loops, reduced, {Copy{at}}, [](Stmts s) { return s; });
+}
+
+// Partial result of the point, complete in the thread (in lane 0, with lanes).
+Stmts reduced_point(const Member& own, LoopBuilder& loops, KernelBuilder& builder, const Loop* lane,
+                    Scalar& result) {
+    const Nest& nest = own.nest;
+    const Accumulation acc(own, builder, {});
+    Stmts body = acc.declare_all();
+    append(body, acc.clear({}));
+    if (!own.tree.by_rows) {
+        append(body, serial(acc, loops, nest.reduced, {}, lane));
+        if (lane) append(body, meet(acc.place(), nest.combine));
+        result = acc.result({});
+        return body;
+    }
+    // Each row by itself, then the rows in order.
+    const Accumulation of_row(own, builder, {});
+    append(body, of_row.declare_all());
+    append(body, loops.nest({nest.reduced.front()}, [&](LoopBuilder& inner) {
+        Stmts row = of_row.clear({});
+        append(row, serial(of_row, inner, {nest.reduced.begin() + 1, nest.reduced.end()}, {}, lane));
+        if (lane) append(row, meet(of_row.place(), nest.combine));
+        row.push_back(accumulate(acc.place(), {}, nest.combine, of_row.result({})));
+        return row;
+    }));
+    result = acc.result({});
+    return body;
+}
+
+}  // namespace
+
+Stmts schedule_pointwise(const Member& member) {
+    LoopBuilder loops(member.nest);
+    return loops.threads(member.nest.parallel, [&](LoopBuilder& inner) {
+        return inner.substituted(stores(member, member.nest.body));
+    });
+}
+
+Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
+    const Nest& nest = member.nest;
+    const Member own = of_one_lane(member);
+    const bool lanes = member.tree.lanes > 1;
+    const Loop lane = lane_loop(member.tree.lanes);
+    LoopBuilder loops(nest);
+    return loops.threads(lanes ? with(nest.parallel, lane) : nest.parallel, [&](LoopBuilder& inner) {
+        Scalar result;
+        Stmts body = reduced_point(own, inner, builder, lanes ? &lane : nullptr, result);
+        if (lanes)
+            body.push_back(first_lane(lane, stores(member, result)));
+        else
+            append(body, stores(member, result));
+        return inner.substituted(body);
+    });
+}
+
+std::int64_t chunks_together(const Nest& nest, const ReductionTree& tree) {
+    const double threads = typical_count(nest.parallel) * tree.lanes;
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(busy_threads / std::max(threads, 1.0)), 1, 8);
+}
+
+Stmts schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place, const Int& row,
+                      const Int& extent, const Int& task, std::int64_t together) {
+    const Int chunks = ceildiv(extent, member.tree.chunk), first = task * together;
+    const Loop own{together > 1 ? Int::symbol("chunk", {0, together - 1}) : Int(0),
+                   min(together, chunks - first)};
+    const Int begin = (first + own.variable) * member.tree.chunk,
+              inside = Int::symbol("row", {0, std::max<std::int64_t>(0, member.tree.chunk.range().high - 1)});
+    Member part = member;
+    part.nest = substitute(member.nest, {{row.symbol_id(), begin + inside}});
+    part.nest.reduced.front() = {inside, min(member.tree.chunk, extent - begin)};
+    part.nest.dtype = accumulator_of(member.nest);
+    Destination to{partial_place, {first + own.variable}};
+    for (const Loop& l : part.nest.parallel) to.at.push_back(l.variable);
+    part.destinations = {std::move(to)};
+    part.nest.parallel.insert(part.nest.parallel.begin(), own);
+    return gpu::schedule_reduce(part, builder);
+}
+
+SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int partial_place,
+                           const Int& chunk) {
+    const Nest& nest = member.nest;
+    const Member own = of_one_lane(member);
+    const bool lanes = member.tree.lanes > 1;
+    const Loop lane = lane_loop(member.tree.lanes);
+    const DType dtype = accumulator_of(nest);
+    const std::vector<Loop> points = lanes ? with(nest.parallel, lane) : nest.parallel,
+                            rest(nest.reduced.begin() + 1, nest.reduced.end());
+    std::vector<Int> to{chunk};
+    for (const Loop& l : nest.parallel) to.push_back(l.variable);
+    SplitReduce r;
+    LoopBuilder clear(nest, false), inside(nest), after(nest, false);
+    if (member.tree.by_rows) {
+        // Too many results for scratch: their partial results lie where the next phase reads them.
+        r.before = clear.threads(nest.parallel, [&](LoopBuilder& inner) {
+            return inner.substituted({set(partial_place, to, neutral(nest.combine, dtype))});
+        });
+        r.before.push_back(barrier());
+        r.inside = inside.threads(points, [&](LoopBuilder& inner) {
+            const Accumulation acc(own, builder, {});
+            Stmts body = acc.declare_all();
+            append(body, acc.clear({}));
+            append(body, serial(acc, inner, rest, {}, lanes ? &lane : nullptr));
+            const Stmt add = accumulate(partial_place, to, nest.combine, acc.result({}));
+            if (lanes) {
+                append(body, meet(acc.place(), nest.combine));
+                body.push_back(first_lane(lane, {add}));
+            } else {
+                body.push_back(add);
+            }
+            return inner.substituted(body);
+        });
+        return r;
+    }
+    // A partial result of each point in scratch, which the point's own thread alone uses.
+    Shape shape;
+    std::vector<Int> at;
+    for (const Loop& l : points) {
+        shape.push_back(l.extent);
+        at.push_back(l.variable);
+    }
+    const int partial = builder.scratch(Place::Scope::local, dtype, shape);
+    r.before.push_back(declare(partial));
+    append(r.before, clear.threads(points, [&](LoopBuilder& inner) {
+        return inner.substituted({set(partial, at, neutral(nest.combine, dtype))});
+    }));
+    r.inside = inside.threads(points, [&](LoopBuilder& inner) {
+        const Accumulation acc(own, builder, {});
+        Stmts body = acc.declare_all();
+        body.push_back(set(acc.place(), {}, scalar_read(dtype, partial, at)));
+        append(body, serial(acc, inner, rest, {}, lanes ? &lane : nullptr));
+        body.push_back(set(partial, at, acc.result({})));
+        return inner.substituted(body);
+    });
+    r.after = after.threads(points, [&](LoopBuilder& inner) {
+        const int acc = builder.scratch(Place::Scope::private_, dtype, {});
+        Stmts body{declare(acc), set(acc, {}, scalar_read(dtype, partial, at))};
+        const Stmt store = set(partial_place, to, scalar_read(dtype, acc, {}));
+        if (lanes) {
+            append(body, meet(acc, nest.combine));
+            body.push_back(first_lane(lane, {store}));
+        } else {
+            body.push_back(store);
+        }
+        return inner.substituted(body);
+    });
+    return r;
+}
+
+std::int64_t finished_by_task(const ReductionTree& tree) { return tree.finish_lanes > 1 ? 16 : 256; }
+
+Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
+                      const Int& task) {
+    const Nest& nest = member.nest;
+    const DType dtype = accumulator_of(nest);
+    const std::int64_t most = finished_by_task(member.tree);
+    Shape shape;
+    for (const Loop& l : nest.parallel) shape.push_back(l.extent);
+    const Int point = Int::symbol("point", {0, most - 1}), position = task * most + point;
+    const Loop chunk{Int::symbol("chunk", {0, chunks.range().high}), chunks};
+    // The sum over chunks as a nest of its own: the results as one axis, of which a task has a part.
+    Member whole;
+    whole.tree.lanes = member.tree.finish_lanes;
+    whole.nest.combine = nest.combine;
+    whole.nest.accumulator = dtype;
+    whole.nest.dtype = nest.dtype;
+    whole.nest.parallel = {{point, min(most, count_of(shape) - task * most)}};
+    whole.nest.reduced = {chunk};
+    std::vector<Int> from = unflattened(position, shape);
+    Substitution here;
+    for (std::size_t d = 0; d < shape.size(); ++d)
+        if (const std::uint64_t id = nest.parallel[d].variable.symbol_id()) here[id] = from[d];
+    from.insert(from.begin(), chunk.variable);
+    whole.nest.body = scalar_read(dtype, partial_place, from);
+    for (Destination d : member.destinations) {
+        for (Int& x : d.at) x = substitute(x, here);
+        whole.destinations.push_back(std::move(d));
+    }
+    return gpu::schedule_reduce(whole, builder);
+}
+
+}  // namespace bitale::gpu

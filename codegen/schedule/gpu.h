@@ -1,0 +1,25 @@
+// Schedules of one value inside a block of threads. Points of the result are strided over the threads; the 16
+// lanes of a reduction are 16 threads, whose partial results meet through the warp.
+#pragma once
+
+#include "codegen/schedule/member.h"
+
+namespace bitale::gpu {
+
+Stmts schedule_pointwise(const Member& member);
+Stmts schedule_reduce(const Member& member, KernelBuilder& builder);
+
+// The chunks of a split reduction, `together` of them in one task, each complete in registers: for one whose
+// rows need no copy in scratch. `row` is the split loop's variable in the member's nest, of `extent`
+// iterations in all.
+Stmts schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place, const Int& row,
+                      const Int& extent, const Int& task, std::int64_t together);
+// As many as give a block something to do.
+std::int64_t chunks_together(const Nest& nest, const ReductionTree& tree);
+// With rows that are copied to scratch one after another.
+SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunk);
+std::int64_t finished_by_task(const ReductionTree& tree);
+Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
+                      const Int& task);
+
+}  // namespace bitale::gpu
