@@ -53,7 +53,7 @@ struct KernelText {
     std::string body;                  // the functions, without the prelude
     std::string cuda_body;             // the same kernel for CUDA, without the prelude
     std::string notes;                 // schedule decisions, for report and BITALE_DEBUG=5
-    std::int64_t cuda_shared_bytes = 0;
+    std::vector<int> cuda_threads;     // of a block, for each phase
 };
 
 // c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the
@@ -82,7 +82,7 @@ struct Region {
 };
 
 struct Program {
-    static constexpr int version = 1;
+    static constexpr int version = 2;
     std::string name;
     std::string target;  // architecture
     std::vector<SizeSource> size_sources;

@@ -166,6 +166,17 @@ void verify(const KernelIR& kernel) { Verifier(kernel).run(); }
 
 namespace {
 
+std::int64_t widest(const Stmts& body) {
+    std::int64_t most = 1;
+    for (const Stmt& s : body) {
+        if (s.kind == Stmt::Kind::loop && s.binding == Binding::threads)
+            most = std::max(most, s.end.range().high);
+        else
+            most = std::max(most, widest(s.body));
+    }
+    return most;
+}
+
 bool mentions(const Guard& g, std::uint64_t symbol) {
     return depends_on(g.value, symbol) || depends_on(g.low, symbol) || depends_on(g.high, symbol);
 }
@@ -193,6 +204,13 @@ bool mentions(const Stmts& body, std::uint64_t symbol) {
 }
 
 }  // namespace
+
+int threads_of(const Phase& phase) {
+    constexpr std::int64_t warp = 32, most = 256;
+    std::int64_t threads = 1;
+    for (const Segment& segment : phase.segments) threads = std::max(threads, widest(segment.body));
+    return static_cast<int>((std::min(threads, most) + warp - 1) / warp * warp);
+}
 
 bool mentions(const KernelIR& kernel, std::uint64_t symbol) {
     for (const Phase& phase : kernel.phases)

@@ -102,6 +102,9 @@ struct KernelIR {
     int errors_buffer = -1;  // position of the error word in the buffer list, if used
 };
 
+// Threads for a block of this phase: as many as its widest loop over threads keeps busy, by the ranges of the
+// loops; a multiple of 32, at most 256.
+int threads_of(const Phase& phase);
 // Whether any index, bound or guard of the kernel contains the symbol.
 bool mentions(const KernelIR& kernel, std::uint64_t symbol);
 

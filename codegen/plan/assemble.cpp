@@ -285,6 +285,9 @@ class Assembler {
             step.tasks.push_back(tasks);
         }
         step.kernel = text(printed, notes, dialect);
+        std::vector<int>& threads = program_.kernels[step.kernel].cuda_threads;
+        if (dialect == Dialect::cuda && threads.empty())
+            for (const Phase& phase : builder.ir.phases) threads.push_back(threads_of(phase));
         step.buffers = builder.buffers;
         step.sizes = printed.sizes;
         (once ? program_.once : program_.body).steps.push_back(std::move(step));

@@ -108,14 +108,17 @@ class Printer {
             done = done + segment.tasks;
         }
         std::swap(out_, body);
-        header(suffix, body.text());
+        header(phase, suffix, body.text());
     }
 
     // Printed after the body, when the sizes it needs are known.
-    void header(const std::string& suffix, const std::string& body) {
+    void header(const Phase& phase, const std::string& suffix, const std::string& body) {
         Writer w;
         if (cuda_) {
-            w.open("extern \"C\" __global__ void KERNEL" + suffix + "(const KERNEL_arguments arguments) {");
+            w.open(
+                fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL{}(const "
+                            "KERNEL_arguments arguments) {{",
+                            threads_of(phase), suffix));
         } else {
             w.open("extern \"C\" void KERNEL" + suffix +
                    "(void* const* buffers, const i64* sizes, i64 first, i64 last) {");

@@ -4,6 +4,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/gpu_product.h"
 
 namespace bitale::gpu {
 
@@ -45,22 +46,12 @@ Stmts serial(const Accumulation& acc, LoopBuilder& loops, const std::vector<Loop
     return acc.combine(loops, reduced, {Copy{at}}, [](Stmts s) { return s; });
 }
 
-// Partial result of the point, complete in the thread (in lane 0, with lanes).
-Stmts reduced_point(const Member& own, LoopBuilder& loops, KernelBuilder& builder, const Loop* lane,
-                    Scalar& result) {
+// Each row by itself, then the rows in order.
+Stmts rows_in_order(const Member& own, const Accumulation& acc, LoopBuilder& loops, KernelBuilder& builder,
+                    const Loop* lane) {
     const Nest& nest = own.nest;
-    const Accumulation acc(own, builder, {});
-    Stmts body = acc.declare_all();
-    append(body, acc.clear({}));
-    if (!own.tree.by_rows) {
-        append(body, serial(acc, loops, nest.reduced, {}, lane));
-        if (lane) append(body, meet(acc.place(), nest.combine));
-        result = acc.result({});
-        return body;
-    }
-    // Each row by itself, then the rows in order.
     const Accumulation of_row(own, builder, {});
-    append(body, of_row.declare_all());
+    Stmts body = of_row.declare_all();
     append(body, loops.nest({nest.reduced.front()}, [&](LoopBuilder& inner) {
         Stmts row = of_row.clear({});
         append(row, serial(of_row, inner, {nest.reduced.begin() + 1, nest.reduced.end()}, {}, lane));
@@ -68,8 +59,30 @@ Stmts reduced_point(const Member& own, LoopBuilder& loops, KernelBuilder& builde
         row.push_back(accumulate(acc.place(), {}, nest.combine, of_row.result({})));
         return row;
     }));
-    result = acc.result({});
     return body;
+}
+
+// Products: several results in one thread, written out.
+Stmts side_by_side(const Member& member, const Sharing& sharing, KernelBuilder& builder) {
+    const Nest& nest = member.nest;
+    std::vector<Loop> points = nest.parallel;
+    Loop& shared = points[sharing.axis];
+    const Int variable = shared.variable, blocks = floordiv(shared.extent, sharing.results);
+    shared = make_loop("block", blocks);
+    LoopBuilder loops(nest);
+    return loops.threads(points, [&](LoopBuilder& inner) {
+        const Accumulation acc(member, builder, {Int(sharing.results)});
+        std::vector<Copy> copies;
+        Stmts body = acc.declare_all(), store;
+        for (std::int64_t i = 0; i < sharing.results; ++i) {
+            copies.push_back({{Int(i)}, {{variable.symbol_id(), shared.variable * sharing.results + i}}});
+            append(body, acc.clear({Int(i)}));
+            append(store, substitute(stores(member, acc.result({Int(i)})), copies.back().with));
+        }
+        append(body, acc.combine(inner, nest.reduced, copies, [](Stmts s) { return s; }));
+        append(body, std::move(store));
+        return inner.substituted(body);
+    });
 }
 
 }  // namespace
@@ -83,17 +96,28 @@ Stmts schedule_pointwise(const Member& member) {
 
 Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
     const Nest& nest = member.nest;
-    const Member own = of_one_lane(member);
+    if (is_thin_product(nest, member.tree)) return schedule_thin_product(member, builder);
     const bool lanes = member.tree.lanes > 1;
+    if (!lanes && !member.tree.by_rows)
+        if (const Sharing sharing = shared_axis(nest); sharing.axis >= 0)
+            return side_by_side(member, sharing, builder);
+    const Member own = of_one_lane(member);
     const Loop lane = lane_loop(member.tree.lanes);
     LoopBuilder loops(nest);
     return loops.threads(lanes ? with(nest.parallel, lane) : nest.parallel, [&](LoopBuilder& inner) {
-        Scalar result;
-        Stmts body = reduced_point(own, inner, builder, lanes ? &lane : nullptr, result);
+        const Accumulation acc(own, builder, {});
+        Stmts body = acc.declare_all();
+        append(body, acc.clear({}));
+        if (member.tree.by_rows) {
+            append(body, rows_in_order(own, acc, inner, builder, lanes ? &lane : nullptr));
+        } else {
+            append(body, serial(acc, inner, nest.reduced, {}, lanes ? &lane : nullptr));
+            if (lanes) append(body, meet(acc.place(), nest.combine));
+        }
         if (lanes)
-            body.push_back(first_lane(lane, stores(member, result)));
+            body.push_back(first_lane(lane, stores(member, acc.result({}))));
         else
-            append(body, stores(member, result));
+            append(body, stores(member, acc.result({})));
         return inner.substituted(body);
     });
 }

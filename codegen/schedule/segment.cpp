@@ -4,7 +4,9 @@
 #include <map>
 
 #include "codegen/nest/compose.h"
+#include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/gpu.h"
+#include "codegen/schedule/gpu_product.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/staging.h"
@@ -132,6 +134,30 @@ class SegmentScheduler {
 
     // ---- segments
 
+    bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
+
+    // On a GPU: as many rows as occupy the threads of a block; with products, those of the smallest one,
+    // whose sums take longest.
+    void choose_gpu_block() {
+        constexpr double busy_threads = 128;
+        double row = 1, product = 0;
+        for (const int v : group_.values) {
+            const Nest& nest = context_.grouping.nests[v];
+            const double points =
+                typical_count({nest.parallel.begin() + 1, nest.parallel.end()}) * tree_of(nest).lanes;
+            row = std::max(row, points);
+            if (adds_products(nest)) product = product > 0 ? std::min(product, points) : points;
+        }
+        if (product > 0) row = product;
+        block_ = 1;
+        while (static_cast<double>(2 * block_) * row <= busy_threads) block_ *= 2;
+        for (const int v : group_.values) {
+            Nest nest = context_.grouping.nests[v];
+            nest.parallel[0].extent = min(nest.parallel[0].extent, block_);
+            if (gpu::is_thin_product(nest, tree_of(context_.grouping.nests[v]))) used_ += gpu::product_bytes;
+        }
+    }
+
     // Blocks of the first axis: one row, or several where the vector lanes run along it.
     void choose_block() {
         const Nest& first = context_.grouping.nests[group_.values[0]];
@@ -139,6 +165,7 @@ class SegmentScheduler {
             block_ = 1;
             return;
         }
+        if (on_gpu()) return choose_gpu_block();
         bool all_maps = true, along_rows = false;
         for (const int v : group_.values) {
             const Nest& nest = context_.grouping.nests[v];

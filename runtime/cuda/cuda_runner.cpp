@@ -17,7 +17,6 @@ using Kind = BufferInfo::Kind;
 
 namespace {
 
-constexpr unsigned threads_per_block = 128;
 constexpr std::int64_t most_blocks = 65535;  // kernels stride over their tasks
 constexpr std::int64_t error_bytes = 128;
 
@@ -206,7 +205,8 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes) {
         if (sizes.tasks[phase] <= 0) continue;
         LaunchConfig config;
         config.grid.x = static_cast<unsigned>(std::min(sizes.tasks[phase], most_blocks));
-        config.block.x = threads_per_block;
+        config.block.x = static_cast<unsigned>(
+            program_->kernels[static_cast<std::size_t>(plan.step->kernel)].cuda_threads.at(phase));
         config.stream = context_.stream();
         context_.check(context_.runtime().cudaLaunchKernelExC(&config, plan.phases.at(phase), arguments),
                        program_->kernels[static_cast<std::size_t>(plan.step->kernel)].entries[phase].c_str());

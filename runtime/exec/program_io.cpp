@@ -81,7 +81,7 @@ class Writer {
         });
         body["kernels"] = list(p.kernels, [&](const KernelText& k) {
             return Json{{"name", k.name},   {"entries", k.entries},
-                        {"notes", k.notes}, {"cuda_shared_bytes", k.cuda_shared_bytes},
+                        {"notes", k.notes}, {"cuda_threads", k.cuda_threads},
                         {"body", k.body},   {"cuda_body", k.cuda_body}};
         });
         body["once"] = list(p.once.steps, [&](const Step& s) { return write(s); });
@@ -205,7 +205,7 @@ class Reader {
                                  b.at("name"), type(b.at("type")), b.at("reason"), origins(b.at("origins"))});
         for (const Json& k : j.at("kernels"))
             p.kernels.push_back({k.at("name"), k.at("entries").get<std::vector<std::string>>(), k.at("body"),
-                                 k.at("cuda_body"), k.at("notes"), k.at("cuda_shared_bytes")});
+                                 k.at("cuda_body"), k.at("notes"), k.at("cuda_threads").get<std::vector<int>>()});
         for (const Json& s : j.at("once")) p.once.steps.push_back(step(s));
         for (const Json& s : j.at("body")) p.body.steps.push_back(step(s));
         p.prelude = j.at("prelude");

@@ -1,0 +1,194 @@
+#include "codegen/schedule/gpu_product.h"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/group/values.h"
+#include "codegen/nest/compose.h"
+#include "codegen/schedule/accumulation.h"
+
+namespace bitale::gpu {
+
+namespace {
+
+constexpr std::int64_t most_threads = 256, shortest_sum = 48, longest_piece = 64, most_side_by_side = 8;
+
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+bool depends(const Scalar& s, std::uint64_t id);
+bool depends(const Guard& g, std::uint64_t id) {
+    return depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id);
+}
+bool depends(const Scalar& s, std::uint64_t id) {
+    if (!s) return false;
+    const auto in = [&](const auto& x) { return depends(x, id); };
+    return depends_on(s->index, id) ||
+           std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return depends_on(x, id); }) ||
+           std::any_of(s->guards.begin(), s->guards.end(), in) ||
+           std::any_of(s->arguments.begin(), s->arguments.end(), in) || depends(s->otherwise, id);
+}
+
+// The lets that a scalar needs, in their order.
+std::vector<Let> lets_of(const Nest& nest, const Scalar& body) {
+    std::vector<Let> needed;
+    for (auto l = nest.lets.rbegin(); l != nest.lets.rend(); ++l) {
+        const std::uint64_t id = l->symbol.symbol_id();
+        if (depends(body, id) || std::any_of(needed.begin(), needed.end(), [&](const Let& other) {
+                return depends(other.value, id) || depends_on(other.extent, id);
+            }))
+            needed.insert(needed.begin(), *l);
+    }
+    return needed;
+}
+
+// Whether the factor's value depends on the variable, itself or through its lets.
+bool varies(const Nest& nest, const Scalar& factor, const Int& variable) {
+    const std::uint64_t id = variable.symbol_id();
+    if (!id) return false;
+    const std::vector<Let> lets = lets_of(nest, factor);
+    return depends(factor, id) || std::any_of(lets.begin(), lets.end(), [&](const Let& l) {
+               return depends(l.value, id) || depends_on(l.extent, id);
+           });
+}
+
+std::int64_t high(const Loop& l) { return l.extent.range().high; }
+
+std::vector<Loop> axes_of(const Nest& nest, const Scalar& factor) {
+    std::vector<Loop> axes;
+    for (const Loop& l : nest.parallel)
+        if (varies(nest, factor, l.variable)) axes.push_back(l);
+    return axes;
+}
+
+// Upper bound of the points; more than `limit` where it is unknown.
+std::int64_t most_points(const std::vector<Loop>& loops, std::int64_t limit) {
+    std::int64_t n = 1;
+    for (const Loop& l : loops) {
+        if (high(l) > limit) return limit + 1;
+        n *= std::max<std::int64_t>(high(l), 1);
+        if (n > limit) return limit + 1;
+    }
+    return n;
+}
+
+// A factor's part of the sum in shared memory, [k within the piece, the axes it varies over]; or the factor
+// itself, where it lies there already.
+struct Piece {
+    Scalar read;  // over the variables of the nest's loops
+    Stmts declare, fill;
+};
+
+Piece piece_of(const Member& member, const Scalar& factor, const Int& first, const Loop& inside,
+               std::int64_t length, KernelBuilder& builder) {
+    const Nest& nest = member.nest;
+    const Substitution here{{nest.reduced[0].variable.symbol_id(), first + inside.variable}};
+    if (factor->kind == ScalarNode::Kind::read && factor->guards.empty() && lets_of(nest, factor).empty() &&
+        builder.ir.places[factor->operand].scope == Place::Scope::local)
+        return {substitute(factor, here), {}, {}};
+    const std::vector<Loop> axes = axes_of(nest, factor);
+    Shape shape{Int(length)};
+    std::vector<Int> at{inside.variable};
+    for (const Loop& l : axes) {
+        shape.emplace_back(high(l));
+        at.push_back(l.variable);
+    }
+    const int place = builder.scratch(Place::Scope::local, factor->dtype, shape);
+    Piece piece{scalar_read(factor->dtype, place, at), {declare(place)}, {}};
+    Member fill;
+    fill.nest.lets = lets_of(nest, factor);
+    fill.nest.dtype = factor->dtype;
+    fill.nest.body = factor;
+    fill.nest = substitute(fill.nest, here);
+    // Neighbouring threads read neighbouring elements.
+    fill.nest.parallel = axes;
+    const bool along_sum = unit_stride(fill.nest, inside.variable);
+    fill.nest.parallel.insert(along_sum ? fill.nest.parallel.end() : fill.nest.parallel.begin(), inside);
+    fill.destinations = {{place, at}};
+    LoopBuilder loops(fill.nest);
+    piece.fill = loops.threads(fill.nest.parallel, [&](LoopBuilder& inner) {
+        return inner.substituted(stores(fill, fill.nest.body));
+    });
+    return piece;
+}
+
+}  // namespace
+
+bool is_thin_product(const Nest& nest, const ReductionTree& tree) {
+    if (!adds_products(nest) || tree.lanes > 1 || tree.split) return false;
+    if (nest.reduced.size() != 1 || !nest.guards.empty() || nest.reduced[0].variable.symbol_id() == 0)
+        return false;
+    if (typical(nest.reduced[0].extent) < shortest_sum) return false;
+    const std::int64_t points = most_points(nest.parallel, most_threads);
+    if (points > most_threads) return false;
+    std::int64_t bytes = 0;
+    for (const Scalar& factor : nest.body->arguments) {
+        const std::int64_t own = most_points(axes_of(nest, factor), most_threads);
+        if (own == points) return false;  // nothing to share
+        bytes += own * bytes_of(factor->dtype);
+    }
+    return bytes * 8 <= product_bytes;
+}
+
+Stmts schedule_thin_product(const Member& member, KernelBuilder& builder) {
+    const Nest& nest = member.nest;
+    const Loop& sum = nest.reduced[0];
+    std::int64_t bytes = 0;
+    for (const Scalar& factor : nest.body->arguments)
+        bytes += most_points(axes_of(nest, factor), most_threads) * bytes_of(factor->dtype);
+    std::int64_t length = longest_piece;
+    while (length * bytes > product_bytes) length /= 2;
+    const Int first = Int::symbol("first", {0, sum.extent.range().high});
+    const Loop inside{Int::symbol("k", {0, length - 1}), min(length, sum.extent - first)};
+    const Piece a = piece_of(member, nest.body->arguments[0], first, inside, length, builder),
+                b = piece_of(member, nest.body->arguments[1], first, inside, length, builder);
+    const DType dtype = accumulator_of(nest);
+    const int acc = builder.scratch(Place::Scope::private_, dtype, {});
+    // Every point has its own thread: there are no more points than threads.
+    const auto own = [&](const Stmts& body) {
+        Nest points;
+        points.parallel = nest.parallel;
+        LoopBuilder loops(points);
+        return loops.threads(nest.parallel, [&](LoopBuilder& inner) { return inner.substituted(body); });
+    };
+    const Scalar product = scalar_apply(nest.body->op, nest.body->dtype, {a.read, b.read});
+    Stmts piece = a.fill;
+    append(piece, b.fill);
+    piece.push_back(barrier());
+    append(piece, own({loop(inside.variable, 0, inside.extent, Binding::serial,
+                            {accumulate(acc, {}, nest.combine, product, true)})}));
+    piece.push_back(barrier());
+    Stmts body{declare(acc)};
+    append(body, a.declare);
+    append(body, b.declare);
+    append(body, own({set(acc, {}, neutral(nest.combine, dtype))}));
+    body.push_back(loop(first, 0, sum.extent, Binding::serial, std::move(piece), length));
+    append(body, own(stores(member, scalar_read(dtype, acc, {}))));
+    return body;
+}
+
+Sharing shared_axis(const Nest& nest) {
+    Sharing best;
+    if (!adds_products(nest)) return best;
+    for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
+        const Loop& l = nest.parallel[i];
+        if (!l.variable.symbol_id() || !l.extent.is_constant()) continue;
+        const bool shared = std::any_of(nest.body->arguments.begin(), nest.body->arguments.end(),
+                                        [&](const Scalar& f) { return !varies(nest, f, l.variable); });
+        if (!shared || mentions(nest.guards, l.variable) || mentions(nest.lets, l.variable)) continue;
+        std::int64_t results = most_side_by_side;
+        while (results > 1 && l.extent.constant() % results != 0) --results;
+        if (results > best.results) best = {static_cast<int>(i), results};
+    }
+    // A block that has no more than one result a thread has nothing to give.
+    const double points = typical_count(nest.parallel);
+    while (best.results > 1 && points / static_cast<double>(best.results) < most_threads) {
+        std::int64_t fewer = best.results - 1;
+        while (fewer > 1 && nest.parallel[best.axis].extent.constant() % fewer != 0) --fewer;
+        best.results = fewer;
+    }
+    return best.results > 1 ? best : Sharing{};
+}
+
+}  // namespace bitale::gpu

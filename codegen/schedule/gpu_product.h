@@ -1,0 +1,24 @@
+// Thin products on a GPU: pieces of both factors, computed where they are read, lie in shared memory, and
+// each thread keeps one result in a register over the whole sum.
+#pragma once
+
+#include "codegen/schedule/member.h"
+
+namespace bitale::gpu {
+
+// Scratch that the pieces may take.
+constexpr std::int64_t product_bytes = 16 << 10;
+
+// A sum of products in one loop, long enough to be worth it, whose results are few enough to have a thread
+// each, and whose factors both serve several results.
+bool is_thin_product(const Nest& nest, const ReductionTree& tree);
+Stmts schedule_thin_product(const Member& member, KernelBuilder& builder);
+
+// Results that one thread computes side by side, so that a factor is read once for all of them.
+struct Sharing {
+    int axis = -1;  // of the parallel loops; -1: none
+    std::int64_t results = 1;
+};
+Sharing shared_axis(const Nest& nest);
+
+}  // namespace bitale::gpu
