@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "common/mnist.h"
 #include "common/training.h"
 
 using namespace bitale;

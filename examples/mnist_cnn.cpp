@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "common/mnist.h"
 #include "common/training.h"
 
 using namespace bitale;
@@ -70,10 +71,10 @@ int main(int argc, char** argv) try {
                                               .description = "A convolutional network on MNIST.",
                                               .epochs = 3,
                                               .batch = 128,
-                                              .nets = {"small", "keras"}});
+                                              .choices = {{"net", "Network", {"small", "keras"}}}});
     const Expr x = tensor4("x"), y = ivector("y");
     return train(settings, load_mnist(settings),
-                 settings.net == "keras" ? keras(x, y, settings.seed) : small(x, y, settings.seed));
+                 settings.chosen("net") == "keras" ? keras(x, y, settings.seed) : small(x, y, settings.seed));
 } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -74,31 +74,46 @@ Results Console::watch(Function& f, std::int64_t steps, const std::function<Resu
     return run();
 }
 
-void Console::summary(const std::vector<Shared>& params, const Function& step) const {
+void Console::summary(const RunResults& run, const std::vector<Shared>& params) const {
     if (settings_.quiet) return;
-    fmt::print("{}{}: images as {}, minibatches of {}, seed {}\n\n", settings_.example,
-               settings_.net.empty() ? "" : " (" + settings_.net + ")", settings_.storage, settings_.batch,
-               settings_.seed);
-    fmt::print("  {:<12} {:<20} {:>12}\n", "parameter", "shape", "values");
+    std::string options;
+    for (const Choice& choice : settings_.choices)
+        options += fmt::format("{}{} {}", options.empty() ? " (" : ", ", choice.name, choice.value);
+    fmt::print("{}{}: images as {}, minibatches of {}, seed {}\n", settings_.example,
+               options.empty() ? "" : options + ")", settings_.storage, settings_.batch, settings_.seed);
+    if (!run.source.empty()) fmt::print("data: {}\n", run.source);
+    fmt::print("\n  {:<12} {:<20} {:>12}\n", "parameter", "shape", "values");
     std::int64_t total = 0;
     for (const Shared& param : params) {
         fmt::print("  {:<12} {:<20} {:>12}\n", param.name(), text_of(param.shape()), count_of(param.shape()));
         total += count_of(param.shape());
     }
     fmt::print("  {:<33} {:>12}\n\n", "total", total);
-    fmt::print("  a training step is {} kernels and library calls, compiled in {:.2f} s\n\n",
-               step.kernels().size(), step.compile_seconds());
-    fmt::print("  {:>5}  {:>10} {:>8}  {:>10} {:>8}  {:>8}  {:>9}\n", "epoch", "train loss", "error",
-               "test loss", "error", "seconds", "images/s");
+    fmt::print("  a training step is {} kernels and library calls, compiled in {:.2f} s\n\n", run.kernels,
+               run.compile_seconds);
+    const char* measure = settings_.accuracy ? "accuracy" : "error";
+    fmt::print("  {:>5}  {:>10} {:>8}  {:>10} {:>8}  {:>8}  {:>9}\n", "epoch", "train loss", measure,
+               run.judge + " loss", measure, "seconds", "images/s");
     std::fflush(stdout);
+}
+
+double Console::shown(const Score& score) const {
+    return 100 * (settings_.accuracy ? 1 - score.error : score.error);
 }
 
 void Console::row(const EpochResult& e, std::int64_t images) const {
     if (settings_.quiet) return;
     fmt::print("  {:>5}  {:>10.4f} {:>7.2f}%  {:>10.4f} {:>7.2f}%  {:>8.2f}  {:>9.0f}\n", e.epoch,
-               e.train_loss, 100 * e.train_error, e.test_loss, 100 * e.test_error, e.seconds,
+               e.train.loss, shown(e.train), e.judged.loss, shown(e.judged), e.seconds,
                static_cast<double>(images) / std::max(e.seconds, 1e-9));
     std::fflush(stdout);
+}
+
+void Console::scores(const std::vector<SetResult>& trained) const {
+    if (settings_.quiet || trained.empty()) return;
+    fmt::print("\n  as trained  {:>10} {:>8}\n", "loss", settings_.accuracy ? "accuracy" : "error");
+    for (const SetResult& r : trained)
+        fmt::print("  {:<10}  {:>10.4f} {:>7.2f}%\n", r.set, r.score.loss, shown(r.score));
 }
 
 void Console::end(const RunResults& run) const {

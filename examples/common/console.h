@@ -17,14 +17,17 @@ class Console {
     Console(const Console&) = delete;
     Console& operator=(const Console&) = delete;
 
-    void summary(const std::vector<bitale::Shared>& params, const bitale::Function& step) const;
+    void summary(const RunResults& run, const std::vector<bitale::Shared>& params) const;
     // Calls run, which loops f over that many steps. On a terminal with a progress bar.
     bitale::Results watch(bitale::Function& f, std::int64_t steps,
                           const std::function<bitale::Results()>& run) const;
     void row(const EpochResult& epoch, std::int64_t images) const;
+    void scores(const std::vector<SetResult>& trained) const;
     void end(const RunResults& run) const;
     bool interrupted() const;
 
   private:
+    double shown(const Score& score) const;  // accuracy or error in percent
+
     const Settings settings_;
 };

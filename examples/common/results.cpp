@@ -4,21 +4,32 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+void put(Json& to, const std::string& set, const Score& score) {
+    to[set + "_loss"] = score.loss;
+    to[set + "_error"] = score.error;
+}
+
+}  // namespace
+
 void RunResults::write(const std::string& path) const {
-    using Json = nlohmann::ordered_json;
-    Json list = Json::array();
-    for (const EpochResult& e : epochs)
-        list.push_back(Json{{"epoch", e.epoch},
-                            {"seconds", e.seconds},
-                            {"train_loss", e.train_loss},
-                            {"train_error", e.train_error},
-                            {"test_loss", e.test_loss},
-                            {"test_error", e.test_error}});
-    const Json all{{"example", settings.example}, {"device", device},
-                   {"storage", settings.storage}, {"batch", settings.batch},
-                   {"seed", settings.seed},       {"compile_seconds", compile_seconds},
-                   {"kernels", kernels},          {"data_bytes", data_bytes},
-                   {"peak_bytes", peak_bytes},    {"epochs", list}};
+    Json all{{"example", settings.example}, {"device", device},         {"storage", settings.storage},
+             {"batch", settings.batch},     {"seed", settings.seed},    {"compile_seconds", compile_seconds},
+             {"kernels", kernels},          {"data_bytes", data_bytes}, {"peak_bytes", peak_bytes},
+             {"epochs", Json::array()}};
+    for (const EpochResult& e : epochs) {
+        Json row{{"epoch", e.epoch}, {"seconds", e.seconds}};
+        put(row, "train", e.train);
+        put(row, judge, e.judged);
+        all["epochs"].push_back(row);
+    }
+    for (const Choice& choice : settings.choices) all[choice.name] = choice.value;
+    if (!source.empty()) all["source"] = source;
+    if (!trained.empty())
+        for (const SetResult& r : trained) put(all["trained"], r.set, r.score);
     std::ofstream file(path);
     file << all.dump(2) << '\n';
     if (!file.flush()) throw bitale::FileError(path + ": cannot be written");

@@ -8,20 +8,34 @@
 
 #include "common/settings.h"
 
+// How well a network did on some images.
+struct Score {
+    double loss = 0, error = 0;  // mean crossentropy; the part that it got wrong
+};
+
 struct EpochResult {
     int epoch = 0;
     double seconds = 0;  // of training alone
-    double train_loss = 0, train_error = 0, test_loss = 0, test_error = 0;
+    Score train{};       // collected while training
+    Score judged{};      // afterwards, on the set that the epochs are judged by
+};
+
+struct SetResult {
+    std::string set;
+    Score score{};
 };
 
 struct RunResults {
     Settings settings{};
+    std::string source{};  // of the images, where there is a choice
     std::string device{};
     double compile_seconds = 0;
     std::size_t kernels = 0;      // kernels and library calls of one training step
     std::int64_t data_bytes = 0;  // of the training images
-    std::int64_t peak_bytes = 0;  // of the larger function: buffers and the shared variables it uses
+    std::int64_t peak_bytes = 0;  // of the largest function: buffers and the shared variables it uses
+    std::string judge{};          // "test" or "valid": the set that the epochs are judged by
     std::vector<EpochResult> epochs{};
+    std::vector<SetResult> trained{};  // every set with the trained parameters, where there is a valid set
 
     // Writes everything as JSON. Throws FileError.
     void write(const std::string& path) const;

@@ -3,18 +3,29 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <stdexcept>
+
+std::string Settings::mnist_folder() {
+    const char* folder = std::getenv("BITALE_DATA");
+    return folder ? folder : MNIST_DIRECTORY;
+}
+
+const std::string& Settings::chosen(const std::string& name) const {
+    for (const Choice& choice : choices)
+        if (choice.name == name) return choice.value;
+    throw std::logic_error(example + " has no option --" + name);
+}
 
 Settings parse_settings(int argc, char** argv, Settings settings) {
-    const char* data = std::getenv("BITALE_DATA");
-    settings.data = data ? data : MNIST_DIRECTORY;
-
     CLI::App app(settings.description, settings.example);
     app.option_defaults()->always_capture_default();
-    if (!settings.nets.empty()) {
-        settings.net = settings.nets.front();
-        app.add_option("--net", settings.net, "Network")->check(CLI::IsMember(settings.nets));
+    for (Choice& choice : settings.choices) {
+        choice.value = choice.values.front();
+        app.add_option("--" + choice.name, choice.value, choice.description)
+            ->check(CLI::IsMember(choice.values));
     }
-    app.add_option("--device", settings.device, "cpu or reference; default: Bitale's own choice");
+    app.add_option("--device", settings.device,
+                   "cpu, cuda, emulator or reference; default: Bitale's own choice");
     app.add_option("--storage", settings.storage, "How the images are kept on the device")
         ->check(CLI::IsMember({"uint8", "int8", "float32"}));
     app.add_option("--epochs", settings.epochs, "Passes over the training images")
@@ -23,7 +34,7 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
     app.add_option("--limit", settings.limit, "Use the first N images of each set; 0: all")
         ->check(CLI::NonNegativeNumber);
     app.add_option("--seed", settings.seed, "Seed of weights, order and dropout");
-    app.add_option("--data", settings.data, "Folder with the four MNIST files");
+    app.add_option("--data", settings.data, settings.data_help);
     app.add_option("--save", settings.save, "Write the parameters to this npz file");
     app.add_option("--load", settings.load, "Start from the parameters in this npz file");
     app.add_option("--json", settings.json, "Write the results to this file");

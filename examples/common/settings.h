@@ -5,22 +5,34 @@
 #include <string>
 #include <vector>
 
+// An option of one program: --name takes one of the values, at first the first one.
+struct Choice {
+    std::string name, description;
+    std::vector<std::string> values;
+    std::string value{};
+};
+
 struct Settings {
     std::string example{};      // the program's name
     std::string description{};  // one line for --help
     int epochs = 10;            // by default; and so on for the members below
     std::int64_t batch = 128;
-    std::vector<std::string> nets{};  // names that --net takes, the default first; empty: no such option
-    std::string net{};
+    std::vector<Choice> choices{};
+    std::string data = mnist_folder();  // folder of the data set
+    std::string data_help = "Folder with the four MNIST files";
+    bool accuracy = false;          // tables show it in place of the error
     std::string device{};           // empty: Bitale's own default
     std::string storage = "uint8";  // of the images on the device: uint8, int8 or float32
     std::int64_t limit = 0;         // use only so many images of each set; 0: all
     std::uint64_t seed = 1;         // of weights, order and dropout
-    std::string data{};             // folder of the four MNIST files
     std::string save{}, load{};     // npz files of the parameters
     std::string json{};             // file for the results
     std::string dump{};             // folder for generated sources and reports
     bool quiet = false;
+
+    // The value of an option of this program.
+    const std::string& chosen(const std::string& name) const;
+    static std::string mnist_folder();  // BITALE_DATA, else data/mnist of the source tree
 };
 
 // The defaults, overridden by the command line. Prints a message and exits for --help and for a wrong option.

@@ -11,28 +11,39 @@ using namespace bitale;
 
 namespace {
 
-// Where a loop over minibatches stood: sums over all images of the minibatches done.
-struct Sums {
-    double loss = 0, wrong = 0;
-    std::int64_t images = 0;
-    double mean_loss() const { return images ? loss / static_cast<double>(images) : 0; }
-    double error() const { return images ? wrong / static_cast<double>(images) : 0; }
+constexpr std::int64_t chunk_images = 500;  // evaluated by one call
+
+// A set of images in shared variables.
+struct OnDevice {
+    std::string name;
+    Shared images, labels;
+    std::int64_t count;
 };
 
+// For models that take rows of pixels, as such rows.
+OnDevice on_device(const DataSet& set, const std::string& name, const Model& model) {
+    const Dims& shape = set.images.shape();
+    const bool flat = model.x.rank() == 2;
+    const Array images = flat ? set.images.reshaped({shape[0], shape[1] * shape[2] * shape[3]}) : set.images;
+    return {name, shared(images, name + "_images"), shared(set.labels, name + "_labels"), set.count()};
+}
+
 // Runs f for every minibatch of `count` images; the last one may be smaller. f gives the mean loss and the
-// number of wrong images of a minibatch.
-Sums run_over(Function& f, std::int64_t count, std::int64_t batch, const Console& console) {
+// number of wrong images of a minibatch. Of what was done, if Ctrl-C ended it.
+Score run_over(Function& f, std::int64_t count, std::int64_t batch, const Console& console) {
     const std::int64_t steps = (count + batch - 1) / batch;
     const Results results = console.watch(f, steps, [&] { return f.loop(0, steps); });
-    const auto loss = results[0].to_vector<double>(), wrong = results[1].to_vector<double>();
-    Sums sums;
-    for (std::size_t k = 0; k < loss.size(); ++k) {
-        const std::int64_t images = std::min(batch, count - static_cast<std::int64_t>(k) * batch);
-        sums.loss += loss[k] * static_cast<double>(images);
-        sums.wrong += wrong[k];
-        sums.images += images;
+    const auto losses = results[0].to_vector<double>(), wrong = results[1].to_vector<double>();
+    Score sum;
+    std::int64_t done = 0;
+    for (std::size_t k = 0; k < losses.size(); ++k) {
+        const std::int64_t images = std::min(batch, count - done);
+        sum.loss += losses[k] * static_cast<double>(images);
+        sum.error += wrong[k];
+        done += images;
     }
-    return sums;
+    const double weight = done ? 1 / static_cast<double>(done) : 0;
+    return {sum.loss * weight, sum.error * weight};
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -61,68 +72,70 @@ Scores score(const Expr& probabilities, const Expr& labels) {
             .wrong = sum(neq(argmax(probabilities, {1}), labels))};
 }
 
-int train(const Settings& settings, const Mnist& mnist, const Model& model) {
-    const std::int64_t count = mnist.train_labels.size(), test_count = mnist.test_labels.size();
-    const std::int64_t batch = settings.batch, test_batch = 500;
+int train(const Settings& settings, const Data& data, const Model& model) {
     if (!settings.load.empty()) load_params(settings.load, model.params);
-
-    const bool flat = model.x.rank() == 2;
-    const auto as_input = [&](const Array& images) {
-        return flat ? images.reshaped({images.shape()[0], 784}) : images;
-    };
-    const Shared images = shared(as_input(mnist.train_images), "images"),
-                 labels = shared(mnist.train_labels, "labels");
-    const Shared test_images = shared(as_input(mnist.test_images), "test_images");
-    const Shared test_labels = shared(mnist.test_labels, "test_labels");
+    const std::int64_t count = data.train.count(), batch = settings.batch;
+    const OnDevice train_set = on_device(data.train, "train", model);
     Shared order = shared(permutation(count, settings.seed), "order");  // anew for each epoch
 
     // The pixels of some rows as numbers, whatever they are stored as.
     const auto pixels = [&](const Expr& stored) {
         const Expr x = cast(stored, float32);
-        return mnist.offset ? x + mnist.offset : x;
+        return data.offset ? x + data.offset : x;
     };
 
     // One training step on minibatch i of the shuffled images.
     const Expr i = lscalar("i");
     const Expr rows = order[Slice{i * batch, (i + 1) * batch}];
-    Function step =
-        function({i}, {model.training.loss, model.training.wrong},
-                 {.updates = model.updates,
-                  .givens = {{model.x, pixels(images[rows])}, {model.y, cast(labels[rows], int32)}},
-                  .name = settings.example + "_step",
-                  .device = settings.device});
-    // The same scores on minibatch i of the test images, without a change.
-    const Slice test_rows{i * test_batch, (i + 1) * test_batch};
-    Function test = function({i}, {model.testing.loss, model.testing.wrong},
-                             {.givens = {{model.x, pixels(test_images[test_rows])},
-                                         {model.y, cast(test_labels[test_rows], int32)}},
-                              .name = settings.example + "_test",
+    Function step = function({i}, {model.training.loss, model.training.wrong},
+                             {.updates = model.updates,
+                              .givens = {{model.x, pixels(train_set.images[rows])},
+                                         {model.y, cast(train_set.labels[rows], int32)}},
+                              .name = settings.example + "_step",
                               .device = settings.device});
+    // The same scores on chunk i of a set, without a change.
+    const auto evaluation_of = [&](const OnDevice& set) {
+        const Slice chunk{i * chunk_images, (i + 1) * chunk_images};
+        return function(
+            {i}, {model.testing.loss, model.testing.wrong},
+            {.givens = {{model.x, pixels(set.images[chunk])}, {model.y, cast(set.labels[chunk], int32)}},
+             .name = settings.example + "_" + set.name,
+             .device = settings.device});
+    };
+    const bool validated = data.valid.count() > 0;
+    const OnDevice judge =
+        validated ? on_device(data.valid, "valid", model) : on_device(data.test, "test", model);
+    Function evaluate = evaluation_of(judge);
 
     const Console console(settings);
-    console.summary(model.params, step);
     RunResults run{.settings = settings,
+                   .source = data.source,
                    .device = step.kernels().empty() ? settings.device : step.kernels().front().device,
-                   .compile_seconds = step.compile_seconds() + test.compile_seconds(),
+                   .compile_seconds = step.compile_seconds() + evaluate.compile_seconds(),
                    .kernels = step.kernels().size(),
-                   .data_bytes = mnist.train_images.bytes()};
+                   .data_bytes = data.train.images.bytes(),
+                   .judge = judge.name};
+    console.summary(run, model.params);
     for (int epoch = 1; epoch <= settings.epochs && !console.interrupted(); ++epoch) {
         order.set_value(permutation(count, settings.seed * 1000 + static_cast<std::uint64_t>(epoch)));
         const auto start = std::chrono::steady_clock::now();
-        const Sums trained = run_over(step, count, batch, console);
+        const Score trained = run_over(step, count, batch, console);
         const double seconds = seconds_since(start);
         if (console.interrupted()) break;
-        const Sums tested = run_over(test, test_count, test_batch, console);
+        const Score judged = run_over(evaluate, judge.count, chunk_images, console);
         if (console.interrupted()) break;
-        run.epochs.push_back({.epoch = epoch,
-                              .seconds = seconds,
-                              .train_loss = trained.mean_loss(),
-                              .train_error = trained.error(),
-                              .test_loss = tested.mean_loss(),
-                              .test_error = tested.error()});
+        run.epochs.push_back({epoch, seconds, trained, judged});
         console.row(run.epochs.back(), count);
     }
-    run.peak_bytes = std::max(step.peak_bytes(), test.peak_bytes());
+    run.peak_bytes = std::max(step.peak_bytes(), evaluate.peak_bytes());
+    if (validated && !console.interrupted()) {
+        for (const OnDevice& set : {train_set, judge, on_device(data.test, "test", model)}) {
+            Function f = evaluation_of(set);
+            run.trained.push_back({set.name, run_over(f, set.count, chunk_images, console)});
+        }
+        if (console.interrupted()) run.trained.clear();
+        console.scores(run.trained);
+    }
     console.end(run);
     if (!settings.save.empty()) save_params(settings.save, model.params);
     if (!settings.json.empty()) run.write(settings.json);

@@ -150,7 +150,7 @@ TEST_CASE("the networks of the examples train on the emulator as on the CPU") {
     if (skipped()) return;
     for (const std::string& name : net_names()) {
         NetOptions options{.device = "cpu", .images = 40, .batch = 16, .test_batch = 20};
-        if (name == "keras") options.images = options.batch = 4;
+        if (name == "keras" || name == "cifar") options.images = options.batch = 4;
         Net cpu = make_net(name, options);
         options.device = "emulator";
         Net emulated = make_net(name, options);

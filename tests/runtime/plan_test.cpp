@@ -55,12 +55,13 @@ NetOptions options_of(const std::string& name) {
     NetOptions options;
     if (name == "logistic") options.batch = 600;
     if (name == "mlp") options.batch = 20;
+    if (name == "cifar") options.batch = 100;
     return options;
 }
 
 // Nothing but shared variables may be as long as the data set, and of a minibatch's pixels a float copy may
 // exist only as the operand of a library call.
-void check_buffers(const Program& program, const NetOptions& options, std::int64_t batch) {
+void check_buffers(const Program& program, const NetOptions& options, std::int64_t pixels_of_batch) {
     const Values values = values_of(program, 0);
     for (std::size_t b = 0; b < program.buffers.size(); ++b) {
         const BufferInfo& info = program.buffers[b];
@@ -72,7 +73,7 @@ void check_buffers(const Program& program, const NetOptions& options, std::int64
             CHECK(n < options.images);
             count *= n;
         }
-        const bool pixels = is_float(info.type.dtype) && count == batch * 784;
+        const bool pixels = is_float(info.type.dtype) && count == pixels_of_batch;
         INFO(program.name << ": buffer " << b << " \"" << info.name << "\" is a float copy of the pixels");
         CHECK((!pixels || library_reads(program, static_cast<int>(b))));
     }
@@ -96,8 +97,8 @@ TEST_CASE("nothing wider than a minibatch is materialised") {
             NetOptions options = options_of(name);
             options.storage = storage;
             const Net net = make_net(name, options);
-            check_buffers(*net.step.state().program, options, options.batch);
-            check_buffers(*net.evaluation.state().program, options, options.test_batch);
+            check_buffers(*net.step.state().program, options, options.batch * net.pixels);
+            check_buffers(*net.evaluation.state().program, options, options.test_batch * net.pixels);
         }
 }
 
@@ -127,7 +128,8 @@ TEST_CASE("the last, smaller minibatch needs less") {
 }
 
 TEST_CASE("a training step has few nodes") {
-    const std::map<std::string, std::size_t> most = {{"logistic", 4}, {"mlp", 9}, {"small", 12}};
+    const std::map<std::string, std::size_t> most = {
+        {"logistic", 4}, {"mlp", 9}, {"small", 12}, {"cifar", 16}};
     for (const auto& [name, limit] : most) {
         const Net net = make_net(name, options_of(name));
         const Program& program = *net.step.state().program;

@@ -75,25 +75,41 @@ Model keras() {
         x, y, training, score(network(false), y), params, adadelta(training.loss, params) + random.updates()};
 }
 
+Model cifar() {
+    const Expr x = tensor4("x"), y = ivector("y");
+    const Shared w = shared(he_normal({64, 3, 5, 5}, 1), "w_conv"), b = shared(zeros({64}), "b_conv");
+    const Shared v = shared(he_normal({3136, 1000}, 2), "w_dense1"), c = shared(zeros({1000}), "b_dense1");
+    const Shared u = shared(zeros({1000, 10}), "w_out"), d = shared(zeros({10}), "b_out");
+    const std::vector<Shared> params{w, b, v, c, u, d};
+    Expr h = relu(max_pool(conv2d((x - 128) / 64, w), 4) + channel(b));
+    h = relu(dot(flatten(h, 2), v) + c);
+    const Scores scores = score(softmax(dot(h, u) + d), y);
+    return {x,      y,      scores,
+            scores, params, momentum(scores.loss, params, 0.002, {.momentum = 0.9, .weight_decay = 1e-4})};
+}
+
 Model model_of(const std::string& name) {
     if (name == "logistic") return logistic();
     if (name == "mlp") return mlp();
     if (name == "small") return small();
     if (name == "keras") return keras();
+    if (name == "cifar") return cifar();
     throw std::invalid_argument(name);
 }
 
 }  // namespace
 
 const std::vector<std::string>& net_names() {
-    static const std::vector<std::string> names = {"logistic", "mlp", "small", "keras"};
+    static const std::vector<std::string> names = {"logistic", "mlp", "small", "keras", "cifar"};
     return names;
 }
 
 Net make_net(const std::string& name, const NetOptions& options) {
     const Model model = model_of(name);
     const std::int64_t count = options.images, batch = options.batch;
-    const Dims shape = model.x.rank() == 2 ? Dims{count, 784} : Dims{count, 1, 28, 28};
+    const Dims shape = name == "cifar"       ? Dims{count, 3, 32, 32}
+                       : model.x.rank() == 2 ? Dims{count, 784}
+                                             : Dims{count, 1, 28, 28};
     const Shared images = shared(Array(options.storage, shape), "images"),
                  labels = shared(Array(uint8, {count}), "labels");
     const Shared order = shared(permutation(count, 1), "order");
@@ -101,7 +117,7 @@ Net make_net(const std::string& name, const NetOptions& options) {
     const Expr rows = order[Slice{i * batch, (i + 1) * batch}];
     const Slice test_rows{i * options.test_batch, (i + 1) * options.test_batch};
     return {
-        name, model.params,
+        name, count_of(shape) / count, model.params,
         function({i}, {model.training.loss, model.training.wrong},
                  {.updates = model.updates,
                   .givens = {{model.x, cast(images[rows], float32)}, {model.y, cast(labels[rows], int32)}},

@@ -1,5 +1,5 @@
-// The networks of the examples as pairs of functions, on data of the sizes of MNIST: what plans and kernels
-// are judged by.
+// The networks of the examples as pairs of functions, on data of the sizes of MNIST and CIFAR-10: what plans
+// and kernels are judged by.
 #pragma once
 
 #include <string>
@@ -17,12 +17,14 @@ struct NetOptions {
 
 struct Net {
     std::string name;
+    std::int64_t pixels;  // of an image
     std::vector<Shared> params;
     Function step;        // of the minibatch's number; trains on it: loss and number of wrong images
     Function evaluation;  // likewise, changing nothing
 };
 
-// "logistic", "mlp", "small" and "keras": those of logistic_regression, mlp, and mnist_cnn's two.
+// "logistic", "mlp", "small", "keras" and "cifar": those of logistic_regression, mlp, mnist_cnn's two, and
+// cifar10_cnn's default.
 const std::vector<std::string>& net_names();
 Net make_net(const std::string& name, const NetOptions& options = {});
 

@@ -1,0 +1,75 @@
+// A convolutional network on CIFAR-10: convolution of 5x5, max-pooling, one or two dense layers of 1000,
+// softmax; by momentum with weight decay.
+#include <bitale/bitale.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "common/cifar10.h"
+#include "common/training.h"
+
+using namespace bitale;
+
+namespace {
+
+Expr pooled(const Expr& x, const std::string& kind) {
+    if (kind == "2") return max_pool(x, 2);
+    if (kind == "overlapping") return max_pool(x, 4, {.stride = Size2(2)});
+    return max_pool(x, 4);
+}
+
+std::int64_t pooled_side(const std::string& kind) {
+    return kind == "2" ? 14 : kind == "overlapping" ? 13 : 7;
+}
+
+Model network(const Expr& x, const Expr& y, const Settings& settings) {
+    const std::int64_t filters = std::stoll(settings.chosen("filters"));
+    const std::string pool = settings.chosen("pool");
+    const Shared w = shared(he_normal({filters, 3, 5, 5}, settings.seed), "w_conv"),
+                 b = shared(zeros({filters}), "b_conv");
+    std::vector<Shared> params{w, b};
+    const auto dense = [&](const Expr& h, const Array& weights, const std::string& name) {
+        const Shared v = shared(weights, "w_" + name), c = shared(zeros({weights.shape()[1]}), "b_" + name);
+        params.insert(params.end(), {v, c});
+        return dot(h, v) + c;
+    };
+
+    const Expr pixels = (x - 128) / 64;  // the images arrive as bytes
+    const Expr maps = relu(pooled(conv2d(pixels, w), pool) + channel(b));
+    const std::int64_t size = filters * pooled_side(pool) * pooled_side(pool);
+    Expr h = relu(dense(flatten(maps, 2), he_normal({size, 1000}, settings.seed + 1), "dense1"));
+    if (settings.chosen("dense") == "2")
+        h = relu(dense(h, he_normal({1000, 1000}, settings.seed + 2), "dense2"));
+    const Scores scores = score(softmax(dense(h, zeros({1000, 10}), "out")), y);
+    return {.x = x,
+            .y = y,
+            .training = scores,
+            .testing = scores,
+            .params = params,
+            .updates = momentum(scores.loss, params, 0.002, {.momentum = 0.9, .weight_decay = 1e-4})};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    const Settings settings = parse_settings(
+        argc, argv,
+        {.example = "cifar10_cnn",
+         .description = "A convolutional network on CIFAR-10, or on synthetic images of its shape.",
+         .epochs = 10,
+         .batch = 100,
+         .choices = {{"filters", "Filters of the convolution", {"64", "16", "256"}},
+                     {"pool",
+                      "Max-pooling: over 4x4, over 4x4 every 2, or over 2x2",
+                      {"4", "overlapping", "2"}},
+                     {"dense", "Dense layers of 1000 before the last", {"1", "2"}}},
+         .data = "",
+         .data_help = "Folder with the binary version of CIFAR-10; without it, synthetic images",
+         .accuracy = true});
+    const Expr x = tensor4("x"), y = ivector("y");
+    return train(settings, load_cifar10(settings), network(x, y, settings));
+} catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+}
