@@ -3,11 +3,13 @@
 // the arguments.
 #pragma once
 
+#include <array>
+#include <map>
 #include <string>
 #include <vector>
 
-#include <map>
 #include "bitale/array.h"
+#include "bitale/precision.h"
 
 #include "graph/ir/node.h"
 
@@ -57,23 +59,47 @@ struct KernelText {
 };
 
 // c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the
-// other way.
+// other way. With `bias`, c += bias[n]; with `relu`, c = relu(c) after that.
 struct GemmCall {
     Int m, n, k;
     bool transpose_a = false, transpose_b = false;
+    bool bias = false, relu = false;
+    Precision precision = Precision::float32;
+};
+
+// A float32 tensor of four axes, in any order in memory.
+struct ConvTensor {
+    std::array<Int, 4> shape, strides;  // strides in elements
+};
+
+// A two-dimensional convolution or one of its gradients: image [n, c, h, w], filters [k, c, r, s], output
+// [n, k, oh, ow], of which the kind says what is computed from the other two. Tap t meets input place
+// out * stride - pad + t * dilation; with `flip` it holds the filter's element from the other end.
+struct ConvCall {
+    enum class Kind : std::uint8_t { forward, image_gradient, filter_gradient };
+    Kind kind = Kind::forward;
+    ConvTensor image, filters, output;
+    std::array<std::int64_t, 2> stride{1, 1}, pad{0, 0}, dilation{1, 1};  // of height and width
+    bool flip = false;
+    bool bias = false, relu = false;  // forward only, as of a product: bias[k]
+    Precision precision = Precision::float32;
 };
 
 struct Step {
-    enum class Kind : std::uint8_t { kernel, gemm, copy };
+    enum class Kind : std::uint8_t { kernel, gemm, conv, copy };
     Kind kind = Kind::kernel;
     int kernel = -1;  // index into Program::kernels
     GemmCall gemm;
-    std::vector<int> buffers;  // kernel: positional; gemm: a, b, c; copy: from, to
-    std::vector<Int> sizes;    // kernel: positional int64 parameters
-    std::vector<Int> tasks;    // kernel: number of tasks of each phase
-    bool commits = false;      // writes shared storage: skipped once the error word is set
+    ConvCall conv;
+    // kernel: positional; copy: from, to; gemm: a, b, c; conv: image, filters, output, the one that is
+    // computed last; both: then the bias, if any
+    std::vector<int> buffers;
+    std::vector<Int> sizes;  // kernel: positional int64 parameters
+    std::vector<Int> tasks;  // kernel: number of tasks of each phase
+    bool commits = false;    // writes shared storage: skipped once the error word is set
     std::vector<Origin> fused;
     std::string title;  // "conv2d + max_pool + relu"
+    std::string why;    // why a library computes it, or why a convolution in it is generated
     Int bytes, flops;   // moved and computed, for the report
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "bitale/precision.h"
+
 namespace bitale {
 
 struct Target {
@@ -13,9 +15,12 @@ struct Target {
     std::string architecture;  // "x86-64-v4", "sm_90"; part of cache keys
     int vector_bytes = 32;     // 64, 32 or 16 on a CPU
     int vector_registers = 16;
-    bool has_gemm = false;                 // a matrix-product library is present
-    std::int64_t local_bytes = 256 << 10;  // scratch of one task: L2 on a CPU, shared memory on a GPU
-    int max_statements = 400;              // per kernel: compile time grows faster than the text
+    bool has_gemm = false;                     // a matrix-product library is present
+    bool has_conv = false;                     // a convolution library is present
+    bool has_epilogues = false;                // these libraries add a bias and apply relu
+    Precision precision = Precision::float32;  // of these libraries
+    std::int64_t local_bytes = 256 << 10;      // scratch of one task: L2 on a CPU, shared memory on a GPU
+    int max_statements = 400;                  // per kernel: compile time grows faster than the text
 };
 
 }  // namespace bitale

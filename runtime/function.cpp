@@ -56,7 +56,8 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     state->plain = std::make_shared<const Graph>(std::move(request.graph));
     state->shared = shared_variables(*state->plain);
 
-    if (const std::optional<Target> target = state->device->target()) {
+    if (std::optional<Target> target = state->device->target()) {
+        target->precision = wishes.precision;
         Graph graph = *state->plain;
         optimize(graph);
         Program program = generate(graph, *target);

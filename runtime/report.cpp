@@ -53,6 +53,7 @@ std::string step_name(const Program& program, const Step& step) {
     switch (step.kind) {
         case Step::Kind::kernel: return program.kernels[static_cast<std::size_t>(step.kernel)].name;
         case Step::Kind::gemm: return "gemm";
+        case Step::Kind::conv: return "conv";
         default: return "copy";
     }
 }
@@ -65,15 +66,37 @@ void add_indented(std::string& to, const std::string& text, const char* indent) 
     }
 }
 
+std::string text_of(const ConvTensor& t) { return bitale::text_of(Shape(t.shape.begin(), t.shape.end())); }
+
+std::string epilogue_text(bool bias, bool relu) {
+    return std::string(bias ? " + bias" : "") + (relu ? ", relu" : "");
+}
+
+std::string call_text(const Step& step) {
+    if (step.kind == Step::Kind::gemm) {
+        const GemmCall& g = step.gemm;
+        return fmt::format("c[{}, {}] = a{} . b{} over {}{}", g.m.text(), g.n.text(),
+                           g.transpose_a ? " transposed" : "", g.transpose_b ? " transposed" : "", g.k.text(),
+                           epilogue_text(g.bias, g.relu));
+    }
+    static const char* const kinds[] = {"convolution of", "gradient of the image of a convolution of",
+                                        "gradient of the filters of a convolution of"};
+    const ConvCall& c = step.conv;
+    return fmt::format("{} {} with filters {}{}", kinds[static_cast<int>(c.kind)], text_of(c.image),
+                       text_of(c.filters), epilogue_text(c.bias, c.relu));
+}
+
+std::string precision_text(const Step& step) {
+    return name_of(step.kind == Step::Kind::gemm ? step.gemm.precision : step.conv.precision);
+}
+
 void add_step(std::string& to, const Program& program, const Step& step, int number) {
     to += fmt::format("\n  {}. {}  {}{}\n", number, step_name(program, step), step.title,
                       step.commits ? "  [writes shared variables, after all checks]" : "");
-    if (step.kind == Step::Kind::gemm)
-        to += fmt::format(
-            "     library call: c[{}, {}] = a{} . b{} over {}; a float32 product large enough for a "
-            "library\n",
-            step.gemm.m.text(), step.gemm.n.text(), step.gemm.transpose_a ? " transposed" : "",
-            step.gemm.transpose_b ? " transposed" : "", step.gemm.k.text());
+    if (step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv)
+        to += fmt::format("     library call: {}, {}; {}\n", call_text(step), precision_text(step), step.why);
+    else if (!step.why.empty())
+        to += fmt::format("     {}\n", step.why);
     if (!step.tasks.empty()) {
         std::string tasks;
         for (const Int& t : step.tasks) tasks += (tasks.empty() ? "" : ", then ") + t.text();
@@ -125,7 +148,7 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
             for (const Origin& o : step.fused) k.fused.push_back(text_of(o));
             k.bytes = bound_of(step.bytes);
             k.flops = bound_of(step.flops);
-            k.by_library = step.kind == Step::Kind::gemm;
+            k.by_library = step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv;
             list.push_back(std::move(k));
         }
     return list;

@@ -38,9 +38,9 @@ class Grouper {
         Group own;
         own.values = {number};
         std::set<int> read;  // stored values
-        if (value.gemm) {
-            own.gemm = true;
-            read = {value.gemm->a, value.gemm->b};
+        if (value.library) {
+            own.library = true;
+            read = {value.library->operands.begin(), value.library->operands.end()};
             std::erase_if(read, [&](int v) { return result_.group_of[v] < 0; });
         } else {
             result_.nests[number] = in_rows(composed_nest(values_, number));
@@ -98,7 +98,7 @@ class Grouper {
 
     bool same_rows(const Group& own, const Nest& full, int number) const {
         const Group& group = result_.groups[number];
-        if (group.gemm || group.split || !(group.extent == own.extent)) return false;
+        if (group.library || group.split || !(group.extent == own.extent)) return false;
         const bool scalars = values_.list[group.values[0]].nest.parallel.empty();
         if (scalars != full.parallel.empty()) return false;
         bool rows = true;
@@ -155,7 +155,7 @@ class Grouper {
     // What reads nothing but unchanged shared variables is computed again only when one of them changes.
     void mark_once() {
         for (Group& group : result_.groups) {
-            if (!group.checks.empty() || group.gemm || group.values.empty()) continue;
+            if (!group.checks.empty() || group.library || group.values.empty()) continue;
             bool shared_read = false, only = true;
             for (const int v : group.values) {
                 if (values_.list[v].required) only = false;

@@ -19,11 +19,11 @@ namespace bitale {
 struct Group {
     std::vector<int> values;  // in the order of computation
     std::vector<int> checks;  // numbers of graph.checks tested by this group's tasks
-    bool gemm = false;
-    bool split = false;    // one value, a reduction cut into chunks: partial results, then a second phase
-    bool once = false;     // depends on shared variables that the function does not update, alone
-    bool commits = false;  // computes a new value of a shared variable
-    Int extent = 1;        // of the common first axis; 1 for scalars
+    bool library = false;     // one value, computed by a call
+    bool split = false;       // one value, a reduction cut into chunks: partial results, then a second phase
+    bool once = false;        // depends on shared variables that the function does not update, alone
+    bool commits = false;     // computes a new value of a shared variable
+    Int extent = 1;           // of the common first axis; 1 for scalars
     int level = 0;
     std::set<int> needs;  // numbers of groups
     int statements = 0;

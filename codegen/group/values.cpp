@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
+#include <unordered_set>
 
-#include "codegen/library/gemm.h"
+#include "codegen/library/choose.h"
 #include "codegen/nest/compose.h"
 #include "graph/walk/traverse.h"
 
@@ -25,7 +27,7 @@ double iterations(const Nest& nest) { return typical_count(nest.parallel) * typi
 class Decider {
   public:
     Decider(const Graph& graph, const Target& target) : target_(target) {
-        for (const NodePtr& node : topological(graph.roots())) {
+        for (const NodePtr& node : target.has_epilogues ? in_order(graph) : topological(graph.roots())) {
             const int number = static_cast<int>(values_.list.size());
             values_.number[node.get()] = number;
             Value value;
@@ -49,13 +51,33 @@ class Decider {
 
     Values run() {
         inline_scalar_constants();
-        mark_operands_of_products();
+        choose_libraries(values_, target_);
         decide_backward();
         limit_chains();
         return std::move(values_);
     }
 
   private:
+    // Operands before users; a relu as soon as what it is of, so that whoever reads that may read it instead.
+    static Nodes in_order(const Graph& graph) {
+        const Nodes nodes = topological(graph.roots());
+        std::unordered_map<const Node*, Nodes> relus;
+        for (const NodePtr& node : nodes)
+            if (node->op->name == "relu") relus[node->inputs[0].get()].push_back(node);
+        if (relus.empty()) return nodes;
+        Nodes order;
+        std::unordered_set<const Node*> done;
+        for (const NodePtr& node : nodes) {
+            if (!done.insert(node.get()).second) continue;
+            order.push_back(node);
+            for (std::size_t last = order.size() - 1; last < order.size(); ++last)
+                if (const auto at = relus.find(order[last].get()); at != relus.end())
+                    for (const NodePtr& relu : at->second)
+                        if (done.insert(relu.get()).second) order.push_back(relu);
+        }
+        return order;
+    }
+
     void require(const Graph& graph) {
         const auto mark = [&](const NodePtr& node, const char* reason) {
             Value& value = values_.list[values_.number.at(node.get())];
@@ -79,31 +101,6 @@ class Decider {
         }
     }
 
-    void mark_operands_of_products() {
-        const auto shape = [&](int operand) -> const Shape& {
-            return values_.list[operand].node->type.shape;
-        };
-        for (Value& value : values_.list) {
-            if (value.storage == Value::Storage::leaf || value.nest.combine != Combine::sum) continue;
-            // Through transposes and reshapes first: the library reads either order, so no copy is needed.
-            const Nest through_views = simplify(compose(value.nest, [&](int operand) -> const Nest* {
-                const Value& v = values_.list[operand];
-                const bool view = v.storage == Value::Storage::inlined && v.nest.lets.empty() &&
-                                  v.nest.body && v.nest.body->kind == ScalarNode::Kind::read &&
-                                  v.nest.body->guards.empty();
-                return view && !v.required ? &v.nest : nullptr;
-            }));
-            value.gemm = match_gemm(through_views, shape, target_);
-            if (!value.gemm) value.gemm = match_gemm(value.nest, shape, target_);
-            if (!value.gemm) continue;
-            for (const int operand : {value.gemm->a, value.gemm->b}) {
-                values_.list[operand].feeds_product = true;
-                if (values_.list[operand].reason.empty())
-                    values_.list[operand].reason = "operand of the library product " + describe(*value.node);
-            }
-        }
-    }
-
     // Users first: how often a value would be recomputed follows from how often its inlined users are.
     void decide_backward() {
         std::vector<double> evaluations(values_.list.size(), 0);
@@ -111,10 +108,10 @@ class Decider {
         for (int i = static_cast<int>(values_.list.size()) - 1; i >= 0; --i) {
             Value& value = values_.list[i];
             if (value.storage == Value::Storage::leaf || !value.nest.body) continue;
-            if (is_constant(value.node)) continue;
+            if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            if (value.required || value.feeds_product || is_reduction(value.nest)) {
+            if (value.required || value.feeds_product || is_reduction(value.nest) || value.library) {
                 value.storage = Value::Storage::stored;
                 if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
             } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {
@@ -129,8 +126,8 @@ class Decider {
             const bool once = value.storage != Value::Storage::inlined;
             const double mine = once ? iterations(value.nest) : evaluations[i];
             std::vector<int> read;
-            if (value.gemm)
-                read = {value.gemm->a, value.gemm->b};
+            if (value.library)
+                read = value.library->operands;
             else
                 for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
             std::sort(read.begin(), read.end());
@@ -144,7 +141,7 @@ class Decider {
         return !value.nest.parallel.empty() && !value.users.empty() &&
                std::all_of(value.users.begin(), value.users.end(), [&](int user) {
                    const Value& u = values_.list[user];
-                   return is_reduction(u.nest) && !u.gemm &&
+                   return is_reduction(u.nest) && !u.library &&
                           typical_count(u.nest.parallel) < typical_count(value.nest.parallel);
                });
     }
@@ -159,7 +156,7 @@ class Decider {
             if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
             seen.push_back(v);
             const Value& value = values_.list[v];
-            if (v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.gemm)) {
+            if (v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.library)) {
                 ++n;
                 continue;
             }

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/library/gemm.h"
+#include "codegen/library/call.h"
 #include "codegen/target.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/nest.h"
@@ -28,12 +28,14 @@ struct Value {
     NodePtr node;
     Nest nest;  // operands are value numbers; leaves have none
     Storage storage = Storage::leaf;
-    Shape shape;            // as it lies in memory: the node's, or with its axes in another order
-    std::string reason;     // of stored values
-    bool required = false;  // output, update or checked value: must reach memory
-    bool feeds_product = false;
-    std::optional<GemmMatch> gemm;  // the library call that computes it
-    std::vector<int> users;         // value numbers
+    Shape shape;                 // as it lies in memory: the node's, or with its axes in another order
+    std::string reason;          // of stored values
+    bool required = false;       // output, update or checked value: must reach memory
+    bool feeds_product = false;  // a library reads it
+    std::optional<LibraryCall> library;  // the call that computes it
+    bool absorbed = false;               // exists only inside of the library call of another value
+    std::string why_generated;           // of a convolution that no library computes, where one might
+    std::vector<int> users;              // value numbers
     Type stored_type() const { return {node->type.dtype, shape}; }
 };
 

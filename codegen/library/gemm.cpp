@@ -21,9 +21,9 @@ bool reads(const ScalarNode& s, const Shape& stored, const Int& row, const Int& 
 
 }  // namespace
 
-std::optional<GemmMatch> match_gemm(const Nest& nest,
-                                    const std::function<const Shape&(int)>& shape_of_operand,
-                                    const Target& target) {
+std::optional<LibraryCall> match_gemm(const Nest& nest,
+                                      const std::function<const Shape&(int)>& shape_of_operand,
+                                      const Target& target) {
     if (!target.has_gemm || nest.combine != Combine::sum || nest.dtype != DType::float32) return {};
     if (nest.parallel.size() != 2 || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty())
         return {};
@@ -34,19 +34,23 @@ std::optional<GemmMatch> match_gemm(const Nest& nest,
     if (a.dtype != DType::float32 || b.dtype != DType::float32) return {};
     const Int &m = nest.parallel[0].variable, &n = nest.parallel[1].variable, &k = nest.reduced[0].variable;
     const Shape &stored_a = shape_of_operand(a.operand), &stored_b = shape_of_operand(b.operand);
-    GemmMatch match;
-    match.call = {nest.parallel[0].extent, nest.parallel[1].extent, nest.reduced[0].extent, false, false};
-    match.call.transpose_a = !reads(a, stored_a, m, k, match.call.k);
-    match.call.transpose_b = !reads(b, stored_b, k, n, match.call.n);
-    if (match.call.transpose_a && !reads(a, stored_a, k, m, match.call.m)) return {};
-    if (match.call.transpose_b && !reads(b, stored_b, n, k, match.call.k)) return {};
-    match.a = a.operand;
-    match.b = b.operand;
-    const double rows = typical(match.call.m), columns = typical(match.call.n), depth = typical(match.call.k);
+    GemmCall call;
+    call.m = nest.parallel[0].extent;
+    call.n = nest.parallel[1].extent;
+    call.k = nest.reduced[0].extent;
+    call.transpose_a = !reads(a, stored_a, m, k, call.k);
+    call.transpose_b = !reads(b, stored_b, k, n, call.n);
+    if (call.transpose_a && !reads(a, stored_a, k, m, call.m)) return {};
+    if (call.transpose_b && !reads(b, stored_b, n, k, call.k)) return {};
+    const double rows = typical(call.m), columns = typical(call.n), depth = typical(call.k);
     if (std::min(rows, columns) < least_columns || depth < least_columns ||
         rows * columns * depth < least_work)
         return {};
-    return match;
+    call.precision = target.precision;
+    return LibraryCall{call,
+                       {a.operand, b.operand},
+                       {},
+                       "because it is a plain float32 product, large enough for a library"};
 }
 
 }  // namespace bitale

@@ -1,8 +1,10 @@
 #include "codegen/plan/assemble.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <map>
+#include <variant>
 
 #include "codegen/nest/compose.h"
 #include "codegen/plan/updates.h"
@@ -167,10 +169,9 @@ class Assembler {
             if (value.required) leaving_[v] = true;
             const int group = grouping_.group_of[v];
             if (group < 0) continue;
-            if (value.gemm) {
+            if (value.library) {
                 leaving_[v] = true;
-                read(value.gemm->a, group);
-                read(value.gemm->b, group);
+                for (const int operand : value.library->operands) read(operand, group);
                 continue;
             }
             for_each_read(fully_composed_nest(values_, static_cast<int>(v)),
@@ -192,8 +193,8 @@ class Assembler {
     void run_level(const std::vector<const Group*>& groups, bool once, bool last) {
         std::vector<const Group*> tasks;
         for (const Group* group : groups) {
-            if (group->gemm)
-                gemm(*group, once);
+            if (group->library)
+                call_library(*group, once);
             else
                 tasks.push_back(group);
         }
@@ -212,21 +213,52 @@ class Assembler {
         }
     }
 
-    void gemm(const Group& group, bool once) {
+    void call_library(const Group& group, bool once) {
         const int v = group.values[0];
-        const GemmMatch& match = *values_.list[v].gemm;
+        const LibraryCall& call = *values_.list[v].library;
         Step step;
-        step.kind = Step::Kind::gemm;
-        step.gemm = match.call;
-        step.buffers = {buffers_of(match.a)[0], buffers_of(match.b)[0], buffers_of(v)[0]};
-        step.title = describe(*values_.list[v].node);
-        step.fused = values_.list[v].node->origins;
-        step.flops = 2 * match.call.m * match.call.n * match.call.k;
-        step.bytes =
-            4 * (match.call.m * match.call.k + match.call.k * match.call.n + match.call.m * match.call.n);
+        step.why = call.why;
+        for (const int operand : call.operands) step.buffers.push_back(buffers_of(operand)[0]);
+        step.buffers.insert(step.buffers.begin() + 2, buffers_of(v)[0]);  // before the bias
+        for (const int inside : call.absorbed) {
+            step.title += values_.list[inside].node->op->name + " + ";
+        }
+        step.title +=
+            call.absorbed.empty() ? describe(*values_.list[v].node) : values_.list[v].node->op->name;
+        if (call.absorbed.empty()) {
+            step.fused = values_.list[v].node->origins;
+        } else {
+            add_origins(v, step.fused);
+            sort_origins(step.fused);
+        }
+        describe_call(call.call, step);
         const std::vector<int> all = buffers_of(v);
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
+    }
+
+    static void describe_call(const GemmCall& call, Step& step) {
+        step.kind = Step::Kind::gemm;
+        step.gemm = call;
+        step.flops = 2 * call.m * call.n * call.k;
+        step.bytes =
+            4 * (call.m * call.k + call.k * call.n + call.m * call.n + (call.bias ? call.n : Int(0)));
+    }
+
+    static void describe_call(const ConvCall& call, Step& step) {
+        step.kind = Step::Kind::conv;
+        step.conv = call;
+        const auto count = [](const ConvTensor& t) {
+            return t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3];
+        };
+        const std::array<Int, 4>& f = call.filters.shape;
+        step.flops = 2 * count(call.output) * f[1] * f[2] * f[3];
+        step.bytes =
+            4 * (count(call.image) + count(call.filters) + count(call.output) + (call.bias ? f[0] : Int(0)));
+    }
+
+    static void describe_call(const std::variant<GemmCall, ConvCall>& call, Step& step) {
+        std::visit([&](const auto& c) { describe_call(c, step); }, call);
     }
 
     void copy(int from, int to, bool commits) {
@@ -340,6 +372,7 @@ class Assembler {
         for (const int v : group.values) {
             const Value& value = values_.list[v];
             step.title += (step.title.empty() ? "" : " + ") + value.node->op->name;
+            if (step.why.empty()) step.why = value.why_generated;
             const Nest full = fully_composed_nest(values_, v);
             Int points = 1;
             for (const Loop& l : full.parallel) points = points * l.extent;
@@ -359,14 +392,18 @@ class Assembler {
             if (bytes_bound(value.node->type) < (std::int64_t{1} << 24) || !shared_of(value.node))
                 step.bytes = step.bytes + bytes_of(value.node->type.dtype) * count_of(value.node->type.shape);
         }
-        std::sort(step.fused.begin(), step.fused.end(), [](const Origin& a, const Origin& b) {
+        sort_origins(step.fused);
+    }
+
+    static void sort_origins(std::vector<Origin>& list) {
+        std::sort(list.begin(), list.end(), [](const Origin& a, const Origin& b) {
             return std::tie(a.where.line, a.what) < std::tie(b.where.line, b.what);
         });
-        step.fused.erase(std::unique(step.fused.begin(), step.fused.end(),
-                                     [](const Origin& a, const Origin& b) {
-                                         return a.where.line == b.where.line && a.what == b.what;
-                                     }),
-                         step.fused.end());
+        list.erase(std::unique(list.begin(), list.end(),
+                               [](const Origin& a, const Origin& b) {
+                                   return a.where.line == b.where.line && a.what == b.what;
+                               }),
+                   list.end());
     }
 
     // The value's own origins and those of everything inlined into it.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bitale/expr.h"
+#include "bitale/precision.h"
 #include "bitale/train.h"
 
 namespace bitale {
@@ -40,6 +41,7 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     std::string device{};  // "cpu", "reference", "null"; empty: the default device (BITALE_FLAGS device=...)
     OnUnused on_unused_input = OnUnused::raise;
     bool profile = false;
+    Precision precision = Precision::float32;  // of matrix products and convolutions by libraries on a GPU
 };
 
 // One generated kernel or library call of a function.

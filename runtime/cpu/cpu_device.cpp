@@ -9,6 +9,7 @@
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "runtime/cpu/compiler.h"
+#include "runtime/cpu/conv.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/objects.h"
@@ -32,9 +33,10 @@ class CpuLauncher : public Launcher {
         pool_.run(tasks, [=](std::int64_t first, std::int64_t last) { entry(buffers, sizes, first, last); });
     }
 
-    void gemm(const GemmShape& shape, const float* a, const float* b, float* c) override {
-        bitale::gemm(pool_, shape, a, b, c);
+    void gemm(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c) override {
+        bitale::gemm(pool_, shape, a, b, bias, c);
     }
+    void conv(const ConvShape& shape, const ConvData& data) override { convolve(pool_, shape, data); }
 
     void copy(void* to, const void* from, std::int64_t bytes) override {
         constexpr std::int64_t piece = std::int64_t{256} << 10;

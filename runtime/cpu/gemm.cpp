@@ -98,6 +98,17 @@ class OneThread {
 constexpr double least_flops = 3e6;
 constexpr std::int64_t least_width = 32, most_slices = 8;
 
+// Bias and relu of some rows of c, while they are in the cache.
+void add_epilogue(const GemmShape& s, const float* bias, std::int64_t rows, std::int64_t columns, float* c) {
+    if (!s.bias && !s.relu) return;
+    for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) {
+            float value = c[i * s.n + j];
+            if (s.bias) value += bias[j];
+            c[i * s.n + j] = s.relu && value < 0 ? 0 : value;
+        }
+}
+
 }  // namespace
 
 const GemmLibrary& gemm_library() { return library().info; }
@@ -117,10 +128,11 @@ GemmSlices slices_of(const GemmShape& s) {
     return r;
 }
 
-void gemm(Pool& pool, const GemmShape& s, const float* a, const float* b, float* c) {
+void gemm(Pool& pool, const GemmShape& s, const float* a, const float* b, const float* bias, float* c) {
     if (s.m == 0 || s.n == 0) return;
     if (s.k == 0) {
         std::memset(c, 0, static_cast<std::size_t>(s.m * s.n) * sizeof(float));
+        add_epilogue(s, bias, s.m, s.n, c);
         return;
     }
     const GemmSlices slices = slices_of(s);
@@ -137,6 +149,7 @@ void gemm(Pool& pool, const GemmShape& s, const float* a, const float* b, float*
             const int status = library().sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', m, n,
                                                s.k, 1.0f, from_a, lda, from_b, ldb, 0.0f, to, s.n);
             if (status != 0) throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status));
+            add_epilogue(s, bias && !slices.by_rows ? bias + at : bias, m, n, to);
         }
     });
 }

@@ -25,7 +25,8 @@ struct GemmSlices {
 GemmSlices slices_of(const GemmShape& shape);
 
 // c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
-// [k, m] resp. [n, k]. Needs gemm_library().present. Throws DeviceError when the library refuses.
-void gemm(Pool& pool, const GemmShape& shape, const float* a, const float* b, float* c);
+// [k, m] resp. [n, k]; then the bias (else null) and relu that the shape asks for. Needs
+// gemm_library().present. Throws DeviceError when the library refuses.
+void gemm(Pool& pool, const GemmShape& shape, const float* a, const float* b, const float* bias, float* c);
 
 }  // namespace bitale

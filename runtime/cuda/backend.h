@@ -18,10 +18,13 @@ struct Images {
 
 struct Backend {
     const RuntimeTable* runtime = nullptr;
-    std::function<bool()> has_gemm;  // asked once a function is built: it may open a library
+    std::function<bool()> has_gemm, has_conv;  // asked once a function is built: they may open a library
     std::function<Images(const Program&, const std::vector<CudaUnit>&)> compile;
-    // Operands in the memory of the GPU, in the order of the stream.
-    std::function<void(const GemmShape&, const float* a, const float* b, float* c, Stream)> gemm;
+    // Operands in the memory of the GPU, in the order of the stream; a bias is null where there is none. The
+    // first call for a shape chooses an algorithm and may allocate: it must not be captured into a graph.
+    std::function<void(const GemmShape&, const float* a, const float* b, const float* bias, float* c, Stream)>
+        gemm;
+    std::function<void(const ConvShape&, const ConvData&, Stream)> conv;
     std::function<std::string()> summary;  // for bitale-info
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "bitale/error.h"
+#include "graph/base/check.h"
 
 namespace bitale::cuda {
 
@@ -29,8 +30,18 @@ const CublasLt::Plan& CublasLt::plan_of(const GemmShape& shape) {
     for (const auto& [known, plan] : plans_)
         if (known == shape) return plan;
     Plan p;
-    require(library_.cublasLtMatmulDescCreate(&p.product, lt_compute_float32, lt_float32),
-            "cublasLtMatmulDescCreate");
+    const LtNumber compute = shape.precision == Precision::tf32   ? lt_compute_tf32
+                             : shape.precision == Precision::bf16 ? lt_compute_bf16
+                                                                  : lt_compute_float32;
+    require(library_.cublasLtMatmulDescCreate(&p.product, compute, lt_float32), "cublasLtMatmulDescCreate");
+    if (shape.bias || shape.relu) {
+        // The bias goes along the rows of what is a column-major matrix here: along our columns.
+        const std::int32_t epilogue = !shape.bias   ? lt_epilogue_relu
+                                      : !shape.relu ? lt_epilogue_bias
+                                                    : lt_epilogue_bias_relu;
+        require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_epilogue, &epilogue, sizeof epilogue),
+                "cublasLtMatmulDescSetAttribute");
+    }
     const std::int32_t first = shape.transpose_b ? lt_transposed : lt_plain,
                        second = shape.transpose_a ? lt_transposed : lt_plain;
     require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_transpose_a, &first, sizeof first),
@@ -59,15 +70,20 @@ const CublasLt::Plan& CublasLt::plan_of(const GemmShape& shape) {
     return plans_.emplace_back(shape, p).second;
 }
 
-void CublasLt::multiply(const GemmShape& shape, const float* a, const float* b, float* c, Stream stream) {
+void CublasLt::multiply(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
+                        Stream stream) {
     if (shape.m == 0 || shape.n == 0) return;
     if (shape.k == 0) {
+        BITALE_CHECK(!shape.bias && !shape.relu, "a bias is added by a product that may be over no elements");
         const auto bytes = static_cast<std::size_t>(shape.m * shape.n) * sizeof(float);
         if (runtime_.cudaMemsetAsync(c, 0, bytes, stream) != success)
             throw DeviceError("cudaMemsetAsync fails");
         return;
     }
     const Plan& p = plan_of(shape);
+    if (shape.bias)
+        require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_bias_pointer, &bias, sizeof bias),
+                "cublasLtMatmulDescSetAttribute");
     const float one = 1, zero = 0;
     require(library_.cublasLtMatmul(handle_, p.product, &one, b, p.b, a, p.a, &zero, c, p.c, c, p.c,
                                     &p.algorithm, workspace_, workspace_bytes, stream),

@@ -10,7 +10,7 @@
 
 namespace bitale::cuda {
 
-// Products of one GPU, strict float32; the algorithm for each shape is chosen once. Calls are serialised by
+// Products of one GPU; the algorithm for each shape is chosen once. Calls are serialised by
 // the device. Never destroyed: CUDA may be gone before us.
 class CublasLt {
   public:
@@ -19,8 +19,10 @@ class CublasLt {
     CublasLt(const CublasLt&) = delete;
     CublasLt& operator=(const CublasLt&) = delete;
 
-    // c[m, n] = a[m, k] . b[k, n], row-major; a transposed operand is stored [k, m] resp. [n, k].
-    void multiply(const GemmShape& shape, const float* a, const float* b, float* c, Stream stream);
+    // c[m, n] = a[m, k] . b[k, n], row-major; a transposed operand is stored [k, m] resp. [n, k]; then bias
+    // and relu. The first call for a shape asks the heuristics: it must not be captured into a graph.
+    void multiply(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
+                  Stream stream);
 
   private:
     struct Plan {

@@ -7,10 +7,12 @@
 
 #include "graph/base/options.h"
 #include "runtime/cpu/compiler.h"
+#include "runtime/cpu/conv.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/pool.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_runner.h"
+#include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/emulator/compile.h"
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/cuda/libraries.h"
@@ -29,6 +31,7 @@ class CudaDevice : public Device {
     std::optional<Target> target() override {
         Target t = target_of("sm_" + architecture());
         t.has_gemm = backend_.has_gemm();
+        t.has_conv = backend_.has_conv();
         return t;
     }
 
@@ -81,10 +84,15 @@ std::unique_ptr<Device> make_cuda_device() {
             images.list.push_back(std::move(module.image));
         return images;
     };
-    backend.gemm = [&runtime](const GemmShape& shape, const float* a, const float* b, float* c,
-                              Stream stream) {
+    backend.gemm = [&runtime](const GemmShape& shape, const float* a, const float* b, const float* bias,
+                              float* c, Stream stream) {
         static CublasLt& library = *new CublasLt(cublaslt_library().table, runtime);
-        library.multiply(shape, a, b, c, stream);
+        library.multiply(shape, a, b, bias, c, stream);
+    };
+    backend.has_conv = [] { return cudnn_library().present && options().enabled("cudnn"); };
+    backend.conv = [&runtime](const ConvShape& shape, const ConvData& data, Stream stream) {
+        static Cudnn& library = *new Cudnn(cudnn_library().table, runtime);
+        library.convolve(shape, data, stream);
     };
     backend.summary = [&runtime] {
         const auto properties = std::make_unique<DeviceProperties>();
@@ -110,8 +118,11 @@ std::unique_ptr<Device> make_emulator_device() {
         for (const std::string& object : modules.images) images.list.push_back(emulated_image(object));
         return images;
     };
-    backend.gemm = [](const GemmShape& shape, const float* a, const float* b, float* c, Stream) {
-        gemm(process_pool(options().threads), shape, a, b, c);
+    backend.gemm = [](const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
+                      Stream) { gemm(process_pool(options().threads), shape, a, b, bias, c); };
+    backend.has_conv = [] { return options().enabled("cudnn"); };
+    backend.conv = [](const ConvShape& shape, const ConvData& data, Stream) {
+        convolve(process_pool(options().threads), shape, data);
     };
     backend.summary = [] {
         const CompilerSearch search = find_compiler();

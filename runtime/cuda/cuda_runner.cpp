@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -221,9 +222,16 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes) {
         case Step::Kind::kernel: launch_kernel(plan, sizes); break;
         case Step::Kind::gemm:
             backend_.gemm(sizes.gemm, static_cast<const float*>(pointer(0)),
-                          static_cast<const float*>(pointer(1)), static_cast<float*>(pointer(2)),
-                          context_.stream());
+                          static_cast<const float*>(pointer(1)),
+                          sizes.gemm.bias ? static_cast<const float*>(pointer(3)) : nullptr,
+                          static_cast<float*>(pointer(2)), context_.stream());
             break;
+        case Step::Kind::conv: {
+            std::array<void*, 4> buffers{};
+            for (std::size_t i = 0; i < plan.step->buffers.size(); ++i) buffers.at(i) = pointer(i);
+            backend_.conv(sizes.conv, conv_data(sizes.conv, buffers.data()), context_.stream());
+            break;
+        }
         case Step::Kind::copy: context_.copy(pointer(1), pointer(0), sizes.copy_bytes); break;
     }
 }

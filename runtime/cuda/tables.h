@@ -76,9 +76,21 @@
        const void* b, LtLayout* layout_b, const void* beta, const void* c, LtLayout* layout_c, void* d, \
        LtLayout* layout_d, const LtAlgorithm* algorithm, void* workspace, std::size_t bytes, Stream stream))
 
-#define BITALE_CUDNN(X)                 \
-    X(std::size_t, cudnnGetVersion, ()) \
-    X(const char*, cudnnGetErrorString, (int))
+#define BITALE_CUDNN(X)                                                                                  \
+    X(std::size_t, cudnnGetVersion, ())                                                                  \
+    X(const char*, cudnnGetErrorString, (int status))                                                    \
+    X(void, cudnnGetLastErrorString, (char* text, std::size_t bytes))                                    \
+    X(int, cudnnCreate, (DnnHandle * *handle))                                                           \
+    X(int, cudnnSetStream, (DnnHandle * handle, Stream stream))                                          \
+    X(int, cudnnBackendCreateDescriptor, (int kind, DnnDescriptor** descriptor))                         \
+    X(int, cudnnBackendDestroyDescriptor, (DnnDescriptor * descriptor))                                  \
+    X(int, cudnnBackendFinalize, (DnnDescriptor * descriptor))                                           \
+    X(int, cudnnBackendSetAttribute,                                                                     \
+      (DnnDescriptor * descriptor, int attribute, int type, std::int64_t count, const void* values))     \
+    X(int, cudnnBackendGetAttribute,                                                                     \
+      (const DnnDescriptor* descriptor, int attribute, int type, std::int64_t room, std::int64_t* count, \
+       void* values))                                                                                    \
+    X(int, cudnnBackendExecute, (DnnHandle * handle, DnnDescriptor * plan, DnnDescriptor * pack))
 
 #define BITALE_CUSOLVER(X) X(int, cusolverGetVersion, (int* version))
 #define BITALE_NCCL(X) X(int, ncclGetVersion, (int* version))

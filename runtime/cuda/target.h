@@ -13,7 +13,7 @@ inline Target target_of(const std::string& architecture) {
     t.kind = Target::Kind::cuda;
     t.architecture = architecture;
     t.vector_bytes = 16;
-    t.has_gemm = true;
+    t.has_gemm = t.has_conv = t.has_epilogues = true;
     t.local_bytes = std::int64_t{48} << 10;
     return t;
 }

@@ -30,14 +30,41 @@ std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
         for (const Int& size : step.sizes) s.sizes.push_back(table_.add(size));
         for (const Int& tasks : step.tasks) s.tasks.push_back(table_.add(tasks));
         if (step.kind == Step::Kind::gemm) {
-            s.m = table_.add(step.gemm.m);
-            s.n = table_.add(step.gemm.n);
-            s.k = table_.add(step.gemm.k);
+            for (const Int* size : {&step.gemm.m, &step.gemm.n, &step.gemm.k})
+                s.call.push_back(table_.add(*size));
+        } else if (step.kind == Step::Kind::conv) {
+            for (const ConvTensor* t : {&step.conv.image, &step.conv.filters, &step.conv.output}) {
+                for (const Int& length : t->shape) s.call.push_back(table_.add(length));
+                for (const Int& stride : t->strides) s.call.push_back(table_.add(stride));
+            }
         } else if (step.kind == Step::Kind::copy) {
             const Type& type = program_->buffers.at(static_cast<std::size_t>(step.buffers.at(0))).type;
             s.copy = table_.add(count_of(type.shape) * bytes_of(type.dtype));
         }
     }
+    return r;
+}
+
+GemmShape Frames::gemm_shape(const GemmCall& call, const std::vector<int>& slots) const {
+    return {slot(slots[0]),   slot(slots[1]), slot(slots[2]), call.transpose_a,
+            call.transpose_b, call.bias,      call.relu,      call.precision};
+}
+
+ConvShape Frames::conv_shape(const ConvCall& call, const std::vector<int>& slots) const {
+    ConvShape r;
+    r.kind = call.kind;
+    std::size_t next = 0;
+    for (ConvSizes* t : {&r.image, &r.filters, &r.output}) {
+        for (std::int64_t& length : t->shape) length = slot(slots[next++]);
+        for (std::int64_t& stride : t->strides) stride = slot(slots[next++]);
+    }
+    r.stride = call.stride;
+    r.pad = call.pad;
+    r.dilation = call.dilation;
+    r.flip = call.flip;
+    r.bias = call.bias;
+    r.relu = call.relu;
+    r.precision = call.precision;
     return r;
 }
 
@@ -48,8 +75,9 @@ std::vector<StepSizes> Frames::evaluate(const Region& region, const std::vector<
         for (const int s : slots[i].tasks) r[i].tasks.push_back(slot(s));
         const Step& step = region.steps[i];
         if (step.kind == Step::Kind::gemm)
-            r[i].gemm = {slot(slots[i].m), slot(slots[i].n), slot(slots[i].k), step.gemm.transpose_a,
-                         step.gemm.transpose_b};
+            r[i].gemm = gemm_shape(step.gemm, slots[i].call);
+        else if (step.kind == Step::Kind::conv)
+            r[i].conv = conv_shape(step.conv, slots[i].call);
         else if (step.kind == Step::Kind::copy)
             r[i].copy_bytes = slot(slots[i].copy);
     }

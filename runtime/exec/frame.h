@@ -15,6 +15,7 @@ namespace bitale {
 struct StepSizes {
     std::vector<std::int64_t> sizes, tasks;  // of a kernel
     GemmShape gemm;
+    ConvShape conv;
     std::int64_t copy_bytes = 0;
 };
 
@@ -39,10 +40,13 @@ class Frames {
   private:
     struct StepSlots {
         std::vector<int> sizes, tasks;
-        int m = -1, n = -1, k = -1, copy = -1;
+        std::vector<int> call;  // m, n, k of a product; shapes, then strides of a convolution's tensors
+        int copy = -1;
     };
     std::vector<StepSlots> compile(const Region& region);
     std::vector<StepSizes> evaluate(const Region& region, const std::vector<StepSlots>& slots) const;
+    GemmShape gemm_shape(const GemmCall& call, const std::vector<int>& slots) const;
+    ConvShape conv_shape(const ConvCall& call, const std::vector<int>& slots) const;
     std::unique_ptr<Frame> make(const std::int64_t* symbols);
     std::shared_ptr<const Placement> place(const std::int64_t* symbols);
     std::int64_t slot(int index) const { return slots_[static_cast<std::size_t>(index)]; }

@@ -1,15 +1,42 @@
 // What the executor asks of a device for each step.
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "codegen/program.h"
 
 namespace bitale {
 
 struct GemmShape {
     std::int64_t m = 0, n = 0, k = 0;
     bool transpose_a = false, transpose_b = false;
+    bool bias = false, relu = false;
+    Precision precision = Precision::float32;
     bool operator==(const GemmShape&) const = default;
 };
+
+// A ConvCall with numbers.
+struct ConvSizes {
+    std::array<std::int64_t, 4> shape{}, strides{};
+    bool operator==(const ConvSizes&) const = default;
+};
+struct ConvShape {
+    ConvCall::Kind kind = ConvCall::Kind::forward;
+    ConvSizes image, filters, output;
+    std::array<std::int64_t, 2> stride{1, 1}, pad{0, 0}, dilation{1, 1};
+    bool flip = false, bias = false, relu = false;
+    Precision precision = Precision::float32;
+    bool operator==(const ConvShape&) const = default;
+};
+
+// Where the tensors of a convolution are. What the kind says is written, the others are read.
+struct ConvData {
+    void *image = nullptr, *filters = nullptr, *output = nullptr;
+    const void* bias = nullptr;
+};
+// From the buffers of its step.
+ConvData conv_data(const ConvShape& shape, void* const* buffers);
 
 class Launcher {
   public:
@@ -21,7 +48,10 @@ class Launcher {
     // All tasks of one phase of Program::kernels[kernel]; done when it returns.
     virtual void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes,
                         std::int64_t tasks) = 0;
-    virtual void gemm(const GemmShape& shape, const float* a, const float* b, float* c) = 0;
+    // `bias` is null where the shape says there is none.
+    virtual void gemm(const GemmShape& shape, const float* a, const float* b, const float* bias,
+                      float* c) = 0;
+    virtual void conv(const ConvShape& shape, const ConvData& data) = 0;
     virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
     // Whether steps leave values behind; if not, results are zeros and shared variables stay as they are.
     virtual bool computes() const { return true; }

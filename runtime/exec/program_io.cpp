@@ -18,7 +18,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* buffer_kinds[] = {"arena",  "input",  "shared",  "constant",
                                         "output", "errors", "counters"};
-constexpr const char* step_kinds[] = {"kernel", "gemm", "copy"};
+constexpr const char* step_kinds[] = {"kernel", "gemm", "conv", "copy"};
+constexpr const char* conv_kinds[] = {"forward", "image_gradient", "filter_gradient"};
+constexpr const char* precisions[] = {"float32", "tf32", "bf16"};
 constexpr const char* atom_kinds[] = {"symbol", "floordiv", "min", "max"};
 
 template <class Kind, std::size_t n>
@@ -145,6 +147,20 @@ class Writer {
         });
     }
 
+    Json write(const ConvTensor& t) {
+        Json j{{"shape", Json::array()}, {"strides", Json::array()}};
+        for (const Int& x : t.shape) j["shape"].push_back(write(x));
+        for (const Int& x : t.strides) j["strides"].push_back(write(x));
+        return j;
+    }
+
+    template <class Call>
+    static void write_epilogue(const Call& call, Json& j) {
+        j["bias"] = call.bias;
+        j["relu"] = call.relu;
+        j["precision"] = precisions[static_cast<int>(call.precision)];
+    }
+
     Json write(const Step& s) {
         Json j{{"kind", step_kinds[static_cast<int>(s.kind)]},
                {"title", s.title},
@@ -162,7 +178,19 @@ class Writer {
             j["k"] = write(s.gemm.k);
             j["transpose_a"] = s.gemm.transpose_a;
             j["transpose_b"] = s.gemm.transpose_b;
+            write_epilogue(s.gemm, j);
+        } else if (s.kind == Step::Kind::conv) {
+            j["computes"] = conv_kinds[static_cast<int>(s.conv.kind)];
+            j["image"] = write(s.conv.image);
+            j["filters"] = write(s.conv.filters);
+            j["output"] = write(s.conv.output);
+            j["stride"] = s.conv.stride;
+            j["pad"] = s.conv.pad;
+            j["dilation"] = s.conv.dilation;
+            j["flip"] = s.conv.flip;
+            write_epilogue(s.conv, j);
         }
+        if (!s.why.empty()) j["why"] = s.why;
         j["fused"] = write(s.fused);
         return j;
     }
@@ -270,6 +298,22 @@ class Reader {
         return files.emplace(file, 0).first->first.c_str();
     }
 
+    ConvTensor tensor(const Json& j) {
+        ConvTensor t;
+        for (std::size_t d = 0; d < t.shape.size(); ++d) {
+            t.shape[d] = integer(j.at("shape").at(d));
+            t.strides[d] = integer(j.at("strides").at(d));
+        }
+        return t;
+    }
+
+    template <class Call>
+    static void read_epilogue(const Json& j, Call& call) {
+        call.bias = j.at("bias");
+        call.relu = j.at("relu");
+        call.precision = kind_named<Precision>(precisions, j.at("precision"));
+    }
+
     Step step(const Json& j) {
         Step s;
         s.kind = kind_named<Step::Kind>(step_kinds, j.at("kind"));
@@ -285,7 +329,19 @@ class Reader {
         } else if (s.kind == Step::Kind::gemm) {
             s.gemm = {integer(j.at("m")), integer(j.at("n")), integer(j.at("k")), j.at("transpose_a"),
                       j.at("transpose_b")};
+            read_epilogue(j, s.gemm);
+        } else if (s.kind == Step::Kind::conv) {
+            s.conv.kind = kind_named<ConvCall::Kind>(conv_kinds, j.at("computes"));
+            s.conv.image = tensor(j.at("image"));
+            s.conv.filters = tensor(j.at("filters"));
+            s.conv.output = tensor(j.at("output"));
+            s.conv.stride = j.at("stride");
+            s.conv.pad = j.at("pad");
+            s.conv.dilation = j.at("dilation");
+            s.conv.flip = j.at("flip");
+            read_epilogue(j, s.conv);
         }
+        s.why = j.value("why", "");
         s.fused = origins(j.at("fused"));
         return s;
     }

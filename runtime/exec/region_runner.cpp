@@ -119,8 +119,11 @@ void RegionRunner::launch(const StepPlan& plan, const StepSizes& sizes) {
             break;
         case Step::Kind::gemm:
             launcher_->gemm(sizes.gemm, static_cast<const float*>(buffers[0]),
-                            static_cast<const float*>(buffers[1]), static_cast<float*>(buffers[2]));
+                            static_cast<const float*>(buffers[1]),
+                            sizes.gemm.bias ? static_cast<const float*>(buffers[3]) : nullptr,
+                            static_cast<float*>(buffers[2]));
             break;
+        case Step::Kind::conv: launcher_->conv(sizes.conv, conv_data(sizes.conv, buffers)); break;
         case Step::Kind::copy: launcher_->copy(buffers[1], buffers[0], sizes.copy_bytes); break;
     }
 }

@@ -34,10 +34,16 @@ class NullLauncher : public Launcher {
         l.tasks = tasks;
         notes().add(l);
     }
-    void gemm(const GemmShape& shape, const float*, const float*, float*) override {
+    void gemm(const GemmShape& shape, const float*, const float*, const float*, float*) override {
         Launch l;
         l.kind = Launch::Kind::gemm;
         l.gemm = shape;
+        notes().add(l);
+    }
+    void conv(const ConvShape& shape, const ConvData&) override {
+        Launch l;
+        l.kind = Launch::Kind::conv;
+        l.conv = shape;
         notes().add(l);
     }
     void copy(void*, const void*, std::int64_t bytes) override {

@@ -10,11 +10,12 @@
 namespace bitale {
 
 struct Launch {
-    enum class Kind : std::uint8_t { kernel, gemm, copy };
+    enum class Kind : std::uint8_t { kernel, gemm, conv, copy };
     Kind kind = Kind::kernel;
     int kernel = -1, phase = 0;  // of a kernel
     std::int64_t tasks = 0;      // of a kernel
     GemmShape gemm;
+    ConvShape conv;
     std::int64_t bytes = 0;  // of a copy
 };
 

@@ -1,6 +1,9 @@
 #include "tests/support/nets.h"
 
 #include <stdexcept>
+#include <utility>
+
+#include "tests/support/numerics.h"
 
 namespace bitale::test {
 
@@ -110,8 +113,13 @@ Net make_net(const std::string& name, const NetOptions& options) {
     const Dims shape = name == "cifar"       ? Dims{count, 3, 32, 32}
                        : model.x.rank() == 2 ? Dims{count, 784}
                                              : Dims{count, 1, 28, 28};
-    const Shared images = shared(Array(options.storage, shape), "images"),
-                 labels = shared(Array(uint8, {count}), "labels");
+    Array pixels(options.storage, shape), classes(uint8, {count});
+    if (options.seed) {
+        Random random(options.seed);
+        pixels = random_array(options.storage, shape, random, 0, 255);
+        classes = random_array(uint8, {count}, random, 0, 9);
+    }
+    const Shared images = shared(std::move(pixels), "images"), labels = shared(std::move(classes), "labels");
     const Shared order = shared(permutation(count, 1), "order");
     const Expr i = lscalar("i");
     const Expr rows = order[Slice{i * batch, (i + 1) * batch}];
@@ -122,12 +130,14 @@ Net make_net(const std::string& name, const NetOptions& options) {
                  {.updates = model.updates,
                   .givens = {{model.x, cast(images[rows], float32)}, {model.y, cast(labels[rows], int32)}},
                   .name = name + "_step",
-                  .device = options.device}),
+                  .device = options.device,
+                  .precision = options.precision}),
         function({i}, {model.testing.loss, model.testing.wrong},
                  {.givens = {{model.x, cast(images[test_rows], float32)},
                              {model.y, cast(labels[test_rows], int32)}},
                   .name = name + "_evaluation",
-                  .device = options.device})};
+                  .device = options.device,
+                  .precision = options.precision})};
 }
 
 }  // namespace bitale::test

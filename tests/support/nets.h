@@ -13,6 +13,8 @@ struct NetOptions {
     std::string device = "null";
     std::int64_t images = 60000, batch = 128, test_batch = 500;
     DType storage = uint8;
+    std::uint64_t seed = 0;  // of random images and labels; 0: all are zero
+    Precision precision = Precision::float32;
 };
 
 struct Net {

@@ -1,0 +1,182 @@
+#include "codegen/library/choose.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "codegen/library/conv.h"
+#include "codegen/library/gemm.h"
+#include "codegen/nest/compose.h"
+
+namespace bitale {
+
+namespace {
+
+bool is_view(const Value& v) {
+    return v.storage == Value::Storage::inlined && v.nest.lets.empty() && v.nest.body &&
+           v.nest.body->kind == ScalarNode::Kind::read && v.nest.body->guards.empty() && !v.required;
+}
+
+bool is_zero(const Value& v) {
+    return is_constant(v.node) && v.node->type.rank() == 0 && constant_value(v.node).at(0) == 0;
+}
+
+class Chooser {
+  public:
+    Chooser(Values& values, const Target& target) : values_(values), target_(target) {}
+
+    void run() {
+        for (std::size_t v = 0; v < values_.list.size(); ++v) {
+            Value& value = values_.list[v];
+            if (value.storage == Value::Storage::leaf || value.nest.combine != Combine::sum) continue;
+            value.library = product(value);
+            if (!value.library) {
+                ConvChoice choice = choose_conv(values_, static_cast<int>(v), target_);
+                value.library = std::move(choice.call);
+                value.why_generated = std::move(choice.why_generated);
+            }
+            if (!value.library) continue;
+            for (const int operand : value.library->operands)
+                mark(operand, "operand of the library call " + describe(*value.node));
+        }
+        if (!target_.has_epilogues) return;
+        for (std::size_t v = 0; v < values_.list.size(); ++v)
+            if (values_.list[v].node->op->name == "relu") masks_from_result(static_cast<int>(v));
+        for (std::size_t v = 0; v < values_.list.size(); ++v)
+            if (values_.list[v].node->op->name == "add") absorb(static_cast<int>(v));
+    }
+
+  private:
+    Value& at(int v) { return values_.list[static_cast<std::size_t>(v)]; }
+    int number(const NodePtr& node) const { return values_.number.at(node.get()); }
+
+    void mark(int operand, const std::string& reason) {
+        Value& value = at(operand);
+        value.feeds_product = true;
+        if (value.reason.empty()) value.reason = reason;
+    }
+
+    // Through transposes and reshapes first: the library reads either order, so no copy is needed.
+    std::optional<LibraryCall> product(const Value& value) {
+        const auto shape = [&](int operand) -> const Shape& { return at(operand).node->type.shape; };
+        const Nest through_views = simplify(compose(value.nest, [&](int operand) -> const Nest* {
+            return is_view(at(operand)) ? &at(operand).nest : nullptr;
+        }));
+        std::optional<LibraryCall> call = match_gemm(through_views, shape, target_);
+        return call ? call : match_gemm(value.nest, shape, target_);
+    }
+
+    // x > 0 wherever relu(x) > 0: where the relu is stored, its gradient needs x no more.
+    void masks_from_result(int relu) {
+        if (!at(relu).required && !at(relu).feeds_product && !before_bias(relu)) return;
+        const int x = number(at(relu).node->inputs[0]);
+        std::vector<int> readers;
+        std::vector<int>& users = at(x).users;
+        for (const int user : users) {
+            const Node& node = *at(user).node;
+            if (user > relu && node.op->name == "gt" && number(node.inputs[0]) == x &&
+                is_zero(at(number(node.inputs[1]))))
+                readers.push_back(user);
+        }
+        for (const int user : readers) {
+            at(user).nest = map_reads(at(user).nest, [&](const Scalar& s) -> Scalar {
+                if (s->operand != x) return s;
+                auto r = std::make_shared<ScalarNode>(*s);
+                r->operand = relu;
+                return r;
+            });
+            std::erase(users, user);
+            at(relu).users.push_back(user);
+        }
+        std::sort(at(relu).users.begin(), at(relu).users.end());
+    }
+
+    // A relu of a library's result and a bias: absorb() will store it, if its gradient allows that.
+    bool before_bias(int relu) {
+        const Node& node = *at(number(at(relu).node->inputs[0])).node;
+        return node.op->name == "add" && find_epilogue(number(at(relu).node->inputs[0])).bias >= 0;
+    }
+
+    struct Epilogue {
+        int product = -1, bias = -1;
+    };
+
+    // What `sum` adds: the result of a call that nothing else reads, and a vector along its last axis (a
+    // product) or its channels (a convolution).
+    Epilogue find_epilogue(int sum) {
+        const Value& value = at(sum);
+        for (const int side : {0, 1}) {
+            const int product = number(value.node->inputs[static_cast<std::size_t>(side)]);
+            const Value& p = at(product);
+            if (!p.library || p.required || p.users.size() != 1 || p.feeds_product) continue;
+            if (value.node->type.shape.size() != p.node->type.shape.size()) continue;
+            const ConvCall* conv = std::get_if<ConvCall>(&p.library->call);
+            if (conv && conv->kind != ConvCall::Kind::forward) continue;
+            // A call over nothing clears its result, and no more.
+            const Int& depth = conv ? conv->image.shape[1] : std::get<GemmCall>(p.library->call).k;
+            if (depth.range().low < 1) continue;
+            const std::size_t axis = conv ? 1 : p.node->type.shape.size() - 1;
+            if (const int bias =
+                    vector_along(number(value.node->inputs[static_cast<std::size_t>(1 - side)]), axis);
+                bias >= 0)
+                return {product, bias};
+        }
+        return {};
+    }
+
+    // The value that `operand` repeats along every axis but one; -1 if it is not such a one.
+    int vector_along(int operand, std::size_t axis) {
+        if (!is_view(at(operand))) return -1;
+        const Nest nest = simplify(compose(
+            at(operand).nest, [&](int v) -> const Nest* { return is_view(at(v)) ? &at(v).nest : nullptr; }));
+        const ScalarNode& read = *nest.body;
+        if (read.kind != ScalarNode::Kind::read || !read.guards.empty() || read.dtype != DType::float32)
+            return -1;
+        const Value& vector = at(read.operand);
+        const bool stored = vector.storage == Value::Storage::leaf || vector.feeds_product || vector.required;
+        if (!stored) return -1;
+        Int offset = 0;
+        for (std::size_t d = 0; d < read.at.size(); ++d)
+            offset = offset * vector.node->type.shape[d] + read.at[d];
+        return offset == nest.parallel[axis].variable ? read.operand : -1;
+    }
+
+    void absorb(int sum) {
+        const Epilogue found = find_epilogue(sum);
+        if (found.bias < 0) return;
+        LibraryCall call = *at(found.product).library;
+        call.operands.push_back(found.bias);
+        call.absorbed.push_back(found.product);
+        int result = sum;
+        const std::vector<int>& users = at(sum).users;
+        if (!at(sum).required && !at(sum).feeds_product && users.size() == 1 &&
+            at(users[0]).node->op->name == "relu") {
+            result = users[0];
+            call.absorbed.push_back(sum);
+            at(sum).absorbed = true;
+        }
+        std::visit(
+            [&](auto& c) {
+                c.bias = true;
+                c.relu = result != sum;
+            },
+            call.call);
+        call.why +=
+            result == sum ? ", whose bias the library adds" : ", whose bias and relu the library applies";
+        at(found.product).library.reset();
+        at(found.product).absorbed = true;
+        at(result).library = std::move(call);
+        if (at(result).reason.empty())
+            at(result).reason = "result of the library call " + describe(*at(found.product).node);
+    }
+
+    Values& values_;
+    const Target& target_;
+};
+
+}  // namespace
+
+void choose_libraries(Values& values, const Target& target) { Chooser(values, target).run(); }
+
+}  // namespace bitale

@@ -1,0 +1,13 @@
+// Which values a library computes.
+#pragma once
+
+#include "codegen/group/values.h"
+#include "codegen/target.h"
+
+namespace bitale {
+
+// Fills in Value::library of products and convolutions that are worth a call, and marks what the calls read,
+// which has to be stored. Where only a bias and a relu follow, the call computes these too.
+void choose_libraries(Values& values, const Target& target);
+
+}  // namespace bitale

@@ -1,0 +1,21 @@
+// Recognises convolutions that a library computes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/group/values.h"
+#include "codegen/target.h"
+
+namespace bitale {
+
+struct ConvChoice {
+    std::optional<LibraryCall> call;
+    std::string why_generated;  // where there is no call, of a convolution or one of its gradients
+};
+
+// A call reads and writes plain float32 tensors, so the first convolution of a network stays generated: its
+// image is cast and normalised where it is read, and is never stored wider than the data set is.
+ConvChoice choose_conv(const Values& values, int number, const Target& target);
+
+}  // namespace bitale

@@ -1,0 +1,25 @@
+// Precision: how exactly a library may multiply float32 numbers.
+#pragma once
+
+#include <cstdint>
+
+namespace bitale {
+
+// Storage and sums are float32 in each case; this is about the factors of matrix products and convolutions
+// that a library computes on a GPU. A device may always be more exact than asked: generated kernels, and
+// everything on the cpu, compute in float32.
+enum class Precision : std::uint8_t {
+    float32,  // as they are
+    tf32,     // rounded to 10 bits of mantissa, on tensor cores
+    bf16,     // rounded to 7 bits
+};
+
+constexpr const char* name_of(Precision precision) {
+    switch (precision) {
+        case Precision::tf32: return "tf32";
+        case Precision::bf16: return "bf16";
+        default: return "float32";
+    }
+}
+
+}  // namespace bitale

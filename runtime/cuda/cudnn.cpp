@@ -1,0 +1,77 @@
+#include "runtime/cuda/cudnn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "bitale/error.h"
+
+namespace bitale::cuda {
+
+namespace {
+
+std::int64_t count_of(const ConvSizes& t) { return t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3]; }
+
+}  // namespace
+
+Cudnn::Cudnn(const CudnnTable& library, const RuntimeTable& runtime) : library_(library), runtime_(runtime) {
+    require(library_.cudnnCreate(&handle_), "cudnnCreate");
+}
+
+void Cudnn::require(int status, const char* what) const {
+    if (status != 0)
+        throw DeviceError(fmt::format("{} fails: {}", what, library_.cudnnGetErrorString(status)));
+}
+
+// One for all plans: steps follow one another on one stream.
+void* Cudnn::workspace(std::int64_t bytes) {
+    if (bytes == 0) return nullptr;
+    if (workspaces_.empty() || workspaces_.back().bytes < bytes) {
+        const std::int64_t grown = workspaces_.empty() ? bytes : 2 * workspaces_.back().bytes;
+        Workspace w;
+        w.bytes = std::min(std::max(bytes, grown), most_workspace);
+        if (runtime_.cudaMalloc(&w.data, static_cast<std::size_t>(w.bytes)) != success)
+            throw OutOfMemory(fmt::format("no memory on the GPU for {:.1f} MB of workspace of cuDNN",
+                                          static_cast<double>(w.bytes) / 1e6));
+        workspaces_.push_back(w);
+    }
+    return workspaces_.back().data;
+}
+
+const Cudnn::Known& Cudnn::plan_of(const ConvShape& shape) {
+    for (const Known& k : known_)
+        if (k.shape == shape) return k;
+    ConvPlan plan = plan_convolution(library_, shape, {handle_, ""}, most_workspace);
+    void* const data = workspace(plan.workspace);
+    known_.push_back({shape, std::move(plan), data});
+    return known_.back();
+}
+
+void Cudnn::convolve(const ConvShape& shape, const ConvData& data, Stream stream) {
+    const std::int64_t filters = count_of(shape.filters);
+    if (count_of(shape.image) == 0 || count_of(shape.output) == 0) {
+        // Nothing to sum: only filters are left to be cleared.
+        const bool clear = shape.kind == ConvCall::Kind::filter_gradient && filters > 0;
+        if (clear &&
+            runtime_.cudaMemsetAsync(data.filters, 0, static_cast<std::size_t>(filters) * sizeof(float),
+                                     stream) != success)
+            throw DeviceError("cudaMemsetAsync fails");
+        return;
+    }
+    const Known& known = plan_of(shape);
+    std::array<std::int64_t, 4> ids = {dnn_image, dnn_filters, dnn_output, dnn_bias};
+    std::array<void*, 4> pointers = {data.image, data.filters, data.output, const_cast<void*>(data.bias)};
+    const std::int64_t count = shape.bias ? 4 : 3;
+    DnnObject pack(library_, dnn_variant_pack);
+    pack.set(dnn_pack_ids, dnn_int64, count, ids.data());
+    pack.set(dnn_pack_pointers, dnn_pointer, count, pointers.data());
+    pack.set(dnn_pack_workspace, dnn_pointer, 1, &known.workspace);
+    pack.finalize("the arguments of a convolution");
+    require(library_.cudnnSetStream(handle_, stream), "cudnnSetStream");
+    require(library_.cudnnBackendExecute(handle_, known.plan.plan.raw(), pack.raw()), "cudnnBackendExecute");
+}
+
+}  // namespace bitale::cuda

@@ -1,0 +1,50 @@
+// Convolutions by cuDNN.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/cuda/cudnn_graph.h"
+#include "runtime/cuda/tables.h"
+#include "runtime/exec/launcher.h"
+
+namespace bitale::cuda {
+
+// Convolutions of one GPU; the plan of each shape is made once and kept in memory. Calls are serialised by
+// the device. Never destroyed: CUDA may be gone before us.
+class Cudnn {
+  public:
+    // Throws DeviceError when the library does not start.
+    Cudnn(const CudnnTable& library, const RuntimeTable& runtime);
+    Cudnn(const Cudnn&) = delete;
+    Cudnn& operator=(const Cudnn&) = delete;
+
+    // The first call for a shape makes its plan and may allocate: it must not be captured into a graph, later
+    // ones may. Throws DeviceError where cuDNN has no plan that is exact enough.
+    void convolve(const ConvShape& shape, const ConvData& data, Stream stream);
+
+    static constexpr std::int64_t most_workspace = std::int64_t{256} << 20;
+
+  private:
+    struct Known {
+        ConvShape shape;
+        ConvPlan plan;
+        void* workspace = nullptr;
+    };
+    const Known& plan_of(const ConvShape& shape);
+    void* workspace(std::int64_t bytes);
+    void require(int status, const char* what) const;
+
+    const CudnnTable& library_;
+    const RuntimeTable& runtime_;
+    DnnHandle* handle_ = nullptr;
+    std::vector<Known> known_;
+    // The newest is the largest. Captured graphs go on using the others.
+    struct Workspace {
+        void* data = nullptr;
+        std::int64_t bytes = 0;
+    };
+    std::vector<Workspace> workspaces_;
+};
+
+}  // namespace bitale::cuda

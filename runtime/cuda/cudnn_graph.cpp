@@ -1,0 +1,275 @@
+#include "runtime/cuda/cudnn_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "bitale/error.h"
+
+namespace bitale::cuda {
+
+namespace {
+
+void require(const CudnnTable& library, int status, const std::string& what) {
+    if (status == 0) return;
+    char words[1024] = "";
+    library.cudnnGetLastErrorString(words, sizeof words);
+    words[sizeof words - 1] = 0;
+    throw DeviceError(fmt::format("cuDNN: {} fails: {}{}{}", what, library.cudnnGetErrorString(status),
+                                  *words ? ": " : "", words));
+}
+
+std::string text_of(const ConvShape& s) {
+    static const char* const kinds[] = {"a convolution", "a convolution's gradient of the image",
+                                        "a convolution's gradient of the filters"};
+    return fmt::format("{}, image [{}], filters [{}], stride {}, padding {}, dilation {}{}, {}",
+                       kinds[static_cast<int>(s.kind)], fmt::join(s.image.shape, ", "),
+                       fmt::join(s.filters.shape, ", "), fmt::join(s.stride, " "), fmt::join(s.pad, " "),
+                       fmt::join(s.dilation, " "), s.flip ? ", flipped" : "", name_of(s.precision));
+}
+
+// The operations of a shape, and what they refer to.
+class Builder {
+  public:
+    Builder(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target)
+        : library_(library), shape_(shape), target_(target) {}
+
+    DnnObject graph() {
+        const bool fused = shape_.bias || shape_.relu;
+        const DnnObject& image = tensor(dnn_image, shape_.image);
+        const DnnObject& filters = tensor(dnn_filters, shape_.filters);
+        constexpr std::int64_t first_virtual = 10;
+        const DnnObject& output =
+            fused ? tensor(first_virtual, shape_.output, true) : tensor(dnn_output, shape_.output);
+        operations_.push_back(convolution(image, filters, output).raw());
+        const DnnObject* last = &output;
+        if (shape_.bias) {
+            const std::int64_t k = shape_.output.shape[1];
+            const DnnObject& bias = tensor(dnn_bias, {{1, k, 1, 1}, {k, 1, k, k}});
+            const DnnObject& sum = shape_.relu ? tensor(first_virtual + 1, shape_.output, true)
+                                               : tensor(dnn_output, shape_.output);
+            operations_.push_back(pointwise(dnn_add, *last, &bias, sum).raw());
+            last = &sum;
+        }
+        if (shape_.relu)
+            operations_.push_back(
+                pointwise(dnn_relu, *last, nullptr, tensor(dnn_output, shape_.output)).raw());
+        DnnObject g(library_, dnn_graph);
+        g.set(dnn_graph_operations, dnn_descriptor, static_cast<std::int64_t>(operations_.size()),
+              operations_.data());
+        if (target_.handle) g.set(dnn_graph_handle, dnn_handle_type, 1, &target_.handle);
+        g.finalize("the graph of operations");
+        return g;
+    }
+
+  private:
+    DnnObject& keep(DnnKind kind) {
+        kept_.push_back(std::make_unique<DnnObject>(library_, kind));
+        return *kept_.back();
+    }
+
+    const DnnObject& tensor(std::int64_t id, const ConvSizes& sizes, bool is_virtual = false) {
+        DnnObject& t = keep(dnn_tensor);
+        t.set(dnn_tensor_type, dnn_data_type, dnn_float32);
+        t.set(dnn_tensor_shape, {sizes.shape.begin(), sizes.shape.end()});
+        t.set(dnn_tensor_strides, {sizes.strides.begin(), sizes.strides.end()});
+        t.set(dnn_tensor_id, {id});
+        t.set(dnn_tensor_alignment, {16});
+        if (is_virtual) t.set(dnn_tensor_virtual, dnn_boolean, 1, &is_virtual);
+        t.finalize("a tensor");
+        return t;
+    }
+
+    const DnnObject& convolution(const DnnObject& image, const DnnObject& filters, const DnnObject& output) {
+        DnnObject& c = keep(dnn_convolution);
+        c.set(dnn_convolution_compute, dnn_data_type, dnn_float32);
+        c.set(dnn_convolution_mode_is, dnn_convolution_mode,
+              shape_.flip ? dnn_flipped_convolution : dnn_cross_correlation);
+        c.set(dnn_convolution_axes, {2});
+        c.set(dnn_convolution_padding_before, {shape_.pad.begin(), shape_.pad.end()});
+        c.set(dnn_convolution_padding_after, {shape_.pad.begin(), shape_.pad.end()});
+        c.set(dnn_convolution_dilations, {shape_.dilation.begin(), shape_.dilation.end()});
+        c.set(dnn_convolution_strides, {shape_.stride.begin(), shape_.stride.end()});
+        c.finalize("a convolution");
+        static constexpr DnnKind kinds[] = {dnn_convolution_forward, dnn_convolution_image_gradient,
+                                            dnn_convolution_filter_gradient};
+        static constexpr DnnAttribute firsts[] = {dnn_forward_alpha, dnn_image_gradient_alpha,
+                                                  dnn_filter_gradient_alpha};
+        DnnObject& o = keep(kinds[static_cast<int>(shape_.kind)]);
+        const int first = firsts[static_cast<int>(shape_.kind)];
+        const float one = 1, zero = 0;
+        o.set(DnnAttribute(first), dnn_float, 1, &one);
+        o.set(DnnAttribute(first + 1), dnn_float, 1, &zero);
+        o.set(DnnAttribute(first + 2), c);
+        // In the gradient of the filters the image comes after them as well.
+        o.set(DnnAttribute(first + 3), filters);
+        o.set(DnnAttribute(first + 4), image);
+        o.set(DnnAttribute(first + 5), output);
+        o.finalize("the operation of a convolution");
+        return o;
+    }
+
+    const DnnObject& pointwise(DnnNumber mode, const DnnObject& x, const DnnObject* b, const DnnObject& y) {
+        DnnObject& p = keep(dnn_pointwise);
+        p.set(dnn_pointwise_mode_is, dnn_pointwise_mode, mode);
+        p.set(dnn_pointwise_compute, dnn_data_type, dnn_float32);
+        p.finalize("a pointwise function");
+        DnnObject& o = keep(dnn_pointwise_operation);
+        o.set(dnn_operation_pointwise, p);
+        o.set(dnn_operation_x, x);
+        if (b) o.set(dnn_operation_b, *b);
+        o.set(dnn_operation_y, y);
+        o.finalize("a pointwise operation");
+        return o;
+    }
+
+    const CudnnTable& library_;
+    const ConvShape& shape_;
+    const DnnTarget& target_;
+    std::vector<std::unique_ptr<DnnObject>> kept_;
+    std::vector<DnnDescriptor*> operations_;
+};
+
+std::vector<DnnObject> proposals(const CudnnTable& library, const DnnObject& graph, DnnNumber mode,
+                                 const DnnObject* device) {
+    DnnObject heuristics(library, dnn_heuristics);
+    heuristics.set(dnn_heuristics_graph, graph);
+    heuristics.set(dnn_heuristics_mode_is, dnn_heuristics_mode, mode);
+    if (device) heuristics.set(dnn_heuristics_device, *device);
+    heuristics.finalize("asking the heuristics");
+    std::int64_t count = heuristics.get(dnn_heuristics_results, dnn_descriptor, 0, nullptr);
+    std::vector<DnnObject> configs;
+    std::vector<DnnDescriptor*> raw;
+    for (std::int64_t i = 0; i < count; ++i)
+        raw.push_back(configs.emplace_back(library, dnn_engine_config).raw());
+    if (count > 0) count = heuristics.get(dnn_heuristics_results, dnn_descriptor, count, raw.data());
+    while (static_cast<std::int64_t>(configs.size()) > count) configs.pop_back();
+    return configs;
+}
+
+struct Engine {
+    std::int64_t index = 0;
+    std::vector<int> numerical, behavior;
+    bool has(int note) const {
+        return std::find(numerical.begin(), numerical.end(), note) != numerical.end();
+    }
+};
+
+Engine engine_of(const CudnnTable& library, const DnnObject& config) {
+    constexpr std::int64_t most_notes = 32;
+    const DnnObject object(library, dnn_engine);
+    DnnDescriptor* raw = object.raw();
+    config.get(dnn_config_engine, dnn_descriptor, 1, &raw);
+    Engine e;
+    object.get(dnn_engine_index, dnn_int64, 1, &e.index);
+    const auto notes = [&](DnnAttribute attribute, DnnType type, std::vector<int>& to) {
+        to.resize(most_notes);
+        to.resize(static_cast<std::size_t>(
+            std::clamp<std::int64_t>(object.get(attribute, type, most_notes, to.data()), 0, most_notes)));
+    };
+    notes(dnn_engine_numerical_notes, dnn_numerical_note, e.numerical);
+    notes(dnn_engine_behavior_notes, dnn_behavior_note, e.behavior);
+    return e;
+}
+
+bool exact_enough(const Engine& e, Precision precision) {
+    return !e.has(dnn_note_nondeterministic) && !e.has(dnn_note_down_convert) &&
+           !e.has(dnn_note_reduced_sum) && (precision != Precision::float32 || !e.has(dnn_note_tensor_core));
+}
+
+}  // namespace
+
+DnnObject::DnnObject(const CudnnTable& library, DnnKind kind) : library_(&library) {
+    require(library, library.cudnnBackendCreateDescriptor(kind, &raw_), "cudnnBackendCreateDescriptor");
+}
+
+DnnObject::~DnnObject() {
+    if (raw_) library_->cudnnBackendDestroyDescriptor(raw_);
+}
+
+DnnObject::DnnObject(DnnObject&& other) noexcept
+    : library_(other.library_), raw_(std::exchange(other.raw_, nullptr)) {}
+
+void DnnObject::set(DnnAttribute attribute, DnnType type, std::int64_t count, const void* values) {
+    require(*library_, library_->cudnnBackendSetAttribute(raw_, attribute, type, count, values),
+            fmt::format("setting attribute {}", static_cast<int>(attribute)));
+}
+
+void DnnObject::set(DnnAttribute attribute, DnnType type, int value) { set(attribute, type, 1, &value); }
+
+void DnnObject::set(DnnAttribute attribute, const std::vector<std::int64_t>& values) {
+    set(attribute, dnn_int64, static_cast<std::int64_t>(values.size()), values.data());
+}
+
+void DnnObject::set(DnnAttribute attribute, const DnnObject& other) {
+    set(attribute, dnn_descriptor, 1, &other.raw_);
+}
+
+std::int64_t DnnObject::get(DnnAttribute attribute, DnnType type, std::int64_t room, void* values) const {
+    std::int64_t count = 0;
+    require(*library_, library_->cudnnBackendGetAttribute(raw_, attribute, type, room, &count, values),
+            fmt::format("reading attribute {}", static_cast<int>(attribute)));
+    return count;
+}
+
+void DnnObject::finalize(const char* what) { require(*library_, library_->cudnnBackendFinalize(raw_), what); }
+
+ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
+                          std::int64_t most_workspace) {
+    std::optional<DnnObject> device;
+    if (!target.handle) {
+        device.emplace(library, dnn_device);
+        device->set(dnn_device_json, dnn_char, static_cast<std::int64_t>(target.json.size()),
+                    target.json.data());
+        device->finalize("the description of a GPU");
+    }
+    Builder builder(library, shape, target);
+    const DnnObject graph = builder.graph();
+    int proposed = 0, inexact = 0;
+    std::string refusal;
+    for (const DnnNumber mode : {dnn_heuristics_a, dnn_heuristics_fallback}) {
+        std::vector<DnnObject> configs;
+        try {
+            configs = proposals(library, graph, mode, device ? &*device : nullptr);
+        } catch (const DeviceError& e) {
+            refusal = e.what();
+            continue;
+        }
+        for (const DnnObject& config : configs) {
+            ++proposed;
+            const Engine engine = engine_of(library, config);
+            if (!exact_enough(engine, shape.precision)) {
+                ++inexact;
+                continue;
+            }
+            try {
+                ConvPlan p{DnnObject(library, dnn_plan)};
+                if (target.handle) p.plan.set(dnn_plan_handle, dnn_handle_type, 1, &target.handle);
+                if (device) p.plan.set(dnn_plan_device, *device);
+                p.plan.set(dnn_plan_config, config);
+                p.plan.finalize("a plan");
+                p.plan.get(dnn_plan_workspace, dnn_int64, 1, &p.workspace);
+                if (p.workspace > most_workspace) {
+                    refusal = fmt::format("engine {} wants {} bytes of workspace", engine.index, p.workspace);
+                    continue;
+                }
+                p.engine = engine.index;
+                p.tensor_cores = engine.has(dnn_note_tensor_core);
+                p.runtime_compiled = std::find(engine.behavior.begin(), engine.behavior.end(),
+                                               int{dnn_note_runtime_compiled}) != engine.behavior.end();
+                return p;
+            } catch (const DeviceError& e) {
+                refusal = e.what();
+            }
+        }
+    }
+    throw DeviceError(fmt::format(
+        "cuDNN has no plan for {}: {} engines proposed, {} of them less exact or not deterministic{}{}; "
+        "disable=cudnn in BITALE_FLAGS generates convolutions instead",
+        text_of(shape), proposed, inexact, refusal.empty() ? "" : "; the last refusal: ", refusal));
+}
+
+}  // namespace bitale::cuda

@@ -1,0 +1,58 @@
+// Convolutions as graphs of cuDNN's backend: building them, and choosing an engine. Needs neither a GPU nor a
+// driver where the device is given as text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/tables.h"
+#include "runtime/exec/launcher.h"
+
+namespace bitale::cuda {
+
+// One of cuDNN's descriptors: attributes are set, then it is finalised and used by others.
+class DnnObject {
+  public:
+    // Throws DeviceError with cuDNN's words, as everything here does.
+    DnnObject(const CudnnTable& library, DnnKind kind);
+    ~DnnObject();
+    DnnObject(DnnObject&& other) noexcept;
+    DnnObject(const DnnObject&) = delete;
+    DnnObject& operator=(const DnnObject&) = delete;
+
+    void set(DnnAttribute attribute, DnnType type, std::int64_t count, const void* values);
+    void set(DnnAttribute attribute, DnnType type, int value);  // an enumerator
+    void set(DnnAttribute attribute, const std::vector<std::int64_t>& values);
+    void set(DnnAttribute attribute, const DnnObject& other);
+    // Up to `room` values; how many there are.
+    std::int64_t get(DnnAttribute attribute, DnnType type, std::int64_t room, void* values) const;
+    void finalize(const char* what);
+    DnnDescriptor* raw() const { return raw_; }
+
+  private:
+    const CudnnTable* library_;
+    DnnDescriptor* raw_ = nullptr;
+};
+
+// Of which GPU a plan is made: the one of a handle, or one described as JSON (cuDNN 9.8).
+struct DnnTarget {
+    DnnHandle* handle = nullptr;
+    std::string json;
+};
+
+// The numbers by which a plan knows its tensors.
+enum DnnTensorId : std::int64_t { dnn_image = 1, dnn_filters = 2, dnn_output = 3, dnn_bias = 4 };
+
+struct ConvPlan {
+    DnnObject plan;
+    std::int64_t workspace = 0, engine = 0;
+    bool runtime_compiled = false, tensor_cores = false;
+};
+
+// The first plan that the heuristics propose and that is deterministic, needs at most `most_workspace` bytes
+// and is as exact as the shape asks: without tensor cores for float32. Throws DeviceError where none is.
+ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
+                          std::int64_t most_workspace);
+
+}  // namespace bitale::cuda
