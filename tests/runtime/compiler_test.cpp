@@ -38,7 +38,7 @@ Program adding(const std::string& name, const std::string& amount) {
              "(void* const* b, const i64* s, i64 first, i64 last) {\n  *(i64*)b[0] += " + amount + ";\n}",
          {},
          {},
-         0});
+         {}});
     return p;
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("kernels are spread over files by length, the same on every machine", 
     REQUIRE(translation_units(p).empty());
     for (int k = 0; k < 100; ++k)
         p.kernels.push_back(
-            {"k" + std::to_string(k), {}, std::string(static_cast<std::size_t>(10 + k * 7), 'x'), {}, {}, 0});
+            {"k" + std::to_string(k), {}, std::string(static_cast<std::size_t>(10 + k * 7), 'x'), {}, {}, {}});
     const std::vector<TranslationUnit> units = translation_units(p);
     REQUIRE(units.size() == 7);
     std::vector<int> seen(100, 0);
