@@ -67,6 +67,11 @@ constexpr Flag flags[] = {
      [](Options& o, std::string_view v) { o.compiler = v; }},
     {"cuda_home", "FOLDER[:FOLDER...]", "where CUDA's libraries are looked for first",
      [](Options& o, std::string_view v) { o.cuda_home = v; }},
+    {"emulator", "fast|checked", "whether the emulator watches every access of a kernel",
+     [](Options& o, std::string_view v) {
+         if (v != "fast" && v != "checked") malformed(flags_variable, "emulator", v, "fast or checked");
+         o.emulator_checks = v == "checked";
+     }},
     {"interpret", "on|off", "without a host compiler, evaluate graphs as they are",
      [](Options& o, std::string_view v) { o.interpret = on_off("interpret", v); }},
     {"promotion", "strict|theano", "how dtypes mix",

@@ -24,6 +24,7 @@ struct Options {
     int threads = 0;                          // of the cpu device; 0: one for each core of the affinity mask
     std::string compiler;                     // host compiler for generated code; empty: the first one found
     std::string cuda_home;                    // folders where CUDA's libraries are looked for first
+    bool emulator_checks = false;             // every access of a kernel is watched on the emulator
     bool interpret = true;                    // the cpu device evaluates graphs where there is no compiler
     Promotion promotion = Promotion::strict;  // of mixed dtypes; theano: its whole table
     bool assume_finite = false;               // allows the rules that hold only without inf and NaN

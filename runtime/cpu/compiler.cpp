@@ -119,6 +119,7 @@ Running start(const HostCompiler& compiler, const CompileJob& job) {
     Running r{0, &job, compiler.command};
     r.command.insert(r.command.end(), compile_flags().begin(), compile_flags().end());
     r.command.insert(r.command.end(), {"-o", job.object, job.source});
+    r.command.insert(r.command.end(), job.more_flags.begin(), job.more_flags.end());
     std::vector<char*> argv;
     for (std::string& word : r.command) argv.push_back(word.data());
     argv.push_back(nullptr);

@@ -27,7 +27,8 @@ CompilerSearch find_compiler();
 const std::vector<std::string>& compile_flags();
 
 struct CompileJob {
-    std::string source, object;  // paths
+    std::string source, object;                // paths
+    std::vector<std::string> more_flags = {};  // behind those of every object
 };
 // Compiles all, at most `parallel` at a time. Throws CompileError with the command, the compiler's message
 // and the lines around the fault; the failing source stays where it is, and its path is in the message.

@@ -1,22 +1,25 @@
 #include "runtime/cuda/emulator/blocks.h"
 
 #include <fmt/format.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
-#include "graph/base/check.h"
+#include "runtime/cuda/emulator/checker.h"
+#include "runtime/cuda/emulator/checks.h"
+#include "runtime/cuda/emulator/fiber.h"
 
 namespace bitale::cuda {
 
 namespace {
 
-constexpr std::size_t stack_bytes = std::size_t{64} << 10;
 constexpr unsigned warp_size = 32;
 
 struct Order {
@@ -29,47 +32,67 @@ struct Order {
         if (order == ThreadOrder::random) std::shuffle(numbers.begin(), numbers.end(), engine);
     }
 };
-Order thread_order;
 
-struct Fiber {
-    enum class State : std::uint8_t { ready, at_barrier, at_warp_operation, done };
-    ucontext_t context{};
-    std::unique_ptr<char[]> stack;
-    State state = State::done;
-    int line = 0;
-    Extent thread;
-    unsigned mask = 0;            // of the warp operation it waits in
-    unsigned long long word = 0;  // handed in there
+// A stack on which threads run; one that waits keeps it until it ends.
+struct Worker {
+    Fiber fiber;
+    std::uint64_t launch = 0;  // the one it was prepared for
 };
 
-class Block {
+struct Thread {
+    enum class State : std::uint8_t { fresh, ready, at_barrier, at_warp_operation, done };
+    State state = State::fresh;
+    Worker* worker = nullptr;
+    int line = 0;
+    unsigned mask = 0;            // of the warp operation it waits in
+    unsigned long long word = 0;  // handed in there
+    bool orders_memory = false;   // it does
+};
+
+class Scheduler {
   public:
-    std::string run(const Extent& grid, const Extent& size, const std::function<void()>& body) {
-        body_ = &body;
+    Scheduler();
+
+    std::mutex mutex;  // of the launch that runs
+    Order order;
+
+    std::string run(const EmulatedKernel& kernel, const Extent& grid, const Extent& size, void** arguments) {
+        kernel_ = &kernel;
+        arguments_ = arguments;
+        ++launch_;
+        checked_ = emulator_checks();
         const unsigned threads = size.x * size.y * size.z;
-        if (fibers_.size() < threads) fibers_.resize(threads);
+        threads_.resize(threads);
         order_.resize(threads);
-        EmulatorState& state = emulator_state();
-        state.block_size = size;
-        state.grid_size = grid;
+        words_.resize((threads + warp_size - 1) / warp_size);
+        free_.clear();
+        for (const std::unique_ptr<Worker>& w : workers_) free_.push_back(w.get());
+        state_.block_size = size;
+        state_.grid_size = grid;
         std::vector<unsigned> blocks(grid.x * grid.y * grid.z);
-        thread_order.arrange(blocks);
+        order.arrange(blocks);
+        if (checked_) checker_.begin_launch(kernel, threads);
         for (const unsigned b : blocks) {
-            state.block = {b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y};
-            for (unsigned t = 0; t < threads; ++t)
-                start(fibers_[t], {t % size.x, t / size.x % size.y, t / size.x / size.y});
-            if (std::string problem = run_block(); !problem.empty())
-                return fmt::format("{} (block {}, {}, {})", problem, state.block.x, state.block.y,
-                                   state.block.z);
+            state_.block = {b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y};
+            if (checked_) checker_.begin_block(b);
+            poison_shared_arrays();
+            run_block();
+            if (!problem_.empty())
+                return fmt::format("{} (block {}, {}, {})", std::exchange(problem_, ""), state_.block.x,
+                                   state_.block.y, state_.block.z);
         }
         return "";
     }
 
     void barrier(int line) {
-        fibers_[current_].line = line;
-        give_way(Fiber::State::at_barrier);
+        threads_[current_].line = line;
+        wait(Thread::State::at_barrier);
     }
     unsigned long long exchange(unsigned mask, unsigned long long word, unsigned from, int line) {
+        const unsigned first = current_ / warp_size * warp_size;
+        if (!(mask >> (from % warp_size) & 1) || first + from % warp_size >= threads_.size())
+            fail(fmt::format("thread {} reads lane {}, which takes no part in the shuffle ({})", current_,
+                             from % warp_size, cite(line)));
         meet(mask, word, line);
         return words_[current_ / warp_size][from % warp_size];
     }
@@ -77,88 +100,120 @@ class Block {
         meet(mask, predicate != 0, line);
         unsigned bits = 0;
         for (unsigned lane = 0; lane < warp_size; ++lane)
-            if ((mask >> lane & 1) && words_[current_ / warp_size][lane]) bits |= 1u << lane;
+            if ((mask & present(current_)) >> lane & 1 && words_[current_ / warp_size][lane])
+                bits |= 1u << lane;
         return bits;
+    }
+    void meet(unsigned mask, unsigned long long word, int line, bool orders_memory = false) {
+        Thread& t = threads_[current_];
+        if (!(mask >> (current_ % warp_size) & 1))
+            fail(fmt::format("thread {} takes part in a warp operation whose mask {:#x} lacks it ({})",
+                             current_, mask, cite(line)));
+        t.mask = mask;
+        t.word = word;
+        t.line = line;
+        t.orders_memory = orders_memory;
+        wait(Thread::State::at_warp_operation);
+    }
+    void access(const void* address, std::size_t bytes, AccessKind kind, const void* code) {
+        if (!checked_) return;
+        const char* stack = threads_[current_].worker->fiber.stack();
+        if (static_cast<std::size_t>(static_cast<const char*>(address) - stack) < Fiber::stack_bytes) return;
+        if (!checker_.access(address, bytes, kind, code, current_)) fail(checker_.problem());
     }
 
   private:
-    static void enter();
+    static void work();
 
-    void start(Fiber& f, const Extent& thread) {
-        if (!f.stack) f.stack = std::make_unique<char[]>(stack_bytes);
-        f.thread = thread;
-        f.state = Fiber::State::ready;
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.get();
-        f.context.uc_stack.ss_size = stack_bytes;
-        f.context.uc_link = &scheduler_;
-        makecontext(&f.context, &Block::enter, 0);
+    std::string cite(int line) const { return kernel_->module->cite(line); }
+
+    // The lanes of the thread's warp that exist.
+    unsigned present(unsigned thread) const {
+        const std::size_t lanes = threads_.size() - thread / warp_size * warp_size;
+        return lanes >= warp_size ? ~0u : (1u << lanes) - 1;
     }
 
-    void give_way(Fiber::State state) {
+    // Ends the launch; the thread is left where it stands.
+    [[noreturn]] void fail(std::string problem) {
+        problem_ = std::move(problem);
+        threads_[current_].worker->fiber.leave(true);
+        __builtin_unreachable();
+    }
+
+    void wait(Thread::State state) {
         const unsigned self = current_;
-        fibers_[self].state = state;
-        swapcontext(&fibers_[self].context, &scheduler_);
+        threads_[self].state = state;
+        threads_[self].worker->fiber.leave();
+        select(self);
     }
 
-    void meet(unsigned mask, unsigned long long word, int line) {
-        Fiber& f = fibers_[current_];
-        f.mask = mask;
-        f.word = word;
-        f.line = line;
-        give_way(Fiber::State::at_warp_operation);
-    }
-
-    std::string run_block() {
-        for (;;) {
-            thread_order.arrange(order_);
-            bool any = false;
-            for (const unsigned t : order_) {
-                if (fibers_[t].state != Fiber::State::ready) continue;
-                any = true;
-                resume(t);
-            }
-            if (any) continue;
-            if (std::all_of(order_.begin(), order_.end(),
-                            [&](unsigned t) { return is(t, Fiber::State::done); }))
-                return "";
-            if (release_warps()) continue;
-            if (std::string problem = release_barrier(); !problem.empty()) return problem;
-        }
-    }
-
-    bool is(unsigned t, Fiber::State state) const { return fibers_[t].state == state; }
-
-    void resume(unsigned t) {
+    void select(unsigned t) {
         current_ = t;
-        EmulatorState& state = emulator_state();
-        state.thread = fibers_[t].thread;
-        state.lane = t % warp_size;
-        swapcontext(&scheduler_, &fibers_[t].context);
+        const Extent& size = state_.block_size;
+        state_.thread = {t % size.x, t / size.x % size.y, t / size.x / size.y};
+        state_.lane = t % warp_size;
+    }
+
+    // Nobody may count on what an earlier block left.
+    void poison_shared_arrays() {
+        for (const SharedArray& a : kernel_->shared) std::memset(a.data, 0xff, a.bytes);
+    }
+
+    Worker& free_worker() {
+        if (free_.empty()) free_.push_back(workers_.emplace_back(std::make_unique<Worker>()).get());
+        Worker& w = *free_.back();
+        free_.pop_back();
+        if (std::exchange(w.launch, launch_) != launch_) w.fiber.prepare(&Scheduler::work);
+        return w;
+    }
+
+    void run_block() {
+        for (Thread& t : threads_) t.state = Thread::State::fresh;
+        order.arrange(order_);
+        next_ = 0;
+        // Each worker runs threads to their end until one of them waits.
+        while (next_ < order_.size()) {
+            working_ = &free_worker();
+            working_->fiber.resume();
+            if (!problem_.empty()) return;
+        }
+        for (;;) {
+            if (std::all_of(threads_.begin(), threads_.end(),
+                            [](const Thread& t) { return t.state == Thread::State::done; }))
+                return;
+            if (!release_warps()) release_barrier();
+            if (!problem_.empty()) return;
+            order.arrange(order_);
+            for (const unsigned t : order_) {
+                if (threads_[t].state != Thread::State::ready) continue;
+                working_ = threads_[t].worker;
+                working_->fiber.resume();
+                if (!problem_.empty()) return;
+            }
+        }
     }
 
     // True when the lanes of some warp have all met.
     bool release_warps() {
         bool any = false;
-        const auto threads = static_cast<unsigned>(order_.size());
-        words_.resize((threads + warp_size - 1) / warp_size);
+        const auto threads = static_cast<unsigned>(threads_.size());
         for (unsigned first = 0; first < threads; first += warp_size) {
             const unsigned end = std::min(first + warp_size, threads);
             for (unsigned t = first; t < end; ++t) {
-                if (!is(t, Fiber::State::at_warp_operation)) continue;
-                const Fiber& leader = fibers_[t];
+                const Thread& leader = threads_[t];
+                if (leader.state != Thread::State::at_warp_operation) continue;
                 unsigned met = 0;
                 for (unsigned other = first; other < end; ++other)
-                    if (is(other, Fiber::State::at_warp_operation) && fibers_[other].line == leader.line &&
-                        fibers_[other].mask == leader.mask)
+                    if (const Thread& o = threads_[other]; o.state == Thread::State::at_warp_operation &&
+                                                           o.line == leader.line && o.mask == leader.mask)
                         met |= 1u << (other - first);
-                const unsigned present = end - first == warp_size ? ~0u : (1u << (end - first)) - 1;
-                if (met != (leader.mask & present)) continue;
+                if (met != (leader.mask & present(t))) continue;
                 for (unsigned other = first; other < end; ++other) {
                     if (!(met >> (other - first) & 1)) continue;
-                    words_[first / warp_size][other - first] = fibers_[other].word;
-                    fibers_[other].state = Fiber::State::ready;
+                    words_[first / warp_size][other - first] = threads_[other].word;
+                    threads_[other].state = Thread::State::ready;
                 }
+                if (checked_ && leader.orders_memory) checker_.met(first, met);
                 any = true;
                 break;
             }
@@ -166,68 +221,100 @@ class Block {
         return any;
     }
 
-    std::string release_barrier() {
-        int line = 0;
-        for (const unsigned t : order_) {
-            if (!is(t, Fiber::State::at_barrier))
-                return is(t, Fiber::State::done)
-                           ? fmt::format("thread {} has ended, others wait at a barrier or a warp operation",
-                                         t)
-                           : fmt::format("the lanes of thread {}'s warp never meet (line {})", t,
-                                         fibers_[t].line);
-            if (line != 0 && fibers_[t].line != line)
-                return fmt::format("threads of a block wait at different barriers (lines {} and {})", line,
-                                   fibers_[t].line);
-            line = fibers_[t].line;
+    void release_barrier() {
+        const Thread* first = nullptr;
+        for (unsigned t = 0; t < threads_.size(); ++t) {
+            const Thread& thread = threads_[t];
+            if (thread.state == Thread::State::done) {
+                const auto waiting = static_cast<unsigned>(
+                    std::find_if(threads_.begin(), threads_.end(),
+                                 [](const Thread& w) { return w.state != Thread::State::done; }) -
+                    threads_.begin());
+                problem_ = fmt::format("thread {} has ended, thread {} and others wait ({})", t, waiting,
+                                       cite(threads_[waiting].line));
+                return;
+            }
+            if (thread.state != Thread::State::at_barrier) {
+                problem_ = fmt::format("the lanes of thread {}'s warp never meet ({})", t, cite(thread.line));
+                return;
+            }
+            if (first && first->line != thread.line) {
+                problem_ = fmt::format(
+                    "threads of a block wait at different barriers: thread 0 at {}, thread {} at {}",
+                    cite(first->line), t, cite(thread.line));
+                return;
+            }
+            if (!first) first = &thread;
         }
-        for (const unsigned t : order_) fibers_[t].state = Fiber::State::ready;
-        return "";
+        for (Thread& t : threads_) t.state = Thread::State::ready;
+        if (checked_) checker_.next_interval();
     }
 
-    const std::function<void()>* body_ = nullptr;
-    std::vector<Fiber> fibers_;
+    const EmulatedKernel* kernel_ = nullptr;
+    void** arguments_ = nullptr;
+    EmulatorState state_;
+    bool checked_ = false;
+    Checker checker_;
+    std::string problem_;
+
+    std::uint64_t launch_ = 0;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<Worker*> free_;
+    Worker* working_ = nullptr;  // the one that runs
+    std::vector<Thread> threads_;
     std::vector<unsigned> order_;
+    std::size_t next_ = 0;  // of order_: those before it have begun
+    unsigned current_ = 0;  // the thread that runs
     std::vector<std::array<unsigned long long, warp_size>> words_;
-    ucontext_t scheduler_{};
-    unsigned current_ = 0;
 };
 
-// One per thread of the host; kept for its stacks.
-Block& block_of_thread() {
-    thread_local Block block;
-    return block;
+Scheduler& scheduler() {
+    static Scheduler& s = *new Scheduler;
+    return s;
 }
 
-void Block::enter() {
-    Block& block = block_of_thread();
-    (*block.body_)();
-    block.fibers_[block.current_].state = Fiber::State::done;
+Scheduler::Scheduler() {
+    state_.barrier = [](int line) { scheduler().barrier(line); };
+    state_.exchange = [](unsigned mask, unsigned long long word, unsigned from, int line) {
+        return scheduler().exchange(mask, word, from, line);
+    };
+    state_.ballot = [](unsigned mask, int predicate, int line) {
+        return scheduler().ballot(mask, predicate, line);
+    };
+    state_.meet = [](unsigned mask, int line) { scheduler().meet(mask, 0, line, true); };
+    state_.access = [](const void* address, std::size_t bytes, AccessKind kind, const void* code) {
+        scheduler().access(address, bytes, kind, code);
+    };
+}
+
+void Scheduler::work() {
+    Scheduler& s = scheduler();
+    for (;;) {
+        Worker* self = s.working_;
+        while (s.next_ < s.order_.size()) {
+            const unsigned t = s.order_[s.next_++];
+            s.threads_[t].worker = self;
+            s.select(t);
+            s.kernel_->entry(&s.state_, s.arguments_);
+            s.threads_[s.current_].state = Thread::State::done;
+        }
+        s.free_.push_back(self);
+        self->fiber.leave();
+    }
 }
 
 }  // namespace
 
 void set_thread_order(ThreadOrder order, std::uint64_t seed) {
-    thread_order.order = order;
-    thread_order.engine.seed(seed);
+    const std::lock_guard lock(scheduler().mutex);
+    scheduler().order.order = order;
+    scheduler().order.engine.seed(seed);
 }
 
-EmulatorState& emulator_state() {
-    thread_local EmulatorState state = [] {
-        EmulatorState s;
-        s.barrier = [](int line) { block_of_thread().barrier(line); };
-        s.exchange = [](unsigned mask, unsigned long long word, unsigned from, int line) {
-            return block_of_thread().exchange(mask, word, from, line);
-        };
-        s.ballot = [](unsigned mask, int predicate, int line) {
-            return block_of_thread().ballot(mask, predicate, line);
-        };
-        return s;
-    }();
-    return state;
-}
-
-std::string run_blocks(const Extent& grid, const Extent& block, const std::function<void()>& body) {
-    return block_of_thread().run(grid, block, body);
+std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block,
+                       void** arguments) {
+    const std::lock_guard lock(scheduler().mutex);
+    return scheduler().run(kernel, grid, block, arguments);
 }
 
 }  // namespace bitale::cuda

@@ -1,11 +1,11 @@
-// Runs the blocks of an emulated launch one after another: each CUDA thread is a fiber that gives way at
-// barriers and warp operations.
+// Runs the blocks of an emulated launch one after another: a CUDA thread that waits at a barrier or a warp
+// operation keeps its stack while others run.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
+#include "runtime/cuda/emulator/module.h"
 #include "runtime/cuda/emulator/state.h"
 
 namespace bitale::cuda {
@@ -16,11 +16,10 @@ enum class ThreadOrder : std::uint8_t { ascending, descending, random };
 // must not depend on it. Of this process; ascending at first.
 void set_thread_order(ThreadOrder order, std::uint64_t seed = 1);
 
-// What the kernels of this thread read their launch from.
-EmulatorState& emulator_state();
-
-// Calls `body` once for each thread of each block. Returns what went wrong, or nothing: threads of a block at
-// different barriers, a barrier or a warp operation that some threads never reach.
-std::string run_blocks(const Extent& grid, const Extent& block, const std::function<void()>& body);
+// Returns what went wrong, or nothing: threads of a block at different barriers, a barrier or a warp
+// operation that some threads never reach, a shuffle from a lane that takes no part; and what the checker
+// finds where emulator_checks(). One launch at a time, whoever calls.
+std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block,
+                       void** arguments);
 
 }  // namespace bitale::cuda

@@ -13,6 +13,7 @@
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cache/sha256.h"
 #include "runtime/cpu/compiler.h"
+#include "runtime/cuda/emulator/checks.h"
 
 namespace bitale::cuda {
 
@@ -23,9 +24,26 @@ std::string bytes_of_file(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string key_of(const std::string& text, const HostCompiler& compiler) {
-    std::string all = "bitale-emulated-1\n" + compiler.identity + "\n";
+// Behind those of every object. Checked: calls before each access are asked for, the library that usually
+// serves them is not.
+std::vector<std::string> more_flags(bool checked) {
+    if (!checked) return {};
+    return {"-O1",
+            "-fno-tree-vectorize",
+            "-fno-exceptions",
+            "-g1",
+            "-fno-sanitize=address,undefined",
+            "-fsanitize=thread",
+            "-nodefaultlibs",
+            "-lm",
+            "-lc",
+            "-lgcc"};
+}
+
+std::string key_of(const std::string& text, const HostCompiler& compiler, bool checked) {
+    std::string all = "bitale-emulated-2\n" + compiler.identity + "\n";
     for (const std::string& flag : compile_flags()) all += flag + " ";
+    for (const std::string& flag : more_flags(checked)) all += flag + " ";
     return sha256(all + "\n" + text).substr(0, 32);
 }
 
@@ -52,13 +70,14 @@ EmulatedModules compile_emulated(const std::vector<CudaUnit>& units, const Progr
     if (!search.found) throw CompileError("the emulator needs a host compiler: " + search.problem);
     const HostCompiler& compiler = *search.found;
     DiskCache cache(options().cache ? cache_directory() : "", options().cache_bytes);
-    const bool cached = options().cache && cache.usable();
+    const bool cached = options().cache && cache.usable(), checked = emulator_checks();
 
     EmulatedModules modules;
     modules.images.resize(units.size());
     std::vector<Job> jobs;
     for (std::size_t u = 0; u < units.size(); ++u) {
-        const std::string text = emulated_text(units[u], program), key = key_of(text, compiler);
+        const std::string text = emulated_text(units[u], program, checked),
+                          key = key_of(text, compiler, checked);
         if (const std::optional<std::string> found = cached ? cache.find(key) : std::nullopt) {
             modules.images[u] = bytes_of_file(*found);
             continue;
@@ -66,6 +85,7 @@ EmulatedModules compile_emulated(const std::vector<CudaUnit>& units, const Progr
         Job job{u, key,
                 cached ? CompileJob{cache.temporary(key, ".cpp"), cache.temporary(key, ".so")}
                        : temporary_files()};
+        job.files.more_flags = more_flags(checked);
         std::ofstream file(job.files.source, std::ios::binary);
         file << text;
         file.close();

@@ -2,6 +2,8 @@
 // EmulatorState.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/cuda/emulator/compile.h"
 
 namespace bitale::cuda {
@@ -15,20 +17,22 @@ struct emulated_state {
     void (*barrier)(int line);
     unsigned long long (*exchange)(unsigned mask, unsigned long long word, unsigned from, int line);
     unsigned (*ballot)(unsigned mask, int predicate, int line);
+    void (*meet)(unsigned mask, int line);
+    void (*access)(const void* address, unsigned long bytes, int kind, const void* code);
 };
-static thread_local emulated_state* emulated;
+static emulated_state* emulated;
 #define __global__
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
-#define __shared__ static thread_local
 #define threadIdx (emulated->thread)
 #define blockIdx (emulated->block)
 #define blockDim (emulated->block_size)
 #define gridDim (emulated->grid_size)
 #define __syncthreads() emulated->barrier(__LINE__)
-#define __syncwarp(...) ((void)emulated->ballot(0xffffffffu, 0, __LINE__))
+static inline unsigned emulated_mask(unsigned mask = 0xffffffffu) { return mask; }
+#define __syncwarp(...) emulated->meet(emulated_mask(__VA_ARGS__), __LINE__)
 #define __ballot_sync(mask, predicate) emulated->ballot(mask, (predicate) != 0, __LINE__)
 template <class T>
 static inline T emulated_exchange(unsigned mask, T value, unsigned from, int line) {
@@ -65,30 +69,100 @@ static inline double __longlong_as_double(long long x) { return __builtin_bit_ca
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
-static inline unsigned long long atomicCAS(unsigned long long* p, unsigned long long expected,
-                                           unsigned long long wanted) {
-    __atomic_compare_exchange_n(p, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
+// Blocks and their threads take turns, so nothing comes between.
+static EMULATED_UNWATCHED unsigned long long atomicCAS(unsigned long long* p, unsigned long long expected,
+                                                       unsigned long long wanted) {
+    EMULATED_ATOMIC(p);
+    const unsigned long long old = *p;
+    if (old == expected) *p = wanted;
+    return old;
 }
 template <class T>
-static inline T atomicAdd(T* p, T x) {
-    return __atomic_fetch_add(p, x, __ATOMIC_RELAXED);
+static EMULATED_UNWATCHED T atomicAdd(T* p, T x) {
+    EMULATED_ATOMIC(p);
+    const T old = *p;
+    *p = old + x;
+    return old;
 }
+)";
+
+// Of kernels that tell of no access.
+constexpr const char* unwatched = R"(
+#define __shared__ static
+#define EMULATED_UNWATCHED inline
+#define EMULATED_ATOMIC(p)
+)";
+
+// The compiler was told to prepare the code for ThreadSanitizer: it calls these functions before each access
+// of memory. Shared arrays lie far apart, so that what misses one hits none.
+constexpr const char* watched = R"(
+#define __shared__ alignas(65536) static
+#define EMULATED_UNWATCHED __attribute__((noinline, no_sanitize("thread")))
+#define EMULATED_ATOMIC(p) emulated->access(p, sizeof *p, 2, __builtin_return_address(0))
+#define EMULATED_HOOK \
+    extern "C" __attribute__((visibility("hidden"), used, noinline, no_sanitize("thread"))) void
+__attribute__((no_sanitize("thread"), always_inline)) static inline void emulated_touch(
+    const void* p, unsigned long bytes, int kind, const void* code) {
+    const unsigned long within = (unsigned long)((const char*)p - (const char*)emulated);
+    if (within >= sizeof(emulated_state) && p != &emulated) emulated->access(p, bytes, kind, code);
+}
+__attribute__((no_sanitize("thread"), always_inline)) static inline void emulated_pieces(
+    const void* p, unsigned long bytes, int kind, const void* code) {
+    const unsigned long step = ((unsigned long)p | bytes) % 4 ? 1 : 4;
+    for (unsigned long at = 0; at < bytes; at += step)
+        emulated_touch((const char*)p + at, step, kind, code);
+}
+#define EMULATED_SIZE(n) \
+    EMULATED_HOOK __tsan_read##n(void* p) { emulated_touch(p, n, 0, __builtin_return_address(0)); } \
+    EMULATED_HOOK __tsan_write##n(void* p) { emulated_touch(p, n, 1, __builtin_return_address(0)); } \
+    EMULATED_HOOK __tsan_volatile_read##n(void* p) { emulated_touch(p, n, 0, __builtin_return_address(0)); } \
+    EMULATED_HOOK __tsan_volatile_write##n(void* p) { emulated_touch(p, n, 1, __builtin_return_address(0)); } \
+    EMULATED_HOOK __tsan_read_write##n(void* p) { emulated_touch(p, n, 1, __builtin_return_address(0)); } \
+    EMULATED_HOOK __tsan_unaligned_read##n(void* p) { emulated_pieces(p, n, 0, __builtin_return_address(0)); } \
+    EMULATED_HOOK __tsan_unaligned_write##n(void* p) { emulated_pieces(p, n, 1, __builtin_return_address(0)); } \
+    EMULATED_HOOK __tsan_unaligned_read_write##n(void* p) { \
+        emulated_pieces(p, n, 1, __builtin_return_address(0)); \
+    }
+EMULATED_SIZE(1)
+EMULATED_SIZE(2)
+EMULATED_SIZE(4)
+EMULATED_SIZE(8)
+EMULATED_SIZE(16)
+EMULATED_HOOK __tsan_read_range(void* p, unsigned long n) {
+    emulated_pieces(p, n, 0, __builtin_return_address(0));
+}
+EMULATED_HOOK __tsan_write_range(void* p, unsigned long n) {
+    emulated_pieces(p, n, 1, __builtin_return_address(0));
+}
+EMULATED_HOOK __tsan_init() {}
+EMULATED_HOOK __tsan_func_entry(void*) {}
+EMULATED_HOOK __tsan_func_exit() {}
 )";
 
 }  // namespace
 
-std::string emulated_text(const CudaUnit& unit, const Program& program) {
-    std::string text = shim + unit.text;
+std::string emulated_text(const CudaUnit& unit, const Program& program, bool checked) {
+    // The words need the macros, and the macros some of the words.
+    const std::string begin = shim, split = "// Blocks and their";
+    const std::size_t at = begin.find(split);
+    std::string text = begin.substr(0, at) + (checked ? watched : unwatched) + begin.substr(at);
+    const auto lines = std::count(text.begin(), text.end(), '\n');
+    text += unit.text;
     for (const int k : unit.kernels) {
         const KernelText& kernel = program.kernels[static_cast<std::size_t>(k)];
         for (const std::string& entry : kernel.entries)
             text += fmt::format(
-                "extern \"C\" void emulated_{0}(void* state, void** arguments) {{\n"
+                "extern \"C\" __attribute__((no_sanitize(\"thread\"))) void emulated_{0}(void* state, "
+                "void** arguments) {{\n"
                 "    emulated = (emulated_state*)state;\n"
                 "    {0}(*({1}_arguments*)arguments[0]);\n}}\n",
                 entry, kernel.name);
     }
+    // For messages that cite a line.
+    text += fmt::format(
+        "extern \"C\" const int emulated_first_line = {};\n"
+        "extern \"C\" const char emulated_source[] = R\"emulated({})emulated\";\n",
+        lines + 1, unit.text);
     return text;
 }
 

@@ -1,33 +1,18 @@
 #include "runtime/cuda/emulator/table.h"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
+#include <memory>
 
 #include "runtime/cuda/emulator/blocks.h"
+#include "runtime/cuda/emulator/memory.h"
+#include "runtime/cuda/emulator/module.h"
 
 namespace bitale::cuda {
 
 namespace {
 
 constexpr Status error_invalid_value = 1, error_not_found = 500, error_launch_failure = 719;
-
-struct Memory {
-    std::mutex mutex;
-    std::map<void*, std::size_t> blocks;
-    std::size_t used = 0, limit = 0;
-};
-Memory& memory() {
-    static Memory& m = *new Memory;
-    return m;
-}
 
 // What went wrong in the last launch of this thread, for cudaGetErrorString.
 std::string& last_problem() {
@@ -39,72 +24,33 @@ struct EmulatedEvent {
     std::chrono::steady_clock::time_point at;
 };
 
-Status allocate(void** pointer, std::size_t bytes) {
-    Memory& m = memory();
-    const std::lock_guard lock(m.mutex);
-    *pointer = nullptr;
-    if (m.limit > 0 && m.used + bytes > m.limit) return error_out_of_memory;
-    const std::size_t size = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
-    void* block = std::aligned_alloc(256, size);
-    if (!block) return error_out_of_memory;
-    std::memset(block, 0xff, size);  // NaN: nobody may count on zeros
-    m.blocks.emplace(block, bytes);
-    m.used += bytes;
-    *pointer = block;
-    return success;
-}
-
-Status release(void* pointer) {
-    if (!pointer) return success;
-    Memory& m = memory();
-    const std::lock_guard lock(m.mutex);
-    const auto at = m.blocks.find(pointer);
-    if (at == m.blocks.end()) return error_invalid_value;
-    m.used -= at->second;
-    m.blocks.erase(at);
-    std::free(pointer);
-    return success;
-}
-
 Status load_library(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
     std::uint64_t bytes = 0;
     std::memcpy(&bytes, image, sizeof bytes);
-    // A file of its own name: the loader takes equal names for the same object.
-    const char* base = std::getenv("TMPDIR");
-    std::string path = std::string(base && *base ? base : "/tmp") + "/bitale-module-XXXXXX";
-    const int file = mkstemp(path.data());
-    if (file < 0) return error_out_of_memory;
-    const char* from = static_cast<const char*>(image) + sizeof bytes;
-    for (std::uint64_t done = 0; done < bytes;) {
-        const ssize_t n = write(file, from + done, bytes - done);
-        if (n <= 0) {
-            close(file);
-            unlink(path.c_str());
-            return error_out_of_memory;
-        }
-        done += static_cast<std::uint64_t>(n);
-    }
-    close(file);
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) last_problem() = dlerror();
-    unlink(path.c_str());
-    *library = static_cast<Library>(handle);
-    return handle ? success : error_invalid_value;
+    std::unique_ptr<Module> module =
+        Module::load({static_cast<const char*>(image) + sizeof bytes, bytes}, last_problem());
+    *library = reinterpret_cast<Library>(module.release());
+    return *library ? success : error_invalid_value;
+}
+
+Status unload_library(Library library) {
+    delete reinterpret_cast<Module*>(library);
+    return success;
 }
 
 Status find_kernel(KernelFunction* kernel, Library library, const char* name) {
-    *kernel = reinterpret_cast<KernelFunction>(dlsym(library, (std::string("emulated_") + name).c_str()));
-    return *kernel ? success : error_not_found;
+    const EmulatedKernel* found = reinterpret_cast<Module*>(library)->find(name);
+    *kernel = reinterpret_cast<KernelFunction>(const_cast<EmulatedKernel*>(found));
+    return found ? success : error_not_found;
 }
 
 Status launch(const LaunchConfig* config, const void* kernel, void** arguments) {
-    using Entry = void (*)(void* state, void** arguments);
-    const auto entry = reinterpret_cast<Entry>(reinterpret_cast<std::uintptr_t>(kernel));
     const unsigned threads = config->block.x * config->block.y * config->block.z;
     const unsigned blocks = config->grid.x * config->grid.y * config->grid.z;
     if (threads == 0 || threads > 1024 || blocks == 0 || config->dynamic_shared_bytes > 0)
         return error_invalid_value;
-    last_problem() = run_blocks(config->grid, config->block, [&] { entry(&emulator_state(), arguments); });
+    last_problem() =
+        run_blocks(*static_cast<const EmulatedKernel*>(kernel), config->grid, config->block, arguments);
     return last_problem().empty() ? success : error_launch_failure;
 }
 
@@ -149,19 +95,12 @@ RuntimeTable make_table() {
     t.cudaGetErrorName = error_name;
     t.cudaGetErrorString = error_string;
     t.cudaMemGetInfo = [](std::size_t* free, std::size_t* total) {
-        Memory& m = memory();
-        const std::lock_guard lock(m.mutex);
-        *total = m.limit > 0 ? m.limit : std::size_t{1} << 34;
-        *free = *total - std::min(*total, m.used);
-        return success;
+        return memory_left(free, total), success;
     };
-    t.cudaMalloc = allocate;
-    t.cudaFree = release;
-    t.cudaMallocHost = [](void** pointer, std::size_t bytes) {
-        *pointer = std::malloc(std::max<std::size_t>(bytes, 1));
-        return *pointer ? success : error_out_of_memory;
-    };
-    t.cudaFreeHost = [](void* pointer) { return std::free(pointer), success; };
+    t.cudaMalloc = allocate_device;
+    t.cudaFree = release_device;
+    t.cudaMallocHost = allocate_host;
+    t.cudaFreeHost = release_host;
     t.cudaMemcpyAsync = [](void* to, const void* from, std::size_t bytes, CopyKind, Stream) {
         if (bytes > 0) std::memmove(to, from, bytes);
         return success;
@@ -189,9 +128,7 @@ RuntimeTable make_table() {
         return success;
     };
     t.cudaLibraryLoadData = load_library;
-    t.cudaLibraryUnload = [](Library library) {
-        return dlclose(library) == 0 ? success : error_invalid_value;
-    };
+    t.cudaLibraryUnload = unload_library;
     t.cudaLibraryGetKernel = find_kernel;
     t.cudaLaunchKernelExC = launch;
     return t;
@@ -202,12 +139,6 @@ RuntimeTable make_table() {
 const RuntimeTable& emulated_runtime() {
     static const RuntimeTable table = make_table();
     return table;
-}
-
-void set_emulated_memory(std::int64_t bytes) {
-    Memory& m = memory();
-    const std::lock_guard lock(m.mutex);
-    m.limit = static_cast<std::size_t>(bytes);
 }
 
 std::string emulated_image(const std::string& shared_object) {

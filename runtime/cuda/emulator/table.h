@@ -4,14 +4,12 @@
 
 #include <string>
 
+#include "runtime/cuda/emulator/memory.h"  // IWYU pragma: export
 #include "runtime/cuda/tables.h"
 
 namespace bitale::cuda {
 
 const RuntimeTable& emulated_runtime();
-
-// The memory of the emulated GPU; allocations beyond it fail as on a real one. 0: no limit.
-void set_emulated_memory(std::int64_t bytes);
 
 // What cudaLibraryLoadData needs beside the bytes: images start with their length, as eight bytes.
 std::string emulated_image(const std::string& shared_object);

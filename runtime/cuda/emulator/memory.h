@@ -1,0 +1,35 @@
+// The memory of the emulated GPU, and pinned memory: the host's, of which every block is known.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/cuda/types.h"
+
+namespace bitale::cuda {
+
+// The executor asks for so many bytes more than it uses: kernels may read them, never write them.
+constexpr std::size_t tail_bytes = 64;
+
+Status allocate_device(void** block, std::size_t bytes);
+Status release_device(void* block);
+Status allocate_host(void** block, std::size_t bytes);
+Status release_host(void* block);
+void memory_left(std::size_t* free, std::size_t* total);
+
+// Allocations beyond it fail as on a real GPU. 0: no limit.
+void set_emulated_memory(std::int64_t bytes);
+
+// A block that is alive, as an access sees it.
+struct MemoryBlock {
+    const char* begin = nullptr;
+    std::size_t bytes = 0;  // may be read
+    std::size_t writable = 0;
+    bool holds(const void* address) const {
+        return static_cast<std::size_t>(static_cast<const char*>(address) - begin) < bytes;
+    }
+};
+// The block that holds the address, else the nearest one that begins before it, else one without bytes.
+MemoryBlock block_near(const void* address);
+
+}  // namespace bitale::cuda

@@ -1,0 +1,60 @@
+// A shared object with emulated kernels, loaded: its kernels, its shared arrays, its text.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace bitale::cuda {
+
+struct EmulatorState;
+class Module;
+
+// A __shared__ variable.
+struct SharedArray {
+    std::string name;      // as "k_test::s"
+    std::string function;  // where it is declared: "k_test"
+    char* data = nullptr;
+    std::size_t bytes = 0;
+};
+
+struct EmulatedKernel {
+    std::string name;
+    void (*entry)(EmulatorState* state, void** arguments) = nullptr;
+    const Module* module = nullptr;
+    std::vector<SharedArray> shared;  // its own and those of functions that kernels share; by address
+};
+
+class Module {
+  public:
+    // Null where the loader refuses the image; `problem` then has its words.
+    static std::unique_ptr<Module> load(const std::string& image, std::string& problem);
+    ~Module();
+    Module(const Module&) = delete;
+    Module& operator=(const Module&) = delete;
+
+    const EmulatedKernel* find(const std::string& kernel);
+    // Constants of the text lie there.
+    bool is_constant(const void* address) const;
+
+    // A line of the object's source, for people: "line 12, `s[t] = x;`", counted from the CUDA text's first.
+    std::string cite(int line) const;
+    // Likewise of a return address, as far as a tool on PATH knows it; else its place in the object.
+    std::string cite(const void* code) const;
+
+  private:
+    Module() = default;
+    void read_symbols();
+
+    std::string image_;
+    void* handle_ = nullptr;
+    char* base_ = nullptr;
+    const char* source_ = nullptr;
+    int first_line_ = 1;
+    std::vector<SharedArray> shared_arrays_;
+    std::map<std::string, EmulatedKernel> kernels_;
+};
+
+}  // namespace bitale::cuda
