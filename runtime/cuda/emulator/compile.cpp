@@ -24,10 +24,10 @@ std::string bytes_of_file(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Behind those of every object. Checked: calls before each access are asked for, the library that usually
-// serves them is not.
+// Behind those of every object: such code runs rarely and is compiled often. Checked: calls before each
+// access are asked for, the library that usually serves them is not.
 std::vector<std::string> more_flags(bool checked) {
-    if (!checked) return {};
+    if (!checked) return {"-O1"};
     return {"-O1",
             "-fno-tree-vectorize",
             "-fno-exceptions",
