@@ -25,7 +25,8 @@ struct Backend {
     std::function<void(const GemmShape&, const float* a, const float* b, const float* bias, float* c, Stream)>
         gemm;
     std::function<void(const ConvShape&, const ConvData&, Stream)> conv;
-    std::function<std::string()> summary;  // for bitale-info
+    std::function<bool()> separate_buffers;  // each in a block of its own, not in the arena; null: no
+    std::function<std::string()> summary;    // for bitale-info
 };
 
 }  // namespace bitale::cuda

@@ -14,7 +14,7 @@ DeviceBlock::~DeviceBlock() {
 }
 
 bool DeviceBlock::grow(std::int64_t bytes) {
-    if (bytes <= bytes_) return false;
+    if (context_->exact_blocks ? bytes == bytes_ : bytes <= bytes_) return false;
     if (data_) context_->release(data_);
     data_ = nullptr;
     bytes_ = -1;

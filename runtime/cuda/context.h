@@ -42,6 +42,9 @@ class Context {
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
+    // Blocks are as long as what they hold, never longer: for the emulator's checks.
+    bool exact_blocks = false;
+
     const RuntimeTable& runtime() const { return runtime_; }
     Stream stream() const { return stream_; }
     // Throws OutOfMemory or DeviceError; after the latter, which CUDA keeps until the process ends, every

@@ -13,6 +13,7 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_runner.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/compile.h"
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/cuda/libraries.h"
@@ -37,6 +38,7 @@ class CudaDevice : public Device {
 
     std::unique_ptr<Executable> prepare(Build build) override {
         const std::lock_guard lock(mutex());
+        context().exact_blocks = backend_.separate_buffers && backend_.separate_buffers();
         return std::make_unique<CudaRunner>(std::move(build), context(), backend_);
     }
 
@@ -124,6 +126,7 @@ std::unique_ptr<Device> make_emulator_device() {
     backend.conv = [](const ConvShape& shape, const ConvData& data, Stream) {
         convolve(process_pool(options().threads), shape, data);
     };
+    backend.separate_buffers = emulator_checks;
     backend.summary = [] {
         const CompilerSearch search = find_compiler();
         return search.found

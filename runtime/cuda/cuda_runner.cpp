@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t most_blocks = 65535;  // kernels stride over their tasks
 constexpr std::int64_t error_bytes = 128;
 
-std::int64_t bytes_of_buffer(const BufferInfo& info) {
+std::int64_t bytes_of_constant_buffer(const BufferInfo& info) {
     std::int64_t count = 1;
     for (const std::int64_t n : static_dims(info.type.shape)) count *= n;
     return count * bytes_of(info.type.dtype);
@@ -35,6 +35,7 @@ CudaRunner::CudaRunner(const Build& build, Context& context, const Backend& back
       frames_(program_, arguments_.symbol_ids(), build.signature.checks),
       context_(context),
       backend_(backend),
+      separate_buffers_(context.exact_blocks),
       profile_(build.profile),
       blocks_(program_->buffers.size()),
       pointers_(program_->buffers.size(), nullptr),
@@ -59,7 +60,7 @@ CudaRunner::CudaRunner(const Build& build, Context& context, const Backend& back
             blocks_[b]->grow(error_bytes);
             context_.zero(blocks_[b]->data(), error_bytes);
         } else if (info.kind == Kind::counters) {
-            const std::int64_t bytes = bytes_of_buffer(info);
+            const std::int64_t bytes = bytes_of_constant_buffer(info);
             blocks_[b]->grow(bytes);
             context_.zero(blocks_[b]->data(), bytes);
         } else if (info.kind == Kind::constant) {
@@ -143,17 +144,31 @@ void CudaRunner::begin(const Frame& frame) {
     }
 }
 
+std::int64_t CudaRunner::bytes_of_buffer(std::size_t buffer) const {
+    std::map<std::uint64_t, std::int64_t> values;
+    const std::vector<std::uint64_t> ids = arguments_.symbol_ids();
+    for (std::size_t i = 0; i < ids.size(); ++i) values.emplace(ids[i], symbols_[i]);
+    const Type& type = program_->buffers[buffer].type;
+    return evaluate(count_of(type.shape), values) * bytes_of(type.dtype);
+}
+
+void CudaRunner::place_separately(const Frame& frame) {
+    for (std::size_t b = 0; b < pointers_.size(); ++b) {
+        if (program_->buffers[b].kind != Kind::arena || frame.placement->offsets[b] < 0) continue;
+        if (!blocks_[b]) blocks_[b] = std::make_unique<DeviceBlock>(context_);
+        blocks_[b]->grow(bytes_of_buffer(b));
+        pointers_[b] = blocks_[b]->data();
+    }
+}
+
 std::string CudaRunner::biggest_buffers(const Frame& frame) const {
     // What ends later than it begins is not known here: offsets tell where a buffer begins, the next one's
     // where it must have ended, so types are shown as they are.
     std::vector<std::pair<std::int64_t, std::string>> list;
-    std::map<std::uint64_t, std::int64_t> values;
-    const std::vector<std::uint64_t> ids = arguments_.symbol_ids();
-    for (std::size_t i = 0; i < ids.size(); ++i) values.emplace(ids[i], symbols_[i]);
     for (std::size_t b = 0; b < program_->buffers.size(); ++b) {
         const BufferInfo& info = program_->buffers[b];
         if (info.kind != Kind::arena || frame.placement->offsets[b] < 0) continue;
-        const std::int64_t bytes = evaluate(count_of(info.type.shape), values) * bytes_of(info.type.dtype);
+        const std::int64_t bytes = bytes_of_buffer(b);
         list.emplace_back(bytes, fmt::format("\"{}\" {} ({:.1f} MB)", info.name, text_of(info.type),
                                              static_cast<double>(bytes) / 1e6));
     }
@@ -167,7 +182,10 @@ std::string CudaRunner::biggest_buffers(const Frame& frame) const {
 void CudaRunner::use(const Frame& frame) {
     if (placement_ != frame.placement) {
         try {
-            arena_.grow(frame.placement->bytes);
+            if (separate_buffers_)
+                place_separately(frame);
+            else
+                arena_.grow(frame.placement->bytes);
         } catch (const OutOfMemory& e) {
             throw OutOfMemory(fmt::format("{}: {}; the biggest buffers are {}", program_->name, e.what(),
                                           biggest_buffers(frame)));
@@ -175,7 +193,7 @@ void CudaRunner::use(const Frame& frame) {
         once_done_ = false;
         placement_ = frame.placement;
         for (std::size_t b = 0; b < pointers_.size(); ++b)
-            if (program_->buffers[b].kind == Kind::arena && placement_->offsets[b] >= 0)
+            if (!separate_buffers_ && program_->buffers[b].kind == Kind::arena && placement_->offsets[b] >= 0)
                 pointers_[b] = static_cast<char*>(arena_.data()) + placement_->offsets[b];
     }
     for (std::size_t i = 0; i < once_shared_.size(); ++i) {

@@ -42,6 +42,8 @@ class CudaRunner : public Executable {
     void launch_kernel(const StepPlan& plan, const StepSizes& sizes);
     void check_errors();  // throws IndexError when a check has failed
     void count_versions();
+    std::int64_t bytes_of_buffer(std::size_t buffer) const;  // of this call
+    void place_separately(const Frame& frame);
     std::string biggest_buffers(const Frame& frame) const;
 
     std::shared_ptr<const Program> program_;
@@ -49,6 +51,7 @@ class CudaRunner : public Executable {
     Frames frames_;
     Context& context_;
     const Backend& backend_;
+    const bool separate_buffers_;
     int compiler_runs_ = 0;
     const bool profile_;
 

@@ -1,11 +1,9 @@
 // The emulator keeps CUDA's rules and notices who breaks them; the executor for GPUs computes on it what the
 // CPU device computes, to the bit.
-#include <cstring>
-
+#include "tests/support/emulator.h"
 #include "bitale/bitale.h"
 #include "graph/base/options.h"
 #include "runtime/cuda/emulator/blocks.h"
-#include "runtime/cuda/emulator/compile.h"
 #include "runtime/cuda/emulator/table.h"
 #include "tests/support/catch.h"
 #include "tests/support/corpus.h"
@@ -18,73 +16,21 @@ using namespace bitale::test;
 
 namespace {
 
-// Switching stacks confuses the sanitizers.
-bool skipped() {
-    const std::string sanitizers = BITALE_SANITIZE;
-    if (sanitizers.empty()) return false;
-    WARN("the emulator is not run under sanitizers");
-    return true;
-}
-
-class InOrder {
-  public:
-    explicit InOrder(ThreadOrder order) { set_thread_order(order, 7); }
-    ~InOrder() { set_thread_order(ThreadOrder::ascending); }
-    InOrder(const InOrder&) = delete;
-    InOrder& operator=(const InOrder&) = delete;
-};
-
-// A kernel of our own on `threads` threads of `blocks` blocks: what cudaLaunchKernelExC says, and ints it
-// wrote.
-struct Outcome {
-    std::string problem;
-    std::vector<int> values;
-};
-Outcome run_kernel(const std::string& body, unsigned blocks, unsigned threads) {
-    Program program;
-    program.kernels.emplace_back();
-    program.kernels[0].name = "k_test";
-    program.kernels[0].entries = {"k_test"};
-    const std::string text =
-        "struct k_test_arguments { int* out; };\n"
-        "extern \"C\" __global__ void k_test(const k_test_arguments arguments) {\n"
-        "    int* out = arguments.out;\n    const int t = threadIdx.x, all = blockIdx.x * blockDim.x + t;\n" +
-        body + "\n}\n";
-    const EmulatedModules modules = compile_emulated({{text, {0}}}, program);
-    const RuntimeTable& runtime = emulated_runtime();
-    Library library = nullptr;
-    KernelFunction kernel = nullptr;
-    const std::string image = emulated_image(modules.images[0]);
-    REQUIRE(runtime.cudaLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
-            success);
-    REQUIRE(runtime.cudaLibraryGetKernel(&kernel, library, "k_test") == success);
-    Outcome outcome;
-    outcome.values.resize(static_cast<std::size_t>(blocks) * threads);
-    int* out = outcome.values.data();
-    void* arguments[] = {&out};
-    LaunchConfig config;
-    config.grid.x = blocks;
-    config.block.x = threads;
-    const Status status = runtime.cudaLaunchKernelExC(&config, kernel, arguments);
-    if (status != success) outcome.problem = runtime.cudaGetErrorString(status);
-    return outcome;
-}
-
 const ThreadOrder orders[] = {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::random};
 
 }  // namespace
 
 TEST_CASE("barriers, shared memory and warp operations are CUDA's") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     for (const ThreadOrder order : orders) {
         const InOrder scope(order);
-        const Outcome reversed =
+        const KernelOutcome reversed =
             run_kernel("__shared__ int s[96]; s[t] = all; __syncthreads(); out[all] = s[95 - t];", 3, 96);
         CHECK(reversed.problem.empty());
         for (int i = 0; i < 3 * 96; ++i)
             CHECK(reversed.values[static_cast<std::size_t>(i)] == i / 96 * 96 + 95 - i % 96);
 
-        const Outcome warp = run_kernel(
+        const KernelOutcome warp = run_kernel(
             "int sum = t;\nfor (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);\n"
             "const unsigned odd = __ballot_sync(0xffffffffu, t & 1);\n"
             "out[t] = sum + (odd == 0xaaaaaaaau ? 0 : 1000000) + __shfl_down_sync(0xffffffffu, t, 1u) * 0;",
@@ -93,13 +39,13 @@ TEST_CASE("barriers, shared memory and warp operations are CUDA's") {
         CHECK(warp.values[0] == 31 * 16);
         CHECK(warp.values[40] == 31 * 16 + 32 * 32);
 
-        const Outcome atomic = run_kernel("atomicAdd(out, 1);", 4, 50);
+        const KernelOutcome atomic = run_kernel("atomicAdd(out, 1);", 4, 50);
         CHECK(atomic.values[0] == 200);
     }
 }
 
 TEST_CASE("planted bugs are found") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     CHECK_THAT(run_kernel("if (t < 3) {\n__syncthreads();\n} else {\n__syncthreads();\n}", 2, 8).problem,
                ContainsSubstring("different barriers"));
     CHECK_THAT(run_kernel("if (t == 5) return;\n__syncthreads();", 1, 8).problem,
@@ -109,7 +55,7 @@ TEST_CASE("planted bugs are found") {
     // Without its barrier this is right in one order, and wrong in another.
     const auto wrong = [](ThreadOrder order) {
         const InOrder scope(order);
-        const Outcome o = run_kernel("__shared__ int s[64]; s[t] = all; out[all] = s[63 - t];", 1, 64);
+        const KernelOutcome o = run_kernel("__shared__ int s[64]; s[t] = all; out[all] = s[63 - t];", 1, 64);
         int count = 0;
         for (int i = 0; i < 64; ++i) count += o.values[static_cast<std::size_t>(i)] != 63 - i;
         return count;
@@ -140,19 +86,19 @@ void compare_in_every_order(const CorpusPart& part) {
 }  // namespace
 
 TEST_CASE("kernels of the corpus give the CPU's bits in every order of threads") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     for (const CorpusPart& part : kernel_corpus())
         if (part.typical) compare_in_every_order(part);
 }
 
 TEST_CASE("kernels of the rest of the corpus give the CPU's bits in every order of threads", "[slow]") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     for (const CorpusPart& part : kernel_corpus())
         if (!part.typical) compare_in_every_order(part);
 }
 
 TEST_CASE("the networks of the examples train on the emulator as on the CPU") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     for (const std::string& name : net_names()) {
         NetOptions options{.device = "cpu", .images = 40, .batch = 16, .test_batch = 20};
         if (name == "keras" || name == "cifar") options.images = options.batch = 4;
@@ -174,7 +120,7 @@ TEST_CASE("the networks of the examples train on the emulator as on the CPU") {
 }
 
 TEST_CASE("shared variables move between devices") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     const Shared w = shared(Array(std::vector<float>{1, 2, 3}), "w");
     const auto twice = [&](const char* device) {
         return function({}, {sum(w)}, {.updates = {{w, w * 2}}, .device = device});
@@ -192,7 +138,7 @@ TEST_CASE("shared variables move between devices") {
 }
 
 TEST_CASE("a failing check on the emulator leaves everything as it was") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table"), n = shared(Array(0.0f), "n");
     const Expr i = lscalar("i");
     Function f =
@@ -207,7 +153,7 @@ TEST_CASE("a failing check on the emulator leaves everything as it was") {
 }
 
 TEST_CASE("a profile and the number of compiler runs come from the emulator") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     const Expr x = vector("x");
     Function f = function({x}, sum(exp(x)), {.device = "emulator", .profile = true});
     f(Array(std::vector<float>(1000, 0.5f)));
@@ -220,7 +166,7 @@ TEST_CASE("a profile and the number of compiler runs come from the emulator") {
 }
 
 TEST_CASE("what does not fit into the GPU's memory is named") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     const Expr x = matrix("x");
     Function f =
         function({x}, sum(softmax(dot(x, transpose(x))) * 3), {.name = "large", .device = "emulator"});

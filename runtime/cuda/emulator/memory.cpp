@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -84,12 +85,18 @@ void set_emulated_memory(std::int64_t bytes) {
 MemoryBlock block_near(const void* address) {
     Memory& m = memory();
     const std::lock_guard lock(m.mutex);
-    auto at = m.blocks.upper_bound(address);
-    if (at == m.blocks.begin()) return {};
-    --at;
-    const std::size_t bytes = at->second.bytes;
-    const std::size_t tail = at->second.device ? std::min(tail_bytes, bytes) : 0;
-    return {static_cast<const char*>(at->first), bytes, bytes - tail};
+    const auto at = [&](auto it) -> MemoryBlock {
+        const std::size_t bytes = it->second.bytes;
+        const std::size_t tail = it->second.device ? std::min(tail_bytes, bytes) : 0;
+        return {static_cast<const char*>(it->first), bytes, bytes - tail};
+    };
+    const char* const wanted = static_cast<const char*>(address);
+    const auto next = m.blocks.upper_bound(address);
+    MemoryBlock near;
+    if (next != m.blocks.begin()) near = at(std::prev(next));
+    if (near.holds(address) || next == m.blocks.end()) return near;
+    const MemoryBlock after = at(next);
+    return !near.begin || after.begin - wanted < wanted - (near.begin + near.bytes) ? after : near;
 }
 
 }  // namespace bitale::cuda

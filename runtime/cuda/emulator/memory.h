@@ -29,7 +29,7 @@ struct MemoryBlock {
         return static_cast<std::size_t>(static_cast<const char*>(address) - begin) < bytes;
     }
 };
-// The block that holds the address, else the nearest one that begins before it, else one without bytes.
+// The block that holds the address, else the nearest one; one without bytes where there is none.
 MemoryBlock block_near(const void* address);
 
 }  // namespace bitale::cuda

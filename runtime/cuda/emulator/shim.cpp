@@ -10,7 +10,8 @@ namespace bitale::cuda {
 
 namespace {
 
-constexpr const char* shim = R"(struct emulated_extent { unsigned x, y, z; };
+// What a kernel sees of its launch; see state.h.
+constexpr const char* state = R"(struct emulated_extent { unsigned x, y, z; };
 struct emulated_state {
     emulated_extent thread, block, block_size, grid_size;
     unsigned lane;
@@ -20,7 +21,67 @@ struct emulated_state {
     void (*meet)(unsigned mask, int line);
     void (*access)(const void* address, unsigned long bytes, int kind, const void* code);
 };
+)";
+
+// Of kernels that tell of no access.
+constexpr const char* unwatched = R"(
 static emulated_state* emulated;
+#define __shared__ static
+#define EMULATED_UNWATCHED inline
+#define EMULATED_ATOMIC(p)
+)";
+
+// The compiler was told to prepare the code for ThreadSanitizer: it calls these functions before each access
+// of memory. What is static lies far apart, so that what misses a shared array hits nothing else.
+constexpr const char* watched = R"(
+#define EMULATED_APART __attribute__((aligned(65536)))
+static EMULATED_APART emulated_state* emulated;
+#define __shared__ static EMULATED_APART
+#define EMULATED_UNWATCHED __attribute__((noinline, no_sanitize("thread")))
+#define EMULATED_ATOMIC(p) emulated->access(p, sizeof *p, 2, __builtin_return_address(0))
+#define EMULATED_HOOK \
+    extern "C" __attribute__((visibility("hidden"), used, noinline, no_sanitize("thread"))) void
+#define EMULATED_HELPER static inline __attribute__((no_sanitize("thread"), always_inline)) void
+EMULATED_HELPER emulated_whole(const void* p, unsigned long bytes, int kind, const void* code) {
+    const unsigned long within = (unsigned long)((const char*)p - (const char*)emulated);
+    if (within >= sizeof(emulated_state) && p != &emulated) emulated->access(p, bytes, kind, code);
+}
+EMULATED_HELPER emulated_pieces(const void* p, unsigned long bytes, int kind, const void* code) {
+    const unsigned long step = ((unsigned long)p | bytes) % 4 ? 1 : 4;
+    for (unsigned long at = 0; at < bytes; at += step)
+        emulated_whole((const char*)p + at, step, kind, code);
+}
+#define EMULATED_READ(name, tell, n) \
+    EMULATED_HOOK __tsan_##name(void* p) { tell(p, n, 0, __builtin_return_address(0)); }
+#define EMULATED_WRITE(name, tell, n) \
+    EMULATED_HOOK __tsan_##name(void* p) { tell(p, n, 1, __builtin_return_address(0)); }
+#define EMULATED_SIZE(n) \
+    EMULATED_READ(read##n, emulated_whole, n) \
+    EMULATED_READ(volatile_read##n, emulated_whole, n) \
+    EMULATED_READ(unaligned_read##n, emulated_pieces, n) \
+    EMULATED_WRITE(write##n, emulated_whole, n) \
+    EMULATED_WRITE(volatile_write##n, emulated_whole, n) \
+    EMULATED_WRITE(unaligned_write##n, emulated_pieces, n) \
+    EMULATED_WRITE(read_write##n, emulated_whole, n) \
+    EMULATED_WRITE(unaligned_read_write##n, emulated_pieces, n)
+EMULATED_SIZE(1)
+EMULATED_SIZE(2)
+EMULATED_SIZE(4)
+EMULATED_SIZE(8)
+EMULATED_SIZE(16)
+EMULATED_HOOK __tsan_read_range(void* p, unsigned long n) {
+    emulated_pieces(p, n, 0, __builtin_return_address(0));
+}
+EMULATED_HOOK __tsan_write_range(void* p, unsigned long n) {
+    emulated_pieces(p, n, 1, __builtin_return_address(0));
+}
+EMULATED_HOOK __tsan_init() {}
+EMULATED_HOOK __tsan_func_entry(void*) {}
+EMULATED_HOOK __tsan_func_exit() {}
+)";
+
+// CUDA's words.
+constexpr const char* words = R"(
 #define __global__
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
@@ -86,66 +147,10 @@ static EMULATED_UNWATCHED T atomicAdd(T* p, T x) {
 }
 )";
 
-// Of kernels that tell of no access.
-constexpr const char* unwatched = R"(
-#define __shared__ static
-#define EMULATED_UNWATCHED inline
-#define EMULATED_ATOMIC(p)
-)";
-
-// The compiler was told to prepare the code for ThreadSanitizer: it calls these functions before each access
-// of memory. Shared arrays lie far apart, so that what misses one hits none.
-constexpr const char* watched = R"(
-#define __shared__ alignas(65536) static
-#define EMULATED_UNWATCHED __attribute__((noinline, no_sanitize("thread")))
-#define EMULATED_ATOMIC(p) emulated->access(p, sizeof *p, 2, __builtin_return_address(0))
-#define EMULATED_HOOK \
-    extern "C" __attribute__((visibility("hidden"), used, noinline, no_sanitize("thread"))) void
-__attribute__((no_sanitize("thread"), always_inline)) static inline void emulated_touch(
-    const void* p, unsigned long bytes, int kind, const void* code) {
-    const unsigned long within = (unsigned long)((const char*)p - (const char*)emulated);
-    if (within >= sizeof(emulated_state) && p != &emulated) emulated->access(p, bytes, kind, code);
-}
-__attribute__((no_sanitize("thread"), always_inline)) static inline void emulated_pieces(
-    const void* p, unsigned long bytes, int kind, const void* code) {
-    const unsigned long step = ((unsigned long)p | bytes) % 4 ? 1 : 4;
-    for (unsigned long at = 0; at < bytes; at += step)
-        emulated_touch((const char*)p + at, step, kind, code);
-}
-#define EMULATED_SIZE(n) \
-    EMULATED_HOOK __tsan_read##n(void* p) { emulated_touch(p, n, 0, __builtin_return_address(0)); } \
-    EMULATED_HOOK __tsan_write##n(void* p) { emulated_touch(p, n, 1, __builtin_return_address(0)); } \
-    EMULATED_HOOK __tsan_volatile_read##n(void* p) { emulated_touch(p, n, 0, __builtin_return_address(0)); } \
-    EMULATED_HOOK __tsan_volatile_write##n(void* p) { emulated_touch(p, n, 1, __builtin_return_address(0)); } \
-    EMULATED_HOOK __tsan_read_write##n(void* p) { emulated_touch(p, n, 1, __builtin_return_address(0)); } \
-    EMULATED_HOOK __tsan_unaligned_read##n(void* p) { emulated_pieces(p, n, 0, __builtin_return_address(0)); } \
-    EMULATED_HOOK __tsan_unaligned_write##n(void* p) { emulated_pieces(p, n, 1, __builtin_return_address(0)); } \
-    EMULATED_HOOK __tsan_unaligned_read_write##n(void* p) { \
-        emulated_pieces(p, n, 1, __builtin_return_address(0)); \
-    }
-EMULATED_SIZE(1)
-EMULATED_SIZE(2)
-EMULATED_SIZE(4)
-EMULATED_SIZE(8)
-EMULATED_SIZE(16)
-EMULATED_HOOK __tsan_read_range(void* p, unsigned long n) {
-    emulated_pieces(p, n, 0, __builtin_return_address(0));
-}
-EMULATED_HOOK __tsan_write_range(void* p, unsigned long n) {
-    emulated_pieces(p, n, 1, __builtin_return_address(0));
-}
-EMULATED_HOOK __tsan_init() {}
-EMULATED_HOOK __tsan_func_entry(void*) {}
-EMULATED_HOOK __tsan_func_exit() {}
-)";
-
 }  // namespace
 
 std::string emulated_text(const CudaUnit& unit, const Program& program, bool checked) {
-    // The words need the macros, and the macros some of the words.
-    const std::string begin = shim, split = "// Blocks and their";
-    const std::size_t at = begin.find(split);
-    std::string text = begin.substr(0, at) + (checked ? watched : unwatched) + begin.substr(at);
+    std::string text = std::string(state) + (checked ? watched : unwatched) + words;
     const auto lines = std::count(text.begin(), text.end(), '\n');
     text += unit.text;
     for (const int k : unit.kernels) {

@@ -1,0 +1,149 @@
+// Bugs planted in kernels of our own: the emulator finds each, names the threads and the lines, and lets the
+// corrected twin pass; in every order of threads.
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/emulator/blocks.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+
+using namespace bitale;
+using namespace bitale::cuda;
+using namespace bitale::test;
+
+namespace {
+
+struct Planted {
+    const char* name;
+    const char* wrong;
+    const char* right;
+    std::vector<const char*> words;  // all in the message
+    unsigned blocks = 1, threads = 64;
+};
+
+// The variables of every body: out and in of blocks * threads ints each, t in the block, all in the grid.
+const std::vector<Planted>& planted() {
+    static const std::vector<Planted> list = {
+        {"a missing barrier",
+         "__shared__ int s[64];\ns[t] = in[all];\nout[all] = s[63 - t];",
+         "__shared__ int s[64];\ns[t] = in[all];\n__syncthreads();\nout[all] = s[63 - t];",
+         {"k_test::s", "thread "}},
+        {"a missing barrier after reading",
+         "__shared__ int s[64];\nfor (int i = 0; i < 2; ++i) {\n    s[t] = i;\n    __syncthreads();\n"
+         "    out[all] = s[63 - t];\n}",
+         "__shared__ int s[64];\nfor (int i = 0; i < 2; ++i) {\n    s[t] = i;\n    __syncthreads();\n"
+         "    out[all] = s[63 - t];\n    __syncthreads();\n}",
+         {"k_test::s", "no barrier is between them", "`s[t] = i;`", "`out[all] = s[63 - t];`"}},
+        {"a race within a block",
+         "out[t / 2] = in[all];",
+         "if (t % 2 == 0) out[t / 2] = in[all];",
+         {"no barrier is between them", "thread", "writes", "written", "`out[t / 2] = in[all];`"}},
+        {"a race of bytes",
+         "((unsigned char*)out)[t / 2] = 1;",
+         "((unsigned char*)out)[t] = 1;",
+         {"1 bytes at byte", "no barrier is between them"}},
+        {"a race between blocks",
+         "out[t] = in[all];",
+         "out[all] = in[all];",
+         {"of block ", "blocks of a launch have no order"},
+         3},
+        {"a block that reads what another writes",
+         "out[all] = all;\nif (out[blockDim.x * gridDim.x - 1 - all] == 0) out[all] = 2;",
+         "out[all] = all;\nif (out[blockIdx.x * blockDim.x + t] == 0) out[all] = 2;",
+         {"of block ", "blocks of a launch have no order"},
+         2,
+         1},
+        {"an atomic and a plain access",
+         "if (t == 0) out[0] = 0;\natomicAdd(out, 1);",
+         "if (t == 0) out[0] = 0;\n__syncthreads();\natomicAdd(out, 1);",
+         {"atomically change", "`atomicAdd(out, 1);`", "`if (t == 0) out[0] = 0;`"}},
+        {"a write behind the end",
+         "out[all + 1] = 1;",
+         "out[all] = 1;",
+         {"writes 4 bytes at byte 256 of a block of 256 bytes", "line 2, `out[all + 1] = 1;`"}},
+        {"a read far behind the end",
+         "out[all] = in[all + 17];",
+         "out[all] = in[all + 16];",  // the tail may be read
+         {"reads 4 bytes at byte 320 of a block of 256 bytes"}},
+        {"a read before the begin",
+         "out[all] = in[all - 1];",
+         "out[all] = in[all];",
+         {"reads 4 bytes 4 bytes before the begin of a block of 256 bytes"}},
+        {"a write behind a shared array",
+         "__shared__ int a[16];\n__shared__ int b[16];\nif (t < 17) {\n    a[t] = 1;\n    b[t] = 2;\n}\n"
+         "__syncthreads();\nif (t < 16) out[all] = a[t] + b[t];",
+         "__shared__ int a[16];\n__shared__ int b[16];\nif (t < 16) {\n    a[t] = 1;\n    b[t] = 2;\n}\n"
+         "__syncthreads();\nif (t < 16) out[all] = a[t] + b[t];",
+         {"thread 16 writes 4 bytes at byte 64 of the shared k_test::", "of 64 bytes"}},
+        {"shared memory that nobody wrote",
+         "__shared__ int s[64];\nif (t != 7) s[t] = t;\n__syncthreads();\nout[all] = s[63 - t];",
+         "__shared__ int s[64];\ns[t] = t;\n__syncthreads();\nout[all] = s[63 - t];",
+         {"thread 56 reads 4 bytes at byte 28 of the shared k_test::s", "no thread of the block has written"},
+         2},
+        {"an access that is not aligned",
+         "*(long long*)(out + 1 + t / 64) = 1;",
+         "if (t == 0) *(long long*)(out + 2) = 1;",
+         {"not aligned"}},
+        {"a divergent barrier",
+         "if (t < 3) {\n    __syncthreads();\n} else {\n    __syncthreads(); \n}",
+         "__syncthreads();",
+         {"different barriers: thread 0 at line 3", "thread 3 at line 5"}},
+        {"a barrier after a thread has ended",
+         "if (t == 5) return;\n__syncthreads();",
+         "__syncthreads();\nif (t == 5) return;",
+         {"thread 5 has ended", "line 3, `__syncthreads();`"}},
+        {"a shuffle that a lane does not reach",
+         "if (t != 7) out[t] = __shfl_xor_sync(0xffffffffu, t, 1);",
+         "const int x = __shfl_xor_sync(0xffffffffu, t, 1);\nif (t != 7) out[t] = x;",
+         {"warp never meet"},
+         1,
+         32},
+        {"a shuffle from a lane outside of the mask",
+         "if (t < 16) out[t] = __shfl_sync(0xffffu, t, 20);",
+         "if (t < 16) out[t] = __shfl_sync(0xffffu, t, 12);",
+         {"reads lane 20, which takes no part in the shuffle"},
+         1,
+         32},
+        {"a shuffle whose mask lacks the lane",
+         "if (t < 17) out[t] = __shfl_sync(0xffffu, t, 3);",
+         "if (t < 16) out[t] = __shfl_sync(0xffffu, t, 3);",
+         {"thread 16 takes part in a warp operation whose mask 0xffff lacks it"},
+         1,
+         32},
+        {"a shuffle that stands for a barrier",
+         "__shared__ int s[32];\ns[t] = t;\nout[t] = __shfl_sync(0xffffffffu, t, 0) + s[31 - t];",
+         "__shared__ int s[32];\ns[t] = t;\n__syncwarp();\nout[t] = s[31 - t];",
+         {"k_test::s"},
+         1,
+         32},
+        {"__syncwarp between two warps",
+         "__shared__ int s[64];\ns[t] = t;\n__syncwarp();\nout[t] = s[63 - t];",
+         "__shared__ int s[64];\ns[t] = t;\n__syncwarp();\nout[t] = s[t ^ 31];",
+         {"k_test::s"}},
+        {"a second write after __syncwarp",
+         "__shared__ int s[32];\ns[t] = t;\n__syncwarp();\nconst int x = s[31 - t];\ns[t] = x;\nout[t] = x;",
+         "__shared__ int s[32];\ns[t] = t;\n__syncwarp();\nconst int x = s[31 - t];\n__syncwarp();\n"
+         "s[t] = x;\nout[t] = x;",
+         {"`s[t] = x;`", "`const int x = s[31 - t];`"},
+         1,
+         32},
+    };
+    return list;
+}
+
+const ThreadOrder orders[] = {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::random};
+
+}  // namespace
+
+TEST_CASE("each planted bug is found, and its corrected twin runs") {
+    if (emulator_skipped()) return;
+    const CheckedEmulator checked;
+    for (const Planted& p : planted())
+        for (const ThreadOrder order : orders) {
+            const InOrder scope(order);
+            INFO(p.name << ", order " << static_cast<int>(order));
+            const std::string problem = run_kernel(p.wrong, p.blocks, p.threads).problem;
+            for (const char* words : p.words) CHECK_THAT(problem, ContainsSubstring(words));
+            CHECK(run_kernel(p.right, p.blocks, p.threads).problem == "");
+        }
+}

@@ -1,0 +1,71 @@
+#include "tests/support/emulator.h"
+
+#include <cstddef>
+#include <numeric>
+
+#include "runtime/cuda/emulator/compile.h"
+#include "runtime/cuda/emulator/table.h"
+
+namespace bitale::test {
+
+using namespace bitale::cuda;
+
+namespace {
+
+class DeviceInts {
+  public:
+    explicit DeviceInts(std::size_t count) {
+        REQUIRE(emulated_runtime().cudaMalloc(reinterpret_cast<void**>(&data_),
+                                              count * sizeof(int) + tail_bytes) == success);
+        std::iota(data_, data_ + count, 0);
+    }
+    ~DeviceInts() { emulated_runtime().cudaFree(data_); }
+    DeviceInts(const DeviceInts&) = delete;
+    DeviceInts& operator=(const DeviceInts&) = delete;
+    int* data() const { return data_; }
+
+  private:
+    int* data_ = nullptr;
+};
+
+}  // namespace
+
+KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads) {
+    Program program;
+    program.kernels.emplace_back();
+    program.kernels[0].name = "k_test";
+    program.kernels[0].entries = {"k_test"};
+    // The body begins on the text's second line.
+    const std::string text =
+        "struct k_test_arguments { int* out; const int* in; }; "
+        "extern \"C\" __global__ void k_test(const k_test_arguments arguments) { "
+        "int* out = arguments.out; const int* in = arguments.in; "
+        "const int t = threadIdx.x, all = blockIdx.x * blockDim.x + t;\n" +
+        body + "\n}\n";
+    const EmulatedModules modules = compile_emulated({{text, {0}}}, program);
+    const RuntimeTable& runtime = emulated_runtime();
+    Library library = nullptr;
+    KernelFunction kernel = nullptr;
+    const std::string image = emulated_image(modules.images[0]);
+    REQUIRE(runtime.cudaLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+            success);
+    REQUIRE(runtime.cudaLibraryGetKernel(&kernel, library, "k_test") == success);
+    const std::size_t count = static_cast<std::size_t>(blocks) * threads;
+    const DeviceInts out(count), in(count);
+    struct {
+        int* out;
+        const int* in;
+    } pointers{out.data(), in.data()};
+    void* arguments[] = {&pointers};
+    LaunchConfig config;
+    config.grid.x = blocks;
+    config.block.x = threads;
+    KernelOutcome outcome;
+    const Status status = runtime.cudaLaunchKernelExC(&config, kernel, arguments);
+    if (status != success) outcome.problem = runtime.cudaGetErrorString(status);
+    outcome.values.assign(out.data(), out.data() + count);
+    CHECK(runtime.cudaLibraryUnload(library) == success);
+    return outcome;
+}
+
+}  // namespace bitale::test

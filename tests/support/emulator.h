@@ -1,0 +1,52 @@
+// Kernels of a test's own on the emulator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/base/options.h"
+#include "runtime/cuda/emulator/blocks.h"
+#include "tests/support/catch.h"
+
+namespace bitale::test {
+
+// Where ThreadSanitizer is on: it takes fibers for one thread.
+inline bool emulator_skipped() {
+    const std::string sanitizers = BITALE_SANITIZE;
+    if (sanitizers.find("thread") == std::string::npos) return false;
+    WARN("the emulator is not run under ThreadSanitizer");
+    return true;
+}
+
+class InOrder {
+  public:
+    explicit InOrder(cuda::ThreadOrder order) { cuda::set_thread_order(order, 7); }
+    ~InOrder() { cuda::set_thread_order(cuda::ThreadOrder::ascending); }
+    InOrder(const InOrder&) = delete;
+    InOrder& operator=(const InOrder&) = delete;
+};
+
+// Every access of a kernel is watched while it lives.
+class CheckedEmulator {
+  public:
+    CheckedEmulator() : scope_(checked()) {}
+
+  private:
+    static Options checked() {
+        Options o = options();
+        o.emulator_checks = true;
+        return o;
+    }
+    ScopedOptions scope_;
+};
+
+// A kernel on `threads` threads of `blocks` blocks, with one int of each thread in `in` (its number) and in
+// `out`: what the launch says, and what is in `out` then. In the body, t is the thread in its block, all in
+// the grid.
+struct KernelOutcome {
+    std::string problem;
+    std::vector<int> values;
+};
+KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads);
+
+}  // namespace bitale::test
