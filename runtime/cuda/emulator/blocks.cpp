@@ -55,6 +55,7 @@ class Scheduler {
 
     std::mutex mutex;  // of the launch that runs
     Order order;
+    std::uint64_t accesses = 0;  // checked ones
 
     std::string run(const EmulatedKernel& kernel, const Extent& grid, const Extent& size, void** arguments) {
         kernel_ = &kernel;
@@ -117,6 +118,7 @@ class Scheduler {
     }
     void access(const void* address, std::size_t bytes, AccessKind kind, const void* code) {
         if (!checked_) return;
+        ++accesses;
         const char* stack = threads_[current_].worker->fiber.stack();
         if (static_cast<std::size_t>(static_cast<const char*>(address) - stack) < Fiber::stack_bytes) return;
         if (!checker_.access(address, bytes, kind, code, current_)) fail(checker_.problem());
@@ -309,6 +311,11 @@ void set_thread_order(ThreadOrder order, std::uint64_t seed) {
     const std::lock_guard lock(scheduler().mutex);
     scheduler().order.order = order;
     scheduler().order.engine.seed(seed);
+}
+
+std::uint64_t checked_accesses() {
+    const std::lock_guard lock(scheduler().mutex);
+    return scheduler().accesses;
 }
 
 std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block,

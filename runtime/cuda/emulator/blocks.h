@@ -22,4 +22,7 @@ void set_thread_order(ThreadOrder order, std::uint64_t seed = 1);
 std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block,
                        void** arguments);
 
+// How many accesses the checker has seen so far.
+std::uint64_t checked_accesses();
+
 }  // namespace bitale::cuda
