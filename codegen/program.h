@@ -98,9 +98,10 @@ struct Step {
     std::vector<Int> tasks;  // kernel: number of tasks of each phase
     bool commits = false;    // writes shared storage: skipped once the error word is set
     std::vector<Origin> fused;
-    std::string title;  // "conv2d + max_pool + relu"
-    std::string why;    // why a library computes it, or why a convolution in it is generated
-    Int bytes, flops;   // moved and computed, for the report
+    std::string title;               // "conv2d + max_pool + relu"
+    std::string why;                 // why a library computes it, or why a convolution in it is generated
+    std::vector<Int> reads, writes;  // kernel: distinct bytes of each of `buffers` (codegen/kernel/traffic.h)
+    Int bytes, flops;                // moved and computed, for the report
 };
 
 struct Region {

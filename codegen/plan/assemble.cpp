@@ -6,6 +6,7 @@
 #include <map>
 #include <variant>
 
+#include "codegen/kernel/traffic.h"
 #include "codegen/nest/compose.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/c_family.h"
@@ -316,6 +317,11 @@ class Assembler {
             for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
             step.tasks.push_back(tasks);
         }
+        Traffic traffic = traffic_of(builder.ir);
+        step.reads = std::move(traffic.read);
+        step.writes = std::move(traffic.written);
+        for (const std::vector<Int>* list : {&step.reads, &step.writes})
+            for (const Int& bytes : *list) step.bytes = step.bytes + bytes;
         step.kernel = text(printed, notes, dialect);
         std::vector<int>& threads = program_.kernels[step.kernel].cuda_threads;
         if (dialect == Dialect::cuda && threads.empty())
@@ -366,9 +372,8 @@ class Assembler {
         return at->second;
     }
 
-    // Title, origins, and what is moved and computed at least.
+    // Title, origins, and what is computed.
     void describe_work(const Group& group, Step& step) {
-        std::map<int, bool> read;
         for (const int v : group.values) {
             const Value& value = values_.list[v];
             step.title += (step.title.empty() ? "" : " + ") + value.node->op->name;
@@ -378,20 +383,10 @@ class Assembler {
             for (const Loop& l : full.parallel) points = points * l.extent;
             for (const Loop& l : full.reduced) points = points * l.extent;
             step.flops = step.flops + points * (cost_of(full) + (full.combine == Combine::none ? 0 : 1));
-            for_each_read(full, [&](const ScalarNode& s) { read[s.operand] = true; });
-            if (leaving_[v])
-                step.bytes = step.bytes + bytes_of(value.node->type.dtype) * count_of(value.node->type.shape);
             add_origins(v, step.fused);
         }
         for (const int c : group.checks)
             step.title += (step.title.empty() ? "" : " + ") + ("check of " + graph_.checks[c].what);
-        for (const auto& [v, yes] : read) {
-            const Value& value = values_.list[v];
-            if (grouping_.group_of[v] >= 0 && !leaving_[v]) continue;
-            // Of a data set only the gathered rows are read: never count more than the points of the group.
-            if (bytes_bound(value.node->type) < (std::int64_t{1} << 24) || !shared_of(value.node))
-                step.bytes = step.bytes + bytes_of(value.node->type.dtype) * count_of(value.node->type.shape);
-        }
         sort_origins(step.fused);
     }
 

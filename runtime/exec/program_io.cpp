@@ -172,6 +172,8 @@ class Writer {
             j["kernel"] = s.kernel;
             j["sizes"] = list(s.sizes, [&](const Int& x) { return write(x); });
             j["tasks"] = list(s.tasks, [&](const Int& x) { return write(x); });
+            j["reads"] = list(s.reads, [&](const Int& x) { return write(x); });
+            j["writes"] = list(s.writes, [&](const Int& x) { return write(x); });
         } else if (s.kind == Step::Kind::gemm) {
             j["m"] = write(s.gemm.m);
             j["n"] = write(s.gemm.n);
@@ -233,7 +235,8 @@ class Reader {
                                  b.at("name"), type(b.at("type")), b.at("reason"), origins(b.at("origins"))});
         for (const Json& k : j.at("kernels"))
             p.kernels.push_back({k.at("name"), k.at("entries").get<std::vector<std::string>>(), k.at("body"),
-                                 k.at("cuda_body"), k.at("notes"), k.at("cuda_threads").get<std::vector<int>>()});
+                                 k.at("cuda_body"), k.at("notes"),
+                                 k.at("cuda_threads").get<std::vector<int>>()});
         for (const Json& s : j.at("once")) p.once.steps.push_back(step(s));
         for (const Json& s : j.at("body")) p.body.steps.push_back(step(s));
         p.prelude = j.at("prelude");
@@ -326,6 +329,8 @@ class Reader {
             s.kernel = j.at("kernel");
             for (const Json& x : j.at("sizes")) s.sizes.push_back(integer(x));
             for (const Json& x : j.at("tasks")) s.tasks.push_back(integer(x));
+            for (const Json& x : j.at("reads")) s.reads.push_back(integer(x));
+            for (const Json& x : j.at("writes")) s.writes.push_back(integer(x));
         } else if (s.kind == Step::Kind::gemm) {
             s.gemm = {integer(j.at("m")), integer(j.at("n")), integer(j.at("k")), j.at("transpose_a"),
                       j.at("transpose_b")};
