@@ -56,7 +56,9 @@ class LayoutChooser {
     void run() {
         for (int v = static_cast<int>(values_.list.size()) - 1; v >= 0; --v) {
             if (!free(v)) continue;
-            const std::size_t last = values_.list[v].shape.size() - 1, best = best_last_axis(v);
+            const bool channels = values_.list[v].wanted_order == Value::Order::channel_last;
+            const std::size_t last = values_.list[v].shape.size() - 1,
+                              best = channels ? 1 : best_last_axis(v);
             if (best != last) move_last(v, best);
         }
     }
@@ -64,8 +66,8 @@ class LayoutChooser {
   private:
     bool free(int v) const {
         const Value& value = values_.list[v];
-        return value.storage == Value::Storage::stored && !value.required && !value.feeds_product &&
-               !value.library && value.shape.size() >= 3 && !fixed_.contains(v);
+        return value.storage == Value::Storage::stored && !value.required &&
+               value.wanted_order != Value::Order::plain && value.shape.size() >= 3 && !fixed_.contains(v);
     }
 
     std::size_t best_last_axis(int v) const {
@@ -107,6 +109,7 @@ class LayoutChooser {
             text += " " + std::to_string(d);
         }
         value.shape = std::move(shape);
+        value.order = order;
         value.reason += "; axes in the order" + text;
         for (const int user : value.users) {
             Value& reader = values_.list[user];

@@ -28,10 +28,14 @@ struct Value {
     NodePtr node;
     Nest nest;  // operands are value numbers; leaves have none
     Storage storage = Storage::leaf;
-    Shape shape;                 // as it lies in memory: the node's, or with its axes in another order
-    std::string reason;          // of stored values
-    bool required = false;       // output, update or checked value: must reach memory
-    bool feeds_product = false;  // a library reads it
+    Shape shape;                     // as it lies in memory: the node's, or with its axes in another order
+    std::vector<std::size_t> order;  // which axes of the node these are; empty: as they come
+    std::string reason;              // of stored values
+    bool required = false;           // output, update or checked value: must reach memory
+    bool feeds_product = false;      // a library reads it
+    // What a library demands of the order: rows of a product, or a convolution that is fastest channel-last.
+    enum class Order : std::uint8_t { free, plain, channel_last };
+    Order wanted_order = Order::free;
     std::optional<LibraryCall> library;  // the call that computes it
     bool absorbed = false;               // exists only inside of the library call of another value
     std::string why_generated;           // of a convolution that no library computes, where one might

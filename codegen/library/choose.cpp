@@ -39,6 +39,7 @@ class Chooser {
             if (!value.library) continue;
             for (const int operand : value.library->operands)
                 mark(operand, "operand of the library call " + describe(*value.node));
+            demand_orders(static_cast<int>(v));
         }
         if (!target_.has_epilogues) return;
         for (std::size_t v = 0; v < values_.list.size(); ++v)
@@ -55,6 +56,21 @@ class Chooser {
         Value& value = at(operand);
         value.feeds_product = true;
         if (value.reason.empty()) value.reason = reason;
+    }
+
+    // Tensor cores want the channels of images next to each other; exact sums are as fast in the plain order.
+    void demand_orders(int v) {
+        const LibraryCall& call = *at(v).library;
+        const auto demand = [&](int value, Value::Order order) {
+            Value::Order& wanted = at(value).wanted_order;
+            if (wanted != Value::Order::plain) wanted = order;
+        };
+        const ConvCall* conv = std::get_if<ConvCall>(&call.call);
+        const bool rounded = conv && conv->precision != Precision::float32;
+        const ConvValues places = conv ? conv_values(*conv, call.operands, v) : ConvValues{};
+        for (const int value : {call.operands[0], call.operands[1], v})
+            demand(value,
+                   rounded && value != places.filters ? Value::Order::channel_last : Value::Order::plain);
     }
 
     // Through transposes and reshapes first: the library reads either order, so no copy is needed.
@@ -167,6 +183,8 @@ class Chooser {
         at(found.product).library.reset();
         at(found.product).absorbed = true;
         at(result).library = std::move(call);
+        if (at(result).wanted_order != Value::Order::plain)
+            at(result).wanted_order = at(found.product).wanted_order;
         if (at(result).reason.empty())
             at(result).reason = "result of the library call " + describe(*at(found.product).node);
     }

@@ -1,5 +1,6 @@
 #include "codegen/library/conv.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
@@ -22,14 +23,9 @@ std::optional<ConvCall::Kind> kind_of(const Node& node) {
     return std::nullopt;
 }
 
-ConvTensor row_major(const Shape& shape) {
+ConvTensor tensor_of(const Shape& shape) {
     ConvTensor t;
-    Int stride = 1;
-    for (std::size_t d = 4; d-- > 0;) {
-        t.shape[d] = shape[d];
-        t.strides[d] = stride;
-        stride = stride * shape[d];
-    }
+    std::copy_n(shape.begin(), t.shape.size(), t.shape.begin());
     return t;
 }
 
@@ -60,6 +56,29 @@ std::string narrow_source(const Values& values, int image) {
 
 }  // namespace
 
+ConvValues conv_values(const ConvCall& call, const std::vector<int>& operands, int result) {
+    switch (call.kind) {
+        case ConvCall::Kind::forward: return {operands[0], operands[1], result};
+        case ConvCall::Kind::image_gradient: return {result, operands[0], operands[1]};
+        default: return {operands[0], result, operands[1]};
+    }
+}
+
+void set_strides(ConvCall& call, const ConvValues& places, const Values& values) {
+    const auto set = [&](ConvTensor& t, int value) {
+        const std::vector<std::size_t>& order = values.list[static_cast<std::size_t>(value)].order;
+        Int stride = 1;
+        for (std::size_t d = t.shape.size(); d-- > 0;) {
+            const std::size_t axis = order.empty() ? d : order[d];
+            t.strides[axis] = stride;
+            stride = stride * t.shape[axis];
+        }
+    };
+    set(call.image, places.image);
+    set(call.filters, places.filters);
+    set(call.output, places.output);
+}
+
 ConvChoice choose_conv(const Values& values, int number, const Target& target) {
     const NodePtr& node = values.list[static_cast<std::size_t>(number)].node;
     const std::optional<ConvCall::Kind> kind = kind_of(*node);
@@ -68,8 +87,8 @@ ConvChoice choose_conv(const Values& values, int number, const Target& target) {
 
     ConvCall call;
     call.kind = *kind;
-    const ConvTensor a = row_major(node->inputs[0]->type.shape), b = row_major(node->inputs[1]->type.shape),
-                     result = row_major(node->type.shape);
+    const ConvTensor a = tensor_of(node->inputs[0]->type.shape), b = tensor_of(node->inputs[1]->type.shape),
+                     result = tensor_of(node->type.shape);
     call.image = *kind == ConvCall::Kind::image_gradient ? result : a;
     call.filters = *kind == ConvCall::Kind::filter_gradient ? result : b;
     call.output = *kind == ConvCall::Kind::forward ? result : *kind == ConvCall::Kind::image_gradient ? a : b;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "codegen/kernel/traffic.h"
+#include "codegen/library/conv.h"
 #include "codegen/nest/compose.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/c_family.h"
@@ -233,6 +234,8 @@ class Assembler {
             sort_origins(step.fused);
         }
         describe_call(call.call, step);
+        if (step.kind == Step::Kind::conv)
+            set_strides(step.conv, conv_values(step.conv, call.operands, v), values_);
         const std::vector<int> all = buffers_of(v);
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);

@@ -299,6 +299,37 @@ TEST_CASE("a bias and a relu are computed by the library that makes their convol
     CHECK(program_to_json(program_from_json(text)) == text);
 }
 
+TEST_CASE("where tensor cores are asked for, images between convolutions are channel-last") {
+    if (skipped()) return;
+    Random random(7);
+    const Expr x = input(float32, {16, 8, 20, 20}, "x"), v = input(float32, {16, 8, 3, 3}, "v"),
+               w = input(float32, {24, 16, 3, 3}, "w"), b = vector("b");
+    const Expr h = relu(conv2d(x, v) + channel(b));
+    const Expr y = sum(sqr(max_pool(conv2d(tanh(h), w), 2)));
+    const std::vector<Expr> outputs = {y, grad(y, v), grad(y, w), grad(y, b)};
+    const std::vector<Array> arguments = {random_array(float32, {16, 8, 20, 20}, random, -1, 1),
+                                          random_array(float32, {16, 8, 3, 3}, random, -1, 1),
+                                          random_array(float32, {24, 16, 3, 3}, random, -1, 1),
+                                          random_array(float32, {16}, random, -1, 1)};
+    Function cpu = function({x, v, w, b}, outputs, {.device = "cpu"});
+    const Results expected = cpu.call(arguments);
+    for (const Precision precision : {Precision::float32, Precision::tf32}) {
+        Function f = function({x, v, w, b}, outputs, {.device = "emulator", .precision = precision});
+        const std::vector<const Step*> calls = steps_of(f, Step::Kind::conv);
+        INFO(f.report());
+        REQUIRE(calls.size() == 5);
+        const bool last = precision != Precision::float32;
+        // The second convolution; x, v and w are arguments and lie as they were given.
+        CHECK((calls[1]->conv.image.strides[1] == Int(1)) == last);
+        CHECK((calls[1]->conv.output.strides[1] == Int(1)) == last);
+        CHECK(calls[1]->conv.filters.strides[3] == Int(1));
+        CHECK(calls[0]->conv.image.strides[3] == Int(1));
+        const Results got = f.call(arguments);
+        for (std::size_t k = 0; k < outputs.size(); ++k)
+            CHECK(difference(got[k], expected[k], {.of_largest = 1e-5}) == "");
+    }
+}
+
 TEST_CASE("the precision that is asked for reaches every call") {
     if (skipped()) return;
     for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bf16}) {
