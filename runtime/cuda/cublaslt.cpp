@@ -9,6 +9,61 @@
 
 namespace bitale::cuda {
 
+namespace {
+
+void require(const CublasLtTable& library, int status, const char* what) {
+    if (status != 0)
+        throw DeviceError(fmt::format("{} fails: {}", what, library.cublasLtGetStatusString(status)));
+}
+
+void set_bias(const CublasLtTable& library, LtProduct* product, const float* bias) {
+    require(library, library.cublasLtMatmulDescSetAttribute(product, lt_bias_pointer, &bias, sizeof bias),
+            "cublasLtMatmulDescSetAttribute");
+}
+
+// Of buffers in the arena; a plan would expect 256 bytes.
+constexpr std::uint32_t arena_alignment = 64;
+
+}  // namespace
+
+LtDescription describe_product(const CublasLtTable& library, const GemmShape& shape, const float* bias) {
+    LtDescription p;
+    const LtNumber compute = shape.precision == Precision::tf32   ? lt_compute_tf32
+                             : shape.precision == Precision::bf16 ? lt_compute_bf16
+                                                                  : lt_compute_float32;
+    require(library, library.cublasLtMatmulDescCreate(&p.product, compute, lt_float32),
+            "cublasLtMatmulDescCreate");
+    if (shape.bias || shape.relu) {
+        // The bias goes along the rows of what is a column-major matrix here: along our columns.
+        const std::int32_t epilogue = !shape.bias   ? lt_epilogue_relu
+                                      : !shape.relu ? lt_epilogue_bias
+                                                    : lt_epilogue_bias_relu;
+        require(library,
+                library.cublasLtMatmulDescSetAttribute(p.product, lt_epilogue, &epilogue, sizeof epilogue),
+                "cublasLtMatmulDescSetAttribute");
+    }
+    if (shape.bias) set_bias(library, p.product, bias);
+    const std::int32_t first = shape.transpose_b ? lt_transposed : lt_plain,
+                       second = shape.transpose_a ? lt_transposed : lt_plain;
+    require(library, library.cublasLtMatmulDescSetAttribute(p.product, lt_transpose_a, &first, sizeof first),
+            "cublasLtMatmulDescSetAttribute");
+    require(library,
+            library.cublasLtMatmulDescSetAttribute(p.product, lt_transpose_b, &second, sizeof second),
+            "cublasLtMatmulDescSetAttribute");
+    // The rows of a stored matrix are columns here.
+    const auto layout = [&](LtLayout*& to, std::int64_t stored_rows, std::int64_t stored_columns) {
+        require(
+            library,
+            library.cublasLtMatrixLayoutCreate(&to, lt_float32, static_cast<std::uint64_t>(stored_columns),
+                                               static_cast<std::uint64_t>(stored_rows), stored_columns),
+            "cublasLtMatrixLayoutCreate");
+    };
+    layout(p.a, shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k);
+    layout(p.b, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n);
+    layout(p.c, shape.m, shape.n);
+    return p;
+}
+
 CublasLt::CublasLt(const CublasLtTable& library, const RuntimeTable& runtime)
     : library_(library), runtime_(runtime) {
     require(library_.cublasLtCreate(&handle_), "cublasLtCreate");
@@ -17,50 +72,24 @@ CublasLt::CublasLt(const CublasLtTable& library, const RuntimeTable& runtime)
     require(
         library_.cublasLtMatmulPreferenceSetAttribute(preference_, lt_workspace_limit, &limit, sizeof limit),
         "cublasLtMatmulPreferenceSetAttribute");
+    for (const LtNumber operand : {lt_alignment_a, lt_alignment_b, lt_alignment_c, lt_alignment_d})
+        require(library_.cublasLtMatmulPreferenceSetAttribute(preference_, operand, &arena_alignment,
+                                                              sizeof arena_alignment),
+                "cublasLtMatmulPreferenceSetAttribute");
     if (runtime.cudaMalloc(&workspace_, workspace_bytes) != success)
         throw OutOfMemory("no memory on the GPU for the workspace of cuBLASLt");
 }
 
-void CublasLt::require(int status, const char* what) const {
-    if (status != 0)
-        throw DeviceError(fmt::format("{} fails: {}", what, library_.cublasLtGetStatusString(status)));
-}
+void CublasLt::require(int status, const char* what) const { cuda::require(library_, status, what); }
 
-const CublasLt::Plan& CublasLt::plan_of(const GemmShape& shape) {
+const CublasLt::Plan& CublasLt::plan_of(const GemmShape& shape, const float* bias) {
     for (const auto& [known, plan] : plans_)
         if (known == shape) return plan;
     Plan p;
-    const LtNumber compute = shape.precision == Precision::tf32   ? lt_compute_tf32
-                             : shape.precision == Precision::bf16 ? lt_compute_bf16
-                                                                  : lt_compute_float32;
-    require(library_.cublasLtMatmulDescCreate(&p.product, compute, lt_float32), "cublasLtMatmulDescCreate");
-    if (shape.bias || shape.relu) {
-        // The bias goes along the rows of what is a column-major matrix here: along our columns.
-        const std::int32_t epilogue = !shape.bias   ? lt_epilogue_relu
-                                      : !shape.relu ? lt_epilogue_bias
-                                                    : lt_epilogue_bias_relu;
-        require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_epilogue, &epilogue, sizeof epilogue),
-                "cublasLtMatmulDescSetAttribute");
-    }
-    const std::int32_t first = shape.transpose_b ? lt_transposed : lt_plain,
-                       second = shape.transpose_a ? lt_transposed : lt_plain;
-    require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_transpose_a, &first, sizeof first),
-            "cublasLtMatmulDescSetAttribute");
-    require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_transpose_b, &second, sizeof second),
-            "cublasLtMatmulDescSetAttribute");
-    // The rows of a stored matrix are columns here.
-    const auto layout = [&](LtLayout*& to, std::int64_t stored_rows, std::int64_t stored_columns) {
-        require(
-            library_.cublasLtMatrixLayoutCreate(&to, lt_float32, static_cast<std::uint64_t>(stored_columns),
-                                                static_cast<std::uint64_t>(stored_rows), stored_columns),
-            "cublasLtMatrixLayoutCreate");
-    };
-    layout(p.a, shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k);
-    layout(p.b, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n);
-    layout(p.c, shape.m, shape.n);
+    const LtDescription& d = p.description = describe_product(library_, shape, bias);
     LtChoice choice{};
     int found = 0;
-    require(library_.cublasLtMatmulAlgoGetHeuristic(handle_, p.product, p.b, p.a, p.c, p.c, preference_, 1,
+    require(library_.cublasLtMatmulAlgoGetHeuristic(handle_, d.product, d.b, d.a, d.c, d.c, preference_, 1,
                                                     &choice, &found),
             "cublasLtMatmulAlgoGetHeuristic");
     if (found == 0)
@@ -80,12 +109,11 @@ void CublasLt::multiply(const GemmShape& shape, const float* a, const float* b, 
             throw DeviceError("cudaMemsetAsync fails");
         return;
     }
-    const Plan& p = plan_of(shape);
-    if (shape.bias)
-        require(library_.cublasLtMatmulDescSetAttribute(p.product, lt_bias_pointer, &bias, sizeof bias),
-                "cublasLtMatmulDescSetAttribute");
+    const Plan& p = plan_of(shape, bias);
+    const LtDescription& d = p.description;
+    if (shape.bias) set_bias(library_, d.product, bias);
     const float one = 1, zero = 0;
-    require(library_.cublasLtMatmul(handle_, p.product, &one, b, p.b, a, p.a, &zero, c, p.c, c, p.c,
+    require(library_.cublasLtMatmul(handle_, d.product, &one, b, d.b, a, d.a, &zero, c, d.c, c, d.c,
                                     &p.algorithm, workspace_, workspace_bytes, stream),
             "cublasLtMatmul");
 }

@@ -10,6 +10,13 @@
 
 namespace bitale::cuda {
 
+// What cuBLASLt is told of a product. Needs no GPU; throws DeviceError when the library refuses.
+struct LtDescription {
+    LtProduct* product = nullptr;
+    LtLayout *a = nullptr, *b = nullptr, *c = nullptr;
+};
+LtDescription describe_product(const CublasLtTable& library, const GemmShape& shape, const float* bias);
+
 // Products of one GPU; the algorithm for each shape is chosen once. Calls are serialised by
 // the device. Never destroyed: CUDA may be gone before us.
 class CublasLt {
@@ -26,12 +33,11 @@ class CublasLt {
 
   private:
     struct Plan {
-        LtProduct* product = nullptr;
-        LtLayout *a = nullptr, *b = nullptr, *c = nullptr;
+        LtDescription description;
         LtAlgorithm algorithm{};
     };
     void require(int status, const char* what) const;
-    const Plan& plan_of(const GemmShape& shape);
+    const Plan& plan_of(const GemmShape& shape, const float* bias);
 
     static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
     const CublasLtTable& library_;

@@ -72,6 +72,12 @@ std::string machine_target(const std::string& architecture) {
     return fmt::format("compute_{}", known.back());
 }
 
+template <class Table>
+std::string by_library(const char* what, const char* name, const Loaded<Table>& library) {
+    return library.present ? fmt::format("{} by {}", what, name)
+                           : fmt::format("{} generated, because {}", what, library.problem);
+}
+
 }  // namespace
 
 std::unique_ptr<Device> make_cuda_device() {
@@ -101,10 +107,10 @@ std::unique_ptr<Device> make_cuda_device() {
         int processors = 0;
         if (runtime.cudaGetDeviceProperties(properties.get(), 0) != success) return std::string("a GPU");
         runtime.cudaDeviceGetAttribute(&processors, multiprocessors, 0);
-        return fmt::format("{}, {} multiprocessors, {}", properties->name, processors,
-                           cublaslt_library().present
-                               ? "matrix products by cuBLASLt"
-                               : "matrix products generated, because " + cublaslt_library().problem);
+        return fmt::format("{}, {} multiprocessors, {}, {}", properties->name, processors,
+                           by_library("matrix products", "cuBLASLt", cublaslt_library()),
+                           options().enabled("cudnn") ? by_library("convolutions", "cuDNN", cudnn_library())
+                                                      : "convolutions generated (disable=cudnn)");
     };
     return std::make_unique<CudaDevice>("cuda", std::move(backend));
 }

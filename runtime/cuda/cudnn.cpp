@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -62,14 +61,7 @@ void Cudnn::convolve(const ConvShape& shape, const ConvData& data, Stream stream
         return;
     }
     const Known& known = plan_of(shape);
-    std::array<std::int64_t, 4> ids = {dnn_image, dnn_filters, dnn_output, dnn_bias};
-    std::array<void*, 4> pointers = {data.image, data.filters, data.output, const_cast<void*>(data.bias)};
-    const std::int64_t count = shape.bias ? 4 : 3;
-    DnnObject pack(library_, dnn_variant_pack);
-    pack.set(dnn_pack_ids, dnn_int64, count, ids.data());
-    pack.set(dnn_pack_pointers, dnn_pointer, count, pointers.data());
-    pack.set(dnn_pack_workspace, dnn_pointer, 1, &known.workspace);
-    pack.finalize("the arguments of a convolution");
+    const DnnObject pack = conv_arguments(library_, shape, data, known.workspace);
     require(library_.cudnnSetStream(handle_, stream), "cudnnSetStream");
     require(library_.cudnnBackendExecute(handle_, known.plan.plan.raw(), pack.raw()), "cudnnBackendExecute");
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -270,6 +271,19 @@ ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, con
         "cuDNN has no plan for {}: {} engines proposed, {} of them less exact or not deterministic{}{}; "
         "disable=cudnn in BITALE_FLAGS generates convolutions instead",
         text_of(shape), proposed, inexact, refusal.empty() ? "" : "; the last refusal: ", refusal));
+}
+
+DnnObject conv_arguments(const CudnnTable& library, const ConvShape& shape, const ConvData& data,
+                         void* workspace) {
+    std::array<std::int64_t, 4> ids = {dnn_image, dnn_filters, dnn_output, dnn_bias};
+    std::array<void*, 4> pointers = {data.image, data.filters, data.output, const_cast<void*>(data.bias)};
+    const std::int64_t count = shape.bias ? 4 : 3;
+    DnnObject pack(library, dnn_variant_pack);
+    pack.set(dnn_pack_ids, dnn_int64, count, ids.data());
+    pack.set(dnn_pack_pointers, dnn_pointer, count, pointers.data());
+    pack.set(dnn_pack_workspace, dnn_pointer, 1, &workspace);
+    pack.finalize("the arguments of a convolution");
+    return pack;
 }
 
 }  // namespace bitale::cuda

@@ -55,4 +55,8 @@ struct ConvPlan {
 ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
                           std::int64_t most_workspace);
 
+// Where the tensors of a plan are, finalised: for cudnnBackendExecute.
+DnnObject conv_arguments(const CudnnTable& library, const ConvShape& shape, const ConvData& data,
+                         void* workspace);
+
 }  // namespace bitale::cuda

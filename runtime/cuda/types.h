@@ -73,13 +73,17 @@ struct LtChoice {  // cublasLtMatmulHeuristicResult_t
 };
 static_assert(sizeof(LtChoice) == 96);
 enum LtNumber : int {
-    lt_float32 = 0,            // CUDA_R_32F
-    lt_compute_float32 = 68,   // CUBLAS_COMPUTE_32F: no TF32
-    lt_plain = 0,              // CUBLAS_OP_N
-    lt_transposed = 1,         // CUBLAS_OP_T
-    lt_transpose_a = 3,        // CUBLASLT_MATMUL_DESC_TRANSA
-    lt_transpose_b = 4,        // CUBLASLT_MATMUL_DESC_TRANSB
-    lt_workspace_limit = 1,    // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
+    lt_float32 = 0,           // CUDA_R_32F
+    lt_compute_float32 = 68,  // CUBLAS_COMPUTE_32F: no TF32
+    lt_plain = 0,             // CUBLAS_OP_N
+    lt_transposed = 1,        // CUBLAS_OP_T
+    lt_transpose_a = 3,       // CUBLASLT_MATMUL_DESC_TRANSA
+    lt_transpose_b = 4,       // CUBLASLT_MATMUL_DESC_TRANSB
+    lt_workspace_limit = 1,   // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
+    lt_alignment_a = 5,       // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES
+    lt_alignment_b = 6,
+    lt_alignment_c = 7,
+    lt_alignment_d = 8,
     lt_compute_tf32 = 77,      // CUBLAS_COMPUTE_32F_FAST_TF32
     lt_compute_bf16 = 75,      // CUBLAS_COMPUTE_32F_FAST_16BF
     lt_epilogue = 7,           // CUBLASLT_MATMUL_DESC_EPILOGUE

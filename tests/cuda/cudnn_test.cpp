@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bitale/error.h"
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/cudnn_graph.h"
 #include "runtime/cuda/libraries.h"
@@ -161,6 +162,35 @@ TEST_CASE("strides, dilations and padding have plans too") {
             CHECK(
                 plan_convolution(cudnn_library().table, s, {nullptr, description(gpu)}, Cudnn::most_workspace)
                     .plan.raw() != nullptr);
+        }
+}
+
+TEST_CASE("the arguments of a convolution are accepted") {
+    if (skipped()) return;
+    ConvShape s = shape_of(layers[0], ConvCall::Kind::forward, plain);
+    alignas(64) static float somewhere[4][16];
+    for (const bool bias : {false, true}) {
+        s.bias = bias;
+        const ConvData data{somewhere[0], somewhere[1], somewhere[2], bias ? somewhere[3] : nullptr};
+        CHECK(conv_arguments(cudnn_library().table, s, data, nullptr).raw() != nullptr);
+        CHECK(conv_arguments(cudnn_library().table, s, data, somewhere[3]).raw() != nullptr);
+    }
+}
+
+TEST_CASE("cuBLASLt accepts the description of every product") {
+    const std::string sanitizers = BITALE_SANITIZE;
+    if (!sanitizers.empty() || !cublaslt_library().present) {
+        WARN("no cuBLASLt here: " << cublaslt_library().problem);
+        return;
+    }
+    const float bias[64] = {};
+    for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bf16})
+        for (int flags = 0; flags < 16; ++flags) {
+            GemmShape s{
+                33,       64, 50, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0,
+                precision};
+            const LtDescription d = describe_product(cublaslt_library().table, s, bias);
+            CHECK((d.product && d.a && d.b && d.c));
         }
 }
 
