@@ -56,6 +56,23 @@ Stmt exchange(int place, Combine combine, int lanes) {
     return s;
 }
 
+Stmt fetch(int vector, int from, std::vector<Int> at) {
+    Stmt s = of(Stmt::Kind::fetch);
+    s.place = vector;
+    s.number = from;
+    s.at = std::move(at);
+    return s;
+}
+
+Stmt put(int to, std::vector<Int> at, int vector, Int most) {
+    Stmt s = of(Stmt::Kind::put);
+    s.place = to;
+    s.number = vector;
+    s.at = std::move(at);
+    s.end = std::move(most);
+    return s;
+}
+
 Stmt let(Int variable, Scalar value, Int extent) {
     Stmt s = of(Stmt::Kind::let);
     s.variable = std::move(variable);
@@ -149,6 +166,16 @@ class Verifier {
                     scalar(s.value, alive);
                     break;
                 case Stmt::Kind::exchange: place(s.place, 0, alive); break;
+                case Stmt::Kind::fetch:
+                    place(s.place, 1, alive);
+                    place(s.number, s.at.size(), alive);
+                    break;
+                case Stmt::Kind::put:
+                    place(s.number, 1, alive);
+                    place(s.place, s.at.size(), alive);
+                    BITALE_CHECK(kernel_.places[s.place].written,
+                                 "a place that is written without being marked so");
+                    break;
                 case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];
                 case Stmt::Kind::check: scalar(s.value, alive); break;
                 case Stmt::Kind::barrier:

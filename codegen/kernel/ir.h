@@ -3,8 +3,8 @@
 //
 // Semantics: statements run in order; a Place in scope `global` is one of the launch's buffers, row-major
 // over its extents; `local` is scratch of one task (shared memory on a GPU), `private_` belongs to one thread
-// (registers). Float arithmetic is never contracted or reordered; an accumulate with `fused` is one fused
-// multiply-add.
+// (registers), as does `vector`, whose few elements are loaded and stored together. Float arithmetic is never
+// contracted or reordered; an accumulate with `fused` is one fused multiply-add.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@
 namespace bitale {
 
 struct Place {
-    enum class Scope : std::uint8_t { global, local, private_ };
+    enum class Scope : std::uint8_t { global, local, private_, vector };
     Scope scope = Scope::global;
     DType dtype = DType::float32;
-    Shape extents;         // row-major; local and private_ ones are constant
+    Shape extents;         // row-major; constant but for global ones
     int buffer = -1;       // global: position in the launch's buffer list
     bool written = false;  // by this kernel: loads are then not remembered across statements
 };
@@ -42,6 +42,8 @@ struct Stmt {
                      // value = a * b
         exchange,    // place[at] = combine(place[at], that of the thread `number` lanes away), within 16
                      // threads: a GPU's
+        fetch,       // vector `place` = the elements of place `number` from `at` on
+        put,         // the elements of vector `number` to `place` from `at` on, no more than `end`
         let,         // variable = clamp(value, 0, extent - 1)
         check,       // value outside [low, high) sets the error word to `number`
         when,        // body only where the guards hold
@@ -68,6 +70,8 @@ Stmt declare(int place);
 Stmt set(int place, std::vector<Int> at, Scalar value);
 Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, bool fused = false);
 Stmt exchange(int place, Combine combine, int lanes);
+Stmt fetch(int vector, int from, std::vector<Int> at);
+Stmt put(int to, std::vector<Int> at, int vector, Int most);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);
 Stmt when(std::vector<Guard> guards, Stmts body);

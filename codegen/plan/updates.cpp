@@ -6,6 +6,21 @@
 
 namespace bitale {
 
+namespace {
+
+// A map that reads the operand at its own point alone.
+bool reads_own_element(const Nest& nest, int operand) {
+    std::vector<Int> identity;
+    for (const Loop& l : nest.parallel) identity.push_back(l.variable);
+    bool own = nest.combine == Combine::none;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        if (s.operand == operand) own = own && s.at == identity;
+    });
+    return own;
+}
+
+}  // namespace
+
 UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping& grouping) {
     UpdatePlan plan;
     int last_check = 0;
@@ -40,17 +55,10 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
         for (const int leaf : leaves[update.target.get()])
             for (const int reader : readers[leaf]) {
                 if (!possible) break;
-                if (reader != own) {
-                    possible =
-                        grouping.groups[grouping.group_of[reader]].level < grouping.groups[group].level;
-                    continue;
-                }
-                std::vector<Int> identity;
-                for (const Loop& l : full[own].parallel) identity.push_back(l.variable);
-                possible = full[own].combine == Combine::none;
-                for_each_read(full[own], [&](const ScalarNode& s) {
-                    if (s.operand == leaf) possible = possible && s.at == identity;
-                });
+                if (grouping.groups[grouping.group_of[reader]].level < grouping.groups[group].level) continue;
+                // An element that is read before it is written, by the one task that has it.
+                const bool before = reader == own || (grouping.group_of[reader] == group && reader < own);
+                possible = before && reads_own_element(full[reader], leaf);
             }
         plan.in_place.push_back(possible);
     }

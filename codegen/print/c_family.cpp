@@ -186,11 +186,23 @@ class Printer {
             }
             case Stmt::Kind::accumulate: accumulate(s); return;
             case Stmt::Kind::exchange: exchange(s); return;
+            case Stmt::Kind::fetch:
+                out_.line(fmt::format("p{} = b_fetch<{}>(&{});", s.place, width_of(s.place),
+                                      element(s.number, s.at)));
+                return;
+            case Stmt::Kind::put:
+                out_.line(
+                    fmt::format("b_put(&{}, p{}, {});", element(s.place, s.at), s.number, index(s.end)));
+                return;
         }
     }
 
+    std::int64_t width_of(int vector) const { return kernel_.places[vector].extents[0].constant(); }
+
     void declare(int number) {
         const Place& p = kernel_.places[number];
+        if (p.scope == Place::Scope::vector)
+            return out_.line(fmt::format("b_vector<{}, {}> p{};", c_type(p.dtype), width_of(number), number));
         if (is_variable(p))
             return out_.line(std::string(c_type(p.dtype)) + " p" + std::to_string(number) + ";");
         const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) +
@@ -296,7 +308,8 @@ class Printer {
         if (is_variable(p)) return "p" + std::to_string(number);
         Int offset = 0;
         for (std::size_t d = 0; d < at.size(); ++d) offset = offset * p.extents[d] + at[d];
-        return "p" + std::to_string(number) + "[" + index(offset) + "]";
+        const char* elements = p.scope == Place::Scope::vector ? ".at" : "";
+        return fmt::format("p{}{}[{}]", number, elements, index(offset));
     }
 
     std::string guards(const std::vector<Guard>& list) {

@@ -5,8 +5,11 @@
 
 #include "codegen/nest/compose.h"
 #include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/collapse.h"
 #include "codegen/schedule/gpu.h"
+#include "codegen/schedule/gpu_pointwise.h"
 #include "codegen/schedule/gpu_product.h"
+#include "codegen/schedule/gpu_transpose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/staging.h"
@@ -32,12 +35,20 @@ class SegmentScheduler {
         } else if (group_.split) {
             split(first, second);
         } else {
-            first.segments.push_back(collapsed() ? pointwise_segment() : row_segment());
+            first.segments.push_back(one_kind_of_segment());
         }
     }
 
   private:
     const Value& value(int v) const { return context_.values.list[v]; }
+
+    Segment one_kind_of_segment() {
+        if (collapses(group_, context_.values)) return pointwise_segment();
+        if (on_gpu())
+            if (const std::optional<gpu::Transpose> t = gpu::match_transpose(group_, context_.values))
+                return gpu::schedule_transpose(*t, context_, builder_, title_, notes_);
+        return row_segment();
+    }
 
     void title(int v) {
         if (!title_.empty()) title_ += " + ";
@@ -252,54 +263,8 @@ class SegmentScheduler {
         return member;
     }
 
-    // A group of maps over one shape whose every access is linear in the joined axes runs as one long axis.
-    bool collapsed() {
-        const Value& first = value(group_.values[0]);
-        if (first.shape.empty()) return false;
-        for (const int v : group_.values) {
-            const Nest nest = fully_composed_nest(context_.values, v);
-            if (nest.combine != Combine::none || !(value(v).shape == first.shape)) return false;
-            if (!nest.guards.empty() || !nest.lets.empty()) return false;
-            const Int point = Int::symbol("point", {0, IntRange::highest});
-            const Nest flat = flattened(nest, point);
-            bool linear = true;
-            for_each_read(flat, [&](const ScalarNode& s) {
-                Int offset = 0;
-                const Shape& shape = value(s.operand).shape;
-                for (std::size_t d = 0; d < shape.size(); ++d) offset = offset * shape[d] + s.at[d];
-                linear =
-                    linear && s.guards.empty() &&
-                    (offset.is_constant() || offset == point || offset == point + offset.constant_term());
-                const bool member =
-                    std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
-                linear = linear && (!member || offset == point);
-            });
-            if (!linear || has_index(flat.body)) return false;
-        }
-        return true;
-    }
-
-    static bool has_index(const Scalar& s) {
-        if (!s) return false;
-        if (s->kind == ScalarNode::Kind::index || s->kind == ScalarNode::Kind::select) return true;
-        return std::any_of(s->arguments.begin(), s->arguments.end(), has_index);
-    }
-
-    static Nest flattened(const Nest& nest, const Int& point) {
-        Substitution with;
-        Int rest = point;
-        for (auto l = nest.parallel.rbegin(); l != nest.parallel.rend(); ++l) {
-            const bool outermost = l + 1 == nest.parallel.rend();
-            if (const std::uint64_t id = l->variable.symbol_id())
-                with[id] = outermost ? rest : mod(rest, l->extent);
-            rest = floordiv(rest, l->extent);
-        }
-        Nest r = substitute(nest, with);
-        r.parallel.clear();
-        return r;
-    }
-
     Segment pointwise_segment() {
+        if (on_gpu()) return gpu::schedule_pointwise_group(group_, context_, builder_, title_, notes_);
         block_ = pointwise_block;
         const Int count = count_of(value(group_.values[0]).shape);
         Segment segment;

@@ -1,0 +1,189 @@
+// Schedules made for GPUs: what each is chosen for, that it looks as it should, and that it computes, in any
+// order of threads, the bits of the cpu device at sizes that do not fit its blocks.
+#include <algorithm>
+
+#include "bitale/bitale.h"
+#include "runtime/cuda/emulator/blocks.h"
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;
+using namespace bitale::cuda;
+using namespace bitale::test;
+
+namespace {
+
+struct Graphs {
+    std::vector<Expr> inputs;
+    std::vector<Array> arguments;
+    std::vector<std::string> names;
+    std::vector<Expr> outputs;
+
+    Expr input(const std::string& name, const Array& value) {
+        Expr x = bitale::input(value.dtype(), value.shape(), name);
+        inputs.push_back(x);
+        arguments.push_back(value);
+        return x;
+    }
+    void add(const std::string& name, const Expr& y) {
+        names.push_back(name);
+        outputs.push_back(y);
+    }
+    Function on(const std::string& device) const {
+        std::vector<Input> all(inputs.begin(), inputs.end());
+        return function(all, outputs, {.name = "schedules", .device = device});
+    }
+};
+
+void check_same_bits(const Graphs& graphs) {
+    const Results expected = graphs.on("cpu").call(graphs.arguments);
+    Function f = graphs.on("emulator");
+    for (const ThreadOrder order : {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::random}) {
+        set_thread_order(order, 3);
+        const Results got = f.call(graphs.arguments);
+        set_thread_order(ThreadOrder::ascending);
+        for (std::size_t i = 0; i < graphs.names.size(); ++i) {
+            INFO(graphs.names[i]);
+            CHECK(difference(got[i], expected[i]) == "");
+        }
+    }
+}
+
+std::string source_of(const Function& f) {
+    std::string all;
+    for (const Kernel& k : f.kernels()) all += k.source;
+    return all;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("maps move 16 bytes at a time, whatever the tail") {
+    Graphs graphs;
+    Random random(1);
+    for (const std::int64_t n : {1, 3, 4, 255, 1025, 4099}) {
+        const std::string size = std::to_string(n);
+        const Expr x = graphs.input("x" + size, random_array(float32, {n}, random)),
+                   b = graphs.input("b" + size, random_array(uint8, {n}, random, 0, 255)),
+                   d = graphs.input("d" + size, random_array(float64, {n}, random));
+        graphs.add("float32 " + size, x * 2 + 1);
+        graphs.add("bytes to float32 " + size, (cast(b, float32) - 128) / 128);
+        graphs.add("bytes " + size, b + b);
+        graphs.add("float64 " + size, d * cast(x, float64));
+        graphs.add("chain " + size, tanh(x) * exp(x));
+        if (n > 4) graphs.add("slice " + size, x[Slice{1, n - 1}] * 3);
+    }
+    check_same_bits(graphs);
+    const std::string text = source_of(graphs.on("emulator"));
+    CHECK(has(text, "b_fetch<4>"));
+    CHECK(has(text, "b_fetch<16>"));  // bytes alone
+    CHECK(has(text, "b_fetch<2>"));   // float64
+}
+
+TEST_CASE("lanes of reductions are threads") {
+    Graphs graphs;
+    Random random(2);
+    for (const std::int64_t n : {17, 700, 20000, 70001}) {
+        const Expr x = graphs.input("x" + std::to_string(n), random_array(float32, {n}, random)),
+                   b = graphs.input("b" + std::to_string(n), random_array(int8, {n}, random, -128, 127));
+        graphs.add("sum " + std::to_string(n), sum(x));
+        graphs.add("max " + std::to_string(n), max(x));
+        graphs.add("mean of bytes " + std::to_string(n), mean(cast(b, float32)));
+        graphs.add("sum of bytes " + std::to_string(n), sum(b));
+    }
+    for (const Dims& shape : {Dims{3, 40}, Dims{70, 300}, Dims{300, 70}, Dims{5000, 12}, Dims{2, 9000}}) {
+        const std::string size = std::to_string(shape[0]) + "x" + std::to_string(shape[1]);
+        const Expr x = graphs.input("m" + size, random_array(float32, shape, random));
+        graphs.add("rows " + size, sum(x, {1}));
+        graphs.add("columns " + size, sum(x, {0}));
+        graphs.add("smallest of rows " + size, min(x, {1}));
+        graphs.add("best of rows " + size, argmax(x, {1}));
+        graphs.add("softmax " + size, softmax(x));
+        graphs.add("of centred rows " + size, mean(sqr(x - mean(x, {1}, {.keepdims = true})), {1}));
+    }
+    check_same_bits(graphs);
+    CHECK(has(source_of(graphs.on("emulator")), "b_other_lane("));
+}
+
+TEST_CASE("transposes go through shared memory") {
+    Graphs graphs;
+    Random random(3);
+    for (const Dims& shape : {Dims{32, 32}, Dims{33, 65}, Dims{100, 31}, Dims{17, 16}}) {
+        const std::string size = std::to_string(shape[0]) + "x" + std::to_string(shape[1]);
+        const Expr x = graphs.input("x" + size, random_array(float32, shape, random)),
+                   y = graphs.input("y" + size, random_array(float32, {shape[1], shape[0]}, random)),
+                   b = graphs.input("b" + size, random_array(uint8, shape, random, 0, 255));
+        graphs.add("plain " + size, transpose(x));
+        graphs.add("with a sum " + size, transpose(x) * 2 + y);
+        graphs.add("of bytes " + size, cast(transpose(b), float32) / 255);
+    }
+    const Expr x = graphs.input("images", random_array(float32, {3, 5, 20, 24}, random));
+    graphs.add("channels last", transpose(x, {0, 2, 3, 1}));
+    graphs.add("columns first", transpose(x, {3, 0, 1, 2}) + 1);
+    check_same_bits(graphs);
+    Graphs one;
+    one.add("transpose", transpose(one.input("x", random_array(float32, {64, 64}, random))));
+    CHECK(has(source_of(one.on("emulator")), "[1056]"));  // 32 lines of 33
+    CHECK(has(one.on("emulator").report(), "tiles of 32 x 32 elements through shared memory"));
+}
+
+TEST_CASE("thin products keep a result in each thread") {
+    Graphs graphs;
+    Random random(4);
+    for (const std::int64_t depth : {50, 64, 100, 300}) {
+        for (const std::int64_t columns : {3, 10, 16}) {
+            const std::string size = std::to_string(depth) + "x" + std::to_string(columns);
+            const Expr x = graphs.input("x" + size, random_array(float32, {37, depth}, random)),
+                       b = graphs.input("b" + size, random_array(uint8, {37, depth}, random, 0, 255)),
+                       w = graphs.input("w" + size, random_array(float32, {depth, columns}, random)),
+                       v = graphs.input("v" + size, random_array(float32, {37, columns}, random));
+            graphs.add("product " + size, dot(x, w));
+            graphs.add("of bytes " + size, dot((cast(b, float32) - 128) / 128, w));
+            graphs.add("whole rows " + size, log_softmax(dot(relu(x), w) + 1));
+            graphs.add("gradient " + size, dot(transpose(x), v));
+        }
+    }
+    check_same_bits(graphs);
+}
+
+TEST_CASE("convolutions compute several channels in one thread") {
+    Graphs graphs;
+    Random random(5);
+    PoolOptions overlapping;
+    overlapping.stride = Size2(2);
+    const Expr bytes = graphs.input("bytes", random_array(uint8, {3, 1, 28, 28}, random, 0, 255)),
+               w = graphs.input("w", random_array(float32, {10, 1, 3, 3}, random)),
+               x = graphs.input("x", random_array(float32, {2, 6, 13, 11}, random)),
+               v = graphs.input("v", random_array(float32, {8, 6, 5, 5}, random));
+    const Expr pixels = (cast(bytes, float32) - 100) / 128;
+    const Expr pooled = max_pool(conv2d(pixels, w, {.border_mode = half}), 2);
+    graphs.add("convolution of bytes and pooling", relu(pooled));
+    const Expr cost = sum(relu(pooled));
+    graphs.add("its gradient", grad(cost, w));
+    graphs.add("convolution", conv2d(x, v));
+    graphs.add("its gradients", grad(sum(sqr(conv2d(x, v, {.subsample = 2}))), x));
+    graphs.add("for the filters", grad(sum(sqr(conv2d(x, v))), v));
+    graphs.add("overlapping pooling", max_pool(x, 3, overlapping));
+    graphs.add("and its gradient", grad(sum(sqr(max_pool(x, 3, overlapping))), x));
+    check_same_bits(graphs);
+}
+
+TEST_CASE("old values that are read before they are written are updated in place") {
+    Random random(6);
+    for (const std::string device : {"cpu", "emulator"}) {
+        const Shared p = shared(random_array(float32, {1000}, random), "p"),
+                     m = shared(random_array(float32, {1000}, random), "m");
+        const Array old_p = p.get_value(), old_m = m.get_value();
+        // Both read both old values: p is written in place only if m is computed from the old one.
+        Function f =
+            function({}, std::vector<Expr>{}, {.updates = {{m, m * 0.5 + p}, {p, p - m}}, .device = device});
+        f();
+        const auto before_p = old_p.to_vector<float>(), before_m = old_m.to_vector<float>(),
+                   after_p = p.get_value().to_vector<float>(), after_m = m.get_value().to_vector<float>();
+        for (std::size_t i = 0; i < before_p.size(); ++i) {
+            REQUIRE(after_m[i] == before_m[i] * 0.5f + before_p[i]);
+            REQUIRE(after_p[i] == before_p[i] - before_m[i]);
+        }
+    }
+}
