@@ -66,7 +66,11 @@ const char* suffix_of(std::size_t phase) { return phase == 0 ? "" : "_finish"; }
 class Printer {
   public:
     Printer(const KernelIR& kernel, Dialect dialect)
-        : kernel_(kernel), cuda_(dialect == Dialect::cuda), indices_(cuda_) {}
+        : kernel_(kernel),
+          cuda_(dialect == Dialect::cuda),
+          indices_(cuda_, [this](const std::string& type, const std::string& text) {
+              return temporary(type, text);
+          }) {}
 
     PrintedKernel run() {
         for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
@@ -102,6 +106,7 @@ class Printer {
                                       task, before, end));
             }
             indices_.bind(segment.task, task);
+            shared_bytes_ = 0;
             statements(segment.body);
             if (cuda_) out_.line("__syncthreads();");
             out_.close();
@@ -125,6 +130,8 @@ class Printer {
         }
         const std::string buffers = cuda_ ? "arguments.buffers" : "buffers",
                           sizes = cuda_ ? "arguments.sizes" : "sizes";
+        if (cuda_ && most_shared_bytes_ > 0) w.line(fmt::format("B_SHARED_MEMORY({});", most_shared_bytes_));
+        most_shared_bytes_ = 0;
         if (kernel_.errors_buffer >= 0)
             w.line("i64* errors = (i64*)" + buffers + "[" + std::to_string(kernel_.errors_buffer) + "];");
         if (cuda_ && kernel_.commits && kernel_.errors_buffer >= 0) w.line("if (*errors) return;");
@@ -207,9 +214,14 @@ class Printer {
             return out_.line(std::string(c_type(p.dtype)) + " p" + std::to_string(number) + ";");
         const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) +
                                                 (cuda_ ? 0 : 64 / bytes_of(p.dtype)));
-        const bool shared = cuda_ && p.scope == Place::Scope::local;
-        out_.line(std::string(shared ? "__shared__ " : "B_ALIGN ") + c_type(p.dtype) + " p" +
-                  std::to_string(number) + "[" + size + "];");
+        if (!cuda_ || p.scope != Place::Scope::local)
+            return out_.line(fmt::format("B_ALIGN {} p{}[{}];", c_type(p.dtype), number, size));
+        constexpr std::int64_t alignment = 16;
+        out_.line(fmt::format("B_SHARED({}, p{}, {}, {});", c_type(p.dtype), number, size, shared_bytes_));
+        const std::int64_t bytes =
+            std::max<std::int64_t>(count_of(p.extents).constant(), 1) * bytes_of(p.dtype);
+        shared_bytes_ += (bytes + alignment - 1) / alignment * alignment;
+        most_shared_bytes_ = std::max(most_shared_bytes_, shared_bytes_);
     }
 
     void loop(const Stmt& s) {
@@ -361,10 +373,14 @@ class Printer {
 
     // A constant for the text, or the one that already holds it in this or an enclosing scope.
     std::string temporary(DType dtype, const std::string& text, bool remember = true) {
+        return temporary(std::string(c_type(dtype)), text, remember);
+    }
+
+    std::string temporary(const std::string& type, const std::string& text, bool remember = true) {
         for (auto scope = memo_.rbegin(); remember && scope != memo_.rend(); ++scope)
             if (const auto at = scope->find(text); at != scope->end()) return at->second;
         std::string name = fresh("v");
-        out_.line("const " + std::string(c_type(dtype)) + " " + name + " = " + text + ";");
+        out_.line("const " + type + " " + name + " = " + text + ";");
         if (remember) memo_.back()[text] = name;
         return name;
     }
@@ -380,6 +396,7 @@ class Printer {
     std::vector<std::map<std::string, std::string>> memo_;
     std::set<int> used_;
     int next_ = 0;
+    std::int64_t shared_bytes_ = 0, most_shared_bytes_ = 0;  // of the segment, of the phase
 };
 
 }  // namespace

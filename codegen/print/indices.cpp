@@ -121,9 +121,12 @@ std::string Indices::atom(const Atom& a) {
     const bool wide = narrow_ && !(fits(a.a) && fits(a.b));
     const std::string x = text(a.a, wide), y = text(a.b, wide);
     if (a.kind == Atom::Kind::floordiv) {
-        if (a.a.non_negative() && a.b.range().low > 0) return "(" + x + " / " + y + ")";
-        const std::string type = wide || !narrow_ ? "(i64)" : "(i32)";
-        return "b_floordiv(" + type + x + ", " + type + y + ")";
+        const std::string type = wide || !narrow_ ? "i64" : "i32", cast = "(" + type + ")";
+        const std::string text = a.a.non_negative() && a.b.range().low > 0
+                                     ? x + " / " + y
+                                     : "b_floordiv(" + cast + x + ", " + cast + y + ")";
+        if (narrow_) return remember_(type, text);
+        return text[0] == 'b' ? text : "(" + text + ")";
     }
     const std::string compare = a.kind == Atom::Kind::min ? " < " : " > ";
     return "(" + x + compare + y + " ? " + x + " : " + y + ")";

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/types/index.h"
@@ -14,7 +16,11 @@ namespace bitale {
 
 class Indices {
   public:
-    explicit Indices(bool narrow) : narrow_(narrow) {}
+    // Makes a constant of the enclosing scope for a text that may be needed again; returns its name.
+    using Remember = std::function<std::string(const std::string& type, const std::string& text)>;
+
+    // `narrow`: for a GPU. Quotients are then computed once and kept by `remember`.
+    Indices(bool narrow, Remember remember) : narrow_(narrow), remember_(std::move(remember)) {}
 
     // From now on the symbol stands as `name`; the variable's type is type_of(symbol).
     void bind(const Int& symbol, const std::string& name);
@@ -43,6 +49,7 @@ class Indices {
     std::string size(const Int& x);
 
     bool narrow_;
+    Remember remember_;
     std::map<std::uint64_t, std::string> names_, scalars_;
     std::vector<Int> sizes_;
 };

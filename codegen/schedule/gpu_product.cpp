@@ -11,7 +11,7 @@ namespace bitale::gpu {
 
 namespace {
 
-constexpr std::int64_t most_threads = 256, shortest_sum = 48, longest_piece = 64, most_side_by_side = 8;
+constexpr std::int64_t most_threads = 256, shortest_sum = 48, longest_piece = 64, most_side_by_side = 6;
 
 void append(Stmts& to, Stmts from) {
     for (Stmt& s : from) to.push_back(std::move(s));
@@ -170,7 +170,10 @@ Stmts schedule_thin_product(const Member& member, KernelBuilder& builder) {
 
 Sharing shared_axis(const Nest& nest) {
     Sharing best;
-    if (!adds_products(nest)) return best;
+    // With unknown lengths every address is long arithmetic already: more of it would not fit the registers.
+    const bool known = std::all_of(nest.parallel.begin(), nest.parallel.end(),
+                                   [](const Loop& l) { return l.extent.is_constant(); });
+    if (!adds_products(nest) || !known) return best;
     for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
         const Loop& l = nest.parallel[i];
         if (!l.variable.symbol_id() || !l.extent.is_constant()) continue;
