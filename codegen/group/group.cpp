@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 
 namespace bitale {
 
@@ -48,7 +49,9 @@ class Grouper {
             for_each_read(full, [&](const ScalarNode& s) {
                 if (result_.group_of[s.operand] >= 0) read.insert(s.operand);
             });
-            own.split = tree_of(result_.nests[number]).split;
+            const ReductionTree tree = tree_of(result_.nests[number]);
+            own.split = tree.split;
+            own.tiled = target_.kind == Target::Kind::cuda && is_large_product(full, tree);
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
             if (const std::vector<int> into = joinable(own, full, read); !into.empty()) {
@@ -70,7 +73,7 @@ class Grouper {
     // The groups of producers that the value can join, latest first: all of them become one. Empty if there
     // is none.
     std::vector<int> joinable(const Group& own, const Nest& full, const std::set<int>& read) {
-        if (own.split) return {};
+        if (own.split || own.tiled) return {};
         std::set<int> candidates;
         for (const int v : read) candidates.insert(result_.group_of[v]);
         std::vector<int> joined;
@@ -98,7 +101,7 @@ class Grouper {
 
     bool same_rows(const Group& own, const Nest& full, int number) const {
         const Group& group = result_.groups[number];
-        if (group.library || group.split || !(group.extent == own.extent)) return false;
+        if (group.library || group.split || group.tiled || !(group.extent == own.extent)) return false;
         const bool scalars = values_.list[group.values[0]].nest.parallel.empty();
         if (scalars != full.parallel.empty()) return false;
         bool rows = true;

@@ -21,6 +21,7 @@ struct Group {
     std::vector<int> checks;  // numbers of graph.checks tested by this group's tasks
     bool library = false;     // one value, computed by a call
     bool split = false;       // one value, a reduction cut into chunks: partial results, then a second phase
+    bool tiled = false;       // one value, a large product that a GPU computes in tiles
     bool once = false;        // depends on shared variables that the function does not update, alone
     bool commits = false;     // computes a new value of a shared variable
     Int extent = 1;           // of the common first axis; 1 for scalars

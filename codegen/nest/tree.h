@@ -15,7 +15,7 @@ namespace bitale {
 
 struct ReductionTree {
     bool split = false, by_rows = false;
-    Int chunk;      // iterations of the first reduced loop
+    Int chunk;             // iterations of the first reduced loop
     int lanes = 1;         // 1 or 16
     int finish_lanes = 1;  // likewise, over the chunks
 };

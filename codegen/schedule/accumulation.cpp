@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 
 namespace bitale {
 
@@ -19,9 +20,7 @@ struct Term {
 Term term_of(const Nest& nest) {
     const DType accumulator = accumulator_of(nest);
     const Scalar& body = nest.body;
-    if (nest.combine == Combine::sum && is_float(accumulator) && body->dtype == accumulator &&
-        body->kind == ScalarNode::Kind::apply && body->op->name == "mul")
-        return {body, true};
+    if (adds_products(nest)) return {body, true};
     return {scalar_cast(accumulator, body), false};
 }
 
@@ -72,8 +71,6 @@ bool mentions(const std::vector<Let>& lets, const Int& variable) {
                return l.value->kind != ScalarNode::Kind::read;
            }));
 }
-
-bool adds_products(const Nest& nest) { return term_of(nest).fused; }
 
 std::vector<Substitution> points_of(const std::vector<Loop>& reduced) {
     std::vector<Substitution> points{{}};

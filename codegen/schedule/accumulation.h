@@ -53,7 +53,5 @@ std::vector<Substitution> points_of(const std::vector<Loop>& reduced);
 // Whether the loop's variable occurs in one of them: then iterations cannot simply be written out.
 bool mentions(const std::vector<Guard>& guards, const Int& variable);
 bool mentions(const std::vector<Let>& lets, const Int& variable);
-// Whether the body is a product that is added by a fused multiply-add.
-bool adds_products(const Nest& nest);
 
 }  // namespace bitale

@@ -1,10 +1,10 @@
 #include "codegen/schedule/gpu_product.h"
 
 #include <algorithm>
-#include <set>
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 #include "codegen/schedule/accumulation.h"
 
 namespace bitale::gpu {
@@ -15,42 +15,6 @@ constexpr std::int64_t most_threads = 256, shortest_sum = 48, longest_piece = 64
 
 void append(Stmts& to, Stmts from) {
     for (Stmt& s : from) to.push_back(std::move(s));
-}
-
-bool depends(const Scalar& s, std::uint64_t id);
-bool depends(const Guard& g, std::uint64_t id) {
-    return depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id);
-}
-bool depends(const Scalar& s, std::uint64_t id) {
-    if (!s) return false;
-    const auto in = [&](const auto& x) { return depends(x, id); };
-    return depends_on(s->index, id) ||
-           std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return depends_on(x, id); }) ||
-           std::any_of(s->guards.begin(), s->guards.end(), in) ||
-           std::any_of(s->arguments.begin(), s->arguments.end(), in) || depends(s->otherwise, id);
-}
-
-// The lets that a scalar needs, in their order.
-std::vector<Let> lets_of(const Nest& nest, const Scalar& body) {
-    std::vector<Let> needed;
-    for (auto l = nest.lets.rbegin(); l != nest.lets.rend(); ++l) {
-        const std::uint64_t id = l->symbol.symbol_id();
-        if (depends(body, id) || std::any_of(needed.begin(), needed.end(), [&](const Let& other) {
-                return depends(other.value, id) || depends_on(other.extent, id);
-            }))
-            needed.insert(needed.begin(), *l);
-    }
-    return needed;
-}
-
-// Whether the factor's value depends on the variable, itself or through its lets.
-bool varies(const Nest& nest, const Scalar& factor, const Int& variable) {
-    const std::uint64_t id = variable.symbol_id();
-    if (!id) return false;
-    const std::vector<Let> lets = lets_of(nest, factor);
-    return depends(factor, id) || std::any_of(lets.begin(), lets.end(), [&](const Let& l) {
-               return depends(l.value, id) || depends_on(l.extent, id);
-           });
 }
 
 std::int64_t high(const Loop& l) { return l.extent.range().high; }
@@ -83,10 +47,14 @@ struct Piece {
 Piece piece_of(const Member& member, const Scalar& factor, const Int& first, const Loop& inside,
                std::int64_t length, KernelBuilder& builder) {
     const Nest& nest = member.nest;
-    const Substitution here{{nest.reduced[0].variable.symbol_id(), first + inside.variable}};
+    // Beyond the end of the sum the last term stands once more; nothing adds it.
+    const Int& terms = nest.reduced[0].extent;
+    const bool whole = terms.is_constant() && terms.constant() % length == 0;
+    const Int term = first + inside.variable;
+    const std::uint64_t sum = nest.reduced[0].variable.symbol_id();
     if (factor->kind == ScalarNode::Kind::read && factor->guards.empty() && lets_of(nest, factor).empty() &&
         builder.ir.places[factor->operand].scope == Place::Scope::local)
-        return {substitute(factor, here), {}, {}};
+        return {substitute(factor, {{sum, term}}), {}, {}};
     const std::vector<Loop> axes = axes_of(nest, factor);
     Shape shape{Int(length)};
     std::vector<Int> at{inside.variable};
@@ -100,10 +68,10 @@ Piece piece_of(const Member& member, const Scalar& factor, const Int& first, con
     fill.nest.lets = lets_of(nest, factor);
     fill.nest.dtype = factor->dtype;
     fill.nest.body = factor;
-    fill.nest = substitute(fill.nest, here);
     // Neighbouring threads read neighbouring elements.
+    const bool along_sum = unit_stride(fill.nest, nest.reduced[0].variable);
+    fill.nest = substitute(fill.nest, {{sum, whole ? term : min(term, terms - 1)}});
     fill.nest.parallel = axes;
-    const bool along_sum = unit_stride(fill.nest, inside.variable);
     fill.nest.parallel.insert(along_sum ? fill.nest.parallel.end() : fill.nest.parallel.begin(), inside);
     fill.destinations = {{place, at}};
     LoopBuilder loops(fill.nest);
@@ -140,7 +108,7 @@ Stmts schedule_thin_product(const Member& member, KernelBuilder& builder) {
     std::int64_t length = longest_piece;
     while (length * bytes > product_bytes) length /= 2;
     const Int first = Int::symbol("first", {0, sum.extent.range().high});
-    const Loop inside{Int::symbol("k", {0, length - 1}), min(length, sum.extent - first)};
+    const Loop inside{Int::symbol("k", {0, length - 1}), length};
     const Piece a = piece_of(member, nest.body->arguments[0], first, inside, length, builder),
                 b = piece_of(member, nest.body->arguments[1], first, inside, length, builder);
     const DType dtype = accumulator_of(nest);
@@ -156,7 +124,7 @@ Stmts schedule_thin_product(const Member& member, KernelBuilder& builder) {
     Stmts piece = a.fill;
     append(piece, b.fill);
     piece.push_back(barrier());
-    append(piece, own({loop(inside.variable, 0, inside.extent, Binding::serial,
+    append(piece, own({loop(inside.variable, 0, min(length, sum.extent - first), Binding::serial,
                             {accumulate(acc, {}, nest.combine, product, true)})}));
     piece.push_back(barrier());
     Stmts body{declare(acc)};

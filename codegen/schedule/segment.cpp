@@ -4,11 +4,12 @@
 #include <map>
 
 #include "codegen/nest/compose.h"
-#include "codegen/schedule/accumulation.h"
+#include "codegen/nest/product.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/gpu_pointwise.h"
 #include "codegen/schedule/gpu_product.h"
+#include "codegen/schedule/gpu_tile.h"
 #include "codegen/schedule/gpu_transpose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
@@ -44,9 +45,11 @@ class SegmentScheduler {
 
     Segment one_kind_of_segment() {
         if (collapses(group_, context_.values)) return pointwise_segment();
-        if (on_gpu())
+        if (on_gpu()) {
             if (const std::optional<gpu::Transpose> t = gpu::match_transpose(group_, context_.values))
                 return gpu::schedule_transpose(*t, context_, builder_, title_, notes_);
+            if (group_.tiled) return gpu::schedule_tile(group_.values[0], context_, builder_, title_, notes_);
+        }
         return row_segment();
     }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 #include "codegen/schedule/accumulation.h"
 
 namespace bitale {

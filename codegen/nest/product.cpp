@@ -1,0 +1,74 @@
+#include "codegen/nest/product.h"
+
+#include <algorithm>
+
+#include "codegen/group/values.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr double shortest_sum = 32, fewest_results = 4096, fewest_rows = 32, fewest_columns = 8;
+
+bool depends(const Scalar& s, std::uint64_t id);
+bool depends(const Guard& g, std::uint64_t id) {
+    return depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id);
+}
+bool depends(const Scalar& s, std::uint64_t id) {
+    if (!s) return false;
+    const auto in = [&](const auto& x) { return depends(x, id); };
+    return depends_on(s->index, id) ||
+           std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return depends_on(x, id); }) ||
+           std::any_of(s->guards.begin(), s->guards.end(), in) ||
+           std::any_of(s->arguments.begin(), s->arguments.end(), in) || depends(s->otherwise, id);
+}
+
+}  // namespace
+
+bool adds_products(const Nest& nest) {
+    const Scalar& body = nest.body;
+    return nest.combine == Combine::sum && is_float(nest.accumulator) && body->dtype == nest.accumulator &&
+           body->kind == ScalarNode::Kind::apply && body->op->name == "mul";
+}
+
+std::vector<Let> lets_of(const Nest& nest, const Scalar& body) {
+    std::vector<Let> needed;
+    for (auto l = nest.lets.rbegin(); l != nest.lets.rend(); ++l) {
+        const std::uint64_t id = l->symbol.symbol_id();
+        if (depends(body, id) || std::any_of(needed.begin(), needed.end(), [&](const Let& other) {
+                return depends(other.value, id) || depends_on(other.extent, id);
+            }))
+            needed.insert(needed.begin(), *l);
+    }
+    return needed;
+}
+
+bool varies(const Nest& nest, const Scalar& scalar, const Int& variable) {
+    const std::uint64_t id = variable.symbol_id();
+    if (!id) return false;
+    const std::vector<Let> lets = lets_of(nest, scalar);
+    return depends(scalar, id) || std::any_of(lets.begin(), lets.end(), [&](const Let& l) {
+               return depends(l.value, id) || depends_on(l.extent, id);
+           });
+}
+
+ProductAxes product_axes(const Nest& nest) {
+    ProductAxes axes;
+    for (const Loop& l : nest.parallel) {
+        const bool a = varies(nest, nest.body->arguments[0], l.variable),
+                   b = varies(nest, nest.body->arguments[1], l.variable);
+        (a && b ? axes.common : b ? axes.columns : axes.rows).push_back(l);
+    }
+    return axes;
+}
+
+bool is_large_product(const Nest& nest, const ReductionTree& tree) {
+    if (!adds_products(nest) || !nest.guards.empty() || tree.lanes > 1 || tree.split) return false;
+    if (typical_count(nest.reduced) < shortest_sum || typical_count(nest.parallel) < fewest_results)
+        return false;
+    const ProductAxes axes = product_axes(nest);
+    const double rows = typical_count(axes.rows), columns = typical_count(axes.columns);
+    return std::max(rows, columns) >= fewest_rows && std::min(rows, columns) >= fewest_columns;
+}
+
+}  // namespace bitale
