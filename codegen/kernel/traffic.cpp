@@ -164,15 +164,7 @@ class Walker {
             without.emplace(symbol->id, Int(0));
         }
         const std::optional<Interval> all = interval(at);
-        if (!all) {
-            fprintf(stderr, "UNKNOWN %s\n", at.text().c_str());
-            for (auto& x : symbols_of(at)) {
-                auto l = loops_.find(x->id);
-                fprintf(stderr, "   %s loop %d known %d\n", x->name.c_str(), l != loops_.end(),
-                        l != loops_.end() && l->second);
-            }
-            return whole;
-        }
+        if (!all) return whole;
         // A let moves what is touched, it does not widen it; an expression where it does is not understood.
         const Int width = all->high - all->low + 1;
         for (const auto& [id, zero] : without)
@@ -186,6 +178,15 @@ class Walker {
         Access a;
         for (std::size_t d = 0; d < at.size(); ++d) a.push_back(touched(at[d], place.extents[d]));
         return a;
+    }
+
+    // As many elements from `at` on as the vector has.
+    Access neighbours(std::vector<Int> at, int vector, const Place& place) {
+        const Int width = kernel_.places[static_cast<std::size_t>(vector)].extents[0],
+                  i = Int::symbol("i", {0, width.constant() - 1});
+        enter(i, 0, width);
+        at.back() = at.back() + i;
+        return access(at, place);
     }
 
     void add(std::vector<Access>& to, Access access) const {
@@ -262,6 +263,14 @@ class Walker {
                     break;
                 }
                 case Stmt::Kind::check: read(s.value); break;
+                case Stmt::Kind::fetch: {
+                    const auto from = static_cast<std::size_t>(s.number);
+                    add(reads_[from], neighbours(s.at, s.place, kernel_.places[from]));
+                    break;
+                }
+                case Stmt::Kind::put:
+                    add(writes_[place], neighbours(s.at, s.number, kernel_.places[place]));
+                    break;
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:
                 case Stmt::Kind::barrier:

@@ -8,7 +8,7 @@ namespace bitale {
 
 namespace {
 
-constexpr double shortest_sum = 32, fewest_results = 4096, fewest_rows = 32, fewest_columns = 8;
+constexpr double shortest_sum = 32, fewest_results = 4096, fewest_rows = 32, fewest_columns = 24;
 
 bool depends(const Scalar& s, std::uint64_t id);
 bool depends(const Guard& g, std::uint64_t id) {

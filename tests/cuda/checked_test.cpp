@@ -54,7 +54,7 @@ TEST_CASE("functions are watched while the checks are on, and no others") {
     CHECK(accesses(plain) == 0);
     const CheckedEmulator checked;
     Function watched = function({x}, {x * 2, sum(x)}, {.device = "emulator"});
-    CHECK(accesses(watched) >= 300);
+    CHECK(accesses(watched) >= 200);
     CHECK(accesses(plain) == 0);
 }
 
