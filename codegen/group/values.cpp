@@ -60,7 +60,7 @@ class Decider {
   private:
     // Operands before users; a relu as soon as what it is of, so that whoever reads that may read it instead.
     static Nodes in_order(const Graph& graph) {
-        const Nodes nodes = topological(graph.roots());
+        Nodes nodes = topological(graph.roots());
         std::unordered_map<const Node*, Nodes> relus;
         for (const NodePtr& node : nodes)
             if (node->op->name == "relu") relus[node->inputs[0].get()].push_back(node);

@@ -1,9 +1,13 @@
 #include "codegen/library/choose.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
-#include <set>
+#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "codegen/library/conv.h"
 #include "codegen/library/gemm.h"

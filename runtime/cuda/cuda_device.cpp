@@ -135,9 +135,12 @@ std::unique_ptr<Device> make_emulator_device() {
     backend.separate_buffers = emulator_checks;
     backend.summary = [] {
         const CompilerSearch search = find_compiler();
-        return search.found
-                   ? "runs the kernels of a GPU on the CPU, slowly; compiles with " + search.found->command[0]
-                   : "cannot compile: " + search.problem;
+        if (!search.found) return "cannot compile: " + search.problem;
+        return fmt::format("runs the kernels of a GPU on the CPU, slowly; compiles with {}, {}, {}",
+                           search.found->command[0],
+                           gemm_library().present ? "matrix products by oneDNN" : "matrix products generated",
+                           options().enabled("cudnn") ? "large convolutions by plain loops"
+                                                      : "convolutions generated (disable=cudnn)");
     };
     return std::make_unique<CudaDevice>("emulator", std::move(backend));
 }

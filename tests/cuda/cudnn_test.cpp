@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "bitale/error.h"
 #include "runtime/cuda/cublaslt.h"
