@@ -15,11 +15,7 @@ Array widened(const Array& x) { return is_float(x.dtype()) ? x.as(DType::float64
 
 Array current_value(const SharedPtr& shared) {
     const std::lock_guard lock(shared->mutex);
-    if (shared->fetch) {
-        const std::function<void()> fetch = std::move(shared->fetch);
-        shared->fetch = nullptr;
-        fetch();
-    }
+    shared->bring_home();
     return shared->value;
 }
 

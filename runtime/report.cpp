@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "graph/ir/shared.h"
 #include "runtime/state.h"
@@ -11,8 +12,6 @@
 namespace bitale {
 
 namespace {
-
-std::string text_of(const Origin& o) { return o.what + (o.where.line ? " at " + o.where.text() : ""); }
 
 // The number, or its upper bound; 0 when it has none.
 std::int64_t bound_of(const Int& x) {
@@ -164,6 +163,11 @@ std::string report_of(const Function::State& state) {
         "kernels\n  built in {:.3f} s with {} compiler runs\n",
         program.target, program.body.steps.size(), program.once.steps.size(), program.kernels.size(),
         state.compile_seconds, state.executable ? state.executable->compiler_runs() : 0);
+    if (state.executable) {
+        const std::lock_guard lock(state.device->mutex());
+        if (const std::string how = state.executable->launches(); !how.empty())
+            s += "  launches: " + how + "\n";
+    }
     for (std::size_t i = 0; i < program.inputs.size(); ++i)
         s += fmt::format("  input \"{}\": {}\n", state.inputs[i].name, text_of(program.inputs[i]));
     for (const SharedPtr& p : program.shared) {

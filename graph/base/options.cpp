@@ -72,6 +72,14 @@ constexpr Flag flags[] = {
          if (v != "fast" && v != "checked") malformed(flags_variable, "emulator", v, "fast or checked");
          o.emulator_checks = v == "checked";
      }},
+    {"graphs", "loop|step|off", "the most that one launch on a GPU may hold: a loop, a step, a kernel",
+     [](Options& o, std::string_view v) {
+         if (v != "loop" && v != "step" && v != "off")
+             malformed(flags_variable, "graphs", v, "loop, step or off");
+         o.graphs = v == "loop"   ? Options::Graphs::loop
+                    : v == "step" ? Options::Graphs::step
+                                  : Options::Graphs::off;
+     }},
     {"interpret", "on|off", "without a host compiler, evaluate graphs as they are",
      [](Options& o, std::string_view v) { o.interpret = on_off("interpret", v); }},
     {"promotion", "strict|theano", "how dtypes mix",

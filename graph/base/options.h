@@ -16,6 +16,7 @@ namespace bitale {
 
 struct Options {
     enum class Promotion : std::uint8_t { strict, theano };
+    enum class Graphs : std::uint8_t { off, step, loop };
 
     std::string device = "cpu";                        // of functions that name none
     bool cache = true;                                 // compiled kernels on disk
@@ -25,6 +26,7 @@ struct Options {
     std::string compiler;                     // host compiler for generated code; empty: the first one found
     std::string cuda_home;                    // folders where CUDA's libraries are looked for first
     bool emulator_checks = false;             // every access of a kernel is watched on the emulator
+    Graphs graphs = Graphs::loop;             // the most that a GPU may be given at once
     bool interpret = true;                    // the cpu device evaluates graphs where there is no compiler
     Promotion promotion = Promotion::strict;  // of mixed dtypes; theano: its whole table
     bool assume_finite = false;               // allows the rules that hold only without inf and NaN

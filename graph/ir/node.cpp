@@ -4,6 +4,16 @@
 
 namespace bitale {
 
+std::string text_of(const Origin& origin) {
+    return origin.what + (origin.where.line ? " at " + origin.where.text() : "");
+}
+
+std::string text_of(const std::vector<Origin>& origins) {
+    std::string text;
+    for (const Origin& origin : origins) text += (text.empty() ? "" : ", ") + text_of(origin);
+    return text;
+}
+
 Node::~Node() {
     // The thread's list of nodes to drop: the outermost destructor drains what the inner ones append.
     thread_local Nodes* pending = nullptr;

@@ -14,6 +14,8 @@ struct Origin {
     Where where;
     std::string what;  // op or variable name as the user wrote it
 };
+std::string text_of(const Origin& origin);  // "dot at net.cpp:12"
+std::string text_of(const std::vector<Origin>& origins);
 
 struct Node {
     const Op* op = nullptr;

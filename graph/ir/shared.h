@@ -20,6 +20,14 @@ struct SharedState {
     std::uint64_t version = 1;    // grows with every write, by set_value or by an update
     std::function<void()> fetch;  // set by a device that holds a newer copy; brings it into `value`
     const void* home = nullptr;   // that device, while `fetch` is set
+
+    // Brings the newest value into `value`; the caller holds the mutex. When the device cannot give it, its
+    // error is thrown each time: `value` is never taken for the newest one.
+    void bring_home() {
+        if (!fetch) return;
+        fetch();
+        fetch = nullptr;
+    }
 };
 
 }  // namespace bitale

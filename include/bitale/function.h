@@ -71,6 +71,7 @@ struct Profile {
         std::string kernel;
         std::int64_t calls = 0;
         double seconds = 0;
+        std::string where{};  // what it computes of the user's text: "dot at net.cpp:12, add at net.cpp:12"
     };
     std::vector<Row> rows;
 };

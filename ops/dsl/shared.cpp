@@ -12,14 +12,6 @@ SharedState& state_of(const std::shared_ptr<SharedState>& state) {
     return *state;
 }
 
-// A device that holds a newer copy brings it here first; the caller holds the lock.
-void bring_home(SharedState& state) {
-    if (!state.fetch) return;
-    const std::function<void()> fetch = std::move(state.fetch);
-    state.fetch = nullptr;
-    fetch();
-}
-
 }  // namespace
 
 Shared shared(const Array& value, std::string name, Where where) {
@@ -33,7 +25,7 @@ Shared shared(const Array& value, std::string name, Where where) {
 Array Shared::get_value() const {
     SharedState& state = state_of(state_);
     const std::lock_guard lock(state.mutex);
-    bring_home(state);
+    state.bring_home();
     return state.value;
 }
 

@@ -18,6 +18,9 @@ struct Images {
 
 struct Backend {
     const RuntimeTable* runtime = nullptr;
+    const GraphTable* graphs = nullptr;  // null: there are none, because ...
+    const LoopTable* loops = nullptr;
+    std::string why_no_graphs, why_no_loops;
     std::function<bool()> has_gemm, has_conv;  // asked once a function is built: they may open a library
     std::function<Images(const Program&, const std::vector<CudaUnit>&)> compile;
     // Operands in the memory of the GPU, in the order of the stream; a bias is null where there is none. The

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-
-#include "bitale/error.h"
+#include <atomic>
+#include <utility>
 
 namespace bitale::cuda {
 
@@ -23,32 +22,74 @@ bool DeviceBlock::grow(std::int64_t bytes) {
     return true;
 }
 
-Context::Context(const RuntimeTable& runtime, const void* owner) : runtime_(runtime), owner_(owner) {
-    check(runtime_.cudaSetDevice(0), "cudaSetDevice");
-    check(runtime_.cudaStreamCreateWithFlags(&stream_, stream_non_blocking), "cudaStreamCreateWithFlags");
-    check(runtime_.cudaMallocHost(&staging_, static_cast<std::size_t>(staging_bytes)), "cudaMallocHost");
+MappedWords::MappedWords(Context& context) : context_(&context) {
+    const RuntimeTable& runtime = context.runtime();
+    void *here = nullptr, *there = nullptr;
+    context.check(runtime.cudaHostAlloc(&here, count * sizeof *here_, host_memory_is_mapped),
+                  "cudaHostAlloc");
+    here_ = static_cast<std::int64_t*>(here);
+    std::fill_n(here_, count, 0);
+    context.check(runtime.cudaHostGetDevicePointer(&there, here, 0), "cudaHostGetDevicePointer");
+    there_ = static_cast<std::int64_t*>(there);
 }
 
+MappedWords::~MappedWords() {
+    if (context_->is_broken()) return;
+    context_->runtime().cudaSetDevice(0);
+    context_->runtime().cudaFreeHost(here_);
+}
+
+std::int64_t MappedWords::read(std::size_t i) const { return std::atomic_ref(here_[i]).load(); }
+void MappedWords::write(std::size_t i, std::int64_t value) { std::atomic_ref(here_[i]).store(value); }
+
+Context::Context(const Backend& backend, const void* owner, std::string name)
+    : backend_(backend), owner_(owner), name_(std::move(name)) {
+    enter();
+    for (Stream* stream : {&stream_, &capture_stream_})
+        check(runtime().cudaStreamCreateWithFlags(stream, stream_non_blocking), "cudaStreamCreateWithFlags");
+    transfers_ = std::make_unique<Transfers>(*this);
+}
+
+void Context::enter() { check(runtime().cudaSetDevice(0), "cudaSetDevice"); }
+
 void Context::check(Status status, const char* what) {
+    constexpr Status first_capture_error = 900, last_capture_error = 908;
+    const std::lock_guard lock(state_);
     if (!broken_.empty()) throw DeviceError(broken_);
     if (status == success) return;
-    const std::string words = fmt::format("{} fails: {} ({})", what, runtime_.cudaGetErrorString(status),
-                                          runtime_.cudaGetErrorName(status));
+    std::string words = fmt::format("{} fails: {} ({})", what, runtime().cudaGetErrorString(status),
+                                    runtime().cudaGetErrorName(status));
     if (status == error_out_of_memory) throw OutOfMemory(words);
-    broken_ = words + "; this device is not usable any more in this process";
-    throw DeviceError(words);
+    if (status >= first_capture_error && status <= last_capture_error) throw CaptureError(words);
+    if (!running_.empty())
+        words += fmt::format(", in {}{}", running_.size() > 1 ? "one of " : "", fmt::join(running_, ", "));
+    broken_ = fmt::format("{}; device {} is not usable any more in this process", words, name_);
+    throw DeviceError(broken_);
+}
+
+bool Context::is_broken() {
+    const std::lock_guard lock(state_);
+    return !broken_.empty();
+}
+
+void Context::begins(const std::string& function) {
+    constexpr std::size_t most_names = 5;
+    const std::lock_guard lock(state_);
+    if (running_.size() < most_names &&
+        std::find(running_.begin(), running_.end(), function) == running_.end())
+        running_.push_back(function);
 }
 
 void* Context::allocate(std::int64_t bytes) {
     void* block = nullptr;
-    Status status = runtime_.cudaMalloc(&block, static_cast<std::size_t>(bytes));
+    Status status = runtime().cudaMalloc(&block, static_cast<std::size_t>(bytes));
     if (status == error_out_of_memory) {
         forget_dead();
-        status = runtime_.cudaMalloc(&block, static_cast<std::size_t>(bytes));
+        status = runtime().cudaMalloc(&block, static_cast<std::size_t>(bytes));
     }
     if (status == error_out_of_memory) {
         std::size_t free = 0, total = 0;
-        runtime_.cudaMemGetInfo(&free, &total);
+        runtime().cudaMemGetInfo(&free, &total);
         throw OutOfMemory(
             fmt::format("{:.1f} MB do not fit into the GPU's memory, of which {:.1f} of {:.1f} MB are "
                         "free",
@@ -59,45 +100,56 @@ void* Context::allocate(std::int64_t bytes) {
     return block;
 }
 
+// From any thread, in destructors: what fails now fails again, in words, at the next use.
 void Context::release(void* block) {
-    if (broken_.empty()) runtime_.cudaFree(block);
+    if (is_broken()) return;
+    runtime().cudaSetDevice(0);
+    runtime().cudaFree(block);
 }
 
-void Context::upload(void* to, const void* from, std::int64_t bytes) {
-    const std::lock_guard lock(transfer_);
-    for (std::int64_t done = 0; done < bytes; done += staging_bytes) {
-        const auto part = static_cast<std::size_t>(std::min(bytes - done, staging_bytes));
-        std::memcpy(staging_, static_cast<const char*>(from) + done, part);
-        check(
-            runtime_.cudaMemcpyAsync(static_cast<char*>(to) + done, staging_, part, host_to_device, stream_),
-            "copying to the GPU");
-        synchronize();  // the staging memory is used again
-    }
-}
-
-void Context::download(void* to, const void* from, std::int64_t bytes) {
-    const std::lock_guard lock(transfer_);
-    for (std::int64_t done = 0; done < bytes; done += staging_bytes) {
-        const auto part = static_cast<std::size_t>(std::min(bytes - done, staging_bytes));
-        check(runtime_.cudaMemcpyAsync(staging_, static_cast<const char*>(from) + done, part, device_to_host,
-                                       stream_),
-              "copying from the GPU");
-        synchronize();
-        std::memcpy(static_cast<char*>(to) + done, staging_, part);
-    }
-}
-
-void Context::copy(void* to, const void* from, std::int64_t bytes) {
+void Context::copy(void* to, const void* from, std::int64_t bytes, Stream stream) {
     if (bytes > 0 && to != from)
-        check(runtime_.cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), device_to_device, stream_),
+        check(runtime().cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), device_to_device, stream),
               "copying on the GPU");
 }
 
 void Context::zero(void* block, std::int64_t bytes) {
-    check(runtime_.cudaMemsetAsync(block, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
+    check(runtime().cudaMemsetAsync(block, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
 }
 
-void Context::synchronize() { check(runtime_.cudaStreamSynchronize(stream_), "a kernel"); }
+void Context::synchronize() {
+    // Those that are watched from now on may not have been waited for.
+    std::vector<std::shared_ptr<CallCheck>> watched;
+    {
+        const std::lock_guard lock(state_);
+        watched.swap(watched_);
+    }
+    check(runtime().cudaStreamSynchronize(stream_), "waiting for the GPU");
+    const std::lock_guard lock(state_);
+    running_.clear();
+    for (const std::shared_ptr<CallCheck>& call : watched) {
+        if (call->copied.read(0) == 0 || call->failed) continue;
+        std::int64_t words[4];
+        for (std::size_t i = 0; i < 4; ++i) words[i] = call->copied.read(i);
+        call->failed = true;
+        if (unsettled_.empty()) unsettled_ = call->text(words);
+    }
+}
+
+void Context::watch(const std::shared_ptr<CallCheck>& check) {
+    const std::lock_guard lock(state_);
+    if (std::find(watched_.begin(), watched_.end(), check) == watched_.end()) watched_.push_back(check);
+}
+
+void Context::settle(bool wait) {
+    {
+        const std::lock_guard lock(state_);
+        wait = wait && !watched_.empty();
+    }
+    if (wait) synchronize();
+    const std::lock_guard lock(state_);
+    if (!unsettled_.empty()) throw IndexError(std::exchange(unsettled_, {}));
+}
 
 void Context::forget_dead() {
     std::erase_if(residents_, [](const auto& entry) { return entry.second.variable.expired(); });
@@ -126,9 +178,21 @@ void Context::wrote(const SharedPtr& variable) {
     r.version = ++variable->version;
     variable->home = owner_;
     // Kept by the variable itself, so it outlives none of what it names.
-    variable->fetch = [this, state = variable.get(), block = r.block.get()] {
-        download(state->value.mutable_data(), block->data(), state->value.bytes());
-    };
+    variable->fetch = [this, state = variable.get(), block = r.block->data()] { fetch(*state, block); };
+}
+
+void Context::fetch(SharedState& variable, const void* block) {
+    try {
+        enter();
+        const Download whole{variable.value.mutable_data(), block, variable.value.bytes()};
+        transfers_->download({&whole, 1});
+    } catch (const DeviceError& e) {
+        throw DeviceError(
+            fmt::format("the newest value of the shared variable \"{}\" is lost with device {}: "
+                        "{}; set_value gives the variable another one",
+                        variable.name, name_, e.what()));
+    }
+    settle(false);
 }
 
 }  // namespace bitale::cuda

@@ -1,16 +1,20 @@
-// One GPU as the executor sees it: memory, a stream, copies, and where the shared variables are. Of the CUDA
-// runtime or of the emulator, by the table.
+// One GPU as the executor sees it: memory, a stream, and where the shared variables are. Of the CUDA runtime
+// or of the emulator, by the backend.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
-#include "graph/ir/node.h"
+#include "bitale/error.h"
 #include "graph/ir/shared.h"
-#include "runtime/cuda/tables.h"
+#include "runtime/cuda/backend.h"
+#include "runtime/cuda/transfers.h"
 
 namespace bitale::cuda {
 
@@ -35,30 +39,76 @@ class DeviceBlock {
     std::int64_t bytes_ = -1;
 };
 
+// Host memory that the GPU reads and writes too; a few words, zero at first.
+class MappedWords {
+  public:
+    explicit MappedWords(Context& context);
+    ~MappedWords();
+    MappedWords(const MappedWords&) = delete;
+    MappedWords& operator=(const MappedWords&) = delete;
+
+    static constexpr std::size_t count = 8;
+    std::int64_t read(std::size_t i) const;
+    void write(std::size_t i, std::int64_t value);
+    void* here(std::size_t i) const { return here_ + i; }
+    void* there(std::size_t i) const { return there_ + i; }
+
+  private:
+    Context* context_;
+    std::int64_t *here_ = nullptr, *there_ = nullptr;
+};
+
+// The error word of calls that nobody has waited for: copied here in the order of the stream.
+struct CallCheck {
+    CallCheck(Context& context, std::function<std::string(const std::int64_t*)> words)
+        : copied(context), text(std::move(words)) {}
+    MappedWords copied;
+    std::function<std::string(const std::int64_t* words)> text;  // of the error that the words tell
+    std::atomic<bool> failed{false};  // seen; whoever launches next must clear the word on the GPU
+};
+
+// What cannot be captured; the device goes on.
+class CaptureError : public DeviceError {
+    using DeviceError::DeviceError;
+};
+
 class Context {
   public:
-    // `owner` is the device in whose name shared variables are held.
-    Context(const RuntimeTable& runtime, const void* owner);
+    // `owner` is the device in whose name, and under whose name, shared variables are held.
+    Context(const Backend& backend, const void* owner, std::string name);
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
     // Blocks are as long as what they hold, never longer: for the emulator's checks.
     bool exact_blocks = false;
 
-    const RuntimeTable& runtime() const { return runtime_; }
+    const Backend& backend() const { return backend_; }
+    const RuntimeTable& runtime() const { return *backend_.runtime; }
     Stream stream() const { return stream_; }
-    // Throws OutOfMemory or DeviceError; after the latter, which CUDA keeps until the process ends, every
-    // further use throws the same.
+    Stream capture_stream() const { return capture_stream_; }  // nothing ever runs on it
+
+    // Makes the GPU that of the calling thread, as it must be for every call.
+    void enter();
+    // Throws OutOfMemory, CaptureError, or DeviceError; after the latter, which CUDA keeps until the process
+    // ends, every further use throws the same.
     void check(Status status, const char* what);
+    // Names a function in errors that come up before the next time anybody waits.
+    void begins(const std::string& function);
 
     void* allocate(std::int64_t bytes);
     void release(void* block);
-    // Finished when they return: through pinned memory.
-    void upload(void* to, const void* from, std::int64_t bytes);
-    void download(void* to, const void* from, std::int64_t bytes);
-    void copy(void* to, const void* from, std::int64_t bytes);  // in the order of the stream
+    Transfers& transfers() { return *transfers_; }
+    void upload(void* to, const void* from, std::int64_t bytes) { transfers_->upload(to, from, bytes); }
+    bool is_broken();
+    void copy(void* to, const void* from, std::int64_t bytes, Stream stream);
     void zero(void* block, std::int64_t bytes);
     void synchronize();
+
+    // The call whose error word is being copied to `check` is not waited for. Its error comes up at the next
+    // settle() after the GPU was waited for.
+    void watch(const std::shared_ptr<CallCheck>& check);
+    // Throws the error of such a call, IndexError; `wait`: after waiting for those that are being watched.
+    void settle(bool wait);
 
     // Where the newest value of a variable is here; brought here if need be. The variable's mutex is held.
     void* resident(const SharedPtr& variable);
@@ -72,15 +122,20 @@ class Context {
         std::uint64_t version = 0;
     };
     void forget_dead();
+    void fetch(SharedState& variable, const void* block);
 
-    static constexpr std::int64_t staging_bytes = std::int64_t{4} << 20;
-    const RuntimeTable& runtime_;
+    const Backend& backend_;
     const void* owner_;
-    Stream stream_ = nullptr;
-    std::mutex transfer_;  // of the staging memory: values are fetched while other functions run
-    void* staging_ = nullptr;
-    std::string broken_;
+    const std::string name_;
+    Stream stream_ = nullptr, capture_stream_ = nullptr;
+    std::unique_ptr<Transfers> transfers_;
     std::map<const SharedState*, Resident> residents_;
+
+    std::mutex state_;  // of what follows: values are fetched while functions run
+    std::string broken_;
+    std::vector<std::string> running_;  // functions since the GPU was last waited for
+    std::vector<std::shared_ptr<CallCheck>> watched_;
+    std::string unsettled_;  // the first error that was found and not thrown yet
 };
 
 }  // namespace bitale::cuda

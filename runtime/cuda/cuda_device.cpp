@@ -15,6 +15,8 @@
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/compile.h"
+#include "runtime/cuda/emulator/graphs.h"
+#include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/cuda/libraries.h"
 #include "runtime/cuda/target.h"
@@ -38,17 +40,19 @@ class CudaDevice : public Device {
 
     std::unique_ptr<Executable> prepare(Build build) override {
         const std::lock_guard lock(mutex());
-        context().exact_blocks = backend_.separate_buffers && backend_.separate_buffers();
-        return std::make_unique<CudaRunner>(std::move(build), context(), backend_);
+        gpu().context.exact_blocks = backend_.separate_buffers && backend_.separate_buffers();
+        return std::make_unique<CudaRunner>(build, gpu());
     }
 
     std::string summary() override { return backend_.summary(); }
 
   private:
     // Made at the first use: nobody else pays for it.
-    Context& context() {
-        if (!context_) context_ = std::make_unique<Context>(*backend_.runtime, static_cast<Device*>(this));
-        return *context_;
+    Gpu& gpu() {
+        if (!gpu_)
+            gpu_ =
+                std::make_unique<Gpu>(backend_, static_cast<Device*>(this), name(), "sm_" + architecture());
+        return *gpu_;
     }
     std::string architecture() const {
         int major = 0, minor = 0;
@@ -58,7 +62,7 @@ class CudaDevice : public Device {
     }
 
     const Backend backend_;
-    std::unique_ptr<Context> context_;
+    std::unique_ptr<Gpu> gpu_;
 };
 
 // What NVRTC is asked for: machine code, or PTX of the newest architecture it knows for a GPU that is newer
@@ -84,6 +88,12 @@ std::unique_ptr<Device> make_cuda_device() {
     Backend backend;
     const RuntimeTable& runtime = runtime_library().table;
     backend.runtime = &runtime;
+    const Loaded<GraphTable>& graphs = graph_library();
+    const Loaded<LoopTable>& loops = loop_library();
+    if (graphs.present) backend.graphs = &graphs.table;
+    if (loops.present) backend.loops = &loops.table;
+    backend.why_no_graphs = graphs.problem;
+    backend.why_no_loops = loops.problem;
     backend.has_gemm = [] { return cublaslt_library().present; };
     backend.compile = [](const Program& program, const std::vector<CudaUnit>& units) {
         Images images;
@@ -118,6 +128,8 @@ std::unique_ptr<Device> make_cuda_device() {
 std::unique_ptr<Device> make_emulator_device() {
     Backend backend;
     backend.runtime = &emulated_runtime();
+    backend.graphs = &emulated_graphs();
+    backend.loops = &emulated_loops();
     backend.has_gemm = [] { return gemm_library().present; };
     backend.compile = [](const Program& program, const std::vector<CudaUnit>& units) {
         EmulatedModules modules = compile_emulated(units, program);
@@ -127,10 +139,12 @@ std::unique_ptr<Device> make_emulator_device() {
         return images;
     };
     backend.gemm = [](const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
-                      Stream) { gemm(process_pool(options().threads), shape, a, b, bias, c); };
+                      Stream stream) {
+        submit_library_call(stream, [=] { gemm(process_pool(options().threads), shape, a, b, bias, c); });
+    };
     backend.has_conv = [] { return options().enabled("cudnn"); };
-    backend.conv = [](const ConvShape& shape, const ConvData& data, Stream) {
-        convolve(process_pool(options().threads), shape, data);
+    backend.conv = [](const ConvShape& shape, const ConvData& data, Stream stream) {
+        submit_library_call(stream, [=] { convolve(process_pool(options().threads), shape, data); });
     };
     backend.separate_buffers = emulator_checks;
     backend.summary = [] {

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
+#include <map>
 #include <set>
+#include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ir/shared.h"
-#include "runtime/exec/stacked.h"
+#include "runtime/cuda/loop.h"
 #include "runtime/storage/host_memory.h"
 
 namespace bitale::cuda {
@@ -20,6 +22,7 @@ namespace {
 
 constexpr std::int64_t most_blocks = 65535;  // kernels stride over their tasks
 constexpr std::int64_t error_bytes = 128;
+constexpr std::size_t error_words = 4;
 
 std::int64_t bytes_of_constant_buffer(const BufferInfo& info) {
     std::int64_t count = 1;
@@ -29,13 +32,13 @@ std::int64_t bytes_of_constant_buffer(const BufferInfo& info) {
 
 }  // namespace
 
-CudaRunner::CudaRunner(const Build& build, Context& context, const Backend& backend)
+CudaRunner::CudaRunner(const Build& build, Gpu& gpu)
     : program_(build.program),
       arguments_(build.signature),
       frames_(program_, arguments_.symbol_ids(), build.signature.checks),
-      context_(context),
-      backend_(backend),
-      separate_buffers_(context.exact_blocks),
+      gpu_(gpu),
+      context_(gpu.context),
+      separate_buffers_(gpu.context.exact_blocks),
       profile_(build.profile),
       blocks_(program_->buffers.size()),
       pointers_(program_->buffers.size(), nullptr),
@@ -44,10 +47,71 @@ CudaRunner::CudaRunner(const Build& build, Context& context, const Backend& back
       input_buffers_(program_->inputs.size(), program_->buffers.size()),
       output_buffers_(program_->outputs.size(), program_->buffers.size()),
       errors_buffer_(program_->buffers.size()),
-      arena_(context) {
-    load(backend);
+      arena_(context_) {
+    context_.enter();
+    load();
     plan(program_->once, once_);
     plan(program_->body, body_);
+    fill_constant_buffers();
+    std::set<std::size_t> buffers, shared;
+    for (const Step& s : program_->once.steps)
+        for (const int b : s.buffers) {
+            const BufferInfo& info = program_->buffers.at(static_cast<std::size_t>(b));
+            if (info.kind == Kind::arena) buffers.insert(static_cast<std::size_t>(b));
+            if (info.kind == Kind::shared) shared.insert(static_cast<std::size_t>(info.index));
+        }
+    once_buffers_.assign(buffers.begin(), buffers.end());
+    once_shared_.assign(shared.begin(), shared.end());
+    once_versions_.resize(once_shared_.size());
+    once_offsets_.resize(once_buffers_.size(), -1);
+}
+
+// What was launched may still use the memory; and nobody waits for its error word after this.
+CudaRunner::~CudaRunner() {
+    try {
+        context_.enter();
+        context_.synchronize();
+    } catch (const Error&) {
+        return;  // every later use of the device says the same
+    }
+    for (std::vector<StepPlan>* plans : {&once_, &body_})
+        for (const StepPlan& p : *plans)
+            for (Event event : {p.begins, p.ends})
+                if (event) context_.runtime().cudaEventDestroy(event);
+}
+
+void CudaRunner::load() {
+    const std::vector<CudaUnit> units = cuda_units(*program_);
+    const Images images = context_.backend().compile(*program_, units);
+    compiler_runs_ = images.compiler_runs;
+    kernels_.resize(program_->kernels.size());
+    for (std::size_t u = 0; u < units.size(); ++u) {
+        Library library = nullptr;
+        context_.check(context_.runtime().cudaLibraryLoadData(&library, images.list.at(u).data(), nullptr,
+                                                              nullptr, 0, nullptr, nullptr, 0),
+                       "cudaLibraryLoadData");
+        for (const int k : units[u].kernels)
+            for (const std::string& entry : program_->kernels[static_cast<std::size_t>(k)].entries) {
+                KernelFunction function = nullptr;
+                context_.check(context_.runtime().cudaLibraryGetKernel(&function, library, entry.c_str()),
+                               "cudaLibraryGetKernel");
+                kernels_[static_cast<std::size_t>(k)].push_back(function);
+            }
+    }
+}
+
+void CudaRunner::plan(const Region& region, std::vector<StepPlan>& plans) {
+    for (const Step& s : region.steps) {
+        StepPlan& p = plans.emplace_back();
+        p.step = &s;
+        if (s.kind == Step::Kind::kernel) p.phases = kernels_.at(static_cast<std::size_t>(s.kernel));
+        if (!profile_) continue;
+        for (Event* event : {&p.begins, &p.ends})
+            context_.check(context_.runtime().cudaEventCreateWithFlags(event, 0), "cudaEventCreateWithFlags");
+    }
+}
+
+void CudaRunner::fill_constant_buffers() {
     for (std::size_t b = 0; b < pointers_.size(); ++b) {
         const BufferInfo& info = program_->buffers[b];
         if (info.kind == Kind::arena || info.kind == Kind::shared) continue;
@@ -70,50 +134,13 @@ CudaRunner::CudaRunner(const Build& build, Context& context, const Backend& back
         }
         pointers_[b] = blocks_[b]->data();
     }
-    std::set<std::size_t> shared;
-    for (const Step& s : program_->once.steps)
-        for (const int b : s.buffers)
-            if (const BufferInfo& info = program_->buffers.at(static_cast<std::size_t>(b));
-                info.kind == Kind::shared)
-                shared.insert(static_cast<std::size_t>(info.index));
-    once_shared_.assign(shared.begin(), shared.end());
-    once_versions_.resize(once_shared_.size());
-    if (profile_) {
-        context_.check(context_.runtime().cudaEventCreateWithFlags(&first_, 0), "cudaEventCreateWithFlags");
-        context_.check(context_.runtime().cudaEventCreateWithFlags(&last_, 0), "cudaEventCreateWithFlags");
-    }
+    for (const std::size_t b : output_buffers_)
+        BITALE_CHECK(b < pointers_.size(), "a result without a buffer");
 }
 
-void CudaRunner::load(const Backend& backend) {
-    const std::vector<CudaUnit> units = cuda_units(*program_);
-    const Images images = backend.compile(*program_, units);
-    compiler_runs_ = images.compiler_runs;
-    kernels_.resize(program_->kernels.size());
-    for (std::size_t u = 0; u < units.size(); ++u) {
-        Library library = nullptr;  // never unloaded: a profiler may still point into it
-        context_.check(context_.runtime().cudaLibraryLoadData(&library, images.list[u].data(), nullptr,
-                                                              nullptr, 0, nullptr, nullptr, 0),
-                       "cudaLibraryLoadData");
-        for (const int k : units[u].kernels)
-            for (const std::string& entry : program_->kernels[static_cast<std::size_t>(k)].entries) {
-                KernelFunction function = nullptr;
-                context_.check(context_.runtime().cudaLibraryGetKernel(&function, library, entry.c_str()),
-                               "cudaLibraryGetKernel");
-                kernels_[static_cast<std::size_t>(k)].push_back(function);
-            }
-    }
-}
+// ---- memory ----
 
-void CudaRunner::plan(const Region& region, std::vector<StepPlan>& plans) {
-    for (const Step& s : region.steps) {
-        StepPlan& p = plans.emplace_back();
-        p.step = &s;
-        if (s.kind == Step::Kind::kernel) p.phases = kernels_.at(static_cast<std::size_t>(s.kernel));
-    }
-}
-
-void CudaRunner::bind(std::span<const Array> arguments) {
-    arguments_.bind(arguments, symbols_.data(), argument_data_.data());
+void CudaRunner::place(const Frame& frame, std::span<const Array> arguments) {
     for (std::size_t i = 0; i < input_buffers_.size(); ++i) {
         const std::size_t b = input_buffers_[i];
         if (b >= pointers_.size()) continue;
@@ -122,16 +149,6 @@ void CudaRunner::bind(std::span<const Array> arguments) {
         pointers_[b] = blocks_[b]->data();
         context_.upload(pointers_[b], argument_data_[i], bytes);
     }
-}
-
-// Of the first input, which a loop counts.
-void CudaRunner::set_scalar(std::int64_t value) {
-    arguments_.set_scalar(0, value, symbols_.data());
-    if (const std::size_t b = input_buffers_[0]; b < pointers_.size())
-        context_.upload(pointers_[b], argument_data_[0], bytes_of(program_->inputs[0].dtype));
-}
-
-void CudaRunner::begin(const Frame& frame) {
     for (std::size_t b = 0; b < pointers_.size(); ++b) {
         const BufferInfo& info = program_->buffers[b];
         if (info.kind == Kind::shared)
@@ -140,6 +157,48 @@ void CudaRunner::begin(const Frame& frame) {
     for (std::size_t i = 0; i < output_buffers_.size(); ++i) {
         const std::size_t b = output_buffers_[i];
         blocks_[b]->grow(frame.output_bytes[i]);
+        pointers_[b] = blocks_[b]->data();
+    }
+    use(frame);
+}
+
+void CudaRunner::use(const Frame& frame) {
+    if (placement_ != frame.placement) {
+        if (separate_buffers_)
+            place_separately(frame);
+        else if (arena_.grow(frame.placement->bytes))
+            once_done_ = false;
+        placement_ = frame.placement;
+        for (std::size_t b = 0; b < pointers_.size(); ++b)
+            if (!separate_buffers_ && program_->buffers[b].kind == Kind::arena && placement_->offsets[b] >= 0)
+                pointers_[b] = static_cast<char*>(arena_.data()) + placement_->offsets[b];
+        for (std::size_t i = 0; i < once_buffers_.size(); ++i) {
+            const std::int64_t offset = placement_->offsets[once_buffers_[i]];
+            if (once_offsets_[i] != offset) once_done_ = false;
+            once_offsets_[i] = offset;
+        }
+    }
+    for (std::size_t i = 0; i < once_shared_.size(); ++i) {
+        const std::uint64_t version = program_->shared[once_shared_[i]]->version;
+        if (once_versions_[i] != version) once_done_ = false;
+        once_versions_[i] = version;
+    }
+    if (once_done_ || once_.empty()) return;
+    if (profile_) {
+        launch_timed(once_, frame.once);
+    } else {
+        for (std::size_t i = 0; i < once_.size(); ++i) launch(once_[i], frame.once[i], context_.stream());
+    }
+    if (has_errors()) check_errors();
+    once_done_ = true;
+}
+
+void CudaRunner::place_separately(const Frame& frame) {
+    once_done_ = false;
+    for (std::size_t b = 0; b < pointers_.size(); ++b) {
+        if (program_->buffers[b].kind != Kind::arena || frame.placement->offsets[b] < 0) continue;
+        if (!blocks_[b]) blocks_[b] = std::make_unique<DeviceBlock>(context_);
+        blocks_[b]->grow(bytes_of_buffer(b));
         pointers_[b] = blocks_[b]->data();
     }
 }
@@ -152,62 +211,42 @@ std::int64_t CudaRunner::bytes_of_buffer(std::size_t buffer) const {
     return evaluate(count_of(type.shape), values) * bytes_of(type.dtype);
 }
 
-void CudaRunner::place_separately(const Frame& frame) {
-    for (std::size_t b = 0; b < pointers_.size(); ++b) {
-        if (program_->buffers[b].kind != Kind::arena || frame.placement->offsets[b] < 0) continue;
-        if (!blocks_[b]) blocks_[b] = std::make_unique<DeviceBlock>(context_);
-        blocks_[b]->grow(bytes_of_buffer(b));
-        pointers_[b] = blocks_[b]->data();
-    }
-}
-
-std::string CudaRunner::biggest_buffers(const Frame& frame) const {
-    // What ends later than it begins is not known here: offsets tell where a buffer begins, the next one's
-    // where it must have ended, so types are shown as they are.
+std::string CudaRunner::biggest_buffers(const Frame& frame, std::int64_t steps) const {
+    constexpr std::size_t most_named = 3;
     std::vector<std::pair<std::int64_t, std::string>> list;
     for (std::size_t b = 0; b < program_->buffers.size(); ++b) {
         const BufferInfo& info = program_->buffers[b];
-        if (info.kind != Kind::arena || frame.placement->offsets[b] < 0) continue;
-        const std::int64_t bytes = bytes_of_buffer(b);
-        list.emplace_back(bytes, fmt::format("\"{}\" {} ({:.1f} MB)", info.name, text_of(info.type),
-                                             static_cast<double>(bytes) / 1e6));
+        const auto add = [&](const std::string& what, std::int64_t times) {
+            const std::int64_t bytes = bytes_of_buffer(b) * times;
+            list.emplace_back(bytes, fmt::format("{} {} ({:.1f} MB)", what, text_of(info.type),
+                                                 static_cast<double>(bytes) / 1e6));
+        };
+        const std::string name = info.name.empty() ? "" : " \"" + info.name + "\"";
+        switch (info.kind) {
+            case Kind::arena:
+                if (frame.placement->offsets[b] >= 0) add("\"" + info.name + "\"", 1);
+                break;
+            case Kind::input: add("input" + name, 1); break;
+            case Kind::shared: add("shared variable" + name, 1); break;
+            case Kind::output:
+                add("result" + name, 1);
+                if (steps > 1) add(fmt::format("{} steps' result{}", steps, name), steps);
+                break;
+            case Kind::constant: add("constant" + name, 1); break;
+            case Kind::errors:
+            case Kind::counters: break;
+        }
     }
     std::sort(list.rbegin(), list.rend());
     std::string text;
-    for (std::size_t i = 0; i < std::min<std::size_t>(list.size(), 3); ++i)
+    for (std::size_t i = 0; i < std::min(list.size(), most_named); ++i)
         text += (i ? ", " : "") + list[i].second;
     return text;
 }
 
-void CudaRunner::use(const Frame& frame) {
-    if (placement_ != frame.placement) {
-        try {
-            if (separate_buffers_)
-                place_separately(frame);
-            else
-                arena_.grow(frame.placement->bytes);
-        } catch (const OutOfMemory& e) {
-            throw OutOfMemory(fmt::format("{}: {}; the biggest buffers are {}", program_->name, e.what(),
-                                          biggest_buffers(frame)));
-        }
-        once_done_ = false;
-        placement_ = frame.placement;
-        for (std::size_t b = 0; b < pointers_.size(); ++b)
-            if (!separate_buffers_ && program_->buffers[b].kind == Kind::arena && placement_->offsets[b] >= 0)
-                pointers_[b] = static_cast<char*>(arena_.data()) + placement_->offsets[b];
-    }
-    for (std::size_t i = 0; i < once_shared_.size(); ++i) {
-        const std::uint64_t version = program_->shared[once_shared_[i]]->version;
-        if (once_versions_[i] != version) once_done_ = false;
-        once_versions_[i] = version;
-    }
-    if (once_done_) return;
-    run_steps(once_, frame.once);
-    check_errors();
-    once_done_ = true;
-}
+// ---- launches ----
 
-void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes) {
+void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Stream stream) {
     // struct { void* buffers[]; i64 sizes[]; }, each of at least one element.
     const std::vector<int>& buffers = plan.step->buffers;
     const std::size_t first_size = std::max<std::size_t>(buffers.size(), 1) * sizeof(void*);
@@ -226,125 +265,186 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes) {
         config.grid.x = static_cast<unsigned>(std::min(sizes.tasks[phase], most_blocks));
         config.block.x = static_cast<unsigned>(
             program_->kernels[static_cast<std::size_t>(plan.step->kernel)].cuda_threads.at(phase));
-        config.stream = context_.stream();
+        config.stream = stream;
         context_.check(context_.runtime().cudaLaunchKernelExC(&config, plan.phases.at(phase), arguments),
                        program_->kernels[static_cast<std::size_t>(plan.step->kernel)].entries[phase].c_str());
     }
 }
 
-void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes) {
+void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream stream) {
     const auto pointer = [&](std::size_t i) {
         return pointers_[static_cast<std::size_t>(plan.step->buffers[i])];
     };
     switch (plan.step->kind) {
-        case Step::Kind::kernel: launch_kernel(plan, sizes); break;
+        case Step::Kind::kernel: launch_kernel(plan, sizes, stream); break;
         case Step::Kind::gemm:
-            backend_.gemm(sizes.gemm, static_cast<const float*>(pointer(0)),
-                          static_cast<const float*>(pointer(1)),
-                          sizes.gemm.bias ? static_cast<const float*>(pointer(3)) : nullptr,
-                          static_cast<float*>(pointer(2)), context_.stream());
+            context_.backend().gemm(sizes.gemm, static_cast<const float*>(pointer(0)),
+                                    static_cast<const float*>(pointer(1)),
+                                    sizes.gemm.bias ? static_cast<const float*>(pointer(3)) : nullptr,
+                                    static_cast<float*>(pointer(2)), stream);
             break;
         case Step::Kind::conv: {
             std::array<void*, 4> buffers{};
             for (std::size_t i = 0; i < plan.step->buffers.size(); ++i) buffers.at(i) = pointer(i);
-            backend_.conv(sizes.conv, conv_data(sizes.conv, buffers.data()), context_.stream());
+            context_.backend().conv(sizes.conv, conv_data(sizes.conv, buffers.data()), stream);
             break;
         }
-        case Step::Kind::copy: context_.copy(pointer(1), pointer(0), sizes.copy_bytes); break;
+        case Step::Kind::copy:
+            // Kernels look at the error word themselves before they write shared variables; a copy cannot.
+            if (plan.step->commits && has_errors()) {
+                const CommitArguments arguments{errors(), pointer(0), pointer(1), sizes.copy_bytes};
+                const std::int64_t blocks = (sizes.copy_bytes + 4095) / 4096;
+                gpu_.kernels.launch(LoopKernel::commit, &arguments,
+                                    static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1024)), stream);
+            } else {
+                context_.copy(pointer(1), pointer(0), sizes.copy_bytes, stream);
+            }
+            break;
     }
 }
 
-void CudaRunner::run_steps(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes) {
-    bool checked = false;
+void CudaRunner::launch_body(const Frame& frame, Stream stream) {
+    for (std::size_t i = 0; i < body_.size(); ++i) launch(body_[i], frame.body[i], stream);
+}
+
+void CudaRunner::launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes) {
+    const RuntimeTable& runtime = context_.runtime();
     for (std::size_t i = 0; i < plans.size(); ++i) {
-        // Kernels look at the error word themselves; a copy cannot.
-        if (plans[i].step->commits && plans[i].step->kind == Step::Kind::copy && !checked) {
-            check_errors();
-            checked = true;
-        }
-        if (!profile_) {
-            launch(plans[i], sizes[i]);
-            continue;
-        }
-        const RuntimeTable& runtime = context_.runtime();
-        context_.check(runtime.cudaEventRecord(first_, context_.stream()), "cudaEventRecord");
-        launch(plans[i], sizes[i]);
-        context_.check(runtime.cudaEventRecord(last_, context_.stream()), "cudaEventRecord");
-        context_.synchronize();
+        context_.check(runtime.cudaEventRecord(plans[i].begins, context_.stream()), "cudaEventRecord");
+        launch(plans[i], sizes[i], context_.stream());
+        context_.check(runtime.cudaEventRecord(plans[i].ends, context_.stream()), "cudaEventRecord");
+    }
+    context_.synchronize();
+    for (StepPlan& p : plans) {
         float milliseconds = 0;
-        context_.check(runtime.cudaEventElapsedTime(&milliseconds, first_, last_), "cudaEventElapsedTime");
-        plans[i].seconds += static_cast<double>(milliseconds) / 1000;
-        ++plans[i].calls;
+        context_.check(runtime.cudaEventElapsedTime(&milliseconds, p.begins, p.ends), "cudaEventElapsedTime");
+        p.seconds += static_cast<double>(milliseconds) / 1000;
+        ++p.calls;
     }
 }
 
-void CudaRunner::check_errors() {
-    if (errors_buffer_ >= pointers_.size()) return context_.synchronize();
-    std::int64_t words[4];
-    context_.download(words, pointers_[errors_buffer_], sizeof words);
+Graphs::Most CudaRunner::most() {
+    if (profile_) return Graphs::Most::off;
+    return std::min(limit_, gpu_.graphs.most());
+}
+
+void CudaRunner::execute(const Frame& frame) {
+    CapturedStep& step = steps_.find(frame, pointers_);
+    const bool as_graph =
+        step.has_run && most() != Graphs::Most::off && captured(step.call, Graphs::Most::off, [&] {
+            return gpu_.graphs.capture([&](Stream stream) { launch_body(frame, stream); });
+        });
+    if (as_graph)
+        step.call->launch();
+    else if (profile_)
+        launch_timed(body_, frame.body);
+    else
+        launch_body(frame, context_.stream());
+    step.has_run = true;
+    describe(step);
+}
+
+void CudaRunner::describe(const CapturedStep& step) {
+    const Graphs::Most most = this->most();
+    const LaunchGraph* graph = step.call ? step.call.get() : step.step ? step.step.get() : step.loop.get();
+    const std::size_t more = step.call ? 0 : 1;  // the end of a loop's step
+    const std::string nodes =
+        graph ? fmt::format("; a step is {} nodes", graph->nodes() - more) : "; no step is captured yet";
+    if (most == Graphs::Most::loop)
+        launches_ =
+            "a loop is one launch, of a graph with a WHILE node; a call is one launch of a graph" + nodes;
+    else if (most == Graphs::Most::step)
+        launches_ = "a step is one launch of a graph" + nodes;
+    else
+        launches_ = fmt::format("one for each of the {} steps of the body", body_.size());
+    if (most == Graphs::Most::loop) return;
+    launches_ += "; not more, because of " + (profile_               ? "the profile"
+                                              : why_limited_.empty() ? gpu_.graphs.why_not_more()
+                                                                     : why_limited_);
+}
+
+// ---- errors ----
+
+void CudaRunner::throw_error(const std::int64_t* words) {
     if (words[0] == 0) return;
-    context_.zero(pointers_[errors_buffer_], error_bytes);
+    context_.zero(errors(), error_bytes);
     const auto check = static_cast<std::size_t>(words[0] - 1);
     BITALE_CHECK(check < program_->checks.size(), "the error word names an unknown check");
     throw IndexError(
         fmt::format("{}: {} at element {}", program_->checks[check].message, words[1], words[2]));
 }
 
-void CudaRunner::step(const Frame& frame) {
-    use(frame);
-    run_steps(body_, frame.body);
-    check_errors();
+void CudaRunner::check_errors() {
+    std::int64_t words[error_words];
+    const Download whole{words, errors(), sizeof words};
+    context_.transfers().download({&whole, 1});
+    throw_error(words);
+}
+
+void CudaRunner::clear_errors() {
+    if (!call_check_ || !call_check_->failed.exchange(false)) return;
+    context_.zero(errors(), error_bytes);
+}
+
+void CudaRunner::watch_errors() {
+    if (!has_errors()) return;
+    if (!call_check_)
+        call_check_ = std::make_shared<CallCheck>(context_, [program = program_](const std::int64_t* words) {
+            return fmt::format(
+                "{}: {} at element {} (in an earlier call of {}, which nobody waited for; it "
+                "and the calls of {} after it changed nothing)",
+                program->checks.at(static_cast<std::size_t>(words[0] - 1)).message, words[1], words[2],
+                program->name, program->name);
+        });
+    context_.check(context_.runtime().cudaMemcpyAsync(call_check_->copied.here(0), errors(),
+                                                      error_words * sizeof(std::int64_t), device_to_host,
+                                                      context_.stream()),
+                   "copying from the GPU");
+    context_.watch(call_check_);
 }
 
 void CudaRunner::count_versions() {
     for (const int s : program_->updated) context_.wrote(program_->shared[static_cast<std::size_t>(s)]);
 }
 
+// ---- calls ----
+
 std::vector<Array> CudaRunner::run(std::span<const Array> arguments) {
-    bind(arguments);
+    const bool waits = !output_buffers_.empty();
+    context_.enter();
+    context_.settle(waits);
+    arguments_.bind(arguments, symbols_.data(), argument_data_.data());
     const Frame& frame = frames_.find(symbols_.data());
-    begin(frame);
-    step(frame);
-    count_versions();
+    context_.begins(program_->name);
+    clear_errors();
+    naming_buffers(frame, 0, [&] {
+        place(frame, arguments);
+        execute(frame);
+    });
+    if (!waits) {
+        watch_errors();
+        count_versions();
+        return {};
+    }
     std::vector<Array> results;
+    std::vector<Download> parts;
     for (std::size_t i = 0; i < frame.outputs.size(); ++i) {
         Array& a = results.emplace_back(pooled_array(program_->outputs[i].dtype, frame.outputs[i]));
-        context_.download(a.mutable_data(), pointers_[output_buffers_[i]], frame.output_bytes[i]);
+        parts.push_back({a.mutable_data(), pointers_[output_buffers_[i]], frame.output_bytes[i]});
     }
+    std::int64_t words[error_words] = {};
+    if (has_errors()) parts.push_back({words, errors(), sizeof words});
+    context_.transfers().download(parts);
+    throw_error(words);
+    count_versions();
     return results;
-}
-
-std::vector<Array> CudaRunner::loop(const LoopCall& call) {
-    const auto steps = static_cast<std::int64_t>(call.values.size());
-    bind(call.arguments);
-    if (steps > 0) set_scalar(call.values[0]);
-    const Frame first = frames_.find(symbols_.data());
-    begin(first);
-    StackedResults stacked(*program_, first, steps);
-    const auto body = [&](std::int64_t, std::int64_t value) {
-        set_scalar(value);
-        const Frame& frame = frames_.find(symbols_.data());
-        stacked.check(frame);
-        step(frame);
-        stacked.add([&](std::size_t i, char* to, std::int64_t bytes) {
-            context_.download(to, pointers_[output_buffers_[i]], bytes);
-        });
-    };
-    try {
-        for_each_step(call, body);
-    } catch (...) {
-        if (stacked.done() > 0) count_versions();
-        throw;
-    }
-    if (stacked.done() > 0) count_versions();
-    return stacked.take();
 }
 
 std::vector<Profile::Row> CudaRunner::profile() const {
     std::vector<Profile::Row> rows;
     for (const std::vector<StepPlan>* plans : {&once_, &body_})
         for (const StepPlan& p : *plans)
-            if (profile_) rows.push_back({p.step->title, p.calls, p.seconds});
+            if (profile_) rows.push_back({p.step->title, p.calls, p.seconds, text_of(p.step->fused)});
     return rows;
 }
 

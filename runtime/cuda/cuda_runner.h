@@ -1,12 +1,14 @@
-// Runs a Program on a GPU: uploads arguments, places buffers, launches steps on one stream, reads the error
-// word.
+// Runs a Program on a GPU: uploads arguments, places buffers, launches steps, reads the error word. Waits
+// for the GPU where results are wanted, and nowhere else.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "runtime/cuda/backend.h"
-#include "runtime/cuda/context.h"
+#include "runtime/cuda/graphs.h"
+#include "runtime/cuda/step_cache.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/frame.h"
 
@@ -14,45 +16,68 @@ namespace bitale::cuda {
 
 class CudaRunner : public Executable {
   public:
-    CudaRunner(const Build& build, Context& context, const Backend& backend);
+    CudaRunner(const Build& build, Gpu& gpu);
+    ~CudaRunner() override;
 
     std::vector<Array> run(std::span<const Array> arguments) override;
-    std::vector<Array> loop(const LoopCall& call) override;
+    std::vector<Array> loop(const LoopCall& call) override;  // loop.cpp
     std::int64_t arena_bytes() const override { return frames_.most_bytes(); }
     int compiler_runs() const override { return compiler_runs_; }
     std::vector<Profile::Row> profile() const override;
+    std::string launches() const override { return launches_; }
 
   private:
     struct StepPlan {
         const Step* step = nullptr;
-        std::vector<KernelFunction> phases;  // of a kernel
+        std::vector<KernelFunction> phases;      // of a kernel
+        Event begins = nullptr, ends = nullptr;  // of the profile
         std::int64_t calls = 0;
         double seconds = 0;
     };
+    class Loop;
 
-    void load(const Backend& backend);
+    void load();
     void plan(const Region& region, std::vector<StepPlan>& plans);
-    void bind(std::span<const Array> arguments);
-    void set_scalar(std::int64_t value);
-    void begin(const Frame& frame);
+    void fill_constant_buffers();
+
+    // What a call needs in the memory of the GPU: arguments, results, shared variables, the arena. Throws
+    // OutOfMemory with the biggest buffers; of a loop of `steps`, its collected results among them.
+    void place(const Frame& frame, std::span<const Array> arguments);
     void use(const Frame& frame);
-    void step(const Frame& frame);
-    void run_steps(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
-    void launch(const StepPlan& plan, const StepSizes& sizes);
-    void launch_kernel(const StepPlan& plan, const StepSizes& sizes);
-    void check_errors();  // throws IndexError when a check has failed
-    void count_versions();
-    std::int64_t bytes_of_buffer(std::size_t buffer) const;  // of this call
     void place_separately(const Frame& frame);
-    std::string biggest_buffers(const Frame& frame) const;
+    std::int64_t bytes_of_buffer(std::size_t buffer) const;
+    template <class F>
+    void naming_buffers(const Frame& frame, std::int64_t steps, F&& f);
+    std::string biggest_buffers(const Frame& frame, std::int64_t steps) const;
+
+    // The only place where steps are put into a stream, to run or to be captured.
+    void launch(const StepPlan& plan, const StepSizes& sizes, Stream stream);
+    void launch_kernel(const StepPlan& plan, const StepSizes& sizes, Stream stream);
+    void launch_body(const Frame& frame, Stream stream);
+    void launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
+    void execute(const Frame& frame);  // one step, as the most that one launch can hold
+
+    Graphs::Most most();  // for this function
+    // Fills `graph` if it is empty; false, and never tried again, where that cannot be done.
+    template <class F>
+    bool captured(std::unique_ptr<LaunchGraph>& graph, Graphs::Most without, F&& capture);
+    void describe(const CapturedStep& step);
+
+    bool has_errors() const { return errors_buffer_ < pointers_.size(); }
+    void* errors() const { return pointers_[errors_buffer_]; }
+    void clear_errors();  // those of a call that nobody waited for
+    void check_errors();  // waits; throws IndexError when a check has failed
+    void throw_error(const std::int64_t* words);
+    void watch_errors();
+    void count_versions();
 
     std::shared_ptr<const Program> program_;
     Arguments arguments_;
     Frames frames_;
+    Gpu& gpu_;
     Context& context_;
-    const Backend& backend_;
-    const bool separate_buffers_;
     int compiler_runs_ = 0;
+    const bool separate_buffers_;  // the arena's too are blocks of their own
     const bool profile_;
 
     std::vector<std::vector<KernelFunction>> kernels_;  // of each kernel, one per phase
@@ -64,13 +89,43 @@ class CudaRunner : public Executable {
     std::vector<std::size_t> input_buffers_, output_buffers_;
     std::size_t errors_buffer_;
     std::vector<char> launch_arguments_;
-    Event first_ = nullptr, last_ = nullptr;  // for the profile
+    std::shared_ptr<CallCheck> call_check_;  // made by the first call that is not waited for
+
+    StepCache steps_;
+    Graphs::Most limit_ = Graphs::Most::loop;  // what turned out to be possible
+    std::string why_limited_, launches_ = "none yet";
+    std::unique_ptr<Loop> loop_;  // made by the first loop
 
     DeviceBlock arena_;
     std::shared_ptr<const Placement> placement_;
-    std::vector<std::size_t> once_shared_;
+    // What `once` was last computed from, and where it left its values.
+    std::vector<std::size_t> once_buffers_, once_shared_;
     std::vector<std::uint64_t> once_versions_;
+    std::vector<std::int64_t> once_offsets_;
     bool once_done_ = false;
 };
+
+template <class F>
+bool CudaRunner::captured(std::unique_ptr<LaunchGraph>& graph, Graphs::Most without, F&& capture) {
+    if (graph) return true;
+    try {
+        graph = capture();
+        return true;
+    } catch (const CaptureError& e) {
+        limit_ = without;
+        why_limited_ = e.what();
+        return false;
+    }
+}
+
+template <class F>
+void CudaRunner::naming_buffers(const Frame& frame, std::int64_t steps, F&& f) {
+    try {
+        f();
+    } catch (const OutOfMemory& e) {
+        throw OutOfMemory(program_->name + ": " + e.what() + "; the biggest buffers are " +
+                          biggest_buffers(frame, steps));
+    }
+}
 
 }  // namespace bitale::cuda

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/cuda/search.h"
@@ -13,7 +15,10 @@ namespace {
 // Fills one entry; false, with the reason, where the library lacks it.
 template <class F, class Table>
 bool fill(F& function, const char* name, const SharedLibrary& library, Loaded<Table>& loaded) {
-    function = reinterpret_cast<F>(library.symbol(name));
+    // Of functions that changed in CUDA 13 we declare the new ones, which CUDA 12 has under another name.
+    if constexpr (std::is_same_v<Table, LoopTable>)
+        function = reinterpret_cast<F>(library.symbol((std::string(name) + "_v2").c_str()));
+    if (!function) function = reinterpret_cast<F>(library.symbol(name));
     if (!function && loaded.problem.empty())
         loaded.problem = fmt::format("{} has no function {}: another version of CUDA?", library.path(), name);
     return function != nullptr;
@@ -66,6 +71,10 @@ std::string driver_text(const DriverTable& driver) {
 
 BITALE_LIBRARY(runtime_library, RuntimeTable, BITALE_CUDA_RUNTIME, "CUDA runtime", "libcudart", {13, 12},
                "cuda_runtime")
+BITALE_LIBRARY(graph_library, GraphTable, BITALE_CUDA_GRAPHS, "CUDA runtime", "libcudart", {13, 12},
+               "cuda_runtime")
+BITALE_LIBRARY(loop_library, LoopTable, BITALE_CUDA_LOOPS, "CUDA runtime", "libcudart", {13, 12},
+               "cuda_runtime")
 BITALE_LIBRARY(nvrtc_library, NvrtcTable, BITALE_NVRTC, "NVRTC", "libnvrtc", {13, 12}, "cuda_nvrtc")
 BITALE_LIBRARY(cublaslt_library, CublasLtTable, BITALE_CUBLASLT, "cuBLASLt", "libcublasLt", {13, 12},
                "cublas")
@@ -88,8 +97,11 @@ std::vector<LibraryStatus> library_list() {
         status("cudart", runtime_library(),
                [](const RuntimeTable& t) {
                    int version = 0;
-                   return t.cudaRuntimeGetVersion(&version) == success ? thousands(version)
-                                                                       : "of unknown version";
+                   const bool known = t.cudaRuntimeGetVersion(&version) == success;
+                   const char* graphs = !graph_library().present ? ", without graphs"
+                                        : loop_library().present ? ""
+                                                                 : ", without loops in graphs";
+                   return (known ? thousands(version) : "of unknown version") + graphs;
                }),
         status("NVRTC", nvrtc_library(),
                [](const NvrtcTable& t) {

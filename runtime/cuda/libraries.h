@@ -17,6 +17,8 @@ struct Loaded {
 };
 
 const Loaded<RuntimeTable>& runtime_library();
+const Loaded<GraphTable>& graph_library();  // of the runtime too
+const Loaded<LoopTable>& loop_library();
 const Loaded<NvrtcTable>& nvrtc_library();
 const Loaded<CublasLtTable>& cublaslt_library();
 const Loaded<CudnnTable>& cudnn_library();

@@ -18,15 +18,19 @@
     X(Status, cudaMalloc, (void** pointer, std::size_t bytes))                                           \
     X(Status, cudaFree, (void* pointer))                                                                 \
     X(Status, cudaMallocHost, (void** pointer, std::size_t bytes))                                       \
+    X(Status, cudaHostAlloc, (void** pointer, std::size_t bytes, unsigned flags))                        \
+    X(Status, cudaHostGetDevicePointer, (void** there, void* here, unsigned flags))                      \
     X(Status, cudaFreeHost, (void* pointer))                                                             \
     X(Status, cudaMemcpyAsync, (void* to, const void* from, std::size_t bytes, CopyKind, Stream stream)) \
     X(Status, cudaMemsetAsync, (void* pointer, int value, std::size_t bytes, Stream stream))             \
     X(Status, cudaStreamCreateWithFlags, (Stream * stream, unsigned flags))                              \
     X(Status, cudaStreamDestroy, (Stream stream))                                                        \
     X(Status, cudaStreamSynchronize, (Stream stream))                                                    \
+    X(Status, cudaStreamQuery, (Stream stream))                                                          \
     X(Status, cudaEventCreateWithFlags, (Event * event, unsigned flags))                                 \
     X(Status, cudaEventDestroy, (Event event))                                                           \
     X(Status, cudaEventRecord, (Event event, Stream stream))                                             \
+    X(Status, cudaEventSynchronize, (Event event))                                                       \
     X(Status, cudaEventElapsedTime, (float* milliseconds, Event first, Event last))                      \
     X(Status, cudaLibraryLoadData,                                                                       \
       (Library * library, const void* image, int* jit_options, void** jit_values, unsigned jit_count,    \
@@ -34,6 +38,31 @@
     X(Status, cudaLibraryUnload, (Library library))                                                      \
     X(Status, cudaLibraryGetKernel, (KernelFunction * kernel, Library library, const char* name))        \
     X(Status, cudaLaunchKernelExC, (const LaunchConfig* config, const void* kernel, void** arguments))
+
+// What a step as a graph takes; the same in CUDA 12 and 13.
+#define BITALE_CUDA_GRAPHS(X)                                                                  \
+    X(Status, cudaStreamBeginCapture, (Stream stream, CaptureMode mode))                       \
+    X(Status, cudaStreamEndCapture, (Stream stream, GraphPointer * graph))                     \
+    X(Status, cudaGraphGetNodes, (GraphPointer graph, GraphNode * nodes, std::size_t * count)) \
+    X(Status, cudaGraphInstantiate,                                                            \
+      (GraphExecutable * executable, GraphPointer graph, unsigned long long flags))            \
+    X(Status, cudaGraphUpload, (GraphExecutable executable, Stream stream))                    \
+    X(Status, cudaGraphLaunch, (GraphExecutable executable, Stream stream))                    \
+    X(Status, cudaGraphExecDestroy, (GraphExecutable executable))                              \
+    X(Status, cudaGraphDestroy, (GraphPointer graph))
+
+// What a loop as a graph takes besides. CUDA 12 has the signature of cudaGraphAddNode, with data of edges,
+// under the name cudaGraphAddNode_v2, and another one under this.
+#define BITALE_CUDA_LOOPS(X)                                                                        \
+    X(Status, cudaGraphCreate, (GraphPointer * graph, unsigned flags))                              \
+    X(Status, cudaGraphConditionalHandleCreate,                                                     \
+      (ConditionalHandle * handle, GraphPointer graph, unsigned at_launch, unsigned flags))         \
+    X(Status, cudaGraphAddNode,                                                                     \
+      (GraphNode * node, GraphPointer graph, const GraphNode* dependencies, const GraphEdge* edges, \
+       std::size_t count, GraphNodeParameters* parameters))                                         \
+    X(Status, cudaStreamBeginCaptureToGraph,                                                        \
+      (Stream stream, GraphPointer graph, const GraphNode* dependencies, const GraphEdge* edges,    \
+       std::size_t count, CaptureMode mode))
 
 #define BITALE_NVRTC(X)                                                                          \
     X(int, nvrtcVersion, (int* major, int* minor))                                               \
@@ -105,6 +134,12 @@ namespace bitale::cuda {
 #define BITALE_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
 struct RuntimeTable {
     BITALE_CUDA_RUNTIME(BITALE_MEMBER)
+};
+struct GraphTable {
+    BITALE_CUDA_GRAPHS(BITALE_MEMBER)
+};
+struct LoopTable {
+    BITALE_CUDA_LOOPS(BITALE_MEMBER)
 };
 struct NvrtcTable {
     BITALE_NVRTC(BITALE_MEMBER)

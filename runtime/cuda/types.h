@@ -12,7 +12,7 @@ namespace bitale::cuda {
 
 using Status = int;  // cudaError_t
 constexpr Status success = 0, error_out_of_memory = 2, error_stub_library = 34,
-                 error_insufficient_driver = 35, error_no_device = 100;
+                 error_insufficient_driver = 35, error_no_device = 100, error_not_ready = 600;
 
 struct StreamHandle;
 struct EventHandle;
@@ -43,12 +43,40 @@ enum DeviceAttribute : int {                                                    
     capability_major = 75,
     capability_minor = 76
 };
-constexpr unsigned stream_non_blocking = 1;  // cudaStreamNonBlocking
+constexpr unsigned stream_non_blocking = 1;    // cudaStreamNonBlocking
+constexpr unsigned event_without_timing = 2;   // cudaEventDisableTiming
+constexpr unsigned host_memory_is_mapped = 2;  // cudaHostAllocMapped
 // cudaDeviceProp begins with the name in both versions; the rest differs, so it is only room.
 struct DeviceProperties {
     char name[256];
     char rest[7936];
 };
+
+// ---- its graphs ----
+
+struct GraphHandle;
+struct GraphNodeHandle;
+struct GraphExecutableHandle;
+using GraphPointer = GraphHandle*;
+using GraphNode = GraphNodeHandle*;
+using GraphExecutable = GraphExecutableHandle*;
+using ConditionalHandle = unsigned long long;
+
+enum CaptureMode : int { capture_of_this_thread = 1 };  // cudaStreamCaptureModeThreadLocal
+constexpr unsigned assign_default_at_launch = 1;        // cudaGraphCondAssignDefault
+struct GraphEdge;                                       // cudaGraphEdgeData; we pass none
+
+struct GraphNodeParameters {  // cudaGraphNodeParams, of a conditional node
+    int type = 13;            // cudaGraphNodeTypeConditional
+    int reserved[3] = {};
+    ConditionalHandle handle = 0;
+    int condition = 1;  // cudaGraphCondTypeWhile
+    unsigned bodies = 1;
+    GraphPointer* body = nullptr;  // filled by cudaGraphAddNode: `bodies` graphs
+    long long rest[27] = {};
+};
+static_assert(sizeof(GraphNodeParameters) == 256 && offsetof(GraphNodeParameters, handle) == 16 &&
+              offsetof(GraphNodeParameters, body) == 32);
 
 // ---- NVRTC ----
 

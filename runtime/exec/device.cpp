@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
 
 #include "graph/base/options.h"
 #include "graph/ir/shared.h"
@@ -68,7 +67,7 @@ CallLock::CallLock(Device& device, const std::vector<SharedPtr>& shared)
     try {
         for (const SharedPtr& s : shared_) {
             if (s->home == &device) continue;  // it is where it is needed
-            if (const std::function<void()> fetch = std::exchange(s->fetch, nullptr)) fetch();
+            s->bring_home();
         }
     } catch (...) {
         unlock();

@@ -42,6 +42,7 @@ class Executable {
     virtual std::int64_t arena_bytes() const { return 0; }  // for the largest shapes so far
     virtual int compiler_runs() const { return 0; }
     virtual std::vector<Profile::Row> profile() const { return {}; }
+    virtual std::string launches() const { return {}; }  // how steps reach the device, for the report
 };
 
 // What a device may prepare from.

@@ -17,6 +17,7 @@ struct StepSizes {
     GemmShape gemm;
     ConvShape conv;
     std::int64_t copy_bytes = 0;
+    bool operator==(const StepSizes&) const = default;
 };
 
 struct Frame {

@@ -220,7 +220,7 @@ std::vector<Profile::Row> RegionRunner::profile() const {
     std::vector<Profile::Row> rows;
     for (const std::vector<StepPlan>* plans : {&once_, &body_})
         for (const StepPlan& p : *plans)
-            if (profile_) rows.push_back({p.step->title, p.calls, p.seconds});
+            if (profile_) rows.push_back({p.step->title, p.calls, p.seconds, text_of(p.step->fused)});
     return rows;
 }
 

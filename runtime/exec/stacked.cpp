@@ -25,12 +25,14 @@ void StackedResults::check(const Frame& frame) const {
                         program_.name.empty() ? "loop" : program_.name));
 }
 
-void StackedResults::add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill) {
+void StackedResults::add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill,
+                         std::int64_t steps) {
     for (std::size_t i = 0; i < to_.size(); ++i) {
-        fill(i, to_[i], first_.output_bytes[i]);
-        to_[i] += first_.output_bytes[i];
+        const std::int64_t bytes = first_.output_bytes[i] * steps;
+        fill(i, to_[i], bytes);
+        to_[i] += bytes;
     }
-    ++done_;
+    done_ += steps;
 }
 
 std::vector<Array> StackedResults::take() {

@@ -16,8 +16,9 @@ class StackedResults {
 
     // Before a step: throws ShapeError if its results have other shapes.
     void check(const Frame& frame) const;
-    // After it: `fill` writes result `i` of the step to its place.
-    void add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill);
+    // After it, or after several: `fill` writes result `i` of these steps to its place.
+    void add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill,
+             std::int64_t steps = 1);
 
     std::int64_t done() const { return done_; }
     std::vector<Array> take();  // of the steps that were done

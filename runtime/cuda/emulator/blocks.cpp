@@ -15,6 +15,7 @@
 #include "runtime/cuda/emulator/checker.h"
 #include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/fiber.h"
+#include "runtime/cuda/emulator/graphs.h"
 
 namespace bitale::cuda {
 
@@ -287,6 +288,7 @@ Scheduler::Scheduler() {
     state_.access = [](const void* address, std::size_t bytes, AccessKind kind, const void* code) {
         scheduler().access(address, bytes, kind, code);
     };
+    state_.set_conditional = set_emulated_condition;
 }
 
 void Scheduler::work() {

@@ -41,7 +41,7 @@ std::vector<std::string> more_flags(bool checked) {
 }
 
 std::string key_of(const std::string& text, const HostCompiler& compiler, bool checked) {
-    std::string all = "bitale-emulated-2\n" + compiler.identity + "\n";
+    std::string all = "bitale-emulated-3\n" + compiler.identity + "\n";
     for (const std::string& flag : compile_flags()) all += flag + " ";
     for (const std::string& flag : more_flags(checked)) all += flag + " ";
     return sha256(all + "\n" + text).substr(0, 32);

@@ -21,7 +21,8 @@ constexpr std::size_t guard_bytes = std::size_t{16} << 10;
 struct Block {
     void* base = nullptr;
     std::size_t bytes = 0;
-    bool device = true;
+    MemoryKind kind = MemoryKind::device;
+    bool device() const { return kind == MemoryKind::device; }
 };
 
 struct Memory {
@@ -34,7 +35,8 @@ Memory& memory() {
     return m;
 }
 
-Status allocate(void** block, std::size_t bytes, bool device) {
+Status allocate(void** block, std::size_t bytes, MemoryKind kind) {
+    const bool device = kind == MemoryKind::device;
     Memory& m = memory();
     const std::lock_guard lock(m.mutex);
     *block = nullptr;
@@ -45,7 +47,7 @@ Status allocate(void** block, std::size_t bytes, bool device) {
     if (posix_memalign(&base, alignment, size + 2 * guard) != 0) return error_out_of_memory;
     *block = static_cast<char*>(base) + guard;
     std::memset(*block, 0xff, size);  // NaN: nobody may count on zeros
-    m.blocks.emplace(*block, Block{base, bytes, device});
+    m.blocks.emplace(*block, Block{base, bytes, kind});
     if (device) m.used += bytes;
     return success;
 }
@@ -55,7 +57,7 @@ Status release(void* block, bool device) {
     Memory& m = memory();
     const std::lock_guard lock(m.mutex);
     const auto at = m.blocks.find(block);
-    if (at == m.blocks.end() || at->second.device != device) return error_invalid_value;
+    if (at == m.blocks.end() || at->second.device() != device) return error_invalid_value;
     if (device) m.used -= at->second.bytes;
     std::free(at->second.base);
     m.blocks.erase(at);
@@ -64,9 +66,10 @@ Status release(void* block, bool device) {
 
 }  // namespace
 
-Status allocate_device(void** block, std::size_t bytes) { return allocate(block, bytes, true); }
+Status allocate_device(void** block, std::size_t bytes) { return allocate(block, bytes, MemoryKind::device); }
 Status release_device(void* block) { return release(block, true); }
-Status allocate_host(void** block, std::size_t bytes) { return allocate(block, bytes, false); }
+Status allocate_host(void** block, std::size_t bytes) { return allocate(block, bytes, MemoryKind::host); }
+Status allocate_mapped(void** block, std::size_t bytes) { return allocate(block, bytes, MemoryKind::mapped); }
 Status release_host(void* block) { return release(block, false); }
 
 void memory_left(std::size_t* free, std::size_t* total) {
@@ -82,12 +85,23 @@ void set_emulated_memory(std::int64_t bytes) {
     m.limit = static_cast<std::size_t>(bytes);
 }
 
+MemoryKind memory_kind(const void* address, std::size_t bytes) {
+    Memory& m = memory();
+    const std::lock_guard lock(m.mutex);
+    const auto next = m.blocks.upper_bound(address);
+    if (next == m.blocks.begin()) return MemoryKind::unknown;
+    const auto& [begin, block] = *std::prev(next);
+    const auto before =
+        static_cast<std::size_t>(static_cast<const char*>(address) - static_cast<const char*>(begin));
+    return before + bytes <= block.bytes ? block.kind : MemoryKind::unknown;
+}
+
 MemoryBlock block_near(const void* address) {
     Memory& m = memory();
     const std::lock_guard lock(m.mutex);
     const auto at = [&](auto it) -> MemoryBlock {
         const std::size_t bytes = it->second.bytes;
-        const std::size_t tail = it->second.device ? std::min(tail_bytes, bytes) : 0;
+        const std::size_t tail = it->second.device() ? std::min(tail_bytes, bytes) : 0;
         return {static_cast<const char*>(it->first), bytes, bytes - tail};
     };
     const char* const wanted = static_cast<const char*>(address);

@@ -14,11 +14,16 @@ constexpr std::size_t tail_bytes = 64;
 Status allocate_device(void** block, std::size_t bytes);
 Status release_device(void* block);
 Status allocate_host(void** block, std::size_t bytes);
+Status allocate_mapped(void** block, std::size_t bytes);  // of the host, for kernels too
 Status release_host(void* block);
 void memory_left(std::size_t* free, std::size_t* total);
 
 // Allocations beyond it fail as on a real GPU. 0: no limit.
 void set_emulated_memory(std::int64_t bytes);
+
+enum class MemoryKind : std::uint8_t { unknown, device, host, mapped };
+// Where the whole range lies; unknown too when it leaves the block that it begins in.
+MemoryKind memory_kind(const void* address, std::size_t bytes);
 
 // A block that is alive, as an access sees it.
 struct MemoryBlock {

@@ -137,9 +137,11 @@ bool Module::is_constant(const void* address) const {
 const EmulatedKernel* Module::find(const std::string& kernel) {
     if (const auto at = kernels_.find(kernel); at != kernels_.end()) return &at->second;
     void* entry = dlsym(handle_, ("emulated_" + kernel).c_str());
-    if (!entry) return nullptr;
+    const auto bytes =
+        reinterpret_cast<unsigned long (*)()>(dlsym(handle_, ("emulated_" + kernel + "_bytes").c_str()));
+    if (!entry || !bytes) return nullptr;
     EmulatedKernel& k = kernels_[kernel];
-    k = {kernel, reinterpret_cast<void (*)(EmulatorState*, void**)>(entry), this, {}};
+    k = {kernel, reinterpret_cast<void (*)(EmulatorState*, void**)>(entry), this, bytes(), {}};
     for (const SharedArray& a : shared_arrays_)
         if (a.function == kernel || !dlsym(handle_, ("emulated_" + a.function).c_str()))
             k.shared.push_back(a);

@@ -20,6 +20,7 @@ struct emulated_state {
     unsigned (*ballot)(unsigned mask, int predicate, int line);
     void (*meet)(unsigned mask, int line);
     void (*access)(const void* address, unsigned long bytes, int kind, const void* code);
+    void (*set_conditional)(unsigned long long handle, unsigned value);
 };
 )";
 
@@ -115,6 +116,12 @@ static inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 static inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 static inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
 static inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+#define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+// CUDA text declares the function itself, so it must have a name.
+#define cudaGraphSetConditional emulated_set_conditional
+extern "C" void emulated_set_conditional(unsigned long long handle, unsigned value) {
+    emulated->set_conditional(handle, value);
+}
 #define __fmaf_rn __builtin_fmaf
 #define __fma_rn __builtin_fma
 #define __fsqrt_rn __builtin_sqrtf
@@ -159,6 +166,7 @@ std::string emulated_text(const CudaUnit& unit, const Program& program, bool che
         const KernelText& kernel = program.kernels[static_cast<std::size_t>(k)];
         for (const std::string& entry : kernel.entries)
             text += fmt::format(
+                "extern \"C\" unsigned long emulated_{0}_bytes() {{ return sizeof({1}_arguments); }}\n"
                 "extern \"C\" __attribute__((no_sanitize(\"thread\"))) void emulated_{0}(void* state, "
                 "void** arguments) {{\n"
                 "    emulated = (emulated_state*)state;\n"

@@ -21,6 +21,7 @@ struct EmulatorState {
     void (*meet)(unsigned mask, int line) = nullptr;  // __syncwarp
     // Before every access of a kernel that was compiled to be checked; `code` is where it stands.
     void (*access)(const void* address, std::size_t bytes, AccessKind kind, const void* code) = nullptr;
+    void (*set_conditional)(unsigned long long handle, unsigned value) = nullptr;  // of a graph's loop
 };
 
 }  // namespace bitale::cuda

@@ -1,39 +1,116 @@
 #include "runtime/cuda/emulator/table.h"
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "runtime/cuda/emulator/blocks.h"
+#include "runtime/cuda/emulator/graphs.h"
 #include "runtime/cuda/emulator/memory.h"
 #include "runtime/cuda/emulator/module.h"
+#include "runtime/cuda/emulator/stream.h"
 
 namespace bitale::cuda {
 
 namespace {
 
-constexpr Status error_invalid_value = 1, error_not_found = 500, error_launch_failure = 719;
+constexpr Status error_invalid_image = 200;
 
-// What went wrong in the last launch of this thread, for cudaGetErrorString.
-std::string& last_problem() {
-    thread_local std::string problem;
-    return problem;
+// The device of a thread is a thing of the thread: whoever forgets to choose it is told.
+thread_local bool device_is_chosen = false;
+
+Status refuse() {
+    if (!device_is_chosen) return error_invalid_device;
+    return refuse_while_capturing();
 }
 
-struct EmulatedEvent {
-    std::chrono::steady_clock::time_point at;
-};
+EmulatedStream& stream_of(Stream stream) { return *reinterpret_cast<EmulatedStream*>(stream); }
+
+Status submit(Stream stream, Work work) {
+    if (stream) return device_is_chosen ? stream_of(stream).submit(std::move(work)) : error_invalid_device;
+    last_problem() = work.run().problem;
+    return last_problem().empty() ? success : error_launch_failure;
+}
+
+// ---- memory ----
+
+Status free_memory(void* pointer) {
+    if (const Status refused = refuse(); refused != success) return refused;
+    drain_streams();
+    return release_device(pointer);
+}
+
+Status free_pinned(void* pointer) {
+    if (const Status refused = refuse(); refused != success) return refused;
+    drain_streams();
+    return release_host(pointer);
+}
+
+Status copy(void* to, const void* from, std::size_t bytes, CopyKind kind, Stream stream) {
+    if (bytes == 0) return success;
+    const MemoryKind there = memory_kind(to, bytes), here = memory_kind(from, bytes);
+    const auto right = [](MemoryKind found, bool device) {
+        return device ? found == MemoryKind::device || found == MemoryKind::mapped
+                      : found == MemoryKind::host || found == MemoryKind::mapped;
+    };
+    // CUDA takes unpinned host memory too, and waits then.
+    if (!right(there, kind != device_to_host) || !right(here, kind != host_to_device))
+        return error_invalid_value;
+    Work work;
+    work.kind = Work::Kind::copy;
+    work.host_memory = there == MemoryKind::host || here == MemoryKind::host;
+    work.run = [=]() -> Outcome {
+        if (memory_kind(to, bytes) != there || memory_kind(from, bytes) != here)
+            return {"a copy uses memory that was freed"};
+        std::memmove(to, from, bytes);
+        return {};
+    };
+    return submit(stream, std::move(work));
+}
+
+Status set(void* pointer, int value, std::size_t bytes, Stream stream) {
+    if (bytes == 0) return success;
+    if (memory_kind(pointer, bytes) != MemoryKind::device) return error_invalid_value;
+    Work work;
+    work.kind = Work::Kind::set;
+    work.run = [=]() -> Outcome {
+        if (memory_kind(pointer, bytes) != MemoryKind::device)
+            return {"cudaMemsetAsync on memory that was freed"};
+        std::memset(pointer, value, bytes);
+        return {};
+    };
+    return submit(stream, std::move(work));
+}
+
+// ---- kernels ----
+
+std::mutex& planted_mutex() {
+    static std::mutex& m = *new std::mutex;
+    return m;
+}
+std::string& planted() {  // in the name of the kernel that is to fail
+    static std::string& name = *new std::string;
+    return name;
+}
 
 Status load_library(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
+    if (const Status refused = refuse_while_capturing(); refused != success) return refused;
     std::uint64_t bytes = 0;
     std::memcpy(&bytes, image, sizeof bytes);
     std::unique_ptr<Module> module =
         Module::load({static_cast<const char*>(image) + sizeof bytes, bytes}, last_problem());
     *library = reinterpret_cast<Library>(module.release());
-    return *library ? success : error_invalid_value;
+    return *library ? success : error_invalid_image;
 }
 
 Status unload_library(Library library) {
+    drain_streams();
     delete reinterpret_cast<Module*>(library);
     return success;
 }
@@ -44,30 +121,103 @@ Status find_kernel(KernelFunction* kernel, Library library, const char* name) {
     return found ? success : error_not_found;
 }
 
+Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, void* argument) {
+    {
+        const std::lock_guard lock(planted_mutex());
+        if (!planted().empty() && kernel.name.find(planted()) != std::string::npos) {
+            planted().clear();
+            return {"kernel " + kernel.name + ": a planted failure"};
+        }
+    }
+    std::string problem = run_blocks(kernel, config.grid, config.block, &argument);
+    if (problem.empty()) problem = condition_problem();
+    return {problem.empty() || problem.find(kernel.name) != std::string::npos
+                ? problem
+                : "kernel " + kernel.name + ": " + problem};
+}
+
 Status launch(const LaunchConfig* config, const void* kernel, void** arguments) {
     const unsigned threads = config->block.x * config->block.y * config->block.z;
     const unsigned blocks = config->grid.x * config->grid.y * config->grid.z;
     if (threads == 0 || threads > 1024 || blocks == 0 || config->dynamic_shared_bytes > 0)
         return error_invalid_value;
-    last_problem() =
-        run_blocks(*static_cast<const EmulatedKernel*>(kernel), config->grid, config->block, arguments);
-    return last_problem().empty() ? success : error_launch_failure;
+    const auto& what = *static_cast<const EmulatedKernel*>(kernel);
+    // Arguments are copied when the kernel is launched.
+    std::vector<std::max_align_t> copied((what.argument_bytes + sizeof(std::max_align_t) - 1) /
+                                         sizeof(std::max_align_t));
+    std::memcpy(copied.data(), arguments[0], what.argument_bytes);
+    Work work;
+    work.run = [what = &what, config = *config, copied = std::move(copied)]() mutable {
+        return run_kernel(*what, config, copied.data());
+    };
+    return submit(config->stream, std::move(work));
 }
+
+// ---- events ----
+
+struct EmulatedEvent {
+    std::chrono::steady_clock::time_point at;
+    EmulatedStream* stream = nullptr;
+    std::atomic<bool> pending{false};
+};
+
+Status record(Event event, Stream stream) {
+    auto* e = reinterpret_cast<EmulatedEvent*>(event);
+    Work work;
+    work.kind = Work::Kind::event;
+    work.run = [e]() -> Outcome {
+        e->at = std::chrono::steady_clock::now();
+        e->pending = false;
+        return {};
+    };
+    e->stream = reinterpret_cast<EmulatedStream*>(stream);
+    e->pending = true;
+    return submit(stream, std::move(work));
+}
+
+Status wait_for(Event event) {
+    if (const Status refused = refuse(); refused != success) return refused;
+    auto* e = reinterpret_cast<EmulatedEvent*>(event);
+    while (e->pending)
+        if (const Status status = e->stream->query(); status != success && status != error_not_ready)
+            return status;
+    return success;
+}
+
+Status elapsed(float* milliseconds, Event first, Event last) {
+    const auto *from = reinterpret_cast<EmulatedEvent*>(first), *to = reinterpret_cast<EmulatedEvent*>(last);
+    if (from->pending || to->pending) return error_not_ready;
+    *milliseconds = std::chrono::duration<float, std::milli>(to->at - from->at).count();
+    return success;
+}
+
+// ---- words ----
 
 const char* error_name(Status status) {
     switch (status) {
         case success: return "cudaSuccess";
         case error_invalid_value: return "cudaErrorInvalidValue";
         case error_out_of_memory: return "cudaErrorMemoryAllocation";
+        case error_invalid_device: return "cudaErrorInvalidDevice";
+        case error_invalid_image: return "cudaErrorInvalidKernelImage";
         case error_not_found: return "cudaErrorSymbolNotFound";
+        case error_not_ready: return "cudaErrorNotReady";
         case error_launch_failure: return "cudaErrorLaunchFailure";
+        case error_capture_unsupported: return "cudaErrorStreamCaptureUnsupported";
+        case error_capture_invalidated: return "cudaErrorStreamCaptureInvalidated";
         default: return "cudaErrorUnknown";
     }
 }
 
 const char* error_string(Status status) {
-    if (status == error_launch_failure || !last_problem().empty()) return last_problem().c_str();
-    return status == error_out_of_memory ? "out of memory" : error_name(status);
+    switch (status) {
+        case error_launch_failure:
+        case error_invalid_image: return last_problem().c_str();
+        case error_out_of_memory: return "out of memory";
+        case error_invalid_device: return "this thread has not chosen a device";
+        case error_capture_unsupported: return "operation not permitted when stream is capturing";
+        default: return error_name(status);
+    }
 }
 
 Status attribute(int* value, DeviceAttribute attribute, int) {
@@ -80,10 +230,20 @@ Status attribute(int* value, DeviceAttribute attribute, int) {
     return error_invalid_value;
 }
 
+template <class F>
+Status on_stream(Stream stream, F&& f) {
+    if (!device_is_chosen) return error_invalid_device;
+    return stream ? f(stream_of(stream)) : success;
+}
+
 RuntimeTable make_table() {
     RuntimeTable t;
     t.cudaGetDeviceCount = [](int* count) { return *count = 1, success; };
-    t.cudaSetDevice = [](int) { return success; };
+    t.cudaSetDevice = [](int device) {
+        if (device != 0) return error_invalid_device;
+        device_is_chosen = true;
+        return success;
+    };
     t.cudaGetDeviceProperties = [](DeviceProperties* p, int) {
         std::memset(p, 0, sizeof *p);
         std::strcpy(p->name, "emulated GPU");
@@ -97,36 +257,53 @@ RuntimeTable make_table() {
     t.cudaMemGetInfo = [](std::size_t* free, std::size_t* total) {
         return memory_left(free, total), success;
     };
-    t.cudaMalloc = allocate_device;
-    t.cudaFree = release_device;
-    t.cudaMallocHost = allocate_host;
-    t.cudaFreeHost = release_host;
-    t.cudaMemcpyAsync = [](void* to, const void* from, std::size_t bytes, CopyKind, Stream) {
-        if (bytes > 0) std::memmove(to, from, bytes);
-        return success;
+    t.cudaMalloc = [](void** pointer, std::size_t bytes) {
+        const Status refused = refuse();
+        return refused == success ? allocate_device(pointer, bytes) : refused;
     };
-    t.cudaMemsetAsync = [](void* pointer, int value, std::size_t bytes, Stream) {
-        if (bytes > 0) std::memset(pointer, value, bytes);
-        return success;
+    t.cudaFree = free_memory;
+    t.cudaMallocHost = [](void** pointer, std::size_t bytes) {
+        const Status refused = refuse();
+        return refused == success ? allocate_host(pointer, bytes) : refused;
     };
-    t.cudaStreamCreateWithFlags = [](Stream* stream, unsigned) { return *stream = nullptr, success; };
-    t.cudaStreamDestroy = [](Stream) { return success; };
-    t.cudaStreamSynchronize = [](Stream) { return success; };
+    t.cudaHostAlloc = [](void** pointer, std::size_t bytes, unsigned flags) {
+        const Status refused = refuse();
+        if (refused != success) return refused;
+        return flags & host_memory_is_mapped ? allocate_mapped(pointer, bytes)
+                                             : allocate_host(pointer, bytes);
+    };
+    t.cudaHostGetDevicePointer = [](void** there, void* here, unsigned) {
+        if (memory_kind(here, 1) != MemoryKind::mapped) return error_invalid_value;
+        return *there = here, success;
+    };
+    t.cudaFreeHost = free_pinned;
+    t.cudaMemcpyAsync = copy;
+    t.cudaMemsetAsync = set;
+    t.cudaStreamCreateWithFlags = [](Stream* stream, unsigned) {
+        const Status refused = refuse();
+        if (refused == success) *stream = reinterpret_cast<Stream>(new_stream());
+        return refused;
+    };
+    t.cudaStreamDestroy = [](Stream stream) {
+        return delete_stream(reinterpret_cast<EmulatedStream*>(stream)), success;
+    };
+    t.cudaStreamSynchronize = [](Stream stream) {
+        return on_stream(stream, [](EmulatedStream& s) { return s.synchronize(); });
+    };
+    t.cudaStreamQuery = [](Stream stream) {
+        return on_stream(stream, [](EmulatedStream& s) { return s.query(); });
+    };
     t.cudaEventCreateWithFlags = [](Event* event, unsigned) {
         *event = reinterpret_cast<Event>(new EmulatedEvent);
         return success;
     };
-    t.cudaEventDestroy = [](Event event) { return delete reinterpret_cast<EmulatedEvent*>(event), success; };
-    t.cudaEventRecord = [](Event event, Stream) {
-        reinterpret_cast<EmulatedEvent*>(event)->at = std::chrono::steady_clock::now();
-        return success;
+    t.cudaEventDestroy = [](Event event) {
+        drain_streams();  // one of them may be about to set it
+        return delete reinterpret_cast<EmulatedEvent*>(event), success;
     };
-    t.cudaEventElapsedTime = [](float* milliseconds, Event first, Event last) {
-        const auto from = reinterpret_cast<EmulatedEvent*>(first)->at,
-                   to = reinterpret_cast<EmulatedEvent*>(last)->at;
-        *milliseconds = std::chrono::duration<float, std::milli>(to - from).count();
-        return success;
-    };
+    t.cudaEventRecord = record;
+    t.cudaEventSynchronize = wait_for;
+    t.cudaEventElapsedTime = elapsed;
     t.cudaLibraryLoadData = load_library;
     t.cudaLibraryUnload = unload_library;
     t.cudaLibraryGetKernel = find_kernel;
@@ -139,6 +316,11 @@ RuntimeTable make_table() {
 const RuntimeTable& emulated_runtime() {
     static const RuntimeTable table = make_table();
     return table;
+}
+
+void plant_failure(const std::string& kernel) {
+    const std::lock_guard lock(planted_mutex());
+    planted() = kernel;
 }
 
 std::string emulated_image(const std::string& shared_object) {

@@ -1,5 +1,5 @@
-// The emulator as CUDA's runtime: one GPU whose memory is the host's, whose streams finish every call at
-// once.
+// The emulator as CUDA's runtime: one GPU whose memory is the host's. What is put into a stream runs when
+// somebody waits for it; without a stream (null), at once.
 #pragma once
 
 #include <string>
@@ -10,6 +10,9 @@
 namespace bitale::cuda {
 
 const RuntimeTable& emulated_runtime();
+
+// The next launch of a kernel with this in its name fails, as a bad access does on a GPU.
+void plant_failure(const std::string& kernel);
 
 // What cudaLibraryLoadData needs beside the bytes: images start with their length, as eight bytes.
 std::string emulated_image(const std::string& shared_object);

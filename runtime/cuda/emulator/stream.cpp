@@ -1,0 +1,157 @@
+#include "runtime/cuda/emulator/stream.h"
+
+#include <exception>
+#include <set>
+#include <utility>
+
+#include "bitale/error.h"
+
+namespace bitale::cuda {
+
+namespace {
+
+struct Streams {
+    std::mutex mutex;
+    std::set<EmulatedStream*> all;
+};
+Streams& streams() {
+    static Streams& s = *new Streams;
+    return s;
+}
+
+thread_local EmulatedStream* captured_here = nullptr;
+
+}  // namespace
+
+Status EmulatedStream::submit(Work work) {
+    const std::lock_guard lock(mutex_);
+    if (!capture_) {
+        if (!problem_.empty()) {
+            last_problem() = problem_;
+            return error_launch_failure;
+        }
+        queue_.push_back(std::move(work));
+        return queue_.size() > most_waiting ? run_one() : success;
+    }
+    if (invalid_) return error_capture_invalidated;
+    const bool refused = work.kind == Work::Kind::event || work.kind == Work::Kind::graph ||
+                         (capture_->is_body && work.host_memory);
+    if (refused) {
+        invalid_ = true;
+        return error_capture_unsupported;
+    }
+    capture_->nodes.push_back(std::move(work));
+    return success;
+}
+
+// Of a graph with a loop, one turn of the loop.
+Status EmulatedStream::run_one() {
+    if (!queue_.empty() && problem_.empty()) {
+        Work work = std::move(queue_.front());
+        queue_.pop_front();
+        Outcome outcome = work.run();
+        problem_ = std::move(outcome.problem);
+        if (outcome.more) queue_.push_front(std::move(work));
+    }
+    if (problem_.empty()) return success;
+    queue_.clear();
+    last_problem() = problem_;
+    return error_launch_failure;
+}
+
+Status EmulatedStream::synchronize() {
+    const std::lock_guard lock(mutex_);
+    if (capture_) {
+        invalid_ = true;
+        return error_capture_unsupported;
+    }
+    Status status = run_one();
+    while (status == success && !queue_.empty()) status = run_one();
+    return status;
+}
+
+Status EmulatedStream::query() {
+    const std::lock_guard lock(mutex_);
+    if (capture_) {
+        invalid_ = true;
+        return error_capture_unsupported;
+    }
+    const Status status = run_one();
+    return status == success && !queue_.empty() ? error_not_ready : status;
+}
+
+void EmulatedStream::drain() {
+    const std::lock_guard lock(mutex_);
+    while (!queue_.empty())
+        if (run_one() != success) return;
+}
+
+Status EmulatedStream::begin_capture(std::shared_ptr<EmulatedGraph> into) {
+    const std::lock_guard lock(mutex_);
+    if (capture_ || captured_here) return error_capture_unsupported;
+    capture_ = std::move(into);
+    invalid_ = false;
+    captured_here = this;
+    return success;
+}
+
+Status EmulatedStream::end_capture(std::shared_ptr<EmulatedGraph>& graph) {
+    const std::lock_guard lock(mutex_);
+    if (!capture_ || captured_here != this) return error_invalid_value;
+    captured_here = nullptr;
+    graph = std::exchange(capture_, nullptr);
+    return invalid_ ? error_capture_invalidated : success;
+}
+
+void EmulatedStream::invalidate_capture() {
+    const std::lock_guard lock(mutex_);
+    invalid_ = true;
+}
+
+Status refuse_while_capturing() {
+    if (!captured_here) return success;
+    captured_here->invalidate_capture();
+    return error_capture_unsupported;
+}
+
+std::string& last_problem() {
+    thread_local std::string problem;
+    return problem;
+}
+
+void submit_library_call(Stream stream, std::function<void()> call) {
+    Work work;
+    work.kind = Work::Kind::library;
+    work.run = [call = std::move(call)]() -> Outcome {
+        try {
+            call();
+            return {};
+        } catch (const std::exception& e) {
+            return {e.what()};
+        }
+    };
+    if (reinterpret_cast<EmulatedStream*>(stream)->submit(std::move(work)) != success)
+        throw DeviceError("the emulator does not take a call of a library: " + last_problem());
+}
+
+void drain_streams() {
+    Streams& s = streams();
+    const std::lock_guard lock(s.mutex);
+    for (EmulatedStream* stream : s.all) stream->drain();
+}
+
+EmulatedStream* new_stream() {
+    Streams& s = streams();
+    const std::lock_guard lock(s.mutex);
+    return *s.all.insert(new EmulatedStream).first;
+}
+
+void delete_stream(EmulatedStream* stream) {
+    stream->drain();
+    Streams& s = streams();
+    const std::lock_guard lock(s.mutex);
+    s.all.erase(stream);
+    delete stream;
+}
+
+}  // namespace bitale::cuda

@@ -1,0 +1,92 @@
+// Streams of the emulator. Work that is put into a stream waits there until somebody waits for it, and runs
+// in the thread that does: whoever reads a result too early sees it every time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/types.h"
+
+namespace bitale::cuda {
+
+constexpr Status error_invalid_value = 1, error_invalid_device = 101, error_not_found = 500,
+                 error_launch_failure = 719, error_capture_unsupported = 900, error_capture_invalidated = 901;
+
+struct EmulatedGraph;
+
+// What came of a piece of work.
+struct Outcome {
+    std::string problem;  // empty: none
+    bool more = false;    // a loop that goes on: to be run again
+};
+
+// One thing to do, now or at each launch of a graph.
+struct Work {
+    enum class Kind : std::uint8_t { kernel, copy, set, library, event, graph, condition };
+    Kind kind = Kind::kernel;
+    std::function<Outcome()> run;
+    bool host_memory = false;  // a copy that touches host memory that is not mapped
+    // Of a condition: its body runs until the value of the handle is 0.
+    ConditionalHandle handle = 0;
+    std::shared_ptr<EmulatedGraph> body;
+};
+
+struct EmulatedGraph {
+    struct Condition {
+        unsigned at_launch = 0;
+        bool assigned = false;  // at each launch
+    };
+    std::vector<Work> nodes;  // in the order in which they run
+    bool is_body = false;     // of a conditional node
+    std::map<ConditionalHandle, Condition> conditions;
+};
+
+class EmulatedStream {
+  public:
+    // Adds work, or records it while the stream is being captured.
+    Status submit(Work work);
+    Status synchronize();
+    // Does one piece of the work. error_not_ready when there is more.
+    Status query();
+    // Runs what was submitted up to now, so far as it succeeds. Not an API call: never refused.
+    void drain();
+
+    Status begin_capture(std::shared_ptr<EmulatedGraph> into);
+    Status end_capture(std::shared_ptr<EmulatedGraph>& graph);
+    void invalidate_capture();
+
+  private:
+    Status run_one();
+
+    static constexpr std::size_t most_waiting = 1024;
+    std::mutex mutex_;
+    std::deque<Work> queue_;
+    std::string problem_;  // of the first work that failed; nothing runs after it
+    std::shared_ptr<EmulatedGraph> capture_;
+    bool invalid_ = false;
+};
+
+// What a call that may wait for the GPU or change its memory returns first: success, or the error of such a
+// call while this thread captures, which ends the capture.
+Status refuse_while_capturing();
+
+// The words of the error that the last call of this thread returned.
+std::string& last_problem();
+
+// Puts a call of a library, which the CPU serves, into a stream or the graph that is captured there. Throws
+// DeviceError where the stream does not take it.
+void submit_library_call(Stream stream, std::function<void()> call);
+
+// Runs all that was submitted to any stream, as freeing memory does.
+void drain_streams();
+EmulatedStream* new_stream();
+void delete_stream(EmulatedStream* stream);
+
+}  // namespace bitale::cuda

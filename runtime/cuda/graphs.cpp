@@ -1,0 +1,161 @@
+#include "runtime/cuda/graphs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "graph/base/log.h"
+
+namespace bitale::cuda {
+
+namespace {
+
+// Errors of making a graph leave the device as it was.
+void require(Context& context, Status status, const char* what) {
+    if (status != success)
+        throw CaptureError(fmt::format("{} fails: {} ({})", what,
+                                       context.runtime().cudaGetErrorString(status),
+                                       context.runtime().cudaGetErrorName(status)));
+}
+
+// A graph that is destroyed when something goes wrong with it.
+class GraphOwner {
+  public:
+    explicit GraphOwner(const GraphTable& table) : table_(table) {}
+    ~GraphOwner() {
+        if (graph) table_.cudaGraphDestroy(graph);
+    }
+    GraphOwner(const GraphOwner&) = delete;
+    GraphOwner& operator=(const GraphOwner&) = delete;
+    GraphPointer graph = nullptr;
+
+  private:
+    const GraphTable& table_;
+};
+
+}  // namespace
+
+LaunchGraph::LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes)
+    : context_(context), nodes_(nodes) {
+    const GraphTable& table = *context_.backend().graphs;
+    require(context_, table.cudaGraphInstantiate(&executable_, graph, 0), "cudaGraphInstantiate");
+    if (const Status status = table.cudaGraphUpload(executable_, context_.stream()); status != success) {
+        table.cudaGraphExecDestroy(executable_);
+        require(context_, status, "cudaGraphUpload");
+    }
+}
+
+LaunchGraph::~LaunchGraph() {
+    if (context_.is_broken()) return;
+    context_.runtime().cudaSetDevice(0);
+    context_.backend().graphs->cudaGraphExecDestroy(executable_);
+}
+
+void LaunchGraph::launch() {
+    context_.check(context_.backend().graphs->cudaGraphLaunch(executable_, context_.stream()),
+                   "cudaGraphLaunch");
+}
+
+std::size_t Graphs::nodes_of(GraphPointer graph) {
+    std::size_t count = 0;
+    require(context_, context_.backend().graphs->cudaGraphGetNodes(graph, nullptr, &count),
+            "cudaGraphGetNodes");
+    return count;
+}
+
+// A capture has begun; it ends here, whatever happens.
+void Graphs::fill(const std::function<void(Stream)>& body, GraphPointer& captured) {
+    const GraphTable& table = *context_.backend().graphs;
+    std::string problem;
+    try {
+        body(context_.capture_stream());
+    } catch (const std::exception& e) {
+        problem = e.what();
+    }
+    const Status status = table.cudaStreamEndCapture(context_.capture_stream(), &captured);
+    if (!problem.empty()) throw CaptureError("a step cannot be captured: " + problem);
+    require(context_, status, "cudaStreamEndCapture");
+}
+
+std::unique_ptr<LaunchGraph> Graphs::capture(const std::function<void(Stream)>& body) {
+    const GraphTable& table = *context_.backend().graphs;
+    GraphOwner owner(table);
+    require(context_, table.cudaStreamBeginCapture(context_.capture_stream(), capture_of_this_thread),
+            "cudaStreamBeginCapture");
+    fill(body, owner.graph);
+    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(owner.graph));
+}
+
+std::unique_ptr<LaunchGraph> Graphs::capture_loop(
+    const std::function<void(Stream, ConditionalHandle)>& body) {
+    const LoopTable& table = *context_.backend().loops;
+    GraphOwner owner(*context_.backend().graphs);
+    require(context_, table.cudaGraphCreate(&owner.graph, 0), "cudaGraphCreate");
+    // Every launch begins with one turn of the loop.
+    ConditionalHandle handle = 0;
+    require(context_,
+            table.cudaGraphConditionalHandleCreate(&handle, owner.graph, 1, assign_default_at_launch),
+            "cudaGraphConditionalHandleCreate");
+    GraphNodeParameters parameters;
+    parameters.handle = handle;
+    GraphNode node = nullptr;
+    require(context_, table.cudaGraphAddNode(&node, owner.graph, nullptr, nullptr, 0, &parameters),
+            "cudaGraphAddNode");
+    GraphPointer inside = parameters.body[0];
+    require(context_,
+            table.cudaStreamBeginCaptureToGraph(context_.capture_stream(), inside, nullptr, nullptr, 0,
+                                                capture_of_this_thread),
+            "cudaStreamBeginCaptureToGraph");
+    GraphPointer captured = nullptr;  // the same graph; it belongs to the node
+    fill([&](Stream stream) { body(stream, handle); }, captured);
+    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(inside));
+}
+
+// Makes a small graph of each kind; launches none.
+void Graphs::probe() {
+    const Backend& backend = context_.backend();
+    able_ = Most::off;
+    if (!backend.graphs) {
+        why_not_able_ = backend.why_no_graphs;
+        return;
+    }
+    try {
+        DeviceBlock block(context_);
+        block.grow(static_cast<std::int64_t>(sizeof(LoopState)));
+        capture([&](Stream stream) {
+            context_.check(context_.runtime().cudaMemsetAsync(block.data(), 0, 1, stream), "cudaMemsetAsync");
+        });
+        able_ = Most::step;
+        if (!backend.loops) {
+            why_not_able_ = backend.why_no_loops;
+            return;
+        }
+        kernels_.prepare(LoopKernel::repeat);
+        capture_loop([&](Stream stream, ConditionalHandle handle) {
+            const AdvanceArguments arguments{block.data(), handle, 0};
+            kernels_.launch(LoopKernel::repeat, &arguments, 1, stream);
+        });
+        able_ = Most::loop;
+    } catch (const CaptureError& e) {
+        why_not_able_ = e.what();
+    } catch (const CompileError& e) {
+        why_not_able_ = e.what();
+    }
+    if (!why_not_able_.empty()) log(1, "graphs of CUDA: " + why_not_able_);
+}
+
+Graphs::Most Graphs::most() {
+    if (options().graphs == Most::off) return Most::off;
+    if (!able_) probe();
+    return std::min(*able_, options().graphs);
+}
+
+std::string Graphs::why_not_more() {
+    const Most most = this->most();
+    if (most == Most::loop) return "";
+    if (most == options().graphs) return most == Most::off ? "graphs=off" : "graphs=step";
+    return why_not_able_;
+}
+
+}  // namespace bitale::cuda

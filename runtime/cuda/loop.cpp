@@ -1,0 +1,225 @@
+#include "runtime/cuda/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <numeric>
+#include <thread>
+
+#include "bitale/error.h"
+#include "graph/base/check.h"
+#include "runtime/exec/stacked.h"
+
+namespace bitale::cuda {
+
+namespace {
+
+// One block copies so much at the end of a step without anybody noticing; more is shared out.
+constexpr std::int64_t small_results = std::int64_t{64} << 10;
+constexpr std::int64_t bytes_per_block = std::int64_t{16} << 10, most_blocks = 1024;
+// Steps that are launched before the first of them is done: enough to hide the launch.
+constexpr std::int64_t most_ahead = 4;
+
+// Whether a captured step of one frame serves the other.
+bool same_step(const Frame& a, const Frame& b) {
+    return a.placement == b.placement && a.output_bytes == b.output_bytes && a.once == b.once &&
+           a.body == b.body;
+}
+
+}  // namespace
+
+CudaRunner::Loop::Loop(CudaRunner& runner)
+    : runner_(runner), context_(runner.context_), words_(context_), state_(context_), values_(context_) {
+    const std::size_t results = runner.output_buffers_.size();
+    state_text_.resize(sizeof(LoopState) + results * sizeof(LoopResult));
+    state_.grow(static_cast<std::int64_t>(state_text_.size()));
+    for (std::size_t i = 0; i < results; ++i) results_.push_back(std::make_unique<DeviceBlock>(context_));
+}
+
+void CudaRunner::Loop::begin(const LoopCall& call, const std::vector<std::int64_t>& bytes) {
+    call_ = &call;
+    const auto steps = static_cast<std::int64_t>(call.values.size());
+    const std::int64_t values_bytes = steps * static_cast<std::int64_t>(sizeof(std::int64_t));
+    values_.grow(values_bytes);
+    context_.upload(values_.data(), call.values.data(), values_bytes);
+    for (std::size_t i = 0; i < results_.size(); ++i) results_[i]->grow(bytes[i] * steps);
+    words_.write(stop, 0);
+    words_.write(progress, 0);
+}
+
+void CudaRunner::Loop::set_up(const Frame& frame, std::int64_t first, std::int64_t end) {
+    const std::size_t index = runner_.input_buffers_[0];
+    LoopState state;
+    state.values = values_.data();
+    state.position = first;
+    state.end = end;
+    if (index < runner_.pointers_.size()) {
+        // The first step's index comes from here, the others from the end of the step before.
+        state.index = runner_.pointers_[index];
+        state.index_bytes = bytes_of(runner_.program_->inputs[0].dtype);
+        const std::int64_t value = call_->values[static_cast<std::size_t>(first)];
+        runner_.arguments_.set_scalar(0, value, runner_.symbols_.data());
+        context_.upload(state.index, runner_.argument_data_[0], state.index_bytes);
+    }
+    if (runner_.has_errors()) state.errors = runner_.errors();
+    state.stop = words_.there(stop);
+    state.progress = words_.there(progress);
+    state.results = static_cast<std::int64_t>(results_.size());
+    std::memcpy(state_text_.data(), &state, sizeof state);
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+        const LoopResult result{runner_.pointers_[runner_.output_buffers_[i]], results_[i]->data(),
+                                frame.output_bytes[i]};
+        std::memcpy(&state_text_[sizeof state + i * sizeof result], &result, sizeof result);
+    }
+    context_.upload(state_.data(), state_text_.data(), static_cast<std::int64_t>(state_text_.size()));
+}
+
+void CudaRunner::Loop::end_step(const Frame& frame, LoopKernel kernel, ConditionalHandle handle,
+                                Stream stream) {
+    const std::int64_t bytes =
+        std::accumulate(frame.output_bytes.begin(), frame.output_bytes.end(), std::int64_t{0});
+    const AdvanceArguments arguments{state_.data(), handle, bytes <= small_results ? 1 : 0};
+    LoopKernels& kernels = runner_.gpu_.kernels;
+    if (bytes > small_results)
+        kernels.launch(LoopKernel::collect, &arguments,
+                       static_cast<unsigned>(std::min(bytes / bytes_per_block, most_blocks)), stream);
+    kernels.launch(kernel, &arguments, 1, stream);
+}
+
+// Waits until so many steps are done, or until there is nothing to wait for. Passes on what the host should
+// know, and what it wishes.
+std::int64_t CudaRunner::Loop::follow(std::int64_t until) {
+    constexpr int patience = 100;
+    constexpr std::chrono::microseconds nap{50};
+    for (int round = 0;; ++round) {
+        const Status status = context_.runtime().cudaStreamQuery(context_.stream());
+        if (status != error_not_ready) context_.check(status, "a loop");
+        const std::int64_t done = words_.read(progress);
+        if (call_->steps_done) call_->steps_done->store(done, std::memory_order_relaxed);
+        if (stopped()) words_.write(stop, 1);
+        if (status == success || done >= until) return done;
+        if (round < patience)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(nap);
+    }
+}
+
+// Puts the steps up to `end` into the stream: as one launch, or one by one, a few of them ahead of the GPU.
+void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_t end) {
+    const auto plain = [&] {
+        if (runner_.profile_)
+            runner_.launch_timed(runner_.body_, frame.body);
+        else
+            runner_.launch_body(frame, context_.stream());
+        end_step(frame, LoopKernel::advance, 0, context_.stream());
+        ++issued_;
+        step.has_run = true;
+    };
+    if (!step.has_run) plain();
+    Graphs& graphs = runner_.gpu_.graphs;
+    const bool as_loop = end - issued_ > 1 && runner_.most() == Graphs::Most::loop &&
+                         runner_.captured(step.loop, Graphs::Most::step, [&] {
+                             return graphs.capture_loop([&](Stream stream, ConditionalHandle handle) {
+                                 runner_.launch_body(frame, stream);
+                                 end_step(frame, LoopKernel::repeat, handle, stream);
+                             });
+                         });
+    if (as_loop) {
+        step.loop->launch();
+        issued_ = end;
+        return;
+    }
+    while (issued_ < end && !stopped()) {
+        if (follow(issued_ - most_ahead + 1) <= issued_ - most_ahead) return;  // a step has failed
+        const bool as_graph =
+            runner_.most() != Graphs::Most::off && runner_.captured(step.step, Graphs::Most::off, [&] {
+                return graphs.capture([&](Stream stream) {
+                    runner_.launch_body(frame, stream);
+                    end_step(frame, LoopKernel::advance, 0, stream);
+                });
+            });
+        if (!as_graph) {
+            plain();
+            continue;
+        }
+        step.step->launch();
+        ++issued_;
+    }
+}
+
+std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::int64_t end) {
+    set_up(frame, first, end);
+    CapturedStep& step = runner_.steps_.find(frame, runner_.pointers_);
+    issued_ = first;
+    issue(frame, step, end);
+    runner_.describe(step);
+    follow(end);
+    context_.synchronize();
+    const std::int64_t done = words_.read(progress);
+    if (call_->steps_done) call_->steps_done->store(done, std::memory_order_relaxed);
+    return done;
+}
+
+std::vector<Array> CudaRunner::loop(const LoopCall& call) {
+    const auto steps = static_cast<std::int64_t>(call.values.size());
+    const auto value = [&](std::int64_t step) { return call.values[static_cast<std::size_t>(step)]; };
+    context_.enter();
+    context_.settle(true);
+    arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
+    if (steps > 0) arguments_.set_scalar(0, value(0), symbols_.data());
+    const Frame first = frames_.find(symbols_.data());
+    StackedResults stacked(*program_, first, steps);
+    if (steps == 0) return stacked.take();
+    context_.begins(program_->name);
+    clear_errors();
+    naming_buffers(first, steps, [&] {
+        place(first, call.arguments);
+        if (!loop_) loop_ = std::make_unique<Loop>(*this);
+        loop_->begin(call, first.output_bytes);
+    });
+
+    std::int64_t done = 0;
+    while (done < steps && !loop_->stopped()) {
+        // As many steps as one captured step serves; then, if there is one, the step that cannot be made.
+        Frame frame;
+        std::int64_t end = done;
+        std::exception_ptr refusal;
+        try {
+            for (; end < steps; ++end) {
+                arguments_.set_scalar(0, value(end), symbols_.data());
+                const Frame& next = frames_.find(symbols_.data());
+                stacked.check(next);
+                if (end == done) frame = next;
+                if (!same_step(frame, next)) break;
+            }
+        } catch (const Error&) {
+            refusal = std::current_exception();
+        }
+        if (end > done) {
+            naming_buffers(frame, steps, [&] {
+                use(frame);
+                done = loop_->run(frame, done, end);
+            });
+            if (done > 0) count_versions();
+        }
+        try {
+            if (done < end && has_errors()) check_errors();
+            if (done == end && refusal) std::rethrow_exception(refusal);
+        } catch (const Error&) {
+            rethrow_in_step(done, value(done));
+        }
+        BITALE_CHECK(done == end || loop_->stopped(), "steps of a loop are missing");
+    }
+    std::vector<Download> parts;
+    stacked.add(
+        [&](std::size_t i, char* to, std::int64_t bytes) {
+            parts.push_back({to, loop_->collected(i), bytes});
+        },
+        done);
+    context_.transfers().download(parts);
+    return stacked.take();
+}
+
+}  // namespace bitale::cuda

@@ -1,0 +1,44 @@
+// Many steps of a function, one after another on the GPU without the host between them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/cuda/cuda_runner.h"
+
+namespace bitale::cuda {
+
+// The state that the GPU keeps during a loop, and the launches of its steps. One per runner: its memory stays
+// in place, so what was captured for it serves the next loop too.
+class CudaRunner::Loop {
+  public:
+    explicit Loop(CudaRunner& runner);
+
+    // Memory for the results of so many steps. `bytes` of one step, for each result.
+    void begin(const LoopCall& call, const std::vector<std::int64_t>& bytes);
+    // Runs the steps [first, end), all with this frame and no other. Returns the number of steps that are
+    // done since begin(): less than `end` when a step failed or the loop was asked to stop.
+    std::int64_t run(const Frame& frame, std::int64_t first, std::int64_t end);
+    bool stopped() const { return call_->stop && call_->stop->load(std::memory_order_relaxed); }
+    const void* collected(std::size_t i) const { return results_[i]->data(); }
+
+  private:
+    enum Word : std::size_t { stop, progress };
+
+    void set_up(const Frame& frame, std::int64_t first, std::int64_t end);
+    void end_step(const Frame& frame, LoopKernel kernel, ConditionalHandle handle, Stream stream);
+    void issue(const Frame& frame, CapturedStep& step, std::int64_t end);
+    std::int64_t follow(std::int64_t until);
+
+    CudaRunner& runner_;
+    Context& context_;
+    MappedWords words_;
+    DeviceBlock state_, values_;
+    std::vector<std::unique_ptr<DeviceBlock>> results_;
+    std::vector<char> state_text_;  // as it is uploaded
+    const LoopCall* call_ = nullptr;
+    std::int64_t issued_ = 0;
+};
+
+}  // namespace bitale::cuda

@@ -1,0 +1,54 @@
+// Copies between the host's memory and the GPU's, through pinned memory: nobody waits for an upload, and
+// what is downloaded together is waited for once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/cuda/types.h"
+
+namespace bitale::cuda {
+
+class Context;
+
+struct Download {
+    void* to = nullptr;          // on the host
+    const void* from = nullptr;  // on the GPU
+    std::int64_t bytes = 0;
+};
+
+// In the order of the context's stream; from any thread. Never destroyed: CUDA may be gone before us.
+class Transfers {
+  public:
+    explicit Transfers(Context& context);
+    Transfers(const Transfers&) = delete;
+    Transfers& operator=(const Transfers&) = delete;
+
+    // `from` may change when it returns.
+    void upload(void* to, const void* from, std::int64_t bytes);
+    // All that is before it in the stream is done when it returns.
+    void download(std::span<const Download> parts);
+
+  private:
+    struct Half {
+        char* memory = nullptr;
+        Event used = nullptr;  // the copies from or to it are done
+        bool in_use = false;
+        std::vector<Download> arrived;  // from here to the host, once `used`
+    };
+    void wait(Half& half);
+    void empty(Half& half);
+
+    static constexpr std::int64_t half_bytes = std::int64_t{2} << 20;
+    Context& context_;
+    std::mutex mutex_;
+    std::array<Half, 2> up_, down_;
+    std::size_t filling_ = 0;  // of up_
+    std::int64_t filled_ = 0;
+};
+
+}  // namespace bitale::cuda

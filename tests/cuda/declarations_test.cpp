@@ -1,0 +1,82 @@
+// Our declarations of CUDA's functions and structs, against its headers where they are found.
+#include "tests/support/catch.h"
+
+#if __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+
+#include <type_traits>
+
+#include "runtime/cuda/tables.h"
+
+using namespace bitale::cuda;
+
+namespace {
+
+// A pointer for a pointer, a number or an enum for one of the same size: what a caller's registers see.
+template <class Ours, class Theirs>
+constexpr bool alike() {
+    if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>)
+        return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
+    else
+        return std::is_scalar_v<Ours> && std::is_scalar_v<Theirs> && sizeof(Ours) == sizeof(Theirs);
+}
+template <class R, class... A, class S, class... B>
+constexpr bool same_call(R (*)(A...), S (*)(B...)) {
+    if constexpr (sizeof...(A) == sizeof...(B)) return alike<R, S>() && (alike<A, B>() && ...);
+    return false;
+}
+
+#define BITALE_COMPARE(result, name, arguments)                                                        \
+    static_assert(                                                                                     \
+        same_call(static_cast<result(*) arguments>(nullptr), static_cast<decltype(&::name)>(nullptr)), \
+        #name " is declared in another way by CUDA");
+BITALE_CUDA_RUNTIME(BITALE_COMPARE)
+BITALE_CUDA_GRAPHS(BITALE_COMPARE)
+#if CUDART_VERSION < 13000
+#define cudaGraphAddNode cudaGraphAddNode_v2
+#endif
+BITALE_CUDA_LOOPS(BITALE_COMPARE)
+
+static_assert(sizeof(LaunchConfig) == sizeof(cudaLaunchConfig_t));
+static_assert(offsetof(LaunchConfig, grid) == offsetof(cudaLaunchConfig_t, gridDim));
+static_assert(offsetof(LaunchConfig, block) == offsetof(cudaLaunchConfig_t, blockDim));
+static_assert(offsetof(LaunchConfig, stream) == offsetof(cudaLaunchConfig_t, stream));
+static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(cudaLaunchConfig_t, numAttrs));
+static_assert(sizeof(DeviceProperties) >= sizeof(cudaDeviceProp) && offsetof(cudaDeviceProp, name) == 0);
+static_assert(sizeof(GraphNodeParameters) == sizeof(cudaGraphNodeParams));
+static_assert(offsetof(GraphNodeParameters, handle) ==
+              offsetof(cudaGraphNodeParams, conditional) + offsetof(cudaConditionalNodeParams, handle));
+static_assert(offsetof(GraphNodeParameters, condition) ==
+              offsetof(cudaGraphNodeParams, conditional) + offsetof(cudaConditionalNodeParams, type));
+static_assert(offsetof(GraphNodeParameters, bodies) ==
+              offsetof(cudaGraphNodeParams, conditional) + offsetof(cudaConditionalNodeParams, size));
+static_assert(offsetof(GraphNodeParameters, body) ==
+              offsetof(cudaGraphNodeParams, conditional) + offsetof(cudaConditionalNodeParams, phGraph_out));
+
+static_assert(error_out_of_memory == cudaErrorMemoryAllocation && error_stub_library == cudaErrorStubLibrary);
+static_assert(error_insufficient_driver == cudaErrorInsufficientDriver &&
+              error_no_device == cudaErrorNoDevice && error_not_ready == cudaErrorNotReady);
+static_assert(stream_non_blocking == cudaStreamNonBlocking && event_without_timing == cudaEventDisableTiming);
+static_assert(host_memory_is_mapped == cudaHostAllocMapped);
+static_assert(assign_default_at_launch == static_cast<int>(cudaGraphCondAssignDefault));
+static_assert(GraphNodeParameters{}.type == static_cast<int>(cudaGraphNodeTypeConditional));
+static_assert(GraphNodeParameters{}.condition == static_cast<int>(cudaGraphCondTypeWhile));
+static_assert(static_cast<int>(capture_of_this_thread) == static_cast<int>(cudaStreamCaptureModeThreadLocal));
+static_assert(static_cast<int>(host_to_device) == static_cast<int>(cudaMemcpyHostToDevice) &&
+              static_cast<int>(device_to_host) == static_cast<int>(cudaMemcpyDeviceToHost) &&
+              static_cast<int>(device_to_device) == static_cast<int>(cudaMemcpyDeviceToDevice));
+static_assert(static_cast<int>(multiprocessors) == static_cast<int>(cudaDevAttrMultiProcessorCount) &&
+              static_cast<int>(capability_major) == static_cast<int>(cudaDevAttrComputeCapabilityMajor) &&
+              static_cast<int>(capability_minor) == static_cast<int>(cudaDevAttrComputeCapabilityMinor) &&
+              static_cast<int>(shared_bytes_per_block) ==
+                  static_cast<int>(cudaDevAttrMaxSharedMemoryPerBlock));
+
+}  // namespace
+
+TEST_CASE("our declarations agree with the headers of CUDA") { SUCCEED("compared while compiling"); }
+
+#else
+
+TEST_CASE("our declarations agree with the headers of CUDA") { WARN("the headers of CUDA are not here"); }
+
+#endif
