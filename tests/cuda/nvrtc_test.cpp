@@ -1,5 +1,6 @@
 // NVRTC accepts every kernel of the examples and of the corpus for the architectures we promise. Needs NVRTC,
 // but no GPU.
+#include "runtime/cuda/loop_kernels.h"
 #include "runtime/cuda/nvrtc.h"
 
 #include <fmt/format.h>
@@ -90,8 +91,9 @@ void compile(Job& job) try {
 class Jobs {
   public:
     explicit Jobs(std::vector<std::string> architectures) : architectures_(std::move(architectures)) {}
-    void add(const Function& f, bool with_cudnn) {
-        const auto program = std::make_shared<const Program>(cuda_program(f, with_cudnn));
+    void add(const Function& f, bool with_cudnn) { add(cuda_program(f, with_cudnn)); }
+    void add(Program of) {
+        const auto program = std::make_shared<const Program>(std::move(of));
         check_text(*program);
         for (const std::string& architecture : architectures_) jobs_.push_back({program, architecture, {}});
     }
@@ -160,6 +162,13 @@ TEST_CASE("kernels of the examples compile for every architecture") {
         jobs.add(net.evaluation, true);
         if (name == "keras") jobs.add(net.step, false);
     }
+    jobs.run();
+}
+
+TEST_CASE("kernels of loops compile for every architecture") {
+    if (skipped()) return;
+    Jobs jobs({"sm_75", "sm_80", "sm_90", "sm_120"});
+    for (const bool repeating : {false, true}) jobs.add(loop_program("sm_90", repeating));
     jobs.run();
 }
 

@@ -87,7 +87,7 @@ class Launch {
   private:
     Outcome run() {
         const EmulatedGraph& graph = *executable_->graph;
-        if (at_ == 0)
+        if (!std::exchange(begun_, true))
             for (const auto& [handle, condition] : graph.conditions)
                 if (condition.assigned) executable_->values[handle] = condition.at_launch;
         for (; at_ < graph.nodes.size(); ++at_) {
@@ -105,6 +105,7 @@ class Launch {
 
     std::shared_ptr<Executable> executable_;
     std::size_t at_ = 0;
+    bool begun_ = false;
 };
 
 // ---- building ----

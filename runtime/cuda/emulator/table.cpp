@@ -172,7 +172,9 @@ Status record(Event event, Stream stream) {
     };
     e->stream = reinterpret_cast<EmulatedStream*>(stream);
     e->pending = true;
-    return submit(stream, std::move(work));
+    const Status status = submit(stream, std::move(work));
+    if (status != success) e->pending = false;
+    return status;
 }
 
 Status wait_for(Event event) {

@@ -1,0 +1,335 @@
+// Steps and loops as one launch: the same bits as launches one by one, on every rung of the ladder.
+#include <atomic>
+#include <cstdlib>
+#include <regex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "graph/base/options.h"
+#include "runtime/cuda/emulator/table.h"
+#include "tests/support/catch.h"
+#include "tests/support/nets.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+// Switching stacks confuses the sanitizers.
+bool skipped() {
+    const std::string sanitizers = BITALE_SANITIZE;
+    if (sanitizers.empty()) return false;
+    WARN("the emulator is not run under sanitizers");
+    return true;
+}
+
+class Rung {
+  public:
+    explicit Rung(Options::Graphs graphs)
+        : scope_([&] {
+              Options o = options();
+              o.graphs = graphs;
+              return o;
+          }()) {}
+
+  private:
+    ScopedOptions scope_;
+};
+const Options::Graphs rungs[] = {Options::Graphs::off, Options::Graphs::step, Options::Graphs::loop};
+
+// A small network by hand: minibatches of a shuffled data set, the last one partial.
+struct Small {
+    static constexpr std::int64_t images = 23, batch = 5;
+    Shared w, moment;
+    Function step;
+    explicit Small(const std::string& device, DType index = int64) {
+        Random random(3);
+        const Shared x = shared(random_array(uint8, {images, 6}, random, 0, 255), "x"),
+                     order = shared(permutation(images, 5), "order");
+        w = shared(random_array(float32, {6, 3}, random), "w");
+        moment = shared(zeros({6, 3}), "moment");
+        const Expr i = scalar("i", index);
+        const Expr rows = gather(x, order[Slice{i * batch, (i + 1) * batch}]);
+        const Expr loss = mean(sqr(dot(cast(rows, float32) / 255, w)));
+        const Updates updates = {{moment, moment * 0.9f + grad(loss, w)}, {w, w - moment * 0.1f}};
+        step = function({i}, {loss, max(rows, {0}), w},
+                        {.updates = updates, .name = "small_step", .device = device});
+    }
+};
+
+void compare(const Results& got, const Results& expected) {
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t k = 0; k < got.size(); ++k) {
+        INFO("result " << k);
+        CHECK(difference(got[k], expected[k]) == "");
+    }
+}
+
+int nodes_in(const std::string& report) {
+    std::smatch found;
+    return std::regex_search(report, found, std::regex("a step is (\\d+) nodes")) ? std::stoi(found[1]) : -1;
+}
+
+}  // namespace
+
+TEST_CASE("graphs give the bits of single launches and of the CPU") {
+    if (skipped()) return;
+    Small cpu("cpu");
+    const std::vector<std::int64_t> shuffled = {3, 0, 2, 1}, again = {2, 1};
+    const Results first = cpu.step.loop(0, 4), second = cpu.step.loop(shuffled), third = cpu.step(2),
+                  fourth = cpu.step.loop(again);
+    for (const Options::Graphs graphs : rungs) {
+        const Rung scope(graphs);
+        INFO("graphs " << static_cast<int>(graphs));
+        Small gpu("emulator");
+        compare(gpu.step.loop(0, 4), first);
+        compare(gpu.step.loop(shuffled), second);
+        compare(gpu.step(2), third);
+        compare(gpu.step.loop(again), fourth);
+        CHECK(gpu.step.steps_done() == 2);
+        CHECK(difference(gpu.w.get_value(), cpu.w.get_value()) == "");
+        CHECK(difference(gpu.moment.get_value(), cpu.moment.get_value()) == "");
+        const std::string report = gpu.step.report();
+        if (graphs == Options::Graphs::off)
+            CHECK_THAT(report, ContainsSubstring("not more, because of graphs=off"));
+        else
+            CHECK(nodes_in(report) > 0);
+        CHECK((report.find("WHILE") != std::string::npos) == (graphs == Options::Graphs::loop));
+        if (graphs == Options::Graphs::step)
+            CHECK_THAT(report, ContainsSubstring("not more, because of graphs=step"));
+    }
+}
+
+TEST_CASE("a partial minibatch runs between and after the others, and results of any size are collected") {
+    if (skipped()) return;
+    Random random(4);
+    const Shared x = shared(random_array(float32, {23, 9000}, random), "x"),
+                 bytes = shared(Array(uint8, {23, 3}), "bytes"), sum_so_far = shared(zeros({9000}), "sum");
+    const auto make = [&](const char* device, DType index) {
+        const Expr i = scalar("i", index);
+        const Expr rows = x[Slice{i * 5, (i + 1) * 5}];
+        // 36 KB, then more than one block copies; and a result whose rows are not whole words.
+        return function({i},
+                        {sum(rows, {0}), sum(rows, {0}) * 2, sum(sqr(rows)),
+                         max(bytes[Slice{i * 5, (i + 1) * 5}], {0}) + cast(i, uint8)},
+                        {.updates = {{sum_so_far, sum_so_far + sum(rows, {0})}}, .device = device});
+    };
+    const std::vector<std::int64_t> order = {0, 4, 1, 2, 3, 4, 4, 0};
+    Function cpu = make("cpu", int64);
+    const Results expected = cpu.loop(order);
+    const Array sum = sum_so_far.get_value();
+    for (const Options::Graphs graphs : rungs)
+        for (const DType index : {int64, int32, uint8}) {
+            const Rung scope(graphs);
+            Shared(sum_so_far).set_value(zeros({9000}));
+            Function gpu = make("emulator", index);
+            compare(gpu.loop(order), expected);
+            CHECK(difference(sum_so_far.get_value(), sum) == "");
+        }
+}
+
+TEST_CASE("a loop with results of different shapes stops before the step") {
+    if (skipped()) return;
+    const Shared x = shared(Array(float32, {8, 2}), "x"), n = shared(Array(0.0f), "n");
+    const Expr i = lscalar("i");
+    Function f = function({i}, {x[Slice{i * 3, (i + 1) * 3}]},
+                          {.updates = {{n, n + 1}}, .name = "rows", .device = "emulator"});
+    CHECK_THROWS_WITH(f.loop(0, 3), ContainsSubstring("another shape") && ContainsSubstring("in step 2"));
+    CHECK(n.get_value().at(0) == 2);
+}
+
+TEST_CASE("a step that fails within a loop is named, and changes nothing") {
+    if (skipped()) return;
+    for (const Options::Graphs graphs : rungs) {
+        const Rung scope(graphs);
+        const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table"),
+                     total = shared(Array(0.0f), "total"), before = shared(Array(0.0f), "before");
+        const Expr i = lscalar("i");
+        Function f = function({i}, {gather(table, i)},
+                              {.updates = {{total, total + gather(table, i)}, {before, total}},
+                               .name = "pick",
+                               .device = "emulator"});
+        std::vector<std::int64_t> values(40, 1);
+        values[20] = 3;
+        for (int twice = 0; twice < 2; ++twice) {
+            Shared(total).set_value(Array(0.0f));
+            CHECK_THROWS_WITH(f.loop(values), ContainsSubstring("in step 20 of the loop") &&
+                                                  ContainsSubstring("argument is 3"));
+            CHECK(f.steps_done() == 20);
+            CHECK(total.get_value().at(0) == 40);
+            CHECK(before.get_value().at(0) == 38);
+        }
+        CHECK(f.loop(0, 3)[0].at(2) == 3);
+    }
+}
+
+TEST_CASE("a running loop tells its progress, and ends after the step when asked to") {
+    if (skipped()) return;
+    for (const Options::Graphs graphs : rungs) {
+        const Rung scope(graphs);
+        const Shared n = shared(Array(0.0f), "n");
+        const Expr i = lscalar("i");
+        Function f = function({i}, {cast(i, float32) + n}, {.updates = {{n, n + 1}}, .device = "emulator"});
+        constexpr std::int64_t steps = 1000000;
+        std::atomic<bool> ended{false};
+        std::int64_t done = 0;
+        std::thread caller([&] {
+            done = f.loop(0, steps)[0].shape()[0];
+            ended = true;
+        });
+        while (f.steps_done() < 20 && !ended) std::this_thread::yield();
+        f.request_stop();
+        caller.join();
+        INFO("graphs " << static_cast<int>(graphs));
+        CHECK(done >= 20);
+        CHECK(done < steps);
+        CHECK(f.steps_done() == done);
+        CHECK(n.get_value().at(0) == static_cast<double>(done));
+    }
+}
+
+TEST_CASE("a call without results is not waited for; its error comes up at the next read") {
+    if (skipped()) return;
+    const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table"), n = shared(Array(0.0f), "n");
+    const Expr i = lscalar("i");
+    Function add =
+        function({i}, {}, {.updates = {{n, n + gather(table, i)}}, .name = "add", .device = "emulator"});
+    Function look = function({}, {n * 1}, {.name = "look", .device = "emulator"});
+    for (int k = 0; k < 5; ++k) add(1);
+    CHECK(n.get_value().at(0) == 10);
+    add(2);
+    add(7);  // fails, unseen
+    add(2);  // and this changes nothing
+    CHECK_THROWS_WITH(n.get_value(), ContainsSubstring("7") && ContainsSubstring("earlier call of add") &&
+                                         ContainsSubstring("graphs_test.cpp"));
+    CHECK(n.get_value().at(0) == 13);
+    add(0);
+    CHECK(double(look()) == 14);
+    add(9);
+    CHECK_THROWS_AS(look(), IndexError);
+    CHECK(double(look()) == 14);
+    add(9);
+    add = Function();  // nobody can ask it any more
+    CHECK_THROWS_AS(n.get_value(), IndexError);
+    CHECK(n.get_value().at(0) == 14);
+}
+
+TEST_CASE("large arguments and values pass through pinned memory in pieces") {
+    if (skipped()) return;
+    Random random(9);
+    const Array large = random_array(float64, {3, 190000}, random);  // 4.6 MB
+    const Expr x = matrix("x", float64);
+    Function f = function({x}, {x * 2, x[0] + 1}, {.device = "emulator"});
+    Function g = function({x}, {x * 2, x[0] + 1}, {.device = "cpu"});
+    compare(f(large), g(large));
+    compare(f(large), g(large));
+}
+
+TEST_CASE("steps of the examples are few launches") {
+    if (skipped()) return;
+    for (const auto& [name, most] : {std::pair{"logistic", 4}, {"small", 12}}) {
+        Net net = make_net(name, {.device = "emulator", .images = 8, .batch = 2, .test_batch = 4});
+        net.step(0);
+        net.step(1);
+        INFO(net.step.report());
+        CHECK(nodes_in(net.step.report()) > 0);
+        CHECK(nodes_in(net.step.report()) <= most);
+    }
+}
+
+TEST_CASE("memory that a loop's results take is named when it runs out") {
+    if (skipped()) return;
+    const Shared x = shared(Array(float32, {50000}), "x");
+    const Expr i = lscalar("i");
+    Function f = function({i}, {x + cast(i, float32)}, {.name = "many", .device = "emulator"});
+    f(1);
+    cuda::set_emulated_memory(std::int64_t{4} << 20);
+    CHECK_THROWS_WITH(f.loop(0, 100), ContainsSubstring("many: ") && ContainsSubstring("100 steps' result") &&
+                                          ContainsSubstring("shared variable \"x\"") &&
+                                          ContainsSubstring("20.0 MB"));
+    cuda::set_emulated_memory(0);
+    CHECK(f.loop(0, 3)[0].at(100000) == 2);
+}
+
+TEST_CASE("functions on one GPU are called from several threads") {
+    if (skipped()) return;
+    const Shared n = shared(Array(0.0f), "n");
+    const Expr x = scalar("x");
+    Function f = function({x}, {x * 2}, {.device = "emulator"});
+    Function g = function({}, {}, {.updates = {{n, n + 1}}, .device = "emulator"});
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            Function own = function({x}, {x + 1}, {.device = "emulator"});
+            for (int k = 0; k < 20; ++k) {
+                const double value = t * 100 + k;
+                wrong += double(f(static_cast<float>(value))) != value * 2;
+                wrong += double(own(static_cast<float>(value))) != value + 1;
+                g();
+                if (k % 5 == 0) wrong += n.get_value().at(0) < 1;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    CHECK(n.get_value().at(0) == 80);
+}
+
+TEST_CASE("rows of a profile name the user's lines") {
+    if (skipped()) return;
+    const Expr x = vector("x");
+    Function f = function({x}, sum(exp(x)), {.device = "emulator", .profile = true});
+    f(Array(std::vector<float>(1000, 0.5f)));
+    CHECK_THAT(f.profile().rows.at(0).where, ContainsSubstring("graphs_test.cpp"));
+    CHECK_THAT(f.report(), ContainsSubstring("because of the profile"));
+}
+
+namespace {
+constexpr const char* child_variable = "BITALE_TEST_BROKEN_DEVICE";
+}
+
+TEST_CASE("a process whose GPU fails") {
+    if (skipped() || !std::getenv(child_variable)) return;
+    const Shared w = shared(Array(1.0f), "w"), v = shared(Array(1.0f), "v");
+    const Expr x = scalar("x");
+    Function train = function({x}, {}, {.updates = {{w, w * x}}, .name = "train", .device = "emulator"});
+    Function other = function({x}, {x + v}, {.name = "other", .device = "emulator"});
+    Function cpu = function({x}, {x + v}, {.device = "cpu"}),
+             reads = function({}, {w + 1}, {.device = "cpu"});
+    train(2.0f);
+    CHECK(w.get_value().at(0) == 2);
+    cuda::plant_failure("k_");
+    train(2.0f);  // nobody sees it yet
+    std::string first;
+    try {
+        w.get_value();
+        FAIL("a failed kernel goes unnoticed");
+    } catch (const DeviceError& e) {
+        first = e.what();
+    }
+    CHECK_THAT(first, ContainsSubstring("shared variable \"w\" is lost with device emulator") &&
+                          ContainsSubstring("kernel k_") && ContainsSubstring("in train") &&
+                          ContainsSubstring("not usable any more"));
+    const std::string cause =
+        first.substr(first.find("waiting for"), first.find("; set_value") - first.find("waiting for"));
+    CHECK_THROWS_WITH(other(1.0f), ContainsSubstring(cause));
+    CHECK_THROWS_WITH(train(1.0f), ContainsSubstring(cause));
+    CHECK_THROWS_WITH(w.get_value(), ContainsSubstring(cause));
+    CHECK_THROWS_WITH(reads(), ContainsSubstring(cause));
+    CHECK_THROWS_WITH(function({x}, {x * 3}, {.device = "emulator"}), ContainsSubstring(cause));
+    CHECK(double(cpu(1.0f)) == 2);
+    Shared(w).set_value(Array(5.0f));
+    CHECK(w.get_value().at(0) == 5);
+    CHECK(double(reads()) == 6);
+}
+
+// In a process of its own: what fails once fails there for good.
+TEST_CASE("a failure of the GPU stays with it and is told each time") {
+    if (skipped() || std::getenv(child_variable)) return;
+    const std::string command =
+        std::string(child_variable) + "=1 /proc/$PPID/exe 'a process whose GPU fails' > /dev/null";
+    CHECK(std::system(command.c_str()) == 0);  // NOLINT(concurrency-mt-unsafe)
+}
