@@ -8,6 +8,17 @@
 
 namespace bitale::cuda {
 
+namespace {
+
+// Whether CUDA answers every later call with the same error: faults of kernels and of the hardware.
+bool is_final(Status status) {
+    constexpr Status first_fault = 700, last_fault = 720, uncorrectable_memory = 214, unknown = 999;
+    return (status >= first_fault && status <= last_fault) || status == uncorrectable_memory ||
+           status == unknown;
+}
+
+}  // namespace
+
 DeviceBlock::~DeviceBlock() {
     if (data_) context_->release(data_);
 }
@@ -61,6 +72,7 @@ void Context::check(Status status, const char* what) {
                                     runtime().cudaGetErrorName(status));
     if (status == error_out_of_memory) throw OutOfMemory(words);
     if (status >= first_capture_error && status <= last_capture_error) throw CaptureError(words);
+    if (!is_final(status)) throw DeviceError(words);
     if (!running_.empty())
         words += fmt::format(", in {}{}", running_.size() > 1 ? "one of " : "", fmt::join(running_, ", "));
     broken_ = fmt::format("{}; device {} is not usable any more in this process", words, name_);

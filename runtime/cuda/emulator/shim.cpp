@@ -116,7 +116,7 @@ static inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 static inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 static inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
 static inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
-#define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define __threadfence_system() __asm__ volatile("" ::: "memory")
 // CUDA text declares the function itself, so it must have a name.
 #define cudaGraphSetConditional emulated_set_conditional
 extern "C" void emulated_set_conditional(unsigned long long handle, unsigned value) {
