@@ -51,7 +51,8 @@ class Grouper {
             });
             const ReductionTree tree = tree_of(result_.nests[number]);
             own.split = tree.split;
-            own.tiled = target_.kind == Target::Kind::cuda && is_large_product(full, tree);
+            own.tiled = target_.kind == Target::Kind::cuda && is_large_product(full, tree) &&
+                        !reads_short_rows(result_.nests[number]);
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
             if (const std::vector<int> into = joinable(own, full, read); !into.empty()) {
@@ -68,6 +69,20 @@ class Grouper {
         for (const int v : read) own.needs.insert(result_.group_of[v]);
         result_.group_of[number] = static_cast<int>(result_.groups.size());
         result_.groups.push_back(std::move(own));
+    }
+
+    // A convolution of few channels: its input fits into a block's shared memory a row at a time, and pooling
+    // and what else follows stays in the same task.
+    bool reads_short_rows(const Nest& nest) const {
+        constexpr std::int64_t most_bytes = 16 << 10;
+        bool short_rows = false;
+        for_each_read(nest, [&](const ScalarNode& s) {
+            const Value& value = values_.list[s.operand];
+            if (value.storage != Value::Storage::staged || value.shape.size() < 3) return;
+            const Int row = count_of(Shape(value.shape.begin() + 1, value.shape.end()));
+            short_rows = short_rows || row.range().high * bytes_of(value.node->type.dtype) <= most_bytes;
+        });
+        return short_rows;
     }
 
     // The groups of producers that the value can join, latest first: all of them become one. Empty if there

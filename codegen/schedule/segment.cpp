@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/schedule/collapse.h"
+#include "codegen/schedule/cut.h"
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/gpu_pointwise.h"
 #include "codegen/schedule/gpu_product.h"
@@ -66,7 +68,12 @@ class SegmentScheduler {
         auto r = std::make_shared<ScalarNode>(*s);
         if (const auto at = local_.find(s->operand); at != local_.end()) {
             r->operand = at->second;
-            r->at = inside_block(s->at);
+            r->at = s->at;
+            if (cut_) {
+                Int& cut = r->at[cut_->axis.at(s->operand)];
+                cut = cut - first_of_cut_;
+            }
+            r->at = inside_block(r->at);
             return r;
         }
         BITALE_CHECK(value(s->operand).storage != Value::Storage::staged, "a staged value without its copy");
@@ -146,6 +153,16 @@ class SegmentScheduler {
         return r;
     }
 
+    // The loops of a member with the cut axis down to this task's part.
+    Nest in_cut(int v, const Nest& nest) const {
+        if (!cut_) return nest;
+        const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
+        const Int inside = cut_->width > 1 ? Int::symbol("part", {0, cut_->width - 1}) : Int(0);
+        Nest r = substitute(nest, {{nest.parallel[axis].variable.symbol_id(), first_of_cut_ + inside}});
+        r.parallel[axis] = {inside, cut_->width};
+        return r;
+    }
+
     // ---- segments
 
     bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
@@ -203,22 +220,38 @@ class SegmentScheduler {
             if (!type.shape[d].is_constant()) return false;
             count *= type.shape[d].constant();
         }
+        if (cut_) count = count / cut_->extent * cut_->width;
         const std::int64_t bytes = count * bytes_of(type.dtype);
         if (used_ + bytes > context_.target.local_bytes) return false;
         used_ += bytes;
         return true;
     }
 
+    // On a GPU, where whole rows of what stays inside are much for a block's shared memory.
+    void choose_cut() {
+        constexpr std::int64_t most_bytes = 28 << 10;
+        if (!on_gpu() || block_ != 1) return;
+        std::vector<int> inside;
+        for (const int v : group_.values)
+            if (!context_.leaves_group(v)) inside.push_back(v);
+        cut_ = cut_axis(group_, context_.values, context_.grouping, inside, most_bytes);
+    }
+
     Segment row_segment() {
         choose_block();
+        choose_cut();
         Segment segment;
         segment.title = title_;
-        segment.tasks = ceildiv(group_.extent, block_);
-        segment.task = task_ = bounded("task", segment.tasks);
+        const std::int64_t parts = cut_ ? cut_->extent / cut_->width : 1;
+        segment.tasks = ceildiv(group_.extent, block_) * parts;
+        segment.task = bounded("task", segment.tasks);
+        task_ = floordiv(segment.task, parts);
+        if (cut_) first_of_cut_ = mod(segment.task, parts) * cut_->width;
         for (const int v : group_.values) {
             if (!is_local(v)) continue;
             const Type type = value(v).stored_type();
             Shape extents = type.shape;
+            if (cut_) extents[cut_->axis.at(v)] = cut_->width;
             if (!extents.empty()) {
                 if (block_ == 1)
                     extents.erase(extents.begin());
@@ -231,7 +264,7 @@ class SegmentScheduler {
         stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; },
               segment.body);
         for (const int v : group_.values) {
-            const Nest nest = in_block(nest_for(v));
+            const Nest nest = in_block(in_cut(v, nest_for(v)));
             Member member = finish_member(v, with_places(nest), nest.parallel);
             segment.body.push_back(comment(describe(*value(v).node)));
             append(segment.body, nest.combine == Combine::none
@@ -239,8 +272,12 @@ class SegmentScheduler {
                                      : schedule_reduce(member, context_.target, builder_));
             segment.body.push_back(barrier());
         }
-        notes_ += "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") +
-                  " of the first axis\n";
+        notes_ +=
+            "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
+        if (cut_)
+            notes_ +=
+                ", " + std::to_string(cut_->width) + " of " + std::to_string(cut_->extent) + " of the second";
+        notes_ += "\n";
         return segment;
     }
 
@@ -255,6 +292,10 @@ class SegmentScheduler {
                 whole.insert(whole.begin(), task_);
             else
                 whole[0] = whole[0] + task_ * block_;
+        }
+        if (cut_) {
+            Int& cut = whole[cut_->axis.at(v)];
+            cut = cut + first_of_cut_;
         }
         if (const auto at = local_.find(v); at != local_.end())
             member.destinations.push_back({at->second, inside});
@@ -442,6 +483,8 @@ class SegmentScheduler {
     std::string title_;
     Int task_;
     std::int64_t block_ = 1;
+    std::optional<AxisCut> cut_;
+    Int first_of_cut_;
     std::int64_t used_ = 0;     // bytes of scratch
     std::map<int, int> local_;  // values to scratch places
     std::map<int, StagedCopy> copies_;

@@ -198,6 +198,21 @@ TEST_CASE("convolutions compute several channels in one thread") {
     check_same_bits(graphs);
 }
 
+TEST_CASE("maps with many channels stay in shared memory, some channels at a time") {
+    Graphs graphs;
+    Random random(9);
+    const Expr bytes = graphs.input("bytes", random_array(uint8, {3, 3, 32, 32}, random, 0, 255)),
+               w = graphs.input("w", random_array(float32, {24, 3, 5, 5}, random)),
+               b = graphs.input("b", random_array(float32, {24}, random));
+    const Expr pixels = (cast(bytes, float32) - 120) / 64;
+    const Expr pooled = relu(max_pool(conv2d(pixels, w), 4) + channel(b));
+    graphs.add("pooled", pooled);
+    graphs.add("gradient", grad(sum(sqr(pooled)), w));
+    graphs.add("padded, not pooled", relu(conv2d(pixels, w, {.border_mode = half}) + channel(b)));
+    check_same_bits(graphs);
+    CHECK(has(graphs.on("emulator").report(), "8 of 24 of the second"));
+}
+
 TEST_CASE("old values that are read before they are written are updated in place") {
     Random random(6);
     for (const std::string device : {"cpu", "emulator"}) {
