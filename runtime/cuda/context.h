@@ -89,8 +89,8 @@ class Context {
 
     // Makes the GPU that of the calling thread, as it must be for every call.
     void enter();
-    // Throws OutOfMemory, CaptureError, or DeviceError. After a fault, which CUDA keeps until the process ends,
-    // every further use throws the same.
+    // Throws OutOfMemory, CaptureError, or DeviceError. After a fault, which CUDA keeps until the process
+    // ends, every further use throws the same.
     void check(Status status, const char* what);
     // Names a function in errors that come up before the next time anybody waits.
     void begins(const std::string& function);

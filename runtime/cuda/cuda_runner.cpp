@@ -323,7 +323,7 @@ void CudaRunner::launch_timed(std::vector<StepPlan>& plans, const std::vector<St
     }
 }
 
-Graphs::Most CudaRunner::most() {
+Graphs::Most CudaRunner::most() const {
     if (profile_) return Graphs::Most::off;
     return std::min(limit_, gpu_.graphs.most());
 }
@@ -341,26 +341,34 @@ void CudaRunner::execute(const Frame& frame) {
     else
         launch_body(frame, context_.stream());
     step.has_run = true;
-    describe(step);
+    note(step);
 }
 
-void CudaRunner::describe(const CapturedStep& step) {
+void CudaRunner::note(const CapturedStep& step) {
+    launched_ = true;
+    // Those of a loop have one kernel more, the end of the step.
+    if (step.call)
+        nodes_ = step.call->nodes();
+    else if (step.step)
+        nodes_ = step.step->nodes() - 1;
+    else if (step.loop)
+        nodes_ = step.loop->nodes() - 1;
+}
+
+std::string CudaRunner::launches() const {
+    if (!launched_) return "none yet";
     const Graphs::Most most = this->most();
-    const LaunchGraph* graph = step.call ? step.call.get() : step.step ? step.step.get() : step.loop.get();
-    const std::size_t more = step.call ? 0 : 1;  // the end of a loop's step
     const std::string nodes =
-        graph ? fmt::format("; a step is {} nodes", graph->nodes() - more) : "; no step is captured yet";
+        nodes_ > 0 ? fmt::format("; a step is {} nodes", nodes_) : "; no step is captured yet";
     if (most == Graphs::Most::loop)
-        launches_ =
-            "a loop is one launch, of a graph with a WHILE node; a call is one launch of a graph" + nodes;
-    else if (most == Graphs::Most::step)
-        launches_ = "a step is one launch of a graph" + nodes;
-    else
-        launches_ = fmt::format("one for each of the {} steps of the body", body_.size());
-    if (most == Graphs::Most::loop) return;
-    launches_ += "; not more, because of " + (profile_               ? "the profile"
-                                              : why_limited_.empty() ? gpu_.graphs.why_not_more()
-                                                                     : why_limited_);
+        return "a loop is one launch, of a graph with a WHILE node; a call is one launch of a graph" + nodes;
+    const std::string why = profile_               ? "the profile"
+                            : why_limited_.empty() ? gpu_.graphs.why_not_more()
+                                                   : why_limited_;
+    const std::string what = most == Graphs::Most::step
+                                 ? "a step is one launch of a graph" + nodes
+                                 : fmt::format("one for each of the {} steps of the body", body_.size());
+    return what + "; not more, because of " + why;
 }
 
 // ---- errors ----

@@ -24,7 +24,7 @@ class CudaRunner : public Executable {
     std::int64_t arena_bytes() const override { return frames_.most_bytes(); }
     int compiler_runs() const override { return compiler_runs_; }
     std::vector<Profile::Row> profile() const override;
-    std::string launches() const override { return launches_; }
+    std::string launches() const override;
 
   private:
     struct StepPlan {
@@ -57,11 +57,11 @@ class CudaRunner : public Executable {
     void launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
     void execute(const Frame& frame);  // one step, as the most that one launch can hold
 
-    Graphs::Most most();  // for this function
+    Graphs::Most most() const;  // for this function
     // Fills `graph` if it is empty; false, and never tried again, where that cannot be done.
     template <class F>
     bool captured(std::unique_ptr<LaunchGraph>& graph, Graphs::Most without, F&& capture);
-    void describe(const CapturedStep& step);
+    void note(const CapturedStep& step);  // for launches()
 
     bool has_errors() const { return errors_buffer_ < pointers_.size(); }
     void* errors() const { return pointers_[errors_buffer_]; }
@@ -93,7 +93,9 @@ class CudaRunner : public Executable {
 
     StepCache steps_;
     Graphs::Most limit_ = Graphs::Most::loop;  // what turned out to be possible
-    std::string why_limited_, launches_ = "none yet";
+    std::string why_limited_;
+    bool launched_ = false;
+    std::size_t nodes_ = 0;       // of the step last launched as a graph
     std::unique_ptr<Loop> loop_;  // made by the first loop
 
     DeviceBlock arena_;

@@ -31,6 +31,7 @@ bool same_step(const Frame& a, const Frame& b) {
 
 CudaRunner::Loop::Loop(CudaRunner& runner)
     : runner_(runner), context_(runner.context_), words_(context_), state_(context_), values_(context_) {
+    runner_.gpu_.kernels.prepare(LoopKernel::advance);  // and the others, but for `repeat`
     const std::size_t results = runner.output_buffers_.size();
     state_text_.resize(sizeof(LoopState) + results * sizeof(LoopResult));
     state_.grow(static_cast<std::int64_t>(state_text_.size()));
@@ -154,7 +155,7 @@ std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::
     CapturedStep& step = runner_.steps_.find(frame, runner_.pointers_);
     issued_ = first;
     issue(frame, step, end);
-    runner_.describe(step);
+    runner_.note(step);
     follow(end);
     context_.synchronize();
     const std::int64_t done = words_.read(progress);

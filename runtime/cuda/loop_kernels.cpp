@@ -133,6 +133,9 @@ void LoopKernels::prepare(LoopKernel kernel) {
         if ((static_cast<LoopKernel>(k) == LoopKernel::repeat) != repeating) continue;
         context_.check(runtime.cudaLibraryGetKernel(&functions_[k], library, entry_names[k]),
                        "cudaLibraryGetKernel");
+        // CUDA may put off loading a kernel until somebody asks something of it.
+        FunctionAttributes attributes;
+        context_.check(runtime.cudaFuncGetAttributes(&attributes, functions_[k]), "cudaFuncGetAttributes");
     }
 }
 

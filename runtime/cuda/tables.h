@@ -37,6 +37,7 @@
        int* options, void** values, unsigned count))                                                     \
     X(Status, cudaLibraryUnload, (Library library))                                                      \
     X(Status, cudaLibraryGetKernel, (KernelFunction * kernel, Library library, const char* name))        \
+    X(Status, cudaFuncGetAttributes, (FunctionAttributes * attributes, const void* kernel))              \
     X(Status, cudaLaunchKernelExC, (const LaunchConfig* config, const void* kernel, void** arguments))
 
 // What a step as a graph takes; the same in CUDA 12 and 13.

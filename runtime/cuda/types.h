@@ -52,6 +52,12 @@ struct DeviceProperties {
     char rest[7936];
 };
 
+// cudaFuncAttributes; begins with the bytes of static shared memory. The rest is only room.
+struct FunctionAttributes {
+    std::size_t shared_bytes = 0;
+    char rest[504] = {};
+};
+
 // ---- its graphs ----
 
 struct GraphHandle;

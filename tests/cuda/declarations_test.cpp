@@ -43,6 +43,8 @@ static_assert(offsetof(LaunchConfig, block) == offsetof(cudaLaunchConfig_t, bloc
 static_assert(offsetof(LaunchConfig, stream) == offsetof(cudaLaunchConfig_t, stream));
 static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(cudaLaunchConfig_t, numAttrs));
 static_assert(sizeof(DeviceProperties) >= sizeof(cudaDeviceProp) && offsetof(cudaDeviceProp, name) == 0);
+static_assert(sizeof(FunctionAttributes) >= sizeof(cudaFuncAttributes) &&
+              offsetof(cudaFuncAttributes, sharedSizeBytes) == 0);
 static_assert(sizeof(GraphNodeParameters) == sizeof(cudaGraphNodeParams));
 static_assert(offsetof(GraphNodeParameters, handle) ==
               offsetof(cudaGraphNodeParams, conditional) + offsetof(cudaConditionalNodeParams, handle));

@@ -84,7 +84,16 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         INFO("graphs " << static_cast<int>(graphs));
-        Small gpu("emulator");
+        Small gpu("emulator"), other("emulator");
+        CHECK_THAT(gpu.step.report(), ContainsSubstring("launches: none yet"));
+        // Calls before loops, and the other way round.
+        other.step(0);
+        other.step(1);
+        compare(other.step.loop(std::vector<std::int64_t>{2, 3, 4}), [&] {
+            Small alone("cpu");
+            alone.step.loop(0, 2);
+            return alone.step.loop(std::vector<std::int64_t>{2, 3, 4});
+        }());
         compare(gpu.step.loop(0, 4), first);
         compare(gpu.step.loop(shuffled), second);
         compare(gpu.step(2), third);

@@ -309,6 +309,12 @@ RuntimeTable make_table() {
     t.cudaLibraryLoadData = load_library;
     t.cudaLibraryUnload = unload_library;
     t.cudaLibraryGetKernel = find_kernel;
+    t.cudaFuncGetAttributes = [](FunctionAttributes* attributes, const void* kernel) {
+        *attributes = {};
+        for (const SharedArray& a : static_cast<const EmulatedKernel*>(kernel)->shared)
+            attributes->shared_bytes += a.bytes;
+        return success;
+    };
     t.cudaLaunchKernelExC = launch;
     return t;
 }
