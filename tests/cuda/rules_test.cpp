@@ -2,10 +2,13 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "runtime/cuda/emulator/compile.h"
 #include "runtime/cuda/emulator/graphs.h"
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
+#include "runtime/cuda/graphs.h"
 #include "tests/support/catch.h"
 
 using namespace bitale::cuda;
@@ -191,4 +194,49 @@ TEST_CASE("the body of a WHILE node holds device work only, and its handle belon
     CHECK(graphs().cudaGraphDestroy(graph) == success);
     set_emulated_condition(handle, 1);
     CHECK_THAT(condition_problem(), ContainsSubstring("outside of the graph"));
+}
+
+TEST_CASE("what a driver cannot do is found out, and said") {
+    if (const std::string sanitizers = BITALE_SANITIZE; !sanitizers.empty()) return;
+    Backend backend;
+    backend.runtime = &runtime();
+    backend.why_no_graphs = "this runtime knows no graphs";
+    const auto ask = [&](Graphs::Most expected, const std::string& why) {
+        Gpu gpu(backend, nullptr, "test", "sm_90");
+        CHECK(gpu.graphs.most() == expected);
+        CHECK_THAT(gpu.graphs.why_not_more(), ContainsSubstring(why));
+        // The device goes on.
+        DeviceBlock block(gpu.context);
+        block.grow(64);
+        gpu.context.zero(block.data(), 64);
+        gpu.context.synchronize();
+    };
+    ask(Graphs::Most::off, "knows no graphs");
+
+    GraphTable refusing = graphs();
+    refusing.cudaGraphInstantiate = [](GraphExecutable*, GraphPointer, unsigned long long) {
+        return error_capture_unsupported;
+    };
+    backend.graphs = &refusing;
+    ask(Graphs::Most::off, "cudaGraphInstantiate fails");
+
+    backend.graphs = &graphs();
+    backend.why_no_loops = "this runtime knows no loops";
+    ask(Graphs::Most::step, "knows no loops");
+
+    // The kernel of a loop cannot be loaded.
+    backend.loops = &loops();
+    backend.compile = [](const bitale::Program&, const std::vector<CudaUnit>&) {
+        return Images{{emulated_image("not an object")}, 0};
+    };
+    ask(Graphs::Most::step, "does not load a kernel that calls cudaGraphSetConditional");
+
+    LoopTable old = loops();
+    old.cudaGraphAddNode = [](GraphNode*, GraphPointer, const GraphNode*, const GraphEdge*, std::size_t,
+                              GraphNodeParameters*) -> Status { return error_invalid_value; };
+    backend.loops = &old;
+    backend.compile = [](const bitale::Program& program, const std::vector<CudaUnit>& units) {
+        return Images{{emulated_image(compile_emulated(units, program).images.at(0))}, 0};
+    };
+    ask(Graphs::Most::step, "cudaGraphAddNode fails");
 }
