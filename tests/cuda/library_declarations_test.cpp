@@ -1,0 +1,155 @@
+// Our declarations of cuDNN and cuBLASLt, against their headers where they are found.
+#include "tests/support/catch.h"
+
+#if __has_include(<cuda_runtime_api.h>) && __has_include(<cudnn_graph.h>) && __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#include <cudnn_graph.h>
+
+#include <cstddef>
+
+#include "runtime/cuda/tables.h"
+
+using namespace bitale::cuda;
+
+namespace {
+
+#define BITALE_SAME(ours, theirs) \
+    static_assert(static_cast<int>(ours) == static_cast<int>(theirs), #ours " is not " #theirs)
+
+BITALE_SAME(dnn_pointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+BITALE_SAME(dnn_convolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+BITALE_SAME(dnn_engine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+BITALE_SAME(dnn_engine_config, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+BITALE_SAME(dnn_heuristics, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+BITALE_SAME(dnn_plan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+BITALE_SAME(dnn_convolution_forward, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+BITALE_SAME(dnn_convolution_filter_gradient, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+BITALE_SAME(dnn_convolution_image_gradient, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+BITALE_SAME(dnn_pointwise_operation, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+BITALE_SAME(dnn_graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+BITALE_SAME(dnn_variant_pack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+BITALE_SAME(dnn_tensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+
+BITALE_SAME(dnn_handle_type, CUDNN_TYPE_HANDLE);
+BITALE_SAME(dnn_data_type, CUDNN_TYPE_DATA_TYPE);
+BITALE_SAME(dnn_boolean, CUDNN_TYPE_BOOLEAN);
+BITALE_SAME(dnn_int64, CUDNN_TYPE_INT64);
+BITALE_SAME(dnn_float, CUDNN_TYPE_FLOAT);
+BITALE_SAME(dnn_pointer, CUDNN_TYPE_VOID_PTR);
+BITALE_SAME(dnn_convolution_mode, CUDNN_TYPE_CONVOLUTION_MODE);
+BITALE_SAME(dnn_heuristics_mode, CUDNN_TYPE_HEUR_MODE);
+BITALE_SAME(dnn_numerical_note, CUDNN_TYPE_NUMERICAL_NOTE);
+BITALE_SAME(dnn_pointwise_mode, CUDNN_TYPE_POINTWISE_MODE);
+BITALE_SAME(dnn_descriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+BITALE_SAME(dnn_behavior_note, CUDNN_TYPE_BEHAVIOR_NOTE);
+BITALE_SAME(dnn_char, CUDNN_TYPE_CHAR);
+
+BITALE_SAME(dnn_pointwise_mode_is, CUDNN_ATTR_POINTWISE_MODE);
+BITALE_SAME(dnn_pointwise_compute, CUDNN_ATTR_POINTWISE_MATH_PREC);
+BITALE_SAME(dnn_convolution_compute, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+BITALE_SAME(dnn_convolution_mode_is, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
+BITALE_SAME(dnn_convolution_dilations, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+BITALE_SAME(dnn_convolution_strides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+BITALE_SAME(dnn_convolution_padding_after, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+BITALE_SAME(dnn_convolution_padding_before, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+BITALE_SAME(dnn_convolution_axes, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
+BITALE_SAME(dnn_heuristics_mode_is, CUDNN_ATTR_ENGINEHEUR_MODE);
+BITALE_SAME(dnn_heuristics_graph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+BITALE_SAME(dnn_heuristics_results, CUDNN_ATTR_ENGINEHEUR_RESULTS);
+BITALE_SAME(dnn_config_engine, CUDNN_ATTR_ENGINECFG_ENGINE);
+BITALE_SAME(dnn_plan_handle, 400);  // deprecated, which would warn
+BITALE_SAME(dnn_plan_config, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+BITALE_SAME(dnn_plan_workspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+// Each operation of a convolution has the same six attributes in a row.
+BITALE_SAME(dnn_forward_alpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA);
+BITALE_SAME(dnn_forward_alpha + 1, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
+BITALE_SAME(dnn_forward_alpha + 2, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+BITALE_SAME(dnn_forward_alpha + 3, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W);
+BITALE_SAME(dnn_forward_alpha + 4, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+BITALE_SAME(dnn_forward_alpha + 5, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+BITALE_SAME(dnn_image_gradient_alpha, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA);
+BITALE_SAME(dnn_image_gradient_alpha + 1, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA);
+BITALE_SAME(dnn_image_gradient_alpha + 2, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC);
+BITALE_SAME(dnn_image_gradient_alpha + 3, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W);
+BITALE_SAME(dnn_image_gradient_alpha + 4, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX);
+BITALE_SAME(dnn_image_gradient_alpha + 5, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY);
+BITALE_SAME(dnn_filter_gradient_alpha, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA);
+BITALE_SAME(dnn_filter_gradient_alpha + 1, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA);
+BITALE_SAME(dnn_filter_gradient_alpha + 2, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
+BITALE_SAME(dnn_filter_gradient_alpha + 3, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
+BITALE_SAME(dnn_filter_gradient_alpha + 4, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X);
+BITALE_SAME(dnn_filter_gradient_alpha + 5, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+BITALE_SAME(dnn_operation_pointwise, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+BITALE_SAME(dnn_operation_x, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+BITALE_SAME(dnn_operation_b, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+BITALE_SAME(dnn_operation_y, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+BITALE_SAME(dnn_graph_handle, 800);  // deprecated, which would warn
+BITALE_SAME(dnn_graph_operations, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+BITALE_SAME(dnn_tensor_alignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+BITALE_SAME(dnn_tensor_type, CUDNN_ATTR_TENSOR_DATA_TYPE);
+BITALE_SAME(dnn_tensor_shape, CUDNN_ATTR_TENSOR_DIMENSIONS);
+BITALE_SAME(dnn_tensor_strides, CUDNN_ATTR_TENSOR_STRIDES);
+BITALE_SAME(dnn_tensor_id, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+BITALE_SAME(dnn_tensor_virtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+BITALE_SAME(dnn_pack_ids, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+BITALE_SAME(dnn_pack_pointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+BITALE_SAME(dnn_pack_workspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+BITALE_SAME(dnn_engine_index, CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+BITALE_SAME(dnn_engine_numerical_notes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+BITALE_SAME(dnn_engine_behavior_notes, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
+#if CUDNN_VERSION >= 90800
+BITALE_SAME(dnn_device, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+BITALE_SAME(dnn_heuristics_device, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+BITALE_SAME(dnn_plan_device, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+BITALE_SAME(dnn_device_json, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+#endif
+
+BITALE_SAME(dnn_float32, CUDNN_DATA_FLOAT);
+BITALE_SAME(dnn_flipped_convolution, CUDNN_CONVOLUTION);
+BITALE_SAME(dnn_cross_correlation, CUDNN_CROSS_CORRELATION);
+BITALE_SAME(dnn_add, CUDNN_POINTWISE_ADD);
+BITALE_SAME(dnn_relu, CUDNN_POINTWISE_RELU_FWD);
+BITALE_SAME(dnn_heuristics_fallback, CUDNN_HEUR_MODE_FALLBACK);
+BITALE_SAME(dnn_heuristics_a, CUDNN_HEUR_MODE_A);
+BITALE_SAME(dnn_note_tensor_core, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+BITALE_SAME(dnn_note_down_convert, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+BITALE_SAME(dnn_note_reduced_sum, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+BITALE_SAME(dnn_note_nondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+BITALE_SAME(dnn_note_runtime_compiled, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+
+BITALE_SAME(lt_float32, CUDA_R_32F);
+BITALE_SAME(lt_compute_float32, CUBLAS_COMPUTE_32F);
+BITALE_SAME(lt_compute_tf32, CUBLAS_COMPUTE_32F_FAST_TF32);
+BITALE_SAME(lt_compute_bf16, CUBLAS_COMPUTE_32F_FAST_16BF);
+BITALE_SAME(lt_plain, CUBLAS_OP_N);
+BITALE_SAME(lt_transposed, CUBLAS_OP_T);
+BITALE_SAME(lt_transpose_a, CUBLASLT_MATMUL_DESC_TRANSA);
+BITALE_SAME(lt_transpose_b, CUBLASLT_MATMUL_DESC_TRANSB);
+BITALE_SAME(lt_epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE);
+BITALE_SAME(lt_bias_pointer, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+BITALE_SAME(lt_epilogue_relu, CUBLASLT_EPILOGUE_RELU);
+BITALE_SAME(lt_epilogue_bias, CUBLASLT_EPILOGUE_BIAS);
+BITALE_SAME(lt_epilogue_bias_relu, CUBLASLT_EPILOGUE_RELU_BIAS);
+BITALE_SAME(lt_workspace_limit, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+BITALE_SAME(lt_alignment_a, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+BITALE_SAME(lt_alignment_b, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+BITALE_SAME(lt_alignment_c, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+BITALE_SAME(lt_alignment_d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+static_assert(sizeof(LtAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(sizeof(LtChoice) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(offsetof(LtChoice, workspace) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(sizeof(cublasLtEpilogue_t) == sizeof(std::int32_t));
+
+}  // namespace
+
+TEST_CASE("our declarations agree with the headers of cuDNN and cuBLASLt") {
+    SUCCEED("compared while compiling");
+}
+
+#else
+
+TEST_CASE("our declarations agree with the headers of cuDNN and cuBLASLt") {
+    WARN("no headers of cuDNN and cuBLASLt here to compare with");
+}
+
+#endif
