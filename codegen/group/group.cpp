@@ -1,6 +1,7 @@
 #include "codegen/group/group.h"
 
 #include <algorithm>
+#include <map>
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
@@ -55,7 +56,9 @@ class Grouper {
                         !reads_short_rows(result_.nests[number]);
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
-            if (const std::vector<int> into = joinable(own, full, read); !into.empty()) {
+            std::vector<int> into = joinable(own, full, read);
+            if (into.empty()) into = sibling(own, full, read);
+            if (!into.empty()) {
                 for (std::size_t i = 1; i < into.size(); ++i) merge(into[i], into[0]);
                 Group& group = result_.groups[into[0]];
                 group.values.push_back(number);
@@ -63,10 +66,14 @@ class Grouper {
                 for (const int v : read)
                     if (result_.group_of[v] != into[0]) group.needs.insert(result_.group_of[v]);
                 result_.group_of[number] = into[0];
+                for (const int v : read) readers_[v].push_back(number);
                 return;
             }
         }
-        for (const int v : read) own.needs.insert(result_.group_of[v]);
+        for (const int v : read) {
+            own.needs.insert(result_.group_of[v]);
+            readers_[v].push_back(number);
+        }
         result_.group_of[number] = static_cast<int>(result_.groups.size());
         result_.groups.push_back(std::move(own));
     }
@@ -112,6 +119,33 @@ class Grouper {
             });
         });
         return joined;
+    }
+
+    // A group that reads the same large operands: a reduction of them, as the winners of pooling are, is best
+    // made while they are at hand, and not once more when the backward pass asks for it.
+    std::vector<int> sibling(const Group& own, const Nest& full, const std::set<int>& read) {
+        if (own.split || own.tiled || full.combine == Combine::none || read.empty()) return {};
+        const Value& value = values_.list[own.values[0]];
+        for (const int v : read)
+            if (typical_bytes(values_.list[v]) < 2 * typical_bytes(value)) return {};
+        for (const int reader : readers_[*read.begin()]) {
+            const int g = result_.group_of[reader];
+            const Group& group = result_.groups[g];
+            const bool all = std::all_of(read.begin(), read.end(), [&](int v) {
+                return std::any_of(readers_[v].begin(), readers_[v].end(),
+                                   [&](int r) { return result_.group_of[r] == g; });
+            });
+            if (all && group.values.size() < most_members && same_rows(own, full, g) &&
+                group.statements + own.statements <= target_.max_statements)
+                return {g};
+        }
+        return {};
+    }
+
+    static double typical_bytes(const Value& value) {
+        double bytes = bytes_of(value.node->type.dtype);
+        for (const Int& n : value.shape) bytes *= typical(n);
+        return bytes;
     }
 
     bool same_rows(const Group& own, const Nest& full, int number) const {
@@ -252,6 +286,7 @@ class Grouper {
     const Target& target_;
     Grouping result_;
     std::set<const SharedState*> updated_;
+    std::map<int, std::vector<int>> readers_;  // values that read a stored one
 };
 
 }  // namespace
