@@ -15,6 +15,7 @@ namespace {
 class DeviceInts {
   public:
     explicit DeviceInts(std::size_t count) {
+        REQUIRE(emulated_runtime().cudaSetDevice(0) == success);
         REQUIRE(emulated_runtime().cudaMalloc(reinterpret_cast<void**>(&data_),
                                               count * sizeof(int) + tail_bytes) == success);
         std::iota(data_, data_ + count, 0);
