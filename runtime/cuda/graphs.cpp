@@ -48,7 +48,9 @@ LaunchGraph::LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes
 
 LaunchGraph::~LaunchGraph() {
     if (context_.is_broken()) return;
-    context_.runtime().cudaSetDevice(0);
+    const RuntimeTable& runtime = context_.runtime();
+    runtime.cudaSetDevice(0);
+    runtime.cudaStreamSynchronize(context_.stream());  // it may be running
     context_.backend().graphs->cudaGraphExecDestroy(executable_);
 }
 

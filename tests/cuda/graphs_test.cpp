@@ -8,6 +8,7 @@
 
 #include "bitale/bitale.h"
 #include "graph/base/options.h"
+#include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
 #include "tests/support/catch.h"
 #include "tests/support/nets.h"
@@ -110,6 +111,27 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
         if (graphs == Options::Graphs::step)
             CHECK_THAT(report, ContainsSubstring("not more, because of graphs=step"));
     }
+}
+
+TEST_CASE("a call is one launch, and so is a loop over minibatches of one size") {
+    if (skipped()) return;
+    Small net("emulator");
+    net.step.loop(0, 5);
+    net.step.loop(0, 5);
+    net.step(0);
+    const auto launches = [&](auto&& run) {
+        const cuda::LaunchCount before = cuda::launches_so_far();
+        run();
+        const cuda::LaunchCount after = cuda::launches_so_far();
+        return cuda::LaunchCount{after.kernels - before.kernels, after.graphs - before.graphs};
+    };
+    CHECK(launches([&] { net.step(3); }) == cuda::LaunchCount{0, 1});
+    CHECK(launches([&] { net.step.loop(0, 4); }) == cuda::LaunchCount{0, 1});
+    CHECK(launches([&] { net.step.loop(std::vector<std::int64_t>{3, 1, 2}); }) == cuda::LaunchCount{0, 1});
+    CHECK(launches([&] { net.step.loop(0, 5); }) == cuda::LaunchCount{0, 2});  // the last one is partial
+    const Rung scope(Options::Graphs::step);
+    net.step.loop(0, 5);
+    CHECK(launches([&] { net.step.loop(0, 5); }) == cuda::LaunchCount{0, 5});
 }
 
 TEST_CASE("a partial minibatch runs between and after the others, and results of any size are collected") {

@@ -1,5 +1,6 @@
 #include "runtime/cuda/emulator/stream.h"
 
+#include <atomic>
 #include <exception>
 #include <set>
 #include <utility>
@@ -20,6 +21,7 @@ Streams& streams() {
 }
 
 thread_local EmulatedStream* captured_here = nullptr;
+std::atomic<std::int64_t> kernel_launches{0}, graph_launches{0};
 
 }  // namespace
 
@@ -30,6 +32,8 @@ Status EmulatedStream::submit(Work work) {
             last_problem() = problem_;
             return error_launch_failure;
         }
+        if (work.kind == Work::Kind::kernel) ++kernel_launches;
+        if (work.kind == Work::Kind::graph) ++graph_launches;
         queue_.push_back(std::move(work));
         return queue_.size() > most_waiting ? run_one() : success;
     }
@@ -107,6 +111,8 @@ void EmulatedStream::invalidate_capture() {
     const std::lock_guard lock(mutex_);
     invalid_ = true;
 }
+
+LaunchCount launches_so_far() { return {kernel_launches, graph_launches}; }
 
 Status refuse_while_capturing() {
     if (!captured_here) return success;

@@ -73,6 +73,13 @@ class EmulatedStream {
     bool invalid_ = false;
 };
 
+// Kernels and graphs that were put into streams to run, of this process.
+struct LaunchCount {
+    std::int64_t kernels = 0, graphs = 0;
+    bool operator==(const LaunchCount&) const = default;
+};
+LaunchCount launches_so_far();
+
 // What a call that may wait for the GPU or change its memory returns first: success, or the error of such a
 // call while this thread captures, which ends the capture.
 Status refuse_while_capturing();
