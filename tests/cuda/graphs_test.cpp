@@ -4,6 +4,7 @@
 #include <regex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bitale/bitale.h"
@@ -262,7 +263,7 @@ TEST_CASE("large arguments and values pass through pinned memory in pieces") {
 TEST_CASE("steps of the examples are few launches") {
     if (skipped()) return;
     for (const auto& [name, most] : {std::pair{"logistic", 4}, {"small", 12}}) {
-        Net net = make_net(name, {.device = "emulator", .images = 8, .batch = 2, .test_batch = 4});
+        Net net = make_net(name, {.device = "emulator", .images = 256, .batch = 128, .test_batch = 128});
         net.step(0);
         net.step(1);
         INFO(net.step.report());

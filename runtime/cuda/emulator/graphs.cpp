@@ -34,7 +34,7 @@ Registry& registry() {
 }
 
 thread_local Executable* running = nullptr;
-thread_local std::string handle_problem;
+thread_local ConditionalHandle wrong_handle = 0;
 
 EmulatedStream& stream_of(Stream stream) { return *reinterpret_cast<EmulatedStream*>(stream); }
 
@@ -231,7 +231,11 @@ void set_emulated_condition(ConditionalHandle handle, unsigned value) {
     running->values[handle] = value;
 }
 
-std::string condition_problem() { return std::exchange(handle_problem, {}); }
+std::string condition_problem() {
+    const ConditionalHandle wrong = std::exchange(wrong_handle, 0);
+    if (wrong == 0) return "";
+    return fmt::format("cudaGraphSetConditional({}) outside of the graph of that handle", wrong);
+}
 
 const GraphTable& emulated_graphs() {
     static const GraphTable table = [] {
