@@ -224,8 +224,7 @@ Status new_handle(ConditionalHandle* handle, GraphPointer graph, unsigned at_lau
 
 void set_emulated_condition(ConditionalHandle handle, unsigned value) {
     if (!running || !running->values.contains(handle)) {
-        handle_problem =
-            fmt::format("cudaGraphSetConditional({}) outside of the graph of that handle", handle);
+        wrong_handle = handle;
         return;
     }
     running->values[handle] = value;
