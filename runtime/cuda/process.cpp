@@ -16,6 +16,7 @@ std::optional<std::string> output_of(const std::vector<std::string>& command) {
     if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
     std::vector<std::string> words = command;
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     posix_spawn_file_actions_t actions;

@@ -144,6 +144,6 @@ TEST_CASE("each planted bug is found, and its corrected twin runs") {
             INFO(p.name << ", order " << static_cast<int>(order));
             const std::string problem = run_kernel(p.wrong, p.blocks, p.threads).problem;
             for (const char* words : p.words) CHECK_THAT(problem, ContainsSubstring(words));
-            CHECK(run_kernel(p.right, p.blocks, p.threads).problem == "");
+            CHECK(run_kernel(p.right, p.blocks, p.threads).problem.empty());
         }
 }
