@@ -14,6 +14,7 @@
 #include "graph/show/debugprint.h"
 #include "graph/show/dot.h"
 #include "runtime/cpu/objects.h"
+#include "runtime/cuda/dump.h"
 #include "runtime/exec/program_io.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
@@ -65,6 +66,8 @@ void dump_before_compiling(const Function::State& state) {
     if (!state.program) return;
     write_graph(state.dump_folder, "graph_after", *state.optimised);
     write(state.dump_folder, "program.json", program_to_json(*state.program));
+    if (state.device->name() == "cuda")
+        return cuda::dump_cuda(*state.program, state.program->target, state.dump_folder);
     const std::vector<TranslationUnit> units = translation_units(*state.program);
     for (std::size_t u = 0; u < units.size(); ++u)
         write(state.dump_folder, fmt::format("kernels_{}.cpp", u), units[u].text);

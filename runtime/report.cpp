@@ -89,7 +89,15 @@ std::string precision_text(const Step& step) {
     return name_of(step.kind == Step::Kind::gemm ? step.gemm.precision : step.conv.precision);
 }
 
-void add_step(std::string& to, const Program& program, const Step& step, int number) {
+// What the machine code takes, where the device knows.
+void add_resources(std::string& to, const KernelText& kernel, const Executable* executable) {
+    for (const std::string& entry : kernel.entries)
+        if (const std::string text = executable ? executable->resources(entry) : ""; !text.empty())
+            to += fmt::format("     {}: {}\n", entry, text);
+}
+
+void add_step(std::string& to, const Function::State& state, const Step& step, int number) {
+    const Program& program = *state.program;
     to += fmt::format("\n  {}. {}  {}{}\n", number, step_name(program, step), step.title,
                       step.commits ? "  [writes shared variables, after all checks]" : "");
     if (step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv)
@@ -110,8 +118,10 @@ void add_step(std::string& to, const Program& program, const Step& step, int num
         for (std::size_t i = 0; i < step.fused.size(); ++i) to += (i ? ", " : " ") + text_of(step.fused[i]);
         to += "\n";
     }
-    if (step.kind == Step::Kind::kernel)
-        add_indented(to, program.kernels[static_cast<std::size_t>(step.kernel)].notes, "     ");
+    if (step.kind != Step::Kind::kernel) return;
+    const KernelText& kernel = program.kernels[static_cast<std::size_t>(step.kernel)];
+    add_indented(to, kernel.notes, "     ");
+    add_resources(to, kernel, state.executable.get());
 }
 
 void add_buffers(std::string& to, const Program& program) {
@@ -177,9 +187,9 @@ std::string report_of(const Function::State& state) {
     }
     int number = 0;
     if (!program.once.steps.empty()) s += "\nOnce:\n";
-    for (const Step& step : program.once.steps) add_step(s, program, step, ++number);
+    for (const Step& step : program.once.steps) add_step(s, state, step, ++number);
     s += "\nEach call:\n";
-    for (const Step& step : program.body.steps) add_step(s, program, step, ++number);
+    for (const Step& step : program.body.steps) add_step(s, state, step, ++number);
     add_buffers(s, program);
     if (!program.checks.empty()) {
         s += "\nChecks before anything is written:\n";

@@ -141,6 +141,30 @@ std::optional<std::string> DiskCache::store(const std::string& key, const std::s
     return path;
 }
 
+std::optional<std::string> DiskCache::read(const std::string& key) const {
+    const std::optional<std::string> path = find(key);
+    std::optional<std::string> bytes = path ? read_file(*path) : std::nullopt;
+    const std::size_t tail = trailer(key, "").size();
+    if (!bytes || bytes->size() <= tail) return std::nullopt;
+    bytes->resize(bytes->size() - tail);
+    return bytes;
+}
+
+bool DiskCache::keep(const std::string& key, const std::string& object, const std::string& source) {
+    if (!usable()) return false;
+    const std::string built = temporary(key, ".so"), text = temporary(key, ".cpp");
+    const auto write = [](const std::string& path, const std::string& bytes) {
+        std::ofstream file(path, std::ios::binary);
+        file << bytes;
+        file.close();
+        return file.good();
+    };
+    if (write(built, object) && write(text, source) && store(key, built, text)) return true;
+    unlink(built.c_str());
+    unlink(text.c_str());
+    return false;
+}
+
 void DiskCache::sweep() {
     std::vector<Entry> list = entries_of(directory_);
     const std::time_t now = std::time(nullptr);

@@ -28,6 +28,9 @@ class DiskCache {
     // nothing (the files then stay where they were) when the folder cannot be written.
     std::optional<std::string> store(const std::string& key, const std::string& built,
                                      const std::string& source);
+    // The same with bytes instead of paths: those of a verified object, and whether they are kept now.
+    std::optional<std::string> read(const std::string& key) const;
+    bool keep(const std::string& key, const std::string& object, const std::string& source);
     std::int64_t bytes() const;
     // Removes every file of the cache's own naming; the number removed.
     int clear();

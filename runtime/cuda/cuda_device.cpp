@@ -10,6 +10,7 @@
 #include "runtime/cpu/conv.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/pool.h"
+#include "runtime/cuda/cubins.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_runner.h"
 #include "runtime/cuda/cudnn.h"
@@ -65,17 +66,6 @@ class CudaDevice : public Device {
     std::unique_ptr<Gpu> gpu_;
 };
 
-// What NVRTC is asked for: machine code, or PTX of the newest architecture it knows for a GPU that is newer
-// still.
-std::string machine_target(const std::string& architecture) {
-    const std::vector<int> known = nvrtc_architectures();
-    const int wanted = std::stoi(architecture.substr(3));
-    if (known.empty() || std::find(known.begin(), known.end(), wanted) != known.end() ||
-        wanted < known.back())
-        return architecture;
-    return fmt::format("compute_{}", known.back());
-}
-
 template <class Table>
 std::string by_library(const char* what, const char* name, const Loaded<Table>& library) {
     return library.present ? fmt::format("{} by {}", what, name)
@@ -97,9 +87,12 @@ std::unique_ptr<Device> make_cuda_device() {
     backend.has_gemm = [] { return cublaslt_library().present; };
     backend.compile = [](const Program& program, const std::vector<CudaUnit>& units) {
         Images images;
-        images.compiler_runs = static_cast<int>(units.size());
-        for (CompiledModule& module : compile_units(units, machine_target(program.target), program.name))
+        CompiledUnits compiled = find_or_compile(units, machine_target(program.target), program.name);
+        images.compiler_runs = compiled.compiler_runs;
+        for (CompiledModule& module : compiled.modules) {
             images.list.push_back(std::move(module.image));
+            images.resources.insert(images.resources.end(), module.resources.begin(), module.resources.end());
+        }
         return images;
     };
     backend.gemm = [&runtime](const GemmShape& shape, const float* a, const float* b, const float* bias,

@@ -84,6 +84,7 @@ void CudaRunner::load() {
     const std::vector<CudaUnit> units = cuda_units(*program_);
     const Images images = context_.backend().compile(*program_, units);
     compiler_runs_ = images.compiler_runs;
+    resources_ = images.resources;
     kernels_.resize(program_->kernels.size());
     for (std::size_t u = 0; u < units.size(); ++u) {
         Library library = nullptr;
@@ -446,6 +447,12 @@ std::vector<Array> CudaRunner::run(std::span<const Array> arguments) {
     throw_error(words);
     count_versions();
     return results;
+}
+
+std::string CudaRunner::resources(const std::string& entry) const {
+    for (const KernelResources& r : resources_)
+        if (r.entry == entry) return text_of(r);
+    return "";
 }
 
 std::vector<Profile::Row> CudaRunner::profile() const {

@@ -23,6 +23,7 @@ class CudaRunner : public Executable {
     std::vector<Array> loop(const LoopCall& call) override;  // loop.cpp
     std::int64_t arena_bytes() const override { return frames_.most_bytes(); }
     int compiler_runs() const override { return compiler_runs_; }
+    std::string resources(const std::string& entry) const override;
     std::vector<Profile::Row> profile() const override;
     std::string launches() const override;
 
@@ -77,6 +78,7 @@ class CudaRunner : public Executable {
     Gpu& gpu_;
     Context& context_;
     int compiler_runs_ = 0;
+    std::vector<KernelResources> resources_;
     const bool separate_buffers_;  // the arena's too are blocks of their own
     const bool profile_;
 

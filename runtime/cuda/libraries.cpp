@@ -56,6 +56,11 @@ std::string driver_text(const DriverTable& driver) {
 
 }  // namespace
 
+const LibraryName& nvrtc_name() {
+    static const LibraryName& name = *new LibraryName{"NVRTC", "libnvrtc", {13, 12}, "cuda_nvrtc"};
+    return name;
+}
+
 // One accessor per library; the table is filled by the first caller.
 #define BITALE_FILL(result, name, arguments) \
     complete = fill(loaded.table.name, #name, library, loaded) && complete;
@@ -75,7 +80,7 @@ BITALE_LIBRARY(graph_library, GraphTable, BITALE_CUDA_GRAPHS, "CUDA runtime", "l
                "cuda_runtime")
 BITALE_LIBRARY(loop_library, LoopTable, BITALE_CUDA_LOOPS, "CUDA runtime", "libcudart", {13, 12},
                "cuda_runtime")
-BITALE_LIBRARY(nvrtc_library, NvrtcTable, BITALE_NVRTC, "NVRTC", "libnvrtc", {13, 12}, "cuda_nvrtc")
+BITALE_LIBRARY(nvrtc_library, NvrtcTable, BITALE_NVRTC, nvrtc_name())
 BITALE_LIBRARY(cublaslt_library, CublasLtTable, BITALE_CUBLASLT, "cuBLASLt", "libcublasLt", {13, 12},
                "cublas")
 BITALE_LIBRARY(cudnn_library, CudnnTable, BITALE_CUDNN, "cuDNN", "libcudnn", {9}, "cudnn")

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/search.h"
 #include "runtime/cuda/tables.h"
 
 namespace bitale::cuda {
@@ -20,6 +21,7 @@ const Loaded<RuntimeTable>& runtime_library();
 const Loaded<GraphTable>& graph_library();  // of the runtime too
 const Loaded<LoopTable>& loop_library();
 const Loaded<NvrtcTable>& nvrtc_library();
+const LibraryName& nvrtc_name();  // how it is looked for
 const Loaded<CublasLtTable>& cublaslt_library();
 const Loaded<CudnnTable>& cudnn_library();
 const Loaded<CusolverTable>& cusolver_library();

@@ -32,6 +32,13 @@ void require(int status, const char* what) {
         throw CompileError(fmt::format("{} fails: {}", what, table().nvrtcGetErrorString(status)));
 }
 
+std::vector<std::string> option_list(const std::string& architecture) {
+    std::vector<std::string> list = {"-arch=" + architecture, "--std=c++17", "-default-device",
+                                     "--ptxas-options=-v"};
+    list.insert(list.end(), std::begin(arithmetic), std::end(arithmetic));
+    return list;
+}
+
 class NvrtcProgram {
   public:
     NvrtcProgram(const std::string& source, const std::string& name) {
@@ -129,6 +136,14 @@ std::vector<KernelResources> resources_in(const std::string& log) {
     return list;
 }
 
+std::string text_of(const KernelResources& resources) {
+    return fmt::format("{} registers, {} B of shared memory a block, {} B of stack, {}", resources.registers,
+                       resources.shared_bytes, resources.stack_bytes,
+                       resources.spills() ? fmt::format("{} B spilled and {} B loaded again",
+                                                        resources.spill_stores, resources.spill_loads)
+                                          : "no spills");
+}
+
 std::string nvrtc_problem() {
     const Loaded<NvrtcTable>& library = nvrtc_library();
     return library.present ? "" : library.problem;
@@ -151,13 +166,14 @@ std::vector<int> nvrtc_architectures() {
     return list;
 }
 
+std::string nvrtc_options(const std::string& architecture) {
+    return fmt::format("{}", fmt::join(option_list(architecture), " "));
+}
+
 CompiledModule compile_cuda(const std::string& source, const std::string& architecture,
                             const std::string& name) {
     NvrtcProgram program(source, name);
-    std::vector<std::string> options = {"-arch=" + architecture, "--std=c++17", "-default-device",
-                                        "--ptxas-options=-v"};
-    options.insert(options.end(), std::begin(arithmetic), std::end(arithmetic));
-    const int status = program.compile(options);
+    const int status = program.compile(option_list(architecture));
     CompiledModule module;
     module.log = program.log();
     if (status != 0) {

@@ -16,6 +16,8 @@ struct KernelResources {
     int shared_bytes = 0;                                    // static ones, of a block
     bool spills() const { return spill_stores > 0 || spill_loads > 0; }
 };
+// "24 registers, 10240 B of shared memory a block, 8 B of stack, no spills", for people.
+std::string text_of(const KernelResources& resources);
 std::vector<KernelResources> resources_in(const std::string& log);
 
 struct CompiledModule {
@@ -31,6 +33,8 @@ std::string nvrtc_version();
 // Those it makes machine code for, as 75, 80 ...; ascending.
 std::vector<int> nvrtc_architectures();
 
+// What NVRTC is told, as one text.
+std::string nvrtc_options(const std::string& architecture);
 // `architecture` as sm_90, or compute_90 for PTX. Throws CompileError, with the lines around the first fault
 // and the compiler's words, or saying why there is no NVRTC.
 CompiledModule compile_cuda(const std::string& source, const std::string& architecture,

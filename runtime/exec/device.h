@@ -41,6 +41,8 @@ class Executable {
 
     virtual std::int64_t arena_bytes() const { return 0; }  // for the largest shapes so far
     virtual int compiler_runs() const { return 0; }
+    // What the machine code of a kernel's entry takes, for the report; empty where the compiler does not say.
+    virtual std::string resources(const std::string& /*entry*/) const { return {}; }
     virtual std::vector<Profile::Row> profile() const { return {}; }
     virtual std::string launches() const { return {}; }  // how steps reach the device, for the report
 };

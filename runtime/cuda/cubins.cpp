@@ -1,0 +1,157 @@
+#include "runtime/cuda/cubins.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <sstream>
+
+#include "bitale/error.h"
+#include "graph/base/options.h"
+#include "runtime/cache/disk_cache.h"
+#include "runtime/cache/sha256.h"
+#include "runtime/cuda/libraries.h"
+#include "runtime/cuda/search.h"
+
+namespace bitale::cuda {
+
+namespace {
+
+constexpr std::size_t key_digits = 32;
+
+std::string key_of(const std::string& text) { return sha256(text).substr(0, key_digits); }
+
+std::optional<DiskCache> cache_in_use() {
+    if (!options().cache) return std::nullopt;
+    DiskCache cache(cache_directory(), options().cache_bytes);
+    if (!cache.usable()) return std::nullopt;
+    return cache;
+}
+
+// Path behind all links, size and time; empty where there is no such file.
+std::string file_identity(const std::string& path) {
+    char real[PATH_MAX];
+    struct stat s {};
+    if (!realpath(path.c_str(), real) || stat(real, &s) != 0) return "";
+    return fmt::format("{} {} {}.{}", real, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
+}
+
+// What decides which file is opened.
+std::string record_key() {
+    std::string text = "bitale-nvrtc-1\n";
+    for (const std::string& path : library_candidates(nvrtc_name())) text += path + "\n";
+    const char* loader = std::getenv("LD_LIBRARY_PATH");
+    return key_of(text + (loader ? loader : ""));
+}
+
+// A record: the path that was opened, then its identity, the version, and the architectures.
+struct Record {
+    std::string path, file, version;
+    std::vector<int> architectures;
+
+    std::string text() const {
+        std::string s = path + "\n" + file + "\n" + version + "\n";
+        for (const int a : architectures) s += std::to_string(a) + " ";
+        return s;
+    }
+    static std::optional<Record> parse(const std::string& text) {
+        Record r;
+        std::istringstream lines(text);
+        if (!std::getline(lines, r.path) || !std::getline(lines, r.file) || !std::getline(lines, r.version))
+            return std::nullopt;
+        for (int a = 0; lines >> a;) r.architectures.push_back(a);
+        return r;
+    }
+    NvrtcIdentity identity() const { return {file + " " + version, architectures}; }
+};
+
+// An entry: the length of the image, the image, and the compiler's log.
+std::string packed(const CompiledModule& module) {
+    const std::uint64_t bytes = module.image.size();
+    std::string entry(sizeof bytes, '\0');
+    std::memcpy(entry.data(), &bytes, sizeof bytes);
+    return entry + module.image + module.log;
+}
+
+std::optional<CompiledModule> unpacked(const std::string& entry) {
+    std::uint64_t bytes = 0;
+    if (entry.size() < sizeof bytes) return std::nullopt;
+    std::memcpy(&bytes, entry.data(), sizeof bytes);
+    if (bytes > entry.size() - sizeof bytes) return std::nullopt;
+    CompiledModule module;
+    module.image = entry.substr(sizeof bytes, bytes);
+    module.log = entry.substr(sizeof bytes + bytes);
+    module.resources = resources_in(module.log);
+    return module;
+}
+
+}  // namespace
+
+NvrtcIdentity nvrtc_identity() {
+    std::optional<DiskCache> cache = cache_in_use();
+    const std::string key = cache ? record_key() : "";
+    const std::optional<std::string> text = cache ? cache->read(key) : std::nullopt;
+    const std::optional<Record> known = text ? Record::parse(*text) : std::nullopt;
+    if (known && file_identity(known->path) == known->file) return known->identity();
+    if (const std::string problem = nvrtc_problem(); !problem.empty()) {
+        if (known) return known->identity();  // it is gone; what it compiled is still good
+        throw CompileError("CUDA kernels cannot be compiled without NVRTC: " + problem);
+    }
+    Record record;
+    // The loader's full path: the one we gave may be a bare name.
+    Dl_info file{};
+    if (dladdr(reinterpret_cast<void*>(nvrtc_library().table.nvrtcVersion), &file) != 0 && file.dli_fname)
+        record.path = file.dli_fname;
+    record.file = file_identity(record.path);
+    record.version = nvrtc_version();
+    record.architectures = nvrtc_architectures();
+    if (cache && !record.file.empty()) cache->keep(key, record.text(), record.text());
+    return record.identity();
+}
+
+std::string machine_target(const std::string& architecture) {
+    const std::vector<int> known = nvrtc_identity().architectures;
+    const int wanted = std::stoi(architecture.substr(3));
+    if (known.empty() || std::find(known.begin(), known.end(), wanted) != known.end() ||
+        wanted < known.back())
+        return architecture;
+    return fmt::format("compute_{}", known.back());
+}
+
+CompiledUnits find_or_compile(const std::vector<CudaUnit>& units, const std::string& architecture,
+                              const std::string& name) {
+    std::optional<DiskCache> cache = cache_in_use();
+    const std::string identity = units.empty() ? "" : nvrtc_identity().text;
+    CompiledUnits result;
+    result.modules.resize(units.size());
+    std::vector<CudaUnit> missing;
+    std::vector<std::size_t> places;
+    std::vector<std::string> keys;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+        std::string key =
+            key_of("bitale-cubin-1\n" + identity + "\n" + nvrtc_options(architecture) + "\n" + units[u].text);
+        const std::optional<std::string> entry = cache ? cache->read(key) : std::nullopt;
+        if (std::optional<CompiledModule> module = entry ? unpacked(*entry) : std::nullopt) {
+            result.modules[u] = std::move(*module);
+            continue;
+        }
+        missing.push_back(units[u]);
+        places.push_back(u);
+        keys.push_back(std::move(key));
+    }
+    std::vector<CompiledModule> compiled = compile_units(missing, architecture, name);
+    for (std::size_t m = 0; m < compiled.size(); ++m) {
+        if (cache) cache->keep(keys[m], packed(compiled[m]), missing[m].text);
+        result.modules[places[m]] = std::move(compiled[m]);
+    }
+    result.compiler_runs = static_cast<int>(missing.size());
+    return result;
+}
+
+}  // namespace bitale::cuda

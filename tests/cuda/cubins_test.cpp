@@ -1,0 +1,210 @@
+// Machine code is kept on disk, found again without NVRTC, and written by dumps. Needs NVRTC, but no GPU.
+#include "runtime/cuda/cubins.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "codegen/pipeline.h"
+#include "graph/base/options.h"
+#include "ops/rules/phases.h"
+#include "runtime/cuda/dump.h"
+#include "runtime/cuda/process.h"
+#include "runtime/cuda/target.h"
+#include "runtime/report.h"
+#include "runtime/state.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary.h"
+
+using namespace bitale;
+using namespace bitale::cuda;
+using namespace bitale::test;
+
+namespace {
+
+// CTest shows a test whose output has this as skipped.
+bool skipped() {
+    const std::string reason =
+        std::string_view(BITALE_SANITIZE).empty() ? nvrtc_problem() : "NVRTC is not run under sanitizers";
+    if (reason.empty()) return false;
+    std::printf("SKIPPED: %s\n", reason.c_str());
+    WARN("SKIPPED: " << reason);
+    return true;
+}
+
+Options with_cache(const std::string& folder) {
+    Options changed = options();
+    changed.cache = true;
+    changed.cache_directory = folder;
+    return changed;
+}
+
+Program small_program() {
+    const Expr x = vector("x");
+    Graph graph = *function({x}, {exp(x) + 1, sum(x)}, {.name = "little", .device = "null"}).state().plain;
+    optimize(graph);
+    return generate(graph, target_of("sm_90"));
+}
+
+// The exit status of a process that runs `work` on a copy of this one.
+template <class Work>
+int in_a_process(Work&& work) {
+    const pid_t child = fork();
+    if (child == 0) {
+        int status = 99;
+        try {
+            status = work();
+        } catch (const std::exception& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+        }
+        _exit(status);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+bool nvrtc_is_open() { return text_of_file("/proc/self/maps").find("libnvrtc") != std::string::npos; }
+
+constexpr int no_nvrtc = 77;
+
+}  // namespace
+
+// The first case of this file, before any other opens NVRTC.
+TEST_CASE("another process finds cubins and does not open NVRTC") {
+    if (!std::string_view(BITALE_SANITIZE).empty()) return;
+    const TemporaryFolder folder;
+    const ScopedOptions scope(with_cache(folder / "cache"));
+    const Program program = small_program();
+    const std::vector<CudaUnit> units = cuda_units(program);
+    const bool open_before = nvrtc_is_open();
+    const int runs = in_a_process([&] {
+        return nvrtc_problem().empty()
+                   ? find_or_compile(units, machine_target("sm_90"), "little").compiler_runs
+                   : no_nvrtc;
+    });
+    if (runs == no_nvrtc) {
+        CHECK(skipped());
+        return;
+    }
+    CHECK(runs == 1);
+    CHECK(in_a_process([&] {
+              const CompiledUnits found = find_or_compile(units, machine_target("sm_90"), "little");
+              const bool whole = found.modules[0].image.size() > 1000 && !found.modules[0].resources.empty();
+              return found.compiler_runs + (whole ? 0 : 10) + (nvrtc_is_open() == open_before ? 0 : 20);
+          }) == 0);
+    // Another architecture, or other text, is another entry.
+    CHECK(in_a_process([&] { return find_or_compile(units, "sm_80", "little").compiler_runs; }) == 1);
+    std::vector<CudaUnit> changed = units;
+    changed[0].text += "\n";
+    CHECK(in_a_process([&] { return find_or_compile(changed, "sm_90", "little").compiler_runs; }) == 1);
+}
+
+TEST_CASE("a damaged cubin is compiled again, and without the cache each time") {
+    if (skipped()) return;
+    const TemporaryFolder folder;
+    Options with = with_cache(folder / "cache");
+    const std::vector<CudaUnit> units = cuda_units(small_program());
+    std::string image;
+    {
+        const ScopedOptions scope(with);
+        image = find_or_compile(units, "sm_90", "little").modules[0].image;
+        for (const auto& file : std::filesystem::directory_iterator(folder / "cache"))
+            if (file.path().extension() == ".so") std::ofstream(file.path(), std::ios::app) << "damage";
+        const CompiledUnits again = find_or_compile(units, "sm_90", "little");
+        CHECK(again.compiler_runs == 1);
+        CHECK(again.modules[0].image == image);
+        CHECK(find_or_compile(units, "sm_90", "little").compiler_runs == 0);
+    }
+    with.cache = false;
+    const ScopedOptions scope(with);
+    CHECK(find_or_compile(units, "sm_90", "little").compiler_runs == 1);
+}
+
+TEST_CASE("a GPU that is newer than NVRTC gets PTX of the newest architecture") {
+    if (skipped()) return;
+    CHECK(machine_target("sm_90") == "sm_90");
+    CHECK_THAT(machine_target("sm_999"), ContainsSubstring("compute_"));
+}
+
+TEST_CASE("a dump has source, PTX, machine code and resources; SASS, or why not") {
+    if (skipped()) return;
+    const TemporaryFolder folder;
+    const ScopedOptions scope(with_cache(folder / "cache"));
+    const Program program = small_program();
+    dump_cuda(program, "sm_90", folder.path());
+    CHECK_THAT(text_of_file(folder / "kernels_0.cu"), ContainsSubstring("__global__"));
+    CHECK_THAT(text_of_file(folder / "kernels_0.ptx"), ContainsSubstring(".visible .entry k_"));
+    CHECK(text_of_file(folder / "kernels_0.cubin").substr(1, 3) == "ELF");
+    CHECK_THAT(text_of_file(folder / "resources.txt"),
+               ContainsSubstring(program.kernels[0].entries[0] + ": ") && ContainsSubstring(" registers, "));
+    if (text_of_file(folder / "kernels_0.sass").empty())
+        CHECK_THAT(text_of_file(folder / "sass.txt"), ContainsSubstring("nvdisasm"));
+}
+
+TEST_CASE("SASS comes from the disassembler under CUDA_HOME") {
+    if (skipped()) return;
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder / "bin");
+    const std::string tool = folder / "bin/nvdisasm";
+    std::ofstream(tool) << "#!/bin/sh\necho \"disassembled with $1\"\n";
+    std::filesystem::permissions(tool, std::filesystem::perms::owner_all);
+    const ScopedVariable home("CUDA_HOME", folder.path());
+    const ScopedOptions scope(with_cache(folder / "cache"));
+    dump_cuda(small_program(), "sm_90", folder.path());
+    CHECK(text_of_file(folder / "kernels_0.sass") == "disassembled with -c\n");
+}
+
+TEST_CASE("resources are told in words") {
+    KernelResources r;
+    r.registers = 24;
+    r.shared_bytes = 10240;
+    CHECK(text_of(r) == "24 registers, 10240 B of shared memory a block, 0 B of stack, no spills");
+    r.spill_stores = 8;
+    r.spill_loads = 4;
+    CHECK_THAT(text_of(r), ContainsSubstring("8 B spilled and 4 B loaded again"));
+}
+
+namespace {
+
+// As an executable of a GPU would answer.
+class Answering : public Executable {
+  public:
+    std::vector<Array> run(std::span<const Array> /*arguments*/) override { return {}; }
+    std::vector<Array> loop(const LoopCall& /*call*/) override { return {}; }
+    std::string resources(const std::string& entry) const override { return "17 registers of " + entry; }
+};
+
+}  // namespace
+
+TEST_CASE("a report has the resources of every kernel") {
+    const Expr x = vector("x");
+    const Function f = function({x}, {exp(x), sum(x)}, {.device = "null"});
+    CHECK(f.report().find("registers") == std::string::npos);
+    Function::State state;
+    state.device = f.state().device;
+    state.program = f.state().program;
+    state.inputs = f.state().inputs;
+    state.executable = std::make_unique<Answering>();
+    const std::string report = report_of(state);
+    for (const KernelText& kernel : state.program->kernels)
+        for (const std::string& entry : kernel.entries)
+            CHECK_THAT(report, ContainsSubstring(entry) && ContainsSubstring(": 17 registers of " + entry));
+}
+
+TEST_CASE("tools that are missing or fail leave nothing") {
+    CHECK(output_of({"echo", "two  words"}) == "two  words\n");
+    CHECK(!output_of({"no-such-program-anywhere"}));
+    CHECK(!output_of({"false"}));
+}
