@@ -14,7 +14,7 @@ namespace bitale::cuda {
 struct Images {
     std::vector<std::string> list;  // for cudaLibraryLoadData, one per unit
     int compiler_runs = 0;
-    std::vector<KernelResources> resources;  // where the compiler tells
+    std::vector<KernelResources> resources = {};  // where the compiler tells
 };
 
 struct Backend {
