@@ -12,6 +12,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;
 using namespace bitale::test;
@@ -64,7 +65,7 @@ void maps() {
     const Expr x = vector("x");
     Expr y = x;
     for (int i = 0; i < links; ++i) y = sin(y) + x;
-    Function f = function({x}, y, {.name = "chain", .device = "cpu"});
+    Function f = function({x}, y, {.name = "chain", .device = tested_device()});
     const std::vector<float> values = {0.25F, -0.5F, 0.125F};
     const Array got = f(values);
     REQUIRE(got.size() == 3);
@@ -80,7 +81,7 @@ void reductions() {
     const Expr x = vector("x");
     Expr y = x;
     for (int i = 0; i < links / 10; ++i) y = (y + x) / (mean(abs(y)) + 1);
-    Function f = function({x}, y, {.name = "reductions", .device = "cpu"});
+    Function f = function({x}, y, {.name = "reductions", .device = tested_device()});
     std::vector<float> values = {0.25F, -0.5F, 0.125F};
     const Array got = f(values);
     std::vector<double> expected(values.begin(), values.end());
@@ -97,7 +98,7 @@ void gradient() {
     const Expr x = vector("x");
     Expr y = x;
     for (int i = 0; i < links / 10; ++i) y = sqr(y) * 0.5F + x;
-    Function f = function({x}, {sum(y), grad(sum(y), x)}, {.name = "gradient", .device = "cpu"});
+    Function f = function({x}, {sum(y), grad(sum(y), x)}, {.name = "gradient", .device = tested_device()});
     const Results got = f(std::vector<float>{0.25F, -0.5F, 0.125F});
     // d y' = y d y + 1
     double total = 0;

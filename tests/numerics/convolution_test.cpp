@@ -3,6 +3,7 @@
 
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -45,7 +46,7 @@ void add_convolution(PackedCases& cases, Random& random, DType dtype, const Size
 }  // namespace
 
 TEST_CASE("convolutions and their gradients: borders, strides, dilations, flips") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     Random random(1);
     const std::vector<Border> borders = {valid, full, half, Border(1), Border(2, 0)};
     const std::vector<Size2> strides = {1, 2, Size2(3, 1), Size2(1, 2)};
@@ -67,7 +68,7 @@ TEST_CASE("convolutions and their gradients: borders, strides, dilations, flips"
 }
 
 TEST_CASE("convolutions of awkward sizes") {
-    PackedCases cases("cpu", 1e-4);  // sums of 153 products that cancel
+    PackedCases cases(tested_device(), 1e-4);  // sums of 153 products that cancel
     Random random(2);
     const std::vector<std::pair<Sizes, Border>> list = {
         {{{1, 1, 1, 1}, {1, 1, 1, 1}}, valid},    {{{0, 2, 5, 5}, {3, 2, 3, 3}}, half},
@@ -84,7 +85,7 @@ TEST_CASE("convolutions of awkward sizes") {
 }
 
 TEST_CASE("pooling and its gradient: windows, strides, padding, overlap") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     Random random(3);
     struct Pooling {
         Size2 window;
@@ -124,7 +125,7 @@ TEST_CASE("pooling and its gradient: windows, strides, padding, overlap") {
 }
 
 TEST_CASE("networks of convolution, pooling and what follows them") {
-    PackedCases cases("cpu", 1e-4);
+    PackedCases cases(tested_device(), 1e-4);
     Random random(4);
     for (const Dims& image : {Dims{3, 1, 12, 12}, Dims{1, 2, 9, 7}}) {
         const Expr bytes = input(uint8, 4, "bytes"), w = input(float32, {4, image[1], 3, 3}, "w"),

@@ -6,6 +6,7 @@
 
 #include "tests/numerics/random_graph.h"
 #include "tests/support/catch.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;
 using namespace bitale::test;
@@ -72,7 +73,7 @@ void compare(std::uint64_t seed, Arithmetic arithmetic) {
         return;
     }
     try {
-        got = two_calls(graph, "cpu");
+        got = two_calls(graph, tested_device());
     } catch (const Error& e) {
         FAIL_CHECK(e.what());
         return;

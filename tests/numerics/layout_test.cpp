@@ -1,6 +1,7 @@
 // Values whose axes are stored in another order, and reductions with many results, against the oracle.
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -20,12 +21,12 @@ TEST_CASE("pooled maps that a gradient reads along their channels have those las
                b = input(float32, Dims{10}, "b");
     const Expr h = relu(max_pool(conv2d(x, w, {.border_mode = half}), 2) + reshape(b, {10, 1, 1}));
     const std::vector<Expr> gradients = grad(sum(sqr(h)), {w, b});
-    const Function f = function({x, w, b}, gradients, {.name = "layout", .device = "cpu"});
+    const Function f = function({x, w, b}, gradients, {.name = "layout", .device = tested_device()});
     CHECK_THAT(f.report(), ContainsSubstring("axes in the order 0 2 3 1"));
     for (const std::int64_t batch : {0, 1, 7}) {
         const std::vector<Array> values = {whole({batch, 1, 28, 28}, random), whole({10, 1, 3, 3}, random),
                                            whole({10}, random)};
-        PackedCases one("cpu", 0);
+        PackedCases one(tested_device(), 0);
         one.add("filters", {x, w, b}, values, gradients[0]);
         one.add("bias", {x, w, b}, values, gradients[1]);
         one.run();
@@ -33,7 +34,7 @@ TEST_CASE("pooled maps that a gradient reads along their channels have those las
 }
 
 TEST_CASE("gradients of many filters are sums of whole rows") {
-    PackedCases cases("cpu", 0);
+    PackedCases cases(tested_device(), 0);
     Random random(2);
     // More results than fit the lanes of one task; images of one size, and some too small for lanes.
     for (const std::int64_t side : {20, 9})

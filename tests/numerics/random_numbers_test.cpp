@@ -3,6 +3,7 @@
 
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -28,7 +29,7 @@ TEST_CASE(
     for (const Dims& shape : {Dims{}, Dims{1}, Dims{1001}, Dims{3, 70}, Dims{0, 5}, Dims{2, 3, 4, 5}}) {
         INFO(text_of(shape));
         std::vector<std::vector<Array>> all;
-        for (const char* device : {"cpu", "reference"}) {
+        for (const char* device : {tested_device(), "reference"}) {
             all.push_back(calls_on(device, 3, [&](const char* on) {
                 RandomStream stream(42);
                 const std::vector<Expr> lengths(shape.begin(), shape.end());
@@ -52,7 +53,7 @@ TEST_CASE("dropout: one mask for value and gradient, the same on the cpu device 
     for (const DType dtype : {float32, float64}) {
         const Array value = random_array(dtype, {37, 19}, random, 0.5, 2);
         std::vector<std::vector<Array>> all;
-        for (const char* device : {"cpu", "reference"}) {
+        for (const char* device : {tested_device(), "reference"}) {
             RandomStream stream(7);
             const Expr x = matrix("x", dtype), y = dropout(x, 0.3, stream), z = dropout(tanh(y), 0.5, stream);
             Function f = function({x}, {y, z, grad(sum(y), x), grad(sum(z), x)},
@@ -91,7 +92,7 @@ TEST_CASE("every optimizer trains on the cpu device as in the oracle") {
     for (const auto& [name, make] : optimizers) {
         INFO(name);
         std::vector<std::vector<Array>> all;
-        for (const char* device : {"cpu", "reference"}) {
+        for (const char* device : {tested_device(), "reference"}) {
             Shared w = shared(glorot_uniform({6, 9}, 1), "w"), b = shared(zeros({9}), "b"),
                    v = shared(glorot_uniform({9, 4}, 2), "v"), c = shared(zeros({4}), "c");
             const Expr in = matrix("in"), labels = ivector("labels");

@@ -3,6 +3,7 @@
 
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -29,7 +30,7 @@ std::string text_of_axes(const Axes& axes) {
 }  // namespace
 
 TEST_CASE("reductions over every choice of axes") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     Random random(1);
     const std::vector<Axes> choices = {{0},    {1},    {2},       {3},     {0, 1}, {0, 2},
                                        {1, 3}, {2, 3}, {0, 1, 2}, {-1, 0}, {}};
@@ -49,7 +50,7 @@ TEST_CASE("reductions over every choice of axes") {
 }
 
 TEST_CASE("reductions of nothing, by a length of the call and by one that is known") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     const std::int64_t n = 5;
     for (const Kind& kind : kinds) {
         const Expr x = matrix("x"), known = input(float32, {0, 4}, "known"), s = lscalar("s");
@@ -76,7 +77,7 @@ TEST_CASE("reductions of nothing, by a length of the call and by one that is kno
 }
 
 TEST_CASE("the first of equal extremes, NaN and infinities") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     Random random(3);
     std::size_t turn = 0;
     for (const DType dtype : dtypes)
@@ -95,7 +96,7 @@ TEST_CASE("the first of equal extremes, NaN and infinities") {
 }
 
 TEST_CASE("long reductions") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     Random random(4);
     const std::int64_t n = 1'000'003;
     for (const DType dtype : {int8, uint8, int32, float32, float64, boolean}) {
@@ -127,7 +128,7 @@ TEST_CASE("the mean of many bytes is right") {
     for (std::int64_t i = 0; i < rows * columns; ++i)
         total += to[i] = static_cast<std::int8_t>(i * 7 % 251 - 100);
     const Expr x = input(int8, 2, "x");
-    Function f = function({x}, {mean(x), sum(x), mean(cast(x, float32) / 128)}, {.device = "cpu"});
+    Function f = function({x}, {mean(x), sum(x), mean(cast(x, float32) / 128)}, {.device = tested_device()});
     const Results r = f(bytes);
     const double expected = static_cast<double>(total) / static_cast<double>(rows * columns);
     CHECK(std::abs(r[0].at(0) - expected) <= 2e-7 * std::abs(expected));
@@ -136,7 +137,7 @@ TEST_CASE("the mean of many bytes is right") {
 }
 
 TEST_CASE("products of matrices that are computed, sliced or shared by both sides") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     Random random(5);
     for (const DType dtype : {float32, float64})
         for (const Dims& size : {Dims{16, 16}, Dims{3, 40}, Dims{65, 9}}) {

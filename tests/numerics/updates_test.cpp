@@ -1,6 +1,7 @@
 // Updates of shared variables on the CPU device: everything reads the old values, in place or not.
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -37,7 +38,7 @@ std::vector<Array> two_calls(const std::string& device) {
 }  // namespace
 
 TEST_CASE("outputs and updates read the old values") {
-    const std::vector<Array> got = two_calls("cpu"), expected = two_calls("reference");
+    const std::vector<Array> got = two_calls(tested_device()), expected = two_calls("reference");
     for (std::size_t k = 0; k < got.size(); ++k) {
         INFO("value " << k % 14 << " of call " << k / 14);
         CHECK(difference(got[k], expected[k], {.absolute = 2e-5, .relative = 2e-5}) == "");

@@ -1,6 +1,7 @@
 // Generated CPU code of views, indexing, reductions and dot against the oracle: dtypes and awkward shapes.
 #include "tests/support/nest_interpreter.h"
 #include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
@@ -24,7 +25,7 @@ const std::vector<std::pair<const char*, Reduce>> reductions = {
 }  // namespace
 
 TEST_CASE("views of every dtype") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     for (const DType dtype : dtypes) {
         const Dims shape{5, 7};
         const Expr x = input(dtype, 2, "x"), s = lscalar("s"), i = lvector("i");
@@ -51,7 +52,7 @@ TEST_CASE("views of every dtype") {
 }
 
 TEST_CASE("views of awkward shapes") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     for (const Dims& shape : std::vector<Dims>{{1, 1}, {1, 65}, {33, 1}, {3, 17}, {0, 4}, {4, 0}}) {
         const Expr x = matrix("x"), s = lscalar("s");
         const auto add = [&](const char* what, const Expr& y) {
@@ -72,7 +73,7 @@ TEST_CASE("views of awkward shapes") {
 }
 
 TEST_CASE("reductions of every dtype and of awkward shapes") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     const auto add = [&](DType dtype, const Dims& shape, bool may_be_empty) {
         const Expr x = input(dtype, 2, "x");
         for (const auto& [name, reduce] : reductions) {
@@ -91,7 +92,7 @@ TEST_CASE("reductions of every dtype and of awkward shapes") {
 }
 
 TEST_CASE("dot of awkward shapes") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     for (const DType dtype : {float32, float64})
         for (const Dims& size : std::vector<Dims>{
                  {1, 1, 1}, {3, 5, 2}, {1, 70, 9}, {17, 1, 33}, {64, 32, 48}, {0, 3, 2}, {2, 0, 3}}) {
@@ -111,7 +112,7 @@ TEST_CASE("dot of awkward shapes") {
 }
 
 TEST_CASE("gradients of views, reductions and dot") {
-    PackedCases cases("cpu");
+    PackedCases cases(tested_device());
     const Array value =
         Array(std::vector<double>{0.5, -1, 2, 3, 0.25, -0.75, 1.5, 2.5, -2, 4, 1, -3}, {4, 3});
     for (const DType dtype : {float32, float64}) {

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/tested_device.h"
+
 namespace bitale::test {
 
 namespace {
@@ -206,14 +208,14 @@ OnTwoDevices::OnTwoDevices(const std::vector<Expr>& inputs, std::vector<Case> ca
     FunctionOptions options;
     options.name = name;
     options.on_unused_input = OnUnused::ignore;
-    options.device = "cpu";
-    cpu_ = function(list, outputs, options);
+    options.device = tested_device();
+    tested_ = function(list, outputs, options);
     options.device = "reference";
     reference_ = function(list, outputs, options);
 }
 
 std::string OnTwoDevices::operator()(const std::vector<Array>& arguments) {
-    const Results got = cpu_.call(arguments), expected = reference_.call(arguments);
+    const Results got = tested_.call(arguments), expected = reference_.call(arguments);
     std::string all;
     for (std::size_t k = 0; k < cases_.size(); ++k) {
         const std::string d = difference(got[k], expected[k], cases_[k].tolerance);

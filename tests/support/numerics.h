@@ -50,7 +50,7 @@ struct Tolerance {
 // first element that differs, and how many do.
 std::string difference(const Array& got, const Array& expected, const Tolerance& tolerance = {});
 
-// One graph on several devices.
+// One graph on the tested device (tested_device.h) and the oracle.
 struct Case {
     std::string name;
     Expr output;
@@ -61,11 +61,11 @@ class OnTwoDevices {
     OnTwoDevices(const std::vector<Expr>& inputs, std::vector<Case> cases, const std::string& name = "cases");
     // Differences of one call, a line each; empty if there are none.
     std::string operator()(const std::vector<Array>& arguments);
-    Function& cpu() { return cpu_; }
+    Function& tested() { return tested_; }
 
   private:
     std::vector<Case> cases_;
-    Function cpu_, reference_;
+    Function tested_, reference_;
 };
 
 }  // namespace bitale::test
