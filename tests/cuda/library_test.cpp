@@ -20,6 +20,7 @@
 #include "runtime/exec/program_io.h"
 #include "runtime/state.h"
 #include "tests/support/catch.h"
+#include "tests/support/emulator.h"
 #include "tests/support/nets.h"
 #include "tests/support/numerics.h"
 
@@ -27,14 +28,6 @@ using namespace bitale;
 using namespace bitale::test;
 
 namespace {
-
-// Kernels do not run on the emulator under sanitizers.
-bool skipped() {
-    const std::string sanitizers = BITALE_SANITIZE;
-    if (sanitizers.empty()) return false;
-    WARN("the emulator is not run under sanitizers");
-    return true;
-}
 
 // On the emulator oneDNN stands for cuBLASLt.
 bool no_products() {
@@ -168,7 +161,7 @@ TEST_CASE("convolutions by plain loops follow the definition in every memory ord
 }
 
 TEST_CASE("convolutions of a graph go to the library: strides, padding, dilation, flips") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     Random random(2);
     struct Layer {
         Dims image, filters;
@@ -201,7 +194,7 @@ TEST_CASE("convolutions of a graph go to the library: strides, padding, dilation
 }
 
 TEST_CASE("a network of generated and library convolutions trains as on the CPU") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     NetOptions options{.device = "cpu", .images = 8, .batch = 4, .test_batch = 8, .storage = int8, .seed = 3};
     Net cpu = make_net("keras", options);
     const Results a = cpu.step.loop(0, 2), c = cpu.evaluation.loop(0, 1);
@@ -227,7 +220,7 @@ TEST_CASE("the first convolution is generated, and the report says why") {
         CHECK(steps_of(f, Step::Kind::conv).empty());
         return f.report();
     };
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     CHECK_THAT(report(input(float32, {128, 3, 32, 32}, "x"), {64, 3, 5, 5}),
                ContainsSubstring("generated, because its input has 3 channels"));
     CHECK_THAT(report(input(float32, {128, 1, 32, 32}, "x"), {64, 1, 5, 5}),
@@ -246,7 +239,7 @@ TEST_CASE("the first convolution is generated, and the report says why") {
 }
 
 TEST_CASE("minibatches of a float data set are not copied for the library") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     const Shared images = shared(Array(float32, {512, 4, 32, 32}), "images"),
                  w = shared(Array(float32, {32, 4, 5, 5}), "w");
     const Expr i = lscalar("i");
@@ -258,7 +251,7 @@ TEST_CASE("minibatches of a float data set are not copied for the library") {
 }
 
 TEST_CASE("a bias and a relu are computed by the library that makes their product") {
-    if (skipped() || no_products()) return;
+    if (emulator_skipped() || no_products()) return;
     Random random(4);
     const Expr x = input(float32, {-1, 96}, "x"), b = vector("b");
     const Expr w = input(float32, {96, 80}, "w");
@@ -298,7 +291,7 @@ TEST_CASE("a bias and a relu are computed by the library that makes their produc
 }
 
 TEST_CASE("a bias and a relu are computed by the library that makes their convolution") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     Random random(5);
     const Expr x = input(float32, {16, 8, 20, 20}, "x"), v = input(float32, {16, 8, 3, 3}, "v"),
                w = input(float32, {16, 16, 3, 3}, "w"), b = vector("b");
@@ -330,7 +323,7 @@ TEST_CASE("a bias and a relu are computed by the library that makes their convol
 }
 
 TEST_CASE("where tensor cores are asked for, images between convolutions are channel-last") {
-    if (skipped()) return;
+    if (emulator_skipped()) return;
     Random random(7);
     const Expr x = input(float32, {16, 8, 20, 20}, "x"), v = input(float32, {16, 8, 3, 3}, "v"),
                w = input(float32, {24, 16, 3, 3}, "w"), b = vector("b");
@@ -364,7 +357,7 @@ TEST_CASE("where tensor cores are asked for, images between convolutions are cha
 }
 
 TEST_CASE("the precision that is asked for reaches every call") {
-    if (skipped() || no_products()) return;
+    if (emulator_skipped() || no_products()) return;
     for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bf16}) {
         const Net net = make_net("keras", {.device = "emulator", .images = 256, .precision = precision});
         const std::vector<const Step*> products = steps_of(net.step, Step::Kind::gemm),
