@@ -64,13 +64,16 @@ extern "C" __global__ __launch_bounds__(256) void bitale_advance_collect(const b
 }
 )";
 
+// Buffers begin at multiples of 64 bytes.
 constexpr const char* commit_text = R"(
 struct bitale_commit_arguments { const long long* errors; const char* from; char* to; long long bytes; };
 extern "C" __global__ __launch_bounds__(256) void bitale_commit(const bitale_commit_arguments a) {
     if (*a.errors) return;
     const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     const long long stride = (long long)gridDim.x * blockDim.x;
-    for (long long i = first; i < a.bytes; i += stride) a.to[i] = a.from[i];
+    const long long words = a.bytes / 8;
+    for (long long i = first; i < words; i += stride) ((long long*)a.to)[i] = ((const long long*)a.from)[i];
+    for (long long i = words * 8 + first; i < a.bytes; i += stride) a.to[i] = a.from[i];
 }
 )";
 

@@ -198,6 +198,66 @@ TEST_CASE("a step that fails within a loop is named, and changes nothing") {
     }
 }
 
+TEST_CASE("a library's result becomes a shared variable's value only after the checks") {
+    if (skipped()) return;
+    Random random(6);
+    const Shared a = shared(random_array(float32, {256, 256}, random), "a"),
+                 w = shared(random_array(float32, {256, 256}, random), "w");
+    const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table");
+    const Array before = w.get_value();
+    const Expr i = lscalar("i");
+    const auto make = [&](const char* device) {
+        return function({i}, {gather(table, i)},
+                        {.updates = {{w, dot(a, w)}}, .name = "product", .device = device});
+    };
+    Function cpu = make("cpu");
+    cpu(0);
+    cpu(1);
+    const Array twice = w.get_value();
+    for (const Options::Graphs graphs : rungs) {
+        const Rung scope(graphs);
+        Shared(w).set_value(before);
+        Function f = make("emulator");
+        CHECK_THROWS_AS(f(3), IndexError);
+        CHECK(difference(w.get_value(), before) == "");
+        CHECK_THROWS_AS(f.loop(std::vector<std::int64_t>{0, 1, 5, 2, 0}), IndexError);
+        CHECK(difference(w.get_value(), twice) == "");
+    }
+}
+
+TEST_CASE("a copy that ends a step looks at the error word too") {
+    if (skipped()) return;
+    Random random(7);
+    const Shared data = shared(random_array(float32, {300, 256}, random), "data"),
+                 b = shared(random_array(float32, {256, 256}, random), "b"),
+                 w = shared(zeros({256, 256}), "w");
+    Array places = permutation(1024, 2);
+    auto* place = static_cast<std::int64_t*>(places.mutable_data());
+    for (int k = 0; k < 1024; ++k) place[k] = k / 256 == 2 ? 290 + k % 20 : place[k] % 300;
+    const Shared order = shared(places, "order");
+    const Expr i = lscalar("i");
+    const auto make = [&](const char* device) {
+        return function({i}, {},
+                        {.updates = {{w, dot(gather(data, order[Slice{i * 256, (i + 1) * 256}]), b)}},
+                         .name = "product",
+                         .device = device});
+    };
+    make("cpu")(1);
+    const Array expected = w.get_value();
+    for (const Options::Graphs graphs : rungs) {
+        const Rung scope(graphs);
+        Shared(w).set_value(zeros({256, 256}));
+        Function f = make("emulator");
+        f(1);
+        f(2);
+        CHECK_THROWS_AS(w.get_value(), IndexError);
+        CHECK(difference(w.get_value(), expected) == "");
+        Shared(w).set_value(zeros({256, 256}));
+        CHECK_THROWS_WITH(f.loop(std::vector<std::int64_t>{0, 3, 1, 2, 0}), ContainsSubstring("in step 3"));
+        CHECK(difference(w.get_value(), expected) == "");
+    }
+}
+
 TEST_CASE("a running loop tells its progress, and ends after the step when asked to") {
     if (skipped()) return;
     for (const Options::Graphs graphs : rungs) {
