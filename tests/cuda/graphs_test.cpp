@@ -1,6 +1,7 @@
 // Steps and loops as one launch: the same bits as launches one by one, on every rung of the ladder.
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <regex>
 #include <string>
 #include <thread>
@@ -12,20 +13,23 @@
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
 #include "tests/support/catch.h"
+#include "tests/support/emulator.h"
 #include "tests/support/nets.h"
 #include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
 
 using namespace bitale;
 using namespace bitale::test;
 
 namespace {
 
-// Switching stacks confuses the sanitizers.
-bool skipped() {
-    const std::string sanitizers = BITALE_SANITIZE;
-    if (sanitizers.empty()) return false;
-    WARN("the emulator is not run under sanitizers");
-    return true;
+// A GPU where BITALE_TEST_DEVICE names one.
+const char* gpu() { return std::strcmp(tested_device(), "cpu") == 0 ? "emulator" : tested_device(); }
+bool on_emulator() { return std::strcmp(gpu(), "emulator") == 0; }
+bool skipped() { return on_emulator() && emulator_skipped(); }
+// A GPU's library adds products in an order of its own.
+Tolerance by_library() {
+    return on_emulator() ? Tolerance{} : Tolerance{.absolute = 1e-6, .relative = 1e-3, .of_largest = 1e-4};
 }
 
 class Rung {
@@ -86,8 +90,8 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         INFO("graphs " << static_cast<int>(graphs));
-        Small gpu("emulator"), other("emulator");
-        CHECK_THAT(gpu.step.report(), ContainsSubstring("launches: none yet"));
+        Small there(gpu()), other(gpu());
+        CHECK_THAT(there.step.report(), ContainsSubstring("launches: none yet"));
         // Calls before loops, and the other way round.
         other.step(0);
         other.step(1);
@@ -96,14 +100,14 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
             alone.step.loop(0, 2);
             return alone.step.loop(std::vector<std::int64_t>{2, 3, 4});
         }());
-        compare(gpu.step.loop(0, 4), first);
-        compare(gpu.step.loop(shuffled), second);
-        compare(gpu.step(2), third);
-        compare(gpu.step.loop(again), fourth);
-        CHECK(gpu.step.steps_done() == 2);
-        CHECK(difference(gpu.w.get_value(), cpu.w.get_value()) == "");
-        CHECK(difference(gpu.moment.get_value(), cpu.moment.get_value()) == "");
-        const std::string report = gpu.step.report();
+        compare(there.step.loop(0, 4), first);
+        compare(there.step.loop(shuffled), second);
+        compare(there.step(2), third);
+        compare(there.step.loop(again), fourth);
+        CHECK(there.step.steps_done() == 2);
+        CHECK(difference(there.w.get_value(), cpu.w.get_value()) == "");
+        CHECK(difference(there.moment.get_value(), cpu.moment.get_value()) == "");
+        const std::string report = there.step.report();
         if (graphs == Options::Graphs::off)
             CHECK_THAT(report, ContainsSubstring("not more, because of graphs=off"));
         else
@@ -115,7 +119,7 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
 }
 
 TEST_CASE("a call is one launch, and so is a loop over minibatches of one size") {
-    if (skipped()) return;
+    if (!on_emulator() || skipped()) return;
     Small net("emulator");
     net.step.loop(0, 5);
     net.step.loop(0, 5);
@@ -157,8 +161,8 @@ TEST_CASE("a partial minibatch runs between and after the others, and results of
         for (const DType index : {int64, int32, uint8}) {
             const Rung scope(graphs);
             Shared(sum_so_far).set_value(zeros({9000}));
-            Function gpu = make("emulator", index);
-            compare(gpu.loop(order), expected);
+            Function there = make(gpu(), index);
+            compare(there.loop(order), expected);
             CHECK(difference(sum_so_far.get_value(), sum) == "");
         }
 }
@@ -168,7 +172,7 @@ TEST_CASE("a loop with results of different shapes stops before the step") {
     const Shared x = shared(Array(float32, {8, 2}), "x"), n = shared(Array(0.0f), "n");
     const Expr i = lscalar("i");
     Function f = function({i}, {x[Slice{i * 3, (i + 1) * 3}]},
-                          {.updates = {{n, n + 1}}, .name = "rows", .device = "emulator"});
+                          {.updates = {{n, n + 1}}, .name = "rows", .device = gpu()});
     CHECK_THROWS_WITH(f.loop(0, 3), ContainsSubstring("another shape") && ContainsSubstring("in step 2"));
     CHECK(n.get_value().at(0) == 2);
 }
@@ -183,7 +187,7 @@ TEST_CASE("a step that fails within a loop is named, and changes nothing") {
         Function f = function({i}, {gather(table, i)},
                               {.updates = {{total, total + gather(table, i)}, {before, total}},
                                .name = "pick",
-                               .device = "emulator"});
+                               .device = gpu()});
         std::vector<std::int64_t> values(40, 1);
         values[20] = 3;
         for (int twice = 0; twice < 2; ++twice) {
@@ -217,11 +221,11 @@ TEST_CASE("a library's result becomes a shared variable's value only after the c
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         Shared(w).set_value(before);
-        Function f = make("emulator");
+        Function f = make(gpu());
         CHECK_THROWS_AS(f(3), IndexError);
         CHECK(difference(w.get_value(), before) == "");
         CHECK_THROWS_AS(f.loop(std::vector<std::int64_t>{0, 1, 5, 2, 0}), IndexError);
-        CHECK(difference(w.get_value(), twice) == "");
+        CHECK(difference(w.get_value(), twice, by_library()) == "");
     }
 }
 
@@ -247,14 +251,14 @@ TEST_CASE("a copy that ends a step looks at the error word too") {
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         Shared(w).set_value(zeros({256, 256}));
-        Function f = make("emulator");
+        Function f = make(gpu());
         f(1);
         f(2);
         CHECK_THROWS_AS(w.get_value(), IndexError);
-        CHECK(difference(w.get_value(), expected) == "");
+        CHECK(difference(w.get_value(), expected, by_library()) == "");
         Shared(w).set_value(zeros({256, 256}));
         CHECK_THROWS_WITH(f.loop(std::vector<std::int64_t>{0, 3, 1, 2, 0}), ContainsSubstring("in step 3"));
-        CHECK(difference(w.get_value(), expected) == "");
+        CHECK(difference(w.get_value(), expected, by_library()) == "");
     }
 }
 
@@ -264,7 +268,7 @@ TEST_CASE("a running loop tells its progress, and ends after the step when asked
         const Rung scope(graphs);
         const Shared n = shared(Array(0.0f), "n");
         const Expr i = lscalar("i");
-        Function f = function({i}, {cast(i, float32) + n}, {.updates = {{n, n + 1}}, .device = "emulator"});
+        Function f = function({i}, {cast(i, float32) + n}, {.updates = {{n, n + 1}}, .device = gpu()});
         constexpr std::int64_t steps = 1000000;
         std::atomic<bool> ended{false};
         std::int64_t done = 0;
@@ -288,8 +292,8 @@ TEST_CASE("a call without results is not waited for; its error comes up at the n
     const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table"), n = shared(Array(0.0f), "n");
     const Expr i = lscalar("i");
     Function add =
-        function({i}, {}, {.updates = {{n, n + gather(table, i)}}, .name = "add", .device = "emulator"});
-    Function look = function({}, {n * 1}, {.name = "look", .device = "emulator"});
+        function({i}, {}, {.updates = {{n, n + gather(table, i)}}, .name = "add", .device = gpu()});
+    Function look = function({}, {n * 1}, {.name = "look", .device = gpu()});
     for (int k = 0; k < 5; ++k) add(1);
     CHECK(n.get_value().at(0) == 10);
     add(2);
@@ -314,7 +318,7 @@ TEST_CASE("large arguments and values pass through pinned memory in pieces") {
     Random random(9);
     const Array large = random_array(float64, {3, 190000}, random);  // 4.6 MB
     const Expr x = matrix("x", float64);
-    Function f = function({x}, {x * 2, x[0] + 1}, {.device = "emulator"});
+    Function f = function({x}, {x * 2, x[0] + 1}, {.device = gpu()});
     Function g = function({x}, {x * 2, x[0] + 1}, {.device = "cpu"});
     compare(f(large), g(large));
     compare(f(large), g(large));
@@ -323,7 +327,7 @@ TEST_CASE("large arguments and values pass through pinned memory in pieces") {
 TEST_CASE("steps of the examples are few launches") {
     if (skipped()) return;
     for (const auto& [name, most] : {std::pair{"logistic", 4}, {"small", 12}}) {
-        Net net = make_net(name, {.device = "emulator", .images = 256, .batch = 128, .test_batch = 128});
+        Net net = make_net(name, {.device = gpu(), .images = 256, .batch = 128, .test_batch = 128});
         net.step(0);
         net.step(1);
         INFO(net.step.report());
@@ -333,7 +337,7 @@ TEST_CASE("steps of the examples are few launches") {
 }
 
 TEST_CASE("memory that a loop's results take is named when it runs out") {
-    if (skipped()) return;
+    if (!on_emulator() || skipped()) return;
     const Shared x = shared(Array(float32, {50000}), "x");
     const Expr i = lscalar("i");
     Function f = function({i}, {x + cast(i, float32)}, {.name = "many", .device = "emulator"});
@@ -350,13 +354,13 @@ TEST_CASE("functions on one GPU are called from several threads") {
     if (skipped()) return;
     const Shared n = shared(Array(0.0f), "n");
     const Expr x = scalar("x");
-    Function f = function({x}, {x * 2}, {.device = "emulator"});
-    Function g = function({}, {}, {.updates = {{n, n + 1}}, .device = "emulator"});
+    Function f = function({x}, {x * 2}, {.device = gpu()});
+    Function g = function({}, {}, {.updates = {{n, n + 1}}, .device = gpu()});
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
         threads.emplace_back([&, t] {
-            Function own = function({x}, {x + 1}, {.device = "emulator"});
+            Function own = function({x}, {x + 1}, {.device = gpu()});
             for (int k = 0; k < 20; ++k) {
                 const double value = t * 100 + k;
                 wrong += double(f(static_cast<float>(value))) != value * 2;
@@ -373,7 +377,7 @@ TEST_CASE("functions on one GPU are called from several threads") {
 TEST_CASE("rows of a profile name the user's lines") {
     if (skipped()) return;
     const Expr x = vector("x");
-    Function f = function({x}, sum(exp(x)), {.device = "emulator", .profile = true});
+    Function f = function({x}, sum(exp(x)), {.device = gpu(), .profile = true});
     f(Array(std::vector<float>(1000, 0.5f)));
     CHECK_THAT(f.profile().rows.at(0).where, ContainsSubstring("graphs_test.cpp"));
     CHECK_THAT(f.report(), ContainsSubstring("because of the profile"));
@@ -384,7 +388,7 @@ constexpr const char* child_variable = "BITALE_TEST_BROKEN_DEVICE";
 }
 
 TEST_CASE("a process whose GPU fails") {
-    if (skipped() || !std::getenv(child_variable)) return;
+    if (!on_emulator() || skipped() || !std::getenv(child_variable)) return;
     const Shared w = shared(Array(1.0f), "w"), v = shared(Array(1.0f), "v");
     const Expr x = scalar("x");
     Function train = function({x}, {}, {.updates = {{w, w * x}}, .name = "train", .device = "emulator"});
@@ -420,7 +424,7 @@ TEST_CASE("a process whose GPU fails") {
 
 // In a process of its own: what fails once fails there for good.
 TEST_CASE("a failure of the GPU stays with it and is told each time") {
-    if (skipped() || std::getenv(child_variable)) return;
+    if (!on_emulator() || skipped() || std::getenv(child_variable)) return;
     const std::string command =
         std::string(child_variable) + "=1 /proc/$PPID/exe 'a process whose GPU fails' > /dev/null";
     CHECK(std::system(command.c_str()) == 0);  // NOLINT(concurrency-mt-unsafe)
