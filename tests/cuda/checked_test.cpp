@@ -34,7 +34,7 @@ void check_net(const std::string& name, std::int64_t images, std::int64_t batch)
 }  // namespace
 
 TEST_CASE("kernels of the corpus keep the rules of CUDA") {
-    if (!emulator_skipped()) check_corpus(true);
+    if (!emulator_sanitized()) check_corpus(true);
 }
 
 TEST_CASE("kernels of the rest of the corpus keep the rules of CUDA", "[slow]") {
@@ -59,7 +59,7 @@ TEST_CASE("functions are watched while the checks are on, and no others") {
 }
 
 TEST_CASE("networks keep the rules of CUDA") {
-    if (emulator_skipped()) return;
+    if (emulator_sanitized()) return;
     check_net("logistic", 12, 8);
     check_net("mlp", 12, 8);
     check_net("small", 3, 2);

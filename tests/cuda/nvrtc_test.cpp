@@ -1,7 +1,7 @@
 // NVRTC accepts every kernel of the examples and of the corpus for the architectures we promise. Needs NVRTC,
 // but no GPU.
-#include "runtime/cuda/loop_kernels.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/loop_kernels.h"
 
 #include <fmt/format.h>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/base/options.h"
@@ -17,6 +18,9 @@ inline bool emulator_skipped() {
     WARN("the emulator is not run under ThreadSanitizer");
     return true;
 }
+
+// Sanitizers slow the compiler down too: what another build shows as well is left out.
+inline bool emulator_sanitized() { return !std::string_view(BITALE_SANITIZE).empty(); }
 
 class InOrder {
   public:

@@ -92,9 +92,11 @@ class Scheduler {
     }
     unsigned long long exchange(unsigned mask, unsigned long long word, unsigned from, int line) {
         const unsigned first = current_ / warp_size * warp_size;
-        if (!(mask >> (from % warp_size) & 1) || first + from % warp_size >= threads_.size())
-            fail(fmt::format("thread {} reads lane {}, which takes no part in the shuffle ({})", current_,
-                             from % warp_size, cite(line)));
+        if (!(mask >> (from % warp_size) & 1) || first + from % warp_size >= threads_.size()) {
+            problem_ = fmt::format("thread {} reads lane {}, which takes no part in the shuffle ({})",
+                                   current_, from % warp_size, cite(line));
+            abandon();
+        }
         meet(mask, word, line);
         return words_[current_ / warp_size][from % warp_size];
     }
@@ -108,9 +110,11 @@ class Scheduler {
     }
     void meet(unsigned mask, unsigned long long word, int line, bool orders_memory = false) {
         Thread& t = threads_[current_];
-        if (!(mask >> (current_ % warp_size) & 1))
-            fail(fmt::format("thread {} takes part in a warp operation whose mask {:#x} lacks it ({})",
-                             current_, mask, cite(line)));
+        if (!(mask >> (current_ % warp_size) & 1)) {
+            problem_ = fmt::format("thread {} takes part in a warp operation whose mask {:#x} lacks it ({})",
+                                   current_, mask, cite(line));
+            abandon();
+        }
         t.mask = mask;
         t.word = word;
         t.line = line;
@@ -122,7 +126,9 @@ class Scheduler {
         ++accesses;
         const char* stack = threads_[current_].worker->fiber.stack();
         if (static_cast<std::size_t>(static_cast<const char*>(address) - stack) < Fiber::stack_bytes) return;
-        if (!checker_.access(address, bytes, kind, code, current_)) fail(checker_.problem());
+        if (checker_.access(address, bytes, kind, code, current_)) return;
+        problem_ = checker_.problem();
+        abandon();
     }
 
   private:
@@ -136,9 +142,9 @@ class Scheduler {
         return lanes >= warp_size ? ~0u : (1u << lanes) - 1;
     }
 
-    // Ends the launch; the thread is left where it stands.
-    [[noreturn]] void fail(std::string problem) {
-        problem_ = std::move(problem);
+    // Ends the launch because of problem_: the thread is left where it stands, so nothing there may need its
+    // destructor.
+    [[noreturn]] void abandon() {
         threads_[current_].worker->fiber.leave(true);
         __builtin_unreachable();
     }
