@@ -12,7 +12,7 @@ namespace {
 constexpr double few_results = 512, long_reduction = 2048, worth_splitting = 65536;
 constexpr std::int64_t always_split = 16384;  // however few the results
 // Iterations of a lane in a chunk: on a GPU each lane is a thread that waits for memory again and again.
-constexpr double lane_length = 128;
+constexpr double lane_length = 64;
 // More results than few: chunks of whole rows, few enough that their partial results stay small.
 constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19;
 constexpr std::int64_t most_chunks = 8192;
