@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -99,18 +100,36 @@ std::string& planted() {  // in the name of the kernel that is to fail
     return name;
 }
 
+// Those that are loaded; most stay so to the end of the process, as generated objects do.
+struct Modules {
+    std::mutex mutex;
+    std::set<const Module*> all;
+};
+Modules& modules() {
+    static Modules& m = *new Modules;
+    return m;
+}
+
 Status load_library(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
     if (const Status refused = refuse_while_capturing(); refused != success) return refused;
     std::uint64_t bytes = 0;
     std::memcpy(&bytes, image, sizeof bytes);
     std::unique_ptr<Module> module =
         Module::load({static_cast<const char*>(image) + sizeof bytes, bytes}, last_problem());
+    {
+        const std::lock_guard lock(modules().mutex);
+        if (module) modules().all.insert(module.get());
+    }
     *library = reinterpret_cast<Library>(module.release());
     return *library ? success : error_invalid_image;
 }
 
 Status unload_library(Library library) {
     drain_streams();
+    {
+        const std::lock_guard lock(modules().mutex);
+        modules().all.erase(reinterpret_cast<Module*>(library));
+    }
     delete reinterpret_cast<Module*>(library);
     return success;
 }
