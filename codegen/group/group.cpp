@@ -40,9 +40,9 @@ class Grouper {
         Group own;
         own.values = {number};
         std::set<int> read;  // stored values
-        if (value.library) {
-            own.library = true;
-            read = {value.library->operands.begin(), value.library->operands.end()};
+        if (value.by_library) {
+            own.by_library = true;
+            read = {value.by_library->operands.begin(), value.by_library->operands.end()};
             std::erase_if(read, [&](int v) { return result_.group_of[v] < 0; });
         } else {
             result_.nests[number] = in_rows(composed_nest(values_, number));
@@ -150,7 +150,7 @@ class Grouper {
 
     bool same_rows(const Group& own, const Nest& full, int number) const {
         const Group& group = result_.groups[number];
-        if (group.library || group.split || group.tiled || !(group.extent == own.extent)) return false;
+        if (group.by_library || group.split || group.tiled || !(group.extent == own.extent)) return false;
         const bool scalars = values_.list[group.values[0]].nest.parallel.empty();
         if (scalars != full.parallel.empty()) return false;
         bool rows = true;
@@ -207,7 +207,7 @@ class Grouper {
     // What reads nothing but unchanged shared variables is computed again only when one of them changes.
     void mark_once() {
         for (Group& group : result_.groups) {
-            if (!group.checks.empty() || group.library || group.values.empty()) continue;
+            if (!group.checks.empty() || group.by_library || group.values.empty()) continue;
             bool shared_read = false, only = true;
             for (const int v : group.values) {
                 if (values_.list[v].required) only = false;

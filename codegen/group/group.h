@@ -19,7 +19,7 @@ namespace bitale {
 struct Group {
     std::vector<int> values;  // in the order of computation
     std::vector<int> checks;  // numbers of graph.checks tested by this group's tasks
-    bool library = false;     // one value, computed by a call
+    bool by_library = false;  // one value, computed by a call
     bool split = false;       // one value, a reduction cut into chunks: partial results, then a second phase
     bool tiled = false;       // one value, a large product that a GPU computes in tiles
     bool once = false;        // depends on shared variables that the function does not update, alone

@@ -43,7 +43,7 @@ class LayoutChooser {
         for (const Check& check : graph.checks) fixed_.insert(values.number.at(check.value.get()));
         for (std::size_t v = 0; v < values.list.size(); ++v) {
             const Value& value = values.list[v];
-            if (value.storage != Value::Storage::stored || value.library) continue;
+            if (value.storage != Value::Storage::stored || value.by_library) continue;
             for_each_read(fully_composed_nest(values, static_cast<int>(v)), [&](const ScalarNode& s) {
                 std::vector<int>& users = stored_users_[s.operand];
                 if (users.empty() || users.back() != static_cast<int>(v))

@@ -111,7 +111,7 @@ class Decider {
             if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            if (value.required || value.feeds_product || is_reduction(value.nest) || value.library) {
+            if (value.required || value.feeds_product || is_reduction(value.nest) || value.by_library) {
                 value.storage = Value::Storage::stored;
                 if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
             } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {
@@ -126,8 +126,8 @@ class Decider {
             const bool once = value.storage != Value::Storage::inlined;
             const double mine = once ? iterations(value.nest) : evaluations[i];
             std::vector<int> read;
-            if (value.library)
-                read = value.library->operands;
+            if (value.by_library)
+                read = value.by_library->operands;
             else
                 for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
             std::sort(read.begin(), read.end());
@@ -141,7 +141,7 @@ class Decider {
         return !value.nest.parallel.empty() && !value.users.empty() &&
                std::all_of(value.users.begin(), value.users.end(), [&](int user) {
                    const Value& u = values_.list[user];
-                   return is_reduction(u.nest) && !u.library &&
+                   return is_reduction(u.nest) && !u.by_library &&
                           typical_count(u.nest.parallel) < typical_count(value.nest.parallel);
                });
     }
@@ -156,7 +156,8 @@ class Decider {
             if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
             seen.push_back(v);
             const Value& value = values_.list[v];
-            if (v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.library)) {
+            if (v != number && !value.nest.parallel.empty() &&
+                (is_reduction(value.nest) || value.by_library)) {
                 ++n;
                 continue;
             }

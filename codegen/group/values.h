@@ -36,10 +36,10 @@ struct Value {
     // What a library demands of the order: rows of a product, or a convolution that is fastest channel-last.
     enum class Order : std::uint8_t { free, plain, channel_last };
     Order wanted_order = Order::free;
-    std::optional<LibraryCall> library;  // the call that computes it
-    bool absorbed = false;               // exists only inside of the library call of another value
-    std::string why_generated;           // of a convolution that no library computes, where one might
-    std::vector<int> users;              // value numbers
+    std::optional<LibraryCall> by_library;  // the call that computes it
+    bool absorbed = false;                  // exists only inside of the library call of another value
+    std::string why_generated;              // of a convolution that no library computes, where one might
+    std::vector<int> users;                 // value numbers
     Type stored_type() const { return {node->type.dtype, shape}; }
 };
 

@@ -34,14 +34,14 @@ class Chooser {
         for (std::size_t v = 0; v < values_.list.size(); ++v) {
             Value& value = values_.list[v];
             if (value.storage == Value::Storage::leaf || value.nest.combine != Combine::sum) continue;
-            value.library = product(value);
-            if (!value.library) {
+            value.by_library = product(value);
+            if (!value.by_library) {
                 ConvChoice choice = choose_conv(values_, static_cast<int>(v), target_);
-                value.library = std::move(choice.call);
+                value.by_library = std::move(choice.call);
                 value.why_generated = std::move(choice.why_generated);
             }
-            if (!value.library) continue;
-            for (const int operand : value.library->operands)
+            if (!value.by_library) continue;
+            for (const int operand : value.by_library->operands)
                 mark(operand, "operand of the library call " + describe(*value.node));
             demand_orders(static_cast<int>(v));
         }
@@ -64,7 +64,7 @@ class Chooser {
 
     // Tensor cores want the channels of images next to each other; exact sums are as fast in the plain order.
     void demand_orders(int v) {
-        const LibraryCall& call = *at(v).library;
+        const LibraryCall& call = *at(v).by_library;
         const auto demand = [&](int value, Value::Order order) {
             Value::Order& wanted = at(value).wanted_order;
             if (wanted != Value::Order::plain) wanted = order;
@@ -129,12 +129,12 @@ class Chooser {
         for (const int side : {0, 1}) {
             const int product = number(value.node->inputs[static_cast<std::size_t>(side)]);
             const Value& p = at(product);
-            if (!p.library || p.required || p.users.size() != 1 || p.feeds_product) continue;
+            if (!p.by_library || p.required || p.users.size() != 1 || p.feeds_product) continue;
             if (value.node->type.shape.size() != p.node->type.shape.size()) continue;
-            const ConvCall* conv = std::get_if<ConvCall>(&p.library->call);
+            const ConvCall* conv = std::get_if<ConvCall>(&p.by_library->call);
             if (conv && conv->kind != ConvCall::Kind::forward) continue;
             // A call over nothing clears its result, and no more.
-            const Int& depth = conv ? conv->image.shape[1] : std::get<GemmCall>(p.library->call).k;
+            const Int& depth = conv ? conv->image.shape[1] : std::get<GemmCall>(p.by_library->call).k;
             if (depth.range().low < 1) continue;
             const std::size_t axis = conv ? 1 : p.node->type.shape.size() - 1;
             if (const int bias =
@@ -165,7 +165,7 @@ class Chooser {
     void absorb(int sum) {
         const Epilogue found = find_epilogue(sum);
         if (found.bias < 0) return;
-        LibraryCall call = *at(found.product).library;
+        LibraryCall call = *at(found.product).by_library;
         call.operands.push_back(found.bias);
         call.absorbed.push_back(found.product);
         int result = sum;
@@ -184,9 +184,9 @@ class Chooser {
             call.call);
         call.why +=
             result == sum ? ", whose bias the library adds" : ", whose bias and relu the library applies";
-        at(found.product).library.reset();
+        at(found.product).by_library.reset();
         at(found.product).absorbed = true;
-        at(result).library = std::move(call);
+        at(result).by_library = std::move(call);
         if (at(result).wanted_order != Value::Order::plain)
             at(result).wanted_order = at(found.product).wanted_order;
         if (at(result).reason.empty())

@@ -171,9 +171,9 @@ class Assembler {
             if (value.required) leaving_[v] = true;
             const int group = grouping_.group_of[v];
             if (group < 0) continue;
-            if (value.library) {
+            if (value.by_library) {
                 leaving_[v] = true;
-                for (const int operand : value.library->operands) read(operand, group);
+                for (const int operand : value.by_library->operands) read(operand, group);
                 continue;
             }
             for_each_read(fully_composed_nest(values_, static_cast<int>(v)),
@@ -195,7 +195,7 @@ class Assembler {
     void run_level(const std::vector<const Group*>& groups, bool once, bool last) {
         std::vector<const Group*> tasks;
         for (const Group* group : groups) {
-            if (group->library)
+            if (group->by_library)
                 call_library(*group, once);
             else
                 tasks.push_back(group);
@@ -217,7 +217,7 @@ class Assembler {
 
     void call_library(const Group& group, bool once) {
         const int v = group.values[0];
-        const LibraryCall& call = *values_.list[v].library;
+        const LibraryCall& call = *values_.list[v].by_library;
         Step step;
         step.why = call.why;
         for (const int operand : call.operands) step.buffers.push_back(buffers_of(operand)[0]);

@@ -35,8 +35,9 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
         if (const SharedPtr shared = shared_of(value.node))
             leaves[shared.get()].push_back(static_cast<int>(v));
         if (grouping.group_of[v] < 0) continue;
-        if (value.library) {
-            for (const int operand : value.library->operands) readers[operand].push_back(static_cast<int>(v));
+        if (value.by_library) {
+            for (const int operand : value.by_library->operands)
+                readers[operand].push_back(static_cast<int>(v));
             continue;
         }
         full[v] = fully_composed_nest(values, static_cast<int>(v));
@@ -48,7 +49,8 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
     for (const SharedUpdate& update : graph.updates) {
         const int own = values.number.at(update.value.get());
         const int group = grouping.group_of[own];
-        bool possible = group >= 0 && !values.list[own].library && grouping.groups[group].level > last_check;
+        bool possible =
+            group >= 0 && !values.list[own].by_library && grouping.groups[group].level > last_check;
         for (const SharedUpdate& other : graph.updates)
             if (&other != &update && (other.target == update.target || other.value == update.value))
                 possible = false;

@@ -183,19 +183,19 @@ bool exact_enough(const Engine& e, Precision precision) {
 
 }  // namespace
 
-DnnObject::DnnObject(const CudnnTable& library, DnnKind kind) : library_(&library) {
+DnnObject::DnnObject(const CudnnTable& library, DnnKind kind) : table_(&library) {
     require(library, library.cudnnBackendCreateDescriptor(kind, &raw_), "cudnnBackendCreateDescriptor");
 }
 
 DnnObject::~DnnObject() {
-    if (raw_) library_->cudnnBackendDestroyDescriptor(raw_);
+    if (raw_) table_->cudnnBackendDestroyDescriptor(raw_);
 }
 
 DnnObject::DnnObject(DnnObject&& other) noexcept
-    : library_(other.library_), raw_(std::exchange(other.raw_, nullptr)) {}
+    : table_(other.table_), raw_(std::exchange(other.raw_, nullptr)) {}
 
 void DnnObject::set(DnnAttribute attribute, DnnType type, std::int64_t count, const void* values) {
-    require(*library_, library_->cudnnBackendSetAttribute(raw_, attribute, type, count, values),
+    require(*table_, table_->cudnnBackendSetAttribute(raw_, attribute, type, count, values),
             fmt::format("setting attribute {}", static_cast<int>(attribute)));
 }
 
@@ -211,12 +211,12 @@ void DnnObject::set(DnnAttribute attribute, const DnnObject& other) {
 
 std::int64_t DnnObject::get(DnnAttribute attribute, DnnType type, std::int64_t room, void* values) const {
     std::int64_t count = 0;
-    require(*library_, library_->cudnnBackendGetAttribute(raw_, attribute, type, room, &count, values),
+    require(*table_, table_->cudnnBackendGetAttribute(raw_, attribute, type, room, &count, values),
             fmt::format("reading attribute {}", static_cast<int>(attribute)));
     return count;
 }
 
-void DnnObject::finalize(const char* what) { require(*library_, library_->cudnnBackendFinalize(raw_), what); }
+void DnnObject::finalize(const char* what) { require(*table_, table_->cudnnBackendFinalize(raw_), what); }
 
 ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
                           std::int64_t most_workspace) {

@@ -31,7 +31,7 @@ class DnnObject {
     DnnDescriptor* raw() const { return raw_; }
 
   private:
-    const CudnnTable* library_;
+    const CudnnTable* table_;
     DnnDescriptor* raw_ = nullptr;
 };
 

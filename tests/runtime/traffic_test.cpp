@@ -38,7 +38,7 @@ Program step_on_gpu(const Net& net) {
 // A layer, dropout too, in elements: its parameters; its result and the winners of its pooling, for an image;
 // and the map that a library's convolution leaves before pooling.
 struct Layer {
-    std::int64_t params = 0, result = 0, winners = 0, library_map = 0;
+    std::int64_t params = 0, result = 0, winners = 0, map_before_pooling = 0;
 };
 struct Layers {
     std::vector<Layer> list;
@@ -67,7 +67,7 @@ std::int64_t ideal_bytes(const std::string& name, const Net& net) {
         const bool first = &l == &layers.list.front();
         const std::int64_t passes = first ? 1 : 2;  // the first layer has no gradient of its input
         bytes += l.params * real * (passes + 2 + 2 + 2 * layers.state);
-        bytes += batch * (l.result * real * 5 + l.winners * 2 + l.library_map * real * 4);
+        bytes += batch * (l.result * real * 5 + l.winners * 2 + l.map_before_pooling * real * 4);
     }
     return bytes;
 }
