@@ -33,12 +33,13 @@ bool adds_products(const Nest& nest) {
 
 std::vector<Let> lets_of(const Nest& nest, const Scalar& body) {
     std::vector<Let> needed;
-    for (auto l = nest.lets.rbegin(); l != nest.lets.rend(); ++l) {
-        const std::uint64_t id = l->symbol.symbol_id();
+    const std::vector<Let> latest_first(nest.lets.rbegin(), nest.lets.rend());
+    for (const Let& l : latest_first) {
+        const std::uint64_t id = l.symbol.symbol_id();
         if (depends(body, id) || std::any_of(needed.begin(), needed.end(), [&](const Let& other) {
                 return depends(other.value, id) || depends_on(other.extent, id);
             }))
-            needed.insert(needed.begin(), *l);
+            needed.insert(needed.begin(), l);
     }
     return needed;
 }

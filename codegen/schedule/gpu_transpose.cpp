@@ -14,6 +14,7 @@ namespace bitale::gpu {
 namespace {
 
 constexpr std::int64_t side = 32;
+constexpr double worth_a_tile = 16;
 
 Int offset_of(const ScalarNode& read, const Shape& shape) {
     Int offset = 0;
@@ -50,13 +51,13 @@ std::optional<Transpose> match_transpose(const Group& group, const Values& value
         !nest.lets.empty())
         return std::nullopt;
     const Loop& last = nest.parallel.back();
-    if (!last.variable.symbol_id() || typical(last.extent) < side / 2) return std::nullopt;
+    if (!last.variable.symbol_id() || typical(last.extent) < worth_a_tile) return std::nullopt;
     bool guarded = false;
     t.axis = -1;
     for_each_read(nest, [&](const ScalarNode& s) {
         guarded = guarded || !s.guards.empty();
         for (std::size_t d = 0; d + 1 < nest.parallel.size(); ++d)
-            if (typical(nest.parallel[d].extent) >= side / 2 &&
+            if (typical(nest.parallel[d].extent) >= worth_a_tile &&
                 crosses(s, values.list[s.operand].shape, last.variable, nest.parallel[d].variable))
                 t.axis = static_cast<int>(d);
     });

@@ -156,7 +156,7 @@ SplitReduce split_by_rows(const Member& member, KernelBuilder& builder, int part
             body.push_back(substitute(Stmts{accumulate(partial_place, to, nest.combine, acc.result(copy.at))},
                                       copy.with)[0]);
         }
-        return inner.substituted(std::move(body));
+        return inner.substituted(body);
     };
     LoopBuilder inside(nest);
     r.inside = inside.nest(results.looped, reduced);

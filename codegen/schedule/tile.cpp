@@ -125,8 +125,8 @@ class Tiler {
         const Int count = single ? Int(width) : min(width, lanes_.extent - begin);
         const Substitution here{{lanes_.variable.symbol_id(), begin + lane}};
         const Accumulation acc(member_, builder_, {Int(static_cast<std::int64_t>(rows.size())), Int(width)});
-        const auto over_lanes = [&](Stmts s) {
-            return Stmts{loop(lane, 0, count, Binding::simd, inner.substituted(std::move(s), here))};
+        const auto over_lanes = [&](const Stmts& s) {
+            return Stmts{loop(lane, 0, count, Binding::simd, inner.substituted(s, here))};
         };
         std::vector<Copy> copies;
         Stmts clear, store;
