@@ -137,9 +137,9 @@ class Tiler {
             append(store, stores(member_, acc.result(at), rows[i]));
         }
         Stmts body = acc.declare_all();
-        append(body, over_lanes(std::move(clear)));
+        append(body, over_lanes(clear));
         append(body, acc.combine(inner, nest_.reduced, copies, over_lanes));
-        append(body, over_lanes(std::move(store)));
+        append(body, over_lanes(store));
         return single ? body : Stmts{loop(begin, 0, lanes_.extent, Binding::serial, std::move(body), width)};
     }
 
