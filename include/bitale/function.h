@@ -38,7 +38,7 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     Updates updates{};
     Givens givens{};
     std::string name{};
-    std::string device{};  // "cpu", "reference", "null"; empty: the default device (BITALE_FLAGS device=...)
+    std::string device{};  // "cpu", "cuda", "emulator", "reference", "null"; empty: BITALE_FLAGS device=...
     OnUnused on_unused_input = OnUnused::raise;
     bool profile = false;
     Precision precision = Precision::float32;  // of matrix products and convolutions by libraries on a GPU
