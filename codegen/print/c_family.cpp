@@ -63,6 +63,8 @@ std::string instantiate(const std::string& text, const std::vector<std::string>&
 
 const char* suffix_of(std::size_t phase) { return phase == 0 ? "" : "_finish"; }
 
+constexpr std::int64_t shared_memory = 48 << 10;  // of a block, on every GPU
+
 class Printer {
   public:
     Printer(const KernelIR& kernel, Dialect dialect)
@@ -130,6 +132,7 @@ class Printer {
         }
         const std::string buffers = cuda_ ? "arguments.buffers" : "buffers",
                           sizes = cuda_ ? "arguments.sizes" : "sizes";
+        BITALE_CHECK(most_shared_bytes_ <= shared_memory, "more shared memory than a block has");
         if (cuda_ && most_shared_bytes_ > 0) w.line(fmt::format("B_SHARED_MEMORY({});", most_shared_bytes_));
         most_shared_bytes_ = 0;
         if (kernel_.errors_buffer >= 0)

@@ -360,6 +360,15 @@ class SegmentScheduler {
         return segment;
     }
 
+    // On a GPU a chunk whose rows are copied keeps the partial results of all its lanes in scratch too.
+    bool has_room_beside_partial_results(int v, const ReductionTree& tree) {
+        if (!on_gpu() || tree.by_rows) return true;
+        const std::int64_t bytes = count_of(value(v).shape).constant() * tree.lanes *
+                                   bytes_of(accumulator_of(context_.grouping.nests[v]));
+        used_ += bytes;
+        return bytes <= context_.target.local_bytes / 2;
+    }
+
     void split(Phase& first, Phase& second) {
         const int v = group_.values[0];
         const Value& own = value(v);
@@ -379,12 +388,13 @@ class SegmentScheduler {
         task_ = row;
         block_ = 1;
         Stmts per_row;
-        stage([](const Nest& nest) { return nest.reduced[0].variable; }, per_row);
+        if (has_room_beside_partial_results(v, tree))
+            stage([](const Nest& nest) { return nest.reduced[0].variable; }, per_row);
         Nest nest = with_places_in_row(nest_for(v), row);
         Member member;
         member.nest = nest;
         member.tree = tree;
-        const bool in_registers = context_.target.kind == Target::Kind::cuda && copies_.empty();
+        const bool in_registers = on_gpu() && copies_.empty();
         const std::int64_t together = in_registers ? gpu::chunks_together(nest, tree) : 1;
         segment.tasks = ceildiv(chunks, together);
         segment.task = bounded("chunk", segment.tasks);

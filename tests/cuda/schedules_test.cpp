@@ -211,6 +211,12 @@ TEST_CASE("maps with many channels stay in shared memory, some channels at a tim
     graphs.add("padded, not pooled", relu(conv2d(pixels, w, {.border_mode = half}) + channel(b)));
     check_same_bits(graphs);
     CHECK(has(graphs.on("emulator").report(), "8 of 24 of the second"));
+    // Partial results of all lanes leave no room for rows beside them.
+    Graphs wide;
+    const Expr x = wide.input("x", random_array(float64, {40, 1, 28, 28}, random)),
+               v = wide.input("v", random_array(float64, {50, 1, 3, 3}, random));
+    wide.add("many filters", grad(sum(sqr(max_pool(conv2d((x - mean(x)) / 3, v), 2))), v));
+    check_same_bits(wide);
 }
 
 TEST_CASE("old values that are read before they are written are updated in place") {
