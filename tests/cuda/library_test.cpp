@@ -161,7 +161,7 @@ TEST_CASE("convolutions by plain loops follow the definition in every memory ord
 }
 
 TEST_CASE("convolutions of a graph go to the library: strides, padding, dilation, flips") {
-    if (emulator_skipped()) return;
+    if (emulator_left_out()) return;
     Random random(2);
     struct Layer {
         Dims image, filters;
@@ -194,7 +194,7 @@ TEST_CASE("convolutions of a graph go to the library: strides, padding, dilation
 }
 
 TEST_CASE("a network of generated and library convolutions trains as on the CPU") {
-    if (emulator_skipped()) return;
+    if (emulator_left_out()) return;
     NetOptions options{.device = "cpu", .images = 8, .batch = 4, .test_batch = 8, .storage = int8, .seed = 3};
     Net cpu = make_net("keras", options);
     const Results a = cpu.step.loop(0, 2), c = cpu.evaluation.loop(0, 1);
@@ -291,7 +291,7 @@ TEST_CASE("a bias and a relu are computed by the library that makes their produc
 }
 
 TEST_CASE("a bias and a relu are computed by the library that makes their convolution") {
-    if (emulator_skipped()) return;
+    if (emulator_left_out()) return;
     Random random(5);
     const Expr x = input(float32, {16, 8, 20, 20}, "x"), v = input(float32, {16, 8, 3, 3}, "v"),
                w = input(float32, {16, 16, 3, 3}, "w"), b = vector("b");
@@ -323,7 +323,7 @@ TEST_CASE("a bias and a relu are computed by the library that makes their convol
 }
 
 TEST_CASE("where tensor cores are asked for, images between convolutions are channel-last") {
-    if (emulator_skipped()) return;
+    if (emulator_left_out()) return;
     Random random(7);
     const Expr x = input(float32, {16, 8, 20, 20}, "x"), v = input(float32, {16, 8, 3, 3}, "v"),
                w = input(float32, {24, 16, 3, 3}, "w"), b = vector("b");

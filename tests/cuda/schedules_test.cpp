@@ -5,6 +5,7 @@
 #include "bitale/bitale.h"
 #include "runtime/cuda/emulator/blocks.h"
 #include "tests/support/catch.h"
+#include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
 
 using namespace bitale;
@@ -39,9 +40,8 @@ void check_same_bits(const Graphs& graphs) {
     const Results expected = graphs.on("cpu").call(graphs.arguments);
     Function f = graphs.on("emulator");
     for (const ThreadOrder order : {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::random}) {
-        set_thread_order(order, 3);
+        const InOrder scope(order);
         const Results got = f.call(graphs.arguments);
-        set_thread_order(ThreadOrder::ascending);
         for (std::size_t i = 0; i < graphs.names.size(); ++i) {
             INFO(graphs.names[i]);
             CHECK(difference(got[i], expected[i]) == "");
@@ -66,6 +66,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 }  // namespace
 
 TEST_CASE("maps move 16 bytes at a time, whatever the tail") {
+    if (emulator_skipped()) return;
     Graphs graphs;
     Random random(1);
     for (const std::int64_t n : {1, 3, 4, 255, 1025, 4099}) {
@@ -88,6 +89,7 @@ TEST_CASE("maps move 16 bytes at a time, whatever the tail") {
 }
 
 TEST_CASE("lanes of reductions are threads") {
+    if (emulator_left_out()) return;
     Graphs graphs;
     Random random(2);
     for (const std::int64_t n : {17, 700, 20000, 70001}) {
@@ -113,6 +115,7 @@ TEST_CASE("lanes of reductions are threads") {
 }
 
 TEST_CASE("transposes go through shared memory") {
+    if (emulator_left_out()) return;
     Graphs graphs;
     Random random(3);
     for (const Dims& shape : {Dims{32, 32}, Dims{33, 65}, Dims{100, 31}, Dims{17, 16}}) {
@@ -135,6 +138,7 @@ TEST_CASE("transposes go through shared memory") {
 }
 
 TEST_CASE("thin products keep a result in each thread") {
+    if (emulator_left_out()) return;
     Graphs graphs;
     Random random(4);
     for (const std::int64_t depth : {50, 64, 100, 300}) {
@@ -154,6 +158,7 @@ TEST_CASE("thin products keep a result in each thread") {
 }
 
 TEST_CASE("large products are computed in tiles") {
+    if (emulator_left_out()) return;
     Graphs graphs;
     Random random(8);
     // float64, which no library takes.
@@ -177,6 +182,7 @@ TEST_CASE("large products are computed in tiles") {
 }
 
 TEST_CASE("convolutions compute several channels in one thread") {
+    if (emulator_left_out()) return;
     Graphs graphs;
     Random random(5);
     PoolOptions overlapping;
@@ -199,6 +205,7 @@ TEST_CASE("convolutions compute several channels in one thread") {
 }
 
 TEST_CASE("maps with many channels stay in shared memory, some channels at a time") {
+    if (emulator_left_out()) return;
     Graphs graphs;
     Random random(9);
     const Expr bytes = graphs.input("bytes", random_array(uint8, {3, 3, 32, 32}, random, 0, 255)),
@@ -220,6 +227,7 @@ TEST_CASE("maps with many channels stay in shared memory, some channels at a tim
 }
 
 TEST_CASE("old values that are read before they are written are updated in place") {
+    if (emulator_skipped()) return;
     Random random(6);
     for (const std::string device : {"cpu", "emulator"}) {
         const Shared p = shared(random_array(float32, {1000}, random), "p"),

@@ -22,6 +22,12 @@ inline bool emulator_skipped() {
 // Sanitizers slow the compiler down too: what another build shows as well is left out.
 inline bool emulator_sanitized() { return !std::string_view(BITALE_SANITIZE).empty(); }
 
+inline bool emulator_left_out() {
+    if (emulator_skipped()) return true;
+    if (emulator_sanitized()) WARN("left out: sanitizers slow the compiler down");
+    return emulator_sanitized();
+}
+
 class InOrder {
   public:
     explicit InOrder(cuda::ThreadOrder order) { cuda::set_thread_order(order, 7); }
