@@ -63,6 +63,7 @@ void check_text(const Program& program) {
 struct Job {
     std::shared_ptr<const Program> program;
     std::string architecture;
+    int most_spilled = 0;  // bytes
     std::string problems;  // what is wrong with the result
     std::size_t kernels = 0;
 };
@@ -75,7 +76,7 @@ void compile(Job& job) try {
             job.problems += module.log.substr(0, 2000) + "\n";
         for (const KernelResources& r : module.resources) {
             entries.insert(r.entry);
-            if (r.spills())
+            if (r.spill_stores > job.most_spilled)
                 job.problems += fmt::format("{}: {} bytes of registers spilled\n", r.entry, r.spill_stores);
         }
     }
@@ -90,12 +91,14 @@ void compile(Job& job) try {
 // All programs for all architectures, on all cores.
 class Jobs {
   public:
-    explicit Jobs(std::vector<std::string> architectures) : architectures_(std::move(architectures)) {}
+    explicit Jobs(std::vector<std::string> architectures, int most_spilled = 0)
+        : architectures_(std::move(architectures)), most_spilled_(most_spilled) {}
     void add(const Function& f, bool with_cudnn) { add(cuda_program(f, with_cudnn)); }
     void add(Program of) {
         const auto program = std::make_shared<const Program>(std::move(of));
         check_text(*program);
-        for (const std::string& architecture : architectures_) jobs_.push_back({program, architecture, {}});
+        for (const std::string& architecture : architectures_)
+            jobs_.push_back({program, architecture, most_spilled_, {}});
     }
     void run() {
         std::atomic<std::size_t> next{0};
@@ -115,6 +118,7 @@ class Jobs {
 
   private:
     std::vector<std::string> architectures_;
+    int most_spilled_;
     std::vector<Job> jobs_;
 };
 
@@ -180,9 +184,13 @@ TEST_CASE("kernels of the corpus compile for the oldest architecture") {
     jobs.run();
 }
 
+// A kernel of the corpus holds dozens of cases that have nothing to do with each other, all of unknown
+// lengths: what they have in common, addresses and lengths, is kept over all of them, and with 64-bit
+// divisions, which are calls, some does not fit into registers. No kernel of a network has that.
 TEST_CASE("kernels of the corpus of every dtype compile for every architecture", "[slow]") {
     if (skipped()) return;
-    Jobs jobs({"sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"});
+    constexpr int most_spilled = 256;
+    Jobs jobs({"sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"}, most_spilled);
     for (const CorpusPart& part : kernel_corpus()) jobs.add(part.build("null"), false);
     jobs.run();
 }
