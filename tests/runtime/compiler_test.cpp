@@ -226,8 +226,12 @@ TEST_CASE("kernels are spread over files by length, the same on every machine", 
     p.prelude = "// prelude";
     REQUIRE(translation_units(p).empty());
     for (int k = 0; k < 100; ++k)
-        p.kernels.push_back(
-            {"k" + std::to_string(k), {}, std::string(static_cast<std::size_t>(10 + k * 7), 'x'), {}, {}, {}});
+        p.kernels.push_back({"k" + std::to_string(k),
+                             {},
+                             std::string(static_cast<std::size_t>(10 + k * 7), 'x'),
+                             {},
+                             {},
+                             {}});
     const std::vector<TranslationUnit> units = translation_units(p);
     REQUIRE(units.size() == 7);
     std::vector<int> seen(100, 0);
