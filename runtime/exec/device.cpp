@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-
 #include "graph/base/options.h"
 #include "graph/ir/shared.h"
 #include "runtime/cpu/cpu_device.h"
