@@ -51,14 +51,6 @@ bool library_reads(const Program& program, int buffer) {
     return false;
 }
 
-NetOptions options_of(const std::string& name) {
-    NetOptions options;
-    if (name == "logistic") options.batch = 600;
-    if (name == "mlp") options.batch = 20;
-    if (name == "cifar") options.batch = 100;
-    return options;
-}
-
 // Nothing but shared variables may be as long as the data set, and of a minibatch's pixels a float copy may
 // exist only as the operand of a library call.
 void check_buffers(const Program& program, const NetOptions& options, std::int64_t pixels_of_batch) {

@@ -21,14 +21,6 @@ using namespace bitale::test;
 
 namespace {
 
-NetOptions options_of(const std::string& name) {
-    NetOptions options;
-    if (name == "logistic") options.batch = 600;
-    if (name == "mlp") options.batch = 20;
-    if (name == "cifar") options.batch = 100;
-    return options;
-}
-
 Program step_on_gpu(const Net& net) {
     Graph graph = *net.step.state().plain;
     optimize(graph);

@@ -107,6 +107,14 @@ const std::vector<std::string>& net_names() {
     return names;
 }
 
+NetOptions options_of(const std::string& name) {
+    NetOptions options;
+    if (name == "logistic") options.batch = 600;
+    if (name == "mlp") options.batch = 20;
+    if (name == "cifar") options.batch = 100;
+    return options;
+}
+
 Net make_net(const std::string& name, const NetOptions& options) {
     const Model model = model_of(name);
     const std::int64_t count = options.images, batch = options.batch;

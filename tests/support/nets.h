@@ -28,6 +28,8 @@ struct Net {
 // "logistic", "mlp", "small", "keras" and "cifar": those of logistic_regression, mlp, mnist_cnn's two, and
 // cifar10_cnn's default.
 const std::vector<std::string>& net_names();
+// With the minibatch of the example that has the network.
+NetOptions options_of(const std::string& name);
 Net make_net(const std::string& name, const NetOptions& options = {});
 
 }  // namespace bitale::test
