@@ -21,6 +21,15 @@ Frames::Frames(std::shared_ptr<const Program> program, const std::vector<std::ui
             arena_counts_.push_back(table_.add(count_of(buffer.type.shape)));
     slots_.resize(table_.slots());
     used_ = table_.used_symbols();
+    std::set<int> results(arena_counts_.begin(), arena_counts_.end());
+    for (const std::vector<StepSlots>* steps : {&once_, &body_})
+        for (const StepSlots& s : *steps) {
+            for (const std::vector<int>* list : {&s.sizes, &s.tasks, &s.call})
+                results.insert(list->begin(), list->end());
+            if (s.copy >= 0) results.insert(s.copy);
+        }
+    for (const std::vector<int>& axes : output_shapes_) results.insert(axes.begin(), axes.end());
+    results_.assign(results.begin(), results.end());
 }
 
 std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
@@ -99,11 +108,9 @@ std::shared_ptr<const Placement> Frames::place(const std::int64_t* symbols) {
     return placement;
 }
 
+// From the slots.
 std::unique_ptr<Frame> Frames::make(const std::int64_t* symbols) {
-    table_.evaluate(symbols, slots_.data());
-    checks_.verify(slots_.data());
     auto frame = std::make_unique<Frame>();
-    for (const std::size_t p : used_) frame->symbols.push_back(symbols[p]);
     frame->placement = place(symbols);
     frame->once = evaluate(program_->once, once_);
     frame->body = evaluate(program_->body, body_);
@@ -115,25 +122,46 @@ std::unique_ptr<Frame> Frames::make(const std::int64_t* symbols) {
     return frame;
 }
 
+bool Frames::newest_fits(const std::int64_t* symbols) const {
+    if (newest_symbols_.size() != used_.size() || frames_.empty()) return false;
+    for (std::size_t i = 0; i < used_.size(); ++i)
+        if (newest_symbols_[i] != symbols[used_[i]]) return false;
+    return true;
+}
+
+void Frames::remember(const std::int64_t* symbols) {
+    newest_symbols_.resize(used_.size());
+    for (std::size_t i = 0; i < used_.size(); ++i) newest_symbols_[i] = symbols[used_[i]];
+}
+
 const Frame& Frames::find(const std::int64_t* symbols) {
-    const auto fits = [&](const Frame& frame) {
-        for (std::size_t i = 0; i < used_.size(); ++i)
-            if (frame.symbols[i] != symbols[used_[i]]) return false;
+    if (newest_fits(symbols)) return *frames_[newest_].frame;
+    newest_symbols_.clear();  // should anything throw
+    table_.evaluate(symbols, slots_.data());
+    checks_.verify(slots_.data());
+    const auto fits = [&](const Known& known) {
+        for (std::size_t i = 0; i < results_.size(); ++i)
+            if (known.sizes[i] != slot(results_[i])) return false;
         return true;
     };
-    if (!frames_.empty() && fits(*frames_[newest_])) return *frames_[newest_];
-    for (std::size_t i = 0; i < frames_.size(); ++i)
-        if (fits(*frames_[i])) return *frames_[newest_ = i];
-    std::unique_ptr<Frame> frame = make(symbols);
-    if (frames_.size() < most_frames) {
-        newest_ = frames_.size();
-        frames_.push_back(std::move(frame));
-    } else {
-        newest_ = next_victim_;
-        next_victim_ = (next_victim_ + 1) % most_frames;
-        frames_[newest_] = std::move(frame);
+    std::size_t at = newest_;
+    if (at >= frames_.size() || !fits(frames_[at]))
+        for (at = 0; at < frames_.size() && !fits(frames_[at]);) ++at;
+    if (at == frames_.size()) {
+        Known made;
+        made.frame = make(symbols);
+        for (const int r : results_) made.sizes.push_back(slot(r));
+        if (frames_.size() < most_frames) {
+            frames_.push_back(std::move(made));
+        } else {
+            at = next_victim_;
+            next_victim_ = (next_victim_ + 1) % most_frames;
+            frames_[at] = std::move(made);
+        }
     }
-    return *frames_[newest_];
+    newest_ = at;
+    remember(symbols);
+    return *frames_[newest_].frame;
 }
 
 }  // namespace bitale

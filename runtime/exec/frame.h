@@ -21,7 +21,6 @@ struct StepSizes {
 };
 
 struct Frame {
-    std::vector<std::int64_t> symbols;  // the values it was made for, those that matter
     std::shared_ptr<const Placement> placement;
     std::vector<StepSizes> once, body;
     std::vector<Dims> outputs;
@@ -33,8 +32,8 @@ class Frames {
     Frames(std::shared_ptr<const Program> program, const std::vector<std::uint64_t>& symbol_ids,
            const std::vector<LengthCheck>& checks);
 
-    // The frame for given values of all symbols; valid until the next call. Throws ShapeError where lengths
-    // differ.
+    // The frame for given values of all symbols; valid until the next call. Values that give the same sizes
+    // (minibatches but for the last one) have one frame. Throws ShapeError where lengths differ.
     const Frame& find(const std::int64_t* symbols);
     std::int64_t most_bytes() const { return most_bytes_; }  // of any placement so far
 
@@ -49,10 +48,16 @@ class Frames {
     GemmShape gemm_shape(const GemmCall& call, const std::vector<int>& slots) const;
     ConvShape conv_shape(const ConvCall& call, const std::vector<int>& slots) const;
     std::unique_ptr<Frame> make(const std::int64_t* symbols);
+    bool newest_fits(const std::int64_t* symbols) const;
+    void remember(const std::int64_t* symbols);
     std::shared_ptr<const Placement> place(const std::int64_t* symbols);
     std::int64_t slot(int index) const { return slots_[static_cast<std::size_t>(index)]; }
 
     static constexpr std::size_t most_frames = 16;
+    struct Known {
+        std::vector<std::int64_t> sizes;  // the numbers in results_
+        std::unique_ptr<Frame> frame;
+    };
     struct Placed {
         std::vector<std::int64_t> counts;  // elements of each arena buffer
         std::shared_ptr<const Placement> placement;
@@ -63,12 +68,14 @@ class Frames {
     IntTable table_;
     LengthChecks checks_;
     std::vector<std::size_t> used_;  // positions of the symbols that any size depends on
+    std::vector<int> results_;       // the slots that a frame is made of
     std::vector<StepSlots> once_, body_;
     std::vector<std::vector<int>> output_shapes_;
     std::vector<int> arena_counts_;
     std::vector<std::int64_t> slots_;  // scratch of the last evaluation
-    std::vector<std::unique_ptr<Frame>> frames_;
+    std::vector<Known> frames_;
     std::size_t newest_ = 0, next_victim_ = 0;
+    std::vector<std::int64_t> newest_symbols_;  // what the newest frame was last found for, by used_
     std::vector<Placed> placed_;
     std::size_t next_placed_ = 0;
     std::int64_t most_bytes_ = 0;
