@@ -1,0 +1,48 @@
+"""Which peers there are, in which processes they run, and which forms of a workload each of them tries."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    peer: str  # as in the table
+    process: str
+    form: str  # what the process is asked for
+
+    def title(self):
+        binding = {"torch-bound": ", threads bound", "torch-default": ", threads not bound"}
+        return self.form + binding.get(self.process, "")
+
+
+PEERS = ["torch eager", "torch compile", "jax jit", "jax scan", "pytensor numba", "pytensor c"]
+
+
+def processes(threads):
+    """name: (program, environment)"""
+    count = str(threads)
+    counts = {"OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count,
+              "NUMBA_NUM_THREADS": count, "CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+    return {"torch-default": ("torch_peer.py", counts),
+            "torch-bound": ("torch_peer.py", counts | {"OMP_PROC_BIND": "true"}),
+            "jax": ("jax_peer.py", counts),
+            "pytensor": ("pytensor_peer.py", counts)}
+
+
+def forms(description, name):
+    workload = description["workloads"][name]
+    evaluation = "evaluates" in workload
+    layers = description["workloads"][workload.get("evaluates", name)]["layers"]
+    convolutional = any(layer[0] == "conv" for layer in layers)
+    layouts = ["", " channels_last"] if convolutional else [""]
+    sizes = [""] if not evaluation else [" batch 100", " batch 500", " batch 2500"]
+    result = []
+    for process in ("torch-bound", "torch-default"):
+        result += [Form("torch eager", process, "eager" + layout + size) for layout in layouts for size in sizes]
+        kinds = ["compile"] if evaluation else ["compile step", "compile model"]
+        result += [Form("torch compile", process, kind + layout + size)
+                   for kind in kinds for layout in layouts for size in sizes]
+    for kind in ("jit", "scan"):
+        result += [Form("jax " + kind, "jax", kind + layout + size)
+                   for layout in (["", " nhwc"] if convolutional else [""]) for size in sizes]
+    result += [Form("pytensor " + kind, "pytensor", kind) for kind in ("numba", "c")]
+    return result

@@ -1,0 +1,127 @@
+"""Measuring one workload: everybody sets it up, then alternating rounds on a quiet machine."""
+
+import statistics
+import sys
+
+from . import machine, participants
+
+SLOWER = 1.25  # forms of a peer that are slower than its best one by this factor do not go into the rounds
+DISTURBED = 0.05  # share of a core that others may use during a round
+TICKS = 0.03  # seconds that the clock of /proc/stat may be wrong by
+WEAK = 0.9  # of the best peak seen
+
+
+class Session:
+    """Participants, roofs and settings of a run."""
+
+    def __init__(self, roofs, ours, peers, seconds, rounds, memory):
+        self.roofs, self.ours, self.peers = roofs, ours, peers
+        self.seconds, self.rounds = seconds, rounds
+        self.memory = memory  # probes of earlier runs, by workload and title of the form
+
+    def pids(self):
+        return [self.roofs._participant.pid(), self.ours.pid(), *(p.pid() for p in self.peers.values())]
+
+
+class Subject:
+    """One form of one participant, with what was measured of it."""
+
+    def __init__(self, participant, peer, title, form):
+        self.participant, self.peer, self.title, self.form = participant, peer, title, form
+        self.probe_ms, self.times, self.loss = None, [], None
+
+    def probe(self):
+        once = self.participant.ask(form=self.form, warm=1, steps=1)["ms"]
+        if once < 200:
+            once = self.participant.ask(form=self.form, warm=1, steps=max(1, round(50 / once)))["ms"]
+        self.probe_ms = once
+
+    def measure(self, seconds):
+        steps = max(2, round(seconds * 1e3 / self.probe_ms))
+        reply = self.participant.ask(form=self.form, warm=max(1, steps // 10), steps=steps)
+        self.probe_ms = min(self.probe_ms, reply["ms"])
+        return reply["ms"]
+
+    def median(self):
+        return statistics.median(self.times) if self.times else self.probe_ms
+
+    def least(self):
+        return min(self.times) if self.times else self.probe_ms
+
+
+class Outcome:
+    """subjects that were in the rounds; others only probed; problems by peer; setup facts of ours."""
+
+    def __init__(self):
+        self.ours, self.ours_call, self.peers, self.probed = None, None, [], []
+        self.problems, self.setup, self.disturbed, self.rounds = {}, {}, 0, 0
+
+
+def note(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def prepare_peers(session, name, forms, quick, outcome):
+    """The forms that are worth measuring, set up."""
+    found = []
+    remembered = session.memory.get(name, {})
+    for form in forms:
+        if form.process not in session.peers:
+            outcome.problems.setdefault(form.peer, "not measured: not installed")
+            continue
+        known = [ms for key, ms in remembered.items() if key.startswith(form.peer + ":")]
+        earlier = remembered.get(f"{form.peer}: {form.title()}")
+        # A quick run believes the last full one about the forms that are far behind.
+        if quick and earlier is not None and earlier > SLOWER * min(known):
+            continue
+        participant = session.peers[form.process]
+        try:
+            participant.ask(setup=name, form=form.form)
+            subject = Subject(participant, form.peer, form.title(), form.form)
+            subject.probe()
+            found.append(subject)
+            remembered[f"{form.peer}: {form.title()}"] = subject.probe_ms
+            note(f"    {form.peer}: {form.title()}: {subject.probe_ms:.3f} ms")
+        except participants.NotSupported as error:
+            outcome.problems[form.peer] = f"not supported by the peer: {error}"
+        except participants.Failed as error:
+            note(f"    {form.peer}: {form.title()}: {error}")
+            outcome.problems[form.peer] = f"not measured: {error}"
+    session.memory[name] = remembered
+    best = {}
+    for subject in found:
+        best[subject.peer] = min(best.get(subject.peer, float("inf")), subject.probe_ms)
+    outcome.peers = [s for s in found if s.probe_ms <= SLOWER * best[s.peer]]
+    outcome.probed = [s for s in found if s not in outcome.peers]
+
+
+def run_rounds(session, subjects, outcome):
+    """Rounds until enough of them were undisturbed, at most twice as many as asked for."""
+    tries = 0
+    while outcome.rounds < session.rounds and tries < 2 * session.rounds:
+        tries += 1
+        load = machine.Load(session.pids())
+        peak = session.roofs.peak_now()
+        times = [subject.measure(session.seconds) for subject in subjects]
+        peak = min(peak, session.roofs.peak_now())
+        others, passed = load.others()
+        last_chance = tries - outcome.rounds > session.rounds
+        if (others > DISTURBED * passed + TICKS or peak < WEAK * session.roofs.gflops) and not last_chance:
+            outcome.disturbed += 1
+            note(f"    disturbed: others used {others:.2f} of {passed:.2f} s, peak {peak:.0f} GFLOP/s; again")
+            continue
+        outcome.rounds += 1
+        for subject, ms in zip(subjects, times):
+            subject.times.append(ms)
+
+
+def measure(session, name, forms, quick):
+    outcome = Outcome()
+    outcome.setup = session.ours.ask(setup=name)
+    outcome.ours = Subject(session.ours, "ours", "loop", "loop")
+    outcome.ours_call = Subject(session.ours, "ours", "call", "call")
+    outcome.ours.probe()
+    outcome.ours_call.probe()
+    prepare_peers(session, name, forms, quick, outcome)
+    run_rounds(session, [outcome.ours, outcome.ours_call, *outcome.peers], outcome)
+    return outcome

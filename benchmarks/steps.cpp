@@ -1,0 +1,52 @@
+// Our side of the workloads (a) to (f).
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "common/networks.h"
+#include "common/serve.h"
+
+using bench::Json;
+
+namespace {
+
+// Steps 0, 1, ... of as many epochs as it takes; in one `loop` an epoch, or one call a step. Mean of the
+// last loss.
+void take_steps(bench::Workload& workload, std::int64_t count, bool by_calls) {
+    while (count > 0) {
+        const std::int64_t steps = std::min(count, workload.steps);
+        if (by_calls) {
+            for (std::int64_t k = 0; k < steps; ++k) workload.step(k);
+        } else {
+            workload.step.loop(0, steps);
+        }
+        count -= steps;
+    }
+}
+
+}  // namespace
+
+int main() {
+    std::unique_ptr<bench::Workload> workload;
+    return bench::serve([&](const Json& request) -> Json {
+        if (request.contains("setup")) {
+            workload.reset();
+            const bench::Clock clock;
+            workload = std::make_unique<bench::Workload>(
+                bench::compile(request["setup"], request.value("storage", "uint8")));
+            return {{"setup_s", clock.seconds()},
+                    {"compile_s", workload->step.compile_seconds()},
+                    {"kernels", workload->step.kernels().size()},
+                    {"compiler_runs", workload->step.compiler_runs()}};
+        }
+        if (!workload) throw std::runtime_error("no setup yet");
+        // A measurement of an evaluation is a pass over all its chunks.
+        const std::int64_t per = workload->evaluation ? workload->steps : 1;
+        const auto steps = request.at("steps").get<std::int64_t>();
+        const bool by_calls = request.value("form", "loop") == "call";
+        take_steps(*workload, request.value("warm", std::int64_t{1}) * per, by_calls);
+        const bench::Clock clock;
+        take_steps(*workload, steps * per, by_calls);
+        return {{"ms", clock.seconds() * 1e3 / static_cast<double>(steps)}};
+    });
+}
