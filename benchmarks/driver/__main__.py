@@ -23,6 +23,8 @@ def arguments():
     parser.add_argument("--json", metavar="FILE", help="results; a table in Markdown is written beside it")
     parser.add_argument("--save", action="store_true", help="into benchmarks/results/<date>-<machine class>")
     parser.add_argument("--ours", action="store_true", help="without peers")
+    parser.add_argument("--prepare", action="store_true",
+                        help="measure nothing: let everybody compile, so that the next run finds it done")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--programs", default=str(HERE.parent / "build" / "release" / "benchmarks"))
@@ -96,19 +98,23 @@ def main():
 def run(options, description, names, roof_process, ours, started, versions):
     facts = machine.description()
     roofs = machine.Roofs(roof_process, options.threads, 0.02 if options.quick or options.ours else 0.1)
+    if options.prepare:
+        rounds.prepare(description, names, started)
+        sys.exit()
     memory = memory_file(versions)
     remembered = json.loads(memory.read_text()) if memory.exists() else {}
     session = rounds.Session(roofs, ours, started, 0.1 if options.quick or options.ours else 0.3,
                              options.rounds or (3 if options.quick else 5), remembered)
-    result = {"date": datetime.date.today().isoformat(), "class": machine.machine_class(facts), "machine": facts,
-              "threads": options.threads, "quick": options.quick, "versions": versions | {"bitale": revision()},
-              "roofs": {}, "rows": []}
+    result = {"date": datetime.date.today().isoformat(), "class": machine.machine_class(facts),
+              "machine": facts, "threads": options.threads, "quick": options.quick,
+              "versions": versions | {"bitale": revision()}, "roofs": {}, "rows": []}
     for name in names:
         rounds.note(f"({name})")
         forms = [] if options.ours else peers.forms(description, name)
         outcome = rounds.measure(session, name, forms, options.quick)
         workload = description["workloads"][name]
-        result["rows"] += tables.rows_of(name, workload, outcome, floors.floor_ms(description, name, roofs), versions)
+        floor = floors.floor_ms(description, name, roofs)
+        result["rows"] += tables.rows_of(name, workload, outcome, floor, versions)
         if started:
             memory.write_text(json.dumps(session.memory))
     result["roofs"] = roofs.as_json()

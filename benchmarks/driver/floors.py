@@ -1,12 +1,12 @@
 """How fast a step could be at best: the operations that it cannot do without at the measured peak of fused
 multiply-adds, and the bytes that it must stream at the measured speed of copies.
 
-Operations: every product and convolution forward, and both gradients of each but the gradient of the data. The
-gradient of a max-pooling is zero except at its winners, so the gradients of the convolution before it need one
-product a window instead of one an output.
-Bytes: each parameter and each value of the optimizer's state is read and written once (at the speed of a copy of
-that size), and the images of the minibatch are read as bytes from a set larger than the caches (at the speed of
-a long read).
+Operations: every product and convolution forward, and both gradients of each but the gradient of the data.
+The gradient of a max-pooling is zero except at its winners, so the gradients of the convolution before it need
+one product a window instead of one an output.
+Bytes: each parameter and each value of the optimizer's state is read and written once (at the speed of a copy
+of that size), and the images of the minibatch are read as bytes from a set larger than the caches (at the speed
+of a long read).
 """
 
 import math
@@ -29,7 +29,8 @@ def layers_of(network, shape):
             weights = filters * shape[0] * size * size
             lost = 0 if border == "half" else size - 1
             shape = (filters, shape[1] - lost, shape[2] - lost)
-            result.append((kind, 2 * weights * shape[1] * shape[2], _live(layers[index + 1:], shape), weights))
+            live = _live(layers[index + 1:], shape)
+            result.append((kind, 2 * weights * shape[1] * shape[2], live, weights))
         elif kind == "bias":
             result.append((kind, 0, 1, shape[0]))
         elif kind == "pool":

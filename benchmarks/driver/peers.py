@@ -37,7 +37,8 @@ def forms(description, name):
     sizes = [""] if not evaluation else [" batch 100", " batch 500", " batch 2500"]
     result = []
     for process in ("torch-bound", "torch-default"):
-        result += [Form("torch eager", process, "eager" + layout + size) for layout in layouts for size in sizes]
+        result += [Form("torch eager", process, "eager" + layout + size)
+                   for layout in layouts for size in sizes]
         kinds = ["compile"] if evaluation else ["compile step", "compile model"]
         result += [Form("torch compile", process, kind + layout + size)
                    for kind in kinds for layout in layouts for size in sizes]

@@ -4,6 +4,7 @@ import statistics
 import sys
 
 from . import machine, participants
+from .peers import forms as forms_of
 
 SLOWER = 1.25  # forms of a peer that are slower than its best one by this factor do not go into the rounds
 DISTURBED = 0.05  # share of a core that others may use during a round
@@ -93,6 +94,19 @@ def prepare_peers(session, name, forms, quick, outcome):
         best[subject.peer] = min(best.get(subject.peer, float("inf")), subject.probe_ms)
     outcome.peers = [s for s in found if s.probe_ms <= SLOWER * best[s.peer]]
     outcome.probed = [s for s in found if s not in outcome.peers]
+
+
+def prepare(description, names, participants_by_name):
+    """Every form set up once: compilers of the peers keep their results on disk."""
+    for name in names:
+        for form in forms_of(description, name):
+            if form.process not in participants_by_name:
+                continue
+            try:
+                reply = participants_by_name[form.process].ask(setup=name, form=form.form)
+                note(f"({name}) {form.peer}: {form.title()}: {reply['setup_s']:.1f} s")
+            except (participants.NotSupported, participants.Failed) as error:
+                note(f"({name}) {form.peer}: {form.title()}: {error}")
 
 
 def run_rounds(session, subjects, outcome):

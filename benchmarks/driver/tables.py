@@ -69,11 +69,11 @@ def document(result):
             f"{facts['cores']} cores of {facts['processor']} (family {facts['family']}), {facts['isa']}, "
             f"{facts['memory_gb']} GB; {facts['compiler']}. Threads: {result['threads']}.",
             "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(result["versions"].items())) + ".",
-            f"Roofs: {roofs['fma_gflops']} GFLOP/s of fused multiply-adds ({roofs['fma_gflops_one_thread']} on one "
-            "thread); copies, bytes read and written: " +
+            f"Roofs: {roofs['fma_gflops']} GFLOP/s of fused multiply-adds "
+            f"({roofs['fma_gflops_one_thread']} on one thread); copies, bytes read and written: " +
             ", ".join(f"{_size(int(s))} {g:.0f}" for s, g in roofs["copy_gbs"].items()) + " GB/s.", "",
-            "Milliseconds a step (medians of the rounds); ours by `loop`, `call` by one call a step; in brackets how "
-            "many times slower than ours a peer is, in its best form. How it is measured: "
+            "Milliseconds a step (medians of the rounds); ours by `loop`, `call` by one call a step; in brackets "
+            "how many times slower than ours a peer is, in its best form. How it is measured: "
             "[docs/benchmarks.md](../../docs/benchmarks.md).", ""]
     if result["rows"]:
         text += [markdown(result), "", "Forms of the peers, milliseconds:", ""]

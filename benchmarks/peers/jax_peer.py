@@ -160,7 +160,7 @@ def make(workload, form):
 
 
 def evaluation(workload, words, logits, values, images, labels):
-    """Forms end in "batch N": the size of the chunks that the test set is cut into. scan goes over the chunks."""
+    """Forms end in "batch N", the size of the chunks that the test set is cut into; scan goes over them."""
     batch = int(words[words.index("batch") + 1])
     count = workload.count // batch
 
@@ -173,7 +173,13 @@ def evaluation(workload, words, logits, values, images, labels):
     if words[0] == "scan":
         whole = jax.jit(lambda values, images, labels: jax.lax.map(
             lambda i: chunk(values, i, images, labels), jnp.arange(count)))
-        return lambda steps: [whole(values, images, labels)[0].block_until_ready() for _ in range(steps)][-1].mean()
+
+        def run_whole(steps):
+            for _ in range(steps):
+                losses = whole(values, images, labels)[0].block_until_ready()
+            return losses.mean()
+
+        return run_whole
     compiled = jax.jit(chunk)
     numbers = list(jnp.arange(count))
 

@@ -1,4 +1,4 @@
-"""PyTensor, whose graphs are Bitale's nearest relatives. Forms: "numba", "c". It has no convolutions of images."""
+"""PyTensor, the nearest relative of Bitale. Forms: "numba", "c". It has no convolutions of images."""
 
 import itertools
 

@@ -1,7 +1,8 @@
 """PyTorch: eager and torch.compile, with contiguous or channels-last convolutions.
 
-Forms: "eager", "eager channels_last"; "compile step" (one compiled graph of gather, loss, gradients and updates),
-"compile model" (the loss compiled with its gradient, the optimizer PyTorch's own), both also with channels_last.
+Forms: "eager", "eager channels_last"; "compile step" (one compiled graph of gather, loss, gradients and
+updates), "compile model" (the loss compiled with its gradient, the optimizer PyTorch's own), both also with
+channels_last.
 """
 
 import itertools
