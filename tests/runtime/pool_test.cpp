@@ -1,10 +1,13 @@
 // The thread pool: every range exactly once, nested calls, exceptions, many small jobs.
 #include "runtime/cpu/pool.h"
 
+#include <sched.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <stdexcept>
 
 #include "runtime/cpu/affinity.h"
@@ -97,6 +100,47 @@ TEST_CASE("threads of the user share one pool", "[core][runtime][pool]") {
         });
     for (std::thread& user : users) user.join();
     REQUIRE(sum == 4 * 500 * 16);
+}
+
+TEST_CASE("shares of any sizes run exactly once, also inside a task", "[core][runtime][pool]") {
+    Pool pool(cores_for(3));
+    const Shares shares{{{5, 9}, {0, 5}, {9, 10}, {12, 64}, {10, 12}}, {0, 3, 3, 5}};
+    std::vector<int> hits(64);
+    const auto hit = [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) ++hits[static_cast<std::size_t>(i)];
+    };
+    for (int round = 0; round < 5000; ++round) pool.run(shares, hit);
+    REQUIRE(std::all_of(hits.begin(), hits.end(), [](int h) { return h == 5000; }));
+    std::fill(hits.begin(), hits.end(), 0);
+    pool.run(1, [&](std::int64_t, std::int64_t) { pool.run(shares, hit); });
+    REQUIRE(std::all_of(hits.begin(), hits.end(), [](int h) { return h == 1; }));
+    REQUIRE_THROWS_AS(
+        pool.run(shares, [](std::int64_t first, std::int64_t) { first == 12 ? throw 1 : void(); }), int);
+}
+
+TEST_CASE("a busy process on any of the cores does not stop the pool", "[runtime][pool]") {
+    Pool pool(cores_for(2));
+    std::vector<double> values(64, 1.0);
+    std::int64_t jobs = 0;
+    for (const int cpu : cores_for(2)) {
+        const pid_t child = fork();
+        if (child == 0) {
+            cpu_set_t mask;
+            CPU_ZERO(&mask);
+            CPU_SET(cpu, &mask);
+            sched_setaffinity(0, sizeof mask, &mask);
+            for (;;) sched_getcpu();
+        }
+        for (const std::clock_t end = std::clock() + CLOCKS_PER_SEC / 3; std::clock() < end; ++jobs)
+            pool.run(16, [&](std::int64_t first, std::int64_t last) {
+                for (std::int64_t i = 4 * first; i < 4 * last; ++i)
+                    for (int k = 0; k < 2000; ++k) values[static_cast<std::size_t>(i)] += 1.0;
+            });
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+    }
+    REQUIRE(jobs > 0);
+    for (const double v : values) REQUIRE(v == 1.0 + 2000.0 * static_cast<double>(jobs));
 }
 
 TEST_CASE("a forked child computes and exits", "[runtime][pool]") {
