@@ -7,11 +7,24 @@ B_FN f64 b_sign(f64 a) { return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a; }
 B_FN bool b_isinf(f32 a) { return (b_bits(a) & 0x7fffffffu) == 0x7f800000u; }
 B_FN bool b_isinf(f64 a) { return (b_bits(a) & 0x7fffffffffffffffull) == 0x7ff0000000000000ull; }
 
-// NaN wins, and the first of two equal operands.
-B_FN f32 b_maximum(f32 a, f32 b) { return (a != a) | (a >= b) ? a : b; }
-B_FN f64 b_maximum(f64 a, f64 b) { return (a != a) | (a >= b) ? a : b; }
-B_FN f32 b_minimum(f32 a, f32 b) { return (a != a) | (a <= b) ? a : b; }
-B_FN f64 b_minimum(f64 a, f64 b) { return (a != a) | (a <= b) ? a : b; }
+// NaN wins, and the first of two equal operands. The comparison alone keeps a NaN in `a`: in this form host
+// compilers find the machine's maximum, also where several of them follow each other.
+B_FN f32 b_maximum(f32 a, f32 b) {
+    const f32 most = b > a ? b : a;
+    return b != b ? b : most;
+}
+B_FN f64 b_maximum(f64 a, f64 b) {
+    const f64 most = b > a ? b : a;
+    return b != b ? b : most;
+}
+B_FN f32 b_minimum(f32 a, f32 b) {
+    const f32 least = b < a ? b : a;
+    return b != b ? b : least;
+}
+B_FN f64 b_minimum(f64 a, f64 b) {
+    const f64 least = b < a ? b : a;
+    return b != b ? b : least;
+}
 
 #define b_max_nan(a, b) b_maximum(a, b)
 #define b_min_nan(a, b) b_minimum(a, b)
