@@ -45,7 +45,7 @@ class Grouper {
             read = {value.by_library->operands.begin(), value.by_library->operands.end()};
             std::erase_if(read, [&](int v) { return result_.group_of[v] < 0; });
         } else {
-            result_.nests[number] = in_rows(composed_nest(values_, number));
+            result_.nests[number] = in_rows(exact_sum(composed_nest(values_, number)));
             const Nest full = fully_composed_nest(values_, number);
             for_each_read(full, [&](const ScalarNode& s) {
                 if (result_.group_of[s.operand] >= 0) read.insert(s.operand);

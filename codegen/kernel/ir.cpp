@@ -73,6 +73,15 @@ Stmt put(int to, std::vector<Int> at, int vector, Int most) {
     return s;
 }
 
+Stmt total(int place, int from, std::vector<Int> at, Int count) {
+    Stmt s = of(Stmt::Kind::total);
+    s.place = place;
+    s.number = from;
+    s.at = std::move(at);
+    s.end = std::move(count);
+    return s;
+}
+
 Stmt let(Int variable, Scalar value, Int extent) {
     Stmt s = of(Stmt::Kind::let);
     s.variable = std::move(variable);
@@ -175,6 +184,10 @@ class Verifier {
                     place(s.place, s.at.size(), alive);
                     BITALE_CHECK(kernel_.places[s.place].written,
                                  "a place that is written without being marked so");
+                    break;
+                case Stmt::Kind::total:
+                    place(s.place, 0, alive);
+                    place(s.number, s.at.size(), alive);
                     break;
                 case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];
                 case Stmt::Kind::check: scalar(s.value, alive); break;

@@ -189,6 +189,20 @@ class Walker {
         return access(at, place);
     }
 
+    // `count` elements from `at` on; a run over several rows is of whole rows.
+    Access run(const std::vector<Int>& at, Int count, const Place& place) {
+        Access a;
+        for (std::size_t d = at.size(); d-- > 0;) {
+            const Int here = min(count, place.extents[d]),
+                      i = Int::symbol("i", {0, std::max<std::int64_t>(0, here.range().high - 1)});
+            enter(i, 0, here);
+            a.push_back(touched(at[d] + i, place.extents[d]));
+            count = ceildiv(count, place.extents[d]);
+        }
+        std::reverse(a.begin(), a.end());
+        return a;
+    }
+
     void add(std::vector<Access>& to, Access access) const {
         for (const Access& other : to)
             if (within(access, other)) return;
@@ -271,6 +285,12 @@ class Walker {
                 case Stmt::Kind::put:
                     add(writes_[place], neighbours(s.at, s.number, kernel_.places[place]));
                     break;
+                case Stmt::Kind::total: {
+                    const auto from = static_cast<std::size_t>(s.number);
+                    if (kernel_.places[from].scope == Place::Scope::global)
+                        add(reads_[from], run(s.at, s.end, kernel_.places[from]));
+                    break;
+                }
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:
                 case Stmt::Kind::barrier:

@@ -1,6 +1,8 @@
 #include "codegen/nest/tree.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
@@ -43,6 +45,23 @@ int unit_stride_reads(const Nest& nest, const Int& variable) {
 }
 
 bool unit_stride(const Nest& nest, const Int& variable) { return unit_stride_reads(nest, variable) > 0; }
+
+Nest exact_sum(const Nest& nest) {
+    constexpr int most_bits = 16;
+    const Scalar& body = nest.body;
+    if (nest.combine != Combine::sum || !is_float(nest.accumulator) || body->kind != ScalarNode::Kind::cast ||
+        body->dtype != nest.accumulator)
+        return nest;
+    const DType small = body->arguments[0]->dtype;
+    if ((!is_integer(small) && small != DType::boolean) || bits_of(small) > most_bits) return nest;
+    double count = 1;
+    for (const Loop& l : nest.reduced)
+        count *= static_cast<double>(std::max<std::int64_t>(1, l.extent.range().high));
+    Nest r = nest;
+    r.accumulator = std::ldexp(count, bits_of(small)) < INT32_MAX ? DType::int32 : DType::int64;
+    r.body = scalar_cast(r.accumulator, body->arguments[0]);
+    return r;
+}
 
 Nest in_rows(const Nest& nest) {
     const bool index = nest.combine == Combine::argmax || nest.combine == Combine::argmin;

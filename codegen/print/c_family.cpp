@@ -200,6 +200,10 @@ class Printer {
                 out_.line(fmt::format("p{} = b_fetch<{}>(&{});", s.place, width_of(s.place),
                                       element(s.number, s.at)));
                 return;
+            case Stmt::Kind::total:
+                out_.line(fmt::format("{} = b_sum_bytes(&{}, {});", element(s.place, {}),
+                                      element(s.number, s.at), index(s.end)));
+                return;
             case Stmt::Kind::put:
                 out_.line(
                     fmt::format("b_put(&{}, p{}, {});", element(s.place, s.at), s.number, index(s.end)));

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
 #include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/bytes.h"
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/tile.h"
 
@@ -55,6 +57,26 @@ int vector_loop(const Nest& nest) {
     return best;
 }
 
+namespace {
+
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+// partial place[at] += the run, around which the loops that are left run.
+Stmts add_run(const Nest& nest, const ByteRun& run, LoopBuilder& loops, const std::vector<Loop>& outer,
+              KernelBuilder& builder, int place, const std::vector<Int>& at) {
+    const int sum = builder.scratch(Place::Scope::private_, DType::int64, {});
+    return loops.nest(outer, [&](LoopBuilder& inner) {
+        Stmts body{declare(sum), total(sum, run.place, run.at, run.length)};
+        const Scalar value = scalar_cast(accumulator_of(nest), scalar_read(DType::int64, sum, {}));
+        body.push_back(accumulate(place, at, Combine::sum, value));
+        return inner.guarded(std::move(body));
+    });
+}
+
+}  // namespace
+
 // Computed once: a second place takes what the first was given, as the first may be what the value reads.
 Stmts stores(const Member& member, const Scalar& value) {
     const DType dtype = member.nest.dtype;
@@ -69,10 +91,6 @@ Stmts stores(const Member& member, const Scalar& value) {
 }
 
 namespace {
-
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
 
 // The last loops over results that are few enough to keep one vector register each.
 std::vector<Loop> last_results(const Nest& nest) {
@@ -103,6 +121,15 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
     LoopBuilder loops(nest);
+    if (const std::optional<ByteRun> run = byte_run(nest, nest.reduced, builder.ir.places)) {
+        const int sum = builder.scratch(Place::Scope::private_, accumulator_of(nest), {});
+        return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
+            Stmts body{declare(sum), set(sum, {}, neutral(Combine::sum, accumulator_of(nest)))};
+            append(body, add_run(nest, *run, inner, run->outer, builder, sum, {}));
+            append(body, stores(member, scalar_read(accumulator_of(nest), sum, {})));
+            return body;
+        });
+    }
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest);
     if (v < 0) {
         return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
@@ -163,6 +190,22 @@ SplitReduce split_by_rows(const Member& member, KernelBuilder& builder, int part
     return r;
 }
 
+// The loop over the chunk's rows is outside; the partial results themselves are what is added to.
+SplitReduce split_runs(const Member& member, KernelBuilder& builder, const ByteRun& run, int partial_place,
+                       const std::vector<Int>& to) {
+    const Nest& nest = member.nest;
+    SplitReduce r;
+    LoopBuilder clear(nest, false);
+    r.before = clear.nest(nest.parallel, [&](LoopBuilder& inner) {
+        return inner.substituted({set(partial_place, to, neutral(nest.combine, accumulator_of(nest)))});
+    });
+    LoopBuilder inside(nest);
+    r.inside = inside.nest(nest.parallel, [&](LoopBuilder& inner) {
+        return add_run(nest, run, inner, run.outer, builder, partial_place, to);
+    });
+    return r;
+}
+
 }  // namespace
 
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
@@ -177,6 +220,8 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
         to.push_back(l.variable);
     }
     const std::vector<Loop> rest(nest.reduced.begin() + 1, nest.reduced.end());
+    if (const std::optional<ByteRun> run = byte_run(nest, rest, builder.ir.places))
+        return split_runs(member, builder, *run, partial_place, to);
     if (member.tree.by_rows) return split_by_rows(member, builder, partial_place, rest, to);
     Accumulation acc(member, builder, results);
     builder.ir.places[acc.place()].scope = Place::Scope::local;

@@ -375,7 +375,7 @@ class SegmentScheduler {
         const ReductionTree tree = tree_of(context_.grouping.nests[v]);
         const Int extent = context_.grouping.nests[v].reduced[0].extent;
         const Int chunks = ceildiv(extent, tree.chunk);
-        Type partial{accumulator_of(own.nest), own.shape};
+        Type partial{accumulator_of(context_.grouping.nests[v]), own.shape};
         partial.shape.insert(partial.shape.begin(), chunks);
         const int buffer = context_.new_buffer(partial, own.node->op->name + "_parts",
                                                "partial results of a reduction that is cut into chunks");

@@ -126,12 +126,12 @@ class CopyPlanner {
 }  // namespace
 
 Nest composed_nest(const Values& values, int v, const std::function<bool(int operand)>& copied) {
-    return in_rows(simplify(compose(values.list[v].nest, [&](int operand) -> const Nest* {
+    return in_rows(exact_sum(simplify(compose(values.list[v].nest, [&](int operand) -> const Nest* {
         const Value& o = values.list[operand];
         const bool in =
             o.storage == Value::Storage::inlined || (o.storage == Value::Storage::staged && !copied(operand));
         return in ? &o.nest : nullptr;
-    })));
+    }))));
 }
 
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,

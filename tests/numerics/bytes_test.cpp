@@ -1,0 +1,91 @@
+// Sums of small integers are exact, whatever dtype they are asked in, and whole runs of bytes are added at
+// once.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "tests/support/catch.h"
+
+using namespace bitale;
+
+namespace {
+
+// Numbers that use the whole range of the dtype.
+std::vector<int> numbers(DType dtype, std::size_t count) {
+    std::vector<int> list(count);
+    unsigned state = 7;
+    for (int& x : list) {
+        state = state * 1664525u + 1013904223u;
+        x = static_cast<int>((state >> 9) % 256u);
+        if (dtype == int8) x -= 128;
+        if (dtype == boolean) x &= 1;
+        if (dtype == int16) x = (x - 128) * 256;
+    }
+    return list;
+}
+
+}  // namespace
+
+TEST_CASE("sums of bytes are exact for every length of a run") {
+    for (const DType dtype : {uint8, int8, boolean, int16}) {
+        const Expr x = matrix("x", dtype), single = cast(x, float32);
+        Function sums =
+            function({x}, {sum(single), sum(single, {1}), sum(x), mean(single), sum(cast(x, float64), {0})});
+        for (const std::int64_t n : {1, 5, 31, 32, 63, 64, 65, 200, 784, 8192, 8193, 20000})
+            for (const std::int64_t rows : {1, 3}) {
+                const std::vector<int> list = numbers(dtype, static_cast<std::size_t>(n * rows));
+                double all = 0;
+                std::vector<double> of_row(rows, 0), of_column(n, 0);
+                for (std::size_t i = 0; i < list.size(); ++i) {
+                    all += list[i];
+                    of_row[i / n] += list[i];
+                    of_column[i % n] += list[i];
+                }
+                const Results got = sums(Array(list, {rows, n}).as(dtype));
+                INFO(text_of({rows, n}) << " " << name_of(dtype));
+                CHECK(got[0].at(0) == static_cast<float>(all));
+                for (std::int64_t i = 0; i < rows; ++i) CHECK(got[1].at(i) == static_cast<float>(of_row[i]));
+                CHECK(got[2].at(0) == all);
+                CHECK(got[3].at(0) == Approx(all / static_cast<double>(n * rows)));
+                CHECK(got[4].to_vector<double>() == of_column);
+            }
+    }
+}
+
+TEST_CASE("the mean of gathered images, rows that begin anywhere, and none at all") {
+    constexpr std::int64_t images = 40, height = 5, width = 7;
+    const std::vector<int> list = numbers(uint8, images * height * width);
+    const Shared data = shared(Array(list, {images, height, width}).as(uint8), "data");
+    const Expr chosen = lvector("chosen");
+    Function f =
+        function({chosen}, {mean(cast(data[chosen], float32)), sum(cast(data[chosen], float32), {1, 2})});
+    for (const std::vector<std::int64_t>& rows :
+         {std::vector<std::int64_t>{3}, {39, 0, 17, 17, 5}, std::vector<std::int64_t>(300, 11), {}}) {
+        double all = 0;
+        std::vector<float> each;
+        for (const std::int64_t r : rows) {
+            double one = 0;
+            for (std::int64_t i = 0; i < height * width; ++i) one += list[r * height * width + i];
+            each.push_back(static_cast<float>(one));
+            all += one;
+        }
+        const Results got = f(Array(rows));
+        CHECK(got[1].to_vector<float>() == each);
+        if (rows.empty())
+            CHECK(std::isnan(got[0].at(0)));
+        else
+            CHECK(got[0].at(0) == Approx(all / static_cast<double>(rows.size() * height * width)));
+    }
+}
+
+TEST_CASE("a sum of bytes beyond 31 bits") {
+    const std::int64_t n = 9'000'001;
+    const Expr x = vector("x", uint8);
+    Function f = function({x}, {sum(cast(x, float64)), sum(cast(x, float32))});
+    std::vector<std::uint8_t> list(n, 255);
+    const Results got = f(Array(list));
+    CHECK(got[0].at(0) == 255.0 * static_cast<double>(n));
+    CHECK(got[1].at(0) == static_cast<float>(255.0 * static_cast<double>(n)));
+}
