@@ -33,29 +33,29 @@ def arguments():
 
 def chosen(description, only):
     wanted = [w for w in only.split(",") if w]
-    names = [name for name, entry in description["workloads"].items()
-             if not wanted or name in wanted or entry["group"] in wanted]
-    unknown = [w for w in wanted if w not in description["workloads"] and
-               w not in {e["group"] for e in description["workloads"].values()}]
+    groups = {name: entry["group"] for name, entry in description["workloads"].items()}
+    groups |= {name: "g" for name in description["kernels"]}
+    unknown = [w for w in wanted if w not in groups and w not in groups.values()]
     if unknown:
-        sys.exit(f"unknown workload {', '.join(unknown)}; there are {', '.join(description['workloads'])}")
-    return names
+        sys.exit(f"unknown workload {', '.join(unknown)}; there are {', '.join(groups)}")
+    return [name for name, group in groups.items() if not wanted or name in wanted or group in wanted]
 
 
 def peers_folder():
     return pathlib.Path(os.environ.get("BITALE_PEERS") or CACHE.parent / "peers-venv")
 
 
-def start_peers(options, cores, log):
-    """The processes that answer, and the versions of the peers."""
+def start_peers(options, wanted, cores, log):
+    """The wanted processes, as far as they answer, and the versions of the peers."""
     started, versions = {}, {}
     python = peers_folder() / "bin" / "python"
-    if options.ours or not python.exists():
-        return started, versions
     cache = {"BITALE_BENCH_CACHE": str(CACHE), "TORCHINDUCTOR_CACHE_DIR": str(CACHE / "torch")}
     for name, (program, environment) in peers.processes(options.threads).items():
-        participant = participants.Participant([str(python), str(HERE / "peers" / program)],
-                                               environment | cache, cores, log)
+        command = ([str(python), str(HERE / "peers" / program)] if program.endswith(".py") else
+                   [str(pathlib.Path(options.programs) / program)])
+        if name not in wanted or not pathlib.Path(command[0]).exists():
+            continue
+        participant = participants.Participant(command, environment | cache, cores, log)
         try:
             versions[name.split("-")[0]] = participant.ask(version=True)["version"]
             started[name] = participant
@@ -74,6 +74,7 @@ def memory_file(versions):
 def main():
     options = arguments()
     description = json.loads((HERE / "networks.json").read_text())
+    description |= json.loads((HERE / "kernels.json").read_text())
     names = chosen(description, options.only)
     cores = set(sorted(os.sched_getaffinity(0))[:options.threads])
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -81,12 +82,15 @@ def main():
     flags = ",".join(f for f in (os.environ.get("BITALE_FLAGS"), f"threads={options.threads}") if f)
     with open(CACHE / "log.txt", "w") as log:
         roof_process = participants.Participant([str(programs / "bench_roofs")], {}, cores, log)
-        ours = participants.Participant([str(programs / "bench_steps")], {"BITALE_FLAGS": flags}, cores, log)
-        everyone = [roof_process, ours]
+        ours = {program: participants.Participant([str(programs / program)], {"BITALE_FLAGS": flags}, cores, log)
+                for program in ("bench_steps", "bench_kernels")}
+        everyone = [roof_process, *ours.values()]
         try:
-            started, versions = start_peers(options, cores, log)
+            forms = {} if options.ours else {name: forms_of(description, name) for name in names}
+            wanted = {form.process for of_one in forms.values() for form in of_one}
+            started, versions = start_peers(options, wanted, cores, log)
             everyone += started.values()
-            result = run(options, description, names, roof_process, ours, started, versions)
+            result = run(options, description, names, forms, roof_process, ours, started, versions)
         finally:
             for participant in everyone:
                 participant.end()
@@ -95,30 +99,46 @@ def main():
     print(tables.markdown(result) if result["rows"] else "")
 
 
-def run(options, description, names, roof_process, ours, started, versions):
+def forms_of(description, name):
+    kernel = description["kernels"].get(name)
+    return peers.kernel_forms(kernel) if kernel else peers.forms(description, name)
+
+
+def run(options, description, names, forms, roof_process, ours, started, versions):
     facts = machine.description()
     roofs = machine.Roofs(roof_process, options.threads, 0.02 if options.quick or options.ours else 0.1)
     if options.prepare:
-        rounds.prepare(description, names, started)
+        rounds.prepare(forms, started)
         sys.exit()
     memory = memory_file(versions)
     remembered = json.loads(memory.read_text()) if memory.exists() else {}
-    session = rounds.Session(roofs, ours, started, 0.1 if options.quick or options.ours else 0.3,
+    session = rounds.Session(roofs, started, 0.1 if options.quick or options.ours else 0.3,
                              options.rounds or (3 if options.quick else 5), remembered)
     result = {"date": datetime.date.today().isoformat(), "class": machine.machine_class(facts),
               "machine": facts, "threads": options.threads, "quick": options.quick,
               "versions": versions | {"bitale": revision()}, "roofs": {}, "rows": []}
     for name in names:
         rounds.note(f"({name})")
-        forms = [] if options.ours else peers.forms(description, name)
-        outcome = rounds.measure(session, name, forms, options.quick)
-        workload = description["workloads"][name]
-        floor = floors.floor_ms(description, name, roofs)
-        result["rows"] += tables.rows_of(name, workload, outcome, floor, versions)
+        kernel = description["kernels"].get(name)
+        process = ours["bench_kernels" if kernel else "bench_steps"]
+        outcome = rounds.measure(session, process, name, forms.get(name, []), options.quick, calls=not kernel)
+        if kernel:
+            floor = floors.kernel_floor_ms(kernel, roofs)
+            facts = kernel_facts(kernel, outcome.ours.median())
+        else:
+            floor = floors.floor_ms(description, name, roofs)
+            facts = {key: description["workloads"][name][key] for key in ("title", "batch")}
+        result["rows"] += tables.rows_of(name, facts, outcome, floor, versions)
         if started:
             memory.write_text(json.dumps(session.memory))
     result["roofs"] = roofs.as_json()
     return result
+
+
+def kernel_facts(kernel, ms):
+    operations, size = floors.kernel_cost(kernel)
+    return {"op": kernel["op"], "bytes": size, "gbs": round(size / ms * 1e-6, 2),
+            "gflops": round(operations / ms * 1e-6, 2) or None}
 
 
 def revision():

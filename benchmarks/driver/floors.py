@@ -83,6 +83,37 @@ def streamed(description, name):
     return count * 4 * 2 * (1 + states), workload["batch"] * math.prod(data["shape"])
 
 
+def kernel_cost(k):
+    """(operations, bytes) of a kernel (g): each operand read once, each result written once."""
+    op = k["op"]
+    if op == "gemm":
+        m, n, depth = k["m"], k["n"], k["k"]
+        return 2 * m * n * depth, 4 * (m * n + m * depth + n * depth)
+    if op == "conv":
+        layer = ["conv", k["filters"], k["kernel"], k["border"]]
+        _, forward, _, weights = layers_of({"layers": [layer]}, tuple(k["shape"][1:]))[0]
+        images, inputs = k["shape"][0], math.prod(k["shape"])
+        outputs = images * forward // (2 * weights) * k["filters"]
+        return images * forward, 4 * (inputs + weights + outputs)
+    if op == "pool":
+        n, channels, *sides = k["shape"]
+        outputs = n * channels * math.prod(_pooled(("pool", k["window"], k["stride"]), (channels, *sides)))
+        return 0, 8 * (math.prod(k["shape"]) + outputs)
+    if op == "update":
+        return 0, sum(math.prod(s) for s in k["shapes"]) * 4 * (3 + 2 * STATES[k["optimizer"]])
+    elements = math.prod(k["shape"])
+    if op == "gather":
+        return 0, 2 * k["count"] * k["shape"][1]
+    return 0, elements * {"normalise": 5, "mean": 1, "columns": 4}.get(op, 8)
+
+
+def kernel_floor_ms(k, roofs):
+    """The larger of the time of the operations and that of the bytes; a mean of bytes only reads."""
+    operations_of, size = kernel_cost(k)
+    speed = roofs.read_gbs(size) if k["op"] in ("mean", "columns") else roofs.copy_gbs(size)
+    return max(operations_of / roofs.gflops, size / speed) * 1e-6
+
+
 def floor_ms(description, name, roofs):
     updated, read = streamed(description, name)
     return (operations(description, name) / roofs.gflops + updated / roofs.copy_gbs(updated) +

@@ -14,18 +14,34 @@ class Form:
         return self.form + binding.get(self.process, "")
 
 
-PEERS = ["torch eager", "torch compile", "jax jit", "jax scan", "pytensor numba", "pytensor c"]
+PEERS = ["torch eager", "torch compile", "jax jit", "jax scan", "pytensor numba", "pytensor c", "onednn"]
+
+
+# XLA runs convolutions inside of a scan many times slower than outside.
+SLOW = {"d": ["jax scan"], "d-dropout": ["jax scan"]}
 
 
 def processes(threads):
-    """name: (program, environment)"""
+    """name: (program, environment); of Python, or built beside ours"""
     count = str(threads)
     counts = {"OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count,
               "NUMBA_NUM_THREADS": count, "CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
     return {"torch-default": ("torch_peer.py", counts),
             "torch-bound": ("torch_peer.py", counts | {"OMP_PROC_BIND": "true"}),
+            "torch-kernels": ("torch_kernels.py", counts | {"OMP_PROC_BIND": "true"}),
+            "onednn": ("bench_onednn", counts | {"OMP_PROC_BIND": "true"}),
             "jax": ("jax_peer.py", counts),
             "pytensor": ("pytensor_peer.py", counts)}
+
+
+def kernel_forms(entry):
+    """PyTorch with bound threads and oneDNN."""
+    op = entry["op"]
+    layouts = ["", " channels_last"] if op in ("conv", "pool") else [""]
+    result = [Form("torch " + kind, "torch-kernels", kind + layout) for kind in ("eager", "compile")
+              for layout in layouts]
+    plain = {"gemm": ["sgemm", "matmul"], "conv": ["nchw", "nhwc", "any"], "pool": ["nchw", "nhwc", "any"]}
+    return result + [Form("onednn", "onednn", form) for form in plain.get(op, ["plain"])]
 
 
 def forms(description, name):

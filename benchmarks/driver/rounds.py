@@ -3,9 +3,9 @@
 import statistics
 import sys
 
-from . import machine, participants
-from .peers import forms as forms_of
+from . import machine, participants, peers
 
+FAR = 5  # forms so many times slower than the best peer are measured by their probe alone
 SLOWER = 1.25  # forms of a peer that are slower than its best one by this factor do not go into the rounds
 DISTURBED = 0.05  # share of a core that others may use during a round
 TICKS = 0.03  # seconds that the clock of /proc/stat may be wrong by
@@ -15,13 +15,13 @@ WEAK = 0.9  # of the best peak seen
 class Session:
     """Participants, roofs and settings of a run."""
 
-    def __init__(self, roofs, ours, peers, seconds, rounds, memory):
-        self.roofs, self.ours, self.peers = roofs, ours, peers
+    def __init__(self, roofs, peers, seconds, rounds, memory):
+        self.roofs, self.peers = roofs, peers
         self.seconds, self.rounds = seconds, rounds
         self.memory = memory  # probes of earlier runs, by workload and title of the form
 
-    def pids(self):
-        return [self.roofs._participant.pid(), self.ours.pid(), *(p.pid() for p in self.peers.values())]
+    def load(self, ours):
+        return machine.Load([self.roofs.pid(), ours.pid(), *(p.pid() for p in self.peers.values())])
 
 
 class Subject:
@@ -32,7 +32,7 @@ class Subject:
         self.probe_ms, self.times, self.loss = None, [], None
 
     def probe(self):
-        once = self.participant.ask(form=self.form, warm=1, steps=1)["ms"]
+        once = self.participant.ask(form=self.form, warm=0, steps=1)["ms"]
         if once < 200:
             once = self.participant.ask(form=self.form, warm=1, steps=max(1, round(50 / once)))["ms"]
         self.probe_ms = once
@@ -70,6 +70,9 @@ def prepare_peers(session, name, forms, quick, outcome):
         if form.process not in session.peers:
             outcome.problems.setdefault(form.peer, "not measured: not installed")
             continue
+        if quick and form.peer in peers.SLOW.get(name, ()):
+            outcome.problems[form.peer] = "not measured in a quick run: seconds a step"
+            continue
         known = [ms for key, ms in remembered.items() if key.startswith(form.peer + ":")]
         earlier = remembered.get(f"{form.peer}: {form.title()}")
         # A quick run believes the last full one about the forms that are far behind.
@@ -92,14 +95,15 @@ def prepare_peers(session, name, forms, quick, outcome):
     best = {}
     for subject in found:
         best[subject.peer] = min(best.get(subject.peer, float("inf")), subject.probe_ms)
-    outcome.peers = [s for s in found if s.probe_ms <= SLOWER * best[s.peer]]
+    far = FAR * min(best.values(), default=0)
+    outcome.peers = [s for s in found if s.probe_ms <= min(far, SLOWER * best[s.peer])]
     outcome.probed = [s for s in found if s not in outcome.peers]
 
 
-def prepare(description, names, participants_by_name):
+def prepare(forms, participants_by_name):
     """Every form set up once: compilers of the peers keep their results on disk."""
-    for name in names:
-        for form in forms_of(description, name):
+    for name, of_one in forms.items():
+        for form in of_one:
             if form.process not in participants_by_name:
                 continue
             try:
@@ -109,12 +113,12 @@ def prepare(description, names, participants_by_name):
                 note(f"({name}) {form.peer}: {form.title()}: {error}")
 
 
-def run_rounds(session, subjects, outcome):
+def run_rounds(session, ours, subjects, outcome):
     """Rounds until enough of them were undisturbed, at most twice as many as asked for."""
     tries = 0
     while outcome.rounds < session.rounds and tries < 2 * session.rounds:
         tries += 1
-        load = machine.Load(session.pids())
+        load = session.load(ours)
         peak = session.roofs.peak_now()
         times = [subject.measure(session.seconds) for subject in subjects]
         peak = min(peak, session.roofs.peak_now())
@@ -129,13 +133,14 @@ def run_rounds(session, subjects, outcome):
             subject.times.append(ms)
 
 
-def measure(session, name, forms, quick):
+def measure(session, ours, name, forms, quick, calls=True):
+    """ours: the process that answers for us; calls: whether single calls are measured too."""
     outcome = Outcome()
-    outcome.setup = session.ours.ask(setup=name)
-    outcome.ours = Subject(session.ours, "ours", "loop", "loop")
-    outcome.ours_call = Subject(session.ours, "ours", "call", "call")
-    outcome.ours.probe()
-    outcome.ours_call.probe()
+    outcome.setup = ours.ask(setup=name)
+    subjects = [Subject(ours, "ours", form, form) for form in ("loop", "call")[:1 + calls]]
+    for subject in subjects:
+        subject.probe()
+    outcome.ours, outcome.ours_call = subjects[0], subjects[-1] if calls else None
     prepare_peers(session, name, forms, quick, outcome)
-    run_rounds(session, [outcome.ours, outcome.ours_call, *outcome.peers], outcome)
+    run_rounds(session, ours, subjects + outcome.peers, outcome)
     return outcome

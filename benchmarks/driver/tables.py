@@ -3,23 +3,25 @@
 from . import peers
 
 
-def rows_of(name, workload, outcome, floor, versions):
-    base = {"workload": name, "title": workload["title"], "batch": workload["batch"]}
-    ours = {"ours_ms": _r(outcome.ours.median()), "ours_min_ms": _r(outcome.ours.least()),
-            "ours_call_ms": _r(outcome.ours_call.median()), "floor_ms": _r(floor),
+def rows_of(name, facts, outcome, floor, versions):
+    """facts: what else a row says about the workload."""
+    base = {"workload": name} | facts
+    ours = {"ours_ms": _r(outcome.ours.median()), "ours_min_ms": _r(outcome.ours.least()), "floor_ms": _r(floor),
             "ours_over_floor": _r(outcome.ours.median() / floor),
             "compile_s": _r(outcome.setup["compile_s"]), "rounds": outcome.rounds,
             "disturbed_rounds": outcome.disturbed}
+    if outcome.ours_call:
+        ours["ours_call_ms"] = _r(outcome.ours_call.median())
     rows = []
     for peer in peers.PEERS:
-        subjects = [s for s in outcome.peers if s.peer == peer]
+        everything = [s for s in outcome.peers + outcome.probed if s.peer == peer]
+        subjects = [s for s in outcome.peers if s.peer == peer] or everything
         if not subjects:
             if peer in outcome.problems:
                 rows.append(base | {"peer": peer, "version": versions.get(peer.split()[0])} | ours |
                             {"peer_ms": None, "ratio": None, "why": outcome.problems[peer]})
             continue
         best = min(subjects, key=lambda s: s.median())
-        everything = subjects + [s for s in outcome.probed if s.peer == peer]
         row = base | {"peer": peer, "version": versions.get(peer.split()[0])} | ours
         row |= {"peer_ms": _r(best.median()), "peer_min_ms": _r(best.least()),
                 "ratio": _r(best.median() / outcome.ours.median()), "form": best.title,
@@ -36,31 +38,67 @@ def _ms(value):
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
+def _grouped(rows):
+    groups = {}
+    for row in rows:
+        groups.setdefault(row["workload"], []).append(row)
+    return groups
+
+
+def _used(rows):
+    return [p for p in peers.PEERS if any(r["peer"] == p for r in rows)]
+
+
+def _peer_cells(rows, used):
+    """A cell for each peer, and one for the best."""
+    cells, measured = [], []
+    for peer in used:
+        row = next((r for r in rows if r["peer"] == peer), None)
+        if row and row["peer_ms"] is not None:
+            measured.append(row["ratio"])
+            cells.append(f"{_ms(row['peer_ms'])} ({row['ratio']:.2f})")
+        else:
+            cells.append("not supported" if row and "not supported" in row.get("why", "") else "-")
+    if used:
+        cells.append(f"**{min(measured):.2f}**" if measured else "-")
+    return cells
+
+
+def _table(heads, lines):
+    return "\n".join(["| " + " | ".join(cells) + " |" for cells in [heads, ["---"] * len(heads), *lines]])
+
+
 def markdown(result):
-    """The steps, a line for each workload: milliseconds, and in brackets how many times slower than ours."""
-    steps = {}
-    for row in result["rows"]:
-        steps.setdefault(row["workload"], []).append(row)
-    used = [p for p in peers.PEERS if any(r["peer"] == p for rows in steps.values() for r in rows)]
-    lines = ["| workload | batch | ours | call | floor | ours / floor | " +
-             "".join(f"{peer} | " for peer in used) + ("best peer / ours |" if used else ""),
-             "|---|---|---|---|---|---|" + "---|" * (len(used) + bool(used))]
-    for name, rows in steps.items():
-        first = rows[0]
-        cells = [f"({name}) {first['title']}", str(first["batch"]), f"**{_ms(first['ours_ms'])}**",
-                 _ms(first["ours_call_ms"]), _ms(first["floor_ms"]), f"{first['ours_over_floor']:.2f}"]
-        measured = []
-        for peer in used:
-            row = next((r for r in rows if r["peer"] == peer), None)
-            if row and row["peer_ms"] is not None:
-                measured.append(row["ratio"])
-                cells.append(f"{_ms(row['peer_ms'])} ({row['ratio']:.2f})")
-            else:
-                cells.append("not supported" if row and "not supported" in row.get("why", "") else "-")
-        if used:
-            cells.append(f"**{min(measured):.2f}**" if measured else "-")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    """Milliseconds, and in brackets how many times slower than ours."""
+    rows = result["rows"]
+    kernels = [row for row in rows if "op" in row]
+    steps = [row for row in rows if "op" not in row]
+    parts = ([_steps(steps)] if steps else []) + ([_kernels(kernels)] if kernels else [])
+    return "\n\n".join(parts)
+
+
+def _kernels(rows):
+    used = _used(rows)
+    lines = []
+    for name, group in _grouped(rows).items():
+        first = group[0]
+        speed = f"{first['gflops']:.0f} GFLOP/s" if first.get("gflops") else f"{first['gbs']:.1f} GB/s"
+        lines.append([name, f"**{_ms(first['ours_ms'])}**", speed, _ms(first["floor_ms"]),
+                      f"{100 / first['ours_over_floor']:.0f} %", *_peer_cells(group, used)])
+    return _table(["kernel", "ours", "ours", "floor", "of the roof", *used] + ["best peer / ours"] * bool(used),
+                  lines)
+
+
+def _steps(rows):
+    used = _used(rows)
+    lines = []
+    for name, group in _grouped(rows).items():
+        first = group[0]
+        lines.append([f"({name}) {first['title']}", str(first["batch"]), f"**{_ms(first['ours_ms'])}**",
+                      _ms(first["ours_call_ms"]), _ms(first["floor_ms"]), f"{first['ours_over_floor']:.2f}",
+                      *_peer_cells(group, used)])
+    return _table(["workload", "batch", "ours", "call", "floor", "ours / floor", *used] +
+                  ["best peer / ours"] * bool(used), lines)
 
 
 def document(result):

@@ -11,6 +11,7 @@ import numpy as np
 
 BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
 DESCRIPTION = json.loads((BENCHMARKS / "networks.json").read_text())
+KERNELS = json.loads((BENCHMARKS / "kernels.json").read_text())["kernels"]
 
 
 class Workload:
@@ -83,16 +84,16 @@ class NotSupported(Exception):
     """The peer has no way to run this workload."""
 
 
-def serve(version, make):
-    """Answers requests, one JSON a line. make(workload, form) returns run(steps), which returns a loss; it
-    may throw NotSupported. For an evaluation a step is a pass over the whole set."""
+def serve(version, make, described=Workload):
+    """Answers requests, one JSON a line. make(described(name), form) returns run(steps), which returns a
+    loss; it may throw NotSupported. For an evaluation a step is a pass over the whole set."""
     forms = {}
     protocol = sys.stdout
     sys.stdout = sys.stderr  # what libraries print must not become an answer
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            reply = _answer(request, version, make, forms)
+            reply = _answer(request, version, make, described, forms)
         except NotSupported as error:
             reply = {"not_supported": str(error)}
         except Exception as error:  # the driver lists it as not measured, with the reason
@@ -100,7 +101,7 @@ def serve(version, make):
         print(json.dumps(reply), file=protocol, flush=True)
 
 
-def _answer(request, version, make, forms):
+def _answer(request, version, make, described, forms):
     if "version" in request:
         return {"version": version}
     if "setup" in request:
@@ -109,14 +110,15 @@ def _answer(request, version, make, forms):
             forms.clear()
             forms[""] = key[0]
         start = time.perf_counter()
-        run = make(Workload(key[0]), key[1])
+        run = make(described(key[0]), key[1])
         loss = run(1)
         forms[key[1]] = run
         return {"setup_s": time.perf_counter() - start, "loss": float(loss)}
     run = forms[request["form"]]
     multiple = getattr(run, "multiple", 1)  # a form may take only so many steps at once
     steps = max(1, round(request["steps"] / multiple)) * multiple
-    run(request.get("warm", 1))
+    if request.get("warm", 1):
+        run(request.get("warm", 1))
     start = time.perf_counter()
     loss = run(steps)
     return {"ms": (time.perf_counter() - start) * 1e3 / steps, "loss": float(loss)}
