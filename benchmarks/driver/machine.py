@@ -79,11 +79,21 @@ class Load:
     def __init__(self, pids):
         self._pids = [os.getpid(), *pids]
         self._start, self._busy, self._own = time.monotonic(), _busy(), self._of_own()
+        self._all = _of_all()
 
     def others(self):
         """(seconds used by others, seconds passed)"""
         busy = _busy() - self._busy - (self._of_own() - self._own)
         return max(0.0, busy), time.monotonic() - self._start
+
+    def names(self):
+        """The others that used most, by their commands: what to end before the next run."""
+        used = {}
+        for pid, (name, seconds) in _of_all().items():
+            if pid not in self._pids:
+                used[name] = used.get(name, 0) + seconds - self._all.get(pid, (name, 0))[1]
+        most = sorted(used.items(), key=lambda item: -item[1])[:3]
+        return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in most if seconds > 0)
 
     def _of_own(self):
         return sum(_of_process(pid) for pid in self._pids)
@@ -93,6 +103,20 @@ def _busy():
     values = [int(v) for v in open("/proc/stat").readline().split()[1:9]]
     idle = values[3] + values[4]
     return (sum(values) - idle) / TICK
+
+
+def _of_all():
+    """pid: (command, seconds)"""
+    result = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                name, fields = open(f"/proc/{entry}/stat").read().rsplit(")", 1)
+                fields = fields.split()
+                result[int(entry)] = name.split("(", 1)[1], (int(fields[11]) + int(fields[12])) / TICK
+            except (OSError, IndexError):
+                continue
+    return result
 
 
 def _of_process(pid):

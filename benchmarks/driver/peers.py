@@ -10,8 +10,8 @@ class Form:
     form: str  # what the process is asked for
 
     def title(self):
-        binding = {"torch-bound": ", threads bound", "torch-default": ", threads not bound"}
-        return self.form + binding.get(self.process, "")
+        settings = {"torch-tuned": ", tuned", "torch-default": ", default settings"}
+        return self.form + settings.get(self.process, "")
 
 
 PEERS = ["torch eager", "torch compile", "jax jit", "jax scan", "pytensor numba", "pytensor c", "onednn"]
@@ -26,16 +26,19 @@ def processes(threads):
     count = str(threads)
     counts = {"OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count,
               "NUMBA_NUM_THREADS": count, "CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+    # What a careful user sets: threads bound to cores, and a malloc that keeps its memory.
+    keep = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
+    tuned = counts | keep | {"OMP_PROC_BIND": "true"}
     return {"torch-default": ("torch_peer.py", counts),
-            "torch-bound": ("torch_peer.py", counts | {"OMP_PROC_BIND": "true"}),
-            "torch-kernels": ("torch_kernels.py", counts | {"OMP_PROC_BIND": "true"}),
-            "onednn": ("bench_onednn", counts | {"OMP_PROC_BIND": "true"}),
-            "jax": ("jax_peer.py", counts),
+            "torch-tuned": ("torch_peer.py", tuned),
+            "torch-kernels": ("torch_kernels.py", tuned),
+            "onednn": ("bench_onednn", tuned),
+            "jax": ("jax_peer.py", counts | keep),
             "pytensor": ("pytensor_peer.py", counts)}
 
 
 def kernel_forms(entry):
-    """PyTorch with bound threads and oneDNN."""
+    """PyTorch with tuned settings, and oneDNN."""
     op = entry["op"]
     layouts = ["", " channels_last"] if op in ("conv", "pool") else [""]
     result = [Form("torch " + kind, "torch-kernels", kind + layout) for kind in ("eager", "compile")
@@ -50,9 +53,9 @@ def forms(description, name):
     layers = description["workloads"][workload.get("evaluates", name)]["layers"]
     convolutional = any(layer[0] == "conv" for layer in layers)
     layouts = ["", " channels_last"] if convolutional else [""]
-    sizes = [""] if not evaluation else [" batch 100", " batch 500", " batch 2500"]
+    sizes = [""] if not evaluation else [" batch 500", " batch 2500"]
     result = []
-    for process in ("torch-bound", "torch-default"):
+    for process in ("torch-tuned", "torch-default"):
         result += [Form("torch eager", process, "eager" + layout + size)
                    for layout in layouts for size in sizes]
         kinds = ["compile"] if evaluation else ["compile step", "compile model"]

@@ -104,7 +104,7 @@ def prepare(forms, participants_by_name):
     """Every form set up once: compilers of the peers keep their results on disk."""
     for name, of_one in forms.items():
         for form in of_one:
-            if form.process not in participants_by_name:
+            if form.process not in participants_by_name or form.peer in peers.SLOW.get(name, ()):
                 continue
             try:
                 reply = participants_by_name[form.process].ask(setup=name, form=form.form)
@@ -126,7 +126,8 @@ def run_rounds(session, ours, subjects, outcome):
         last_chance = tries - outcome.rounds > session.rounds
         if (others > DISTURBED * passed + TICKS or peak < WEAK * session.roofs.gflops) and not last_chance:
             outcome.disturbed += 1
-            note(f"    disturbed: others used {others:.2f} of {passed:.2f} s, peak {peak:.0f} GFLOP/s; again")
+            note(f"    disturbed: others used {others:.2f} of {passed:.2f} s ({load.names()}), "
+                 f"peak {peak:.0f} GFLOP/s; again")
             continue
         outcome.rounds += 1
         for subject, ms in zip(subjects, times):
