@@ -94,8 +94,6 @@ def main():
         finally:
             for participant in everyone:
                 participant.end()
-    text = tables.document(result)
-    write(options, result, text)
     print(tables.markdown(result) if result["rows"] else "")
 
 
@@ -129,9 +127,10 @@ def run(options, description, names, forms, roof_process, ours, started, version
             floor = floors.floor_ms(description, name, roofs)
             facts = {key: description["workloads"][name][key] for key in ("title", "batch")}
         result["rows"] += tables.rows_of(name, facts, outcome, floor, versions)
+        result["roofs"] = roofs.as_json()
         if started:
             memory.write_text(json.dumps(session.memory))
-    result["roofs"] = roofs.as_json()
+        write(options, result)  # after each workload: a run that is ended early leaves what it has
     return result
 
 
@@ -146,7 +145,7 @@ def revision():
     return machine.first_line(git)
 
 
-def write(options, result, text):
+def write(options, result):
     files = []
     if options.json:
         files.append(pathlib.Path(options.json))
@@ -155,8 +154,7 @@ def write(options, result, text):
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(result, indent=1) + "\n")
-        file.with_suffix(".md").write_text(text)
-        rounds.note(f"written: {file}, {file.with_suffix('.md')}")
+        file.with_suffix(".md").write_text(tables.document(result))
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ class Form:
 PEERS = ["torch eager", "torch compile", "jax jit", "jax scan", "pytensor numba", "pytensor c", "onednn"]
 
 
-# XLA runs convolutions inside of a scan many times slower than outside.
-SLOW = {"d": ["jax scan"], "d-dropout": ["jax scan"]}
+# XLA runs convolutions on the CPU slowly, inside of a scan many times slower than outside.
+SLOW = {"d": ["jax scan"], "d-dropout": ["jax scan"], "f-d": ["jax jit", "jax scan"]}
 
 
 def processes(threads):

@@ -7,7 +7,7 @@ from . import machine, participants, peers
 
 FAR = 5  # forms so many times slower than the best peer are measured by their probe alone
 SLOWER = 1.25  # forms of a peer that are slower than its best one by this factor do not go into the rounds
-DISTURBED = 0.05  # share of a core that others may use during a round
+DISTURBED = 0.1  # share of a core that others may use during a round
 TICKS = 0.03  # seconds that the clock of /proc/stat may be wrong by
 WEAK = 0.9  # of the best peak seen
 
@@ -38,8 +38,10 @@ class Subject:
         self.probe_ms = once
 
     def measure(self, seconds):
-        steps = max(2, round(seconds * 1e3 / self.probe_ms))
-        reply = self.participant.ask(form=self.form, warm=max(1, steps // 10), steps=steps)
+        steps = max(1, round(seconds * 1e3 / self.probe_ms))
+        # What takes so long does not need its caches warmed.
+        warm = max(2, steps // 10) if self.probe_ms < 500 else 0
+        reply = self.participant.ask(form=self.form, warm=warm, steps=steps)
         self.probe_ms = min(self.probe_ms, reply["ms"])
         return reply["ms"]
 

@@ -1,0 +1,127 @@
+"""What is measured of us alone: overhead, compile time, a busy neighbour, storage as bytes."""
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from . import rounds
+
+NAMES = ["overhead", "compile", "busy", "storage"]
+PAIRS = 5
+
+
+class Maker:
+    """Starts processes of ours."""
+
+    def __init__(self, start, description, seconds, cores):
+        self.start, self.seconds, self.cores = start, seconds, cores  # start(flags) -> Participant
+        self.workloads = list(description["workloads"])
+
+    def steps(self, workload, storage="uint8", flags=""):
+        participant = self.start(flags)
+        facts = participant.ask(setup=workload, storage=storage)
+        subject = rounds.Subject(participant, "ours", "loop", "loop")
+        return subject, facts
+
+
+def overhead(maker, names):
+    """Microseconds of a call of a function that adds two numbers, and of a step of a loop of one."""
+    participant = maker.start("")
+    rows = []
+    try:
+        for kind in ("tiny", "tiny-output"):
+            participant.ask(setup=kind)
+            row = {"workload": "overhead-" + kind}
+            for form in ("loop", "call"):
+                times = [participant.ask(form=form, warm=2000, steps=20000)["ms"] * 1e3 for _ in range(PAIRS)]
+                row[f"{form}_us"] = _r(statistics.median(times))
+                row[f"{form}_min_us"] = _r(min(times))
+            rows.append(row)
+    finally:
+        participant.end()
+    return rows
+
+
+def compile_times(maker, names):
+    """Seconds to compile with an empty cache, and milliseconds with a full one in a new process."""
+    rows = []
+    for name in ("c128", "d"):
+        cold, warm, runs = [], [], 0
+        for _ in range(PAIRS):
+            with tempfile.TemporaryDirectory() as folder:
+                for times in (cold, warm):
+                    subject, facts = maker.steps(name, flags="cache_dir=" + folder)
+                    times.append(facts["compile_s"])
+                    runs = max(runs, facts["compiler_runs"])
+                    subject.participant.end()
+        rows.append({"workload": "compile-" + name, "cold_s": _r(statistics.median(cold)), "cold_min_s": _r(min(cold)),
+                     "warm_ms": _r(statistics.median(warm) * 1e3), "warm_min_ms": _r(min(warm) * 1e3),
+                     "compiler_runs": runs})
+    return rows
+
+
+def busy(maker, names):
+    """How much slower a workload is while another process keeps one core busy; the worst core counts."""
+    rows = []
+    for name in names:
+        subject, _ = maker.steps(name)
+        subject.probe()
+        alone, beside = [], {core: [] for core in maker.cores}
+        try:
+            for _ in range(PAIRS):
+                alone.append(subject.measure(maker.seconds))
+                for core, times in beside.items():
+                    with Neighbour(core):
+                        times.append(subject.measure(maker.seconds))
+        finally:
+            subject.participant.end()
+        slowest = max(statistics.median(times) for times in beside.values())
+        rows.append({"workload": "busy-" + name, "alone_ms": _r(statistics.median(alone)), "busy_ms": _r(slowest),
+                     "slowdown": _r(slowest / statistics.median(alone))})
+        rounds.note(f"(busy {name}) {rows[-1]['slowdown']:.2f}")
+    return rows
+
+
+class Neighbour:
+    """A process of the same priority that uses all of a core."""
+
+    def __init__(self, core):
+        self._core = core
+
+    def __enter__(self):
+        self._process = subprocess.Popen([sys.executable, "-c", "while True: pass"],
+                                         preexec_fn=lambda: os.sched_setaffinity(0, {self._core}))
+
+    def __exit__(self, *_):
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+
+def storage(maker, names):
+    """The time of a step from bytes over that from float32, the median of alternating pairs."""
+    rows = []
+    for name in names:
+        subjects = []
+        for kind in ("uint8", "float32"):
+            subjects.append(maker.steps(name, kind)[0])
+            subjects[-1].probe()
+        try:
+            pairs = [[subject.measure(maker.seconds) for subject in subjects] for _ in range(PAIRS + 2)]
+        finally:
+            for subject in subjects:
+                subject.participant.end()
+        rows.append({"workload": "storage-" + name, "uint8_ms": _r(statistics.median(p[0] for p in pairs)),
+                     "float32_ms": _r(statistics.median(p[1] for p in pairs)),
+                     "ratio": _r(statistics.median(p[0] / p[1] for p in pairs))})
+        rounds.note(f"(storage {name}) {rows[-1]['ratio']:.3f}")
+    return rows
+
+
+MEASURE = {"overhead": overhead, "compile": compile_times, "busy": busy, "storage": storage}
+
+
+def _r(value):
+    return float(f"{value:.4g}")
