@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 #include "common/networks.h"
 #include "common/serve.h"
@@ -32,8 +33,10 @@ int main() {
         if (request.contains("setup")) {
             workload.reset();
             const bench::Clock clock;
+            const auto name = request["setup"].get<std::string>();
             workload = std::make_unique<bench::Workload>(
-                bench::compile(request["setup"], request.value("storage", "uint8")));
+                name.starts_with("tiny") ? bench::compile_tiny(name == "tiny-output")
+                                         : bench::compile(name, request.value("storage", "uint8")));
             return {{"setup_s", clock.seconds()},
                     {"compile_s", workload->step.compile_seconds()},
                     {"kernels", workload->step.kernels().size()},

@@ -112,6 +112,16 @@ Updates updates_of(const Json& optimizer, const Expr& loss, const std::vector<Sh
 
 }  // namespace
 
+Workload compile_tiny(bool output) {
+    const Expr i = lscalar("i");
+    const Shared total = shared(std::int64_t{0}, "total");
+    const Expr next = total + i;
+    FunctionOptions options{.updates = {{total, next}}};
+    Workload r{.step = {}, .steps = 1'000'000};
+    r.step = output ? function({i}, {next}, std::move(options)) : function({i}, {}, std::move(options));
+    return r;
+}
+
 Workload compile(const std::string& name, const std::string& storage) {
     const Json description = read_description();
     const Json& workloads = description.at("workloads");
