@@ -1,5 +1,7 @@
 #include "codegen/library/choose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "codegen/library/conv.h"
+#include "codegen/library/cost.h"
 #include "codegen/library/gemm.h"
 #include "codegen/nest/compose.h"
 
@@ -35,7 +38,8 @@ class Chooser {
             Value& value = values_.list[v];
             if (value.storage == Value::Storage::leaf || value.nest.combine != Combine::sum) continue;
             value.by_library = product(value);
-            if (!value.by_library) {
+            if (value.by_library && !worth_a_call(value)) value.by_library.reset();
+            if (!value.by_library && value.why_generated.empty()) {
                 ConvChoice choice = choose_conv(values_, static_cast<int>(v), target_);
                 value.by_library = std::move(choice.call);
                 value.why_generated = std::move(choice.why_generated);
@@ -85,6 +89,40 @@ class Chooser {
         }));
         std::optional<LibraryCall> call = match_gemm(through_views, shape, target_);
         return call ? call : match_gemm(value.nest, shape, target_);
+    }
+
+    // Whether a call beats a generated product that computes its operands where it reads them and hands its
+    // results on; says why.
+    bool worth_a_call(Value& value) {
+        LibraryCall& found = *value.by_library;
+        const GemmCall& call = std::get<GemmCall>(found.call);
+        if (target_.kind != Target::Kind::cpu) {
+            // Below these sizes a kernel that is fused beats a launch of its own.
+            constexpr double least_columns = 24, least_work = 1 << 18;
+            const double rows = typical(call.m), columns = typical(call.n), depth = typical(call.k);
+            found.why = "because it is a plain float32 product, large enough for a library";
+            return std::min({rows, columns, depth}) >= least_columns && rows * columns * depth >= least_work;
+        }
+        double passed = value.required ? 0 : typical_count(value.nest.parallel);
+        std::vector<int> operands = found.operands;
+        operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
+        for (const int operand : operands)
+            if (!stored_anyway(at(operand))) passed += typical_count(at(operand).nest.parallel);
+        const ProductCost cost = cost_of_product(call, passed);
+        const bool worth = cost.library < cost.generated;
+        (worth ? found.why : value.why_generated) =
+            fmt::format("because a library needs an estimated {} us on one core, generated code {}",
+                        rounded(cost.library), rounded(cost.generated));
+        return worth;
+    }
+
+    static std::string rounded(double ns) { return fmt::format("{:.{}f}", ns / 1000, ns < 10'000 ? 1 : 0); }
+
+    static bool stored_anyway(const Value& value) {
+        constexpr int expensive = 10;  // as a value that several read, group/values.cpp
+        return value.storage == Value::Storage::leaf || value.required || value.feeds_product ||
+               value.nest.combine != Combine::none ||
+               (value.users.size() > 1 && cost_of(value.nest) >= expensive);
     }
 
     // x > 0 wherever relu(x) > 0: where the relu is stored, its gradient needs x no more.

@@ -1,15 +1,10 @@
 #include "codegen/library/gemm.h"
 
-#include <algorithm>
-
-#include "codegen/group/values.h"
+#include <cstddef>
 
 namespace bitale {
 
 namespace {
-
-// Below these sizes a fused generated product beats a call plus separate passes over its operands and result.
-constexpr double least_columns = 24, least_work = 1 << 18;
 
 // The operand is stored as a row-major [rows, columns] matrix, whatever its own axes.
 bool reads(const ScalarNode& s, const Shape& stored, const Int& row, const Int& column, const Int& columns) {
@@ -42,15 +37,8 @@ std::optional<LibraryCall> match_gemm(const Nest& nest,
     call.transpose_b = !reads(b, stored_b, k, n, call.n);
     if (call.transpose_a && !reads(a, stored_a, k, m, call.m)) return {};
     if (call.transpose_b && !reads(b, stored_b, n, k, call.k)) return {};
-    const double rows = typical(call.m), columns = typical(call.n), depth = typical(call.k);
-    if (std::min(rows, columns) < least_columns || depth < least_columns ||
-        rows * columns * depth < least_work)
-        return {};
     call.precision = target.precision;
-    return LibraryCall{call,
-                       {a.operand, b.operand},
-                       {},
-                       "because it is a plain float32 product, large enough for a library"};
+    return LibraryCall{call, {a.operand, b.operand}, {}, {}};
 }
 
 }  // namespace bitale

@@ -10,8 +10,7 @@
 
 namespace bitale {
 
-// A float32 sum of products of two plain row-major reads, large enough to be worth a call; else nothing.
-// Operands are the numbers of the nest.
+// A float32 sum of products of two plain row-major reads; else nothing. Operands are the numbers of the nest.
 std::optional<LibraryCall> match_gemm(const Nest& nest,
                                       const std::function<const Shape&(int)>& shape_of_operand,
                                       const Target& target);

@@ -16,11 +16,12 @@ struct GemmLibrary {
 // Tries to open the library at the first call.
 const GemmLibrary& gemm_library();
 
-// How a product is cut: `count` slices of `width` rows (or columns) of c. By the shape alone, so that the
-// bits do not depend on the number of threads.
+// How a product is cut: a grid of slices of so many rows and columns of c, row by row of the grid. By the
+// shape alone, so that the bits do not depend on the number of threads.
 struct GemmSlices {
-    bool by_rows = true;
-    std::int64_t width = 0, count = 0;
+    std::int64_t rows = 0, columns = 0;        // of a slice; the last ones may be smaller
+    std::int64_t of_rows = 0, of_columns = 0;  // how many there are
+    std::int64_t count() const { return of_rows * of_columns; }
 };
 GemmSlices slices_of(const GemmShape& shape);
 
