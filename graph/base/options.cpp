@@ -91,7 +91,7 @@ constexpr Flag flags[] = {
      [](Options& o, std::string_view v) { o.assume_finite = on_off("assume_finite", v); }},
     {"verify", "on|off", "verify the graph after every pass",
      [](Options& o, std::string_view v) { o.verify = on_off("verify", v); }},
-    {"disable", "NAME[+NAME...]", "rules and passes to leave out, or cudnn; may be repeated",
+    {"disable", "NAME[+NAME...]", "rules and passes to leave out, or onednn, cudnn; may be repeated",
      [](Options& o, std::string_view v) {
          while (!v.empty()) {
              const std::size_t end = std::min(v.find('+'), v.size());

@@ -65,7 +65,7 @@ class CpuDevice : public Device {
         t.architecture = cpu.architecture;
         t.vector_bytes = cpu.vector_bytes;
         t.vector_registers = cpu.vector_registers;
-        t.has_gemm = gemm_library().present;
+        t.has_gemm = gemm_library().present && options().enabled("onednn");
         t.local_bytes = std::int64_t{256} << 10;
         return t;
     }
