@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from driver import floors, machine, participants, peers, rounds, tables  # noqa: E402
+from driver import extras, floors, machine, participants, peers, rounds, tables  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "bitale" / "bench"
@@ -21,7 +21,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="3 short rounds")
     parser.add_argument("--only", metavar="W", default="", help="workloads or groups of them, with commas")
     parser.add_argument("--json", metavar="FILE", help="results; a table in Markdown is written beside it")
-    parser.add_argument("--save", action="store_true", help="into benchmarks/results/<date>-<machine class>")
+    parser.add_argument("--save", action="store_true", help="into benchmarks/results/<date>-<machine class>[-W]")
     parser.add_argument("--ours", action="store_true", help="without peers")
     parser.add_argument("--prepare", action="store_true",
                         help="measure nothing: let everybody compile, so that the next run finds it done")
@@ -31,14 +31,19 @@ def arguments():
     return parser.parse_args()
 
 
-def chosen(description, only):
-    wanted = [w for w in only.split(",") if w]
+def chosen(description, options):
+    """(workloads and kernels, what is measured of us alone)"""
+    wanted = [w for w in options.only.split(",") if w]
     groups = {name: entry["group"] for name, entry in description["workloads"].items()}
     groups |= {name: "g" for name in description["kernels"]}
-    unknown = [w for w in wanted if w not in groups and w not in groups.values()]
+    unknown = [w for w in wanted if w not in groups and w not in groups.values() and w not in extras.NAMES]
     if unknown:
-        sys.exit(f"unknown workload {', '.join(unknown)}; there are {', '.join(groups)}")
-    return [name for name, group in groups.items() if not wanted or name in wanted or group in wanted]
+        sys.exit(f"unknown workload {', '.join(unknown)}; there are {', '.join([*groups, *extras.NAMES])}")
+    if not wanted:
+        return ([name for name, group in groups.items() if not options.quick or group != "g"],
+                [] if options.quick else extras.NAMES)
+    return ([name for name, group in groups.items() if name in wanted or group in wanted],
+            [name for name in extras.NAMES if name in wanted])
 
 
 def peers_folder():
@@ -75,26 +80,26 @@ def main():
     options = arguments()
     description = json.loads((HERE / "networks.json").read_text())
     description |= json.loads((HERE / "kernels.json").read_text())
-    names = chosen(description, options.only)
+    names, extra_names = chosen(description, options)
     cores = set(sorted(os.sched_getaffinity(0))[:options.threads])
     CACHE.mkdir(parents=True, exist_ok=True)
     programs = pathlib.Path(options.programs)
     flags = ",".join(f for f in (os.environ.get("BITALE_FLAGS"), f"threads={options.threads}") if f)
     with open(CACHE / "log.txt", "w") as log:
         roof_process = participants.Participant([str(programs / "bench_roofs")], {}, cores, log)
-        ours = {program: participants.Participant([str(programs / program)], {"BITALE_FLAGS": flags}, cores, log)
-                for program in ("bench_steps", "bench_kernels")}
-        everyone = [roof_process, *ours.values()]
+        ours = Ours(programs, options.threads, cores, log)
+        everyone = [roof_process]
         try:
             forms = {} if options.ours else {name: forms_of(description, name) for name in names}
             wanted = {form.process for of_one in forms.values() for form in of_one}
             started, versions = start_peers(options, wanted, cores, log)
             everyone += started.values()
-            result = run(options, description, names, forms, roof_process, ours, started, versions)
+            result = run(options, description, names, extra_names, forms, roof_process, ours, started,
+                         versions)
         finally:
-            for participant in everyone:
+            for participant in everyone + ours.all:
                 participant.end()
-    print(tables.markdown(result) if result["rows"] else "")
+    print(tables.markdown(result))
 
 
 def forms_of(description, name):
@@ -102,7 +107,7 @@ def forms_of(description, name):
     return peers.kernel_forms(kernel) if kernel else peers.forms(description, name)
 
 
-def run(options, description, names, forms, roof_process, ours, started, versions):
+def run(options, description, names, extra_names, forms, roof_process, ours, started, versions):
     facts = machine.description()
     roofs = machine.Roofs(roof_process, options.threads, 0.02 if options.quick or options.ours else 0.1)
     if options.prepare:
@@ -110,16 +115,36 @@ def run(options, description, names, forms, roof_process, ours, started, version
         sys.exit()
     memory = memory_file(versions)
     remembered = json.loads(memory.read_text()) if memory.exists() else {}
-    session = rounds.Session(roofs, started, 0.1 if options.quick or options.ours else 0.3,
-                             options.rounds or (3 if options.quick else 5), remembered)
+    seconds = 0.1 if options.quick or options.ours else 0.3
+    count = options.rounds or (3 if options.quick else 5)
+    session = rounds.Session(roofs, started, seconds, count, remembered)
     result = {"date": datetime.date.today().isoformat(), "class": machine.machine_class(facts),
               "machine": facts, "threads": options.threads, "quick": options.quick,
-              "versions": versions | {"bitale": revision()}, "roofs": {}, "rows": []}
+              "versions": versions | {"bitale": revision()}, "roofs": {}, "rows": [], "ours": []}
+    outcomes = {}
     for name in names:
         rounds.note(f"({name})")
+        kernel = name in description["kernels"]
+        outcomes[name] = rounds.measure(session, ours("bench_kernels" if kernel else "bench_steps"), name,
+                                        forms.get(name, []), options.quick, calls=not kernel)
+        if started:
+            memory.write_text(json.dumps(session.memory))
+        finish(options, description, outcomes, roofs, versions, result)
+    for name in extra_names:
+        steps = [n for n in names if n in description["workloads"]] or list(description["workloads"])
+        result["ours"] += extras.MEASURE[name](extras.Maker(ours.start, seconds, ours.cores), steps)
+        finish(options, description, outcomes, roofs, versions, result)
+    roofs.measure()
+    finish(options, description, outcomes, roofs, versions, result)
+    return result
+
+
+def finish(options, description, outcomes, roofs, versions, result):
+    """Rows and files, after each workload: a run that is ended early leaves what it has."""
+    result["roofs"] = roofs.as_json()
+    result["rows"] = []
+    for name, outcome in outcomes.items():
         kernel = description["kernels"].get(name)
-        process = ours["bench_kernels" if kernel else "bench_steps"]
-        outcome = rounds.measure(session, process, name, forms.get(name, []), options.quick, calls=not kernel)
         if kernel:
             floor = floors.kernel_floor_ms(kernel, roofs)
             facts = kernel_facts(kernel, outcome.ours.median())
@@ -127,11 +152,35 @@ def run(options, description, names, forms, roof_process, ours, started, version
             floor = floors.floor_ms(description, name, roofs)
             facts = {key: description["workloads"][name][key] for key in ("title", "batch")}
         result["rows"] += tables.rows_of(name, facts, outcome, floor, versions)
-        result["roofs"] = roofs.as_json()
-        if started:
-            memory.write_text(json.dumps(session.memory))
-        write(options, result)  # after each workload: a run that is ended early leaves what it has
-    return result
+    files = [pathlib.Path(options.json)] if options.json else []
+    if options.save:
+        part = "-" + options.only.replace(",", "+") if options.only else ""
+        files.append(HERE / "results" / f"{result['date']}-{result['class']}{part}.json")
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(result, indent=1) + "\n")
+        file.with_suffix(".md").write_text(tables.document(result))
+
+
+class Ours:
+    """Our processes: one of each program for the run, and others on demand."""
+
+    def __init__(self, programs, threads, cores, log):
+        self.cores = cores
+        self._programs, self._threads, self._log = programs, threads, log
+        self._running, self.all = {}, []
+
+    def __call__(self, program):
+        if program not in self._running:
+            self._running[program] = self.start("", program)
+        return self._running[program]
+
+    def start(self, flags, program="bench_steps"):
+        everything = [os.environ.get("BITALE_FLAGS"), f"threads={self._threads}", flags]
+        environment = {"BITALE_FLAGS": ",".join(f for f in everything if f)}
+        command = [str(self._programs / program)]
+        self.all.append(participants.Participant(command, environment, self.cores, self._log))
+        return self.all[-1]
 
 
 def kernel_facts(kernel, ms):
@@ -143,18 +192,6 @@ def kernel_facts(kernel, ms):
 def revision():
     git = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=10"]
     return machine.first_line(git)
-
-
-def write(options, result):
-    files = []
-    if options.json:
-        files.append(pathlib.Path(options.json))
-    if options.save:
-        files.append(HERE / "results" / f"{result['date']}-{result['class']}.json")
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(result, indent=1) + "\n")
-        file.with_suffix(".md").write_text(tables.document(result))
 
 
 if __name__ == "__main__":

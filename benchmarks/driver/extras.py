@@ -16,9 +16,8 @@ PAIRS = 5
 class Maker:
     """Starts processes of ours."""
 
-    def __init__(self, start, description, seconds, cores):
+    def __init__(self, start, seconds, cores):
         self.start, self.seconds, self.cores = start, seconds, cores  # start(flags) -> Participant
-        self.workloads = list(description["workloads"])
 
     def steps(self, workload, storage="uint8", flags=""):
         participant = self.start(flags)
@@ -57,9 +56,9 @@ def compile_times(maker, names):
                     times.append(facts["compile_s"])
                     runs = max(runs, facts["compiler_runs"])
                     subject.participant.end()
-        rows.append({"workload": "compile-" + name, "cold_s": _r(statistics.median(cold)), "cold_min_s": _r(min(cold)),
-                     "warm_ms": _r(statistics.median(warm) * 1e3), "warm_min_ms": _r(min(warm) * 1e3),
-                     "compiler_runs": runs})
+        rows.append({"workload": "compile-" + name, "cold_s": _r(statistics.median(cold)),
+                     "cold_min_s": _r(min(cold)), "warm_ms": _r(statistics.median(warm) * 1e3),
+                     "warm_min_ms": _r(min(warm) * 1e3), "compiler_runs": runs})
     return rows
 
 
@@ -79,8 +78,8 @@ def busy(maker, names):
         finally:
             subject.participant.end()
         slowest = max(statistics.median(times) for times in beside.values())
-        rows.append({"workload": "busy-" + name, "alone_ms": _r(statistics.median(alone)), "busy_ms": _r(slowest),
-                     "slowdown": _r(slowest / statistics.median(alone))})
+        rows.append({"workload": "busy-" + name, "alone_ms": _r(statistics.median(alone)),
+                     "busy_ms": _r(slowest), "slowdown": _r(slowest / statistics.median(alone))})
         rounds.note(f"(busy {name}) {rows[-1]['slowdown']:.2f}")
     return rows
 

@@ -2,11 +2,11 @@
 multiply-adds, and the bytes that it must stream at the measured speed of copies.
 
 Operations: every product and convolution forward, and both gradients of each but the gradient of the data.
-The gradient of a max-pooling is zero except at its winners, so the gradients of the convolution before it need
-one product a window instead of one an output.
-Bytes: each parameter and each value of the optimizer's state is read and written once (at the speed of a copy
-of that size), and the images of the minibatch are read as bytes from a set larger than the caches (at the speed
-of a long read).
+The gradient of a max-pooling is zero except at its winners, so the gradients of the convolution before it
+need one product a window instead of one an output.
+Bytes: each parameter and each value of the optimizer's state is read and written once (at the speed of a
+copy of that size), and the images of the minibatch are read as bytes from a set larger than the caches (at
+the speed of a long read).
 """
 
 import math

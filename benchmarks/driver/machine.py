@@ -38,12 +38,20 @@ class Roofs:
     """Measured by the program bench_roofs."""
 
     def __init__(self, participant, threads, seconds):
-        self._participant, self._threads = participant, threads
-        ask = lambda **request: participant.ask(seconds=seconds, **request)
-        self.gflops_one = ask(roof="fma", threads=1)["gflops"]
-        self.gflops = ask(roof="fma", threads=threads)["gflops"]
-        self.copy = {size: ask(roof="copy", threads=threads, bytes=size)["gbs"] for size in SIZES}
-        self.read = {size: ask(roof="read", threads=threads, bytes=size)["gbs"] for size in SIZES}
+        self._participant, self._threads, self._seconds = participant, threads, seconds
+        self.gflops_one = self.gflops = 0
+        self.copy, self.read = dict.fromkeys(SIZES, 0), dict.fromkeys(SIZES, 0)
+        self.measure()
+
+    def measure(self):
+        """Keeps the best of what was ever seen: a roof is not a median."""
+        ask = lambda **request: self._participant.ask(seconds=self._seconds, threads=self._threads, **request)
+        one = self._participant.ask(roof="fma", threads=1, seconds=self._seconds)
+        self.gflops_one = max(self.gflops_one, one["gflops"])
+        self.gflops = max(self.gflops, ask(roof="fma")["gflops"])
+        for size in SIZES:
+            self.copy[size] = max(self.copy[size], ask(roof="copy", bytes=size)["gbs"])
+            self.read[size] = max(self.read[size], ask(roof="read", bytes=size)["gbs"])
 
     def pid(self):
         return self._participant.pid()

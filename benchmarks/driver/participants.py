@@ -1,5 +1,6 @@
 """The processes that take part: they live through the whole run, and only one of them is awake at a time."""
 
+import ctypes
 import json
 import os
 import select
@@ -16,12 +17,21 @@ class NotSupported(Exception):
     """What a peer says that it cannot do."""
 
 
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
 class Participant:
     def __init__(self, command, environment, cores, log):
+        def prepare():
+            # A sleeping process would not notice that the driver was killed.
+            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.sched_setaffinity(0, cores)
+
         self.command = command
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            env={**os.environ, **environment}, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+            env={**os.environ, **environment}, preexec_fn=prepare)
         self._sleep()
 
     def ask(self, timeout=600, **request):

@@ -6,8 +6,8 @@ from . import peers
 def rows_of(name, facts, outcome, floor, versions):
     """facts: what else a row says about the workload."""
     base = {"workload": name} | facts
-    ours = {"ours_ms": _r(outcome.ours.median()), "ours_min_ms": _r(outcome.ours.least()), "floor_ms": _r(floor),
-            "ours_over_floor": _r(outcome.ours.median() / floor),
+    ours = {"ours_ms": _r(outcome.ours.median()), "ours_min_ms": _r(outcome.ours.least()),
+            "floor_ms": _r(floor), "ours_over_floor": _r(outcome.ours.median() / floor),
             "compile_s": _r(outcome.setup["compile_s"]), "rounds": outcome.rounds,
             "disturbed_rounds": outcome.disturbed}
     if outcome.ours_call:
@@ -74,7 +74,24 @@ def markdown(result):
     kernels = [row for row in rows if "op" in row]
     steps = [row for row in rows if "op" not in row]
     parts = ([_steps(steps)] if steps else []) + ([_kernels(kernels)] if kernels else [])
+    parts += [_alone(kind, result["ours"]) for kind in ALONE
+              if any(row["workload"].startswith(kind) for row in result["ours"])]
     return "\n\n".join(parts)
+
+
+# What is measured of us alone: columns of the table, by the first word of the workload.
+ALONE = {"overhead": [("loop_us", "microseconds a step of a loop"), ("call_us", "a call")],
+         "compile": [("cold_s", "seconds, cold"), ("warm_ms", "milliseconds, warm"),
+                     ("compiler_runs", "compiler runs")],
+         "busy": [("alone_ms", "ms alone"), ("busy_ms", "ms beside a busy core"), ("slowdown", "ratio")],
+         "storage": [("uint8_ms", "ms from uint8"), ("float32_ms", "ms from float32"), ("ratio", "ratio")]}
+
+
+def _alone(kind, rows):
+    columns = ALONE[kind]
+    lines = [[row["workload"].removeprefix(kind + "-"), *(f"{row[key]:.3g}" for key, _ in columns)]
+             for row in rows if row["workload"].startswith(kind)]
+    return _table([kind, *(title for _, title in columns)], lines)
 
 
 def _kernels(rows):
@@ -85,8 +102,8 @@ def _kernels(rows):
         speed = f"{first['gflops']:.0f} GFLOP/s" if first.get("gflops") else f"{first['gbs']:.1f} GB/s"
         lines.append([name, f"**{_ms(first['ours_ms'])}**", speed, _ms(first["floor_ms"]),
                       f"{100 / first['ours_over_floor']:.0f} %", *_peer_cells(group, used)])
-    return _table(["kernel", "ours", "ours", "floor", "of the roof", *used] + ["best peer / ours"] * bool(used),
-                  lines)
+    heads = ["kernel", "ours", "ours", "floor", "of the roof", *used] + ["best peer / ours"] * bool(used)
+    return _table(heads, lines)
 
 
 def _steps(rows):
@@ -110,11 +127,12 @@ def document(result):
             f"Roofs: {roofs['fma_gflops']} GFLOP/s of fused multiply-adds "
             f"({roofs['fma_gflops_one_thread']} on one thread); copies, bytes read and written: " +
             ", ".join(f"{_size(int(s))} {g:.0f}" for s, g in roofs["copy_gbs"].items()) + " GB/s.", "",
-            "Milliseconds a step (medians of the rounds); ours by `loop`, `call` by one call a step; in brackets "
-            "how many times slower than ours a peer is, in its best form. How it is measured: "
+            "Milliseconds a step (medians of the rounds); ours by `loop`, `call` by one call a step; in "
+            "brackets how many times slower than ours a peer is, in its best form. How it is measured: "
             "[docs/benchmarks.md](../../docs/benchmarks.md).", ""]
+    text += [markdown(result), ""]
     if result["rows"]:
-        text += [markdown(result), "", "Forms of the peers, milliseconds:", ""]
+        text += ["Forms of the peers, milliseconds:", ""]
         text += _forms(result["rows"])
         disturbed = {r["workload"]: r["disturbed_rounds"] for r in result["rows"]}
         text += ["", f"Rounds repeated because others used the machine: {sum(disturbed.values())}."]
