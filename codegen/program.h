@@ -85,6 +85,11 @@ struct ConvCall {
     Precision precision = Precision::float32;
 };
 
+// Tasks of one kind, and what one of them costs on a core of a CPU (codegen/kernel/work.h).
+struct TaskWork {
+    Int tasks, picoseconds;
+};
+
 struct Step {
     enum class Kind : std::uint8_t { kernel, gemm, conv, copy };
     Kind kind = Kind::kernel;
@@ -94,9 +99,10 @@ struct Step {
     // kernel: positional; copy: from, to; gemm: a, b, c; conv: image, filters, output, the one that is
     // computed last; both: then the bias, if any
     std::vector<int> buffers;
-    std::vector<Int> sizes;  // kernel: positional int64 parameters
-    std::vector<Int> tasks;  // kernel: number of tasks of each phase
-    bool commits = false;    // writes shared storage: skipped once the error word is set
+    std::vector<Int> sizes;                   // kernel: positional int64 parameters
+    std::vector<Int> tasks;                   // kernel: number of tasks of each phase
+    std::vector<std::vector<TaskWork>> work;  // kernel on a CPU: of each phase, the same tasks by kind
+    bool commits = false;                     // writes shared storage: skipped once the error word is set
     std::vector<Origin> fused;
     std::string title;               // "conv2d + max_pool + relu"
     std::string why;                 // why a library computes it, or why a convolution in it is generated
@@ -109,7 +115,7 @@ struct Region {
 };
 
 struct Program {
-    static constexpr int version = 2;
+    static constexpr int version = 3;
     std::string name;
     std::string target;  // architecture
     std::vector<SizeSource> size_sources;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "codegen/kernel/traffic.h"
+#include "codegen/kernel/work.h"
 #include "codegen/library/conv.h"
 #include "codegen/nest/compose.h"
 #include "codegen/plan/updates.h"
@@ -319,6 +320,10 @@ class Assembler {
             Int tasks = 0;
             for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
             step.tasks.push_back(tasks);
+            if (dialect == Dialect::cuda) continue;
+            std::vector<TaskWork>& work = step.work.emplace_back();
+            for (const Segment& s : phase.segments)
+                work.push_back({s.tasks, work_of(builder.ir, s, target_)});
         }
         Traffic traffic = traffic_of(builder.ir);
         step.reads = std::move(traffic.read);

@@ -26,12 +26,18 @@ class CpuLauncher : public Launcher {
     CpuLauncher(std::vector<std::vector<KernelEntry>> entries, Pool& pool)
         : entries_(std::move(entries)), pool_(pool) {}
 
-    void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes,
-                std::int64_t tasks) override {
+    void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes, std::int64_t tasks,
+                const Shares* shares) override {
         const KernelEntry entry = entries_[static_cast<std::size_t>(kernel)][static_cast<std::size_t>(phase)];
-        if (tasks == 1) return entry(buffers, sizes, 0, 1);
-        pool_.run(tasks, [=](std::int64_t first, std::int64_t last) { entry(buffers, sizes, first, last); });
+        const auto part = [=](std::int64_t first, std::int64_t last) { entry(buffers, sizes, first, last); };
+        if (!shares)
+            pool_.run(tasks, part);
+        else if (shares->ranges.empty())
+            part(0, tasks);
+        else
+            pool_.run(*shares, part);
     }
+    int threads() const override { return pool_.threads(); }
 
     void gemm(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c) override {
         bitale::gemm(pool_, shape, a, b, bias, c);

@@ -8,8 +8,12 @@
 namespace bitale {
 
 Frames::Frames(std::shared_ptr<const Program> program, const std::vector<std::uint64_t>& symbol_ids,
-               const std::vector<LengthCheck>& checks)
-    : program_(std::move(program)), symbol_ids_(symbol_ids), table_(symbol_ids), checks_(checks, table_) {
+               const std::vector<LengthCheck>& checks, int threads)
+    : program_(std::move(program)),
+      symbol_ids_(symbol_ids),
+      threads_(threads),
+      table_(symbol_ids),
+      checks_(checks, table_) {
     once_ = compile(program_->once);
     body_ = compile(program_->body);
     for (const Type& type : program_->outputs) {
@@ -38,6 +42,11 @@ std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
         StepSlots& s = r.emplace_back();
         for (const Int& size : step.sizes) s.sizes.push_back(table_.add(size));
         for (const Int& tasks : step.tasks) s.tasks.push_back(table_.add(tasks));
+        for (std::size_t phase = 0; threads_ > 0 && phase < step.work.size(); ++phase) {
+            std::vector<int>& work = s.work.emplace_back();
+            for (const TaskWork& w : step.work[phase])
+                work.insert(work.end(), {table_.add(w.tasks), table_.add(w.picoseconds)});
+        }
         if (step.kind == Step::Kind::gemm) {
             for (const Int* size : {&step.gemm.m, &step.gemm.n, &step.gemm.k})
                 s.call.push_back(table_.add(*size));
@@ -77,11 +86,23 @@ ConvShape Frames::conv_shape(const ConvCall& call, const std::vector<int>& slots
     return r;
 }
 
+std::vector<Shares> Frames::shares(const StepSlots& step) const {
+    std::vector<Shares> r;
+    for (const std::vector<int>& work : step.work) {
+        std::vector<TaskCost> costs;
+        for (std::size_t k = 0; k + 1 < work.size(); k += 2)
+            costs.push_back({slot(work[k]), slot(work[k + 1])});
+        r.push_back(share_out(costs, threads_));
+    }
+    return r;
+}
+
 std::vector<StepSizes> Frames::evaluate(const Region& region, const std::vector<StepSlots>& slots) const {
     std::vector<StepSizes> r(slots.size());
     for (std::size_t i = 0; i < slots.size(); ++i) {
         for (const int s : slots[i].sizes) r[i].sizes.push_back(slot(s));
         for (const int s : slots[i].tasks) r[i].tasks.push_back(slot(s));
+        r[i].shares = shares(slots[i]);
         const Step& step = region.steps[i];
         if (step.kind == Step::Kind::gemm)
             r[i].gemm = gemm_shape(step.gemm, slots[i].call);

@@ -8,12 +8,14 @@
 #include "codegen/program.h"
 #include "runtime/exec/int_table.h"
 #include "runtime/exec/launcher.h"
+#include "runtime/exec/shares.h"
 #include "runtime/exec/signature.h"
 
 namespace bitale {
 
 struct StepSizes {
     std::vector<std::int64_t> sizes, tasks;  // of a kernel
+    std::vector<Shares> shares;              // of each phase, where its costs are known
     GemmShape gemm;
     ConvShape conv;
     std::int64_t copy_bytes = 0;
@@ -29,8 +31,9 @@ struct Frame {
 
 class Frames {
   public:
+    // `threads`: those that tasks are shared out among; 0 on a device that shares them out by itself.
     Frames(std::shared_ptr<const Program> program, const std::vector<std::uint64_t>& symbol_ids,
-           const std::vector<LengthCheck>& checks);
+           const std::vector<LengthCheck>& checks, int threads = 0);
 
     // The frame for given values of all symbols; valid until the next call. Values that give the same sizes
     // (minibatches but for the last one) have one frame. Throws ShapeError where lengths differ.
@@ -40,10 +43,12 @@ class Frames {
   private:
     struct StepSlots {
         std::vector<int> sizes, tasks;
+        std::vector<std::vector<int>> work;  // of each phase: tasks and cost of each kind, in turns
         std::vector<int> call;  // m, n, k of a product; shapes, then strides of a convolution's tensors
         int copy = -1;
     };
     std::vector<StepSlots> compile(const Region& region);
+    std::vector<Shares> shares(const StepSlots& step) const;
     std::vector<StepSizes> evaluate(const Region& region, const std::vector<StepSlots>& slots) const;
     GemmShape gemm_shape(const GemmCall& call, const std::vector<int>& slots) const;
     ConvShape conv_shape(const ConvCall& call, const std::vector<int>& slots) const;
@@ -65,6 +70,7 @@ class Frames {
 
     std::shared_ptr<const Program> program_;
     std::vector<std::uint64_t> symbol_ids_;
+    const int threads_;
     IntTable table_;
     LengthChecks checks_;
     std::vector<std::size_t> used_;  // positions of the symbols that any size depends on

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "codegen/program.h"
+#include "runtime/exec/shares.h"
 
 namespace bitale {
 
@@ -45,14 +46,16 @@ class Launcher {
     Launcher(const Launcher&) = delete;
     Launcher& operator=(const Launcher&) = delete;
 
-    // All tasks of one phase of Program::kernels[kernel]; done when it returns.
+    // All tasks of one phase of Program::kernels[kernel]; done when it returns. `shares`: how to share them
+    // out among threads(); null where nothing is known of their costs.
     virtual void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes,
-                        std::int64_t tasks) = 0;
+                        std::int64_t tasks, const Shares* shares) = 0;
     // `bias` is null where the shape says there is none.
     virtual void gemm(const GemmShape& shape, const float* a, const float* b, const float* bias,
                       float* c) = 0;
     virtual void conv(const ConvShape& shape, const ConvData& data) = 0;
     virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+    virtual int threads() const { return 1; }
     // Whether steps leave values behind; if not, results are zeros and shared variables stay as they are.
     virtual bool computes() const { return true; }
 };

@@ -172,6 +172,11 @@ class Writer {
             j["kernel"] = s.kernel;
             j["sizes"] = list(s.sizes, [&](const Int& x) { return write(x); });
             j["tasks"] = list(s.tasks, [&](const Int& x) { return write(x); });
+            j["work"] = list(s.work, [&](const std::vector<TaskWork>& phase) {
+                return list(phase, [&](const TaskWork& w) {
+                    return Json{{"tasks", write(w.tasks)}, {"picoseconds", write(w.picoseconds)}};
+                });
+            });
             j["reads"] = list(s.reads, [&](const Int& x) { return write(x); });
             j["writes"] = list(s.writes, [&](const Int& x) { return write(x); });
         } else if (s.kind == Step::Kind::gemm) {
@@ -329,6 +334,11 @@ class Reader {
             s.kernel = j.at("kernel");
             for (const Json& x : j.at("sizes")) s.sizes.push_back(integer(x));
             for (const Json& x : j.at("tasks")) s.tasks.push_back(integer(x));
+            for (const Json& phase : j.at("work")) {
+                std::vector<TaskWork>& work = s.work.emplace_back();
+                for (const Json& w : phase)
+                    work.push_back({integer(w.at("tasks")), integer(w.at("picoseconds"))});
+            }
             for (const Json& x : j.at("reads")) s.reads.push_back(integer(x));
             for (const Json& x : j.at("writes")) s.writes.push_back(integer(x));
         } else if (s.kind == Step::Kind::gemm) {

@@ -20,8 +20,8 @@ using Kind = BufferInfo::Kind;
 RegionRunner::RegionRunner(const Build& build, std::unique_ptr<Launcher> launcher, int compiler_runs)
     : program_(build.program),
       arguments_(build.signature),
-      frames_(program_, arguments_.symbol_ids(), build.signature.checks),
       launcher_(std::move(launcher)),
+      frames_(program_, arguments_.symbol_ids(), build.signature.checks, launcher_->threads()),
       compiler_runs_(compiler_runs),
       profile_(build.profile),
       pointers_(program_->buffers.size(), nullptr),
@@ -115,7 +115,8 @@ void RegionRunner::launch(const StepPlan& plan, const StepSizes& sizes) {
             for (std::size_t phase = 0; phase < sizes.tasks.size(); ++phase)
                 if (sizes.tasks[phase] > 0)
                     launcher_->kernel(step.kernel, static_cast<int>(phase), buffers, sizes.sizes.data(),
-                                      sizes.tasks[phase]);
+                                      sizes.tasks[phase],
+                                      phase < sizes.shares.size() ? &sizes.shares[phase] : nullptr);
             break;
         case Step::Kind::gemm:
             launcher_->gemm(sizes.gemm, static_cast<const float*>(buffers[0]),
@@ -187,24 +188,18 @@ std::vector<Array> RegionRunner::loop(const LoopCall& call) {
     arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
     if (steps > 0) arguments_.set_scalar(0, call.values[0], symbols_.data());
     const Frame first = frames_.find(symbols_.data());
-    // Each result goes through an aligned block of its own into the stack.
-    std::vector<Array> one;
-    for (std::size_t i = 0; i < first.outputs.size(); ++i) {
-        one.push_back(pooled_array(program_->outputs[i].dtype, first.outputs[i]));
-        pointers_[output_buffers_[i]] = one.back().mutable_data();
-        if (!launcher_->computes())
-            std::memset(one.back().mutable_data(), 0, static_cast<std::size_t>(one.back().bytes()));
-    }
     StackedResults stacked(*program_, first, steps);
+    for (std::size_t i = 0; i < first.outputs.size() && !launcher_->computes(); ++i)
+        std::memset(stacked.next(i), 0, static_cast<std::size_t>(steps * first.output_bytes[i]));
     begin();
     const auto body = [&](std::int64_t, std::int64_t value) {
         arguments_.set_scalar(0, value, symbols_.data());
         const Frame& frame = frames_.find(symbols_.data());
         stacked.check(frame);
+        for (std::size_t i = 0; i < output_buffers_.size(); ++i)
+            pointers_[output_buffers_[i]] = stacked.next(i);
         step(frame);
-        stacked.add([&](std::size_t i, char* to, std::int64_t bytes) {
-            std::memcpy(to, one[i].data(), static_cast<std::size_t>(bytes));
-        });
+        stacked.advance();
     };
     try {
         for_each_step(call, body);

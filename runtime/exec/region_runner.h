@@ -44,8 +44,8 @@ class RegionRunner : public Executable {
 
     std::shared_ptr<const Program> program_;
     Arguments arguments_;
-    Frames frames_;
     std::unique_ptr<Launcher> launcher_;
+    Frames frames_;
     const int compiler_runs_;
     const bool profile_;
 

@@ -27,11 +27,12 @@ void StackedResults::check(const Frame& frame) const {
 
 void StackedResults::add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill,
                          std::int64_t steps) {
-    for (std::size_t i = 0; i < to_.size(); ++i) {
-        const std::int64_t bytes = first_.output_bytes[i] * steps;
-        fill(i, to_[i], bytes);
-        to_[i] += bytes;
-    }
+    for (std::size_t i = 0; i < to_.size(); ++i) fill(i, to_[i], first_.output_bytes[i] * steps);
+    advance(steps);
+}
+
+void StackedResults::advance(std::int64_t steps) {
+    for (std::size_t i = 0; i < to_.size(); ++i) to_[i] += first_.output_bytes[i] * steps;
     done_ += steps;
 }
 

@@ -20,6 +20,10 @@ class StackedResults {
     void add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill,
              std::int64_t steps = 1);
 
+    // Where result `i` of the next step goes, for those who write it there by themselves, and after that.
+    void* next(std::size_t i) const { return to_[i]; }
+    void advance(std::int64_t steps = 1);
+
     std::int64_t done() const { return done_; }
     std::vector<Array> take();  // of the steps that were done
 

@@ -27,7 +27,8 @@ Notes& notes() {
 
 class NullLauncher : public Launcher {
   public:
-    void kernel(int kernel, int phase, void* const*, const std::int64_t*, std::int64_t tasks) override {
+    void kernel(int kernel, int phase, void* const*, const std::int64_t*, std::int64_t tasks,
+                const Shares*) override {
         Launch l;
         l.kernel = kernel;
         l.phase = phase;

@@ -23,8 +23,8 @@ using TestKernel = std::function<void(void* const* buffers, const std::int64_t* 
 class TestLauncher : public Launcher {
   public:
     explicit TestLauncher(std::vector<TestKernel> kernels) : kernels_(std::move(kernels)) {}
-    void kernel(int kernel, int, void* const* buffers, const std::int64_t* sizes,
-                std::int64_t tasks) override {
+    void kernel(int kernel, int, void* const* buffers, const std::int64_t* sizes, std::int64_t tasks,
+                const Shares*) override {
         kernels_.at(static_cast<std::size_t>(kernel))(buffers, sizes, tasks);
     }
     void gemm(const GemmShape&, const float*, const float*, const float*, float*) override {
