@@ -72,6 +72,9 @@ class Estimate {
                 case Stmt::Kind::check: plain += operations(s.value) + 2; break;
                 case Stmt::Kind::fetch:
                 case Stmt::Kind::put: plain += 2; break;
+                case Stmt::Kind::total:  // bytes: a load and two additions for each register of them
+                    nested = bounded(nested + ceildiv(at_first(s.end), 4 * lanes_) * (4 * picoseconds));
+                    break;
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:
                 case Stmt::Kind::barrier:
