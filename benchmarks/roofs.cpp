@@ -69,6 +69,7 @@ double on_threads(int count, const std::function<void(int)>& work) {
     std::atomic<int> ready{0};
     std::vector<double> seconds(static_cast<std::size_t>(count));
     std::vector<std::thread> threads;
+    threads.reserve(seconds.size());
     for (int t = 0; t < count; ++t)
         threads.emplace_back([&, t] {
             cpu_set_t one;

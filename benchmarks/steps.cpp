@@ -11,18 +11,25 @@ using bench::Json;
 
 namespace {
 
-// Steps 0, 1, ... of as many epochs as it takes; in one `loop` an epoch, or one call a step. Mean of the
-// last loss.
-void take_steps(bench::Workload& workload, std::int64_t count, bool by_calls) {
+// Steps 0, 1, ... of as many epochs as it takes; in one `loop` an epoch, or one call a step. The last loss,
+// or 0 of a function without outputs.
+double take_steps(bench::Workload& workload, std::int64_t count, bool by_calls) {
+    double last = 0;
+    const auto keep = [&](const bitale::Results& results) {
+        if (results.size() == 0) return;
+        const bitale::Array& losses = results[0];
+        if (losses.size() != 0) last = losses.at(losses.size() - 1);
+    };
     while (count > 0) {
         const std::int64_t steps = std::min(count, workload.steps);
         if (by_calls) {
-            for (std::int64_t k = 0; k < steps; ++k) workload.step(k);
+            for (std::int64_t k = 0; k < steps; ++k) keep(workload.step(k));
         } else {
-            workload.step.loop(0, steps);
+            keep(workload.step.loop(0, steps));
         }
         count -= steps;
     }
+    return last;
 }
 
 }  // namespace
@@ -49,7 +56,7 @@ int main() {
         const bool by_calls = request.value("form", "loop") == "call";
         take_steps(*workload, request.value("warm", std::int64_t{1}) * per, by_calls);
         const bench::Clock clock;
-        take_steps(*workload, steps * per, by_calls);
-        return {{"ms", clock.seconds() * 1e3 / static_cast<double>(steps)}};
+        const double loss = take_steps(*workload, steps * per, by_calls);
+        return {{"ms", clock.seconds() * 1e3 / static_cast<double>(steps)}, {"loss", loss}};
     });
 }

@@ -70,10 +70,10 @@ def start_peers(options, wanted, cores, log):
     return started, versions
 
 
-def memory_file(versions):
-    """Probes of earlier runs with the same versions."""
+def memory_file(versions, threads):
+    """Probes of earlier runs with the same versions and threads."""
     key = "-".join(f"{name}{version}" for name, version in sorted(versions.items())) or "none"
-    return CACHE / f"forms-{key}.json"
+    return CACHE / f"forms-{key}-{threads}threads.json"
 
 
 def main():
@@ -113,7 +113,7 @@ def run(options, description, names, extra_names, forms, roof_process, ours, sta
     if options.prepare:
         rounds.prepare(forms, started)
         sys.exit()
-    memory = memory_file(versions)
+    memory = memory_file(versions, options.threads)
     remembered = json.loads(memory.read_text()) if memory.exists() else {}
     seconds = 0.1 if options.quick or options.ours else 0.3
     count = options.rounds or (3 if options.quick else 5)

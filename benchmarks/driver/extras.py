@@ -100,21 +100,23 @@ class Neighbour:
 
 
 def storage(maker, names):
-    """The time of a step from bytes over that from float32, the median of alternating pairs."""
+    """The time of a step from bytes over that from float32, the median of alternating pairs; and whether the
+    loss after ten steps is the same to the bit."""
     rows = []
     for name in names:
-        subjects = []
-        for kind in ("uint8", "float32"):
-            subjects.append(maker.steps(name, kind)[0])
-            subjects[-1].probe()
+        subjects = [maker.steps(name, kind)[0] for kind in ("uint8", "float32")]
         try:
+            losses = [s.participant.ask(form="loop", warm=0, steps=10)["loss"] for s in subjects]
+            for subject in subjects:
+                subject.probe()
             pairs = [[subject.measure(maker.seconds) for subject in subjects] for _ in range(PAIRS + 2)]
         finally:
             for subject in subjects:
                 subject.participant.end()
         rows.append({"workload": "storage-" + name, "uint8_ms": _r(statistics.median(p[0] for p in pairs)),
                      "float32_ms": _r(statistics.median(p[1] for p in pairs)),
-                     "ratio": _r(statistics.median(p[0] / p[1] for p in pairs))})
+                     "ratio": _r(statistics.median(p[0] / p[1] for p in pairs)),
+                     "same_loss": int(losses[0] == losses[1])})
         rounds.note(f"(storage {name}) {rows[-1]['ratio']:.3f}")
     return rows
 

@@ -7,6 +7,7 @@ from . import machine, participants, peers
 
 FAR = 5  # forms so many times slower than the best peer are measured by their probe alone
 SLOWER = 1.25  # forms of a peer that are slower than its best one by this factor do not go into the rounds
+SLOWER_EARLIER = 1.1  # the same for a quick run, by the probes of earlier runs
 DISTURBED = 0.1  # share of a core that others may use during a round
 TICKS = 0.03  # seconds that the clock of /proc/stat may be wrong by
 WEAK = 0.9  # of the best peak seen
@@ -78,7 +79,7 @@ def prepare_peers(session, name, forms, quick, outcome):
         known = [ms for key, ms in remembered.items() if key.startswith(form.peer + ":")]
         earlier = remembered.get(f"{form.peer}: {form.title()}")
         # A quick run believes the last full one about the forms that are far behind.
-        if quick and earlier is not None and earlier > SLOWER * min(known):
+        if quick and earlier is not None and earlier > SLOWER_EARLIER * min(known):
             continue
         participant = session.peers[form.process]
         try:
