@@ -8,6 +8,7 @@
 #include <limits>
 #include <new>
 
+#include "graph/base/memory.h"
 #include "graph/types/convert.h"
 
 namespace bitale {
@@ -18,7 +19,7 @@ constexpr std::size_t alignment = 64;
 
 std::shared_ptr<void> allocate(std::size_t bytes) {
     const std::size_t padded = (bytes + 2 * alignment - 1) / alignment * alignment;
-    void* p = std::aligned_alloc(alignment, padded);
+    void* p = allocate_memory(padded);
     if (!p) throw OutOfMemory("no host memory for an array of " + std::to_string(bytes) + " bytes");
     std::memset(p, 0, padded);
     return {p, [](void* q) { std::free(q); }};

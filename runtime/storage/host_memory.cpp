@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "graph/base/memory.h"
+
 namespace bitale {
 
 namespace {
@@ -39,7 +41,7 @@ class HostPool {
                 return p;
             }
         }
-        void* p = std::aligned_alloc(64, static_cast<std::size_t>(class_bytes(c)));
+        void* p = allocate_memory(static_cast<std::size_t>(class_bytes(c)));
         if (!p) {
             const std::lock_guard lock(mutex_);
             numbers_.used -= class_bytes(c);
