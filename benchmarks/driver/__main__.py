@@ -21,7 +21,8 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="3 short rounds")
     parser.add_argument("--only", metavar="W", default="", help="workloads or groups of them, with commas")
     parser.add_argument("--json", metavar="FILE", help="results; a table in Markdown is written beside it")
-    parser.add_argument("--save", action="store_true", help="into benchmarks/results/<date>-<machine class>[-W]")
+    parser.add_argument("--save", action="store_true",
+                        help="the same into benchmarks/results/<date>-<machine class>[-W]")
     parser.add_argument("--ours", action="store_true", help="without peers")
     parser.add_argument("--prepare", action="store_true",
                         help="measure nothing: let everybody compile, so that the next run finds it done")
@@ -126,7 +127,7 @@ def run(options, description, names, extra_names, forms, roof_process, ours, sta
         rounds.note(f"({name})")
         kernel = name in description["kernels"]
         outcomes[name] = rounds.measure(session, ours("bench_kernels" if kernel else "bench_steps"), name,
-                                        forms.get(name, []), options.quick, calls=not kernel)
+                                        forms.get(name, []), options.quick, kernel)
         if started:
             memory.write_text(json.dumps(session.memory))
         finish(options, description, outcomes, roofs, versions, result)

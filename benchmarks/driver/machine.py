@@ -1,5 +1,6 @@
 """The machine: what it is, what it can do at most, and whether anybody else is using it."""
 
+import math
 import os
 import platform
 import re
@@ -7,7 +8,7 @@ import subprocess
 import time
 
 TICK = os.sysconf("SC_CLK_TCK")
-SIZES = [1 << 17, 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 << 28]
+SIZES = [1 << 17, 1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 << 26, 1 << 28]
 
 
 def description():
@@ -78,7 +79,8 @@ class Roofs:
 
 
 def _class_of(size):
-    return next((s for s in SIZES if s >= size), SIZES[-1])
+    """The nearest of the sizes that were measured, by their ratio."""
+    return min(SIZES, key=lambda s: abs(math.log(s / max(size, 1))))
 
 
 class Load:

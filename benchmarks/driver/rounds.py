@@ -116,14 +116,14 @@ def prepare(forms, participants_by_name):
                 note(f"({name}) {form.peer}: {form.title()}: {error}")
 
 
-def run_rounds(session, ours, subjects, outcome):
+def run_rounds(session, ours, subjects, seconds, outcome):
     """Rounds until enough of them were undisturbed, at most twice as many as asked for."""
     tries = 0
     while outcome.rounds < session.rounds and tries < 2 * session.rounds:
         tries += 1
         load = session.load(ours)
         peak = session.roofs.peak_now()
-        times = [subject.measure(session.seconds) for subject in subjects]
+        times = [subject.measure(seconds) for subject in subjects]
         peak = min(peak, session.roofs.peak_now())
         others, passed = load.others()
         last_chance = tries - outcome.rounds > session.rounds
@@ -137,14 +137,15 @@ def run_rounds(session, ours, subjects, outcome):
             subject.times.append(ms)
 
 
-def measure(session, ours, name, forms, quick, calls=True):
-    """ours: the process that answers for us; calls: whether single calls are measured too."""
+def measure(session, ours, name, forms, quick, kernel):
+    """ours: the process that answers for us. Kernels are short: measured for a third of the time, and not by
+    single calls."""
     outcome = Outcome()
     outcome.setup = ours.ask(setup=name)
-    subjects = [Subject(ours, "ours", form, form) for form in ("loop", "call")[:1 + calls]]
+    subjects = [Subject(ours, "ours", form, form) for form in ("loop", "call")[:1 if kernel else 2]]
     for subject in subjects:
         subject.probe()
-    outcome.ours, outcome.ours_call = subjects[0], subjects[-1] if calls else None
+    outcome.ours, outcome.ours_call = subjects[0], None if kernel else subjects[-1]
     prepare_peers(session, name, forms, quick, outcome)
-    run_rounds(session, ours, subjects + outcome.peers, outcome)
+    run_rounds(session, ours, subjects + outcome.peers, session.seconds / (3 if kernel else 1), outcome)
     return outcome

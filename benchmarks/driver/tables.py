@@ -84,7 +84,8 @@ ALONE = {"overhead": [("loop_us", "microseconds a step of a loop"), ("call_us", 
          "compile": [("cold_s", "seconds, cold"), ("warm_ms", "milliseconds, warm"),
                      ("compiler_runs", "compiler runs")],
          "busy": [("alone_ms", "ms alone"), ("busy_ms", "ms beside a busy core"), ("slowdown", "ratio")],
-         "storage": [("uint8_ms", "ms from uint8"), ("float32_ms", "ms from float32"), ("ratio", "ratio"), ("same_loss", "same loss")]}
+         "storage": [("uint8_ms", "ms from uint8"), ("float32_ms", "ms from float32"), ("ratio", "ratio"),
+                     ("same_loss", "same loss")]}
 
 
 def _alone(kind, rows):

@@ -126,6 +126,8 @@ def make(k, form):
                 step()
         return 0
 
+    if compiled and k["op"] == "update":
+        run(3)  # an optimizer has its state, and so its last compilation, after the first steps only
     return run
 
 
