@@ -6,6 +6,7 @@
 #include "graph/base/options.h"
 #include "tests/numerics/random_graph.h"
 #include "tests/support/catch.h"
+#include "tests/support/nets.h"
 #include "tests/support/numerics.h"
 
 using namespace bitale;        // NOLINT
@@ -152,6 +153,27 @@ TEST_CASE("same bits for any number of threads: random numbers") {
 
 TEST_CASE("same bits for any number of threads: a convolutional network in training, with dropout") {
     require_same_bits([] { return trained(uint8, 0.25); });
+}
+
+TEST_CASE("same bits for any number of threads: the networks of the examples") {
+    for (const std::string& name : net_names()) {
+        INFO(name);
+        require_same_bits([&] {
+            NetOptions some;
+            some.device = "cpu";
+            some.images = 112;
+            some.batch = 48;  // the last minibatch is partial
+            some.test_batch = 64;
+            some.seed = 11;
+            Net net = make_net(name, some);
+            std::vector<Array> all;
+            const Results steps = net.step.loop(0, 2), last = net.step(2), evaluated = net.evaluation(1);
+            for (const Results* r : {&steps, &last, &evaluated})
+                for (std::size_t k = 0; k < r->size(); ++k) all.push_back((*r)[k]);
+            for (const Shared& s : net.params) all.push_back(s.get_value());
+            return all;
+        });
+    }
 }
 
 TEST_CASE("same bits for any number of threads: random graphs") {
