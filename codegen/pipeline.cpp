@@ -30,7 +30,10 @@ void copies(Compilation& c) {
 }
 
 void storage(Compilation& c) { c.values = decide_storage(c.graph, c.target); }
-void layout(Compilation& c) { choose_layouts(c.values, c.graph); }
+void layout(Compilation& c) {
+    choose_layouts(c.values, c.graph);
+    c.values.settle();
+}
 void group(Compilation& c) { c.grouping = form_groups(c.values, c.graph, c.target); }
 void kernels(Compilation& c) { c.program = assemble(c.graph, c.values, c.grouping, c.target); }
 

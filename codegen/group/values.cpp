@@ -222,13 +222,19 @@ class Decider {
 };
 
 Nest composed(const Values& values, int value, bool keep_staged) {
+    std::vector<std::optional<Nest>>& kept = keep_staged ? values.composed : values.fully_composed;
+    const bool settled = !kept.empty();
+    if (settled && kept[value]) return *kept[value];
     const Nest nest = compose(values.list[value].nest, [&](int operand) -> const Nest* {
         const Value& v = values.list[operand];
         const bool in =
             v.storage == Value::Storage::inlined || (v.storage == Value::Storage::staged && !keep_staged);
         return in ? &v.nest : nullptr;
     });
-    return simplify(nest);
+    Nest r = simplify(nest);
+    // Symbols of lets are bound where they are printed: each composition has its own.
+    if (settled && r.lets.empty()) kept[value] = r;
+    return r;
 }
 
 }  // namespace

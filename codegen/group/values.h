@@ -47,6 +47,10 @@ struct Values {
     std::vector<Value> list;  // operands before users
     std::unordered_map<const Node*, int> number;
     const Value& of(const NodePtr& node) const { return list[number.at(node.get())]; }
+
+    // From here on nothing in `list` changes, so compositions, which are asked for many times, are kept.
+    void settle() { composed = fully_composed = std::vector<std::optional<Nest>>(list.size()); }
+    mutable std::vector<std::optional<Nest>> composed, fully_composed;  // empty before settle()
 };
 
 // `required` are the roots of the graph. A product that the library will compute makes its operands stored.

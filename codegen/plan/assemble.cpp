@@ -12,6 +12,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/c_family.h"
+#include "codegen/print/comments.h"
 #include "codegen/print/prelude.h"
 #include "codegen/schedule/segment.h"
 #include "graph/ir/shared.h"
@@ -368,7 +369,7 @@ class Assembler {
     }
 
     int text(const PrintedKernel& printed, const std::string& notes, Dialect dialect) {
-        const std::string name = "k_" + hash_text(printed.body);
+        const std::string name = "k_" + hash_text(without_comments(printed.body));
         const auto [at, is_new] = kernel_numbers_.emplace(name, static_cast<int>(program_.kernels.size()));
         if (!is_new) return at->second;
         KernelText kernel;

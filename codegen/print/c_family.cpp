@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "codegen/print/indices.h"
+#include "codegen/print/literals.h"
 #include "codegen/print/writer.h"
 
 namespace bitale {
@@ -70,6 +72,7 @@ class Printer {
     Printer(const KernelIR& kernel, Dialect dialect)
         : kernel_(kernel),
           cuda_(dialect == Dialect::cuda),
+          literals_(kernel),
           indices_(cuda_, [this](const std::string& type, const std::string& text) {
               return temporary(type, text);
           }) {}
@@ -79,7 +82,9 @@ class Printer {
             result_.suffixes.emplace_back(suffix_of(p));
             phase(kernel_.phases[p], result_.suffixes.back());
         }
-        result_.sizes = indices_.sizes();
+        // Literals come first: their number is known before any index is printed.
+        result_.sizes = literals_.sizes();
+        result_.sizes.insert(result_.sizes.end(), indices_.sizes().begin(), indices_.sizes().end());
         return std::move(result_);
     }
 
@@ -149,10 +154,15 @@ class Printer {
             w.line(fmt::format("const i64 a{} = (i64)p{}[0];", i, kernel_.scalars[i].place));
         for (std::size_t i = 0; i < indices_.sizes().size(); ++i) {
             const std::string type = indices_.type_of_size(i), cast = type == "i32" ? "(i32)" : "";
-            w.line(fmt::format("const {} s{} = {}{}[{}];", type, i, cast, sizes, i));
+            w.line(
+                fmt::format("const {} s{} = {}{}[{}];", type, i, cast, sizes, literals_.sizes().size() + i));
         }
+        for (const std::size_t i : used_literals_)
+            w.line(fmt::format("const {} c{} = {};", literals_.type(i), i,
+                               literals_.value(i, fmt::format("{}[{}]", sizes, i))));
         result_.body += w.text() + body + "}\n";
         used_.clear();
+        used_literals_.clear();
     }
 
     void statements(const Stmts& body) {
@@ -344,7 +354,12 @@ class Printer {
     std::string scalar(const Scalar& s) {
         const std::string type = c_type(s->dtype);
         switch (s->kind) {
-            case ScalarNode::Kind::constant: return literal(s->dtype, s->number, s->integer);
+            case ScalarNode::Kind::constant:
+                if (const std::optional<std::size_t> parameter = literals_.find(*s)) {
+                    used_literals_.insert(*parameter);
+                    return "c" + std::to_string(*parameter);
+                }
+                return literal(s->dtype, s->number, s->integer);
             case ScalarNode::Kind::index:
                 return temporary(s->dtype,
                                  cast_call(s->dtype, "(i64)(" + index(s->index) + ")", DType::int64));
@@ -397,11 +412,13 @@ class Printer {
 
     const KernelIR& kernel_;
     bool cuda_;
+    Literals literals_;
     PrintedKernel result_;
     Writer out_;
     Indices indices_;
     std::vector<std::map<std::string, std::string>> memo_;
     std::set<int> used_;
+    std::set<std::size_t> used_literals_;
     int next_ = 0;
     std::int64_t shared_bytes_ = 0, most_shared_bytes_ = 0;  // of the segment, of the phase
 };

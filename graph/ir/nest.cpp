@@ -109,12 +109,24 @@ class Substituter {
     Scalar operator()(const Scalar& s) {
         if (!s) return s;
         if (const auto at = done_.find(s.get()); at != done_.end()) return at->second;
+        const Scalar otherwise = (*this)(s->otherwise);
+        bool changed = otherwise != s->otherwise || depends_on_any(s->index, with_);
+        std::vector<Scalar> arguments;
+        arguments.reserve(s->arguments.size());
+        for (const Scalar& a : s->arguments) {
+            arguments.push_back((*this)(a));
+            changed = changed || arguments.back() != a;
+        }
+        for (const Int& x : s->at) changed = changed || depends_on_any(x, with_);
+        for (const Guard& g : s->guards)
+            for (const Int* x : {&g.value, &g.low, &g.high}) changed = changed || depends_on_any(*x, with_);
+        if (!changed) return done_[s.get()] = s;
         auto r = std::make_shared<ScalarNode>(*s);
         r->index = substitute(s->index, with_);
         for (Int& x : r->at) x = substitute(x, with_);
         for (Guard& g : r->guards) g = guard(g);
-        r->otherwise = (*this)(s->otherwise);
-        for (Scalar& a : r->arguments) a = (*this)(a);
+        r->otherwise = otherwise;
+        r->arguments = std::move(arguments);
         return done_[s.get()] = r;
     }
     Guard guard(const Guard& g) const {

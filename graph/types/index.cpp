@@ -137,6 +137,8 @@ Int operator-(const Int& a, const Int& b) {
 }
 
 Int operator*(const Int& a, const Int& b) {
+    if (b.is(1)) return a;
+    if (a.is(1)) return b;
     Int r;
     IntBuilder::add(r, a, b.constant_);
     for (const Int::Term& t : b.terms_) {
@@ -324,17 +326,36 @@ std::string Int::text() const {
 
 namespace {
 
-template <class Leaf>
-Int rebuild(const Int& x, const Leaf& leaf) {
+bool mentions_any(const Int& x, const Substitution& symbols);
+
+bool mentions_any(const Int::Term& t, const Substitution& symbols) {
+    return std::any_of(t.atoms.begin(), t.atoms.end(), [&](const AtomPtr& a) {
+        if (a->kind == Atom::Kind::symbol) return symbols.contains(a->id);
+        return mentions_any(a->a, symbols) || mentions_any(a->b, symbols);
+    });
+}
+
+bool mentions_any(const Int& x, const Substitution& symbols) {
+    return std::any_of(x.terms().begin(), x.terms().end(),
+                       [&](const Int::Term& t) { return mentions_any(t, symbols); });
+}
+
+// `stays` tells of terms that no leaf changes.
+template <class Leaf, class Stays>
+Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
     Int r = x.constant_term();
     for (const Int::Term& t : x.terms()) {
+        if (stays(t)) {
+            IntBuilder::add(r, t.factor, t.atoms);
+            continue;
+        }
         Int product = t.factor;
         for (const AtomPtr& a : t.atoms) {
             if (a->kind == Atom::Kind::symbol) {
                 product = product * leaf(a);
                 continue;
             }
-            const Int left = rebuild(a->a, leaf), right = rebuild(a->b, leaf);
+            const Int left = rebuild(a->a, leaf, stays), right = rebuild(a->b, leaf, stays);
             product = product * (a->kind == Atom::Kind::floordiv ? floordiv(left, right)
                                  : a->kind == Atom::Kind::min    ? min(left, right)
                                                                  : max(left, right));
@@ -359,20 +380,27 @@ void collect(const Int& x, std::map<std::uint64_t, AtomPtr>& into) {
 }  // namespace
 
 Int substitute(const Int& x, const Substitution& with) {
-    if (x.is_constant()) return x;
-    return rebuild(x, [&](const AtomPtr& a) {
-        const auto at = with.find(a->id);
-        return at == with.end() ? IntBuilder::of(a) : at->second;
-    });
+    if (!depends_on_any(x, with)) return x;
+    return rebuild(
+        x,
+        [&](const AtomPtr& a) {
+            const auto at = with.find(a->id);
+            return at == with.end() ? IntBuilder::of(a) : at->second;
+        },
+        [&](const Int::Term& t) { return !mentions_any(t, with); });
 }
 
+bool depends_on_any(const Int& x, const Substitution& symbols) { return mentions_any(x, symbols); }
+
 std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>& values) {
-    return rebuild(x,
-                   [&](const AtomPtr& a) {
-                       const auto at = values.find(a->id);
-                       BITALE_CHECK(at != values.end(), "no value for the symbol " + a->name);
-                       return Int(at->second);
-                   })
+    return rebuild(
+               x,
+               [&](const AtomPtr& a) {
+                   const auto at = values.find(a->id);
+                   BITALE_CHECK(at != values.end(), "no value for the symbol " + a->name);
+                   return Int(at->second);
+               },
+               [](const Int::Term&) { return false; })
         .constant();
 }
 

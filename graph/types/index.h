@@ -81,6 +81,7 @@ struct Atom {
 // Replaces symbols by id; `with` returns null for those that stay.
 using Substitution = std::map<std::uint64_t, Int>;
 Int substitute(const Int& x, const Substitution& with);
+bool depends_on_any(const Int& x, const Substitution& symbols);
 // The number for given values of the symbols; a symbol without a value is an InternalError.
 std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>& values);
 // Every symbol atom inside, once each, in order of id.

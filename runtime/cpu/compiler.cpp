@@ -14,7 +14,9 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <sstream>
+#include <thread>
 
 #include "bitale/error.h"
 #include "graph/base/log.h"
@@ -210,23 +212,34 @@ const std::vector<std::string>& compile_flags() {
 }
 
 void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jobs, int parallel) {
-    std::vector<Running> running;
+    std::mutex mutex;
     std::string failure;
     std::size_t next = 0;
-    const auto most = static_cast<std::size_t>(std::max(1, parallel));
-    while (next < jobs.size() || !running.empty()) {
-        try {
-            while (failure.empty() && next < jobs.size() && running.size() < most)
-                running.push_back(start(compiler, jobs[next++]));
-        } catch (const CompileError& e) {
-            failure = e.what();
+    // The job whose turn it is; null when there is none left, or one failed.
+    const auto take = [&]() -> const CompileJob* {
+        const std::lock_guard lock(mutex);
+        return failure.empty() && next < jobs.size() ? &jobs[next++] : nullptr;
+    };
+    const auto fail = [&](const std::string& why) {
+        const std::lock_guard lock(mutex);
+        if (failure.empty()) failure = why;
+    };
+    const auto work = [&] {
+        while (const CompileJob* job = take()) {
+            try {
+                if (const std::string problem = finish(start(compiler, *job)); !problem.empty())
+                    fail(problem);
+            } catch (const CompileError& e) {
+                fail(e.what());
+            }
         }
-        if (running.empty()) break;
-        const std::string problem = finish(running.front());
-        if (failure.empty()) failure = problem;
-        running.erase(running.begin());
-        if (!failure.empty()) next = jobs.size();
-    }
+    };
+    // Each waits for its own process: whichever ends first, the next one starts.
+    const std::size_t most = std::min(jobs.size(), static_cast<std::size_t>(std::max(1, parallel)));
+    std::vector<std::thread> threads;
+    for (std::size_t t = 1; t < most; ++t) threads.emplace_back(work);
+    work();
+    for (std::thread& thread : threads) thread.join();
     if (!failure.empty()) throw CompileError(failure);
 }
 

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <optional>
 
+#include "codegen/print/comments.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "runtime/cache/disk_cache.h"
@@ -22,14 +23,25 @@ namespace bitale {
 
 namespace {
 
-constexpr const char* format = "bitale-kernels-1";
+constexpr const char* format = "bitale-kernels-2";
 constexpr std::size_t kernels_per_unit = 16;  // a file's fixed cost is then below a tenth
-constexpr std::size_t most_small_units = 4;
+// A file costs 25 ms, and 10 ms for each KB of kernels: below this length a second file gains little.
+constexpr std::size_t small_text = 12 << 10;
+constexpr std::size_t most_long_units = 8;
+
+// Kernels are plain functions: no start-up code, and no library but what the compiler itself may call. What
+// it takes from libc is in the process already; looking through the libraries of C++ would cost 20 ms a file.
+// Sanitizers bring libraries of their own.
+std::vector<std::string> link_flags() {
+    if (!std::string(BITALE_SANITIZE).empty()) return {};
+    return {"-nostdlib", "-lm", "-lgcc"};
+}
 
 std::string key_of(const TranslationUnit& unit, const HostCompiler& compiler) {
     std::string text = std::string(format) + "\n" + compiler.identity + "\n";
-    for (const std::string& flag : compile_flags()) text += flag + " ";
-    return sha256(text + "\n" + unit.text).substr(0, 32);
+    for (const std::vector<std::string>& flags : {compile_flags(), link_flags()})
+        for (const std::string& flag : flags) text += flag + " ";
+    return sha256(text + "\n" + without_comments(unit.text)).substr(0, 32);
 }
 
 // Objects that this process has loaded, by key; never unloaded.
@@ -140,6 +152,7 @@ class Loader {
             m.job = in_cache ? CompileJob{cache_.temporary(m.key, ".cpp"), cache_.temporary(m.key, ".so")}
                              : CompileJob{workshop_->path() + "/" + m.key + ".cpp",
                                           workshop_->path() + "/" + m.key + ".so"};
+            m.job.more_flags = link_flags();
             std::ofstream file(m.job.source, std::ios::binary);
             file << units[m.unit].text;
             file.close();
@@ -182,11 +195,30 @@ class Loader {
 
 }  // namespace
 
+namespace {
+
+// A power of two, so that two cores, or four, are busy to the end.
+std::size_t units_for(const Program& program) {
+    std::size_t all = 0, longest = 0;
+    for (const KernelText& kernel : program.kernels) {
+        all += kernel.body.size();
+        longest = std::max(longest, kernel.body.size());
+    }
+    // More of them than this do not end sooner: the longest kernel is one function.
+    const std::size_t useful = longest > 0 ? (all + longest - 1) / longest : 1;
+    std::size_t units = 1;
+    while (units < most_long_units && units < useful && units * 2 <= program.kernels.size() &&
+           all > 2 * units * small_text)
+        units *= 2;
+    return std::max(units, (program.kernels.size() + kernels_per_unit - 1) / kernels_per_unit);
+}
+
+}  // namespace
+
 std::vector<TranslationUnit> translation_units(const Program& program) {
     const std::size_t count = program.kernels.size();
     if (count == 0) return {};
-    const std::size_t units = std::max({(count + kernels_per_unit - 1) / kernels_per_unit,
-                                        std::min(most_small_units, count / 3), std::size_t{1}});
+    const std::size_t units = units_for(program);
     // The longest first, each to the unit that is shortest so far.
     std::vector<std::size_t> order(count);
     std::iota(order.begin(), order.end(), std::size_t{0});

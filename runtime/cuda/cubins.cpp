@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "bitale/error.h"
+#include "codegen/print/comments.h"
 #include "graph/base/options.h"
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cache/sha256.h"
@@ -134,8 +135,8 @@ CompiledUnits find_or_compile(const std::vector<CudaUnit>& units, const std::str
     std::vector<std::size_t> places;
     std::vector<std::string> keys;
     for (std::size_t u = 0; u < units.size(); ++u) {
-        std::string key =
-            key_of("bitale-cubin-1\n" + identity + "\n" + nvrtc_options(architecture) + "\n" + units[u].text);
+        std::string key = key_of("bitale-cubin-2\n" + identity + "\n" + nvrtc_options(architecture) + "\n" +
+                                 without_comments(units[u].text));
         const std::optional<std::string> entry = cache ? cache->read(key) : std::nullopt;
         if (std::optional<CompiledModule> module = entry ? unpacked(*entry) : std::nullopt) {
             result.modules[u] = std::move(*module);
