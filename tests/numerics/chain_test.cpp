@@ -73,8 +73,9 @@ void maps() {
         const double first = values[static_cast<std::size_t>(i)];
         CHECK(std::fabs(got.at(i) - after(links, first, first)) < 1e-4);
     }
-    // The text of a link is compiled once, however often it stands in the chain.
-    CHECK(f.compiler_runs() <= 1);
+    // The text of a link is compiled once, however often it stands in the chain: its first and its last
+    // kernel are what else there is.
+    CHECK(f.compiler_runs() <= 2);
 }
 
 void reductions() {
