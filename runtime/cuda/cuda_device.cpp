@@ -123,7 +123,7 @@ std::unique_ptr<Device> make_emulator_device() {
     backend.runtime = &emulated_runtime();
     backend.graphs = &emulated_graphs();
     backend.loops = &emulated_loops();
-    backend.has_gemm = [] { return gemm_library().present; };
+    backend.has_gemm = [] { return gemm_library().present && options().enabled("onednn"); };
     backend.compile = [](const Program& program, const std::vector<CudaUnit>& units) {
         EmulatedModules modules = compile_emulated(units, program);
         Images images;
