@@ -27,6 +27,7 @@ enum class Binding : std::uint8_t {
     serial,
     simd,  // independent points, one lane each; the innermost loop
     unrolled,
+    turned,   // around one loop around one set: row r, column c of a matrix to [c, r] of a tile of 16 x 16
     threads,  // CUDA: strided over the threads of the block
 };
 

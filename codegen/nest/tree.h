@@ -22,8 +22,8 @@ struct ReductionTree {
 
 ReductionTree tree_of(const Nest& nest);
 
-// A sum of small integers that were cast to floating point adds the integers themselves and rounds once: exact
-// in any order.
+// A sum of small integers that were cast to floating point adds the integers themselves and rounds once:
+// exact in any order.
 Nest exact_sum(const Nest& nest);
 
 // A long reduction over one axis as rows of 1,024, so that it can be split and still run in lanes.

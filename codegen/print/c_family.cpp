@@ -242,6 +242,7 @@ class Printer {
     }
 
     void loop(const Stmt& s) {
+        if (s.binding == Binding::turned) return turned(s);
         if ((s.end - s.begin).is(1) && s.step == 1 && s.binding != Binding::threads) {
             // One iteration: no loop, but its own scope.
             indices_.bind(s.variable, index(s.begin));
@@ -270,6 +271,22 @@ class Printer {
                       " += " + std::to_string(s.step) + ") {");
         statements(s.body);
         out_.close();
+    }
+
+    void turned(const Stmt& s) {
+        const Stmt& columns = s.body.at(0);
+        const Stmt& one = columns.body.at(0);
+        const ScalarNode& from = *one.value;
+        BITALE_CHECK(!cuda_ && one.kind == Stmt::Kind::set && from.kind == ScalarNode::Kind::read,
+                     "a tile that is not read from memory");
+        std::vector<Int> first = from.at, next = from.at;
+        for (Int& x : first)
+            x = substitute(x, {{s.variable.symbol_id(), 0}, {columns.variable.symbol_id(), 0}});
+        for (Int& x : next)
+            x = substitute(x, {{s.variable.symbol_id(), 1}, {columns.variable.symbol_id(), 0}});
+        const Int stride = offset(from.operand, next) - offset(from.operand, first);
+        out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", element(from.operand, first),
+                              index(stride), one.place, index(s.end), index(columns.end)));
     }
 
     void accumulate(const Stmt& s) {
@@ -335,10 +352,15 @@ class Printer {
         const Place& p = kernel_.places[number];
         used_.insert(number);
         if (is_variable(p)) return "p" + std::to_string(number);
+        const char* elements = p.scope == Place::Scope::vector ? ".at" : "";
+        return fmt::format("p{}{}[{}]", number, elements, index(offset(number, at)));
+    }
+
+    Int offset(int number, const std::vector<Int>& at) const {
+        const Place& p = kernel_.places[number];
         Int offset = 0;
         for (std::size_t d = 0; d < at.size(); ++d) offset = offset * p.extents[d] + at[d];
-        const char* elements = p.scope == Place::Scope::vector ? ".at" : "";
-        return fmt::format("p{}{}[{}]", number, elements, index(offset));
+        return offset;
     }
 
     std::string guards(const std::vector<Guard>& list) {

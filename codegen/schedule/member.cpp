@@ -10,7 +10,9 @@
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/bytes.h"
 #include "codegen/schedule/gpu.h"
+#include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/tile.h"
+#include "codegen/schedule/windows.h"
 
 namespace bitale {
 
@@ -109,12 +111,9 @@ std::vector<Loop> last_results(const Nest& nest) {
 
 }  // namespace
 
-Stmts schedule_pointwise(const Member& member, const Target& target) {
+Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuilder& builder) {
     if (target.kind == Target::Kind::cuda) return gpu::schedule_pointwise(member);
-    LoopBuilder loops(member.nest);
-    std::vector<Loop> order = member.nest.parallel;
-    return loops.nest(
-        order, [&](LoopBuilder&) { return stores(member, member.nest.body); }, Binding::simd);
+    return schedule_lanes(member, builder);
 }
 
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
@@ -142,7 +141,8 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
             return body;
         });
     }
-    return schedule_tile(member, builder, v);
+    if (is_overlapped(nest, v)) return schedule_overlapped(member, builder);
+    return takes_windows(nest) ? schedule_windows(member, builder, v) : schedule_tile(member, builder, v);
 }
 
 namespace {

@@ -24,7 +24,7 @@ struct Member {
 class KernelBuilder;
 
 // combine == none: one pass over the points.
-Stmts schedule_pointwise(const Member& member, const Target& target);
+Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuilder& builder);
 // A reduction that is complete within the task.
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder);
 

@@ -15,6 +15,7 @@
 #include "codegen/schedule/gpu_transpose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/staging.h"
 
 namespace bitale {
@@ -118,7 +119,7 @@ class SegmentScheduler {
             member.nest = with_places(member.nest);
             before.push_back(declare(copy.place));
             before.push_back(comment("copy of " + describe(*own.node)));
-            append(before, schedule_pointwise(member, context_.target));
+            append(before, schedule_pointwise(member, context_.target, builder_));
             before.push_back(barrier());
             notes_ +=
                 "  staged " + describe(*own.node) + ", " + std::to_string(copy.bytes) + " bytes a task\n";
@@ -205,11 +206,13 @@ class SegmentScheduler {
             if (!map && tree_of(nest).lanes == 1) along_rows = along_rows || vector_loop(nest) == 0;
         }
         const double inner = typical_count({first.parallel.begin() + 1, first.parallel.end()});
-        if (all_maps)
+        if (all_maps) {
             block_ = std::max<std::int64_t>(
                 1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / inner));
-        else if (along_rows)
-            block_ = vector_block;
+            for (const int v : group_.values)
+                block_ = std::max(block_, rows_of_tiles(fully_composed_nest(context_.values, v)));
+        }
+        if (!all_maps && along_rows) block_ = vector_block;
     }
 
     bool is_local(int v) {
@@ -268,7 +271,7 @@ class SegmentScheduler {
             Member member = finish_member(v, with_places(nest), nest.parallel);
             segment.body.push_back(comment(describe(*value(v).node)));
             append(segment.body, nest.combine == Combine::none
-                                     ? schedule_pointwise(member, context_.target)
+                                     ? schedule_pointwise(member, context_.target, builder_)
                                      : schedule_reduce(member, context_.target, builder_));
             segment.body.push_back(barrier());
         }
@@ -353,7 +356,7 @@ class SegmentScheduler {
                         {builder_.global(buffer, type.dtype, type.shape, true), at});
             }
             segment.body.push_back(comment(describe(*value(v).node)));
-            append(segment.body, schedule_pointwise(member, context_.target));
+            append(segment.body, schedule_pointwise(member, context_.target, builder_));
             segment.body.push_back(barrier());
         }
         notes_ += "  one axis of " + count.text() + " elements in blocks of " + std::to_string(block_) + "\n";

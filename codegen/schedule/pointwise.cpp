@@ -1,0 +1,394 @@
+#include "codegen/schedule/pointwise.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
+#include "codegen/nest/tree.h"
+#include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/loops.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::int64_t tile = 16, half_tile = 8, fewest_lanes = 8, widest_phase = 4;
+
+// The variable is used by more than indices of elements: by a guard, a let, or as a number.
+bool restricted(const Scalar& s, std::uint64_t id) {
+    if (!s) return false;
+    if (s->kind == ScalarNode::Kind::index && depends_on(s->index, id)) return true;
+    for (const Guard& g : s->guards)
+        if (depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id)) return true;
+    return restricted(s->otherwise, id) || std::any_of(s->arguments.begin(), s->arguments.end(),
+                                                       [&](const Scalar& a) { return restricted(a, id); });
+}
+
+bool restricted(const Nest& nest, const Int& variable) {
+    const std::uint64_t id = variable.symbol_id();
+    for (const Loop& l : nest.parallel)
+        if (depends_on(l.extent, id)) return true;
+    for (const Let& l : nest.lets) {
+        bool used = restricted(l.value, id) || depends_on(l.extent, id);
+        for_each_read(l.value, [&](const ScalarNode& s) {
+            for (const Int& x : s.at) used = used || depends_on(x, id);
+        });
+        if (used) return true;
+    }
+    return !nest.guards.empty() || restricted(nest.body, id);
+}
+
+// The place's element as a number.
+Int flat(const std::vector<Int>& at, const Shape& extents) {
+    Int offset = 0;
+    for (std::size_t d = 0; d < at.size(); ++d) offset = offset * extents[d] + at[d];
+    return offset;
+}
+
+// How far the next value of the variable is, where that is the same everywhere.
+std::optional<Int> stride(const Int& offset, const Int& variable) {
+    const std::uint64_t id = variable.symbol_id();
+    Int step = substitute(offset, {{id, variable + 1}}) - offset;
+    if (depends_on(step, id)) return {};
+    return step;
+}
+
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+class Lanes {
+  public:
+    Lanes(const Member& member, KernelBuilder& builder) : member_(member), builder_(builder) {
+        std::erase_if(nest().parallel, [](const Loop& l) { return l.variable.symbol_id() == 0; });
+        for (std::size_t i = nest().parallel.size(); i-- > 1;) join(i - 1);
+    }
+
+    Stmts run() {
+        if (!nest().parallel.empty()) {
+            if (const int across = axis_across_lanes(); across >= 0) return in_tiles(across);
+            if (const std::int64_t phases = lanes_together(); phases > 1) return in_phases(phases);
+        }
+        return one_by_one();
+    }
+
+  private:
+    Nest& nest() { return member_.nest; }
+
+    Stmts one_by_one() {
+        LoopBuilder loops(nest());
+        return loops.nest(
+            nest().parallel, [&](LoopBuilder&) { return stores(member_, nest().body); }, Binding::simd);
+    }
+
+    std::vector<Int> offsets() {
+        std::vector<Int> list;
+        const auto add = [&](int place, const std::vector<Int>& at) {
+            list.push_back(flat(at, builder_.ir.places[static_cast<std::size_t>(place)].extents));
+        };
+        for_each_read(nest().body, [&](const ScalarNode& s) { add(s.operand, s.at); });
+        for (const Destination& d : member_.destinations) add(d.place, d.at);
+        return list;
+    }
+
+    void replace(const Substitution& with) {
+        const std::vector<Loop> loops = nest().parallel;
+        nest() = substitute(nest(), with);
+        nest().parallel = loops;
+        for (Destination& d : member_.destinations)
+            for (Int& x : d.at) x = substitute(x, with);
+    }
+
+    // The loop and the next one as one, if they walk every place as one axis.
+    void join(std::size_t outer) {
+        const Loop a = nest().parallel[outer], b = nest().parallel[outer + 1];
+        if (!b.extent.is_constant() || restricted(nest(), a.variable) || restricted(nest(), b.variable))
+            return;
+        for (const Int& offset : offsets()) {
+            const std::optional<Int> far = stride(offset, a.variable), near = stride(offset, b.variable);
+            if (!far || !near || !(*far == *near * b.extent)) return;
+            if (depends_on(*far, b.variable.symbol_id()) || depends_on(*near, a.variable.symbol_id())) return;
+        }
+        const Loop both = make_loop("point", a.extent * b.extent);
+        if (!both.variable.symbol_id()) return;
+        nest().parallel[outer] = both;
+        nest().parallel.erase(nest().parallel.begin() + static_cast<std::ptrdiff_t>(outer) + 1);
+        replace({{a.variable.symbol_id(), floordiv(both.variable, b.extent)},
+                 {b.variable.symbol_id(), mod(both.variable, b.extent)}});
+    }
+
+    // ---- reads across the lanes
+
+    const Loop& lanes() { return nest().parallel.back(); }
+    Int offset_of(const ScalarNode& s) const {
+        return flat(s.at, builder_.ir.places[static_cast<std::size_t>(s.operand)].extents);
+    }
+    bool crosses(const ScalarNode& s) {
+        const Int offset = offset_of(s);
+        if (!depends_on(offset, lanes().variable.symbol_id())) return false;
+        const std::optional<Int> step = stride(offset, lanes().variable);
+        return !step || !step->is(1);
+    }
+
+    // The loop along which every read that crosses the lanes goes through memory; -1 if there is none.
+    int axis_across_lanes() {
+        const Loop& last = lanes();
+        if (nest().parallel.size() < 2 || last.extent.range().high < fewest_lanes ||
+            restricted(nest(), last.variable))
+            return -1;
+        for (const Destination& d : member_.destinations) {
+            const std::optional<Int> step = stride(
+                flat(d.at, builder_.ir.places[static_cast<std::size_t>(d.place)].extents), last.variable);
+            if (!step || !step->is(1)) return -1;
+        }
+        for (std::size_t i = 0; i + 1 < nest().parallel.size(); ++i) {
+            const Loop& l = nest().parallel[i];
+            if (l.extent.range().high < fewest_lanes || restricted(nest(), l.variable)) continue;
+            bool any = false, all = true;
+            for_each_read(nest().body, [&](const ScalarNode& s) {
+                if (!crosses(s)) return;
+                any = true;
+                const Int offset = offset_of(s);
+                const std::optional<Int> along = stride(offset, l.variable),
+                                         step = stride(offset, last.variable);
+                all = all && along && along->is(1) && step && !depends_on(*step, l.variable.symbol_id()) &&
+                      !written(s.operand);
+            });
+            if (any && all) return static_cast<int>(i);
+        }
+        return -1;
+    }
+
+    // By this very member: then what is read may change on the way.
+    bool written(int place) const {
+        return std::any_of(member_.destinations.begin(), member_.destinations.end(),
+                           [&](const Destination& d) { return d.place == place; });
+    }
+
+    Stmts in_tiles(int across) {
+        const Loop last = lanes(), other = nest().parallel[static_cast<std::size_t>(across)];
+        std::vector<Loop> around;
+        for (const Loop& l : nest().parallel)
+            if (!(l.variable == last.variable) && !(l.variable == other.variable)) around.push_back(l);
+        LoopBuilder loops(nest());
+        return loops.nest(around, [&](LoopBuilder& inner) { return tiles(inner, last, other); });
+    }
+
+    // Whole tiles first, so that the loops over their lanes have a known length.
+    Stmts tiles(LoopBuilder& inner, const Loop& last, const Loop& other) {
+        const Int whole = floordiv(last.extent, tile) * tile,
+                  first = Int::symbol("rows", {0, last.extent.range().high});
+        Stmts body;
+        if (!whole.is(0))
+            body.push_back(
+                loop(first, 0, whole, Binding::serial, tiles(inner, last, other, first, tile), tile));
+        const Int rest = last.extent - whole;
+        if (!rest.is(0)) append(body, tiles(inner, last, other, whole, rest));
+        return body;
+    }
+
+    // The lanes from `first` on, as many as `rows`.
+    Stmts tiles(LoopBuilder& inner, const Loop& last, const Loop& other, const Int& first, const Int& rows) {
+        const Int second = Int::symbol("columns", {0, other.extent.range().high}),
+                  row = Int::symbol("row", {0, tile - 1}), column = Int::symbol("column", {0, tile - 1}),
+                  line = Int::symbol("line", {0, tile - 1}), lane = Int::symbol("lane", {0, tile - 1});
+        const Int columns = min(tile, other.extent - second);
+        const auto at = [&](const Int& l, const Int& o) {
+            return Substitution{{last.variable.symbol_id(), first + l},
+                                {other.variable.symbol_id(), second + o}};
+        };
+        Stmts body;
+        std::map<std::vector<Int>, Scalar> copies;  // by index and place
+        const Nest turned = map_reads(nest(), [&](const Scalar& s) -> Scalar {
+            if (!crosses(*s)) return s;
+            std::vector<Int> key = s->at;
+            key.emplace_back(s->operand);
+            Scalar& copy = copies[key];
+            if (!copy) {
+                const int place = builder_.scratch(Place::Scope::private_, s->dtype, {Int(tile), Int(tile)});
+                const Scalar from = substitute(s, at(row, column));
+                body.push_back(declare(place));
+                body.push_back(
+                    loop(row, 0, rows, Binding::turned,
+                         {loop(column, 0, columns, Binding::serial, {set(place, {column, row}, from)})}));
+                copy = scalar_read(s->dtype, place, {line, lane});
+            }
+            return copy;
+        });
+        Stmts each = inner.guarded(substitute(stores(member_, turned.body), at(lane, line)));
+        body.push_back(
+            loop(line, 0, columns, Binding::serial, {loop(lane, 0, rows, Binding::simd, std::move(each))}));
+        return {loop(second, 0, other.extent, Binding::serial, std::move(body), tile)};
+    }
+
+    // ---- lanes that share elements
+
+    // k where indices have floordiv(lane, k); 1 otherwise.
+    std::int64_t lanes_together() {
+        const Loop& last = lanes();
+        if (!last.extent.is_constant()) return 1;
+        std::set<std::int64_t> divisors;
+        bool plain = true;
+        const auto look = [&](const Int& x) {
+            for (const Int::Term& t : x.terms())
+                for (const AtomPtr& a : t.atoms) {
+                    if (a->kind == Atom::Kind::symbol || !depends_on(Int::from(a), last.variable.symbol_id()))
+                        continue;
+                    if (a->kind == Atom::Kind::floordiv && a->a == last.variable && a->b.is_constant())
+                        divisors.insert(a->b.constant());
+                    else
+                        plain = false;
+                }
+        };
+        for_each_read(nest().body, [&](const ScalarNode& s) {
+            for (const Int& x : s.at) look(x);
+        });
+        if (!plain || divisors.size() != 1) return 1;
+        const std::int64_t k = *divisors.begin();
+        return k <= widest_phase && last.extent.constant() > k ? k : 1;
+    }
+
+    // Each lane has the `phases` results that share its elements.
+    Stmts in_phases(std::int64_t phases) {
+        const Loop last = lanes();
+        const Loop shared = make_loop("shared", ceildiv(last.extent, phases));
+        Nest parts = nest();
+        parts.parallel.back() = shared;
+        const auto result = [&](std::int64_t phase) {
+            return Substitution{{last.variable.symbol_id(), shared.variable * phases + phase}};
+        };
+        LoopBuilder loops(parts);
+        if (const std::int64_t whole = whole_vectors(shared, result(0)); whole > 0) {
+            parts.parallel.pop_back();
+            return loops.nest(
+                parts.parallel, [&](LoopBuilder&) { return padded(last, shared, phases, whole, result); },
+                Binding::serial, shared.variable);
+        }
+        if (last.extent.constant() % phases != 0) return one_by_one();
+        return loops.nest(
+            parts.parallel,
+            [&](LoopBuilder& inner) {
+                Stmts body;
+                for (std::int64_t i = 0; i < phases; ++i)
+                    append(body, inner.guarded(substitute(stores(member_, nest().body), result(i))));
+                return body;
+            },
+            Binding::simd);
+    }
+
+    // The lanes of a short loop filled up to whole vectors, where what is read beyond the last one is there:
+    // scratch, and buffers that this kernel does not write, end with as much. 0 where it is not.
+    std::int64_t whole_vectors(const Loop& shared, const Substitution& first) {
+        constexpr std::int64_t readable_past_the_end = 64, longest = 64;
+        const std::int64_t lanes = shared.extent.constant(),
+                           whole = lanes < half_tile ? half_tile : (lanes + tile - 1) / tile * tile;
+        if (lanes > longest || lanes < half_tile / 2 || bits_of(nest().dtype) != 32) return 0;
+        bool fits = nest().lets.empty();
+        for_each_read(nest().body, [&](const ScalarNode& s) {
+            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
+            const std::optional<Int> step = stride(substitute(offset_of(s), first), shared.variable);
+            fits = fits && step && step->is_constant() && step->constant() >= 0 &&
+                   (place.scope != Place::Scope::global || !place.written) &&
+                   step->constant() * (whole - lanes) * bytes_of(place.dtype) <= readable_past_the_end;
+        });
+        return fits ? whole : 0;
+    }
+
+    // Whole vectors to scratch, from where the results are stored. Narrow elements are widened first: one
+    // loop over lanes of different widths would have few of them.
+    template <class Result>
+    Stmts padded(const Loop& last, const Loop& shared, std::int64_t phases, std::int64_t whole,
+                 const Result& result) {
+        const Int lane = Int::symbol("lane", {0, whole - 1});
+        const Substitution here{{shared.variable.symbol_id(), lane}};
+        const int to = builder_.scratch(Place::Scope::private_, nest().dtype, {Int(whole * phases)});
+        Stmts body{declare(to)}, each;
+        std::map<std::vector<Int>, Scalar> wide;
+        for (std::int64_t i = 0; i < phases; ++i) {
+            const Scalar value =
+                widened(substitute(substitute(nest().body, result(i)), here), lane, whole, wide, body);
+            each.push_back(set(to, {lane * phases + i}, scalar_cast(nest().dtype, value)));
+        }
+        body.push_back(loop(lane, 0, whole, Binding::simd, std::move(each)));
+        append(body, {loop(last.variable, 0, last.extent, Binding::simd,
+                           stores(member_, scalar_read(nest().dtype, to, {last.variable})))});
+        return body;
+    }
+
+    Scalar widened(const Scalar& s, const Int& lane, std::int64_t whole,
+                   std::map<std::vector<Int>, Scalar>& done, Stmts& before) {
+        if (!s) return s;
+        if (s->kind == ScalarNode::Kind::cast && s->arguments[0]->kind == ScalarNode::Kind::read &&
+            bits_of(s->arguments[0]->dtype) < 32 && is_integer(s->arguments[0]->dtype)) {
+            const Scalar& read = s->arguments[0];
+            std::vector<Int> key = read->at;
+            key.emplace_back(read->operand);
+            Scalar& copy = done[key];
+            if (!copy) {
+                const int place = builder_.scratch(Place::Scope::private_, DType::int32, {Int(whole)});
+                before.push_back(declare(place));
+                before.push_back(loop(lane, 0, whole, Binding::simd,
+                                      {set(place, {lane}, scalar_cast(DType::int32, read))}));
+                copy = scalar_read(DType::int32, place, {lane});
+            }
+            return scalar_cast(s->dtype, copy);
+        }
+        auto r = std::make_shared<ScalarNode>(*s);
+        for (Scalar& a : r->arguments) a = widened(a, lane, whole, done, before);
+        r->otherwise = widened(s->otherwise, lane, whole, done, before);
+        return r;
+    }
+
+    Member member_;
+    KernelBuilder& builder_;
+};
+
+}  // namespace
+
+bool is_overlapped(const Nest& nest, int vector) {
+    if (nest.combine != Combine::sum || !is_float(nest.accumulator) || nest.dtype != nest.accumulator)
+        return false;
+    if (vector + 1 != static_cast<int>(nest.parallel.size()) || adds_products(nest)) return false;
+    if (!nest.guards.empty() || !nest.lets.empty() || points_of(nest.reduced).empty()) return false;
+    bool shared = false;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        for (const Int& x : s.at)
+            for (const Int::Term& t : x.terms())
+                for (const AtomPtr& a : t.atoms)
+                    shared =
+                        shared || (a->kind == Atom::Kind::floordiv && a->a == nest.parallel.back().variable);
+    });
+    return shared;
+}
+
+Stmts schedule_overlapped(const Member& member, KernelBuilder& builder) {
+    static const Op* const add = find_op("add");
+    const DType dtype = member.nest.accumulator;
+    Scalar sum = scalar_integer(dtype, 0);
+    for (const Substitution& point : points_of(member.nest.reduced))
+        sum = scalar_apply(add, dtype, {sum, scalar_cast(dtype, substitute(member.nest.body, point))});
+    Member map = member;
+    map.nest.combine = Combine::none;
+    map.nest.reduced.clear();
+    map.nest.body = std::move(sum);
+    return schedule_lanes(map, builder);
+}
+
+Stmts schedule_lanes(const Member& member, KernelBuilder& builder) { return Lanes(member, builder).run(); }
+
+std::int64_t rows_of_tiles(const Nest& nest) {
+    constexpr std::int64_t few = 2 * tile;
+    if (nest.combine != Combine::none || nest.parallel.size() < 2) return 0;
+    const Loop& first = nest.parallel.front();
+    return first.extent.range().high >= fewest_lanes && unit_stride(nest, first.variable) ? few : 0;
+}
+
+}  // namespace bitale

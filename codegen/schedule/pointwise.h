@@ -1,0 +1,21 @@
+// Maps on a CPU: loops over results that are one axis in memory run as one; what is read across the vector
+// lanes passes through tiles that are transposed in registers; lanes that share an element in pairs, as those
+// of a pooled map do, are taken apart.
+#pragma once
+
+#include "codegen/schedule/builder.h"
+#include "codegen/schedule/member.h"
+
+namespace bitale {
+
+Stmts schedule_lanes(const Member& member, KernelBuilder& builder);
+
+// Short sums over elements that neighbouring lanes share, as the gradient of pooling has where windows
+// overlap: written out, they are maps. `vector` is the loop in lanes.
+bool is_overlapped(const Nest& nest, int vector);
+Stmts schedule_overlapped(const Member& member, KernelBuilder& builder);
+
+// Rows of the first axis that a task should have, because some read runs along it: 0 if none does.
+std::int64_t rows_of_tiles(const Nest& nest);
+
+}  // namespace bitale

@@ -1,0 +1,15 @@
+// Maxima over short windows on a CPU, as pooling takes them: results in vector lanes, every point of a window
+// written out.
+#pragma once
+
+#include "codegen/schedule/builder.h"
+#include "codegen/schedule/member.h"
+
+namespace bitale {
+
+// A largest or smallest element, or its position, among few points that are known.
+bool takes_windows(const Nest& nest);
+// `vector` is the parallel loop that runs in lanes.
+Stmts schedule_windows(const Member& member, KernelBuilder& builder, int vector);
+
+}  // namespace bitale

@@ -1,0 +1,95 @@
+// Maps whose reads cross the vector lanes, axes that run as one, and pooling of short rows, against the
+// oracle.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+Expr weighted(const Expr& y) { return sum(y * cos(y)); }
+
+}  // namespace
+
+TEST_CASE("transposes of every element size, ragged ones too") {
+    PackedCases cases(tested_device());
+    Random random(5);
+    for (const DType dtype : {float32, uint8, float64, int32, float16})
+        for (const Dims& shape :
+             {Dims{1, 1}, Dims{8, 8}, Dims{16, 16}, Dims{17, 9}, Dims{33, 70}, Dims{100, 37}}) {
+            const Expr known = input(dtype, shape, "known"), x = matrix("x", dtype);
+            const Array values = random_array(dtype, shape, random, 0, 100);
+            const std::string name = fmt::format("{} {}", text_of(shape), name_of(dtype));
+            cases.add("transpose of " + name, {known}, {values}, transpose(known));
+            cases.add("transpose of unknown lengths " + name, {x}, {values}, transpose(x));
+            cases.add("with itself " + name, {known}, {values},
+                      dot(cast(known, float32), ones_like(cast(transpose(known), float32))));
+        }
+    cases.run();
+}
+
+TEST_CASE("axes in another order, with arithmetic on the way and rows chosen at run time") {
+    PackedCases cases(tested_device());
+    Random random(6);
+    for (const Dims& shape : {Dims{3, 10, 14, 14}, Dims{2, 16, 5, 9}, Dims{1, 9, 1, 33}, Dims{0, 8, 8, 8}}) {
+        const Expr x = input(float32, shape, "x"), b = input(float32, Dims{shape[1]}, "b"),
+                   last = input(float32, Dims{shape[0], shape[2], shape[3], shape[1]}, "last");
+        const Array values = random_array(float32, shape, random, -2, 2),
+                    bias = random_array(float32, Dims{shape[1]}, random, -1, 1),
+                    other = random_array(float32, {shape[0], shape[2], shape[3], shape[1]}, random, -2, 2);
+        const std::string name = text_of(shape);
+        cases.add("channels last " + name, {x}, {values}, relu(transpose(x, {0, 2, 3, 1})));
+        cases.add("channels first " + name, {last}, {other}, exp(transpose(last, {0, 3, 1, 2})));
+        cases.add("both " + name, {x, last}, {values, other}, x * 2.0 + transpose(last, {0, 3, 1, 2}));
+        cases.add("bias " + name, {x, b}, {values, bias}, relu(x + channel(b)));
+        cases.add("reversed " + name, {x}, {values}, transpose(x, {3, 2, 1, 0}));
+        cases.add("a slice " + name, {x}, {values}, transpose(x, {0, 1, 3, 2})[{colon, Slice{1, 7}}]);
+    }
+    const Expr rows = lvector("rows"), table = input(float32, {20, 12, 18}, "table");
+    cases.add("gathered", {rows, table},
+              {Array(std::vector<std::int64_t>{3, 19, 0}), random_array(float32, {20, 12, 18}, random)},
+              transpose(table[rows], {0, 2, 1}));
+    cases.run();
+}
+
+TEST_CASE("pooling of short rows: ties, infinities and NaN, forward and backward") {
+    PackedCases cases(tested_device());
+    Random random(7);
+    struct Shape2 {
+        Dims shape;
+        int window, stride, pad;
+    };
+    const std::vector<Shape2> shapes = {
+        {{2, 3, 28, 28}, 2, 2, 0}, {{2, 2, 28, 28}, 4, 4, 0}, {{1, 2, 28, 28}, 4, 2, 0},
+        {{2, 1, 29, 29}, 3, 2, 0}, {{1, 3, 24, 24}, 2, 2, 0}, {{1, 1, 9, 11}, 2, 2, 0},
+        {{2, 2, 15, 34}, 2, 2, 1}, {{1, 2, 7, 130}, 2, 2, 0}, {{1, 1, 4, 4}, 4, 4, 0}};
+    for (const Shape2& s : shapes) {
+        Array values = random_array(float32, s.shape, random, -3, 3);
+        auto* x = static_cast<float*>(values.mutable_data());
+        for (std::int64_t i = 0; i < values.size(); ++i) {
+            x[i] = std::round(x[i]);  // many ties
+            if (i % 53 == 0) x[i] = -std::numeric_limits<float>::infinity();
+            if (i % 97 == 0) x[i] = std::numeric_limits<float>::quiet_NaN();
+        }
+        if (s.shape[2] == 9)
+            for (std::int64_t i = 0; i < values.size(); ++i) x[i] = -std::numeric_limits<float>::infinity();
+        const Expr known = input(float32, s.shape, "known"), any = tensor4("any");
+        const PoolOptions options{.stride = Size2(s.stride), .pad = Size2(s.pad)};
+        const std::string name = fmt::format("{} {}/{}", text_of(s.shape), s.window, s.stride);
+        for (const Expr& of : {known, any}) {
+            const Expr y = max_pool(of, s.window, options);
+            cases.add("pool " + name, {of}, {values}, y);
+            // The gradient of a weighted sum goes to the winners alone.
+            cases.add("winners " + name, {of}, {values}, grad(weighted(y), of));
+        }
+    }
+    cases.run();
+}
