@@ -58,7 +58,7 @@ class Windows {
     Stmts padded() {
         const std::int64_t lanes = lanes_.extent.constant(), whole = whole_vectors(lanes);
         const Int lane = Int::symbol("lane", {0, whole - 1});
-        const auto over = [&](std::int64_t count, Stmts body) {
+        const auto over = [&](std::int64_t count, const Stmts& body) {
             const Substitution here{{lanes_.variable.symbol_id(), lane}};
             return loop(lane, 0, count, Binding::simd, substitute(body, here));
         };
@@ -67,7 +67,7 @@ class Windows {
         int place = builder_.scratch(Place::Scope::private_, result->dtype, {Int(whole)});
         Stmts body{declare(place)};
         inside.push_back(set(place, {lanes_.variable}, result));
-        body.push_back(over(whole, std::move(inside)));
+        body.push_back(over(whole, inside));
         if (result->dtype != nest_.dtype) {
             const Scalar wide = scalar_read(result->dtype, place, {lanes_.variable});
             place = builder_.scratch(Place::Scope::private_, nest_.dtype, {Int(whole)});
