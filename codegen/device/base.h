@@ -55,6 +55,8 @@ B_FN f64 b_sqrt(f64 x) { return __dsqrt_rn(x); }
 #else
 #define B_UNROLL _Pragma("GCC unroll 16")
 #endif
+// The compiler forgets what it knows of the value.
+#define B_OPAQUE(X) asm volatile("" : "+r"(X))
 #define B_FN static inline __attribute__((always_inline))
 #define B_COLD static __attribute__((noinline, cold, unused))
 #define B_TABLE static const

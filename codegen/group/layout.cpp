@@ -1,9 +1,12 @@
 #include "codegen/group/layout.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
 #include "codegen/schedule/member.h"
 
@@ -49,6 +52,7 @@ class LayoutChooser {
                 if (users.empty() || users.back() != static_cast<int>(v))
                     users.push_back(static_cast<int>(v));
             });
+            channels_last(static_cast<int>(v));
         }
     }
 
@@ -56,9 +60,13 @@ class LayoutChooser {
     void run() {
         for (int v = static_cast<int>(values_.list.size()) - 1; v >= 0; --v) {
             if (!free(v)) continue;
-            const bool channels = values_.list[v].wanted_order == Value::Order::channel_last;
-            const std::size_t last = values_.list[v].shape.size() - 1,
-                              best = channels ? 1 : best_last_axis(v);
+            const auto channels = channels_.find(v);
+            if (channels == channels_.end() && values_.list[v].storage != Value::Storage::stored) continue;
+            const bool wanted = values_.list[v].wanted_order == Value::Order::channel_last;
+            const std::size_t last = values_.list[v].shape.size() - 1, best = wanted ? 1
+                                                                              : channels != channels_.end()
+                                                                                  ? channels->second
+                                                                                  : best_last_axis(v);
             if (best != last) move_last(v, best);
         }
     }
@@ -66,8 +74,20 @@ class LayoutChooser {
   private:
     bool free(int v) const {
         const Value& value = values_.list[v];
-        return value.storage == Value::Storage::stored && !value.required &&
-               value.wanted_order != Value::Order::plain && value.shape.size() >= 3 && !fixed_.contains(v);
+        const bool exists =
+            value.storage == Value::Storage::stored || value.storage == Value::Storage::staged;
+        return exists && !value.required && value.wanted_order != Value::Order::plain &&
+               value.shape.size() >= 3 && !fixed_.contains(v);
+    }
+
+    // Convolutions and their gradients run with neighbouring channels in neighbouring lanes: so does what
+    // they compute lie in memory, and what they read by them.
+    void channels_last(int v) {
+        const std::optional<ChannelAxis> axis = channel_axis(composed_nest(values_, v));
+        if (!axis) return;
+        if (axis->loop > 0) channels_[v] = axis->loop;
+        for (const auto& [operand, d] : axis->reads)
+            if (d > 0) channels_[operand] = d;
     }
 
     std::size_t best_last_axis(int v) const {
@@ -125,6 +145,7 @@ class LayoutChooser {
     Values& values_;
     std::vector<std::vector<int>> stored_users_;
     std::set<int> fixed_;
+    std::map<int, std::size_t> channels_;  // of values: the axis to come last
 };
 
 }  // namespace

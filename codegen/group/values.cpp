@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "codegen/library/choose.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
+#include "codegen/nest/tree.h"
 #include "graph/walk/traverse.h"
 
 namespace bitale {
@@ -28,6 +31,7 @@ class Decider {
   public:
     Decider(const Graph& graph, const Target& target) : target_(target) {
         for (const NodePtr& node : target.has_epilogues ? in_order(graph) : topological(graph.roots())) {
+            const int packed = pack_filters(*node);
             const int number = static_cast<int>(values_.list.size());
             values_.number[node.get()] = number;
             Value value;
@@ -38,11 +42,14 @@ class Decider {
             } else {
                 value.nest = simplify(renumber(
                     nest_of(*node), [&](int k) { return values_.number.at(node->inputs[k].get()); }));
+                if (packed >= 0) read_packed(value.nest, packed);
                 value.storage = Value::Storage::inlined;
             }
             values_.list.push_back(std::move(value));
             for (const NodePtr& input : node->inputs) {
-                std::vector<int>& users = values_.list[values_.number.at(input.get())].users;
+                int operand = values_.number.at(input.get());
+                if (packed >= 0 && values_.list[packed].node->inputs[0] == input) operand = packed;
+                std::vector<int>& users = values_.list[operand].users;
                 if (users.empty() || users.back() != number) users.push_back(number);
             }
         }
@@ -58,6 +65,51 @@ class Decider {
     }
 
   private:
+    // Filters whose channels are not neighbours in memory, where a CPU wants them in vector lanes: a
+    // transposed copy, as a value of its own before the convolution. -1: none.
+    int pack_filters(const Node& node) {
+        if (target_.kind != Target::Kind::cpu || node.op->kind != OpKind::reduce) return -1;
+        const Nest nest = nest_of(node);
+        const std::optional<ChannelAxis> axis = channel_axis(nest);
+        if (!axis || axis->reads.size() != 1 || tree_of(nest).lanes > 1) return -1;
+        const Scalar& factor = nest.body->arguments[static_cast<std::size_t>(axis->factor)];
+        const NodePtr& filters = node.inputs[static_cast<std::size_t>(axis->reads[0].first)];
+        const std::size_t rank = filters->type.shape.size(), channels = axis->reads[0].second;
+        if (factor->kind != ScalarNode::Kind::read || channels + 1 == rank ||
+            varies(nest, factor, nest.parallel[0].variable))
+            return -1;
+        std::vector<std::int64_t> axes;
+        for (std::size_t d = 0; d < rank; ++d)
+            if (d != channels) axes.push_back(static_cast<std::int64_t>(d));
+        axes.push_back(static_cast<std::int64_t>(channels));
+        const NodePtr copy = make_node(find_op("permute"), {filters}, {{"axes", axes}}, node.where);
+        const int number = static_cast<int>(values_.list.size()), from = values_.number.at(filters.get());
+        Value value;
+        value.node = copy;
+        value.shape = copy->type.shape;
+        value.nest = simplify(renumber(nest_of(*copy), [&](int) { return from; }));
+        value.reason = "filters with their channels side by side, for vector lanes";
+        value.packed = true;
+        value.storage = Value::Storage::inlined;
+        values_.list[from].users.push_back(number);
+        values_.list.push_back(std::move(value));
+        values_.number[copy.get()] = number;
+        return number;
+    }
+
+    void read_packed(Nest& nest, int packed) const {
+        const Node& copy = *values_.list[packed].node;
+        const int from = values_.number.at(copy.inputs[0].get());
+        const auto& axes = copy.attributes.get<std::vector<std::int64_t>>("axes");
+        nest = map_reads(nest, [&](const Scalar& s) -> Scalar {
+            if (s->operand != from) return s;
+            auto r = std::make_shared<ScalarNode>(*s);
+            r->operand = packed;
+            for (std::size_t d = 0; d < axes.size(); ++d) r->at[d] = s->at[static_cast<std::size_t>(axes[d])];
+            return r;
+        });
+    }
+
     // Operands before users; a relu as soon as what it is of, so that whoever reads that may read it instead.
     static Nodes in_order(const Graph& graph) {
         Nodes nodes = topological(graph.roots());
@@ -111,7 +163,8 @@ class Decider {
             if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            if (value.required || value.feeds_product || is_reduction(value.nest) || value.by_library) {
+            if (value.required || value.packed || value.feeds_product || is_reduction(value.nest) ||
+                value.by_library) {
                 value.storage = Value::Storage::stored;
                 if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
             } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {

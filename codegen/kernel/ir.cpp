@@ -15,6 +15,12 @@ Stmt of(Stmt::Kind kind) {
 
 }  // namespace
 
+Int offset_of(const Place& place, const std::vector<Int>& at) {
+    Int offset = 0;
+    for (std::size_t d = 0; d < at.size(); ++d) offset = offset * place.extents[d] + at[d];
+    return offset;
+}
+
 Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::int64_t step) {
     Stmt s = of(Stmt::Kind::loop);
     s.variable = std::move(variable);
@@ -23,6 +29,12 @@ Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::in
     s.binding = binding;
     s.body = std::move(body);
     s.step = step;
+    return s;
+}
+
+Stmt lanes(Int lane, Int count, std::int64_t width, Stmts body) {
+    Stmt s = loop(std::move(lane), 0, std::move(count), Binding::lanes, std::move(body));
+    s.number = static_cast<int>(width);
     return s;
 }
 

@@ -3,8 +3,9 @@
 //
 // Semantics: statements run in order; a Place in scope `global` is one of the launch's buffers, row-major
 // over its extents; `local` is scratch of one task (shared memory on a GPU), `private_` belongs to one thread
-// (registers), as does `vector`, whose few elements are loaded and stored together. Float arithmetic is never
-// contracted or reordered; an accumulate with `fused` is one fused multiply-add.
+// (registers), as does `vector`, whose few elements are loaded and stored together. On a CPU a vector place
+// has two extents: so many registers, of so many lanes each. Float arithmetic is never contracted or
+// reordered; an accumulate with `fused` is one fused multiply-add.
 #pragma once
 
 #include <string>
@@ -23,11 +24,17 @@ struct Place {
     bool written = false;  // by this kernel: loads are then not remembered across statements
 };
 
+// Position of an element, row-major.
+Int offset_of(const Place& place, const std::vector<Int>& at);
+
 enum class Binding : std::uint8_t {
     serial,
     simd,  // independent points, one lane each; the innermost loop
     unrolled,
     turned,   // around one loop around one set: row r, column c of a matrix to [c, r] of a tile of 16 x 16
+    lanes,    // CPU: one vector register of `number` points from 0 on; those from `end` on are computed from
+              // what lies behind the others in memory, and not stored
+    rolled,   // CPU: serial; what iterations have in common is read again, the registers are all taken
     threads,  // CUDA: strided over the threads of the block
 };
 
@@ -68,6 +75,9 @@ struct Stmt {
 };
 
 Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::int64_t step = 1);
+// The statements of one vector register: set, accumulate with constants, products of a scalar and
+// neighbouring elements, and vector places.
+Stmt lanes(Int lane, Int count, std::int64_t width, Stmts body);
 Stmt declare(int place);
 Stmt set(int place, std::vector<Int> at, Scalar value);
 Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, bool fused = false);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/compose.h"
 
 namespace bitale {
 
@@ -61,6 +62,40 @@ ProductAxes product_axes(const Nest& nest) {
         (a && b ? axes.common : b ? axes.columns : axes.rows).push_back(l);
     }
     return axes;
+}
+
+std::optional<ChannelAxis> channel_axis(const Nest& nest) {
+    constexpr std::size_t fewest_axes = 3;
+    constexpr double fewest_channels = 8;
+    if (!adds_products(nest) || nest.parallel.size() < fewest_axes) return {};
+    std::optional<ChannelAxis> best;
+    double most = 0;
+    for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
+        const Loop& l = nest.parallel[i];
+        const std::uint64_t id = l.variable.symbol_id();
+        if (!id || !l.extent.is_constant() || typical(l.extent) < fewest_channels) continue;
+        const int f = varies(nest, nest.body->arguments[1], l.variable) ? 1 : 0;
+        const Scalar &factor = nest.body->arguments[static_cast<std::size_t>(f)],
+                     &other = nest.body->arguments[static_cast<std::size_t>(1 - f)];
+        if (varies(nest, other, l.variable)) continue;
+        ChannelAxis axis{i, f, {}};
+        bool plain = true;
+        for_each_read(factor, [&](const ScalarNode& s) {
+            for (std::size_t d = 0; d < s.at.size(); ++d) {
+                if (!depends_on(s.at[d], id)) continue;
+                plain = plain && s.at[d] == l.variable;
+                axis.reads.emplace_back(s.operand, d);
+            }
+        });
+        if (!plain || axis.reads.empty()) continue;
+        // Filters rather than images: they do not depend on the batch.
+        const bool filters = i > 0 && !varies(nest, factor, nest.parallel[0].variable);
+        const double score = typical(l.extent) + (filters ? 1e9 : 0);
+        if (score <= most) continue;
+        most = score;
+        best = std::move(axis);
+    }
+    return best;
 }
 
 bool is_large_product(const Nest& nest, const ReductionTree& tree) {

@@ -1,6 +1,11 @@
 // Sums of products: which factor varies along which loop, and what that allows.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "codegen/nest/tree.h"
 
 namespace bitale {
@@ -18,6 +23,16 @@ struct ProductAxes {
     std::vector<Loop> rows, columns, common;
 };
 ProductAxes product_axes(const Nest& nest);
+
+// The loop over results of a convolution, or of one of its gradients, that is best innermost: channels, along
+// which one factor alone varies, by one axis of what it reads.
+struct ChannelAxis {
+    std::size_t loop = 0;
+    int factor = 0;
+    // What the factor reads along the channels: which operand, by which of its axes.
+    std::vector<std::pair<int, std::size_t>> reads;
+};
+std::optional<ChannelAxis> channel_axis(const Nest& nest);
 
 // Worth a tile of results for each block of a GPU: long sums, and many results for both factors to serve.
 bool is_large_product(const Nest& nest, const ReductionTree& tree);

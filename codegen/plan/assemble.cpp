@@ -6,6 +6,7 @@
 #include <map>
 #include <variant>
 
+#include "codegen/kernel/tails.h"
 #include "codegen/kernel/traffic.h"
 #include "codegen/kernel/work.h"
 #include "codegen/library/conv.h"
@@ -309,6 +310,8 @@ class Assembler {
         builder.ir.phases.push_back(std::move(first));
         if (!second.segments.empty()) builder.ir.phases.push_back(std::move(second));
         read_scalars(builder);
+        Traffic traffic = traffic_of(builder.ir);
+        if (target_.kind == Target::Kind::cpu) fill_tails(builder.ir, target_.vector_bytes);
         verify(builder.ir);
         const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
         PrintedKernel printed = print_kernel(builder.ir, dialect);
@@ -326,7 +329,6 @@ class Assembler {
             for (const Segment& s : phase.segments)
                 work.push_back({s.tasks, work_of(builder.ir, s, target_)});
         }
-        Traffic traffic = traffic_of(builder.ir);
         step.reads = std::move(traffic.read);
         step.writes = std::move(traffic.written);
         for (const std::vector<Int>* list : {&step.reads, &step.writes})

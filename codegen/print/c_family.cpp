@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "codegen/print/indices.h"
 #include "codegen/print/literals.h"
@@ -225,6 +226,9 @@ class Printer {
 
     void declare(int number) {
         const Place& p = kernel_.places[number];
+        if (p.scope == Place::Scope::vector && !cuda_)
+            return out_.line(fmt::format("b_lanes<{}, {}>::type p{}[{}];", c_type(p.dtype),
+                                         p.extents[1].constant(), number, p.extents[0].constant()));
         if (p.scope == Place::Scope::vector)
             return out_.line(fmt::format("b_vector<{}, {}> p{};", c_type(p.dtype), width_of(number), number));
         if (is_variable(p))
@@ -243,7 +247,8 @@ class Printer {
 
     void loop(const Stmt& s) {
         if (s.binding == Binding::turned) return turned(s);
-        if ((s.end - s.begin).is(1) && s.step == 1 && s.binding != Binding::threads) {
+        if ((s.end - s.begin).is(1) && s.step == 1 && s.binding != Binding::threads &&
+            s.binding != Binding::lanes) {
             // One iteration: no loop, but its own scope.
             indices_.bind(s.variable, index(s.begin));
             out_.open("{");
@@ -251,6 +256,7 @@ class Printer {
             out_.close();
             return;
         }
+        if (s.binding == Binding::lanes) return lanes(s);
         // Not "i": i8 to i64 are types.
         const std::string begin = index(s.begin), name = fresh("j");
         std::string end = index(s.end);
@@ -269,6 +275,12 @@ class Printer {
         else
             out_.open("for (" + type + " " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
                       " += " + std::to_string(s.step) + ") {");
+        if (s.binding == Binding::rolled) {
+            const std::string opaque = fresh("j");
+            out_.line(fmt::format("{} {} = {};", type, opaque, name));
+            out_.line("B_OPAQUE(" + opaque + ");");
+            indices_.bind(s.variable, opaque);
+        }
         statements(s.body);
         out_.close();
     }
@@ -284,9 +296,79 @@ class Printer {
             x = substitute(x, {{s.variable.symbol_id(), 0}, {columns.variable.symbol_id(), 0}});
         for (Int& x : next)
             x = substitute(x, {{s.variable.symbol_id(), 1}, {columns.variable.symbol_id(), 0}});
-        const Int stride = offset(from.operand, next) - offset(from.operand, first);
+        const Int stride =
+            offset_of(kernel_.places[from.operand], next) - offset_of(kernel_.places[from.operand], first);
         out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", element(from.operand, first),
                               index(stride), one.place, index(s.end), index(columns.end)));
+    }
+
+    // ---- vector registers of a CPU
+
+    void lanes(const Stmt& s) {
+        BITALE_CHECK(!cuda_, "vector registers, on a GPU");
+        lane_ = s.variable;
+        width_ = s.number;
+        memo_.emplace_back();
+        for (const Stmt& one : s.body) in_lanes(one, s.end);
+        memo_.pop_back();
+    }
+
+    void in_lanes(const Stmt& s, const Int& count) {
+        const bool adds = s.kind == Stmt::Kind::accumulate;
+        BITALE_CHECK(s.kind == Stmt::Kind::set || (adds && s.combine == Combine::sum),
+                     "a statement that vector registers have no form of");
+        if (kernel_.places[s.place].scope == Place::Scope::vector) {
+            const std::string to = lane_register(s.place, s.at);
+            if (s.fused) {
+                const std::string a = vector(s.value->arguments[0]), b = vector(s.value->arguments[1]);
+                out_.line(to + " = b_fma_lanes(" + a + ", " + b + ", " + to + ");");
+            } else {
+                out_.line(to + " = " + (adds ? to + " + " : "") + vector(s.value) + ";");
+            }
+            return;
+        }
+        const auto [first, step] = address(s.place, s.at);
+        std::string value = vector(s.value);
+        if (adds) {
+            BITALE_CHECK(step.is(1), "vector registers added to elements that are not neighbours");
+            value = fmt::format("b_load<{}>({}) + {}", width_, first, value);
+        }
+        if (!step.is(1))
+            out_.line(fmt::format("b_store_apart({}, {}, {}, {});", first, value, index(count), index(step)));
+        else if (count.is(width_))
+            out_.line(fmt::format("b_store({}, {});", first, value));
+        else
+            out_.line(fmt::format("b_store_first({}, {}, {});", first, value, index(count)));
+    }
+
+    // Where lane 0 is, and how many elements from one lane to the next.
+    std::pair<std::string, Int> address(int place, const std::vector<Int>& at) {
+        used_.insert(place);
+        const Int offset = offset_of(kernel_.places[place], at);
+        const std::uint64_t id = lane_.symbol_id();
+        return {fmt::format("p{} + {}", place, index(substitute(offset, {{id, 0}}))),
+                substitute(offset, {{id, lane_ + 1}}) - offset};
+    }
+
+    std::string lane_register(int place, const std::vector<Int>& at) {
+        BITALE_CHECK(at[1] == lane_, "a vector register in other lanes");
+        return fmt::format("p{}[{}]", place, index(at[0]));
+    }
+
+    std::string vector(const Scalar& s) {
+        const std::string type = fmt::format("b_lanes<{}, {}>::type", c_type(s->dtype), width_);
+        if (s->kind == ScalarNode::Kind::constant && s->number == 0 && s->integer == 0) return type + "{}";
+        const bool read = s->kind == ScalarNode::Kind::read;
+        if (read && kernel_.places[s->operand].scope == Place::Scope::vector)
+            return lane_register(s->operand, s->at);
+        if (read && depends_on(offset_of(kernel_.places[s->operand], s->at), lane_.symbol_id())) {
+            const auto [first, step] = address(s->operand, s->at);
+            BITALE_CHECK(step.is(1) && s->guards.empty(),
+                         "a vector register from elements that are not neighbours");
+            return temporary(type, fmt::format("b_load<{}>({})", width_, first),
+                             !kernel_.places[s->operand].written);
+        }
+        return fmt::format("b_all<{}>({})", width_, scalar(s));
     }
 
     void accumulate(const Stmt& s) {
@@ -353,14 +435,7 @@ class Printer {
         used_.insert(number);
         if (is_variable(p)) return "p" + std::to_string(number);
         const char* elements = p.scope == Place::Scope::vector ? ".at" : "";
-        return fmt::format("p{}{}[{}]", number, elements, index(offset(number, at)));
-    }
-
-    Int offset(int number, const std::vector<Int>& at) const {
-        const Place& p = kernel_.places[number];
-        Int offset = 0;
-        for (std::size_t d = 0; d < at.size(); ++d) offset = offset * p.extents[d] + at[d];
-        return offset;
+        return fmt::format("p{}{}[{}]", number, elements, index(offset_of(kernel_.places[number], at)));
     }
 
     std::string guards(const std::vector<Guard>& list) {
@@ -442,6 +517,8 @@ class Printer {
     std::set<int> used_;
     std::set<std::size_t> used_literals_;
     int next_ = 0;
+    Int lane_;  // of the vector registers being printed
+    int width_ = 1;
     std::int64_t shared_bytes_ = 0, most_shared_bytes_ = 0;  // of the segment, of the phase
 };
 

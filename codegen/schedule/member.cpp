@@ -10,6 +10,7 @@
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/bytes.h"
 #include "codegen/schedule/gpu.h"
+#include "codegen/schedule/lanes.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/tile.h"
 #include "codegen/schedule/windows.h"
@@ -119,6 +120,8 @@ Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuild
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
+    if (const std::optional<LanePlan> plan = plan_lanes(member, target, builder, TileUse::fresh))
+        return schedule_lanes(*plan, member, builder, TileUse::fresh);
     LoopBuilder loops(nest);
     if (const std::optional<ByteRun> run = byte_run(nest, nest.reduced, builder.ir.places)) {
         const int sum = builder.scratch(Place::Scope::private_, accumulator_of(nest), {});
@@ -206,6 +209,25 @@ SplitReduce split_runs(const Member& member, KernelBuilder& builder, const ByteR
     return r;
 }
 
+std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& target, KernelBuilder& builder,
+                                          int partial_place, const std::vector<Int>& to) {
+    Member row = member;
+    row.destinations = {{partial_place, to}};
+    row.nest.dtype = row.nest.accumulator;
+    row.nest.reduced.erase(row.nest.reduced.begin());
+    const TileUse use = member.tree.by_rows ? TileUse::added : TileUse::continued;
+    const std::optional<LanePlan> plan = plan_lanes(row, target, builder, use);
+    if (!plan) return {};
+    SplitReduce r;
+    LoopBuilder clear(member.nest, false);
+    r.before = clear.nest(
+        member.nest.parallel,
+        [&](LoopBuilder&) { return Stmts{set(partial_place, to, neutral(Combine::sum, row.nest.dtype))}; },
+        Binding::simd);
+    r.inside = schedule_lanes(*plan, row, builder, use);
+    return r;
+}
+
 }  // namespace
 
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
@@ -222,6 +244,7 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
     const std::vector<Loop> rest(nest.reduced.begin() + 1, nest.reduced.end());
     if (const std::optional<ByteRun> run = byte_run(nest, rest, builder.ir.places))
         return split_runs(member, builder, *run, partial_place, to);
+    if (std::optional<SplitReduce> r = split_in_lanes(member, target, builder, partial_place, to)) return *r;
     if (member.tree.by_rows) return split_by_rows(member, builder, partial_place, rest, to);
     Accumulation acc(member, builder, results);
     builder.ir.places[acc.place()].scope = Place::Scope::local;

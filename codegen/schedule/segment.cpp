@@ -378,8 +378,12 @@ class SegmentScheduler {
         const ReductionTree tree = tree_of(context_.grouping.nests[v]);
         const Int extent = context_.grouping.nests[v].reduced[0].extent;
         const Int chunks = ceildiv(extent, tree.chunk);
-        Type partial{accumulator_of(context_.grouping.nests[v]), own.shape};
-        partial.shape.insert(partial.shape.begin(), chunks);
+        // Partial results lie as they are computed, with neighbouring channels side by side.
+        const auto in_order = [&](const Nest& n) {
+            return with_channels_last(n, context_.grouping.nests[v]);
+        };
+        Type partial{accumulator_of(context_.grouping.nests[v]), {chunks}};
+        for (const Loop& l : in_order(nest_for(v)).parallel) partial.shape.push_back(l.extent);
         const int buffer = context_.new_buffer(partial, own.node->op->name + "_parts",
                                                "partial results of a reduction that is cut into chunks");
         const int place = builder_.global(buffer, partial.dtype, partial.shape, true);
@@ -393,7 +397,7 @@ class SegmentScheduler {
         Stmts per_row;
         if (has_room_beside_partial_results(v, tree))
             stage([](const Nest& nest) { return nest.reduced[0].variable; }, per_row);
-        Nest nest = with_places_in_row(nest_for(v), row);
+        const Nest plain = with_places_in_row(nest_for(v), row), nest = in_order(plain);
         Member member;
         member.nest = nest;
         member.tree = tree;
@@ -425,13 +429,21 @@ class SegmentScheduler {
         whole.tree = tree;
         const Type type = own.stored_type();
         std::vector<Int> at;
-        for (const Loop& l : nest.parallel) at.push_back(l.variable);
+        for (const Loop& l : plain.parallel) at.push_back(l.variable);
         for (const int b : context_.buffers_to_write(v))
             whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), at});
         last.body = schedule_finish(whole, context_.target, builder_, place, chunks, last.task);
         second.segments.push_back(std::move(last));
         notes_ += "  reduction of " + extent.text() + " in chunks of " + tree.chunk.text() +
                   (tree.by_rows ? " of whole rows" : "") + (tree.lanes > 1 ? ", 16 lanes" : "") + "\n";
+    }
+
+    static Nest with_channels_last(Nest nest, const Nest& original) {
+        if (const std::optional<ChannelAxis> axis = channel_axis(original)) {
+            const auto channels = nest.parallel.begin() + static_cast<std::ptrdiff_t>(axis->loop);
+            std::rotate(channels, channels + 1, nest.parallel.end());
+        }
+        return nest;
     }
 
     Nest with_places_in_row(Nest nest, const Int& row) const {

@@ -201,7 +201,9 @@ const std::vector<std::string>& compile_flags() {
         auto* list = new std::vector<std::string>{
             "-std=c++17", "-O2", "-fPIC", "-shared", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math",
             // A product and a sum stay two roundings unless the text says fma: the same bits on every device.
-            "-ffp-contract=off", "-fno-semantic-interposition", "-w"};
+            "-ffp-contract=off", "-fno-semantic-interposition", "-w",
+            // Both turn selects in the body of a loop into jumps, which the vectorizer cannot undo.
+            "-fno-tree-pre", "-fno-thread-jumps"};
         const std::vector<std::string>& machine = cpu_features().flags;
         list->insert(list->end(), machine.begin(), machine.end());
         if (const std::string sanitizers = BITALE_SANITIZE; !sanitizers.empty())

@@ -1,0 +1,77 @@
+// Vector registers of a CPU, as many lanes as the target has: GCC's vector extensions.
+
+#ifndef __CUDACC__
+template <class T, int N>
+struct b_lanes {
+    typedef T type __attribute__((vector_size(N * sizeof(T))));
+    typedef T loose __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), may_alias));
+};
+template <class T, int N>
+using b_vec = typename b_lanes<T, N>::type;
+// Past the end of a buffer there is room to read.
+template <int N, class T>
+B_FN b_vec<T, N> b_load(const T* from) {
+    return *(const typename b_lanes<T, N>::loose*)from;
+}
+template <int N, class T>
+B_FN b_vec<T, N> b_all(T x) {
+    return x - b_vec<T, N>{};
+}
+template <class T, class V>
+B_FN void b_store(T* to, V from) {
+    *(typename b_lanes<T, sizeof(V) / sizeof(T)>::loose*)to = from;
+}
+template <class T, class V>
+B_FN void b_store_first(T* to, V from, int count) {
+    B_UNROLL
+    for (int i = 0; i < (int)(sizeof(V) / sizeof(T)); ++i)
+        if (i < count) to[i] = from[i];
+}
+#ifdef __AVX512F__
+B_FN void b_store_first(f32* to, b_vec<f32, 16> from, int count) {
+    __builtin_ia32_storeups512_mask(to, from, (u16)((1u << count) - 1));
+}
+B_FN void b_store_first(f64* to, b_vec<f64, 8> from, int count) {
+    __builtin_ia32_storeupd512_mask(to, from, (u8)((1u << count) - 1));
+}
+#endif
+#ifdef __AVX512VL__
+B_FN void b_store_first(i32* to, b_vec<i32, 16> from, int count) {
+    __builtin_ia32_storedqusi512_mask(to, from, (u16)((1u << count) - 1));
+}
+#endif
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+B_FN void b_store_first(u8* to, b_vec<u8, 16> from, int count) {
+    typedef char bytes __attribute__((vector_size(16)));
+    __builtin_ia32_storedquqi128_mask((char*)to, (bytes)from, (u16)((1u << count) - 1));
+}
+#endif
+template <class T, class V>
+B_FN void b_store_apart(T* to, V from, int count, i64 stride) {
+    B_UNROLL
+    for (int i = 0; i < (int)(sizeof(V) / sizeof(T)); ++i)
+        if (i < count) to[i * stride] = from[i];
+}
+template <class V>
+B_FN V b_fma_lanes(V a, V b, V c) {
+    B_UNROLL
+    for (int i = 0; i < (int)(sizeof(V) / sizeof(a[0])); ++i) c[i] = b_fma(a[i], b[i], c[i]);
+    return c;
+}
+#ifdef __AVX512F__
+B_FN b_vec<f32, 16> b_fma_lanes(b_vec<f32, 16> a, b_vec<f32, 16> b, b_vec<f32, 16> c) {
+    return (b_vec<f32, 16>)__builtin_ia32_vfmaddps512_mask(a, b, c, (u16)-1, 4);
+}
+B_FN b_vec<f64, 8> b_fma_lanes(b_vec<f64, 8> a, b_vec<f64, 8> b, b_vec<f64, 8> c) {
+    return (b_vec<f64, 8>)__builtin_ia32_vfmaddpd512_mask(a, b, c, (u8)-1, 4);
+}
+#endif
+#ifdef __FMA__
+B_FN b_vec<f32, 8> b_fma_lanes(b_vec<f32, 8> a, b_vec<f32, 8> b, b_vec<f32, 8> c) {
+    return (b_vec<f32, 8>)__builtin_ia32_vfmaddps256(a, b, c);
+}
+B_FN b_vec<f64, 4> b_fma_lanes(b_vec<f64, 4> a, b_vec<f64, 4> b, b_vec<f64, 4> c) {
+    return (b_vec<f64, 4>)__builtin_ia32_vfmaddpd256(a, b, c);
+}
+#endif
+#endif

@@ -1,0 +1,134 @@
+#include "codegen/kernel/tails.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "codegen/schedule/loops.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::int64_t widest_element = 4, fewest_lanes = 4;
+// Of longer loops the end does not count.
+constexpr std::int64_t longest = 512;
+
+Int step_of(const Int& x, const Int& variable) {
+    return substitute(x, {{variable.symbol_id(), variable + 1}}) - x;
+}
+
+bool has_vectors_of(DType dtype) {
+    return dtype != DType::boolean && dtype != DType::float16 && dtype != DType::bfloat16 &&
+           bytes_of(dtype) <= widest_element;
+}
+
+class Filler {
+  public:
+    Filler(KernelIR& kernel, std::int64_t vector_bytes)
+        : kernel_(kernel), width_(vector_bytes / widest_element) {}
+
+    void run() {
+        for (Phase& phase : kernel_.phases)
+            for (Segment& segment : phase.segments) segment.body = filled(std::move(segment.body));
+    }
+
+  private:
+    Stmts filled(Stmts body) {
+        Stmts r;
+        for (Stmt& s : body) {
+            if (s.kind == Stmt::Kind::loop && s.binding == Binding::simd && suits(s)) {
+                for (Stmt& part : with_tail(s)) r.push_back(std::move(part));
+                continue;
+            }
+            s.body = filled(std::move(s.body));
+            r.push_back(std::move(s));
+        }
+        return r;
+    }
+
+    bool suits(const Stmt& s) {
+        if (!s.begin.is(0) || s.step != 1 || !s.end.is_constant() || !s.variable.symbol_id()) return false;
+        const std::int64_t extent = s.end.constant();
+        if (extent % lanes_for(extent) == 0 || extent > longest || extent < fewest_lanes - 1) return false;
+        std::set<int> read, stored;
+        for (const Stmt& one : s.body)
+            if (!suits(one, s.variable, read, stored)) return false;
+        // What was stored is in no register that a later statement could read.
+        return std::none_of(stored.begin(), stored.end(), [&](int place) { return read.contains(place); });
+    }
+
+    bool suits(const Stmt& s, const Int& variable, std::set<int>& read, std::set<int>& stored) const {
+        switch (s.kind) {
+            case Stmt::Kind::comment: return true;
+            case Stmt::Kind::declare: return is_scalar(s.place);
+            case Stmt::Kind::set:
+            case Stmt::Kind::accumulate: break;
+            default: return false;
+        }
+        if (!readable(s.value, variable, read)) return false;
+        if (is_scalar(s.place)) return true;
+        const Place& place = kernel_.places[static_cast<std::size_t>(s.place)];
+        stored.insert(s.place);
+        const Int step = step_of(offset_of(place, s.at), variable);
+        return s.kind == Stmt::Kind::set && has_vectors_of(place.dtype) &&
+               place.scope != Place::Scope::vector && step.is_constant() && !step.is(0);
+    }
+
+    bool is_scalar(int place) const {
+        const Place& p = kernel_.places[static_cast<std::size_t>(place)];
+        return p.scope == Place::Scope::private_ && p.extents.empty() && bytes_of(p.dtype) <= widest_element;
+    }
+
+    bool readable(const Scalar& s, const Int& variable, std::set<int>& read) const {
+        if (!s) return true;
+        if (bytes_of(s->dtype) > widest_element) return false;
+        if (s->kind == ScalarNode::Kind::read) {
+            const Place& place = kernel_.places[static_cast<std::size_t>(s->operand)];
+            const Int step = step_of(offset_of(place, s->at), variable);
+            if (!step.is(0) && !step.is(1)) return false;
+            if (!is_scalar(s->operand)) read.insert(s->operand);
+        }
+        return readable(s->otherwise, variable, read) &&
+               std::all_of(s->arguments.begin(), s->arguments.end(),
+                           [&](const Scalar& a) { return readable(a, variable, read); });
+    }
+
+    std::int64_t lanes_for(std::int64_t extent) const {
+        std::int64_t lanes = width_;
+        while (lanes > fewest_lanes && lanes / 2 >= extent) lanes /= 2;
+        return lanes;
+    }
+
+    Stmts with_tail(const Stmt& s) {
+        const std::int64_t extent = s.end.constant(), whole = extent / width_ * width_, rest = extent - whole;
+        Stmts r;
+        if (whole > 0) r.push_back(loop(s.variable, 0, whole, Binding::simd, s.body));
+        const std::int64_t lanes_here = lanes_for(rest);
+        const Int lane = Int::symbol("lane", {0, lanes_here - 1});
+        Stmts inside = substitute(s.body, {{s.variable.symbol_id(), whole + lane}}), stores;
+        for (Stmt& one : inside) {
+            if (one.kind != Stmt::Kind::set || is_scalar(one.place)) continue;
+            const DType dtype = kernel_.places[static_cast<std::size_t>(one.place)].dtype;
+            const auto result = static_cast<int>(kernel_.places.size());
+            kernel_.places.push_back({Place::Scope::local, dtype, {Int(lanes_here)}, -1, true});
+            r.push_back(declare(result));
+            stores.push_back(set(one.place, one.at, scalar_read(dtype, result, {lane})));
+            one.place = result;
+            one.at = {lane};
+        }
+        r.push_back(loop(lane, 0, lanes_here, Binding::simd, std::move(inside)));
+        r.push_back(lanes(lane, rest, lanes_here, std::move(stores)));
+        return r;
+    }
+
+    KernelIR& kernel_;
+    const std::int64_t width_;
+};
+
+}  // namespace
+
+void fill_tails(KernelIR& kernel, std::int64_t vector_bytes) { Filler(kernel, vector_bytes).run(); }
+
+}  // namespace bitale

@@ -1,0 +1,14 @@
+// Loops in vector lanes whose length is no whole number of registers: the iterations that are left run as one
+// full register, of which only so many lanes are stored. Compilers make narrower registers and scalars of
+// them; maps of ten channels or rows of ten classes consist of nothing else.
+#pragma once
+
+#include "codegen/kernel/ir.h"
+
+namespace bitale {
+
+// For a CPU with registers of so many bytes. Lanes beyond the end are computed from what lies behind in
+// memory: there is always room to read.
+void fill_tails(KernelIR& kernel, std::int64_t vector_bytes);
+
+}  // namespace bitale

@@ -1,0 +1,313 @@
+#include "codegen/schedule/lanes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "codegen/group/values.h"
+#include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
+#include "codegen/schedule/loops.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::int64_t most_vectors = 4;
+// Sums shorter than this are not worth it where results have to be stored one by one.
+constexpr double long_sum = 64;
+
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+Int step_of(const Place& place, const std::vector<Int>& at, const Int& variable) {
+    const Int offset = offset_of(place, at);
+    return substitute(offset, {{variable.symbol_id(), variable + 1}}) - offset;
+}
+
+// Elements of the accumulator's type, in memory.
+bool is_plain(const Nest& nest, const Scalar& factor) {
+    return factor->kind == ScalarNode::Kind::read && factor->guards.empty() &&
+           factor->dtype == nest.accumulator;
+}
+
+// Cycles of one iteration of the sum, by two multiplications or two loads a cycle and a latency of four, in
+// units of half a cycle.
+double cycles(std::int64_t rows, std::int64_t vectors) {
+    constexpr double latency = 8, around = 2;
+    return std::max({static_cast<double>(rows * vectors), static_cast<double>(rows + vectors), latency}) +
+           around;
+}
+
+double over(double extent, std::int64_t block, const std::function<double(std::int64_t)>& cost) {
+    const double rest = extent - std::floor(extent / static_cast<double>(block)) * static_cast<double>(block);
+    return std::floor(extent / static_cast<double>(block)) * cost(block) +
+           (rest > 0 ? cost(static_cast<std::int64_t>(rest)) : 0);
+}
+
+class Planner {
+  public:
+    Planner(const Member& member, const Target& target, const KernelBuilder& builder, TileUse use)
+        : member_(member), nest_(member.nest), target_(target), places_(builder.ir.places), use_(use) {}
+
+    std::optional<LanePlan> run() {
+        if (target_.kind != Target::Kind::cpu || !adds_products(nest_) || member_.tree.lanes > 1) return {};
+        if (!nest_.guards.empty() || !nest_.lets.empty() || nest_.dtype != nest_.accumulator) return {};
+        for (const Scalar& factor : nest_.body->arguments)
+            if (!is_plain(nest_, factor)) return {};
+        std::optional<LanePlan> best;
+        double least = std::numeric_limits<double>::max();
+        for (std::size_t axis = 0; axis < nest_.parallel.size(); ++axis)
+            for (const bool swapped : {false, true}) {
+                LanePlan plan;
+                plan.axis = static_cast<int>(axis);
+                plan.swapped = swapped;
+                if (!fits(plan)) continue;
+                const double cost = choose_tile(plan);
+                if (cost < least) {
+                    least = cost;
+                    best = plan;
+                }
+            }
+        return best;
+    }
+
+  private:
+    const Scalar& factor(const LanePlan& plan, bool vector) const {
+        return nest_.body->arguments[vector != plan.swapped ? 1 : 0];
+    }
+
+    bool fits(LanePlan& plan) const {
+        const Loop& l = nest_.parallel[static_cast<std::size_t>(plan.axis)];
+        constexpr std::int64_t fewest = 3, narrowest = 4;
+        if (!l.variable.symbol_id() || !l.extent.is_constant() || l.extent.constant() < fewest) return false;
+        const ScalarNode& vector = *factor(plan, true);
+        if (varies(nest_, factor(plan, false), l.variable)) return false;
+        if (!step_of(places_[static_cast<std::size_t>(vector.operand)], vector.at, l.variable).is(1))
+            return false;
+        for (const Destination& d : member_.destinations)
+            if (!step_of(places_[static_cast<std::size_t>(d.place)], d.at, l.variable).is(1) &&
+                (use_ != TileUse::fresh || typical_count(nest_.reduced) < long_sum))
+                return false;
+        plan.width = target_.vector_bytes / bytes_of(nest_.accumulator);
+        while (plan.width > narrowest && plan.width / 2 >= l.extent.constant()) plan.width /= 2;
+        return plan.width >= 2;
+    }
+
+    // The tile that takes the fewest cycles, for an iteration of the sum over all results.
+    double choose_tile(LanePlan& plan) const {
+        std::vector<int> rows;
+        for (std::size_t i = 0; i < nest_.parallel.size(); ++i) {
+            const int number = static_cast<int>(i);
+            const Int& variable = nest_.parallel[i].variable;
+            if (number == plan.axis || !variable.symbol_id()) continue;
+            (varies(nest_, factor(plan, true), variable) ? plan.common : rows).push_back(number);
+        }
+        if (rows.empty()) return std::numeric_limits<double>::max();
+        const double lanes = typical(nest_.parallel[static_cast<std::size_t>(plan.axis)].extent);
+        const double registers = std::ceil(lanes / static_cast<double>(plan.width));
+        double least = std::numeric_limits<double>::max();
+        std::int64_t inside = 1;  // results of the loops that lie in the tile as a whole
+        for (std::size_t whole = 0; whole < rows.size(); ++whole) {
+            if (whole > 0) {
+                const Int& extent = loop_at(rows[rows.size() - whole]).extent;
+                if (!extent.is_constant()) break;
+                inside *= extent.constant();
+                if (inside >= target_.vector_registers) break;
+            }
+            const std::size_t tiled = rows.size() - 1 - whole;
+            double around = 1;
+            for (std::size_t i = 0; i < tiled; ++i) around *= typical(loop_at(rows[i]).extent);
+            const double extent = typical(loop_at(rows[tiled]).extent);
+            for (std::int64_t v = 1;
+                 v <= std::min<std::int64_t>(most_vectors, static_cast<std::int64_t>(registers)); ++v)
+                for (std::int64_t h = 1; static_cast<double>(h) <= extent && fit_registers(h * inside, v);
+                     ++h) {
+                    const double cost = around * over(extent, h, [&](std::int64_t height) {
+                                            return over(registers, v, [&](std::int64_t vectors) {
+                                                return cycles(height * inside, vectors);
+                                            });
+                                        });
+                    if (cost >= least) continue;
+                    least = cost;
+                    plan.vectors = v;
+                    plan.height = h;
+                    plan.tiled = rows[tiled];
+                    plan.whole.assign(rows.end() - static_cast<std::ptrdiff_t>(whole), rows.end());
+                    plan.outer.assign(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(tiled));
+                }
+        }
+        for (const int i : plan.common) least *= typical(loop_at(i).extent);
+        // The narrower of two equal plans leaves less of its last register idle.
+        return least * static_cast<double>(plan.width);
+    }
+
+    bool fit_registers(std::int64_t rows, std::int64_t vectors) const {
+        // An element of the other factor comes from memory with the instruction that uses it, if one does.
+        return rows * vectors + vectors + (vectors > 1 ? 1 : 0) <= target_.vector_registers - 1;
+    }
+
+    const Loop& loop_at(int i) const { return nest_.parallel[static_cast<std::size_t>(i)]; }
+
+    const Member& member_;
+    const Nest& nest_;
+    const Target& target_;
+    const std::vector<Place>& places_;
+    const TileUse use_;
+};
+
+class Tiler {
+  public:
+    Tiler(const LanePlan& plan, const Member& member, KernelBuilder& builder, TileUse use)
+        : plan_(plan), member_(member), nest_(member.nest), builder_(builder), use_(use) {}
+
+    Stmts run() {
+        return around(plan_.common, 0, [&] {
+            return over_vectors([&](const Int& first, std::int64_t vectors, const Int& count) {
+                return around(plan_.outer, 0, [&] {
+                    return over_rows([&](const std::vector<Substitution>& rows) {
+                        return tile(rows, first, vectors, count);
+                    });
+                });
+            });
+        });
+    }
+
+  private:
+    const Loop& loop_at(int i) const { return nest_.parallel[static_cast<std::size_t>(i)]; }
+
+    Stmts around(const std::vector<int>& loops, std::size_t depth, const std::function<Stmts()>& body) const {
+        if (depth == loops.size()) return body();
+        const Loop& l = loop_at(loops[depth]);
+        return {loop(l.variable, 0, l.extent, Binding::serial, around(loops, depth + 1, body))};
+    }
+
+    // Blocks of whole registers, then what is left of the lanes.
+    Stmts over_vectors(const std::function<Stmts(const Int&, std::int64_t, const Int&)>& body) const {
+        const std::int64_t extent = loop_at(plan_.axis).extent.constant(),
+                           block = plan_.vectors * plan_.width;
+        const std::int64_t whole = extent / block * block, rest = extent - whole;
+        Stmts s;
+        if (whole == block) {
+            append(s, body(0, plan_.vectors, block));
+        } else if (whole > 0) {
+            const Int first = Int::symbol("lanes", {0, whole - block});
+            s.push_back(loop(first, 0, whole, Binding::serial, body(first, plan_.vectors, block), block));
+        }
+        if (rest > 0) append(s, body(whole, (rest + plan_.width - 1) / plan_.width, rest));
+        return s;
+    }
+
+    // Tiles of `height` rows, then the rows that are left: as one tile where their number is known.
+    Stmts over_rows(const std::function<Stmts(const std::vector<Substitution>&)>& body) const {
+        const Loop& l = loop_at(plan_.tiled);
+        const Int whole = floordiv(l.extent, plan_.height) * plan_.height, rest = l.extent - whole;
+        const auto rows = [&](const Int& first, std::int64_t height) {
+            std::vector<Substitution> list;
+            for (std::int64_t i = 0; i < height; ++i)
+                for (Substitution& s : points(plan_.whole)) {
+                    s[l.variable.symbol_id()] = first + i;
+                    list.push_back(std::move(s));
+                }
+            return list;
+        };
+        Stmts s;
+        if (whole.is(plan_.height)) {
+            append(s, body(rows(0, plan_.height)));
+        } else if (!whole.is(0)) {
+            const Int first = Int::symbol("rows", {0, l.extent.range().high});
+            s.push_back(
+                loop(first, 0, whole, Binding::serial, body(rows(first, plan_.height)), plan_.height));
+        }
+        if (rest.is_constant()) {
+            if (!rest.is(0)) append(s, body(rows(whole, rest.constant())));
+        } else if (plan_.height > 1) {
+            const Int one = Int::symbol("row", {0, l.extent.range().high});
+            s.push_back(loop(one, whole, l.extent, Binding::serial, body(rows(one, 1))));
+        }
+        return s;
+    }
+
+    std::vector<Substitution> points(const std::vector<int>& loops) const {
+        std::vector<Substitution> list{{}};
+        for (const int i : loops) {
+            std::vector<Substitution> longer;
+            for (const Substitution& p : list)
+                for (std::int64_t k = 0; k < loop_at(i).extent.constant(); ++k) {
+                    longer.push_back(p);
+                    longer.back()[loop_at(i).variable.symbol_id()] = k;
+                }
+            list = std::move(longer);
+        }
+        return list;
+    }
+
+    Stmts tile(const std::vector<Substitution>& rows, const Int& first, std::int64_t vectors,
+               const Int& count) {
+        const DType dtype = nest_.accumulator;
+        const auto height = static_cast<std::int64_t>(rows.size());
+        const Int lane = Int::symbol("lane", {0, plan_.width - 1});
+        const int acc =
+            builder_.scratch(Place::Scope::vector, dtype, {Int(height * vectors), Int(plan_.width)});
+        const Destination& stored = member_.destinations.front();
+        Stmts start, sum, stop;
+        Stmts all{declare(acc)};
+        for (std::int64_t v = 0; v < vectors; ++v) {
+            Stmts store;
+            for (std::int64_t r = 0; r < height; ++r) {
+                Substitution here = rows[static_cast<std::size_t>(r)];
+                here[loop_at(plan_.axis).variable.symbol_id()] = first + v * plan_.width + lane;
+                const std::vector<Int> at{Int(r * vectors + v), lane};
+                const auto placed = [&](const Stmt& s) { return substitute(Stmts{s}, here)[0]; };
+                const Scalar value = scalar_read(dtype, acc, at);
+                start.push_back(set(acc, at,
+                                    use_ == TileUse::continued
+                                        ? substitute(scalar_read(dtype, stored.place, stored.at), here)
+                                        : scalar_integer(dtype, 0)));
+                sum.push_back(accumulate(acc, at, Combine::sum, substitute(nest_.body, here), true));
+                for (const Destination& d : member_.destinations)
+                    store.push_back(placed(use_ == TileUse::added
+                                               ? accumulate(d.place, d.at, Combine::sum, value)
+                                               : set(d.place, d.at, value)));
+            }
+            stop.push_back(
+                lanes(lane, min(plan_.width, count - v * plan_.width), plan_.width, std::move(store)));
+        }
+        all.push_back(lanes(lane, plan_.width, plan_.width, std::move(start)));
+        Stmts inside{lanes(lane, plan_.width, plan_.width, std::move(sum))};
+        bool innermost = true;
+        for (auto l = nest_.reduced.rbegin(); l != nest_.reduced.rend(); ++l) {
+            if (!l->variable.symbol_id()) continue;
+            inside = {loop(l->variable, 0, l->extent, innermost ? Binding::rolled : Binding::serial,
+                           std::move(inside))};
+            innermost = false;
+        }
+        append(all, std::move(inside));
+        append(all, std::move(stop));
+        return all;
+    }
+
+    const LanePlan& plan_;
+    const Member& member_;
+    const Nest& nest_;
+    KernelBuilder& builder_;
+    const TileUse use_;
+};
+
+}  // namespace
+
+std::optional<LanePlan> plan_lanes(const Member& member, const Target& target, const KernelBuilder& builder,
+                                   TileUse use) {
+    return Planner(member, target, builder, use).run();
+}
+
+Stmts schedule_lanes(const LanePlan& plan, const Member& member, KernelBuilder& builder, TileUse use) {
+    return Tiler(plan, member, builder, use).run();
+}
+
+}  // namespace bitale
