@@ -1,6 +1,7 @@
 // Vector registers of a CPU, as many lanes as the target has: GCC's vector extensions.
 
-#ifndef __CUDACC__
+#ifdef __CUDACC__
+#else
 template <class T, int N>
 struct b_lanes {
     typedef T type __attribute__((vector_size(N * sizeof(T))));

@@ -61,6 +61,8 @@ class LayoutChooser {
         for (int v = static_cast<int>(values_.list.size()) - 1; v >= 0; --v) {
             if (!free(v)) continue;
             const auto channels = channels_.find(v);
+            if (channels != channels_.end() && values_.list[v].storage == Value::Storage::staged)
+                hand_on(v, channels->second);
             if (channels == channels_.end() && values_.list[v].storage != Value::Storage::stored) continue;
             const bool wanted = values_.list[v].wanted_order == Value::Order::channel_last;
             const std::size_t last = values_.list[v].shape.size() - 1, best = wanted ? 1
@@ -88,6 +90,16 @@ class LayoutChooser {
         if (axis->loop > 0) channels_[v] = axis->loop;
         for (const auto& [operand, d] : axis->reads)
             if (d > 0) channels_[operand] = d;
+    }
+
+    // What a copy is made of has its channels last too.
+    void hand_on(int v, std::size_t axis) {
+        const Nest nest = composed_nest(values_, v);
+        const Int& channel = nest.parallel[axis].variable;
+        for_each_read(nest, [&](const ScalarNode& s) {
+            for (std::size_t d = 1; d < s.at.size(); ++d)
+                if (s.at[d] == channel && s.at.size() >= 3) channels_.try_emplace(s.operand, d);
+        });
     }
 
     std::size_t best_last_axis(int v) const {

@@ -21,7 +21,7 @@ constexpr double typical_unknown = 128, small_bound = 1 << 16;
 constexpr std::size_t longest_chain = 64;
 // Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
 constexpr int expensive = 10;
-constexpr double often = 8;
+constexpr double often = 8, staged_from = 4;
 
 bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
@@ -30,7 +30,7 @@ double iterations(const Nest& nest) { return typical_count(nest.parallel) * typi
 class Decider {
   public:
     Decider(const Graph& graph, const Target& target) : target_(target) {
-        for (const NodePtr& node : target.has_epilogues ? in_order(graph) : topological(graph.roots())) {
+        for (const NodePtr& node : in_order(graph)) {
             const int packed = pack_filters(*node);
             const int number = static_cast<int>(values_.list.size());
             values_.number[node.get()] = number;
@@ -170,7 +170,10 @@ class Decider {
             } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "costs too much to compute more than once";
-            } else if (cost[i] >= 1 && times >= often) {
+            } else if (cost[i] >= 1 && times >= often && ends_reduction(value)) {
+                value.storage = Value::Storage::stored;
+                value.reason = "read many times, and takes the place of the reduction it is made of";
+            } else if (cost[i] >= 1 && times >= staged_from) {
                 value.storage = Value::Storage::staged;
             } else if (reduced_later(value) && reductions_read(i) >= 2) {
                 value.storage = Value::Storage::stored;
@@ -187,6 +190,20 @@ class Decider {
             read.erase(std::unique(read.begin(), read.end()), read.end());
             for (const int operand : read) evaluations[operand] += mine;
         }
+    }
+
+    // Of a reduction of the same size that a kernel computes, by way of values that nothing else reads: the
+    // result itself then needs no memory.
+    bool ends_reduction(const Value& value) const {
+        bool found = false;
+        for_each_read(value.nest, [&](const ScalarNode& s) {
+            const Value& operand = values_.list[s.operand];
+            const bool alone = operand.users.size() == 1 && !operand.required;
+            const bool same = operand.shape == value.shape && alone;
+            if (!same || operand.by_library || !operand.nest.body) return;
+            found = found || is_reduction(operand.nest) || ends_reduction(operand);
+        });
+        return found;
     }
 
     // Only reductions read it: then it ends a chain, and is the least that has to be passed on.
@@ -236,9 +253,13 @@ class Decider {
             for_each_read(value.nest, [&](const ScalarNode& s) {
                 const Value& operand = values_.list[s.operand];
                 generated = generated && generated_[s.operand];
-                // A scalar is computed once, outside the loops over its reader's points.
+                // A scalar is computed once, outside the loops over its reader's points; what is much smaller
+                // than its reader and costs much will be stored.
                 const bool scalar = operand.node->type.rank() == 0 && value.node->type.rank() > 0;
-                if (!is_reduction(operand.nest) && !is_reduction(value.nest) && !scalar)
+                const bool smaller =
+                    cost[s.operand] >= expensive && !generated_[s.operand] &&
+                    2 * typical_count(operand.nest.parallel) <= typical_count(value.nest.parallel);
+                if (!is_reduction(operand.nest) && !is_reduction(value.nest) && !scalar && !smaller)
                     cost[i] += cost[s.operand];
             });
             cost[i] = std::min(cost[i], 1 << 20);

@@ -83,7 +83,7 @@ class Filler {
 
     bool readable(const Scalar& s, const Int& variable, std::set<int>& read) const {
         if (!s) return true;
-        if (bytes_of(s->dtype) > widest_element) return false;
+        if (bytes_of(s->dtype) > widest_element && varies(s, variable.symbol_id())) return false;
         if (s->kind == ScalarNode::Kind::read) {
             const Place& place = kernel_.places[static_cast<std::size_t>(s->operand)];
             const Int step = step_of(offset_of(place, s->at), variable);
@@ -93,6 +93,19 @@ class Filler {
         return readable(s->otherwise, variable, read) &&
                std::all_of(s->arguments.begin(), s->arguments.end(),
                            [&](const Scalar& a) { return readable(a, variable, read); });
+    }
+
+    static bool varies(const Scalar& s, std::uint64_t id) {
+        if (!s) return false;
+        return depends_on(s->index, id) || varies(s->otherwise, id) ||
+               std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return depends_on(x, id); }) ||
+               std::any_of(s->guards.begin(), s->guards.end(),
+                           [&](const Guard& g) {
+                               return depends_on(g.value, id) || depends_on(g.low, id) ||
+                                      depends_on(g.high, id);
+                           }) ||
+               std::any_of(s->arguments.begin(), s->arguments.end(),
+                           [&](const Scalar& a) { return varies(a, id); });
     }
 
     std::int64_t lanes_for(std::int64_t extent) const {

@@ -15,6 +15,7 @@
 #include "codegen/library/cost.h"
 #include "codegen/library/gemm.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 
 namespace bitale {
 
@@ -49,9 +50,9 @@ class Chooser {
                 mark(operand, "operand of the library call " + describe(*value.node));
             demand_orders(static_cast<int>(v));
         }
-        if (!target_.has_epilogues) return;
         for (std::size_t v = 0; v < values_.list.size(); ++v)
             if (values_.list[v].node->op->name == "relu") masks_from_result(static_cast<int>(v));
+        if (!target_.has_epilogues) return;
         for (std::size_t v = 0; v < values_.list.size(); ++v)
             if (values_.list[v].node->op->name == "add") absorb(static_cast<int>(v));
     }
@@ -127,7 +128,7 @@ class Chooser {
 
     // x > 0 wherever relu(x) > 0: where the relu is stored, its gradient needs x no more.
     void masks_from_result(int relu) {
-        if (!at(relu).required && !at(relu).feeds_product && !before_bias(relu)) return;
+        if (!at(relu).required && !at(relu).feeds_product && !before_bias(relu) && !multiplied(relu)) return;
         const int x = number(at(relu).node->inputs[0]);
         std::vector<int> readers;
         std::vector<int>& users = at(x).users;
@@ -150,10 +151,17 @@ class Chooser {
         std::sort(at(relu).users.begin(), at(relu).users.end());
     }
 
+    // Generated products read it many times, so it will be stored.
+    bool multiplied(int relu) {
+        return std::any_of(at(relu).users.begin(), at(relu).users.end(), [&](int user) {
+            return at(user).nest.combine != Combine::none && adds_products(at(user).nest);
+        });
+    }
+
     // A relu of a library's result and a bias: absorb() will store it, if its gradient allows that.
     bool before_bias(int relu) {
         const Node& node = *at(number(at(relu).node->inputs[0])).node;
-        return node.op->name == "add" && find_epilogue(number(at(relu).node->inputs[0])).bias >= 0;
+        return target_.has_epilogues && node.op->name == "add" && find_epilogue(number(at(relu).node->inputs[0])).bias >= 0;
     }
 
     struct Epilogue {

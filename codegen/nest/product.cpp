@@ -76,8 +76,8 @@ std::optional<ChannelAxis> channel_axis(const Nest& nest) {
         if (!id || !l.extent.is_constant() || typical(l.extent) < fewest_channels) continue;
         const int f = varies(nest, nest.body->arguments[1], l.variable) ? 1 : 0;
         const Scalar &factor = nest.body->arguments[static_cast<std::size_t>(f)],
-                     &other = nest.body->arguments[static_cast<std::size_t>(1 - f)];
-        if (varies(nest, other, l.variable)) continue;
+                     &rest = nest.body->arguments[static_cast<std::size_t>(1 - f)];
+        if (varies(nest, rest, l.variable)) continue;
         ChannelAxis axis{i, f, {}};
         bool plain = true;
         for_each_read(factor, [&](const ScalarNode& s) {
@@ -88,9 +88,12 @@ std::optional<ChannelAxis> channel_axis(const Nest& nest) {
             }
         });
         if (!plain || axis.reads.empty()) continue;
-        // Filters rather than images: they do not depend on the batch.
-        const bool filters = i > 0 && !varies(nest, factor, nest.parallel[0].variable);
-        const double score = typical(l.extent) + (filters ? 1e9 : 0);
+        // Rather the factor that serves all the other results: filters, or in their gradient that of the
+        // maps.
+        const bool alone = std::none_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& other) {
+            return &other != &l && varies(nest, factor, other.variable);
+        });
+        const double score = typical(l.extent) + (alone ? 1e9 : 0);
         if (score <= most) continue;
         most = score;
         best = std::move(axis);

@@ -1,6 +1,8 @@
 #include "codegen/schedule/cut.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
@@ -78,13 +80,15 @@ std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const 
     if (row <= bytes) return std::nullopt;
     for (const int v : group.values) {
         const Nest& nest = grouping.nests[v];
-        if (!adds_products(nest) || nest.parallel.size() < 3 || !nest.parallel[1].extent.is_constant())
-            continue;
+        if (!adds_products(nest) || nest.parallel.size() < 3) continue;
+        const std::optional<ChannelAxis> channels = channel_axis(nest);
+        const std::size_t axis = channels && channels->loop > 0 ? channels->loop : 1;
+        if (!nest.parallel[axis].extent.is_constant()) continue;
         Follower follower(group, grouping);
-        if (!follower.run(v, 1)) return std::nullopt;
-        AxisCut cut{follower.axes(), nest.parallel[1].extent.constant(), 0};
-        for (const auto& [member, axis] : cut.axis)
-            if (!grouping.nests[member].parallel[axis].extent.is(cut.extent)) return std::nullopt;
+        if (!follower.run(v, static_cast<int>(axis))) return std::nullopt;
+        AxisCut cut{follower.axes(), nest.parallel[axis].extent.constant(), 0};
+        for (const auto& [member, d] : cut.axis)
+            if (!grouping.nests[member].parallel[d].extent.is(cut.extent)) return std::nullopt;
         cut.width = cut.extent;
         while (cut.width > 1 && (cut.extent % cut.width != 0 || row / cut.extent * cut.width > bytes))
             --cut.width;

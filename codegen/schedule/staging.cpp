@@ -18,18 +18,29 @@ class CopyPlanner {
     CopyPlanner(const Group& group, const SegmentContext& context, std::int64_t block)
         : group_(group), context_(context), block_(block) {}
 
-    // What the members read of staged values when those that are refused a copy are inlined.
+    // What the members, and the copies themselves, read of staged values when those that are refused a copy
+    // are inlined.
     Reads staged_reads(const RowOf& row, const std::set<int>& refused) const {
         Reads reads;
-        for (const int v : group_.values) {
-            const Nest nest = refused.empty() ? context_.grouping.nests[v]
-                                              : composed_nest(context_.values, v, [&](int operand) {
-                                                    return !refused.contains(operand);
-                                                });
+        std::vector<int> copied;
+        const auto look = [&](const Nest& nest, const Int& own) {
             for_each_read(nest, [&](const ScalarNode& s) {
-                if (value(s.operand).storage == Value::Storage::staged)
-                    reads[s.operand].emplace_back(row(nest), std::make_shared<ScalarNode>(s));
+                if (value(s.operand).storage != Value::Storage::staged) return;
+                if (!reads.contains(s.operand) && !refused.contains(s.operand)) copied.push_back(s.operand);
+                reads[s.operand].emplace_back(own, std::make_shared<ScalarNode>(s));
             });
+        };
+        const auto kept = [&](int operand) { return !refused.contains(operand); };
+        for (const int v : group_.values) {
+            const Nest nest =
+                refused.empty() ? context_.grouping.nests[v] : composed_nest(context_.values, v, kept);
+            look(nest, row(nest));
+        }
+        while (!copied.empty()) {
+            const int v = copied.back();
+            copied.pop_back();
+            const Nest nest = composed_nest(context_.values, v, kept);
+            if (!nest.parallel.empty()) look(nest, nest.parallel[0].variable);
         }
         return reads;
     }
@@ -84,7 +95,7 @@ class CopyPlanner {
 
     // The copy as a nest of its own over the (possibly wider) index space, reading the value. False if it
     // would need what a member of this group computes: copies come first.
-    bool write(StagedCopy& copy) const {
+    bool write(StagedCopy& copy, const std::set<int>& refused) const {
         const Type type = value(copy.value).stored_type();
         copy.scratch.assign(copy.extents.begin() + (block_ == 1 ? 1 : 0), copy.extents.end());
         if (block_ != 1) copy.scratch[0] = block_;
@@ -103,9 +114,9 @@ class CopyPlanner {
         nest.body = scalar_read(type.dtype, copy.value, at, guards, guards.empty() ? nullptr : copy.outside);
         copy.nest = simplify(compose(nest, [&](int operand) -> const Nest* {
             const Value::Storage storage = value(operand).storage;
-            return storage == Value::Storage::inlined || storage == Value::Storage::staged
-                       ? &value(operand).nest
-                       : nullptr;
+            const bool in = storage == Value::Storage::inlined || operand == copy.value ||
+                            (storage == Value::Storage::staged && refused.contains(operand));
+            return in ? &value(operand).nest : nullptr;
         }));
         bool computed_here = false;
         for_each_read(copy.nest, [&](const ScalarNode& s) {
@@ -147,7 +158,7 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
         for (const auto& [v, reads] : planner.staged_reads(row, refused)) {
             StagedCopy copy;
             copy.value = v;
-            if (!planner.fits(reads, copy) || !planner.write(copy) ||
+            if (!planner.fits(reads, copy) || !planner.write(copy, refused) ||
                 bytes + copy.bytes > context.target.local_bytes) {
                 refuse = v;
                 break;

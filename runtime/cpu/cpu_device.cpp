@@ -45,7 +45,7 @@ class CpuLauncher : public Launcher {
     void conv(const ConvShape& shape, const ConvData& data) override { convolve(pool_, shape, data); }
 
     void copy(void* to, const void* from, std::int64_t bytes) override {
-        constexpr std::int64_t piece = std::int64_t{256} << 10;
+        constexpr std::int64_t piece = std::int64_t{512} << 10;
         if (bytes == 0 || to == from) return;
         pool_.run((bytes + piece - 1) / piece, [=](std::int64_t first, std::int64_t last) {
             const std::int64_t begin = first * piece, end = std::min(last * piece, bytes);
@@ -72,7 +72,7 @@ class CpuDevice : public Device {
         t.vector_bytes = cpu.vector_bytes;
         t.vector_registers = cpu.vector_registers;
         t.has_gemm = gemm_library().present && options().enabled("onednn");
-        t.local_bytes = std::int64_t{256} << 10;
+        t.local_bytes = std::int64_t{512} << 10;
         return t;
     }
 
