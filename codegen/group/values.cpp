@@ -170,7 +170,7 @@ class Decider {
             } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "costs too much to compute more than once";
-            } else if (cost[i] >= 1 && times >= often && ends_reduction(value)) {
+            } else if (cost[i] >= 1 && times >= often && !value.shape.empty() && ends_reduction(value)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "read many times, and takes the place of the reduction it is made of";
             } else if (cost[i] >= 1 && times >= staged_from) {
@@ -201,7 +201,8 @@ class Decider {
             const bool alone = operand.users.size() == 1 && !operand.required;
             const bool same = operand.shape == value.shape && alone;
             if (!same || operand.by_library || !operand.nest.body) return;
-            found = found || is_reduction(operand.nest) || ends_reduction(operand);
+            found = found ||
+                    (is_reduction(operand.nest) ? !tree_of(operand.nest).split : ends_reduction(operand));
         });
         return found;
     }
