@@ -110,7 +110,8 @@ class Grouper {
             const bool independent = std::none_of(joined.begin(), joined.end(), [&](int other) {
                 return depends(other, candidate) || depends(candidate, other);
             });
-            if (independent && same_rows(own, full, candidate)) joined.push_back(candidate);
+            if (independent && same_rows(own, full, candidate) && tasks_agree(full, candidate))
+                joined.push_back(candidate);
         }
         // A producer that stays outside must not depend on what is joined: that would be a cycle.
         std::erase_if(joined, [&](int g) {
@@ -119,6 +120,25 @@ class Grouper {
             });
         });
         return joined;
+    }
+
+    // On a CPU a task of a matrix product has several rows, which share what it loads of the other factor;
+    // that of a convolution has one.
+    bool tasks_agree(const Nest& full, int number) const {
+        if (target_.kind == Target::Kind::cuda) return true;
+        const auto shares = [](const Nest& nest) {
+            constexpr double least_work = 1 << 14;
+            return is_matrix_product(nest) && typical_count(nest.reduced) * typical_count(nest.parallel) >=
+                                                  least_work * typical(nest.parallel[0].extent);
+        };
+        const auto deep = [](const Nest& nest) { return nest.reduced.size() > 1; };
+        const bool own_shares = shares(full), own_deep = deep(full);
+        if (!own_shares && !own_deep) return true;
+        for (const int v : result_.groups[number].values) {
+            const Nest nest = fully_composed_nest(values_, v);
+            if ((own_shares && deep(nest)) || (own_deep && shares(nest))) return false;
+        }
+        return true;
     }
 
     // A group that reads the same large operands: a reduction of them, as the winners of pooling are, is best

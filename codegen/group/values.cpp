@@ -168,8 +168,11 @@ class Decider {
                 value.storage = Value::Storage::stored;
                 if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
             } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {
-                value.storage = Value::Storage::stored;
-                value.reason = "costs too much to compute more than once";
+                // What only moves elements is left to what it moves, which is asked for as often.
+                if (!moves_elements(value)) {
+                    value.storage = Value::Storage::stored;
+                    value.reason = "costs too much to compute more than once";
+                }
             } else if (cost[i] >= 1 && times >= often && !value.shape.empty() && ends_reduction(value)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "read many times, and takes the place of the reduction it is made of";
@@ -205,6 +208,16 @@ class Decider {
                     (is_reduction(operand.nest) ? !tree_of(operand.nest).split : ends_reduction(operand));
         });
         return found;
+    }
+
+    bool moves_elements(const Value& value) const {
+        const Nest& nest = value.nest;
+        if (is_reduction(nest) || !nest.lets.empty() || nest.body->kind != ScalarNode::Kind::read ||
+            !nest.body->guards.empty())
+            return false;
+        const Value& operand = values_.list[nest.body->operand];
+        return operand.storage != Value::Storage::leaf &&
+               count_of(operand.node->type.shape) == count_of(value.node->type.shape);
     }
 
     // Only reductions read it: then it ends a chain, and is the least that has to be passed on.

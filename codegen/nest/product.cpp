@@ -101,6 +101,13 @@ std::optional<ChannelAxis> channel_axis(const Nest& nest) {
     return best;
 }
 
+bool is_matrix_product(const Nest& nest) {
+    if (!adds_products(nest) || !nest.guards.empty()) return false;
+    if (nest.reduced.size() != 1 || !nest.reduced[0].variable.symbol_id()) return false;
+    const ProductAxes axes = product_axes(nest);
+    return axes.common.empty() && !axes.rows.empty() && !axes.columns.empty();
+}
+
 bool is_large_product(const Nest& nest, const ReductionTree& tree) {
     if (!adds_products(nest) || !nest.guards.empty() || tree.lanes > 1 || tree.split) return false;
     if (typical_count(nest.reduced) < shortest_sum || typical_count(nest.parallel) < fewest_results)

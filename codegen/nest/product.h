@@ -24,6 +24,9 @@ struct ProductAxes {
 };
 ProductAxes product_axes(const Nest& nest);
 
+// One sum, and every loop over results varies one factor alone.
+bool is_matrix_product(const Nest& nest);
+
 // The loop over results of a convolution, or of one of its gradients, that is best innermost: channels, along
 // which one factor alone varies, by one axis of what it reads.
 struct ChannelAxis {

@@ -11,6 +11,7 @@
 #include "codegen/schedule/bytes.h"
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/lanes.h"
+#include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/tile.h"
 #include "codegen/schedule/windows.h"
@@ -120,6 +121,7 @@ Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuild
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
+    if (std::optional<Stmts> panels = schedule_panels(member, target, builder)) return *std::move(panels);
     if (const std::optional<LanePlan> plan = plan_lanes(member, target, builder, TileUse::fresh))
         return schedule_lanes(*plan, member, builder, TileUse::fresh);
     LoopBuilder loops(nest);

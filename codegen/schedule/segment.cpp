@@ -15,6 +15,7 @@
 #include "codegen/schedule/gpu_transpose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/staging.h"
 
@@ -198,6 +199,13 @@ class SegmentScheduler {
             return;
         }
         if (on_gpu()) return choose_gpu_block();
+        std::vector<Nest> nests;
+        for (const int v : group_.values) nests.push_back(fully_composed_nest(context_.values, v));
+        const auto shape_of = [&](int v) -> const Shape& { return value(v).shape; };
+        if (const std::int64_t rows = rows_of_products(nests, shape_of); rows > 0) {
+            block_ = rows;
+            return;
+        }
         bool all_maps = true, along_rows = false;
         for (const int v : group_.values) {
             const Nest& nest = context_.grouping.nests[v];

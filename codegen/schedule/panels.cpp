@@ -1,0 +1,302 @@
+#include "codegen/schedule/panels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/group/values.h"
+#include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
+#include "codegen/schedule/lanes.h"
+#include "codegen/schedule/loops.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::int64_t panel = 64;           // results side by side
+constexpr std::int64_t longest_piece = 128;  // terms of the sum for which copies are made: they stay in L1
+constexpr std::int64_t most_rows = 64, most_scratch = 64 << 10;
+constexpr double lanes_of_register = 16;
+
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
+// How far every read that moves along the variable moves by one step of it; 0 where they differ.
+Int step_along(const Nest& nest, const Scalar& factor, const Int& variable, const ShapeOf& shape_of) {
+    std::vector<Int> steps;
+    for_each_read(factor, [&](const ScalarNode& s) {
+        const Shape& shape = shape_of(s.operand);
+        Int offset = 0;
+        for (std::size_t d = 0; d < s.at.size(); ++d) offset = offset * shape[d] + s.at[d];
+        const Int step = substitute(offset, {{variable.symbol_id(), variable + 1}}) - offset;
+        if (!step.is(0)) steps.push_back(step);
+    });
+    // An index that was looked up leads anywhere.
+    for (const Let& l : lets_of(nest, factor))
+        for_each_read(l.value, [&](const ScalarNode& s) {
+            for (const Int& x : s.at)
+                if (depends_on(x, variable.symbol_id())) steps.emplace_back(0);
+        });
+    const bool one = !steps.empty() &&
+                     std::all_of(steps.begin(), steps.end(), [&](const Int& s) { return s == steps[0]; });
+    return one ? steps[0] : Int(0);
+}
+
+Int bounded_symbol(const char* name, std::int64_t end) {
+    return Int::symbol(
+        name, {0, end >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(end - 1, 0)});
+}
+
+bool is_plain(const Nest& nest, const Scalar& factor) {
+    return factor->kind == ScalarNode::Kind::read && factor->guards.empty() &&
+           factor->dtype == nest.accumulator && lets_of(nest, factor).empty();
+}
+
+class Panels {
+  public:
+    Panels(const Member& member, const Target& target, KernelBuilder& builder)
+        : member_(member), nest_(member.nest), target_(target), builder_(builder) {}
+
+    std::optional<Stmts> run() {
+        if (target_.kind != Target::Kind::cpu || member_.tree.lanes > 1 || !is_matrix_product(nest_))
+            return {};
+        if (nest_.dtype != nest_.accumulator) return {};
+        const std::optional<std::size_t> axis = lane_axis(nest_, shapes());
+        if (!axis || !bounded(*axis)) return {};
+        axis_ = *axis;
+        vector_ = varies(nest_, nest_.body->arguments[1], nest_.parallel[axis_].variable) ? 1 : 0;
+        return panels();
+    }
+
+  private:
+    ShapeOf shapes() const {
+        return [this](int place) -> const Shape& {
+            return builder_.ir.places[static_cast<std::size_t>(place)].extents;
+        };
+    }
+
+    // Copies and partial results are scratch: their sizes have to be known.
+    bool bounded(std::size_t axis) const {
+        std::int64_t rows = 1;
+        for (std::size_t i = 0; i < nest_.parallel.size(); ++i) {
+            if (i == axis) continue;
+            const std::int64_t high = nest_.parallel[i].extent.range().high;
+            if (high > most_rows) return false;
+            rows *= std::max<std::int64_t>(high, 1);
+        }
+        constexpr std::int64_t fewest_rows = 2;
+        return rows >= fewest_rows && rows <= most_rows;
+    }
+
+    Stmts panels() {
+        const Loop& lanes = nest_.parallel[axis_];
+        const std::int64_t most = lanes.extent.range().high;
+        const bool several = most > panel;
+        constexpr std::int64_t whole = 16;
+        width_ = several                      ? panel
+                 : lanes.extent.is_constant() ? lanes.extent.constant()
+                                              : (most + whole - 1) / whole * whole;
+        first_lane_ = several ? bounded_symbol("panel", most) : Int(0);
+        lane_ = Int::symbol("lane", {0, width_ - 1});
+        count_ =
+            several || !lanes.extent.is_constant() ? min(width_, lanes.extent - first_lane_) : lanes.extent;
+        const Loop& sum = nest_.reduced[0];
+        const std::int64_t terms = sum.extent.range().high;
+        // Without copies, all terms at once: the partial results never leave their registers.
+        const bool copied = !lies_well(0) || !lies_well(1);
+        length_ = std::max<std::int64_t>(copied ? std::min(longest_piece, terms) : terms, 1);
+        const bool pieces = terms > length_;
+        first_term_ = pieces ? bounded_symbol("first", terms) : Int(0);
+        term_ = bounded_symbol("term", length_);
+
+        Stmts before, copies;
+        Member piece;
+        piece.tree = member_.tree;
+        piece.nest.accumulator = nest_.accumulator;
+        piece.nest.dtype = nest_.dtype;
+        piece.nest.combine = nest_.combine;
+        piece.nest.parallel = nest_.parallel;
+        piece.nest.parallel[axis_] = {lane_, width_};
+        piece.nest.reduced = {{term_, pieces ? min(length_, sum.extent - first_term_) : sum.extent}};
+        const std::vector<Scalar> factors{factor(0, before, copies), factor(1, before, copies)};
+        piece.nest.body = scalar_apply(nest_.body->op, nest_.body->dtype, factors);
+
+        Stmts body = std::move(before), inside = std::move(copies);
+        if (!pieces && count_.is(width_)) {
+            // All of the sum at once, straight to where the results belong.
+            piece.destinations = here(member_.destinations);
+            if (const auto plan = plan_lanes(piece, target_, builder_, TileUse::fresh)) {
+                append(inside, schedule_lanes(*plan, piece, builder_, TileUse::fresh));
+                append(body, std::move(inside));
+                return over_panels(std::move(body), several);
+            }
+        }
+        Shape shape;
+        std::vector<Int> at;
+        for (std::size_t i = 0; i < nest_.parallel.size(); ++i) {
+            if (i == axis_) continue;
+            shape.emplace_back(nest_.parallel[i].extent.range().high);
+            at.push_back(nest_.parallel[i].variable);
+        }
+        shape.emplace_back(width_);
+        at.push_back(lane_);
+        const int acc = builder_.scratch(Place::Scope::local, nest_.accumulator, shape);
+        piece.destinations = {{acc, at}};
+        const TileUse use = pieces ? TileUse::continued : TileUse::fresh;
+        const std::optional<LanePlan> plan = plan_lanes(piece, target_, builder_, use);
+        BITALE_CHECK(plan, "a panel of a product that has no tile");
+        append(inside, schedule_lanes(*plan, piece, builder_, use));
+        body.insert(body.begin(), declare(acc));
+        if (pieces) {
+            append(body, pass(scalar_integer(nest_.accumulator, 0), width_, {{acc, at}}));
+            body.push_back(loop(first_term_, 0, sum.extent, Binding::serial, std::move(inside), length_));
+        } else {
+            append(body, std::move(inside));
+        }
+        append(body, pass(scalar_read(nest_.accumulator, acc, at), count_, here(member_.destinations)));
+        return over_panels(std::move(body), several);
+    }
+
+    Stmts over_panels(Stmts body, bool several) const {
+        if (!several) return body;
+        return {loop(first_lane_, 0, nest_.parallel[axis_].extent, Binding::serial, std::move(body), panel)};
+    }
+
+    Substitution to_here() const {
+        return {{nest_.parallel[axis_].variable.symbol_id(), first_lane_ + lane_}};
+    }
+
+    std::vector<Destination> here(const std::vector<Destination>& list) const {
+        std::vector<Destination> r = list;
+        for (Destination& d : r)
+            for (Int& x : d.at) x = substitute(x, to_here());
+        return r;
+    }
+
+    // One pass over the results of a panel.
+    Stmts pass(const Scalar& value, const Int& lanes, std::vector<Destination> destinations) const {
+        Member all;
+        all.nest.dtype = nest_.dtype;
+        all.nest.body = value;
+        for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
+            if (i != axis_) all.nest.parallel.push_back(nest_.parallel[i]);
+        all.nest.parallel.push_back({lane_, lanes});
+        all.destinations = std::move(destinations);
+        return schedule_pointwise(all, target_, builder_);
+    }
+
+    // In memory, as the product reads it. Behind a buffer there is room to read one register, but not more.
+    bool lies_well(int number) const {
+        const Scalar& own = nest_.body->arguments[static_cast<std::size_t>(number)];
+        if (!is_plain(nest_, own)) return false;
+        return number != vector_ ||
+               (count_.is(width_) && step_along(nest_, own, nest_.parallel[axis_].variable, shapes()).is(1));
+    }
+
+    // What the product reads: the factor itself, or its copy.
+    Scalar factor(int number, Stmts& before, Stmts& copies) {
+        const Scalar& own = nest_.body->arguments[static_cast<std::size_t>(number)];
+        Substitution where = to_here();
+        where[nest_.reduced[0].variable.symbol_id()] = first_term_ + term_;
+        const bool vector = number == vector_;
+        if (lies_well(number)) return substitute(own, where);
+        // [term, lane] of the one, [rows, term] of the other.
+        std::vector<Loop> loops;
+        const Loop terms{term_, min(length_, nest_.reduced[0].extent - first_term_)};
+        Shape shape;
+        std::vector<Int> at;
+        const auto add = [&](const Loop& l, const Int& most) {
+            loops.push_back(l);
+            shape.push_back(most);
+            at.push_back(l.variable);
+        };
+        if (vector) add(terms, length_);
+        for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
+            if (i != axis_ && varies(nest_, own, nest_.parallel[i].variable))
+                add(nest_.parallel[i], nest_.parallel[i].extent.range().high);
+        if (vector)
+            add({lane_, count_}, width_);
+        else
+            add(terms, length_);
+        const int place = builder_.scratch(Place::Scope::local, own->dtype, shape);
+        before.push_back(declare(place));
+        Member copy;
+        copy.nest.lets = lets_of(nest_, own);
+        copy.nest.dtype = own->dtype;
+        copy.nest.body = own;
+        // Along memory, if it lies the other way.
+        const bool turned = vector ? step_along(nest_, own, nest_.reduced[0].variable, shapes()).is(1)
+                                   : step_along(nest_, own, loops[0].variable, shapes()).is(1);
+        if (turned && loops.size() == 2) std::swap(loops[0], loops[1]);
+        copy.nest = substitute(copy.nest, where);
+        copy.nest.parallel = loops;
+        copy.destinations = {{place, at}};
+        append(copies, schedule_pointwise(copy, target_, builder_));
+        return scalar_read(own->dtype, place, at);
+    }
+
+    const Member& member_;
+    const Nest& nest_;
+    const Target& target_;
+    KernelBuilder& builder_;
+    std::size_t axis_ = 0;
+    int vector_ = 1;
+    std::int64_t width_ = 0, length_ = 0;
+    Int lane_, first_lane_, count_, term_, first_term_;
+};
+
+}  // namespace
+
+std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of) {
+    constexpr double turned = 0.25, neighbours = 0.2, fewest = 3;
+    std::optional<std::size_t> best;
+    double most = 0;
+    for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
+        const Loop& l = nest.parallel[i];
+        const double extent = typical(l.extent);
+        if (!l.variable.symbol_id() || extent < fewest) continue;
+        const std::size_t f = varies(nest, nest.body->arguments[1], l.variable) ? 1 : 0;
+        const bool straight = step_along(nest, nest.body->arguments[f], l.variable, shape_of).is(1);
+        const double filled = extent / (std::ceil(extent / lanes_of_register) * lanes_of_register);
+        const double score =
+            filled * (straight ? 1 : turned) + (i + 1 == nest.parallel.size() ? neighbours : 0);
+        if (score <= most) continue;
+        most = score;
+        best = i;
+    }
+    return best;
+}
+
+std::int64_t rows_of_products(const std::vector<Nest>& nests, const ShapeOf& shape_of) {
+    constexpr double tasks = 8;
+    constexpr std::int64_t fewest = 4, most = 32;
+    std::int64_t rows = 0;
+    for (const Nest& nest : nests) {
+        if (nest.reduced.size() > 1) return 0;
+        if (!is_matrix_product(nest)) continue;
+        const std::optional<std::size_t> axis = lane_axis(nest, shape_of);
+        if (!axis) continue;
+        if (*axis == 0) return panel;
+        const double extent = typical(nest.parallel[0].extent);
+        const auto share = static_cast<std::int64_t>(std::ceil(extent / tasks));
+        rows = std::clamp((share + fewest - 1) / fewest * fewest, fewest, most);
+        // Tiles that come out even leave no rows over, which would run one by one.
+        for (std::int64_t even = rows; 2 * even > rows; --even)
+            if (std::fmod(extent, static_cast<double>(even)) == 0) {
+                rows = even;
+                break;
+            }
+    }
+    return rows;
+}
+
+std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder) {
+    return Panels(member, target, builder).run();
+}
+
+}  // namespace bitale

@@ -1,0 +1,27 @@
+// Matrix products on a CPU whose factors do not lie in memory as vector registers want them, because they are
+// cast, gathered, turned or computed where they are read: pieces of them are copied into scratch first, a
+// panel of neighbouring results at a time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "codegen/schedule/builder.h"
+#include "codegen/schedule/member.h"
+
+namespace bitale {
+
+// Shape in memory of what reads number.
+using ShapeOf = std::function<const Shape&(int operand)>;
+
+// The loop over results of a matrix product that is best run in vector lanes.
+std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of);
+// Rows of the first axis for one task of a group of these nests; 0 where no product decides it.
+std::int64_t rows_of_products(const std::vector<Nest>& nests, const ShapeOf& shape_of);
+
+// Nothing where it is no matrix product, or one too short to be worth copies.
+std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder);
+
+}  // namespace bitale
