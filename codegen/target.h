@@ -20,6 +20,7 @@ struct Target {
     bool has_epilogues = false;                // these libraries add a bias and apply relu
     Precision precision = Precision::float32;  // of these libraries
     std::int64_t local_bytes = 256 << 10;      // scratch of one task: L2 on a CPU, shared memory on a GPU
+    bool fast_compile = false;                 // less text matters more than speed; the same bits
     int max_statements = 400;                  // per kernel: compile time grows faster than the text
 };
 

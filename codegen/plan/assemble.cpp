@@ -281,6 +281,7 @@ class Assembler {
 
     void kernel(const std::vector<const Group*>& groups, bool once, bool last) {
         KernelBuilder builder;
+        builder.short_text = target_.fast_compile;
         std::string notes;
         const SegmentContext context{
             values_,
@@ -311,7 +312,8 @@ class Assembler {
         if (!second.segments.empty()) builder.ir.phases.push_back(std::move(second));
         read_scalars(builder);
         Traffic traffic = traffic_of(builder.ir);
-        if (target_.kind == Target::Kind::cpu) fill_tails(builder.ir, target_.vector_bytes);
+        if (target_.kind == Target::Kind::cpu && !target_.fast_compile)
+            fill_tails(builder.ir, target_.vector_bytes);
         verify(builder.ir);
         const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
         PrintedKernel printed = print_kernel(builder.ir, dialect);

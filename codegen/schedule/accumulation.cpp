@@ -90,7 +90,10 @@ std::vector<Substitution> points_of(const std::vector<Loop>& reduced) {
 }
 
 Accumulation::Accumulation(const Member& member, KernelBuilder& builder, const Shape& results)
-    : nest_(member.nest), lanes_(member.tree.lanes), dtype_(accumulator_of(nest_)) {
+    : nest_(member.nest),
+      lanes_(member.tree.lanes),
+      short_text_(builder.short_text),
+      dtype_(accumulator_of(nest_)) {
     Shape extents = results;
     if (lanes_ > 1) extents.emplace_back(lanes_);
     constexpr std::int64_t most_private = 1024;
@@ -227,7 +230,7 @@ Scalar Accumulation::result(std::vector<Int> at) const {
 
 // How many iterations of the last reduced loop to write out.
 std::int64_t Accumulation::unrolled_times(const Loop& last) const {
-    if (!last.extent.is_constant() || !last.variable.symbol_id()) return 1;
+    if (short_text_ || !last.extent.is_constant() || !last.variable.symbol_id()) return 1;
     if (mentions(nest_.guards, last.variable) || mentions(nest_.lets, last.variable)) return 1;
     const std::int64_t extent = last.extent.constant();
     if (extent <= most_unrolled) return std::max<std::int64_t>(extent, 1);

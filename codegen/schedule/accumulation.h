@@ -44,6 +44,7 @@ class Accumulation {
 
     const Nest& nest_;
     int lanes_;
+    bool short_text_;
     DType dtype_, index_dtype_ = DType::int64;
     int place_ = -1, index_place_ = -1;
 };

@@ -18,6 +18,7 @@ class KernelBuilder {
     int scratch(Place::Scope scope, DType dtype, Shape extents);
 
     KernelIR ir;
+    bool short_text = false;   // Target::fast_compile: nothing is written out that a loop can say
     std::vector<int> buffers;  // program buffers in the order of the launch's list
 
   private:

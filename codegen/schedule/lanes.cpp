@@ -18,6 +18,8 @@ namespace bitale {
 namespace {
 
 constexpr std::int64_t most_vectors = 4;
+// Registers of a tile where short text matters more than speed.
+constexpr std::int64_t short_tile = 4;
 // Sums shorter than this are not worth it where results have to be stored one by one.
 constexpr double long_sum = 64;
 
@@ -148,6 +150,7 @@ class Planner {
     }
 
     bool fit_registers(std::int64_t rows, std::int64_t vectors) const {
+        if (target_.fast_compile && rows * vectors > short_tile) return false;
         // An element of the other factor comes from memory with the instruction that uses it, if one does.
         return rows * vectors + vectors + (vectors > 1 ? 1 : 0) <= target_.vector_registers - 1;
     }

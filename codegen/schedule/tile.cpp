@@ -63,7 +63,8 @@ class Tiler {
           nest_(member.nest),
           lanes_(nest_.parallel[vector]),
           points_(nest_.lets.empty() ? points_of(nest_.reduced) : std::vector<Substitution>{}),
-          tile_(second_axis(nest_, vector, static_cast<std::int64_t>(points_.size()))) {
+          tile_(builder.short_text ? Tile{}
+                                   : second_axis(nest_, vector, static_cast<std::int64_t>(points_.size()))) {
         for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
             if (static_cast<int>(i) != vector && static_cast<int>(i) != tile_.axis)
                 others_.push_back(nest_.parallel[i]);

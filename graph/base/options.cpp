@@ -63,6 +63,18 @@ constexpr Flag flags[] = {
          o.threads = static_cast<int>(
              number(flags_variable, "threads", v, 0, 4096, "a number of threads up to 4096"));
      }},
+    {"mode", "fast_run|fast_compile", "whether kernels are to run fast, or to be compiled fast",
+     [](Options& o, std::string_view v) {
+         if (v != "fast_run" && v != "fast_compile")
+             malformed(flags_variable, "mode", v, "fast_run or fast_compile");
+         o.mode = v == "fast_run" ? Options::Mode::fast_run : Options::Mode::fast_compile;
+     }},
+    {"cpu_target", "native|x86-64-v4|x86-64-v3|x86-64|aarch64", "the processor that kernels are compiled for",
+     [](Options& o, std::string_view v) {
+         if (v != "native" && v != "x86-64-v4" && v != "x86-64-v3" && v != "x86-64" && v != "aarch64")
+             malformed(flags_variable, "cpu_target", v, "native, x86-64-v4, x86-64-v3, x86-64 or aarch64");
+         o.cpu_target = v;
+     }},
     {"compiler", "COMMAND", "host compiler for generated code",
      [](Options& o, std::string_view v) { o.compiler = v; }},
     {"cuda_home", "FOLDER[:FOLDER...]", "where CUDA's libraries are looked for first",

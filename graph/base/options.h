@@ -17,12 +17,15 @@ namespace bitale {
 struct Options {
     enum class Promotion : std::uint8_t { strict, theano };
     enum class Graphs : std::uint8_t { off, step, loop };
+    enum class Mode : std::uint8_t { fast_run, fast_compile };
 
     std::string device = "cpu";                        // of functions that name none
     bool cache = true;                                 // compiled kernels on disk
     std::string cache_directory;                       // empty: the user's cache folder
     std::int64_t cache_bytes = std::int64_t{1} << 30;  // the least recently used files beyond it are removed
     int threads = 0;                          // of the cpu device; 0: one for each core of the affinity mask
+    Mode mode = Mode::fast_run;               // what the host compiler's time is spent on
+    std::string cpu_target = "native";        // the processor that kernels are compiled for
     std::string compiler;                     // host compiler for generated code; empty: the first one found
     std::string cuda_home;                    // folders where CUDA's libraries are looked for first
     bool emulator_checks = false;             // every access of a kernel is watched on the emulator

@@ -23,8 +23,8 @@ struct CompilerSearch {
 // replaced by another one.
 CompilerSearch find_compiler();
 
-// The flags of every object; part of the cache key.
-const std::vector<std::string>& compile_flags();
+// The flags of every object, by the options in force; part of the cache key.
+std::vector<std::string> compile_flags();
 
 struct CompileJob {
     std::string source, object;                // paths

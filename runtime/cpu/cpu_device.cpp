@@ -65,7 +65,7 @@ class CpuDevice : public Device {
 
     std::optional<Target> target() override {
         if (!usable_compiler()) return std::nullopt;
-        const CpuFeatures& cpu = cpu_features();
+        const CpuFeatures& cpu = target_features();
         Target t;
         t.kind = Target::Kind::cpu;
         t.architecture = cpu.architecture;
@@ -73,6 +73,7 @@ class CpuDevice : public Device {
         t.vector_registers = cpu.vector_registers;
         t.has_gemm = gemm_library().present && options().enabled("onednn");
         t.local_bytes = std::int64_t{512} << 10;
+        t.fast_compile = options().mode == Options::Mode::fast_compile;
         return t;
     }
 
@@ -88,7 +89,7 @@ class CpuDevice : public Device {
     }
 
     std::string summary() override {
-        const CpuFeatures& cpu = cpu_features();
+        const CpuFeatures& cpu = target_features();
         const CompilerSearch search = find_compiler();
         return fmt::format("{} ({}), {} threads, {}", cpu.model, cpu.architecture,
                            process_pool(options().threads).threads(),

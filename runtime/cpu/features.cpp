@@ -7,6 +7,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
+#include <vector>
+
+#include "bitale/error.h"
+#include "graph/base/options.h"
 
 namespace bitale {
 
@@ -51,46 +56,75 @@ Found detect() {
     return f;
 }
 
-CpuFeatures describe() {
+// Of the levels of x86-64, from the plain one to the widest: 0, 1, 2.
+int level_of(const Found& f) {
+    if (!f.avx2 || !f.fma || !f.f16c) return 0;
+    return f.avx512f && f.avx512bw && f.avx512dq && f.avx512vl && f.avx512cd ? 2 : 1;
+}
+
+CpuFeatures features_of(int level) {
     CpuFeatures r;
-    r.model = model_name();
-    const Found f = detect();
     r.architecture = "x86-64";
-    if (f.avx2 && f.fma && f.f16c) {
+    if (level >= 1) {
         r.architecture = "x86-64-v3";
         r.names = {"avx2", "fma", "f16c"};
         r.vector_bytes = 32;
-        if (f.avx512f && f.avx512bw && f.avx512dq && f.avx512vl && f.avx512cd) {
-            r.architecture = "x86-64-v4";
-            r.names.insert(r.names.end(), {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"});
-            r.vector_bytes = 64;
-            r.vector_registers = 32;
-        }
+    }
+    if (level >= 2) {
+        r.architecture = "x86-64-v4";
+        r.names.insert(r.names.end(), {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"});
+        r.vector_bytes = 64;
+        r.vector_registers = 32;
     }
     for (const std::string& name : r.names) r.flags.push_back("-m" + name);
     if (r.vector_bytes == 64) r.flags.emplace_back("-mprefer-vector-width=512");
     return r;
 }
 
+std::vector<CpuFeatures> describe() {
+    std::vector<CpuFeatures> levels;
+    for (int level = level_of(detect()); level >= 0; --level) levels.push_back(features_of(level));
+    return levels;
+}
+
 #else
 
-CpuFeatures describe() {
+std::vector<CpuFeatures> describe() {
     CpuFeatures r;
-    r.model = model_name();
     r.architecture = "aarch64";
     r.names = {"neon"};
     r.vector_bytes = 16;
     r.vector_registers = 32;
-    return r;
+    return {r};
 }
 
 #endif
 
+// What this machine can run, the machine itself first.
+const std::vector<CpuFeatures>& usable_features() {
+    static const std::vector<CpuFeatures>& list = *[] {
+        auto* all = new std::vector<CpuFeatures>(describe());
+        const std::string model = model_name();
+        for (CpuFeatures& f : *all) f.model = model;
+        return all;
+    }();
+    return list;
+}
+
 }  // namespace
 
-const CpuFeatures& cpu_features() {
-    static const CpuFeatures& features = *new CpuFeatures(describe());
-    return features;
+const CpuFeatures& cpu_features() { return usable_features().front(); }
+
+const CpuFeatures& target_features() {
+    const std::string& wanted = options().cpu_target;
+    if (wanted == "native") return cpu_features();
+    std::string possible = "native";
+    for (const CpuFeatures& f : usable_features()) {
+        if (f.architecture == wanted) return f;
+        possible += ", " + f.architecture;
+    }
+    throw Error("cpu_target=" + wanted + " in BITALE_FLAGS: this machine (" + cpu_features().model +
+                ") cannot run code for it; it can run " + possible);
 }
 
 }  // namespace bitale

@@ -15,6 +15,10 @@ struct CpuFeatures {
     int vector_registers = 16;
 };
 
-const CpuFeatures& cpu_features();
+const CpuFeatures& cpu_features();  // of this machine
+
+// What generated code may use: all of it, or what the option `cpu_target` leaves. Throws Error for a target
+// beyond this machine, which could not run such code.
+const CpuFeatures& target_features();
 
 }  // namespace bitale

@@ -27,6 +27,8 @@ TEST_CASE("unset variables give the defaults") {
     CHECK(o.threads == 0);
     CHECK(o.promotion == Options::Promotion::strict);
     CHECK_FALSE(o.assume_finite);
+    CHECK(o.mode == Options::Mode::fast_run);
+    CHECK(o.cpu_target == "native");
     CHECK(o.debug == 0);
     CHECK(o.dump.empty());
     CHECK(o.enabled("log-softmax"));
@@ -35,7 +37,8 @@ TEST_CASE("unset variables give the defaults") {
 TEST_CASE("flags are read one by one") {
     const Options o = parse_options(
         "device=reference, cache=off,cache_dir=/tmp/c,cache_size=2,threads=3,promotion=theano,"
-        "disable=log-softmax+fuse,disable=canonicalize,assume_finite=on,verify=on,compiler=clang++,",
+        "mode=fast_compile,cpu_target=x86-64-v3,disable=log-softmax+fuse,disable=canonicalize,assume_finite="
+        "on,verify=on,compiler=clang++,",
         "3", "out");
     CHECK(o.device == "reference");
     CHECK_FALSE(o.cache);
@@ -43,6 +46,8 @@ TEST_CASE("flags are read one by one") {
     CHECK(o.cache_bytes == 2 << 20);
     CHECK(o.threads == 3);
     CHECK(o.promotion == Options::Promotion::theano);
+    CHECK(o.mode == Options::Mode::fast_compile);
+    CHECK(o.cpu_target == "x86-64-v3");
     CHECK(o.disabled == std::set<std::string>{"canonicalize", "fuse", "log-softmax"});
     CHECK_FALSE(o.enabled("fuse"));
     CHECK(o.assume_finite);
@@ -65,6 +70,8 @@ TEST_CASE("malformed values say what is expected") {
     CHECK_THAT(message_for("threads=many"), ContainsSubstring("threads=\"many\" is not a number"));
     CHECK_THAT(message_for("threads=-1"), ContainsSubstring("threads=\"-1\""));
     CHECK_THAT(message_for("promotion=numpy"), ContainsSubstring("strict or theano"));
+    CHECK_THAT(message_for("mode=fast"), ContainsSubstring("fast_run or fast_compile"));
+    CHECK_THAT(message_for("cpu_target=x86-64-v5"), ContainsSubstring("native, x86-64-v4, x86-64-v3"));
     CHECK_THAT(message_for("device"), ContainsSubstring("device needs a value"));
     CHECK_THAT(message_for("device="), ContainsSubstring("the name of a device"));
     CHECK_THAT(message_for("", "9"),
