@@ -26,7 +26,8 @@ namespace {
 constexpr const char* format = "bitale-kernels-2";
 constexpr std::size_t kernels_per_unit = 16;  // a file's fixed cost is then below a tenth
 // A file costs 25 ms, and 10 ms for each KB of kernels: below this length a second file gains little.
-constexpr std::size_t small_text = 12 << 10;
+// mode=fast_compile takes less for each KB.
+constexpr std::size_t small_text = 12 << 10, small_fast_text = 20 << 10;
 constexpr std::size_t most_long_units = 8;
 
 // Kernels are plain functions: no start-up code, and no library but what the compiler itself may call. What
@@ -204,11 +205,12 @@ std::size_t units_for(const Program& program) {
         all += kernel.body.size();
         longest = std::max(longest, kernel.body.size());
     }
+    const std::size_t small = options().mode == Options::Mode::fast_compile ? small_fast_text : small_text;
     // More of them than this do not end sooner: the longest kernel is one function.
     const std::size_t useful = longest > 0 ? (all + longest - 1) / longest : 1;
     std::size_t units = 1;
     while (units < most_long_units && units < useful && units * 2 <= program.kernels.size() &&
-           all > 2 * units * small_text)
+           all > 2 * units * small)
         units *= 2;
     return std::max(units, (program.kernels.size() + kernels_per_unit - 1) / kernels_per_unit);
 }

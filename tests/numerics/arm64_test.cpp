@@ -83,6 +83,7 @@ std::string text_of(const Region& region, const Program& program) {
     std::string s;
     for (const Step& step : region.steps) {
         std::vector<std::string> buffers;
+        buffers.reserve(step.buffers.size());
         for (const int b : step.buffers) buffers.push_back("b" + std::to_string(b));
         if (step.kind == Step::Kind::copy) {
             s += fmt::format("  memcpy({}, {}, {});\n", buffers[1], buffers[0],
