@@ -7,6 +7,7 @@ const char* name_of(Tag tag) {
         case Tag::exact: return "exact";
         case Tag::stabilizes: return "stabilizes";
         case Tag::reassociates: return "reassociates";
+        case Tag::skips_zeros: return "skips_zeros";
         case Tag::assumes_finite: break;
     }
     return "assumes_finite";

@@ -16,6 +16,7 @@ enum class Tag : std::uint8_t {
     exact,         // the same bits for every argument (any NaN for a NaN)
     stabilizes,    // the same number where the original is finite, up to the rounding that the rewrite avoids
     reassociates,  // the same real number, rounded elsewhere; the sign of a zero may differ
+    skips_zeros,   // reassociates, and leaves out products with zeros: inf * 0 and nan * 0 no longer show
     assumes_finite  // wrong for inf or NaN; off unless BITALE_FLAGS has assume_finite=on
 };
 const char* name_of(Tag tag);

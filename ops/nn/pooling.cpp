@@ -5,6 +5,7 @@
 #include "ops/dsl/build.h"
 #include "ops/nn/pool_geometry.h"
 #include "ops/nn/pool_gradients.h"
+#include "ops/nn/winner_gradients.h"
 #include "ops/shape/lengths.h"
 
 namespace bitale {
@@ -175,6 +176,7 @@ void register_pooling_ops() {
     pool_winner_op();
     unpool_op();
     pool_pick_op();
+    conv_grad_w_winners_op();
 }
 
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options, Where where) {

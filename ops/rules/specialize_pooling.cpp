@@ -1,8 +1,10 @@
 // Max-pooling next to its convolution: what does not change the order of the cells of a window happens to the
-// few that win. Forward, relu and the bias move behind max_pool; backward, relu's mask moves before unpool.
+// few that win. Forward, relu and the bias move behind max_pool; backward, relu's mask moves before unpool,
+// and the gradient of the filters is a sum over windows.
 #include <algorithm>
 
 #include "ops/nn/pooling.h"
+#include "ops/nn/winner_gradients.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
 #include "ops/shape/view.h"
@@ -65,6 +67,8 @@ std::vector<Rule> pooling_rules() {
          unpool(where(gt(max_pool(x).like(winner), 0), g, 0), pool_winner(x).like(winner)).like(unpooled)},
         {"sum-unpool", sum(unpool(g, k)), [g](const Match& m) { return total_of_unpooled(m, g); },
          Tag::reassociates},
+        {"conv-grad-w-unpool", conv_grad_w(x, unpool(g, k)),
+         [](const Match& m) { return through_winners(m.root()); }, Tag::skips_zeros},
     };
 }
 

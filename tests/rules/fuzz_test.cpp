@@ -34,6 +34,7 @@ bool allowed(Tag tag, double before, double now) {
         if (std::isnan(before)) return true;
         if (std::isinf(before)) return !std::isnan(now);
     }
+    if (tag == Tag::skips_zeros && std::isnan(before)) return true;
     return std::isfinite(before) && std::isfinite(now) && near(before, now);
 }
 
@@ -63,9 +64,8 @@ Outcome try_rule(const Rule& rule, unsigned seed) {
     NodePtr made = rule.apply(node);
     if (made && made->type != node->type) made = repeated_to(made, node->type, {});
     if (!made) return Outcome::no_match;
-    const fuzz::Values values = rule.tag == Tag::reassociates || rule.tag == Tag::assumes_finite
-                                    ? fuzz::Values::no_infinities
-                                    : fuzz::Values::everything;
+    const bool every_value = rule.tag == Tag::exact || rule.tag == Tag::stabilizes;
+    const fuzz::Values values = every_value ? fuzz::Values::everything : fuzz::Values::no_infinities;
     const auto leaves = instantiator.leaf_values(values);
     std::vector<Array> results;
     try {

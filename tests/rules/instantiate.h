@@ -118,6 +118,7 @@ class Instantiator {
             a.set("width", image.back());
             return a;
         }
+        if (name == "conv_grad_w") return conv_;
         return {};
     }
 
@@ -157,6 +158,7 @@ class Instantiator {
             return make_node(find_op("pool_winner"), {leaf({float32, {2, 1, 4, 6}})}, pool_attributes());
         if (position == 0 && user == "unpool") return leaf({dtype_, pooled_});
         if (position == 0 && user == "where") return leaf({boolean, shape_});
+        if (position == 0 && user == "conv_grad_w") return convolved();
         if (!shape_.empty() && chance(3)) {
             Shape small = shape_;
             for (std::size_t i = 0; i < small.size(); ++i)
@@ -164,6 +166,28 @@ class Instantiator {
             return make_expand(leaf({dtype_, chance(3) ? Shape{} : small}), shape_, {});
         }
         return leaf({chance(12) ? float32 : dtype_, chance(12) ? Shape{} : shape_});
+    }
+
+    // An image whose convolution, of attributes that are drawn here, has the shape `pooled_`.
+    NodePtr convolved() {
+        using Pair = std::vector<std::int64_t>;
+        Pair kernel, stride, dilation, pad;
+        Shape shape{pooled_.at(0), between(1, 3)};
+        for (std::size_t i = 2; i < 4; ++i) {
+            kernel.push_back(between(1, 3));
+            stride.push_back(between(1, 2));
+            dilation.push_back(between(1, 2));
+            pad.push_back(between(0, 2));
+            const std::int64_t span = (kernel.back() - 1) * dilation.back() + 1;
+            shape.push_back((pooled_.at(i) - 1) * stride.back() + span - 2 * pad.back() +
+                            between(0, stride.back() - 1));
+        }
+        conv_ = {{"kernel", kernel},
+                 {"stride", stride},
+                 {"dilation", dilation},
+                 {"pad", pad},
+                 {"flip", chance(2)}};
+        return leaf({dtype_, shape});
     }
 
     NodePtr number(double value, bool as_boolean = false) {
@@ -266,6 +290,7 @@ class Instantiator {
     std::mt19937 random_;
     DType dtype_ = float32;
     Shape shape_, pooled_;
+    Attributes conv_;  // of the convolution whose image was made last
     bool constants_ = false;
     std::vector<std::pair<NodePtr, std::int64_t>> leaves_;
     std::map<const PatternNode*, NodePtr> bound_;

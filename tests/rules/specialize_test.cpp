@@ -40,6 +40,15 @@ TEST_CASE("a sum over whole planes does not unpool") {
     CHECK_THAT(optimized(grad(cost, four)), !ContainsSubstring("unpool"));
 }
 
+TEST_CASE("the gradient of filters is a sum over the windows of the pooling behind them") {
+    const Expr w = input(float32, Dims{6, 4, 3, 3}, "w"), six = input(float32, Dims{6}, "six");
+    const Expr cost = sum(max_pool(relu(conv2d(image, w) + channel(six)), {2, 2}));
+    const std::string text = optimized(grad(cost, w));
+    CHECK_THAT(text, ContainsSubstring("conv_grad_w_winners(image, where(gt("));
+    CHECK_THAT(text, !ContainsSubstring("unpool"));
+    CHECK_THAT(optimized(grad(cost, six)), !ContainsSubstring("unpool"));
+}
+
 TEST_CASE("only leaves, maps, views and reductions are left") {
     const Expr z = matrix("z"), y = vector("y", int32);
     const Expr cost = mean(categorical_crossentropy(softmax(z), y));
