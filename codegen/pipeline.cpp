@@ -4,6 +4,7 @@
 
 #include "codegen/group/group.h"
 #include "codegen/group/layout.h"
+#include "codegen/group/winners.h"
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
 
@@ -29,7 +30,14 @@ void copies(Compilation& c) {
                                      update.where);
 }
 
-void storage(Compilation& c) { c.values = decide_storage(c.graph, c.target); }
+void winners(Compilation& c) { choose_winners(c.graph, c.target); }
+
+void storage(Compilation& c) {
+    c.values = decide_storage(c.graph, c.target);
+    for (Value& value : c.values.list)
+        if (value.why_generated.empty()) value.why_generated = why_winners(*value.node, c.target);
+}
+
 void layout(Compilation& c) {
     choose_layouts(c.values, c.graph);
     c.values.settle();
@@ -44,6 +52,7 @@ struct Stage {
 
 constexpr Stage stages[] = {
     {"copies", copies},    // updates that only copy become values
+    {"winners", winners},  // gradients of filters behind max-pooling
     {"storage", storage},  // nests; what is inlined, staged, stored
     {"layout", layout},    // the order of a stored value's axes in memory
     {"group", group},      // which stored values share a kernel

@@ -33,28 +33,55 @@ ConvTensor tensor_of(const Shape& shape) {
 }
 
 // What an image is read from when nothing before it is stored: bytes, or rows of a data set.
-std::string narrow_source(const Values& values, int image) {
+std::string narrow_source(const Node& image) {
     constexpr std::size_t most = 64;
-    std::vector<int> stack{image};
-    std::set<int> seen;
+    std::vector<const Node*> stack{&image};
+    std::set<const Node*> seen;
     while (!stack.empty() && seen.size() < most) {
-        const int v = stack.back();
+        const Node& node = *stack.back();
         stack.pop_back();
-        if (!seen.insert(v).second) continue;
-        const Value& value = values.list[static_cast<std::size_t>(v)];
-        const Node& node = *value.node;
+        if (!seen.insert(&node).second) continue;
         if (node.op->kind == OpKind::leaf) {
             if (node.type.rank() >= 3 && !is_float(node.type.dtype))
                 return "its input is " + std::string(name_of(node.type.dtype));
             continue;
         }
-        if (value.nest.combine != Combine::none) continue;
+        if (node.op->kind == OpKind::reduce) continue;
         const bool some_rows = node.op->name == "gather" || node.op->name == "rows";
         if (some_rows && node.type.rank() >= 3 && shared_of(node.inputs[0]))
             return "its input is a minibatch of a data set";
-        for (const NodePtr& input : node.inputs) stack.push_back(values.number.at(input.get()));
+        for (const NodePtr& input : node.inputs) stack.push_back(input.get());
     }
     return "";
+}
+
+// The shapes of a convolution's image, filters and output.
+struct ConvShapes {
+    const Shape &image, &filters, &output;
+};
+ConvShapes shapes_of(const Node& node, ConvCall::Kind kind) {
+    const Shape &a = node.inputs[0]->type.shape, &b = node.inputs[1]->type.shape, &result = node.type.shape;
+    switch (kind) {
+        case ConvCall::Kind::forward: return {a, b, result};
+        case ConvCall::Kind::image_gradient: return {result, b, a};
+        default: return {a, result, b};
+    }
+}
+
+// Why a library that exists should not compute it; empty if it should.
+std::string better_generated(const Node& node, ConvCall::Kind kind, const Target& target) {
+    const ConvShapes shapes = shapes_of(node, kind);
+    const Int& channels = shapes.image[1];
+    if (typical(channels) < least_channels)
+        return "its input has " + channels.text() + (channels == Int(1) ? " channel" : " channels");
+    if (node.type.dtype != DType::float32) return "it is " + std::string(name_of(node.type.dtype));
+    if (kind != ConvCall::Kind::image_gradient)
+        if (std::string source = narrow_source(*node.inputs[0]); !source.empty()) return source;
+    double operations = 2 * typical(channels);
+    for (const Int& n : shapes.output) operations *= typical(n);
+    for (const std::size_t axis : {2, 3}) operations *= typical(shapes.filters[axis]);
+    if (operations < least_operations) return "it is too small for a library";
+    return target.has_conv ? "" : "there is no library for convolutions";
 }
 
 }  // namespace
@@ -86,29 +113,15 @@ ConvChoice choose_conv(const Values& values, int number, const Target& target) {
     const NodePtr& node = values.list[static_cast<std::size_t>(number)].node;
     const std::optional<ConvCall::Kind> kind = kind_of(*node);
     if (!kind || target.kind != Target::Kind::cuda) return {};
-    const auto no = [](std::string why) { return ConvChoice{{}, "generated, because " + std::move(why)}; };
+    if (const std::string why = better_generated(*node, *kind, target); !why.empty())
+        return {{}, "generated, because " + why};
 
     ConvCall call;
     call.kind = *kind;
-    const ConvTensor a = tensor_of(node->inputs[0]->type.shape), b = tensor_of(node->inputs[1]->type.shape),
-                     result = tensor_of(node->type.shape);
-    call.image = *kind == ConvCall::Kind::image_gradient ? result : a;
-    call.filters = *kind == ConvCall::Kind::filter_gradient ? result : b;
-    call.output = *kind == ConvCall::Kind::forward ? result : *kind == ConvCall::Kind::image_gradient ? a : b;
-    const Int& channels = call.image.shape[1];
-    if (typical(channels) < least_channels)
-        return no("its input has " + channels.text() + (channels == Int(1) ? " channel" : " channels"));
-    if (node->type.dtype != DType::float32) return no("it is " + std::string(name_of(node->type.dtype)));
-    if (*kind != ConvCall::Kind::image_gradient)
-        if (std::string source = narrow_source(values, values.number.at(node->inputs[0].get()));
-            !source.empty())
-            return no(std::move(source));
-    double operations = 2 * typical(channels);
-    for (const Int& n : call.output.shape) operations *= typical(n);
-    for (const std::size_t axis : {2, 3}) operations *= typical(call.filters.shape[axis]);
-    if (operations < least_operations) return no("it is too small for a library");
-    if (!target.has_conv) return no("there is no library for convolutions");
-
+    const ConvShapes shapes = shapes_of(*node, *kind);
+    call.image = tensor_of(shapes.image);
+    call.filters = tensor_of(shapes.filters);
+    call.output = tensor_of(shapes.output);
     const auto pair = [&](const char* name) {
         const auto& list = node->attributes.get<std::vector<std::int64_t>>(name);
         return std::array<std::int64_t, 2>{list.at(0), list.at(1)};
@@ -124,9 +137,14 @@ ConvChoice choose_conv(const Values& values, int number, const Target& target) {
     return {LibraryCall{call,
                         {first, second},
                         {},
-                        "because it is a large float32 convolution of stored tensors, " + channels.text() +
-                            " channels"},
+                        "because it is a large float32 convolution of stored tensors, " +
+                            shapes.image[1].text() + " channels"},
             {}};
+}
+
+bool library_computes(const Node& node, const Target& target) {
+    const std::optional<ConvCall::Kind> kind = kind_of(node);
+    return kind && target.kind == Target::Kind::cuda && better_generated(node, *kind, target).empty();
 }
 
 }  // namespace bitale

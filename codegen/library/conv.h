@@ -27,4 +27,7 @@ void set_strides(ConvCall& call, const ConvValues& places, const Values& values)
 // image is cast and normalised where it is read, and is never stored wider than the data set is.
 ConvChoice choose_conv(const Values& values, int number, const Target& target);
 
+// Whether a library is going to compute this node.
+bool library_computes(const Node& node, const Target& target);
+
 }  // namespace bitale

@@ -2,6 +2,7 @@
 // few that win. Forward, relu and the bias move behind max_pool; backward, relu's mask moves before unpool,
 // and the gradient of the filters is a sum over windows.
 #include <algorithm>
+#include <utility>
 
 #include "ops/nn/pooling.h"
 #include "ops/nn/winner_gradients.h"
@@ -67,9 +68,15 @@ std::vector<Rule> pooling_rules() {
          unpool(where(gt(max_pool(x).like(winner), 0), g, 0), pool_winner(x).like(winner)).like(unpooled)},
         {"sum-unpool", sum(unpool(g, k)), [g](const Match& m) { return total_of_unpooled(m, g); },
          Tag::reassociates},
-        {"conv-grad-w-unpool", conv_grad_w(x, unpool(g, k)),
-         [](const Match& m) { return through_winners(m.root()); }, Tag::skips_zeros},
     };
+}
+
+RuleSet winner_rules(Condition worth_it) {
+    const Pattern x = any("x"), g = any("g"), k = any("k");
+    return {
+        "winners",
+        {{"conv-grad-w-unpool", conv_grad_w(x, unpool(g, k)),
+          [](const Match& m) { return through_winners(m.root()); }, Tag::skips_zeros, std::move(worth_it)}}};
 }
 
 }  // namespace bitale

@@ -20,6 +20,7 @@ std::vector<Rule> all_rules() {
                                &specialize_rules()})
         for (const Rule& rule : set->rules)
             if (seen.insert({rule.name, rule.pattern.text()}).second) rules.push_back(rule);
+    for (const Rule& rule : winner_rules().rules) rules.push_back(rule);
     return rules;
 }
 

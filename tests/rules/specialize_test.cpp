@@ -40,12 +40,17 @@ TEST_CASE("a sum over whole planes does not unpool") {
     CHECK_THAT(optimized(grad(cost, four)), !ContainsSubstring("unpool"));
 }
 
-TEST_CASE("the gradient of filters is a sum over the windows of the pooling behind them") {
+TEST_CASE("the gradient of filters can be a sum over the windows of the pooling behind them") {
     const Expr w = input(float32, Dims{6, 4, 3, 3}, "w"), six = input(float32, Dims{6}, "six");
     const Expr cost = sum(max_pool(relu(conv2d(image, w) + channel(six)), {2, 2}));
-    const std::string text = optimized(grad(cost, w));
-    CHECK_THAT(text, ContainsSubstring("conv_grad_w_winners(image, where(gt("));
-    CHECK_THAT(text, !ContainsSubstring("unpool"));
+    const Graph graph = optimized_graph({grad(cost, w)});
+    CHECK_THAT(text_of(graph.outputs[0]), ContainsSubstring("conv_grad_w(image, unpool(where(gt("));
+    const Nodes sparse = rewrite(graph.roots(), winner_rules());
+    CHECK_THAT(text_of(sparse[0]), ContainsSubstring("conv_grad_w_winners(image, where(gt("));
+    CHECK_THAT(text_of(sparse[0]), !ContainsSubstring("unpool"));
+    CHECK(sparse[0]->rules.back() == "conv-grad-w-unpool");
+    const Nodes dense = rewrite(graph.roots(), winner_rules([](const Match&) { return false; }));
+    CHECK(dense[0] == graph.outputs[0]);
     CHECK_THAT(optimized(grad(cost, six)), !ContainsSubstring("unpool"));
 }
 
