@@ -6,6 +6,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 
 namespace bitale {
 
@@ -27,6 +28,14 @@ bool known(const std::vector<Loop>& results) {
 
 // Partial results of a chunk are scratch, so their number must be known.
 bool few(const std::vector<Loop>& results) { return known(results) && typical_count(results) <= few_results; }
+
+// Places that neighbouring iterations read at are known at run time only: their lanes would have to gather.
+// Neighbouring results find theirs side by side.
+bool at_unknown_places(const Nest& nest, const Int& variable) {
+    return adds_products(nest) && !nest.parallel.empty() &&
+           std::any_of(nest.lets.begin(), nest.lets.end(),
+                       [&](const Let& let) { return varies(nest, let.value, variable); });
+}
 
 }  // namespace
 
@@ -85,11 +94,14 @@ ReductionTree tree_of(const Nest& nest) {
         std::any_of(nest.parallel.begin(), nest.parallel.end(),
                     [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable); });
     const Loop& last = nest.reduced.back();
-    if (!vector_of_results && typical(last.extent) >= lane_count && unit_stride(nest, last.variable))
+    const bool gathers = at_unknown_places(nest, last.variable);
+    if (!gathers && !vector_of_results && typical(last.extent) >= lane_count &&
+        unit_stride(nest, last.variable))
         tree.lanes = lane_count;
     const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
-    if (few(nest.parallel) && length >= long_reduction &&
-        (results * length >= worth_splitting || length >= always_split)) {
+    const bool long_sum =
+        length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
+    if (few(nest.parallel) && (gathers || long_sum)) {
         const double most = std::clamp(partial_results / results, 1.0, static_cast<double>(most_chunks));
         tree.split = true;
         tree.finish_lanes = lane_count;
@@ -97,8 +109,8 @@ ReductionTree tree_of(const Nest& nest) {
             max(std::max<std::int64_t>(1, static_cast<std::int64_t>(lane_length * tree.lanes / rest)),
                 ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
     } else if (!few(nest.parallel) && known(nest.parallel) && results <= many_results &&
-               nest.reduced.size() > 1 && length >= long_reduction &&
-               length >= long_row * std::max(first, 1.0)) {
+               nest.reduced.size() > 1 &&
+               (gathers || (length >= long_reduction && length >= long_row * std::max(first, 1.0)))) {
         const auto chunks = static_cast<std::int64_t>(std::clamp(partial_results / results, 2.0, 1024.0));
         tree.split = tree.by_rows = true;
         tree.chunk = ceildiv(nest.reduced[0].extent, chunks);

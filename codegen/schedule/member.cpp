@@ -15,6 +15,7 @@
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/tile.h"
 #include "codegen/schedule/windows.h"
+#include "codegen/schedule/winners.h"
 
 namespace bitale {
 
@@ -219,14 +220,17 @@ std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& ta
     row.nest.reduced.erase(row.nest.reduced.begin());
     const TileUse use = member.tree.by_rows ? TileUse::added : TileUse::continued;
     const std::optional<LanePlan> plan = plan_lanes(row, target, builder, use);
-    if (!plan) return {};
+    const std::optional<WinnersPlan> winners =
+        plan ? std::optional<WinnersPlan>() : plan_winners(row, target, builder);
+    if (!plan && !winners) return {};
     SplitReduce r;
     LoopBuilder clear(member.nest, false);
     r.before = clear.nest(
         member.nest.parallel,
         [&](LoopBuilder&) { return Stmts{set(partial_place, to, neutral(Combine::sum, row.nest.dtype))}; },
         Binding::simd);
-    r.inside = schedule_lanes(*plan, row, builder, use);
+    r.inside =
+        plan ? schedule_lanes(*plan, row, builder, use) : schedule_winners(*winners, row, builder, use);
     return r;
 }
 

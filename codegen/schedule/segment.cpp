@@ -18,6 +18,7 @@
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/staging.h"
+#include "codegen/schedule/winners.h"
 
 namespace bitale {
 
@@ -405,7 +406,11 @@ class SegmentScheduler {
         Stmts per_row;
         if (has_room_beside_partial_results(v, tree))
             stage([](const Nest& nest) { return nest.reduced[0].variable; }, per_row);
-        const Nest plain = with_places_in_row(nest_for(v), row), nest = in_order(plain);
+        const Nest plain = with_places_in_row(nest_for(v), row);
+        std::vector<Int> at;
+        for (const Loop& l : plain.parallel) at.push_back(l.variable);
+        Nest nest = in_order(plain);
+        if (!on_gpu() && !nest.lets.empty() && adds_products(nest)) nest = walking_forward(nest, at);
         Member member;
         member.nest = nest;
         member.tree = tree;
@@ -436,8 +441,6 @@ class SegmentScheduler {
         whole.nest = nest;
         whole.tree = tree;
         const Type type = own.stored_type();
-        std::vector<Int> at;
-        for (const Loop& l : plain.parallel) at.push_back(l.variable);
         for (const int b : context_.buffers_to_write(v))
             whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), at});
         last.body = schedule_finish(whole, context_.target, builder_, place, chunks, last.task);
