@@ -124,6 +124,50 @@ TEST_CASE("pooling and its gradient: windows, strides, padding, overlap") {
     cases.run();
 }
 
+// Gradients of filters behind max-pooling, of shapes for which they run through the winners.
+TEST_CASE("filters learn through the winners of pooling") {
+    PackedCases cases(tested_device(), 2e-4);
+    Random random(5);
+    struct Layer {
+        Dims image, kernel;
+        ConvOptions conv;
+        Size2 window;
+        PoolOptions pool;
+        DType dtype = float32;
+        bool symbolic = false;
+    };
+    const std::vector<Layer> list = {
+        {{5, 16, 12, 12}, {6, 16, 3, 3}, {}, 2, {}},
+        {{4, 16, 12, 11}, {3, 16, 3, 3}, {.border_mode = half}, 2, {}, float32, true},
+        {{3, 3, 20, 20}, {4, 3, 5, 5}, {}, 4, {}},
+        {{3, 3, 19, 21}, {5, 3, 5, 5}, {.border_mode = half, .filter_flip = false}, 4, {.stride = 2}},
+        {{2, 40, 9, 9}, {2, 40, 3, 3}, {.filter_flip = false}, 3, {.stride = 2, .pad = 1}},
+        {{3, 12, 13, 15}, {4, 12, 3, 2}, {.subsample = Size2(2, 1)}, 3, {.stride = 2}},
+        {{2, 9, 14, 12}, {3, 9, 3, 3}, {.border_mode = Border(2, 1), .dilation = 2}, Size2(2, 3), {}},
+        {{2, 10, 12, 12}, {3, 10, 3, 3}, {.border_mode = full}, 4, {}, float64},
+        {{3, 2, 18, 18}, {3, 2, 3, 5}, {.border_mode = half}, 4, {}, float64},
+        {{1, 8, 10, 10}, {2, 8, 3, 3}, {}, 2, {}},
+        {{2, 17, 68, 20}, {2, 17, 3, 3}, {}, 2, {}},  // bands of windows
+        {{6, 1, 16, 40}, {3, 1, 2, 7}, {}, 4, {}},
+    };
+    for (std::size_t k = 0; k < list.size(); ++k) {
+        const Layer& l = list[k];
+        const Expr x = l.symbolic ? input(l.dtype, 4, "x") : input(l.dtype, l.image, "x"),
+                   w = input(l.dtype, l.kernel, "w"), b = input(l.dtype, Dims{l.kernel[0]}, "b");
+        const std::vector<Expr> inputs = {x, w, b};
+        const std::vector<Array> values = {random_array(l.dtype, l.image, random, -1, 1),
+                                           random_array(l.dtype, l.kernel, random, -1, 1),
+                                           random_array(l.dtype, {l.kernel[0]}, random, -1, 1)};
+        // Scaled where they are read: then they are copied, padding included, and else read as they lie.
+        const Expr images = k % 3 == 2 ? x : x / 3;
+        const Expr y = relu(max_pool(conv2d(images, w, l.conv), l.window, l.pool) + channel(b));
+        const std::string name = text_of(l.image) + " " + text_of(l.kernel);
+        cases.add(name, inputs, values, grad(weighted(y), w));
+        cases.add(name + ", bias", inputs, values, grad(weighted(y), b));
+    }
+    cases.run();
+}
+
 TEST_CASE("networks of convolution, pooling and what follows them") {
     PackedCases cases(tested_device(), 1e-4);
     Random random(4);
