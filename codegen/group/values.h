@@ -39,7 +39,7 @@ struct Value {
     Order wanted_order = Order::free;
     std::optional<LibraryCall> by_library;  // the call that computes it
     bool absorbed = false;                  // exists only inside of the library call of another value
-    std::string why_generated;              // of a convolution that no library computes, where one might
+    std::string why_generated;              // why a convolution is generated, or a gradient has its form
     std::vector<int> users;                 // value numbers
     Type stored_type() const { return {node->type.dtype, shape}; }
 };

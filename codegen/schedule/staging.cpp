@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
 
 namespace bitale {
@@ -24,8 +25,13 @@ class CopyPlanner {
         Reads reads;
         std::vector<int> copied;
         const auto look = [&](const Nest& nest, const Int& own) {
+            const bool unknown_places = padded_for_lanes(nest);
             for_each_read(nest, [&](const ScalarNode& s) {
-                if (value(s.operand).storage != Value::Storage::staged) return;
+                if (value(s.operand).storage != Value::Storage::staged) {
+                    if (unknown_places && !s.guards.empty() && !refused.contains(s.operand))
+                        reads[s.operand].emplace_back(own, std::make_shared<ScalarNode>(s));
+                    return;
+                }
                 if (!reads.contains(s.operand) && !refused.contains(s.operand)) copied.push_back(s.operand);
                 reads[s.operand].emplace_back(own, std::make_shared<ScalarNode>(s));
             });
@@ -114,8 +120,9 @@ class CopyPlanner {
         nest.body = scalar_read(type.dtype, copy.value, at, guards, guards.empty() ? nullptr : copy.outside);
         copy.nest = simplify(compose(nest, [&](int operand) -> const Nest* {
             const Value::Storage storage = value(operand).storage;
-            const bool in = storage == Value::Storage::inlined || operand == copy.value ||
-                            (storage == Value::Storage::staged && refused.contains(operand));
+            const bool in =
+                storage == Value::Storage::inlined ||
+                (storage == Value::Storage::staged && (operand == copy.value || refused.contains(operand)));
             return in ? &value(operand).nest : nullptr;
         }));
         bool computed_here = false;
@@ -127,6 +134,12 @@ class CopyPlanner {
     }
 
   private:
+    // Products at places that are known only at run time load whole registers from there: padding has to be
+    // in memory, even around what is there already.
+    bool padded_for_lanes(const Nest& nest) const {
+        return context_.target.kind == Target::Kind::cpu && adds_products(nest) && !nest.lets.empty();
+    }
+
     const Value& value(int v) const { return context_.values.list[v]; }
 
     const Group& group_;

@@ -126,6 +126,26 @@ TEST_CASE("the networks of the examples train on the emulator as on the CPU") {
     }
 }
 
+TEST_CASE("filters learn through the winners of pooling as on the CPU") {
+    if (emulator_skipped()) return;
+    Random random(8);
+    const Array images = random_array(float32, {5, 10, 13, 12}, random, -1, 1),
+                filters = random_array(float32, {4, 10, 3, 3}, random, -1, 1);
+    const std::vector<PoolOptions> pools = {{}, {.stride = Size2(2), .pad = Size2(1)}};
+    std::vector<Expr> gradients;
+    const Expr x = tensor4("x"), w = input(float32, {4, 10, 3, 3}, "w");
+    for (const PoolOptions& pool : pools)
+        for (const Border border : {valid, half}) {
+            const Expr y = relu(max_pool(conv2d(x / 4, w, {.border_mode = border}), 3, pool));
+            gradients.push_back(grad(sum(y * y), w));
+        }
+    Function cpu = function({x, w}, gradients, {.device = "cpu"}),
+             emulated = function({x, w}, gradients, {.device = "emulator"});
+    CHECK_THAT(cpu.report(), ContainsSubstring("over the windows of the pooling"));
+    const Results a = cpu(images, filters), b = emulated(images, filters);
+    for (std::size_t k = 0; k < a.size(); ++k) CHECK(difference(b[k], a[k]) == "");
+}
+
 TEST_CASE("shared variables move between devices") {
     if (emulator_skipped()) return;
     const Shared w = shared(Array(std::vector<float>{1, 2, 3}), "w");
