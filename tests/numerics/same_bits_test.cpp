@@ -141,6 +141,19 @@ TEST_CASE("same bits for any number of threads: long and many reductions, produc
     });
 }
 
+TEST_CASE("same bits for any number of threads: filters that learn through winners") {
+    Random random(4);
+    const Array image = random_array(float32, {11, 9, 22, 21}, random),
+                filters = random_array(float32, {7, 9, 3, 3}, random);
+    require_same_bits([&] {
+        const Expr x = tensor4("x"), w = input(float32, {7, 9, 3, 3}, "w");
+        const Expr y = conv2d(x / 3, w, {.border_mode = half}),
+                   p = max_pool(relu(y), 3, {.stride = Size2(2)}), q = max_pool(y, 2);
+        return results_of(function({x, w}, {grad(sum(p * p), w), grad(sum(q * q), w)}, {.device = "cpu"}),
+                          {image, filters});
+    });
+}
+
 TEST_CASE("same bits for any number of threads: random numbers") {
     require_same_bits([] {
         RandomStream stream(3);
