@@ -272,7 +272,6 @@ class Tiler {
                                     use_ == TileUse::continued
                                         ? substitute(scalar_read(dtype, stored.place, stored.at), here)
                                         : scalar_integer(dtype, 0)));
-                sum.push_back(accumulate(acc, at, Combine::sum, substitute(nest_.body, here), true));
                 for (const Destination& d : member_.destinations)
                     store.push_back(placed(use_ == TileUse::added
                                                ? accumulate(d.place, d.at, Combine::sum, value)
@@ -281,6 +280,14 @@ class Tiler {
             stop.push_back(
                 lanes(lane, min(plan_.width, count - v * plan_.width), plan_.width, std::move(store)));
         }
+        // Row by row: an element of the other factor is needed in one register only.
+        for (std::int64_t r = 0; r < height; ++r)
+            for (std::int64_t v = 0; v < vectors; ++v) {
+                Substitution here = rows[static_cast<std::size_t>(r)];
+                here[loop_at(plan_.axis).variable.symbol_id()] = first + v * plan_.width + lane;
+                sum.push_back(accumulate(acc, {Int(r * vectors + v), lane}, Combine::sum,
+                                         substitute(nest_.body, here), true));
+            }
         all.push_back(lanes(lane, plan_.width, plan_.width, std::move(start)));
         Stmts inside{lanes(lane, plan_.width, plan_.width, std::move(sum))};
         bool innermost = true;

@@ -108,10 +108,17 @@ class SegmentScheduler {
     // ---- staged copies
 
     // Copies of what the members read of staged values within their own row.
-    void stage(const RowOf& row, Stmts& before) {
-        for (StagedCopy& copy : plan_copies(group_, context_, row, block_, used_)) {
+    void stage(const RowOf& row, bool of_members, Stmts& before) {
+        planned_ = plan_copies(group_, context_, row, block_, used_, of_members);
+        for (const StagedCopy& copy : planned_) used_ += copy.bytes;
+        make_copies(-1, before);
+    }
+
+    // The copies that can be made once this member is computed; -1: of what the group only reads.
+    void make_copies(int after, Stmts& body) {
+        for (StagedCopy& copy : planned_) {
+            if (copy.after != after) continue;
             const Value& own = value(copy.value);
-            used_ += copy.bytes;
             copy.place = builder_.scratch(Place::Scope::local, own.node->type.dtype, copy.scratch);
             Member member;
             member.nest = in_block(copy.nest);
@@ -119,13 +126,13 @@ class SegmentScheduler {
             for (const Loop& l : member.nest.parallel) to.push_back(l.variable);
             member.destinations = {{copy.place, to}};
             member.nest = with_places(member.nest);
-            before.push_back(declare(copy.place));
-            before.push_back(comment("copy of " + describe(*own.node)));
-            append(before, schedule_pointwise(member, context_.target, builder_));
-            before.push_back(barrier());
+            body.push_back(declare(copy.place));
+            body.push_back(comment("copy of " + describe(*own.node)));
+            append(body, schedule_pointwise(member, context_.target, builder_));
+            body.push_back(barrier());
             notes_ +=
                 "  staged " + describe(*own.node) + ", " + std::to_string(copy.bytes) + " bytes a task\n";
-            copies_.emplace(copy.value, std::move(copy));
+            copies_.emplace(copy.value, copy);
         }
     }
 
@@ -274,7 +281,7 @@ class SegmentScheduler {
             segment.body.push_back(declare(local_[v]));
         }
         stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; },
-              segment.body);
+              !cut_, segment.body);
         for (const int v : group_.values) {
             const Nest nest = in_block(in_cut(v, nest_for(v)));
             Member member = finish_member(v, with_places(nest), nest.parallel);
@@ -283,6 +290,7 @@ class SegmentScheduler {
                                      ? schedule_pointwise(member, context_.target, builder_)
                                      : schedule_reduce(member, context_.target, builder_));
             segment.body.push_back(barrier());
+            make_copies(v, segment.body);
         }
         notes_ +=
             "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
@@ -405,7 +413,7 @@ class SegmentScheduler {
         block_ = 1;
         Stmts per_row;
         if (has_room_beside_partial_results(v, tree))
-            stage([](const Nest& nest) { return nest.reduced[0].variable; }, per_row);
+            stage([](const Nest& nest) { return nest.reduced[0].variable; }, false, per_row);
         const Nest plain = with_places_in_row(nest_for(v), row);
         std::vector<Int> at;
         for (const Loop& l : plain.parallel) at.push_back(l.variable);
@@ -523,7 +531,8 @@ class SegmentScheduler {
     Int first_of_cut_;
     std::int64_t used_ = 0;     // bytes of scratch
     std::map<int, int> local_;  // values to scratch places
-    std::map<int, StagedCopy> copies_;
+    std::vector<StagedCopy> planned_;
+    std::map<int, StagedCopy> copies_;  // those that are made
 };
 
 }  // namespace

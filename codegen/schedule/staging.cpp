@@ -16,8 +16,8 @@ using Reads = std::map<int, std::vector<std::pair<Int, Scalar>>>;
 
 class CopyPlanner {
   public:
-    CopyPlanner(const Group& group, const SegmentContext& context, std::int64_t block)
-        : group_(group), context_(context), block_(block) {}
+    CopyPlanner(const Group& group, const SegmentContext& context, std::int64_t block, bool of_members)
+        : group_(group), context_(context), block_(block), of_members_(of_members) {}
 
     // What the members, and the copies themselves, read of staged values when those that are refused a copy
     // are inlined.
@@ -100,7 +100,7 @@ class CopyPlanner {
     }
 
     // The copy as a nest of its own over the (possibly wider) index space, reading the value. False if it
-    // would need what a member of this group computes: copies come first.
+    // would need what a member of this group computes, and must not.
     bool write(StagedCopy& copy, const std::set<int>& refused) const {
         const Type type = value(copy.value).stored_type();
         copy.scratch.assign(copy.extents.begin() + (block_ == 1 ? 1 : 0), copy.extents.end());
@@ -125,12 +125,11 @@ class CopyPlanner {
                 (storage == Value::Storage::staged && (operand == copy.value || refused.contains(operand)));
             return in ? &value(operand).nest : nullptr;
         }));
-        bool computed_here = false;
         for_each_read(copy.nest, [&](const ScalarNode& s) {
-            computed_here |=
-                std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end();
+            if (std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end())
+                copy.after = std::max(copy.after, s.operand);
         });
-        return !computed_here;
+        return of_members_ || copy.after < 0;
     }
 
   private:
@@ -145,6 +144,7 @@ class CopyPlanner {
     const Group& group_;
     const SegmentContext& context_;
     std::int64_t block_;
+    bool of_members_;
 };
 
 }  // namespace
@@ -159,8 +159,8 @@ Nest composed_nest(const Values& values, int v, const std::function<bool(int ope
 }
 
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
-                                    std::int64_t block, std::int64_t used) {
-    const CopyPlanner planner(group, context, block);
+                                    std::int64_t block, std::int64_t used, bool of_members) {
+    const CopyPlanner planner(group, context, block, of_members);
     std::set<int> refused;
     // Inlining a value that cannot be copied shows more reads of the others, so all are looked at again
     // whenever one is refused.
@@ -177,6 +177,11 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
                 break;
             }
             bytes += copy.bytes;
+            for (const StagedCopy& other : copies) {
+                bool reads_it = false;
+                for_each_read(copy.nest, [&](const ScalarNode& s) { reads_it |= s.operand == other.value; });
+                if (reads_it) copy.after = std::max(copy.after, other.after);
+            }
             copies.push_back(std::move(copy));
         }
         if (refuse < 0) return copies;

@@ -18,14 +18,16 @@ struct StagedCopy {
     Shape scratch;           // extents of one block of rows
     std::int64_t bytes = 0;  // of the scratch
     Nest nest;               // the copy itself over the whole first axis, with everything inlined
+    int after = -1;          // the last member of the group that has to be computed before, -1: none
 };
 
 // The variable of the first axis, in a member's nest.
 using RowOf = std::function<Int(const Nest&)>;
 
 // The copies for a group's tasks of `block` rows that fit beside the `used` bytes of scratch.
+// `of_members`: copies may be made of what the group itself computes.
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
-                                    std::int64_t block, std::int64_t used);
+                                    std::int64_t block, std::int64_t used, bool of_members);
 
 // A value's nest with all inlined values composed into it, and those staged ones that have no copy.
 Nest composed_nest(const Values& values, int v, const std::function<bool(int operand)>& copied);
