@@ -53,6 +53,28 @@ B_FN void b_store_apart(T* to, V from, int count, i64 stride) {
     for (int i = 0; i < (int)(sizeof(V) / sizeof(T)); ++i)
         if (i < count) to[i * stride] = from[i];
 }
+// Bytes to integers of 32 bits and back, which g++ 12 takes apart by itself.
+template <class V>
+B_FN b_vec<i32, sizeof(V)> b_widen(V x) {
+    return __builtin_convertvector(x, b_vec<i32, sizeof(V)>);
+}
+template <class T, class V>
+B_FN b_vec<T, sizeof(V) / 4> b_narrow(V x) {
+    return __builtin_convertvector(x, b_vec<T, sizeof(V) / 4>);
+}
+#ifdef __AVX512F__
+typedef char b_chars __attribute__((vector_size(16)));
+B_FN b_vec<i32, 16> b_widen(b_vec<u8, 16> x) {
+    return __builtin_ia32_pmovzxbd512_mask((b_chars)x, b_vec<i32, 16>{}, (u16)-1);
+}
+B_FN b_vec<i32, 16> b_widen(b_vec<i8, 16> x) {
+    return __builtin_ia32_pmovsxbd512_mask((b_chars)x, b_vec<i32, 16>{}, (u16)-1);
+}
+template <class T>
+B_FN b_vec<T, 16> b_narrow(b_vec<i32, 16> x) {
+    return (b_vec<T, 16>)__builtin_ia32_pmovdb512_mask(x, b_chars{}, (u16)-1);
+}
+#endif
 template <class V>
 B_FN V b_fma_lanes(V a, V b, V c) {
     B_UNROLL

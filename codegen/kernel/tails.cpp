@@ -1,6 +1,9 @@
 #include "codegen/kernel/tails.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -120,20 +123,65 @@ class Filler {
         if (whole > 0) r.push_back(loop(s.variable, 0, whole, Binding::simd, s.body));
         const std::int64_t lanes_here = lanes_for(rest);
         const Int lane = Int::symbol("lane", {0, lanes_here - 1});
-        Stmts inside = substitute(s.body, {{s.variable.symbol_id(), whole + lane}}), stores;
-        for (Stmt& one : inside) {
-            if (one.kind != Stmt::Kind::set || is_scalar(one.place)) continue;
-            const DType dtype = kernel_.places[static_cast<std::size_t>(one.place)].dtype;
-            const auto result = static_cast<int>(kernel_.places.size());
+        Stmts inside = substitute(s.body, {{s.variable.symbol_id(), whole + lane}}), before, stores;
+        const auto temporary = [&](DType dtype) {
+            const auto place = static_cast<int>(kernel_.places.size());
             kernel_.places.push_back({Place::Scope::local, dtype, {Int(lanes_here)}, -1, true});
-            r.push_back(declare(result));
-            stores.push_back(set(one.place, one.at, scalar_read(dtype, result, {lane})));
+            r.push_back(declare(place));
+            return place;
+        };
+        std::map<const ScalarNode*, Scalar> widened;
+        for (Stmt& one : inside) {
+            one.value = widen(one.value, lane, widened, [&](const Scalar& wide) {
+                const int place = temporary(wide->dtype);
+                before.push_back(set(place, {lane}, wide));
+                return scalar_read(wide->dtype, place, {lane});
+            });
+            if (one.kind != Stmt::Kind::set || is_scalar(one.place)) continue;
+            DType dtype = kernel_.places[static_cast<std::size_t>(one.place)].dtype;
+            const bool narrowed = one.value->kind == ScalarNode::Kind::cast && is_integer(dtype) &&
+                                  bytes_of(dtype) < widest_element &&
+                                  one.value->arguments[0]->dtype == DType::int32;
+            if (narrowed) one.value = one.value->arguments[0], dtype = DType::int32;
+            const int result = temporary(dtype);
+            const Scalar value = scalar_read(dtype, result, {lane});
+            const DType stored = kernel_.places[static_cast<std::size_t>(one.place)].dtype;
+            stores.push_back(set(one.place, one.at, narrowed ? scalar_cast(stored, value) : value));
             one.place = result;
             one.at = {lane};
         }
+        if (!before.empty()) r.push_back(lanes(lane, lanes_here, lanes_here, std::move(before)));
         r.push_back(loop(lane, 0, lanes_here, Binding::simd, std::move(inside)));
         r.push_back(lanes(lane, rest, lanes_here, std::move(stores)));
         return r;
+    }
+
+    // Compilers choose registers by the narrowest elements of a loop: bytes become wide before it.
+    Scalar widen(const Scalar& s, const Int& lane, std::map<const ScalarNode*, Scalar>& widened,
+                 const std::function<Scalar(const Scalar&)>& keep) const {
+        if (!s) return s;
+        if (const auto at = widened.find(s.get()); at != widened.end()) return at->second;
+        Scalar r = s;
+        if (is_widened(*s, lane)) {
+            r = keep(s);
+        } else if (!s->arguments.empty() || s->otherwise) {
+            auto copy = std::make_shared<ScalarNode>(*s);
+            for (Scalar& a : copy->arguments) a = widen(a, lane, widened, keep);
+            copy->otherwise = widen(copy->otherwise, lane, widened, keep);
+            r = copy;
+        }
+        return widened[s.get()] = r;
+    }
+
+    bool is_widened(const ScalarNode& s, const Int& lane) const {
+        if (s.kind != ScalarNode::Kind::cast) return false;
+        const ScalarNode& from = *s.arguments[0];
+        if (from.kind != ScalarNode::Kind::read || !from.guards.empty() || !is_integer(from.dtype))
+            return false;
+        if (s.dtype != DType::int32 && s.dtype != DType::float32) return false;
+        const Place& place = kernel_.places[static_cast<std::size_t>(from.operand)];
+        return from.dtype != DType::boolean && bytes_of(from.dtype) < widest_element &&
+               place.scope != Place::Scope::private_ && step_of(offset_of(place, from.at), lane).is(1);
     }
 
     KernelIR& kernel_;

@@ -368,6 +368,17 @@ class Printer {
             return temporary(type, fmt::format("b_load<{}>({})", width_, first),
                              !kernel_.places[s->operand].written);
         }
+        // Between integers, or from them: no element is out of range.
+        if (s->kind == ScalarNode::Kind::cast && is_integer(s->arguments[0]->dtype)) {
+            const DType from = s->arguments[0]->dtype;
+            std::string value = vector(s->arguments[0]);
+            if (bytes_of(from) == 1) value = "b_widen(" + value + ")";
+            if (from == DType::int32 && bytes_of(s->dtype) == 1)
+                value = fmt::format("b_narrow<{}>({})", c_type(s->dtype), value);
+            else if (bytes_of(from) != 1 || s->dtype != DType::int32)
+                value = fmt::format("__builtin_convertvector({}, {})", value, type);
+            return temporary(type, value);
+        }
         return fmt::format("b_all<{}>({})", width_, scalar(s));
     }
 
