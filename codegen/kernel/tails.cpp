@@ -17,6 +17,8 @@ namespace {
 constexpr std::int64_t widest_element = 4, fewest_lanes = 4;
 // Of longer loops the end does not count.
 constexpr std::int64_t longest = 512;
+// Registers of a short loop over bytes, each written out with its bytes widened before.
+constexpr std::int64_t most_apart = 4;
 
 Int step_of(const Int& x, const Int& variable) {
     return substitute(x, {{variable.symbol_id(), variable + 1}}) - x;
@@ -54,7 +56,9 @@ class Filler {
     bool suits(const Stmt& s) {
         if (!s.begin.is(0) || s.step != 1 || !s.end.is_constant() || !s.variable.symbol_id()) return false;
         const std::int64_t extent = s.end.constant();
-        if (extent % lanes_for(extent) == 0 || extent > longest || extent < fewest_lanes - 1) return false;
+        const bool whole = extent % lanes_for(extent) == 0 &&
+                           !(reads_bytes(s) && extent >= width_ && extent <= most_apart * width_);
+        if (whole || extent > longest || extent < fewest_lanes - 1) return false;
         std::set<int> read, stored;
         for (const Stmt& one : s.body)
             if (!suits(one, s.variable, read, stored)) return false;
@@ -98,6 +102,14 @@ class Filler {
                            [&](const Scalar& a) { return readable(a, variable, read); });
     }
 
+    bool reads_bytes(const Stmt& s) const {
+        const std::function<bool(const Scalar&)> in = [&](const Scalar& x) {
+            return x && (is_widened(*x, s.variable) || in(x->otherwise) ||
+                         std::any_of(x->arguments.begin(), x->arguments.end(), in));
+        };
+        return std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) { return in(one.value); });
+    }
+
     static bool varies(const Scalar& s, std::uint64_t id) {
         if (!s) return false;
         return depends_on(s->index, id) || varies(s->otherwise, id) ||
@@ -118,12 +130,21 @@ class Filler {
     }
 
     Stmts with_tail(const Stmt& s) {
-        const std::int64_t extent = s.end.constant(), whole = extent / width_ * width_, rest = extent - whole;
+        const std::int64_t extent = s.end.constant(), whole = extent / width_ * width_;
+        const bool apart = reads_bytes(s) && extent <= most_apart * width_;
         Stmts r;
-        if (whole > 0) r.push_back(loop(s.variable, 0, whole, Binding::simd, s.body));
-        const std::int64_t lanes_here = lanes_for(rest);
+        if (whole > 0 && !apart) r.push_back(loop(s.variable, 0, whole, Binding::simd, s.body));
+        for (std::int64_t first = apart ? 0 : whole; first < extent; first += width_)
+            for (Stmt& part : block(s, first, std::min(width_, extent - first))) r.push_back(std::move(part));
+        return r;
+    }
+
+    // So many lanes from `first` on.
+    Stmts block(const Stmt& s, std::int64_t first, std::int64_t count) {
+        Stmts r;
+        const std::int64_t lanes_here = lanes_for(count);
         const Int lane = Int::symbol("lane", {0, lanes_here - 1});
-        Stmts inside = substitute(s.body, {{s.variable.symbol_id(), whole + lane}}), before, stores;
+        Stmts inside = substitute(s.body, {{s.variable.symbol_id(), first + lane}}), before, stores;
         const auto temporary = [&](DType dtype) {
             const auto place = static_cast<int>(kernel_.places.size());
             kernel_.places.push_back({Place::Scope::local, dtype, {Int(lanes_here)}, -1, true});
@@ -152,7 +173,7 @@ class Filler {
         }
         if (!before.empty()) r.push_back(lanes(lane, lanes_here, lanes_here, std::move(before)));
         r.push_back(loop(lane, 0, lanes_here, Binding::simd, std::move(inside)));
-        r.push_back(lanes(lane, rest, lanes_here, std::move(stores)));
+        r.push_back(lanes(lane, count, lanes_here, std::move(stores)));
         return r;
     }
 

@@ -124,16 +124,35 @@ class SegmentScheduler {
             member.nest = in_block(copy.nest);
             std::vector<Int> to;
             for (const Loop& l : member.nest.parallel) to.push_back(l.variable);
+            if (copy.filled) {
+                const std::size_t rows =
+                    copy.low.size() - to.size();  // a block of one row has no axis for it
+                for (std::size_t d = 0; d < to.size(); ++d) to[d] = to[d] - copy.low[d + rows];
+            }
             member.destinations = {{copy.place, to}};
             member.nest = with_places(member.nest);
             body.push_back(declare(copy.place));
             body.push_back(comment("copy of " + describe(*own.node)));
+            if (copy.filled) append(body, fill(copy));
             append(body, schedule_pointwise(member, context_.target, builder_));
             body.push_back(barrier());
             notes_ +=
                 "  staged " + describe(*own.node) + ", " + std::to_string(copy.bytes) + " bytes a task\n";
             copies_.emplace(copy.value, copy);
         }
+    }
+
+    Stmts fill(const StagedCopy& copy) {
+        Member all;
+        std::vector<Int> at;
+        for (const Int& extent : copy.scratch) {
+            all.nest.parallel.push_back(make_loop("c", extent));
+            at.push_back(all.nest.parallel.back().variable);
+        }
+        all.nest.dtype = value(copy.value).node->type.dtype;
+        all.nest.body = copy.outside;
+        all.destinations = {{copy.place, at}};
+        return schedule_pointwise(all, context_.target, builder_);
     }
 
     Scalar read_copy(const ScalarNode& s, const StagedCopy& copy) const {

@@ -110,12 +110,14 @@ class CopyPlanner {
         nest.dtype = type.dtype;
         std::vector<Int> at;
         std::vector<Guard> guards;
+        // On a CPU the border is filled before, and the loops over what is inside have no guards.
+        copy.filled = copy.outside && context_.target.kind != Target::Kind::cuda;
         for (std::size_t d = 0; d < copy.extents.size(); ++d) {
-            const Loop l = make_loop("c", copy.extents[d]);
+            const Loop l = make_loop("c", copy.filled ? type.shape[d] : copy.extents[d]);
             nest.parallel.push_back(l);
-            at.push_back(l.variable + copy.low[d]);
+            at.push_back(copy.filled ? l.variable : l.variable + copy.low[d]);
             const bool wider = !copy.low[d].is(0) || !(copy.extents[d] == type.shape[d]);
-            if (copy.outside && wider) guards.push_back({at.back(), 0, type.shape[d]});
+            if (copy.outside && wider && !copy.filled) guards.push_back({at.back(), 0, type.shape[d]});
         }
         nest.body = scalar_read(type.dtype, copy.value, at, guards, guards.empty() ? nullptr : copy.outside);
         copy.nest = simplify(compose(nest, [&](int operand) -> const Nest* {

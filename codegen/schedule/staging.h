@@ -18,6 +18,7 @@ struct StagedCopy {
     Shape scratch;           // extents of one block of rows
     std::int64_t bytes = 0;  // of the scratch
     Nest nest;               // the copy itself over the whole first axis, with everything inlined
+    bool filled = false;     // with `outside` first, then the nest is over the value's own index space
     int after = -1;          // the last member of the group that has to be computed before, -1: none
 };
 

@@ -176,21 +176,26 @@ TEST_CASE("kernels of loops compile for every architecture") {
     jobs.run();
 }
 
+namespace {
+
+// A kernel of the corpus holds dozens of cases that have nothing to do with each other, all of unknown
+// lengths: what they have in common, addresses and lengths, is kept over all of them, and with 64-bit
+// divisions, which are calls, some does not fit into registers. No kernel of a network has that.
+constexpr int spilled_by_corpus = 256;
+
+}  // namespace
+
 TEST_CASE("kernels of the corpus compile for the oldest architecture") {
     if (skipped()) return;
-    Jobs jobs({"sm_75"});
+    Jobs jobs({"sm_75"}, spilled_by_corpus);
     for (const CorpusPart& part : kernel_corpus())
         if (part.typical) jobs.add(part.build("null"), false);
     jobs.run();
 }
 
-// A kernel of the corpus holds dozens of cases that have nothing to do with each other, all of unknown
-// lengths: what they have in common, addresses and lengths, is kept over all of them, and with 64-bit
-// divisions, which are calls, some does not fit into registers. No kernel of a network has that.
 TEST_CASE("kernels of the corpus of every dtype compile for every architecture", "[slow]") {
     if (skipped()) return;
-    constexpr int most_spilled = 256;
-    Jobs jobs({"sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"}, most_spilled);
+    Jobs jobs({"sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"}, spilled_by_corpus);
     for (const CorpusPart& part : kernel_corpus()) jobs.add(part.build("null"), false);
     jobs.run();
 }
