@@ -6,6 +6,14 @@ B_FN i64 b_clamp_index(i64 x, i64 extent) {
     return extent <= 0 ? 0 : low < extent ? low : extent - 1;
 }
 
+#ifdef __CUDACC__
+#else
+// Memory that will be read soon.
+B_FN void b_ask(const void* from, int bytes) {
+    for (int i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)from + i);
+}
+#endif
+
 // The first report of a call stays: errors = {number + 1, value, element}.
 B_COLD void b_report(i64* errors, i64 number, i64 value, i64 element) {
 #ifdef __CUDACC__

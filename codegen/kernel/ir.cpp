@@ -112,6 +112,14 @@ Stmt check(int number, Scalar value, Int low, Int high, Int element) {
     return s;
 }
 
+Stmt ask(int place, std::vector<Int> at, std::int64_t bytes) {
+    Stmt s = of(Stmt::Kind::ask);
+    s.place = place;
+    s.at = std::move(at);
+    s.number = static_cast<int>(bytes);
+    return s;
+}
+
 Stmt when(std::vector<Guard> guards, Stmts body) {
     Stmt s = of(Stmt::Kind::when);
     s.guards = std::move(guards);
@@ -203,6 +211,7 @@ class Verifier {
                     break;
                 case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];
                 case Stmt::Kind::check: scalar(s.value, alive); break;
+                case Stmt::Kind::ask: place(s.place, s.at.size(), alive); break;
                 case Stmt::Kind::barrier:
                 case Stmt::Kind::comment: break;
             }

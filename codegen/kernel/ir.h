@@ -55,6 +55,7 @@ struct Stmt {
         total,       // scalar `place` = the sum of `end` 8-bit elements of place `number` from `at` on: a CPU
         let,         // variable = clamp(value, 0, extent - 1)
         check,       // value outside [low, high) sets the error word to `number`
+        ask,         // CPU: `number` bytes from place[at] on will be read soon
         when,        // body only where the guards hold
         barrier,     // all threads of the task have written what they had to (nothing on a CPU)
         comment,
@@ -87,6 +88,7 @@ Stmt put(int to, std::vector<Int> at, int vector, Int most);
 Stmt total(int place, int from, std::vector<Int> at, Int count);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);
+Stmt ask(int place, std::vector<Int> at, std::int64_t bytes);
 Stmt when(std::vector<Guard> guards, Stmts body);
 Stmt barrier();
 Stmt comment(std::string text);

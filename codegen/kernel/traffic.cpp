@@ -291,6 +291,7 @@ class Walker {
                         add(reads_[from], run(s.at, s.end, kernel_.places[from]));
                     break;
                 }
+                case Stmt::Kind::ask:
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:
                 case Stmt::Kind::barrier:

@@ -161,7 +161,8 @@ class Chooser {
     // A relu of a library's result and a bias: absorb() will store it, if its gradient allows that.
     bool before_bias(int relu) {
         const Node& node = *at(number(at(relu).node->inputs[0])).node;
-        return target_.has_epilogues && node.op->name == "add" && find_epilogue(number(at(relu).node->inputs[0])).bias >= 0;
+        return target_.has_epilogues && node.op->name == "add" &&
+               find_epilogue(number(at(relu).node->inputs[0])).bias >= 0;
     }
 
     struct Epilogue {

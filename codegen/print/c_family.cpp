@@ -200,6 +200,9 @@ class Printer {
                           ", (i64)" + value + ", " + index(s.begin) + ");");
                 return;
             }
+            case Stmt::Kind::ask:
+                out_.line(fmt::format("b_ask(&{}, {});", element(s.place, s.at), s.number));
+                return;
             case Stmt::Kind::set: {
                 const std::string value = scalar(s.value);
                 out_.line(element(s.place, s.at) + " = " + value + ";");

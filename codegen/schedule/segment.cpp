@@ -6,6 +6,7 @@
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/schedule/ahead.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/cut.h"
 #include "codegen/schedule/gpu.h"
@@ -449,6 +450,7 @@ class SegmentScheduler {
             segment.body = gpu::schedule_chunks(member, builder_, place, row, extent, segment.task, together);
         } else {
             SplitReduce parts = schedule_split(member, context_.target, builder_, place, segment.task);
+            if (!on_gpu()) append(per_row, ask_ahead(nest, row, extent, builder_));
             append(per_row, std::move(parts.inside));
             per_row.push_back(barrier());
             segment.body = std::move(parts.before);
