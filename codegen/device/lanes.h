@@ -41,7 +41,7 @@ B_FN void b_store_first(i32* to, b_vec<i32, 16> from, int count) {
     __builtin_ia32_storedqusi512_mask(to, from, (u16)((1u << count) - 1));
 }
 #endif
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(__AVX512BW__) && defined(__AVX512VL__) && !defined(__clang__)
 B_FN void b_store_first(u8* to, b_vec<u8, 16> from, int count) {
     typedef char bytes __attribute__((vector_size(16)));
     __builtin_ia32_storedquqi128_mask((char*)to, (bytes)from, (u16)((1u << count) - 1));
@@ -62,7 +62,7 @@ template <class T, class V>
 B_FN b_vec<T, sizeof(V) / 4> b_narrow(V x) {
     return __builtin_convertvector(x, b_vec<T, sizeof(V) / 4>);
 }
-#ifdef __AVX512F__
+#if defined(__AVX512F__) && !defined(__clang__)
 typedef char b_chars __attribute__((vector_size(16)));
 B_FN b_vec<i32, 16> b_widen(b_vec<u8, 16> x) {
     return __builtin_ia32_pmovzxbd512_mask((b_chars)x, b_vec<i32, 16>{}, (u16)-1);

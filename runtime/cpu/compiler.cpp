@@ -68,7 +68,14 @@ std::optional<HostCompiler> from_text(const std::string& text) {
         command[0] = resolve(command[0]);
         if (command[0].empty()) return std::nullopt;
     }
-    return HostCompiler{command, identity_of(command)};
+    HostCompiler compiler{command, identity_of(command), {}};
+    // Both turn selects in the body of a loop into jumps, which g++'s vectorizer cannot undo. Others know no
+    // such flags.
+    if (compiler.identity.find("g++") != std::string::npos &&
+        compiler.identity.find("clang") == std::string::npos)
+        compiler.flags = {"-fno-tree-pre", "-fno-thread-jumps"};
+    for (const std::string& flag : compiler.flags) compiler.identity += " " + flag;
+    return compiler;
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -119,7 +126,8 @@ std::string log_path(const CompileJob& job) { return job.object + ".log"; }
 
 Running start(const HostCompiler& compiler, const CompileJob& job) {
     Running r{0, &job, compiler.command};
-    const std::vector<std::string> flags = compile_flags();
+    std::vector<std::string> flags = compile_flags();
+    flags.insert(flags.end(), compiler.flags.begin(), compiler.flags.end());
     r.command.insert(r.command.end(), flags.begin(), flags.end());
     r.command.insert(r.command.end(), {"-o", job.object, job.source});
     r.command.insert(r.command.end(), job.more_flags.begin(), job.more_flags.end());
@@ -201,9 +209,7 @@ std::vector<std::string> compile_flags() {
     std::vector<std::string> list = {
         "-std=c++17", "-O2", "-fPIC", "-shared", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math",
         // A product and a sum stay two roundings unless the text says fma: the same bits on every device.
-        "-ffp-contract=off", "-fno-semantic-interposition", "-w",
-        // Both turn selects in the body of a loop into jumps, which the vectorizer cannot undo.
-        "-fno-tree-pre", "-fno-thread-jumps"};
+        "-ffp-contract=off", "-fno-semantic-interposition", "-w"};
     // -O1 takes three quarters of the time of -O2. -Og takes a third: loops over elements stay scalar, and
     // what is written in vector registers, the sums of products, stays fast.
     if (options().mode == Options::Mode::fast_compile) list.emplace_back("-Og");

@@ -12,6 +12,7 @@ struct HostCompiler {
     // Path, size and time of the program behind all links, and the arguments: changes when the compiler does,
     // and costs no process.
     std::string identity;
+    std::vector<std::string> flags;  // that this compiler alone needs; part of its identity
 };
 
 struct CompilerSearch {
