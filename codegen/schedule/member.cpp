@@ -116,7 +116,7 @@ std::vector<Loop> last_results(const Nest& nest) {
 
 Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuilder& builder) {
     if (target.kind == Target::Kind::cuda) return gpu::schedule_pointwise(member);
-    return schedule_lanes(member, builder);
+    return schedule_map(member, builder);
 }
 
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {

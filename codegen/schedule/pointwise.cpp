@@ -379,10 +379,10 @@ Stmts schedule_overlapped(const Member& member, KernelBuilder& builder) {
     map.nest.combine = Combine::none;
     map.nest.reduced.clear();
     map.nest.body = std::move(sum);
-    return schedule_lanes(map, builder);
+    return schedule_map(map, builder);
 }
 
-Stmts schedule_lanes(const Member& member, KernelBuilder& builder) { return Lanes(member, builder).run(); }
+Stmts schedule_map(const Member& member, KernelBuilder& builder) { return Lanes(member, builder).run(); }
 
 std::int64_t rows_of_tiles(const Nest& nest) {
     constexpr std::int64_t few = 2 * tile;

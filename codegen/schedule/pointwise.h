@@ -8,7 +8,7 @@
 
 namespace bitale {
 
-Stmts schedule_lanes(const Member& member, KernelBuilder& builder);
+Stmts schedule_map(const Member& member, KernelBuilder& builder);
 
 // Short sums over elements that neighbouring lanes share, as the gradient of pooling has where windows
 // overlap: written out, they are maps. `vector` is the loop in lanes.
