@@ -21,6 +21,11 @@ Int offset_of(const Place& place, const std::vector<Int>& at) {
     return offset;
 }
 
+Int step_of(const Place& place, const std::vector<Int>& at, const Int& variable) {
+    const Int offset = offset_of(place, at);
+    return substitute(offset, {{variable.symbol_id(), variable + 1}}) - offset;
+}
+
 Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::int64_t step) {
     Stmt s = of(Stmt::Kind::loop);
     s.variable = std::move(variable);

@@ -26,6 +26,8 @@ struct Place {
 
 // Position of an element, row-major.
 Int offset_of(const Place& place, const std::vector<Int>& at);
+// By how many elements it moves when the variable moves by one.
+Int step_of(const Place& place, const std::vector<Int>& at, const Int& variable);
 
 enum class Binding : std::uint8_t {
     serial,

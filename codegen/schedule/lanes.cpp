@@ -27,11 +27,6 @@ void append(Stmts& to, Stmts from) {
     for (Stmt& s : from) to.push_back(std::move(s));
 }
 
-Int step_of(const Place& place, const std::vector<Int>& at, const Int& variable) {
-    const Int offset = offset_of(place, at);
-    return substitute(offset, {{variable.symbol_id(), variable + 1}}) - offset;
-}
-
 // Elements of the accumulator's type, in memory.
 bool is_plain(const Nest& nest, const Scalar& factor) {
     return factor->kind == ScalarNode::Kind::read && factor->guards.empty() &&
