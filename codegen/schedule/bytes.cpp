@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "codegen/schedule/accumulation.h"
+#include "codegen/nest/product.h"
 
 namespace bitale {
 
@@ -13,7 +13,9 @@ constexpr std::int64_t shortest_run = 32;
 
 bool mentions(const Nest& nest, const Int& variable) {
     const std::uint64_t id = variable.symbol_id();
-    return bitale::mentions(nest.lets, variable) ||
+    return std::any_of(
+               nest.lets.begin(), nest.lets.end(),
+               [&](const Let& l) { return varies(nest, l.value, variable) || depends_on(l.extent, id); }) ||
            std::any_of(nest.reduced.begin(), nest.reduced.end(),
                        [&](const Loop& l) { return depends_on(l.extent, id); });
 }

@@ -7,6 +7,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/bytes.h"
 #include "codegen/schedule/gpu.h"
@@ -289,6 +290,28 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
         return body;
     });
     return r;
+}
+
+std::optional<Stmts> schedule_chunk_of_bytes(const Member& member, KernelBuilder& builder, int partial_place,
+                                             const Int& chunk, const Int& row, const Int& begin,
+                                             const Int& count) {
+    // Rows that are found at run time are asked of memory one by one.
+    if (std::any_of(member.nest.lets.begin(), member.nest.lets.end(),
+                    [&](const Let& l) { return varies(member.nest, l.value, row); }))
+        return {};
+    const Int inside = Int::symbol("row", {0, std::max<std::int64_t>(0, count.range().high - 1)});
+    Nest nest = substitute(member.nest, {{row.symbol_id(), begin + inside}});
+    nest.reduced.front() = {inside, count};
+    const std::optional<ByteRun> run = byte_run(nest, nest.reduced, builder.ir.places);
+    if (!run || !run->outer.empty()) return {};
+    std::vector<Int> to{chunk};
+    for (const Loop& l : nest.parallel) to.push_back(l.variable);
+    LoopBuilder loops(nest);
+    return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
+        Stmts body{set(partial_place, to, neutral(Combine::sum, accumulator_of(nest)))};
+        append(body, add_run(nest, *run, inner, {}, builder, partial_place, to));
+        return body;
+    });
 }
 
 std::int64_t finished_by_task(const Target& target, const ReductionTree& tree) {

@@ -446,7 +446,14 @@ class SegmentScheduler {
         const std::int64_t together = in_registers ? gpu::chunks_together(nest, tree) : 1;
         segment.tasks = ceildiv(chunks, together);
         segment.task = bounded("chunk", segment.tasks);
-        if (in_registers) {
+        const Int begin = segment.task * tree.chunk;
+        std::optional<Stmts> bytes;
+        if (!on_gpu() && copies_.empty())
+            bytes = schedule_chunk_of_bytes(member, builder_, place, segment.task, row, begin,
+                                            min(tree.chunk, extent - begin));
+        if (bytes) {
+            segment.body = *std::move(bytes);
+        } else if (in_registers) {
             segment.body = gpu::schedule_chunks(member, builder_, place, row, extent, segment.task, together);
         } else {
             SplitReduce parts = schedule_split(member, context_.target, builder_, place, segment.task);
@@ -454,7 +461,6 @@ class SegmentScheduler {
             append(per_row, std::move(parts.inside));
             per_row.push_back(barrier());
             segment.body = std::move(parts.before);
-            const Int begin = segment.task * tree.chunk;
             segment.body.push_back(
                 loop(row, begin, min(begin + tree.chunk, extent), Binding::serial, std::move(per_row)));
             segment.body.push_back(barrier());

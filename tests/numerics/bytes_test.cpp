@@ -1,5 +1,6 @@
 // Sums of small integers are exact, whatever dtype they are asked in, and whole runs of bytes are added at
 // once.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -77,6 +78,40 @@ TEST_CASE("the mean of gathered images, rows that begin anywhere, and none at al
             CHECK(std::isnan(got[0].at(0)));
         else
             CHECK(got[0].at(0) == Approx(all / static_cast<double>(rows.size() * height * width)));
+    }
+}
+
+TEST_CASE("rows from a place found at run time are one run, gathered ones are added row by row") {
+    constexpr std::int64_t images = 130, height = 28, width = 30;
+    for (const DType dtype : {uint8, int8, boolean}) {
+        const std::vector<int> list = numbers(dtype, images * height * width);
+        const Shared data = shared(Array(list, {images, height, width}).as(dtype), "data"),
+                     order = shared(permutation(images, 3), "order");
+        const Array shuffled = order.get_value();
+        const Expr i = lscalar("i"), chosen = order[Slice{i, i + 40}];
+        Function f = function({i}, {mean(cast(rows(data, i % 30, 100), float32)), sum(rows(data, i % 30, 70)),
+                                    mean(cast(data[chosen], float32)), sum(data[chosen], {1, 2})});
+        for (const std::int64_t first : {0, 1, 29, 89, 110}) {
+            const auto of = [&](std::int64_t row) {
+                double one = 0;
+                for (std::int64_t k = 0; k < height * width; ++k) one += list[row * height * width + k];
+                return one;
+            };
+            double all = 0, some = 0, gathered = 0;
+            for (std::int64_t k = 0; k < 100; ++k) all += of(first % 30 + k);
+            for (std::int64_t k = 0; k < 70; ++k) some += of(first % 30 + k);
+            const std::int64_t count = std::min<std::int64_t>(40, images - first);
+            const Results got = f(first);
+            for (std::int64_t k = 0; k < count; ++k) {
+                const double one = of(static_cast<std::int64_t>(shuffled.at(first + k)));
+                CHECK(got[3].at(k) == one);
+                gathered += one;
+            }
+            INFO(name_of(dtype) << " from " << first);
+            CHECK(got[0].at(0) == Approx(all / (100.0 * height * width)));
+            CHECK(got[1].at(0) == some);
+            CHECK(got[2].at(0) == Approx(gathered / static_cast<double>(count * height * width)));
+        }
     }
 }
 
