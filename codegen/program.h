@@ -61,10 +61,14 @@ struct KernelText {
 // c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the
 // other way. With `bias`, c += bias[n]; with `relu`, c = relu(c) after that.
 struct GemmCall {
+    // Along which axis of the product the rows of a parameter lie that every step updates: the core that
+    // wrote some of them should compute with these.
+    enum class Parameter : std::uint8_t { none, depth, columns, rows };
     Int m, n, k;
     bool transpose_a = false, transpose_b = false;
     bool bias = false, relu = false;
     Precision precision = Precision::float32;
+    Parameter parameter = Parameter::none;
 };
 
 // A float32 tensor of four axes, in any order in memory.
@@ -115,7 +119,7 @@ struct Region {
 };
 
 struct Program {
-    static constexpr int version = 3;
+    static constexpr int version = 4;
     std::string name;
     std::string target;  // architecture
     std::vector<SizeSource> size_sources;

@@ -29,7 +29,7 @@ double iterations(const Nest& nest) { return typical_count(nest.parallel) * typi
 
 class Decider {
   public:
-    Decider(const Graph& graph, const Target& target) : target_(target) {
+    Decider(const Graph& graph, const Target& target) : graph_(graph), target_(target) {
         for (const NodePtr& node : in_order(graph)) {
             const int packed = pack_filters(*node);
             const int number = static_cast<int>(values_.list.size());
@@ -58,7 +58,7 @@ class Decider {
 
     Values run() {
         inline_scalar_constants();
-        choose_libraries(values_, target_);
+        choose_libraries(values_, graph_, target_);
         decide_backward();
         limit_chains();
         return std::move(values_);
@@ -304,6 +304,7 @@ class Decider {
         }
     }
 
+    const Graph& graph_;
     const Target& target_;
     Values values_;
     std::vector<bool> generated_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,7 @@
 #include "codegen/library/gemm.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "graph/ir/shared.h"
 
 namespace bitale {
 
@@ -32,7 +34,12 @@ bool is_zero(const Value& v) {
 
 class Chooser {
   public:
-    Chooser(Values& values, const Target& target) : values_(values), target_(target) {}
+    Chooser(Values& values, const Graph& graph, const Target& target) : values_(values), target_(target) {
+        for (const SharedUpdate& update : graph.updates) {
+            parameters_.insert(update.target.get());
+            updates_.insert(number(update.value));
+        }
+    }
 
     void run() {
         for (std::size_t v = 0; v < values_.list.size(); ++v) {
@@ -49,6 +56,7 @@ class Chooser {
             for (const int operand : value.by_library->operands)
                 mark(operand, "operand of the library call " + describe(*value.node));
             demand_orders(static_cast<int>(v));
+            if (target_.kind == Target::Kind::cpu) find_parameter(static_cast<int>(v));
         }
         for (std::size_t v = 0; v < values_.list.size(); ++v)
             if (values_.list[v].node->op->name == "relu") masks_from_result(static_cast<int>(v));
@@ -80,6 +88,42 @@ class Chooser {
         for (const int value : {call.operands[0], call.operands[1], v})
             demand(value,
                    rounded && value != places.filters ? Value::Order::channel_last : Value::Order::plain);
+    }
+
+    // Where the product meets a parameter that the step updates, whose rows the cores share in order.
+    void find_parameter(int v) {
+        GemmCall* call = std::get_if<GemmCall>(&at(v).by_library->call);
+        if (!call) return;
+        const auto updated = [&](int operand) {
+            const SharedPtr shared = shared_of(at(operand).node);
+            return shared && parameters_.contains(shared.get());
+        };
+        using Parameter = GemmCall::Parameter;
+        const std::vector<int>& operands = at(v).by_library->operands;
+        if (updated(operands[1]))
+            call->parameter = call->transpose_b ? Parameter::columns : Parameter::depth;
+        else if (updated(operands[0]))
+            call->parameter = call->transpose_a ? Parameter::depth : Parameter::rows;
+        else if (becomes_update(v))
+            call->parameter = Parameter::rows;
+        if (call->parameter != Parameter::none)
+            at(v).by_library->why += "; slices follow the rows of a parameter that is updated";
+    }
+
+    // By elementwise steps alone.
+    bool becomes_update(int product) {
+        std::vector<int> stack{product};
+        std::set<int> seen;
+        while (!stack.empty()) {
+            const int v = stack.back();
+            stack.pop_back();
+            if (updates_.contains(v)) return true;
+            for (const int user : at(v).users)
+                if (at(user).nest.combine == Combine::none && at(user).node->op->kind == OpKind::map &&
+                    seen.insert(user).second)
+                    stack.push_back(user);
+        }
+        return false;
     }
 
     // Through transposes and reshapes first: the library reads either order, so no copy is needed.
@@ -242,10 +286,14 @@ class Chooser {
 
     Values& values_;
     const Target& target_;
+    std::set<const SharedState*> parameters_;  // those that the graph updates
+    std::set<int> updates_;                    // their new values
 };
 
 }  // namespace
 
-void choose_libraries(Values& values, const Target& target) { Chooser(values, target).run(); }
+void choose_libraries(Values& values, const Graph& graph, const Target& target) {
+    Chooser(values, graph, target).run();
+}
 
 }  // namespace bitale

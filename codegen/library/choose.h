@@ -8,6 +8,6 @@ namespace bitale {
 
 // Fills in Value::library of products and convolutions that are worth a call, and marks what the calls read,
 // which has to be stored. Where only a bias and a relu follow, the call computes these too.
-void choose_libraries(Values& values, const Target& target);
+void choose_libraries(Values& values, const Graph& graph, const Target& target);
 
 }  // namespace bitale

@@ -40,7 +40,7 @@ class CpuLauncher : public Launcher {
     int threads() const override { return pool_.threads(); }
 
     void gemm(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c) override {
-        bitale::gemm(pool_, shape, a, b, bias, c);
+        bitale::gemm(pool_, shape, a, b, bias, c, parts_);
     }
     void conv(const ConvShape& shape, const ConvData& data) override { convolve(pool_, shape, data); }
 
@@ -57,6 +57,7 @@ class CpuLauncher : public Launcher {
   private:
     std::vector<std::vector<KernelEntry>> entries_;
     Pool& pool_;
+    std::vector<float> parts_;  // of products that are cut along their depth
 };
 
 class CpuDevice : public Device {

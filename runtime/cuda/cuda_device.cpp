@@ -133,7 +133,10 @@ std::unique_ptr<Device> make_emulator_device() {
     };
     backend.gemm = [](const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
                       Stream stream) {
-        submit_library_call(stream, [=] { gemm(process_pool(options().threads), shape, a, b, bias, c); });
+        submit_library_call(stream, [=] {
+            std::vector<float> parts;
+            gemm(process_pool(options().threads), shape, a, b, bias, c, parts);
+        });
     };
     backend.has_conv = [] { return options().enabled("cudnn"); };
     backend.conv = [](const ConvShape& shape, const ConvData& data, Stream stream) {

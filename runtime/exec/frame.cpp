@@ -64,8 +64,8 @@ std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
 }
 
 GemmShape Frames::gemm_shape(const GemmCall& call, const std::vector<int>& slots) const {
-    return {slot(slots[0]),   slot(slots[1]), slot(slots[2]), call.transpose_a,
-            call.transpose_b, call.bias,      call.relu,      call.precision};
+    return {slot(slots[0]), slot(slots[1]), slot(slots[2]), call.transpose_a, call.transpose_b,
+            call.bias,      call.relu,      call.precision, call.parameter};
 }
 
 ConvShape Frames::conv_shape(const ConvCall& call, const std::vector<int>& slots) const {

@@ -14,6 +14,7 @@ struct GemmShape {
     bool transpose_a = false, transpose_b = false;
     bool bias = false, relu = false;
     Precision precision = Precision::float32;
+    GemmCall::Parameter parameter = GemmCall::Parameter::none;
     bool operator==(const GemmShape&) const = default;
 };
 

@@ -20,6 +20,7 @@ constexpr const char* buffer_kinds[] = {"arena",  "input",  "shared",  "constant
                                         "output", "errors", "counters"};
 constexpr const char* step_kinds[] = {"kernel", "gemm", "conv", "copy"};
 constexpr const char* conv_kinds[] = {"forward", "image_gradient", "filter_gradient"};
+constexpr const char* parameters[] = {"none", "depth", "columns", "rows"};
 constexpr const char* precisions[] = {"float32", "tf32", "bf16"};
 constexpr const char* atom_kinds[] = {"symbol", "floordiv", "min", "max"};
 
@@ -185,6 +186,7 @@ class Writer {
             j["k"] = write(s.gemm.k);
             j["transpose_a"] = s.gemm.transpose_a;
             j["transpose_b"] = s.gemm.transpose_b;
+            j["parameter"] = parameters[static_cast<int>(s.gemm.parameter)];
             write_epilogue(s.gemm, j);
         } else if (s.kind == Step::Kind::conv) {
             j["computes"] = conv_kinds[static_cast<int>(s.conv.kind)];
@@ -344,6 +346,7 @@ class Reader {
         } else if (s.kind == Step::Kind::gemm) {
             s.gemm = {integer(j.at("m")), integer(j.at("n")), integer(j.at("k")), j.at("transpose_a"),
                       j.at("transpose_b")};
+            s.gemm.parameter = kind_named<GemmCall::Parameter>(parameters, j.at("parameter"));
             read_epilogue(j, s.gemm);
         } else if (s.kind == Step::Kind::conv) {
             s.conv.kind = kind_named<ConvCall::Kind>(conv_kinds, j.at("computes"));
