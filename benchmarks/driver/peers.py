@@ -53,7 +53,7 @@ def forms(description, name):
     layers = description["workloads"][workload.get("evaluates", name)]["layers"]
     convolutional = any(layer[0] == "conv" for layer in layers)
     layouts = ["", " channels_last"] if convolutional else [""]
-    sizes = [""] if not evaluation else [" batch 500", " batch 2500"]
+    sizes = [f" batch {size}" for size in workload["chunks"]] if evaluation else [""]
     result = []
     for process in ("torch-tuned", "torch-default"):
         result += [Form("torch eager", process, "eager" + layout + size)
