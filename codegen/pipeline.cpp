@@ -15,6 +15,7 @@ namespace {
 // What the stages hand on: each fills in its own part.
 struct Compilation {
     const Target& target;
+    Tuner* tuner;
     Graph graph;
     Values values{};
     Grouping grouping{};
@@ -30,12 +31,12 @@ void copies(Compilation& c) {
                                      update.where);
 }
 
-void winners(Compilation& c) { choose_winners(c.graph, c.target); }
+void winners(Compilation& c) { choose_winners(c.graph, c.target, c.tuner); }
 
 void storage(Compilation& c) {
-    c.values = decide_storage(c.graph, c.target);
+    c.values = decide_storage(c.graph, c.target, c.tuner);
     for (Value& value : c.values.list)
-        if (value.why_generated.empty()) value.why_generated = why_winners(*value.node, c.target);
+        if (value.why_generated.empty()) value.why_generated = why_winners(value.node, c.target, c.tuner);
 }
 
 void layout(Compilation& c) {
@@ -74,8 +75,8 @@ void show(const Compilation& c) {
 
 }  // namespace
 
-Program generate(const Graph& graph, const Target& target) {
-    Compilation c{target, graph};
+Program generate(const Graph& graph, const Target& target, Tuner* tuner) {
+    Compilation c{target, tuner, graph};
     for (const Stage& stage : stages) {
         const auto begin = std::chrono::steady_clock::now();
         stage.run(c);

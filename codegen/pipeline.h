@@ -3,10 +3,12 @@
 
 #include "codegen/program.h"
 #include "codegen/target.h"
+#include "codegen/tune/tuner.h"
 #include "graph/ir/graph.h"
 
 namespace bitale {
 
-Program generate(const Graph& graph, const Target& target);
+// Choices are made by estimates, or by the tuner where there is one.
+Program generate(const Graph& graph, const Target& target, Tuner* tuner = nullptr);
 
 }  // namespace bitale

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "codegen/pipeline.h"
 #include "graph/base/log.h"
+#include "graph/base/options.h"
 #include "graph/ir/shared.h"
 #include "graph/show/debugprint.h"
 #include "graph/walk/traverse.h"
@@ -41,6 +44,37 @@ void complete(Program& program, const Graph& graph, const Signature& signature) 
     BITALE_CHECK(program.outputs.size() == graph.outputs.size(), "the program lost an output");
 }
 
+std::optional<Target> target_of(const Function::State& state) {
+    std::optional<Target> target = state.device->target();
+    if (target) target->precision = state.precision;
+    return target;
+}
+
+// From the optimised graph to a Program. `numbers`: values of the symbols of a call, none before the first.
+void compile(Function::State& state, const Target& target,
+             const std::map<std::uint64_t, std::int64_t>& numbers) {
+    std::optional<Autotuner> tuner;
+    if (state.autotune && state.device->timing().why_not.empty())
+        tuner.emplace(*state.device, target, numbers);
+    Program program = generate(*state.optimised, target, tuner ? &*tuner : nullptr);
+    complete(program, *state.optimised, state.signature);
+    if (tuner) {
+        const int runs = state.tuning.compiler_runs;
+        state.tuning = tuner->notes();
+        state.tuning.compiler_runs += runs;
+    }
+    state.program = std::make_shared<const Program>(std::move(program));
+    state.kernels = kernel_list(*state.program, state.device->name());
+}
+
+void prepare(Function::State& state) {
+    state.executable = state.device->prepare({state.plain, state.signature, state.program, state.profile});
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
                                        const FunctionOptions& wishes, Where where) {
     const auto start = std::chrono::steady_clock::now();
@@ -49,27 +83,27 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     Request request = validate(inputs, outputs, wishes, where);
     state->name = request.graph.name;
     state->where = where;
-    state->inputs = request.signature.inputs;
+    state->signature = std::move(request.signature);
+    state->inputs = state->signature.inputs;
     state->defaults = std::move(request.defaults);
+    state->precision = wishes.precision;
+    state->profile = wishes.profile;
+    state->autotune = wishes.autotune.value_or(options().autotune);
     state->dump_folder = make_dump_folder(state->name);
     request.graph.dump_folder = state->dump_folder;
     state->plain = std::make_shared<const Graph>(std::move(request.graph));
     state->shared = shared_variables(*state->plain);
 
-    if (std::optional<Target> target = state->device->target()) {
-        target->precision = wishes.precision;
+    if (std::optional<Target> target = target_of(*state)) {
         Graph graph = *state->plain;
         optimize(graph);
-        Program program = generate(graph, *target);
-        complete(program, graph, request.signature);
         state->optimised = std::make_shared<const Graph>(std::move(graph));
-        state->program = std::make_shared<const Program>(std::move(program));
-        state->kernels = kernel_list(*state->program, state->device->name());
+        compile(*state, *target, {});
+        state->waits_for_lengths = state->tuning.waiting > 0;
     }
     dump_before_compiling(*state);
-    state->executable =
-        state->device->prepare({state->plain, std::move(request.signature), state->program, wishes.profile});
-    state->compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    prepare(*state);
+    state->compile_seconds = seconds_since(start);
     dump_report(*state);
     log(1, fmt::format("function {} on {}: {} kernels and library calls, {:.3f} s", state->name,
                        state->device->name(), state->kernels.size(), state->compile_seconds));
@@ -77,6 +111,32 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
         for (const Kernel& k : state->kernels)
             log(2, fmt::format("  {}: {}", k.name, fmt::join(k.fused, ", ")));
     return state;
+}
+
+// What could not be measured before lengths were known is measured now; the function is compiled again where
+// that changes a choice.
+void measure_at_first_call(Function::State& state, std::span<const Array> arguments) {
+    if (!state.waits_for_lengths.load(std::memory_order_acquire)) return;
+    const std::lock_guard lock(state.waiting);
+    if (!state.waits_for_lengths.load()) return;
+    const auto start = std::chrono::steady_clock::now();
+    Arguments binder(state.signature);
+    std::vector<std::int64_t> values(binder.symbols());
+    std::vector<const void*> data(arguments.size());
+    binder.bind(arguments, values.data(), data.data());
+    std::map<std::uint64_t, std::int64_t> numbers;
+    for (std::size_t s = 0; s < values.size(); ++s) numbers[binder.symbol_ids()[s]] = values[s];
+    Substitution lengths;
+    for (const auto& [symbol, number] : numbers) lengths.emplace(symbol, Int(number));
+    for (const LengthCheck& check : state.signature.checks)
+        if (substitute(check.a, lengths) != substitute(check.b, lengths)) return;  // the call will say so
+    const std::optional<Target> target = target_of(state);
+    if (!target) throw CompileError("the host compiler disappeared");
+    compile(state, *target, numbers);
+    prepare(state);
+    state.compile_seconds += seconds_since(start);
+    dump_report(state);
+    state.waits_for_lengths.store(false, std::memory_order_release);
 }
 
 Function::State& used(const std::shared_ptr<Function::State>& state) {
@@ -136,6 +196,7 @@ Results Function::call(std::span<const Array> arguments) {
     State& state = used(state_);
     std::vector<Array> storage;
     const std::span<const Array> all = completed(state, arguments, storage);
+    measure_at_first_call(state, all);
     const CallLock lock(*state.device, state.shared);
     return Results(state.executable->run(all));
 }
@@ -152,6 +213,7 @@ Results Function::loop(std::span<const std::int64_t> indices) {
     const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
     std::vector<Array> storage;
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
+    measure_at_first_call(state, all);
     const CallLock lock(*state.device, state.shared);
     state.stop.store(false);
     state.steps_done.store(0);
@@ -164,7 +226,10 @@ const std::string& Function::name() const { return used(state_).name; }
 const std::vector<Kernel>& Function::kernels() const { return used(state_).kernels; }
 const Function::State& Function::state() const { return used(state_); }
 double Function::compile_seconds() const { return used(state_).compile_seconds; }
-int Function::compiler_runs() const { return used(state_).executable->compiler_runs(); }
+int Function::compiler_runs() const {
+    const State& state = used(state_);
+    return state.executable->compiler_runs() + state.tuning.compiler_runs;
+}
 std::string Function::report() const { return report_of(used(state_)); }
 
 Profile Function::profile() const {

@@ -172,7 +172,13 @@ std::string report_of(const Function::State& state) {
         "  target {}; {} steps in the body, {} once per version of unchanged shared variables; {} distinct "
         "kernels\n  built in {:.3f} s with {} compiler runs\n",
         program.target, program.body.steps.size(), program.once.steps.size(), program.kernels.size(),
-        state.compile_seconds, state.executable ? state.executable->compiler_runs() : 0);
+        state.compile_seconds,
+        (state.executable ? state.executable->compiler_runs() : 0) + state.tuning.compiler_runs);
+    if (state.autotune) {
+        const std::string why_not = state.device->timing().why_not;
+        s += "  autotune: " +
+             (why_not.empty() ? text_of(state.tuning) : "nothing is measured, because " + why_not) + "\n";
+    }
     if (state.executable) {
         const std::lock_guard lock(state.device->mutex());
         if (const std::string how = state.executable->launches(); !how.empty())

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "bitale/function.h"
 #include "graph/ir/graph.h"
 #include "runtime/exec/device.h"
+#include "runtime/tune/autotuner.h"
 
 namespace bitale {
 
@@ -20,12 +22,20 @@ struct Function::State {
     std::shared_ptr<const Graph> plain;      // as the user wrote it, givens replaced
     std::shared_ptr<const Graph> optimised;  // null where graphs are evaluated as they are
     std::shared_ptr<const Program> program;  // likewise
+    Signature signature;
     std::vector<InputInfo> inputs;
     std::vector<std::optional<Array>> defaults;
     std::vector<SharedPtr> shared;  // all that a call reads or writes, sorted by address
     std::unique_ptr<Executable> executable;
     std::vector<Kernel> kernels;
     double compile_seconds = 0;
+    Precision precision = Precision::float32;
+    bool profile = false;
+    // With autotune=on. Choices that need the lengths of a call are made at the first one, and for good.
+    bool autotune = false;
+    TuningNotes tuning;
+    std::atomic<bool> waits_for_lengths{false};
+    std::mutex waiting;
     std::string dump_folder;  // of BITALE_DUMP, or empty
 
     std::atomic<bool> stop{false};

@@ -29,7 +29,8 @@ double iterations(const Nest& nest) { return typical_count(nest.parallel) * typi
 
 class Decider {
   public:
-    Decider(const Graph& graph, const Target& target) : graph_(graph), target_(target) {
+    Decider(const Graph& graph, const Target& target, Tuner* tuner)
+        : graph_(graph), target_(target), tuner_(tuner) {
         for (const NodePtr& node : in_order(graph)) {
             const int packed = pack_filters(*node);
             const int number = static_cast<int>(values_.list.size());
@@ -58,7 +59,7 @@ class Decider {
 
     Values run() {
         inline_scalar_constants();
-        choose_libraries(values_, graph_, target_);
+        choose_libraries(values_, graph_, target_, tuner_);
         decide_backward();
         limit_chains();
         return std::move(values_);
@@ -306,6 +307,7 @@ class Decider {
 
     const Graph& graph_;
     const Target& target_;
+    Tuner* const tuner_;
     Values values_;
     std::vector<bool> generated_;
 };
@@ -340,7 +342,9 @@ double typical_count(const std::vector<Loop>& loops) {
     return n;
 }
 
-Values decide_storage(const Graph& graph, const Target& target) { return Decider(graph, target).run(); }
+Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner) {
+    return Decider(graph, target, tuner).run();
+}
 
 Nest composed_nest(const Values& values, int value) { return composed(values, value, true); }
 Nest fully_composed_nest(const Values& values, int value) { return composed(values, value, false); }

@@ -9,6 +9,7 @@
 
 #include "codegen/library/call.h"
 #include "codegen/target.h"
+#include "codegen/tune/tuner.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/nest.h"
 
@@ -55,7 +56,8 @@ struct Values {
 };
 
 // `required` are the roots of the graph. A product that the library will compute makes its operands stored.
-Values decide_storage(const Graph& graph, const Target& target);
+// The tuner may be null.
+Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner);
 
 // The nest of a stored or staged value with everything inlined: reads leaves, stored and staged values only.
 Nest composed_nest(const Values& values, int value);

@@ -3,10 +3,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/group/values.h"
 #include "codegen/library/conv.h"
+#include "codegen/tune/excerpt.h"
 #include "graph/rewrite/driver.h"
 #include "ops/linear/conv_gradients.h"
 #include "ops/nn/pool_gradients.h"
@@ -57,32 +60,53 @@ bool is_behind_pooling(const Node& node) {
     return node.op == conv_grad_w_op() && node.inputs[1]->op == unpool_op();
 }
 
-bool worth_it(const Node& node, const Target& target) {
-    const Work work = work_over_all_places(node);
-    return work.winners < work.all_places && !library_computes(node, target);
+// Of a gradient over all places.
+struct Decision {
+    bool winners = false;
+    std::string measured;  // how long each of them takes, where somebody measured
+};
+
+Graph surroundings(const NodePtr& over_all_places) {
+    const NodePtr& everywhere = over_all_places->inputs[1];
+    const auto in_memory = [&](const NodePtr& node) {
+        return node != everywhere && node->op->kind == OpKind::reduce;
+    };
+    return excerpt_of(over_all_places, in_memory, Maps::channels_last);
+}
+
+Decision decide(const NodePtr& over_all_places, const Target& target, Tuner* tuner) {
+    const Work work = work_over_all_places(*over_all_places);
+    const bool less = work.winners < work.all_places;
+    if (!tuner || target.kind != Target::Kind::cpu) return {less, ""};
+    std::vector<Way> ways{Way::winners, Way::all_places};
+    if (!less) std::swap(ways[0], ways[1]);
+    const Answer answer = tuner->choose({surroundings(over_all_places), std::move(ways)});
+    return {answer.way == Way::winners, answer.why};
 }
 
 std::string ratio(double more, double less) { return std::to_string(std::lround(more / less)); }
 
 }  // namespace
 
-void choose_winners(Graph& graph, const Target& target) {
-    const RuleSet rules = winner_rules([&](const Match& match) { return worth_it(*match.root(), target); });
+void choose_winners(Graph& graph, const Target& target, Tuner* tuner) {
+    const RuleSet rules = winner_rules([&](const Match& match) {
+        return !library_computes(*match.root(), target) && decide(match.root(), target, tuner).winners;
+    });
     graph.set_roots(rewrite(graph.roots(), rules));
 }
 
-std::string why_winners(const Node& node, const Target& target) {
-    if (node.op == conv_grad_w_winners_op()) {
-        const Work work = work_over_all_places(*through_all_places(std::make_shared<Node>(node)));
-        return "over the windows of the pooling, because their winners need 1/" +
-               ratio(work.all_places, work.winners) + " of the work of all places";
-    }
-    if (!is_behind_pooling(node) || library_computes(node, target)) return "";
-    const Work work = work_over_all_places(node);
-    return work.winners < work.all_places
-               ? ""
-               : "over all places, because the winners of the pooling would need " +
-                     ratio(100 * work.winners, work.all_places) + " % of that work";
+std::string why_winners(const NodePtr& node, const Target& target, Tuner* tuner) {
+    const bool winners = node->op == conv_grad_w_winners_op();
+    if (!winners && (!is_behind_pooling(*node) || library_computes(*node, target))) return "";
+    const NodePtr over_all_places = winners ? through_all_places(node) : node;
+    const Work work = work_over_all_places(*over_all_places);
+    const std::string measured = decide(over_all_places, target, tuner).measured;
+    const std::string estimate = winners ? "their winners need 1/" + ratio(work.all_places, work.winners) +
+                                               " of the work of all places"
+                                         : "the winners of the pooling would need " +
+                                               ratio(100 * work.winners, work.all_places) + " % of that work";
+    return (winners ? "over the windows of the pooling, " : "over all places, ") +
+           (measured.empty() ? "because " + estimate : measured + " (estimate: " + estimate + ")");
 }
 
 }  // namespace bitale

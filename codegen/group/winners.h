@@ -5,15 +5,16 @@
 #include <string>
 
 #include "codegen/target.h"
+#include "codegen/tune/tuner.h"
 #include "graph/ir/graph.h"
 
 namespace bitale {
 
 // Rewrites those for which the winners are worth it. Shapes alone decide, and whether there is a library, so
-// that generated code adds up in the same order on every device.
-void choose_winners(Graph& graph, const Target& target);
+// that generated code adds up in the same order on every device; but where there is a tuner, measurements do.
+void choose_winners(Graph& graph, const Target& target, Tuner* tuner);
 
 // Why such a gradient takes the form that it has, for the report; empty for any other node.
-std::string why_winners(const Node& node, const Target& target);
+std::string why_winners(const NodePtr& node, const Target& target, Tuner* tuner);
 
 }  // namespace bitale

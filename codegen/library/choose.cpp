@@ -17,6 +17,7 @@
 #include "codegen/library/gemm.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/tune/excerpt.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -34,7 +35,8 @@ bool is_zero(const Value& v) {
 
 class Chooser {
   public:
-    Chooser(Values& values, const Graph& graph, const Target& target) : values_(values), target_(target) {
+    Chooser(Values& values, const Graph& graph, const Target& target, Tuner* tuner)
+        : values_(values), target_(target), tuner_(tuner) {
         for (const SharedUpdate& update : graph.updates) {
             parameters_.insert(update.target.get());
             updates_.insert(number(update.value));
@@ -154,11 +156,38 @@ class Chooser {
         for (const int operand : operands)
             if (!stored_anyway(at(operand))) passed += typical_count(at(operand).nest.parallel);
         const ProductCost cost = cost_of_product(call, passed);
-        const bool worth = cost.library < cost.generated;
-        (worth ? found.why : value.why_generated) =
-            fmt::format("because a library needs an estimated {} us on one core, generated code {}",
-                        rounded(cost.library), rounded(cost.generated));
+        bool worth = cost.library < cost.generated;
+        const std::string library = rounded(cost.library), generated = rounded(cost.generated);
+        std::string why = fmt::format(
+            "because a library needs an estimated {} us on one core, generated code {}", library, generated);
+        if (tuner_) {
+            std::vector<Way> ways{Way::library, Way::generated};
+            if (!worth) std::swap(ways[0], ways[1]);
+            const Answer answer = tuner_->choose({surroundings(value), std::move(ways)});
+            worth = answer.way == Way::library;
+            if (!answer.why.empty())
+                why = fmt::format("{} (estimates: library {} us, generated {} us)", answer.why, library,
+                                  generated);
+        }
+        (worth ? found.why : value.why_generated) = std::move(why);
         return worth;
+    }
+
+    // The product with what is computed where it reads, and with the maps that alone read its results.
+    Graph surroundings(const Value& product) {
+        const Value* last = &product;
+        std::vector<const Node*> inside{last->node.get()};
+        while (!last->required && !last->feeds_product && last->users.size() == 1) {
+            const Value& user = at(last->users[0]);
+            if (user.node->op->kind != OpKind::map || user.node->type.shape != last->node->type.shape) break;
+            last = &user;
+            inside.push_back(last->node.get());
+        }
+        const auto in_memory = [&](const NodePtr& node) {
+            if (std::find(inside.begin(), inside.end(), node.get()) != inside.end()) return false;
+            return stored_anyway(at(number(node)));
+        };
+        return excerpt_of(last->node, in_memory, Maps::plain);
     }
 
     static std::string rounded(double ns) { return fmt::format("{:.{}f}", ns / 1000, ns < 10'000 ? 1 : 0); }
@@ -286,14 +315,15 @@ class Chooser {
 
     Values& values_;
     const Target& target_;
+    Tuner* const tuner_;
     std::set<const SharedState*> parameters_;  // those that the graph updates
     std::set<int> updates_;                    // their new values
 };
 
 }  // namespace
 
-void choose_libraries(Values& values, const Graph& graph, const Target& target) {
-    Chooser(values, graph, target).run();
+void choose_libraries(Values& values, const Graph& graph, const Target& target, Tuner* tuner) {
+    Chooser(values, graph, target, tuner).run();
 }
 
 }  // namespace bitale

@@ -26,6 +26,7 @@ struct Options {
     int threads = 0;                          // of the cpu device; 0: one for each core of the affinity mask
     Mode mode = Mode::fast_run;               // what the host compiler's time is spent on
     std::string cpu_target = "native";        // the processor that kernels are compiled for
+    bool autotune = false;                    // choices are measured instead of estimated
     std::string compiler;                     // host compiler for generated code; empty: the first one found
     std::string cuda_home;                    // folders where CUDA's libraries are looked for first
     bool emulator_checks = false;             // every access of a kernel is watched on the emulator

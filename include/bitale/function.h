@@ -42,6 +42,7 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     OnUnused on_unused_input = OnUnused::raise;
     bool profile = false;
     Precision precision = Precision::float32;  // of matrix products and convolutions by libraries on a GPU
+    std::optional<bool> autotune{};  // measure choices and remember them; empty: BITALE_FLAGS autotune=
 };
 
 // One generated kernel or library call of a function.

@@ -119,6 +119,11 @@ std::optional<std::string> DiskCache::find(const std::string& key) const {
     return path;
 }
 
+bool DiskCache::holds(const std::string& key) const {
+    struct stat s {};
+    return usable() && lstat((directory_ + "/" + key + ".so").c_str(), &s) == 0;
+}
+
 std::string DiskCache::temporary(const std::string& key, const std::string& ending) const {
     static std::atomic<int> number{0};
     return directory_ + "/tmp-" + key + "-" + std::to_string(getpid()) + "-" + std::to_string(++number) +

@@ -22,6 +22,8 @@ class DiskCache {
 
     // The path of a verified object; nothing when there is none.
     std::optional<std::string> find(const std::string& key) const;
+    // Whether there is a file for the key, good or damaged.
+    bool holds(const std::string& key) const;
     // A fresh path inside the folder for a file that is being written; `ending` with its dot.
     std::string temporary(const std::string& key, const std::string& ending) const;
     // Seals the object at `built` and moves it, and its source, to their places; the object's path, or

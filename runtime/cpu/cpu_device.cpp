@@ -82,11 +82,22 @@ class CpuDevice : public Device {
         if (!build.program) return interpret(std::move(build));
         const std::optional<HostCompiler> compiler = usable_compiler();
         if (!compiler) throw CompileError("the host compiler disappeared: " + find_compiler().problem);
-        Pool& pool = process_pool(options().threads);
+        Pool& pool = process_pool(build.threads > 0 ? build.threads : options().threads);
         LoadedKernels kernels = load_kernels(*build.program, *compiler, pool.threads());
         return std::make_unique<RegionRunner>(std::move(build),
                                               std::make_unique<CpuLauncher>(std::move(kernels.entries), pool),
                                               kernels.compiler_runs);
+    }
+
+    Timing timing() override {
+        const CompilerSearch search = find_compiler();
+        if (!search.found) return {"", "functions are interpreted, because " + search.problem};
+        const CpuFeatures& cpu = target_features();
+        return {fmt::format("{}\n{}: {}\n{}\n{}\n{}\n{}", cpu_features().model, cpu.architecture,
+                            fmt::join(cpu.names, " "), search.found->identity,
+                            fmt::join(compile_flags(), " "), gemm_library().name,
+                            options().mode == Options::Mode::fast_compile ? "fast_compile" : "fast_run"),
+                ""};
     }
 
     std::string summary() override {

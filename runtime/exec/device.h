@@ -53,6 +53,14 @@ struct Build {
     Signature signature;
     std::shared_ptr<const Program> program;  // null on a device without a target
     bool profile = false;
+    int threads = 0;  // of the cpu device; 0: as the options say
+};
+
+// For autotune=on.
+struct Timing {
+    // All that times depend on beside the program: processor, compiler, libraries.
+    std::string identity;
+    std::string why_not;  // why nothing is measured on this device; empty: it is
 };
 
 class Device {
@@ -66,6 +74,7 @@ class Device {
     // What code generation may assume; nothing on a device that evaluates graphs as they are.
     virtual std::optional<Target> target() = 0;
     virtual std::unique_ptr<Executable> prepare(Build build) = 0;
+    virtual Timing timing() = 0;
     virtual std::string summary() = 0;  // for bitale-info: what it is, or why it is limited
     std::mutex& mutex() { return mutex_; }
 

@@ -104,6 +104,7 @@ class ReferenceDevice : public Device {
     ReferenceDevice() : Device("reference") {}
     std::optional<Target> target() override { return std::nullopt; }
     std::unique_ptr<Executable> prepare(Build build) override { return interpret(std::move(build)); }
+    Timing timing() override { return {"", "graphs are evaluated as they are"}; }
     std::string summary() override { return "evaluates graphs as they are, without a compiler"; }
 };
 

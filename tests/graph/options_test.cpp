@@ -27,6 +27,7 @@ TEST_CASE("unset variables give the defaults") {
     CHECK(o.threads == 0);
     CHECK(o.promotion == Options::Promotion::strict);
     CHECK_FALSE(o.assume_finite);
+    CHECK_FALSE(o.autotune);
     CHECK(o.mode == Options::Mode::fast_run);
     CHECK(o.cpu_target == "native");
     CHECK(o.debug == 0);
@@ -38,7 +39,7 @@ TEST_CASE("flags are read one by one") {
     const Options o = parse_options(
         "device=reference, cache=off,cache_dir=/tmp/c,cache_size=2,threads=3,promotion=theano,"
         "mode=fast_compile,cpu_target=x86-64-v3,disable=log-softmax+fuse,disable=canonicalize,assume_finite="
-        "on,verify=on,compiler=clang++,",
+        "on,verify=on,compiler=clang++,autotune=on,",
         "3", "out");
     CHECK(o.device == "reference");
     CHECK_FALSE(o.cache);
@@ -51,6 +52,7 @@ TEST_CASE("flags are read one by one") {
     CHECK(o.disabled == std::set<std::string>{"canonicalize", "fuse", "log-softmax"});
     CHECK_FALSE(o.enabled("fuse"));
     CHECK(o.assume_finite);
+    CHECK(o.autotune);
     CHECK(o.verify);
     CHECK(o.compiler == "clang++");
     CHECK(o.debug == 3);
@@ -67,6 +69,7 @@ TEST_CASE("an unknown flag names the known ones") {
 
 TEST_CASE("malformed values say what is expected") {
     CHECK_THAT(message_for("cache=maybe"), ContainsSubstring("cache=\"maybe\" is not on or off"));
+    CHECK_THAT(message_for("autotune=yes"), ContainsSubstring("autotune=\"yes\" is not on or off"));
     CHECK_THAT(message_for("threads=many"), ContainsSubstring("threads=\"many\" is not a number"));
     CHECK_THAT(message_for("threads=-1"), ContainsSubstring("threads=\"-1\""));
     CHECK_THAT(message_for("promotion=numpy"), ContainsSubstring("strict or theano"));
