@@ -5,14 +5,16 @@
 // error.
 
 // The sum of this number and a small number is that number rounded to an integer, which the low bits then
-// hold.
-#define B_ROUNDER 0x1.8p23f
+// hold, 254 more of it.
+#define B_ROUNDER 0x1.8001fcp23f
 #define B_LN2_HIGH 0x1.62e4p-1f
 #define B_LN2_LOW 0x1.7f7d1cp-20f
-B_FN f32 b_times_power_of_two(f32 y, u32 k) {
-    // In two factors: together they may lie outside the floats.
-    const u32 half = (u32)((i32)k >> 1), rest = k - half;
-    return y * b_float((half + 127u) << 23) * b_float((rest + 127u) << 23);
+// y 2^(t + shift) of such a sum t.
+B_FN f32 b_times_power_of_two(f32 y, f32 t, u32 shift) {
+    // In two factors, each half of the number more than the 127 that an exponent is stored with: together they
+    // may lie outside the floats.
+    const u32 half = b_bits(t) >> 1, rest = b_bits(t) - half + shift;
+    return y * b_float(half << 23) * b_float(rest << 23);
 }
 
 B_FN f32 b_exp_remainder(f32 r) {
@@ -29,7 +31,7 @@ B_FN f32 b_exp_shifted(f32 x, u32 shift) {
     const f32 t = b_fma(c, 0x1.715476p0f, B_ROUNDER), n = t - B_ROUNDER;
     const f32 r = b_fma(n, -B_LN2_LOW, b_fma(n, -B_LN2_HIGH, c));
     const f32 y = b_fma(r * r, b_exp_remainder(r), r) + 1.0f;
-    return b_times_power_of_two(y, b_bits(t) - b_bits(B_ROUNDER) + shift);
+    return b_times_power_of_two(y, t, shift);
 }
 B_FN f32 b_exp(f32 x) { return b_exp_shifted(x, 0); }
 
@@ -43,7 +45,7 @@ B_FN f32 b_exp2(f32 x) {
     q = b_fma(q, r, 0x1.c6b06ep-5f);
     q = b_fma(q, r, 0x1.ebfbep-3f);
     q = b_fma(q, r, 0x1.62e43p-1f);
-    return b_times_power_of_two(b_fma(r, q, 1.0f), b_bits(t) - b_bits(B_ROUNDER));
+    return b_times_power_of_two(b_fma(r, q, 1.0f), t, 0);
 }
 
 B_FN f32 b_expm1_remainder(f32 r) {

@@ -51,7 +51,8 @@ class Grouper {
                 if (result_.group_of[s.operand] >= 0) read.insert(s.operand);
             });
             const ReductionTree tree = tree_of(result_.nests[number]);
-            own.split = tree.split;
+            own.split = tree.split &&
+                        (target_.kind == Target::Kind::cuda || !has_many_rows(result_.nests[number], tree));
             own.tiled = target_.kind == Target::Kind::cuda && is_large_product(full, tree) &&
                         !reads_short_rows(result_.nests[number]);
             own.statements = count_statements(full);

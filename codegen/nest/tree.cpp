@@ -19,7 +19,11 @@ constexpr double lane_length = 64;
 // More results than few: chunks of whole rows, few enough that their partial results stay small.
 constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19;
 constexpr std::int64_t most_chunks = 8192;
-constexpr int lane_count = 16;
+constexpr int lane_count = 16, group_count = 4;
+constexpr double worth_groups = 256;  // iterations
+constexpr double many_rows = 64;
+// Between them, results run side by side where a reduction is cut into chunks.
+constexpr double fewest_side_by_side = 4, most_side_by_side = many_rows;
 constexpr std::int64_t row_length = 1024;
 
 bool known(const std::vector<Loop>& results) {
@@ -38,6 +42,11 @@ bool at_unknown_places(const Nest& nest, const Int& variable) {
 }
 
 }  // namespace
+
+bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
+    return tree.split && !tree.by_rows && tree.lanes > 1 && !nest.parallel.empty() &&
+           typical(nest.parallel[0].extent) >= many_rows;
+}
 
 int unit_stride_reads(const Nest& nest, const Int& variable) {
     const std::uint64_t id = variable.symbol_id();
@@ -115,6 +124,9 @@ ReductionTree tree_of(const Nest& nest) {
         tree.split = tree.by_rows = true;
         tree.chunk = ceildiv(nest.reduced[0].extent, chunks);
     }
+    const bool side_by_side = tree.split && results >= fewest_side_by_side && results < most_side_by_side;
+    if (tree.lanes > 1 && !side_by_side && !tree.by_rows && typical(last.extent) >= worth_groups)
+        tree.groups = group_count;
     return tree;
 }
 

@@ -6,6 +6,8 @@
 //   by_rows  within a chunk, each iteration of the split loop is reduced by itself, then those in order
 //   lanes    within that, iteration r of the last reduced loop adds to partial result r mod lanes; the
 //            partial results are combined as 8+, 4+, 2+, 1+ at the end
+//   groups   so many partial results a lane: r adds to number r mod (groups * lanes), and 32+, 16+ come
+//            first. One after another, additions would wait for each other
 // Otherwise iterations combine one after another, the last reduced loop fastest.
 #pragma once
 
@@ -17,10 +19,14 @@ struct ReductionTree {
     bool split = false, by_rows = false;
     Int chunk;             // iterations of the first reduced loop
     int lanes = 1;         // 1 or 16
+    int groups = 1;        // 1 or 4
     int finish_lanes = 1;  // likewise, over the chunks
 };
 
 ReductionTree tree_of(const Nest& nest);
+// Cut into chunks, with enough rows of results to occupy every core of a CPU: there one task reduces all
+// chunks of its rows.
+bool has_many_rows(const Nest& nest, const ReductionTree& tree);
 
 // A sum of small integers that were cast to floating point adds the integers themselves and rounds once:
 // exact in any order.

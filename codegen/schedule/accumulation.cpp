@@ -32,25 +32,25 @@ Int linear(const std::vector<Loop>& loops) {
     return x;
 }
 
-// lanes[l] = combine(lanes[l], lanes[l + w]) for w = 8, 4, 2, 1.
-Stmts combine_lanes(int place, const std::vector<Int>& at, Combine combine, DType dtype) {
-    Stmts body;
-    for (std::int64_t w = 8; w >= 1; w /= 2) {
-        const Int l = Int::symbol("l", {0, w - 1});
-        std::vector<Int> to = at, from = at;
-        to.push_back(l);
-        from.push_back(l + w);
-        body.push_back(loop(l, 0, w, Binding::unrolled,
-                            {accumulate(place, to, combine, scalar_read(dtype, place, from))}));
-    }
-    return body;
-}
-
 void append(Stmts& to, Stmts from) {
     for (Stmt& s : from) to.push_back(std::move(s));
 }
 
 }  // namespace
+
+Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype) {
+    constexpr std::int64_t one_register = 16;
+    Stmts body;
+    for (std::int64_t w = count / 2; w >= 1; w /= 2) {
+        const Int l = Int::symbol("l", {0, w - 1});
+        std::vector<Int> to = at, from = at;
+        to.push_back(l);
+        from.push_back(l + w);
+        body.push_back(loop(l, 0, w, w < one_register ? Binding::unrolled : Binding::simd,
+                            {accumulate(place, to, combine, scalar_read(dtype, place, from))}));
+    }
+    return body;
+}
 
 bool mentions(const std::vector<Guard>& guards, const Int& variable) {
     return std::any_of(guards.begin(), guards.end(), [&](const Guard& g) {
@@ -92,10 +92,11 @@ std::vector<Substitution> points_of(const std::vector<Loop>& reduced) {
 Accumulation::Accumulation(const Member& member, KernelBuilder& builder, const Shape& results)
     : nest_(member.nest),
       lanes_(member.tree.lanes),
+      groups_(member.tree.groups),
       short_text_(builder.short_text),
       dtype_(accumulator_of(nest_)) {
     Shape extents = results;
-    if (lanes_ > 1) extents.emplace_back(lanes_);
+    if (lanes_ * groups_ > 1) extents.emplace_back(lanes_ * groups_);
     constexpr std::int64_t most_private = 1024;
     const Place::Scope scope =
         count_of(extents).constant() <= most_private ? Place::Scope::private_ : Place::Scope::local;
@@ -115,11 +116,12 @@ Stmts Accumulation::declare_all() const {
 
 Stmts Accumulation::clear(const std::vector<Int>& at) const {
     Stmts s;
-    if (lanes_ > 1) {
-        const Int l = Int::symbol("l", {0, lanes_ - 1});
-        std::vector<Int> lane = at;
-        lane.push_back(l);
-        s.push_back(loop(l, 0, lanes_, Binding::simd, {set(place_, lane, neutral(nest_.combine, dtype_))}));
+    if (const std::int64_t parts = std::int64_t{lanes_} * groups_; parts > 1) {
+        const Int l = Int::symbol("l", {0, parts - 1});
+        std::vector<Int> part = at;
+        part.push_back(l);
+        s.push_back(loop(l, 0, parts, lanes_ > 1 ? Binding::simd : Binding::unrolled,
+                         {set(place_, part, neutral(nest_.combine, dtype_))}));
         return s;
     }
     s.push_back(set(place_, at, neutral(nest_.combine, dtype_)));
@@ -157,35 +159,44 @@ Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced
             return Stmts{loop(block, 0, last.extent, Binding::serial, std::move(body), times)};
         });
     }
-    // The last loop in blocks of `lanes`, then the rest.
+    // The last loop in blocks of `lanes`, one for each group, then the rest.
     const std::vector<Loop> before(reduced.begin(), reduced.end() - 1);
     const Loop& last = reduced.back();
     return loops.nest(before, [&](LoopBuilder& inner) {
-        const Int whole = floordiv(last.extent, lanes_) * lanes_;
-        const Int block = Int::symbol("block", {0, last.extent.range().high}),
-                  lane = Int::symbol("lane", {0, lanes_ - 1});
-        const auto at_lane = [&](const Int& position) {
-            const Substitution here{{last.variable.symbol_id(), position}};
+        const std::int64_t parts = std::int64_t{lanes_} * groups_;
+        const Int whole = floordiv(last.extent, parts) * parts, rest = last.extent - whole;
+        const Int block = Int::symbol("block", {0, last.extent.range().high});
+        // Iteration `first` + part.
+        const auto add = [&](const Int& first, const Int& part) {
+            const Substitution here{{last.variable.symbol_id(), first + part}};
             Stmts steps;
             for (Copy copy : copies) {
-                copy.at.push_back(lane);
+                copy.at.push_back(part);
                 append(steps, substitute(Stmts{step(copy)}, here));
             }
             return inner.guarded(std::move(steps), here);
         };
-        Stmts s;
-        if (!whole.is(0))
-            s.push_back(loop(block, 0, whole, Binding::serial,
-                             {loop(lane, 0, lanes_, Binding::simd, at_lane(block + lane))}, lanes_));
-        const Int rest = last.extent - whole;
-        if (rest.is(0)) return s;
-        // Full vectors with the lanes beyond the end switched off: a narrower one would stall on the partial
-        // results.
-        if (rest.is_constant())
-            s.push_back(
-                loop(lane, 0, lanes_, Binding::simd, {when({{lane, 0, rest}}, at_lane(whole + lane))}));
-        else
-            s.push_back(loop(lane, 0, rest, Binding::serial, at_lane(whole + lane)));
+        // The first `count` lanes of a group. Full vectors with the others switched off: a narrower one would
+        // stall on the partial results.
+        const auto group = [&](const Int& first, std::int64_t number, const Int& count) {
+            const Int lane = Int::symbol("lane", {0, lanes_ - 1});
+            Stmts steps = add(first, number * lanes_ + lane);
+            if (!count.is(lanes_)) steps = {when({{lane, 0, count}}, std::move(steps))};
+            return loop(lane, 0, lanes_, Binding::simd, std::move(steps));
+        };
+        Stmts s, blocks;
+        for (int g = 0; g < groups_; ++g) blocks.push_back(group(block, g, lanes_));
+        if (!whole.is(0)) s.push_back(loop(block, 0, whole, Binding::serial, std::move(blocks), parts));
+        if (!rest.is_constant() && groups_ == 1) {
+            const Int part = Int::symbol("part", {0, parts - 1});
+            s.push_back(loop(part, 0, rest, Binding::serial, add(whole, part)));
+            return s;
+        }
+        for (int g = 0; g < groups_; ++g) {
+            const Int left = rest - g * lanes_;
+            if (left.range().high <= 0) break;
+            s.push_back(group(whole, g, left.is_constant() ? min(left, lanes_) : left));
+        }
         return s;
     });
 }
@@ -195,9 +206,25 @@ Stmts Accumulation::combine_strided(LoopBuilder& loops, const std::vector<Loop>&
     const Loop& last = reduced.back();
     return loops.nest({reduced.begin(), reduced.end() - 1}, [&](LoopBuilder& inner) {
         const Int k = Int::symbol("k", {0, last.extent.range().high});
-        const Substitution here{{last.variable.symbol_id(), k}};
-        Stmts body = inner.guarded(substitute(Stmts{step(copy)}, here), here);
-        return Stmts{loop(k, lane, last.extent, Binding::serial, std::move(body), lanes)};
+        const std::int64_t turn = lanes * groups_;
+        const auto add = [&](const Int& position, std::int64_t group) {
+            const Substitution here{{last.variable.symbol_id(), position}};
+            Copy own = copy;
+            if (groups_ > 1) own.at.emplace_back(group);
+            return inner.guarded(substitute(Stmts{step(own)}, here), here);
+        };
+        if (groups_ == 1) return Stmts{loop(k, lane, last.extent, Binding::serial, add(k, 0), lanes)};
+        const Int whole = floordiv(last.extent, turn) * turn;
+        Stmts body, rest;
+        for (int g = 0; g < groups_; ++g) {
+            const Int position = whole + lane + g * lanes;
+            append(body, add(k + g * lanes, g));
+            if (!(last.extent == whole)) rest.push_back(when({{position, 0, last.extent}}, add(position, g)));
+        }
+        Stmts s;
+        if (!whole.is(0)) s.push_back(loop(k, lane, whole, Binding::serial, std::move(body), turn));
+        append(s, std::move(rest));
+        return s;
     });
 }
 
@@ -215,7 +242,7 @@ Stmts Accumulation::combine_point(const Substitution& point, const Copy& copy) c
 }
 
 Stmts Accumulation::finish(const std::vector<Int>& at) const {
-    return lanes_ > 1 ? combine_lanes(place_, at, nest_.combine, dtype_) : Stmts{};
+    return combine_parts(place_, at, std::int64_t{lanes_} * groups_, nest_.combine, dtype_);
 }
 
 Scalar Accumulation::result(std::vector<Int> at) const {
@@ -224,7 +251,7 @@ Scalar Accumulation::result(std::vector<Int> at) const {
         return scalar_apply(maximum, index_dtype_,
                             {scalar_read(index_dtype_, index_place_, at), scalar_integer(index_dtype_, 0)});
     }
-    if (lanes_ > 1) at.emplace_back(0);
+    if (lanes_ * groups_ > 1) at.emplace_back(0);
     return scalar_read(dtype_, place_, at);
 }
 

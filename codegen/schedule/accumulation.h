@@ -27,7 +27,8 @@ class Accumulation {
     // `vector` wraps the innermost statements in the vector loop when the lanes are results.
     Stmts combine(LoopBuilder& loops, const std::vector<Loop>& reduced, const std::vector<Copy>& copies,
                   const std::function<Stmts(Stmts)>& vector) const;
-    // The part of one lane: every lanes-th iteration of the last loop, from its own number on.
+    // The part of one lane: every lanes-th iteration of the last loop, from its own number on, in turn for
+    // each of its groups.
     Stmts combine_strided(LoopBuilder& loops, const std::vector<Loop>& reduced, const Copy& copy,
                           const Int& lane, std::int64_t lanes) const;
     // One statement for each point of a short reduction: the partial result stays in a register.
@@ -43,11 +44,14 @@ class Accumulation {
     std::int64_t unrolled_times(const Loop& last) const;
 
     const Nest& nest_;
-    int lanes_;
+    int lanes_, groups_;
     bool short_text_;
     DType dtype_, index_dtype_ = DType::int64;
     int place_ = -1, index_place_ = -1;
 };
+
+// parts[l] = combine(parts[l], parts[l + w]) for w = half of `count`, and so on down to 1.
+Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype);
 
 // The points of a reduction that is short and of known length, in order; empty if it is not.
 std::vector<Substitution> points_of(const std::vector<Loop>& reduced);

@@ -1,6 +1,7 @@
 #include "codegen/schedule/gpu.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "codegen/group/values.h"
 #include "codegen/schedule/accumulation.h"
@@ -112,12 +113,24 @@ Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
             append(body, rows_in_order(own, acc, inner, builder, lanes ? &lane : nullptr));
         } else {
             append(body, serial(acc, inner, nest.reduced, {}, lanes ? &lane : nullptr));
-            if (lanes) append(body, meet(acc.place(), nest.combine));
+            append(body, acc.finish({}));
         }
-        if (lanes)
-            body.push_back(first_lane(lane, stores(member, acc.result({}))));
-        else
+        if (!lanes) {
             append(body, stores(member, acc.result({})));
+            return inner.substituted(body);
+        }
+        Scalar result = acc.result({});
+        if (!member.tree.by_rows) {
+            int own_sum = acc.place();
+            if (member.tree.groups > 1) {
+                own_sum = builder.scratch(Place::Scope::private_, accumulator_of(nest), {});
+                body.push_back(declare(own_sum));
+                body.push_back(set(own_sum, {}, result));
+                result = scalar_read(accumulator_of(nest), own_sum, {});
+            }
+            append(body, meet(own_sum, nest.combine));
+        }
+        body.push_back(first_lane(lane, stores(member, result)));
         return inner.substituted(body);
     });
 }
@@ -187,22 +200,52 @@ SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int par
         shape.push_back(l.extent);
         at.push_back(l.variable);
     }
+    const int groups = member.tree.groups;
+    if (groups > 1) shape.emplace_back(groups);
     const int partial = builder.scratch(Place::Scope::local, dtype, shape);
+    // For each partial result of the point: where it is in scratch and in the thread's registers.
+    const auto each = [&](const std::function<Stmt(const std::vector<Int>&, const std::vector<Int>&)>& one) {
+        Stmts body;
+        for (int g = 0; g < groups; ++g) {
+            std::vector<Int> there = at, here;
+            if (groups > 1) {
+                there.emplace_back(g);
+                here.emplace_back(g);
+            }
+            body.push_back(one(there, here));
+        }
+        return body;
+    };
     r.before.push_back(declare(partial));
     append(r.before, clear.threads(points, [&](LoopBuilder& inner) {
-        return inner.substituted({set(partial, at, neutral(nest.combine, dtype))});
+        return inner.substituted(each([&](const std::vector<Int>& there, const std::vector<Int>&) {
+            return set(partial, there, neutral(nest.combine, dtype));
+        }));
     }));
     r.inside = inside.threads(points, [&](LoopBuilder& inner) {
         const Accumulation acc(own, builder, {});
         Stmts body = acc.declare_all();
-        body.push_back(set(acc.place(), {}, scalar_read(dtype, partial, at)));
+        append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
+                   return set(acc.place(), here, scalar_read(dtype, partial, there));
+               }));
         append(body, serial(acc, inner, rest, {}, lanes ? &lane : nullptr));
-        body.push_back(set(partial, at, acc.result({})));
+        append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
+                   return set(partial, there, scalar_read(dtype, acc.place(), here));
+               }));
         return inner.substituted(body);
     });
     r.after = after.threads(points, [&](LoopBuilder& inner) {
-        const int acc = builder.scratch(Place::Scope::private_, dtype, {});
-        Stmts body{declare(acc), set(acc, {}, scalar_read(dtype, partial, at))};
+        const int acc = builder.scratch(Place::Scope::private_, dtype, {}),
+                  parts = groups > 1 ? builder.scratch(Place::Scope::private_, dtype, {Int(groups)}) : acc;
+        Stmts body{declare(acc)};
+        if (groups > 1) body.push_back(declare(parts));
+        append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
+                   return set(parts, here, scalar_read(dtype, partial, there));
+               }));
+        if (groups > 1) {
+            append(body, combine_parts(parts, {}, groups, nest.combine, dtype));
+            body.push_back(set(acc, {}, scalar_read(dtype, parts, {0})));
+        }
         const Stmt store = set(partial_place, to, scalar_read(dtype, acc, {}));
         if (lanes) {
             append(body, meet(acc, nest.combine));

@@ -113,6 +113,40 @@ std::vector<Loop> last_results(const Nest& nest) {
     return {nest.parallel.begin() + static_cast<std::ptrdiff_t>(first), nest.parallel.end()};
 }
 
+// All chunks of a reduction in the order of its tree, one after another.
+Stmts reduce_in_chunks(const Member& member, KernelBuilder& builder) {
+    const DType dtype = accumulator_of(member.nest);
+    const Loop whole = member.nest.reduced.front();
+    const std::int64_t lanes = member.tree.finish_lanes;
+    const Int chunks = ceildiv(whole.extent, member.tree.chunk), chunk = make_loop("chunk", chunks).variable,
+              begin = chunk * member.tree.chunk, lane = Int::symbol("lane", {0, lanes - 1});
+    const Loop inside = make_loop("row", min(member.tree.chunk, whole.extent - begin));
+    Member own = member;
+    own.nest = substitute(member.nest, {{whole.variable.symbol_id(), begin + inside.variable}});
+    own.nest.reduced.front() = inside;
+    LoopBuilder loops(own.nest);
+    return loops.nest(
+        own.nest.parallel,
+        [&](LoopBuilder& inner) {
+            const int sums = builder.scratch(Place::Scope::private_, dtype, {Int(lanes)});
+            const Accumulation acc(own, builder, {});
+            Stmts body{declare(sums), loop(lane, 0, lanes, Binding::simd,
+                                           {set(sums, {lane}, neutral(member.nest.combine, dtype))})};
+            append(body, inner.nest({{chunk, chunks}}, [&](LoopBuilder& of_chunk) {
+                Stmts part = acc.declare_all();
+                append(part, acc.clear({}));
+                append(part, acc.combine(of_chunk, own.nest.reduced, {Copy{}}, [](Stmts s) { return s; }));
+                append(part, acc.finish({}));
+                part.push_back(accumulate(sums, {mod(chunk, lanes)}, member.nest.combine, acc.result({})));
+                return part;
+            }));
+            append(body, combine_parts(sums, {}, lanes, member.nest.combine, dtype));
+            append(body, stores(member, scalar_read(dtype, sums, {0})));
+            return body;
+        },
+        Binding::serial, chunk);
+}
+
 }  // namespace
 
 Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuilder& builder) {
@@ -136,6 +170,7 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
             return body;
         });
     }
+    if (member.tree.split) return reduce_in_chunks(member, builder);
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest);
     if (v < 0) {
         return loops.nest(nest.parallel, [&](LoopBuilder& inner) {

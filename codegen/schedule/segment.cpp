@@ -403,7 +403,7 @@ class SegmentScheduler {
     // On a GPU a chunk whose rows are copied keeps the partial results of all its lanes in scratch too.
     bool has_room_beside_partial_results(int v, const ReductionTree& tree) {
         if (!on_gpu() || tree.by_rows) return true;
-        const std::int64_t bytes = count_of(value(v).shape).constant() * tree.lanes *
+        const std::int64_t bytes = count_of(value(v).shape).constant() * tree.lanes * tree.groups *
                                    bytes_of(accumulator_of(context_.grouping.nests[v]));
         used_ += bytes;
         return bytes <= context_.target.local_bytes / 2;

@@ -65,8 +65,9 @@ Nodes gradient_log_softmax(const NodePtr& node, const NodePtr& gradient) {
 NodePtr decompose_softmax(const NodePtr& node) {
     const Term x(node->inputs[0], node->where);
     const int axis = axis_of(node);
+    // One division a row: the sum is 1 or more, and NaN or infinite where the results are no numbers.
     const Term e = exp(x - max_kept(x, axis));
-    return (e / sum_kept(e, axis)).node();
+    return (e * (1 / sum_kept(e, axis))).node();
 }
 
 NodePtr decompose_log_softmax(const NodePtr& node) {
