@@ -11,8 +11,8 @@
 #define B_LN2_LOW 0x1.7f7d1cp-20f
 // y 2^(t + shift) of such a sum t.
 B_FN f32 b_times_power_of_two(f32 y, f32 t, u32 shift) {
-    // In two factors, each half of the number more than the 127 that an exponent is stored with: together they
-    // may lie outside the floats.
+    // In two factors, each half of the number more than the 127 that an exponent is stored with: together
+    // they may lie outside the floats.
     const u32 half = b_bits(t) >> 1, rest = b_bits(t) - half + shift;
     return y * b_float(half << 23) * b_float(rest << 23);
 }
