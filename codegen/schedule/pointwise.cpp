@@ -14,6 +14,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
 #include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/ahead.h"
 #include "codegen/schedule/loops.h"
 
 namespace bitale {
@@ -85,8 +86,16 @@ class Lanes {
 
     Stmts one_by_one() {
         LoopBuilder loops(nest());
-        return loops.nest(
-            nest().parallel, [&](LoopBuilder&) { return stores(member_, nest().body); }, Binding::simd);
+        const auto store = [&](LoopBuilder&) { return stores(member_, nest().body); };
+        const std::vector<Loop>& all = nest().parallel;
+        if (all.size() < 2) return loops.nest(all, store, Binding::simd);
+        const Stmts ahead = ask_ahead(nest(), all.front().variable, all.front().extent, builder_);
+        if (ahead.empty()) return loops.nest(all, store, Binding::simd);
+        return loops.nest({all.front()}, [&](LoopBuilder& inner) {
+            Stmts body = ahead;
+            append(body, inner.nest({all.begin() + 1, all.end()}, store, Binding::simd));
+            return body;
+        });
     }
 
     std::vector<Int> offsets() {
