@@ -33,7 +33,8 @@ enum class Binding : std::uint8_t {
     serial,
     simd,  // independent points, one lane each; the innermost loop
     unrolled,
-    turned,   // around one loop around one set: row r, column c of a matrix to [c, r] of a tile of 16 x 16
+    turned,   // around one loop around one set: row r, column c of a matrix to [c, r] of a tile of 16 x 16,
+              // or to memory; with `number`, past the caches
     lanes,    // CPU: one vector register of `number` points from 0 on; those from `end` on are computed from
               // what lies behind the others in memory, and not stored
     rolled,   // CPU: serial; what iterations have in common is read again, the registers are all taken

@@ -120,6 +120,8 @@ class Printer {
             out_.close();
             done = done + segment.tasks;
         }
+        if (settles_) out_.line("b_settle();");
+        settles_ = false;
         std::swap(out_, body);
         header(phase, suffix, body.text());
     }
@@ -301,8 +303,20 @@ class Printer {
             x = substitute(x, {{s.variable.symbol_id(), 1}, {columns.variable.symbol_id(), 0}});
         const Int stride =
             offset_of(kernel_.places[from.operand], next) - offset_of(kernel_.places[from.operand], first);
-        out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", element(from.operand, first),
-                              index(stride), one.place, index(s.end), index(columns.end)));
+        const Place& to = kernel_.places[one.place];
+        if (to.scope != Place::Scope::global) {
+            out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", element(from.operand, first),
+                                  index(stride), one.place, index(s.end), index(columns.end)));
+            return;
+        }
+        std::vector<Int> there = one.at;
+        for (Int& x : there)
+            x = substitute(x, {{s.variable.symbol_id(), 0}, {columns.variable.symbol_id(), 0}});
+        out_.line(fmt::format("b_turn<{}>(&{}, {}, &{}, {}, {}, {});", s.number != 0,
+                              element(from.operand, first), index(stride), element(one.place, there),
+                              index(step_of(to, one.at, columns.variable)), index(s.end),
+                              index(columns.end)));
+        settles_ = settles_ || s.number != 0;
     }
 
     // ---- vector registers of a CPU
@@ -533,6 +547,7 @@ class Printer {
     int next_ = 0;
     Int lane_;  // of the vector registers being printed
     int width_ = 1;
+    bool settles_ = false;  // this phase: something was stored past the caches
     std::int64_t shared_bytes_ = 0, most_shared_bytes_ = 0;  // of the segment, of the phase
 };
 

@@ -188,7 +188,44 @@ class Lanes {
         for (const Loop& l : nest().parallel)
             if (!(l.variable == last.variable) && !(l.variable == other.variable)) around.push_back(l);
         LoopBuilder loops(nest());
-        return loops.nest(around, [&](LoopBuilder& inner) { return tiles(inner, last, other); });
+        const bool moves = moves_alone();
+        return loops.nest(around, [&](LoopBuilder& inner) {
+            return moves ? turns(inner, last, other) : tiles(inner, last, other);
+        });
+    }
+
+    // Tile by tile from memory to memory, along the shorter side first: rows of the result are done sooner.
+    Stmts turns(LoopBuilder& inner, const Loop& last, const Loop& other) {
+        const Int whole = floordiv(last.extent, tile) * tile, rest = last.extent - whole,
+                  first = Int::symbol("rows", {0, last.extent.range().high}),
+                  second = Int::symbol("columns", {0, other.extent.range().high}),
+                  row = Int::symbol("row", {0, tile - 1}), column = Int::symbol("column", {0, tile - 1});
+        const Destination& to = member_.destinations.front();
+        const bool past = leaves_caches(builder_.ir.places[static_cast<std::size_t>(to.place)]);
+        const auto turn = [&](const Int& begin, const Int& rows) {
+            const Substitution here{{last.variable.symbol_id(), begin + row},
+                                    {other.variable.symbol_id(), second + column}};
+            Destination there = to;
+            for (Int& x : there.at) x = substitute(x, here);
+            Stmt one = loop(row, 0, rows, Binding::turned,
+                            {loop(column, 0, min(tile, other.extent - second), Binding::serial,
+                                  {set(there.place, there.at, substitute(nest().body, here))})});
+            one.number = past ? 1 : 0;
+            return inner.guarded({one});
+        };
+        const auto along = [&](const Int& variable, const Int& end, Stmts body) {
+            return loop(variable, 0, end, Binding::serial, std::move(body), tile);
+        };
+        Stmts body;
+        if (last.extent.range().high < other.extent.range().high) {
+            if (!whole.is(0)) body.push_back(along(first, whole, turn(first, tile)));
+            if (!rest.is(0)) append(body, turn(whole, rest));
+            return {along(second, other.extent, std::move(body))};
+        }
+        if (!whole.is(0))
+            body.push_back(along(first, whole, {along(second, other.extent, turn(first, tile))}));
+        if (!rest.is(0)) body.push_back(along(second, other.extent, turn(whole, rest)));
+        return body;
     }
 
     // Whole tiles first, so that the loops over their lanes have a known length.
@@ -202,6 +239,22 @@ class Lanes {
         const Int rest = last.extent - whole;
         if (!rest.is(0)) append(body, tiles(inner, last, other, whole, rest));
         return body;
+    }
+
+    // Elements of 4 bytes as they are, to one place in memory.
+    bool moves_alone() {
+        const Scalar& body = nest().body;
+        return body->kind == ScalarNode::Kind::read && body->dtype == nest().dtype &&
+               bytes_of(body->dtype) == 4 && body->guards.empty() && nest().lets.empty() &&
+               nest().guards.empty() && member_.destinations.size() == 1 &&
+               builder_.ir.places[static_cast<std::size_t>(member_.destinations[0].place)].scope ==
+                   Place::Scope::global;
+    }
+    // Larger than what caches hold until somebody reads it.
+    static bool leaves_caches(const Place& place) {
+        constexpr std::int64_t most_kept = 16 << 20;
+        const Int count = count_of(place.extents);
+        return count.is_constant() && count.constant() * bytes_of(place.dtype) >= most_kept;
     }
 
     // The lanes from `first` on, as many as `rows`.

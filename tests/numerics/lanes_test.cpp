@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -34,6 +35,33 @@ TEST_CASE("transposes of every element size, ragged ones too") {
                       dot(cast(known, float32), ones_like(cast(transpose(known), float32))));
         }
     cases.run();
+}
+
+TEST_CASE("transposes of what no cache holds") {
+    // Whole lines of a cache, rows that begin within one, sides that leave tiles over.
+    for (const DType dtype : {float32, int32})
+        for (const Dims& shape :
+             {Dims{2048, 2048}, Dims{2064, 2050}, Dims{1, 4100, 1025}, Dims{9, 520, 960}}) {
+            Dims batched = shape;
+            if (batched.size() == 2) batched.insert(batched.begin(), 1);
+            const std::int64_t count = batched[0], height = batched[1], width = batched[2];
+            Array values(dtype, shape);
+            auto* from = static_cast<std::uint32_t*>(values.mutable_data());
+            for (std::int64_t k = 0; k < values.size(); ++k)
+                from[k] = static_cast<std::uint32_t>(k) % 8388593;
+            const Expr x = input(dtype, shape, "x");
+            Function f = function({x}, shape.size() == 2 ? transpose(x) : transpose(x, {0, 2, 1}),
+                                  {.device = tested_device()});
+            const Array got = f(values);
+            const auto* to = static_cast<const std::uint32_t*>(got.data());
+            std::int64_t wrong = 0;
+            for (std::int64_t b = 0; b < count; ++b)
+                for (std::int64_t i = 0; i < height; ++i)
+                    for (std::int64_t j = 0; j < width; ++j)
+                        wrong += to[(b * width + j) * height + i] != from[(b * height + i) * width + j];
+            INFO(text_of(shape) << " " << name_of(dtype));
+            CHECK(wrong == 0);
+        }
 }
 
 TEST_CASE("axes in another order, with arithmetic on the way and rows chosen at run time") {
