@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "graph/base/check.h"
 
@@ -50,41 +51,77 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-// The only code that writes terms: keeps them sorted and merged.
-struct IntBuilder {
-    static void add(Int& into, std::int64_t factor, const std::vector<AtomPtr>& atoms) {
+// The only code that writes terms: keeps them sorted and merged, and shares them when it is done.
+class IntBuilder {
+  public:
+    explicit IntBuilder(std::int64_t constant = 0) : constant_(constant) {}
+    explicit IntBuilder(const Int& start) : constant_(start.constant_), start_(start.terms_) {}
+
+    void add(std::int64_t constant) { constant_ += constant; }
+    void add(std::int64_t factor, const std::vector<AtomPtr>& atoms) {
         if (factor == 0) return;
         if (atoms.empty()) {
-            into.constant_ += factor;
+            constant_ += factor;
             return;
         }
+        own();
         auto at = std::lower_bound(
-            into.terms_.begin(), into.terms_.end(), atoms,
+            terms_.begin(), terms_.end(), atoms,
             [](const Int::Term& t, const std::vector<AtomPtr>& x) { return compare(t.atoms, x) < 0; });
-        if (at != into.terms_.end() && compare(at->atoms, atoms) == 0) {
+        if (at != terms_.end() && compare(at->atoms, atoms) == 0) {
             at->factor += factor;
-            if (at->factor == 0) into.terms_.erase(at);
+            if (at->factor == 0) terms_.erase(at);
         } else {
-            into.terms_.insert(at, {factor, atoms});
+            terms_.insert(at, {factor, atoms});
         }
     }
-    static void add(Int& into, const Int& x, std::int64_t times) {
-        into.constant_ += x.constant_ * times;
-        for (const Int::Term& t : x.terms_) add(into, t.factor * times, t.atoms);
+    void add(const Int& x, std::int64_t times) {
+        constant_ += x.constant_ * times;
+        if (times == 0 || !x.terms_) return;
+        if (times == 1 && !start_ && terms_.empty()) {
+            start_ = x.terms_;
+            return;
+        }
+        for (const Int::Term& t : *x.terms_) add(t.factor * times, t.atoms);
     }
-    static Int of(AtomPtr atom) {
-        Int x;
-        x.terms_.push_back({1, {std::move(atom)}});
+    Int done() && {
+        Int x(constant_);
+        if (start_)
+            x.terms_ = std::move(start_);
+        else if (!terms_.empty())
+            x.terms_ = std::make_shared<const std::vector<Int::Term>>(std::move(terms_));
         return x;
+    }
+
+    static Int of(AtomPtr atom) {
+        IntBuilder x;
+        x.terms_.push_back({1, {std::move(atom)}});
+        return std::move(x).done();
     }
     static Int of(Atom::Kind kind, const Int& a, const Int& b) {
         auto atom = std::make_shared<Atom>();
         atom->kind = kind;
         atom->a = a;
         atom->b = b;
+        atom->range = range_of(*atom);
         return of(std::move(atom));
     }
+
+  private:
+    static IntRange range_of(const Atom& atom);
+    void own() {
+        if (start_) terms_ = *start_;
+        start_ = nullptr;
+    }
+    std::int64_t constant_ = 0;
+    std::shared_ptr<const std::vector<Int::Term>> start_;  // all terms, as long as nothing changes them
+    std::vector<Int::Term> terms_;
 };
+
+const std::vector<Int::Term>& Int::no_terms() {
+    static const std::vector<Term>& none = *new std::vector<Term>;
+    return none;
+}
 
 Int Int::symbol(std::string name, IntRange range) {
     static std::atomic<std::uint64_t> next{1};
@@ -104,60 +141,61 @@ std::int64_t Int::constant() const {
 }
 
 AtomPtr Int::as_atom() const {
-    return constant_ == 0 && terms_.size() == 1 && terms_[0].factor == 1 && terms_[0].atoms.size() == 1
-               ? terms_[0].atoms[0]
-               : nullptr;
+    if (constant_ != 0 || !terms_ || terms_->size() != 1) return nullptr;
+    const Term& only = terms_->front();
+    return only.factor == 1 && only.atoms.size() == 1 ? only.atoms[0] : nullptr;
 }
 
 std::uint64_t Int::symbol_id() const {
-    const AtomPtr atom = as_atom();
-    return atom && atom->kind == Atom::Kind::symbol ? atom->id : 0;
+    if (constant_ != 0 || !terms_ || terms_->size() != 1) return 0;
+    const Term& only = terms_->front();
+    if (only.factor != 1 || only.atoms.size() != 1) return 0;
+    return only.atoms[0]->kind == Atom::Kind::symbol ? only.atoms[0]->id : 0;
 }
 
 std::strong_ordering Int::operator<=>(const Int& other) const {
-    if (auto c = terms_.size() <=> other.terms_.size(); c != 0) return c;
-    for (std::size_t i = 0; i < terms_.size(); ++i) {
-        if (auto c = compare(terms_[i].atoms, other.terms_[i].atoms); c != 0) return c;
-        if (auto c = terms_[i].factor <=> other.terms_[i].factor; c != 0) return c;
+    if (terms_ == other.terms_) return constant_ <=> other.constant_;
+    const std::vector<Term>&mine = terms(), &theirs = other.terms();
+    if (auto c = mine.size() <=> theirs.size(); c != 0) return c;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+        if (auto c = compare(mine[i].atoms, theirs[i].atoms); c != 0) return c;
+        if (auto c = mine[i].factor <=> theirs[i].factor; c != 0) return c;
     }
     return constant_ <=> other.constant_;
 }
 
 Int operator+(const Int& a, const Int& b) {
-    if (a.terms_.size() < b.terms_.size()) return b + a;
-    Int r = a;
-    IntBuilder::add(r, b, 1);
-    return r;
+    if (a.terms().size() < b.terms().size()) return b + a;
+    IntBuilder r(a);
+    r.add(b, 1);
+    return std::move(r).done();
 }
 
 Int operator-(const Int& a, const Int& b) {
-    Int r = a;
-    IntBuilder::add(r, b, -1);
-    return r;
+    IntBuilder r(a);
+    r.add(b, -1);
+    return std::move(r).done();
 }
 
 Int operator*(const Int& a, const Int& b) {
     if (b.is(1)) return a;
     if (a.is(1)) return b;
-    Int r;
-    IntBuilder::add(r, a, b.constant_);
-    for (const Int::Term& t : b.terms_) {
-        IntBuilder::add(r, t.factor * a.constant_, t.atoms);
-        for (const Int::Term& s : a.terms_) {
+    IntBuilder r;
+    r.add(a, b.constant_);
+    for (const Int::Term& t : b.terms()) {
+        r.add(t.factor * a.constant_, t.atoms);
+        for (const Int::Term& s : a.terms()) {
             std::vector<AtomPtr> atoms = s.atoms;
             atoms.insert(atoms.end(), t.atoms.begin(), t.atoms.end());
             std::sort(atoms.begin(), atoms.end(),
                       [](const AtomPtr& x, const AtomPtr& y) { return compare(x, y) < 0; });
-            IntBuilder::add(r, s.factor * t.factor, atoms);
+            r.add(s.factor * t.factor, atoms);
         }
     }
-    return r;
+    return std::move(r).done();
 }
 
-namespace {
-
-IntRange range_of(const Atom& atom) {
-    if (atom.kind == Atom::Kind::symbol) return atom.range;
+IntRange IntBuilder::range_of(const Atom& atom) {
     const IntRange a = atom.a.range(), b = atom.b.range();
     if (atom.kind == Atom::Kind::min) return {std::min(a.low, b.low), std::min(a.high, b.high)};
     if (atom.kind == Atom::Kind::max) return {std::max(a.low, b.low), std::max(a.high, b.high)};
@@ -171,6 +209,8 @@ IntRange range_of(const Atom& atom) {
     return {};
 }
 
+namespace {
+
 // The atom of a term that is floordiv(x, c) with a constant c > 0, times a number; else null.
 const Atom* single_floordiv(const Int::Term& t) {
     if (t.atoms.size() != 1 || t.atoms[0]->kind != Atom::Kind::floordiv) return nullptr;
@@ -181,45 +221,47 @@ const Atom* single_floordiv(const Int::Term& t) {
 }  // namespace
 
 IntRange Int::range() const {
+    if (!terms_) return {constant_, constant_};
+    const std::vector<Term>& terms = *terms_;
     // x - c * floordiv(x, c) stands for mod(x, c) and lies in [0, c): term by term the bounds would be lost.
-    for (const Term& t : terms_) {
+    for (const Term& t : terms) {
         if (t.atoms.size() != 1 || t.atoms[0]->kind != Atom::Kind::floordiv || !t.atoms[0]->b.is_constant())
             continue;
         const Int& x = t.atoms[0]->a;
         const std::int64_t c = t.atoms[0]->b.constant();
-        if (c <= 0 || t.factor % c != 0 || x.terms_.empty()) continue;
+        if (c <= 0 || t.factor % c != 0 || x.is_constant()) continue;
         const std::int64_t times = -t.factor / c;
         const bool whole =
-            times != 0 && std::all_of(x.terms_.begin(), x.terms_.end(), [&](const Term& inner) {
-                return std::any_of(terms_.begin(), terms_.end(), [&](const Term& mine) {
+            times != 0 && std::all_of(x.terms().begin(), x.terms().end(), [&](const Term& inner) {
+                return std::any_of(terms.begin(), terms.end(), [&](const Term& mine) {
                     return mine.factor == inner.factor * times && compare(mine.atoms, inner.atoms) == 0;
                 });
             });
         if (!whole) continue;
-        Int rest = *this;
-        IntBuilder::add(rest, x, -times);
-        IntBuilder::add(rest, -t.factor, t.atoms);
-        return add(rest.range(), multiply({0, c - 1}, {times, times}));
+        IntBuilder rest(*this);
+        rest.add(x, -times);
+        rest.add(-t.factor, t.atoms);
+        return add(std::move(rest).done().range(), multiply({0, c - 1}, {times, times}));
     }
     // floordiv(x, d) - c * floordiv(x, d * c) is mod(floordiv(x, d), c).
-    for (const Term& t : terms_) {
+    for (const Term& t : terms) {
         const Atom* outer = single_floordiv(t);
         if (!outer) continue;
-        for (const Term& s : terms_) {
+        for (const Term& s : terms) {
             const Atom* inner = single_floordiv(s);
             if (!inner || inner == outer || outer->b.constant() % inner->b.constant() != 0) continue;
             const std::int64_t c = outer->b.constant() / inner->b.constant();
             if (t.factor != -s.factor * c || !(inner->a == outer->a)) continue;
-            Int rest = *this;
-            IntBuilder::add(rest, -t.factor, t.atoms);
-            IntBuilder::add(rest, -s.factor, s.atoms);
-            return add(rest.range(), multiply({0, c - 1}, {s.factor, s.factor}));
+            IntBuilder rest(*this);
+            rest.add(-t.factor, t.atoms);
+            rest.add(-s.factor, s.atoms);
+            return add(std::move(rest).done().range(), multiply({0, c - 1}, {s.factor, s.factor}));
         }
     }
     IntRange r{constant_, constant_};
-    for (const Term& t : terms_) {
+    for (const Term& t : terms) {
         IntRange p{t.factor, t.factor};
-        for (const AtomPtr& atom : t.atoms) p = multiply(p, range_of(*atom));
+        for (const AtomPtr& atom : t.atoms) p = multiply(p, atom->range);
         r = add(r, p);
     }
     return r;
@@ -230,17 +272,21 @@ Int floordiv(const Int& a, const Int& b) {
     if (b.is(1)) return a;
     if (a.is_constant() && b.is_constant()) return floor_divide(a.constant(), b.constant());
     if (a == b) return 1;
-    Int quotient, rest;
+    IntBuilder whole, left_over;
     if (b.is_constant() && b.constant() > 0) {
         const std::int64_t c = b.constant();
         for (const Int::Term& t : a.terms()) {
             const std::int64_t q = floor_divide(t.factor, c);
             // Whole multiples leave; a factor like 30 over 28 keeps 2 inside so that ranges stay small.
-            IntBuilder::add(t.factor % c == 0 ? quotient : rest, t.factor % c == 0 ? q : t.factor, t.atoms);
+            if (t.factor % c == 0)
+                whole.add(q, t.atoms);
+            else
+                left_over.add(t.factor, t.atoms);
         }
         const std::int64_t q = floor_divide(a.constant_term(), c);
-        quotient = quotient + q;
-        rest = rest + (a.constant_term() - q * c);
+        whole.add(q);
+        left_over.add(a.constant_term() - q * c);
+        const Int quotient = std::move(whole).done(), rest = std::move(left_over).done();
         const IntRange r = rest.range();
         if (r.low >= 0 && r.high < c) return quotient;
         // floordiv(floordiv(x, m), c) = floordiv(x, m * c)
@@ -266,11 +312,12 @@ Int floordiv(const Int& a, const Int& b) {
                 left.erase(at);
             }
             if (divides)
-                IntBuilder::add(quotient, t.factor / d.factor, left);
+                whole.add(t.factor / d.factor, left);
             else
-                IntBuilder::add(rest, t.factor, t.atoms);
+                left_over.add(t.factor, t.atoms);
         }
-        rest = rest + a.constant_term();
+        left_over.add(a.constant_term());
+        const Int quotient = std::move(whole).done(), rest = std::move(left_over).done();
         if (rest.is(0) || (rest.non_negative() && (b - rest).range().low > 0)) return quotient;
         return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
     }
@@ -296,7 +343,7 @@ Int max(const Int& a, const Int& b) {
 
 std::string Int::text() const {
     std::string s;
-    for (const Term& t : terms_) {
+    for (const Term& t : terms()) {
         const std::int64_t f = t.factor;
         if (!s.empty())
             s += f < 0 ? " - " : " + ";
@@ -343,10 +390,10 @@ bool mentions_any(const Int& x, const Substitution& symbols) {
 // `stays` tells of terms that no leaf changes.
 template <class Leaf, class Stays>
 Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
-    Int r = x.constant_term();
+    IntBuilder r(x.constant_term());
     for (const Int::Term& t : x.terms()) {
         if (stays(t)) {
-            IntBuilder::add(r, t.factor, t.atoms);
+            r.add(t.factor, t.atoms);
             continue;
         }
         Int product = t.factor;
@@ -360,9 +407,9 @@ Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
                                  : a->kind == Atom::Kind::min    ? min(left, right)
                                                                  : max(left, right));
         }
-        r = r + product;
+        r.add(product, 1);
     }
-    return r;
+    return std::move(r).done();
 }
 
 void collect(const Int& x, std::map<std::uint64_t, AtomPtr>& into) {

@@ -38,11 +38,11 @@ class Int {
 
     static Int from(const AtomPtr& atom);  // the Int that is just this atom
 
-    bool is_constant() const { return terms_.empty(); }
-    bool is(std::int64_t value) const { return terms_.empty() && constant_ == value; }
+    bool is_constant() const { return !terms_; }
+    bool is(std::int64_t value) const { return !terms_ && constant_ == value; }
     std::int64_t constant() const;  // throws InternalError unless is_constant()
     std::int64_t constant_term() const { return constant_; }
-    const std::vector<Term>& terms() const { return terms_; }
+    const std::vector<Term>& terms() const { return terms_ ? *terms_ : no_terms(); }
     AtomPtr as_atom() const;          // the atom this Int consists of, else null
     std::uint64_t symbol_id() const;  // 0 unless this Int is exactly one symbol
 
@@ -58,9 +58,12 @@ class Int {
     friend Int operator-(const Int& a) { return Int(0) - a; }
 
   private:
-    friend struct IntBuilder;
+    friend class IntBuilder;
+    static const std::vector<Term>& no_terms();
     std::int64_t constant_ = 0;
-    std::vector<Term> terms_;  // sorted by atoms, no zero factors
+    // Sorted by atoms, no zero factors; null: none. Shared, because Ints are copied far more often than
+    // computed.
+    std::shared_ptr<const std::vector<Term>> terms_;
 };
 
 Int floordiv(const Int& a, const Int& b);  // toward minus infinity; 0 where b is 0
@@ -74,7 +77,7 @@ struct Atom {
     Kind kind = Kind::symbol;
     std::uint64_t id = 0;  // symbols only, from 1, in order of creation
     std::string name;      // symbols only
-    IntRange range;        // symbols only
+    IntRange range;        // of a symbol as given, of the others as it follows
     Int a, b;              // the operands of the others
 };
 

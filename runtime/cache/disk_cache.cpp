@@ -14,7 +14,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "graph/base/options.h"
@@ -37,7 +36,15 @@ std::string trailer(const std::string& key, std::string_view object) {
 std::optional<std::string> read_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     if (!file) return std::nullopt;
-    std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::string bytes;
+    // A piece at a time: what a file says of its length need not hold while it is read.
+    constexpr std::size_t piece = std::size_t{64} << 10;
+    do {
+        const std::size_t known = bytes.size();
+        bytes.resize(known + piece);
+        file.read(bytes.data() + known, piece);
+        bytes.resize(known + static_cast<std::size_t>(file.gcount()));
+    } while (file);
     if (file.bad()) return std::nullopt;
     return bytes;
 }

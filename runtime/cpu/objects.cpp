@@ -12,6 +12,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <string_view>
 
 #include "codegen/print/comments.h"
 #include "graph/base/log.h"
@@ -23,7 +24,7 @@ namespace bitale {
 
 namespace {
 
-constexpr const char* format = "bitale-kernels-2";
+constexpr const char* format = "bitale-kernels-3";
 constexpr std::size_t kernels_per_unit = 16;  // a file's fixed cost is then below a tenth
 // A file costs 25 ms, and 10 ms for each KB of kernels: below this length a second file gains little.
 // mode=fast_compile takes less for each KB.
@@ -38,11 +39,18 @@ std::vector<std::string> link_flags() {
     return {"-nostdlib", "-lm", "-lgcc"};
 }
 
-std::string key_of(const TranslationUnit& unit, const HostCompiler& compiler) {
+// What the keys of all units of a program share. The prelude is longer than most units: it is digested once.
+std::string common_key(const TranslationUnit& unit, const HostCompiler& compiler) {
     std::string text = std::string(format) + "\n" + compiler.identity + "\n";
     for (const std::vector<std::string>& flags : {compile_flags(), link_flags()})
         for (const std::string& flag : flags) text += flag + " ";
-    return sha256(text + "\n" + without_comments(unit.text)).substr(0, 32);
+    const std::string_view prelude = std::string_view(unit.text).substr(0, unit.after_prelude);
+    return sha256(text + "\n" + without_comments(prelude));
+}
+
+std::string key_of(const TranslationUnit& unit, const std::string& common) {
+    return sha256(common + "\n" + without_comments(std::string_view(unit.text).substr(unit.after_prelude)))
+        .substr(0, 32);
 }
 
 // Objects that this process has loaded, by key; never unloaded.
@@ -107,8 +115,9 @@ class Loader {
     std::vector<void*> load(const std::vector<TranslationUnit>& units, LoadedKernels& result) {
         std::vector<void*> handles(units.size(), nullptr);
         std::vector<Missing> missing;
+        const std::string common = units.empty() ? "" : common_key(units[0], compiler_);
         for (std::size_t i = 0; i < units.size(); ++i) {
-            const std::string key = key_of(units[i], compiler_);
+            const std::string key = key_of(units[i], common);
             if ((handles[i] = loaded_objects().find(key))) {
                 ++result.from_memory;
             } else if ((handles[i] = from_disk(key))) {
@@ -238,6 +247,7 @@ std::vector<TranslationUnit> translation_units(const Program& program) {
     for (TranslationUnit& unit : list) {
         std::sort(unit.kernels.begin(), unit.kernels.end());
         unit.text = program.prelude + "\n";
+        unit.after_prelude = unit.text.size();
         for (const int k : unit.kernels)
             unit.text += program.kernels[static_cast<std::size_t>(k)].body + "\n";
     }

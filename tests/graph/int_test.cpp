@@ -187,6 +187,23 @@ TEST_CASE("symbols are replaced everywhere inside") {
     CHECK_THROWS(evaluate(y, {}));
 }
 
+TEST_CASE("a copy stays what it was when the original is used on") {
+    const Int x = Int::symbol("x", {0, 9}), y = Int::symbol("y", {0, 3});
+    Int a = 2 * x + y + 1;
+    const Int copy = a, longer = a + 5;
+    a = a - y;
+    CHECK(copy == 2 * x + y + 1);
+    CHECK(longer - copy == 5);
+    CHECK(a == 2 * x + 1);
+    CHECK((copy - copy).is(0));
+    CHECK((a - 2 * x).is(1));
+    // Ranges of what is no polynomial are those of its operands.
+    const Int q = floordiv(a * 3, 4), least = min(x, y * x);
+    CHECK((q.range().low == 0 && q.range().high == 14));
+    CHECK((least.range().low == 0 && least.range().high == 9));
+    CHECK((max(q, least + 20).range().low == 20 && max(q, least + 20).range().high == 29));
+}
+
 TEST_CASE("two symbols of one name are different, a symbol of one value is that value") {
     CHECK_FALSE(Int::symbol("n") == Int::symbol("n"));
     CHECK(Int::symbol("one", {1, 1}).is(1));

@@ -60,6 +60,26 @@ TEST_CASE("the cache finds what it stored, source beside it", "[core][runtime][c
     REQUIRE(!cache.find(key));
 }
 
+TEST_CASE("objects of any length are read as they were written", "[core][runtime][cache]") {
+    const TemporaryFolder folder;
+    DiskCache cache(folder / "cache", plenty);
+    constexpr std::size_t piece = std::size_t{64} << 10;
+    for (const std::size_t length : {std::size_t{1}, piece - 1, piece, piece + 1, 3 * piece + 17}) {
+        std::string object(length, 'x');
+        for (std::size_t i = 0; i < length; i += 97) object[i] = static_cast<char>(i);
+        const std::string key = key_of(std::to_string(length));
+        CHECK_FALSE(cache.holds(key));
+        REQUIRE(cache.keep(key, object, "source"));
+        CHECK(cache.holds(key));
+        CHECK(cache.read(key) == object);
+        std::string file = text_of_file(folder / "cache/" + key + ".so");
+        file[length - 1] ^= 1;
+        write_file(folder / "cache/" + key + ".so", file);
+        CHECK_FALSE(cache.read(key));
+        CHECK(cache.holds(key));
+    }
+}
+
 TEST_CASE("damaged and foreign objects are misses", "[core][runtime][cache]") {
     const TemporaryFolder folder;
     DiskCache cache(folder / "cache", plenty);
