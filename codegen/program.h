@@ -36,6 +36,7 @@ struct BufferInfo {
         constant,  // constant `index`
         output,    // result `index`, allocated for each call
         errors,    // int64[4]: check number + 1 (0: none), value, element, unused
+        slice,     // the part of a product that its epilogue works on: memory of the thread that runs it
         counters   // int64 scratch zeroed at load, for device-side phase hand-over
     };
     Kind kind = Kind::arena;
@@ -69,6 +70,8 @@ struct GemmCall {
     bool bias = false, relu = false;
     Precision precision = Precision::float32;
     Parameter parameter = Parameter::none;
+    // On a CPU, of a call with an epilogue (codegen/library/slices.h); 0: as the sizes of a call suggest.
+    std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;
 };
 
 // A float32 tensor of four axes, in any order in memory.
@@ -97,13 +100,13 @@ struct TaskWork {
 struct Step {
     enum class Kind : std::uint8_t { kernel, gemm, conv, copy };
     Kind kind = Kind::kernel;
-    int kernel = -1;  // index into Program::kernels
+    int kernel = -1;  // index into Program::kernels; of a gemm: the epilogue, its tasks are the slices
     GemmCall gemm;
     ConvCall conv;
     // kernel: positional; copy: from, to; gemm: a, b, c; conv: image, filters, output, the one that is
-    // computed last; both: then the bias, if any
+    // computed last; both: then the bias, if any; gemm with an epilogue: then those of its kernel
     std::vector<int> buffers;
-    std::vector<Int> sizes;                   // kernel: positional int64 parameters
+    std::vector<Int> sizes;                   // of the kernel: positional int64 parameters
     std::vector<Int> tasks;                   // kernel: number of tasks of each phase
     std::vector<std::vector<TaskWork>> work;  // kernel on a CPU: of each phase, the same tasks by kind
     bool commits = false;                     // writes shared storage: skipped once the error word is set

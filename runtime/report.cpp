@@ -38,6 +38,7 @@ const char* name_of(BufferInfo::Kind kind) {
         case BufferInfo::Kind::constant: return "constant";
         case BufferInfo::Kind::output: return "output";
         case BufferInfo::Kind::errors: return "errors";
+        case BufferInfo::Kind::slice: return "slice";
         case BufferInfo::Kind::counters: return "counters";
     }
     return "";
@@ -51,7 +52,9 @@ std::string name_of(const Program& program, int buffer) {
 std::string step_name(const Program& program, const Step& step) {
     switch (step.kind) {
         case Step::Kind::kernel: return program.kernels[static_cast<std::size_t>(step.kernel)].name;
-        case Step::Kind::gemm: return "gemm";
+        case Step::Kind::gemm:
+            return step.kernel < 0 ? "gemm"
+                                   : "gemm + " + program.kernels[static_cast<std::size_t>(step.kernel)].name;
         case Step::Kind::conv: return "conv";
         default: return "copy";
     }
@@ -118,7 +121,7 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
         for (std::size_t i = 0; i < step.fused.size(); ++i) to += (i ? ", " : " ") + text_of(step.fused[i]);
         to += "\n";
     }
-    if (step.kind != Step::Kind::kernel) return;
+    if (step.kernel < 0) return;
     const KernelText& kernel = program.kernels[static_cast<std::size_t>(step.kernel)];
     add_indented(to, kernel.notes, "     ");
     add_resources(to, kernel, state.executable.get());
@@ -150,7 +153,7 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
             Kernel k;
             k.name = step_name(program, step);
             k.device = device;
-            if (step.kind == Step::Kind::kernel) {
+            if (step.kernel >= 0) {
                 const KernelText& text = program.kernels[static_cast<std::size_t>(step.kernel)];
                 k.source = text.body.empty() ? text.cuda_body : text.body;
             }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <variant>
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
@@ -57,7 +58,8 @@ class Grouper {
                         !reads_short_rows(result_.nests[number]);
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
-            std::vector<int> into = joinable(own, full, read);
+            std::vector<int> into = epilogue_of(full, read);
+            if (into.empty()) into = joinable(own, full, read);
             if (into.empty()) into = sibling(own, full, read);
             if (!into.empty()) {
                 for (std::size_t i = 1; i < into.size(); ++i) merge(into[i], into[0]);
@@ -77,6 +79,33 @@ class Grouper {
         }
         result_.group_of[number] = static_cast<int>(result_.groups.size());
         result_.groups.push_back(std::move(own));
+    }
+
+    // The group of a library's product that the value is a map of, point by point, by itself or by way of
+    // others in that group; what else it reads does not wait for the product. Empty if there is none.
+    std::vector<int> epilogue_of(const Nest& full, const std::set<int>& read) {
+        if (target_.kind != Target::Kind::cpu || full.combine != Combine::none || full.parallel.size() != 2 ||
+            !full.guards.empty() || !full.lets.empty())
+            return {};
+        std::set<int> candidates;
+        for (const int v : read) candidates.insert(result_.group_of[v]);
+        for (const int g : candidates) {
+            const Group& group = result_.groups[g];
+            if (!group.by_library || group.values.size() >= most_members) continue;
+            const Value& product = values_.list[group.values[0]];
+            if (!std::holds_alternative<GemmCall>(product.by_library->call)) continue;
+            bool fits = product.nest.parallel.size() == 2;
+            for (std::size_t d = 0; d < 2 && fits; ++d)
+                fits = product.nest.parallel[d].extent == full.parallel[d].extent;
+            for_each_read(full, [&](const ScalarNode& s) {
+                if (result_.group_of[s.operand] != g) return;
+                for (std::size_t d = 0; d < s.at.size(); ++d)
+                    fits = fits && s.at.size() == 2 && s.at[d] == full.parallel[d].variable;
+            });
+            for (const int other : candidates) fits = fits && (other == g || !depends(other, g));
+            if (fits) return {g};
+        }
+        return {};
     }
 
     // A convolution of few channels: its input fits into a block's shared memory a row at a time, and pooling

@@ -5,6 +5,9 @@
 // reads never leaves its scratch. Horizontally, groups of one dependency level become segments of one kernel:
 // every task of the launch belongs to one segment. Levels are as late as users allow, so that all parameter
 // updates meet in the last one.
+//
+// On a CPU, maps of a library's product at the same point belong to the product: they run on each slice of it
+// while it is in the cache.
 #pragma once
 
 #include <set>
@@ -19,7 +22,7 @@ namespace bitale {
 struct Group {
     std::vector<int> values;  // in the order of computation
     std::vector<int> checks;  // numbers of graph.checks tested by this group's tasks
-    bool by_library = false;  // one value, computed by a call
+    bool by_library = false;  // one value, computed by a call, and maps of it that run slice by slice
     bool split = false;       // one value, a reduction cut into chunks: partial results, then a second phase
     bool tiled = false;       // one value, a large product that a GPU computes in tiles
     bool once = false;        // depends on shared variables that the function does not update, alone

@@ -10,11 +10,13 @@
 #include "codegen/kernel/traffic.h"
 #include "codegen/kernel/work.h"
 #include "codegen/library/conv.h"
+#include "codegen/library/slices.h"
 #include "codegen/nest/compose.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/c_family.h"
 #include "codegen/print/comments.h"
 #include "codegen/print/prelude.h"
+#include "codegen/schedule/epilogue.h"
 #include "codegen/schedule/segment.h"
 #include "graph/ir/shared.h"
 
@@ -175,7 +177,7 @@ class Assembler {
             const int group = grouping_.group_of[v];
             if (group < 0) continue;
             if (value.by_library) {
-                leaving_[v] = true;
+                if (grouping_.groups[group].values.size() == 1) leaving_[v] = true;
                 for (const int operand : value.by_library->operands) read(operand, group);
                 continue;
             }
@@ -221,27 +223,63 @@ class Assembler {
     void call_library(const Group& group, bool once) {
         const int v = group.values[0];
         const LibraryCall& call = *values_.list[v].by_library;
+        const bool kept = leaving_[v];
         Step step;
         step.why = call.why;
         for (const int operand : call.operands) step.buffers.push_back(buffers_of(operand)[0]);
-        step.buffers.insert(step.buffers.begin() + 2, buffers_of(v)[0]);  // before the bias
+        step.buffers.insert(step.buffers.begin() + 2, kept ? buffers_of(v)[0] : slice_buffer(v));
         for (const int inside : call.absorbed) {
             step.title += values_.list[inside].node->op->name + " + ";
+            add_origins(inside, step.fused);
         }
-        step.title +=
-            call.absorbed.empty() ? describe(*values_.list[v].node) : values_.list[v].node->op->name;
-        if (call.absorbed.empty()) {
-            step.fused = values_.list[v].node->origins;
-        } else {
-            add_origins(v, step.fused);
-            sort_origins(step.fused);
-        }
+        step.title += describe(*values_.list[v].node);
+        add_origins(v, step.fused);
         describe_call(call.call, step);
         if (step.kind == Step::Kind::conv)
             set_strides(step.conv, conv_values(step.conv, call.operands, v), values_);
-        const std::vector<int> all = buffers_of(v);
+        if (group.values.size() > 1) epilogue(group, step);
+        sort_origins(step.fused);
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
+        if (!kept) return;
+        const std::vector<int> all = buffers_of(v);
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
+    }
+
+    // Memory of the thread that runs a slice of a product that nothing but its epilogue reads.
+    int slice_buffer(int v) {
+        const Value& value = values_.list[v];
+        return add({BufferInfo::Kind::slice, 0, value.node->op->name, value.stored_type(),
+                    "read by its epilogue alone", value.node->origins});
+    }
+
+    // Maps of the product, as a kernel whose tasks are its slices.
+    void epilogue(const Group& group, Step& step) {
+        GemmCall& call = step.gemm;
+        const auto size = [](const Int& x) { return static_cast<std::int64_t>(typical(x)); };
+        const GemmSlices slices =
+            slices_of(size(call.m), size(call.n), size(call.k), call.transpose_b, call.parameter);
+        call.slice_rows = slices.rows;
+        call.slice_columns = slices.columns;
+        call.slice_depth = slices.depth;
+        const int result = step.buffers[2];
+        KernelBuilder builder;
+        builder.short_text = target_.fast_compile;
+        std::string notes;
+        Phase phase;
+        phase.segments.push_back(schedule_epilogue(group, call, result, context(), builder, notes));
+        builder.ir.phases.push_back(std::move(phase));
+        builder.ir.commits = step.commits = commits_in_place(group);
+        const Traffic traffic = finish_kernel(builder, notes, step);
+        for (std::size_t b = 0; b < builder.buffers.size(); ++b)
+            if (builder.buffers[b] != result || leaving_[group.values[0]])
+                step.bytes = step.bytes + traffic.read[b] + traffic.written[b];
+        step.buffers.insert(step.buffers.end(), builder.buffers.begin(), builder.buffers.end());
+        for (std::size_t i = 1; i < group.values.size(); ++i) {
+            const int v = group.values[i];
+            step.title += " + " + values_.list[v].node->op->name;
+            step.flops = step.flops + call.m * call.n * cost_of(fully_composed_nest(values_, v));
+            add_origins(v, step.fused);
+        }
     }
 
     static void describe_call(const GemmCall& call, Step& step) {
@@ -279,26 +317,29 @@ class Assembler {
         program_.body.steps.push_back(std::move(step));
     }
 
+    SegmentContext context() {
+        return {values_,
+                grouping_,
+                graph_,
+                target_,
+                [this](int v) { return static_cast<bool>(leaving_[v]); },
+                [this](int v) { return buffers_of(v)[0]; },
+                [this](int v) { return buffers_of(v); },
+                [this](Type type, const std::string& name, const std::string& reason) {
+                    return add({BufferInfo::Kind::arena, 0, name, std::move(type), reason, {}});
+                },
+                [this] { return errors_buffer(); }};
+    }
+
     void kernel(const std::vector<const Group*>& groups, bool once, bool last) {
         KernelBuilder builder;
         builder.short_text = target_.fast_compile;
         std::string notes;
-        const SegmentContext context{
-            values_,
-            grouping_,
-            graph_,
-            target_,
-            [&](int v) { return static_cast<bool>(leaving_[v]); },
-            [&](int v) { return buffers_of(v)[0]; },
-            [&](int v) { return buffers_of(v); },
-            [&](Type type, const std::string& name, const std::string& reason) {
-                return add({BufferInfo::Kind::arena, 0, name, std::move(type), reason, {}});
-            },
-            [&] { return errors_buffer(); }};
+        const SegmentContext around = context();
         Phase first, second;
         Step step;
         for (const Group* group : groups) {
-            schedule_group(*group, context, builder, first, second, notes);
+            schedule_group(*group, around, builder, first, second, notes);
             builder.ir.commits = builder.ir.commits || commits_in_place(*group);
             describe_work(*group, step);
         }
@@ -311,6 +352,26 @@ class Assembler {
         builder.ir.phases.push_back(std::move(first));
         if (!second.segments.empty()) builder.ir.phases.push_back(std::move(second));
         read_scalars(builder);
+        Traffic traffic = finish_kernel(builder, notes, step);
+        for (const Phase& phase : builder.ir.phases) {
+            Int tasks = 0;
+            for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
+            step.tasks.push_back(tasks);
+            if (target_.kind == Target::Kind::cuda) continue;
+            std::vector<TaskWork>& work = step.work.emplace_back();
+            for (const Segment& s : phase.segments)
+                work.push_back({s.tasks, work_of(builder.ir, s, target_)});
+        }
+        step.reads = std::move(traffic.read);
+        step.writes = std::move(traffic.written);
+        for (const std::vector<Int>* list : {&step.reads, &step.writes})
+            for (const Int& bytes : *list) step.bytes = step.bytes + bytes;
+        step.buffers = builder.buffers;
+        (once ? program_.once : program_.body).steps.push_back(std::move(step));
+    }
+
+    // From IR to text.
+    Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, Step& step) {
         Traffic traffic = traffic_of(builder.ir);
         if (target_.kind == Target::Kind::cpu && !target_.fast_compile)
             fill_tails(builder.ir, target_.vector_bytes);
@@ -322,26 +383,12 @@ class Assembler {
                            std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
                            std::to_string(std::max<std::size_t>(1, printed.sizes.size())) + "]; };\n" +
                            printed.body;
-        for (const Phase& phase : builder.ir.phases) {
-            Int tasks = 0;
-            for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
-            step.tasks.push_back(tasks);
-            if (dialect == Dialect::cuda) continue;
-            std::vector<TaskWork>& work = step.work.emplace_back();
-            for (const Segment& s : phase.segments)
-                work.push_back({s.tasks, work_of(builder.ir, s, target_)});
-        }
-        step.reads = std::move(traffic.read);
-        step.writes = std::move(traffic.written);
-        for (const std::vector<Int>* list : {&step.reads, &step.writes})
-            for (const Int& bytes : *list) step.bytes = step.bytes + bytes;
         step.kernel = text(printed, notes, dialect);
         std::vector<int>& threads = program_.kernels[step.kernel].cuda_threads;
         if (dialect == Dialect::cuda && threads.empty())
             for (const Phase& phase : builder.ir.phases) threads.push_back(threads_of(phase));
-        step.buffers = builder.buffers;
         step.sizes = printed.sizes;
-        (once ? program_.once : program_.body).steps.push_back(std::move(step));
+        return traffic;
     }
 
     // On a GPU, integer scalar arguments are read by the kernel: a captured step then serves every minibatch.

@@ -59,7 +59,9 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
                 if (!possible) break;
                 if (grouping.groups[grouping.group_of[reader]].level < grouping.groups[group].level) continue;
                 // An element that is read before it is written, by the one task that has it.
-                const bool before = reader == own || (grouping.group_of[reader] == group && reader < own);
+                // A library reads all of its operands for each slice of its result.
+                const bool before = !values.list[reader].by_library &&
+                                    (reader == own || (grouping.group_of[reader] == group && reader < own));
                 possible = before && reads_own_element(full[reader], leaf);
             }
         plan.in_place.push_back(possible);

@@ -39,8 +39,11 @@ class CpuLauncher : public Launcher {
     }
     int threads() const override { return pool_.threads(); }
 
-    void gemm(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c) override {
-        bitale::gemm(pool_, shape, a, b, bias, c, parts_);
+    void gemm(const GemmShape& shape, const GemmData& data, const EpilogueCall* epilogue) override {
+        if (!epilogue) return bitale::gemm(pool_, shape, data, scratch_);
+        const GemmEpilogue after{entries_[static_cast<std::size_t>(epilogue->kernel)][0], epilogue->buffers,
+                                 epilogue->count, epilogue->sizes};
+        bitale::gemm(pool_, shape, data, scratch_, &after);
     }
     void conv(const ConvShape& shape, const ConvData& data) override { convolve(pool_, shape, data); }
 
@@ -57,7 +60,7 @@ class CpuLauncher : public Launcher {
   private:
     std::vector<std::vector<KernelEntry>> entries_;
     Pool& pool_;
-    std::vector<float> parts_;  // of products that are cut along their depth
+    GemmScratch scratch_;
 };
 
 class CpuDevice : public Device {

@@ -1,15 +1,16 @@
-// dnnl_sgemm through dlsym, and the cutting of products.
+// dnnl_sgemm through dlsym, and the slices of products.
 #include "runtime/cpu/gemm.h"
 
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bitale/error.h"
+#include "codegen/library/slices.h"
 
 namespace bitale {
 
@@ -95,157 +96,168 @@ class OneThread {
     int before_ = 0;
 };
 
-// A slice on one core in nanoseconds, fitted to 26 shapes of small networks on one with 512-bit vectors: what
-// counts is which of the grids is best. The library works on blocks of 8 rows by 48 columns; whatever slices
-// share, each of them packs for itself, and dearly where it has to turn it as well.
-double nanoseconds(const GemmShape& s, const GemmSlices& slice) {
-    constexpr double flops_per_ns = 230, pack_a = 0.2, pack_b = 0.04, turn_b = 0.22, call = 500;
-    constexpr std::int64_t block_rows = 8, block_columns = 48, lanes = 16;
-    const std::int64_t rest = slice.columns % block_columns;
-    const std::int64_t m = (slice.rows + block_rows - 1) / block_rows * block_rows,
-                       n = slice.columns - rest +
-                           (rest > 0 ? (rest + lanes - 1) / lanes * lanes + block_rows : std::int64_t{0});
-    const auto k = static_cast<double>(slice.depth);
-    return 2 * static_cast<double>(m) * static_cast<double>(n) * k / flops_per_ns +
-           static_cast<double>(slice.rows) * k * pack_a +
-           static_cast<double>(slice.columns) * k * (s.transpose_b ? turn_b : pack_b) + call;
-}
-
-// How many slices are worth having: each some microseconds at least, and more of them where there is work
-// for more cores.
-std::int64_t wanted_slices(const GemmShape& s) {
-    const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-    constexpr double two = 1e6, four = 8e6, eight = 80e6, sixteen = 640e6, more = 2560e6;
-    return flops < two       ? 1
-           : flops < four    ? 2
-           : flops < eight   ? 4
-           : flops < sixteen ? 8
-           : flops < more    ? 16
-                             : 64;
-}
-
-// Parts of the depth: halves where the rows of a parameter lie along it that are so many that to fetch them
-// from the core that wrote them takes longer than to add the halves' results.
-std::int64_t parts_of_depth(const GemmShape& s, std::int64_t wanted) {
-    constexpr std::int64_t many = 64;
-    const bool along = s.parameter == GemmCall::Parameter::depth && s.k >= many * std::min(s.m, s.n);
-    return along && wanted > 1 ? 2 : 1;
-}
-
-// Bias and relu of some rows of c, while they are in the cache.
-void add_epilogue(const GemmShape& s, const float* bias, std::int64_t rows, std::int64_t columns, float* c) {
-    if (!s.bias && !s.relu) return;
-    for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t j = 0; j < columns; ++j) {
-            float value = c[i * s.n + j];
-            if (s.bias) value += bias[j];
-            c[i * s.n + j] = s.relu && value < 0 ? 0 : value;
-        }
-}
-
 }  // namespace
 
 const GemmLibrary& gemm_library() { return library().info; }
 
-GemmSlices slices_of(const GemmShape& s) {
-    if (s.m == 0 || s.n == 0) return {};
-    constexpr std::int64_t row_unit = 8, column_unit = 16;
-    const auto part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
-        return std::min(extent, ((extent + parts - 1) / parts + unit - 1) / unit * unit);
-    };
-    using Parameter = GemmCall::Parameter;
-    GemmSlices best;
-    double least = std::numeric_limits<double>::max();
-    const std::int64_t of_depth = parts_of_depth(s, wanted_slices(s)), wanted = wanted_slices(s) / of_depth;
-    for (std::int64_t parts = 1; parts <= wanted; parts *= 2) {
-        if (s.parameter == Parameter::rows && parts < std::min(wanted, s.m / row_unit)) continue;
-        if (s.parameter == Parameter::columns && parts > 1) continue;
-        GemmSlices r;
-        r.rows = part(s.m, parts, row_unit);
-        r.columns = part(s.n, wanted / parts, column_unit);
-        r.depth = part(s.k, of_depth, column_unit);
-        r.of_rows = (s.m + r.rows - 1) / r.rows;
-        r.of_columns = (s.n + r.columns - 1) / r.columns;
-        r.of_depth = (s.k + r.depth - 1) / std::max<std::int64_t>(1, r.depth);
-        const double cost = nanoseconds(s, r);
-        if (cost < least) {
-            least = cost;
-            best = r;
+// Memory of one thread at a time.
+class GemmScratch::Claim {
+  public:
+    Claim(GemmScratch& scratch, bool wanted) {
+        if (!wanted) return;
+        // A thread gets what it had before, which is still in its cache, unless another one took that.
+        static thread_local std::size_t last = 0;
+        for (std::size_t i = last;; ++i) {
+            const std::unique_ptr<Block>& b = scratch.blocks_[i % scratch.blocks_.size()];
+            if (b->taken.exchange(true, std::memory_order_acquire)) continue;
+            last = i % scratch.blocks_.size();
+            block_ = b.get();
+            return;
         }
     }
-    return best;
+    ~Claim() {
+        if (block_) block_->taken.store(false, std::memory_order_release);
+    }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+    float* floats() const { return block_->floats.data(); }
+    // The pointers, those that are null replaced by that of the floats.
+    void* const* with_floats(void* const* buffers, std::size_t count) const {
+        for (std::size_t i = 0; i < count; ++i)
+            block_->buffers[i] = buffers[i] ? buffers[i] : block_->floats.data();
+        return block_->buffers.data();
+    }
+
+  private:
+    Block* block_ = nullptr;
+};
+
+void GemmScratch::prepare(std::size_t threads, std::size_t floats, std::size_t buffers, std::size_t parts) {
+    constexpr std::size_t readable_past_the_end = 16;
+    while (blocks_.size() < threads) blocks_.push_back(std::make_unique<Block>());
+    for (const std::unique_ptr<Block>& b : blocks_) {
+        if (b->floats.size() < floats + readable_past_the_end)
+            b->floats.resize(floats + readable_past_the_end);
+        if (b->buffers.size() < buffers) b->buffers.resize(buffers);
+    }
+    if (parts_.size() < parts) parts_.resize(parts);
 }
 
-namespace {
-
-class Product {
+// One product, slice by slice.
+class GemmProduct {
   public:
-    Product(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c)
-        : s_(shape), slices_(slices_of(shape)), a_(a), b_(b), bias_(bias), c_(c) {}
+    GemmProduct(const GemmShape& shape, const GemmData& data, const GemmEpilogue* epilogue,
+                GemmScratch& scratch)
+        : s_(shape), d_(data), epilogue_(epilogue), scratch_(scratch), slices_(slices_for(shape)) {}
 
-    void run(Pool& pool, std::vector<float>& parts) {
-        if (slices_.of_depth > 1) {
-            const auto size = static_cast<std::size_t>((slices_.of_depth - 1) * s_.m * s_.n);
-            if (parts.size() < size) parts.resize(size);
-            parts_ = parts.data();
-        }
-        pool.run(slices_.count(), [&](std::int64_t first, std::int64_t last) {
+    void run(Pool& pool) {
+        const bool by_depth = slices_.of_depth > 1;
+        const bool inside = d_.c == nullptr;
+        if (inside || by_depth)
+            scratch_.prepare(static_cast<std::size_t>(pool.threads()),
+                             inside ? size(slices_.rows * slices_.columns) : 0,
+                             inside && epilogue_ ? epilogue_->count : 0,
+                             by_depth ? size(slices_.of_depth * s_.m * s_.n) : 0);
+        if (by_depth)
+            pool.run(slices_.of_depth * slices_.of_grid(), [&](std::int64_t first, std::int64_t last) {
+                const OneThread guard;
+                for (std::int64_t i = first; i < last; ++i) {
+                    const std::int64_t part = i / slices_.of_grid();
+                    const Slice slice = slice_at(i % slices_.of_grid());
+                    multiply(slice, part, part_at(part, slice), s_.n);
+                }
+            });
+        pool.run(slices_.of_grid(), [&](std::int64_t first, std::int64_t last) {
             const OneThread guard;
-            for (std::int64_t i = first; i < last; ++i) slice(i);
-        });
-        if (slices_.of_depth == 1) return;
-        constexpr std::int64_t elements = 4096;
-        const std::int64_t rows = std::max<std::int64_t>(1, elements / s_.n);
-        pool.run((s_.m + rows - 1) / rows, [&](std::int64_t first, std::int64_t last) {
-            for (std::int64_t i = first; i < last; ++i) add_parts(i * rows, std::min(rows, s_.m - i * rows));
+            const GemmScratch::Claim claim(scratch_, inside);
+            for (std::int64_t i = first; i < last; ++i) {
+                const Slice slice = slice_at(i);
+                float* to = inside ? claim.floats() : d_.c + slice.row * s_.n + slice.column;
+                const std::int64_t ldc = inside ? slices_.columns : s_.n;
+                if (by_depth)
+                    add_parts(slice, to, ldc);
+                else
+                    multiply(slice, 0, to, ldc);
+                add_bias(slice, to, ldc);
+                if (epilogue_)
+                    epilogue_->entry(
+                        inside ? claim.with_floats(epilogue_->buffers, epilogue_->count) : epilogue_->buffers,
+                        epilogue_->sizes, i, i + 1);
+            }
         });
     }
 
   private:
-    void slice(std::int64_t i) const {
-        const std::int64_t of_grid = slices_.of_rows * slices_.of_columns, part = i / of_grid,
-                           row = i % of_grid / slices_.of_columns * slices_.rows,
-                           column = i % slices_.of_columns * slices_.columns, begin = part * slices_.depth;
-        const std::int64_t m = std::min(slices_.rows, s_.m - row),
-                           n = std::min(slices_.columns, s_.n - column),
-                           k = std::min(slices_.depth, s_.k - begin);
-        const std::int64_t lda = s_.transpose_a ? s_.m : s_.k, ldb = s_.transpose_b ? s_.k : s_.n;
-        const float* a = a_ + (s_.transpose_a ? begin * lda + row : row * lda + begin);
-        const float* b = b_ + (s_.transpose_b ? column * ldb + begin : begin * ldb + column);
-        float* to = (part == 0 ? c_ : parts_ + (part - 1) * s_.m * s_.n) + row * s_.n + column;
-        const int status = library().sgemm(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', m, n, k,
-                                           1.0f, a, lda, b, ldb, 0.0f, to, s_.n);
-        if (status != 0) throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status));
-        if (slices_.of_depth == 1) add_epilogue(s_, bias_ ? bias_ + column : bias_, m, n, to);
+    struct Slice {
+        std::int64_t row, column, rows, columns;
+    };
+
+    static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+    static GemmSlices slices_for(const GemmShape& s) {
+        if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter);
+        return slices_of(s.m, s.n, s.k,
+                         {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.slice_depth});
     }
 
-    void add_parts(std::int64_t row, std::int64_t rows) const {
-        float* to = c_ + row * s_.n;
-        for (std::int64_t part = 0; part + 1 < slices_.of_depth; ++part) {
-            const float* from = parts_ + (part * s_.m + row) * s_.n;
-            for (std::int64_t i = 0; i < rows * s_.n; ++i) to[i] += from[i];
+    Slice slice_at(std::int64_t i) const {
+        const std::int64_t row = i / slices_.of_columns * slices_.rows,
+                           column = i % slices_.of_columns * slices_.columns;
+        return {row, column, std::min(slices_.rows, s_.m - row), std::min(slices_.columns, s_.n - column)};
+    }
+
+    float* part_at(std::int64_t part, const Slice& slice) const {
+        return scratch_.parts_.data() + (part * s_.m + slice.row) * s_.n + slice.column;
+    }
+
+    void multiply(const Slice& slice, std::int64_t part, float* to, std::int64_t ldc) const {
+        const std::int64_t begin = part * slices_.depth, k = std::min(slices_.depth, s_.k - begin);
+        if (k == 0) {
+            for (std::int64_t i = 0; i < slice.rows; ++i) std::fill_n(to + i * ldc, slice.columns, 0.0f);
+            return;
         }
-        add_epilogue(s_, bias_, rows, s_.n, to);
+        const std::int64_t lda = s_.transpose_a ? s_.m : s_.k, ldb = s_.transpose_b ? s_.k : s_.n;
+        const float* a = d_.a + (s_.transpose_a ? begin * lda + slice.row : slice.row * lda + begin);
+        const float* b = d_.b + (s_.transpose_b ? slice.column * ldb + begin : begin * ldb + slice.column);
+        const int status = library().sgemm(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows,
+                                           slice.columns, k, 1.0f, a, lda, b, ldb, 0.0f, to, ldc);
+        if (status != 0) throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status));
+    }
+
+    // The results of all parts of the depth, in order.
+    void add_parts(const Slice& slice, float* to, std::int64_t ldc) const {
+        for (std::int64_t i = 0; i < slice.rows; ++i) {
+            float* row = to + i * ldc;
+            std::copy_n(part_at(0, slice) + i * s_.n, slice.columns, row);
+            for (std::int64_t part = 1; part < slices_.of_depth; ++part) {
+                const float* from = part_at(part, slice) + i * s_.n;
+                for (std::int64_t j = 0; j < slice.columns; ++j) row[j] += from[j];
+            }
+        }
+    }
+
+    // And relu, where a device with such epilogues is emulated.
+    void add_bias(const Slice& slice, float* to, std::int64_t ldc) const {
+        if (!s_.bias && !s_.relu) return;
+        for (std::int64_t i = 0; i < slice.rows; ++i)
+            for (std::int64_t j = 0; j < slice.columns; ++j) {
+                float value = to[i * ldc + j];
+                if (s_.bias) value += d_.bias[slice.column + j];
+                to[i * ldc + j] = s_.relu && value < 0 ? 0 : value;
+            }
     }
 
     const GemmShape& s_;
+    const GemmData& d_;
+    const GemmEpilogue* epilogue_;
+    GemmScratch& scratch_;
     const GemmSlices slices_;
-    const float *a_, *b_, *bias_;
-    float* c_;
-    float* parts_ = nullptr;
 };
 
-}  // namespace
-
-void gemm(Pool& pool, const GemmShape& s, const float* a, const float* b, const float* bias, float* c,
-          std::vector<float>& parts) {
-    if (s.m == 0 || s.n == 0) return;
-    if (s.k == 0) {
-        std::memset(c, 0, static_cast<std::size_t>(s.m * s.n) * sizeof(float));
-        add_epilogue(s, bias, s.m, s.n, c);
-        return;
-    }
-    Product(s, a, b, bias, c).run(pool, parts);
+void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
+          const GemmEpilogue* epilogue) {
+    if (shape.m > 0 && shape.n > 0) GemmProduct(shape, data, epilogue, scratch).run(pool);
 }
 
 }  // namespace bitale

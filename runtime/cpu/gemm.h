@@ -1,10 +1,14 @@
 // Matrix products by oneDNN, opened at run time and called single-threaded on slices of our own.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/cpu/objects.h"
 #include "runtime/cpu/pool.h"
 #include "runtime/exec/launcher.h"
 
@@ -17,21 +21,36 @@ struct GemmLibrary {
 // Tries to open the library at the first call.
 const GemmLibrary& gemm_library();
 
-// How a product is cut: into parts of the depth, whose results are added in order, and each of them into a
-// grid of slices of so many rows and columns of c, row by row of the grid. By the shape alone, so that the
-// bits do not depend on the number of threads.
-struct GemmSlices {
-    std::int64_t rows = 0, columns = 0, depth = 0;           // of a slice; the last ones may be smaller
-    std::int64_t of_rows = 0, of_columns = 0, of_depth = 0;  // how many there are
-    std::int64_t count() const { return of_depth * of_rows * of_columns; }
+// What runs on each slice of a product right after it, while it is in the cache: a generated kernel whose
+// tasks are the slices.
+struct GemmEpilogue {
+    KernelEntry entry = nullptr;
+    void* const* buffers = nullptr;  // null pointers stand for the slice, where the product is kept nowhere
+    std::size_t count = 0;
+    const std::int64_t* sizes = nullptr;
 };
-GemmSlices slices_of(const GemmShape& shape);
+
+// Memory that products need while they run; grows, and is kept.
+class GemmScratch {
+  private:
+    friend class GemmProduct;
+    class Claim;
+    struct Block {
+        std::vector<float> floats;
+        std::vector<void*> buffers;
+        std::atomic<bool> taken{false};
+    };
+    void prepare(std::size_t threads, std::size_t floats, std::size_t buffers, std::size_t parts);
+
+    std::vector<std::unique_ptr<Block>> blocks_;  // one for each thread
+    std::vector<float> parts_;                    // of the depth
+};
 
 // c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
-// [k, m] resp. [n, k]; then the bias (else null) and relu that the shape asks for. Needs
-// gemm_library().present. `parts` is memory for results of parts of the depth, which grows when needed.
-// Throws DeviceError when the library refuses.
-void gemm(Pool& pool, const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
-          std::vector<float>& parts);
+// [k, m] resp. [n, k]; then the bias and relu that the shape asks for, and the epilogue. Slices, of which
+// each is a task, are those of codegen/library/slices.h. Needs gemm_library().present. Throws DeviceError
+// when the library refuses.
+void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
+          const GemmEpilogue* epilogue = nullptr);
 
 }  // namespace bitale

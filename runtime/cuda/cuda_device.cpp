@@ -138,8 +138,8 @@ std::unique_ptr<Device> make_emulator_device() {
     backend.gemm = [](const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
                       Stream stream) {
         submit_library_call(stream, [=] {
-            std::vector<float> parts;
-            gemm(process_pool(options().threads), shape, a, b, bias, c, parts);
+            GemmScratch scratch;
+            gemm(process_pool(options().threads), shape, {a, b, bias, c}, scratch);
         });
     };
     backend.has_conv = [] { return options().enabled("cudnn"); };

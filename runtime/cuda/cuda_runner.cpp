@@ -235,6 +235,7 @@ std::string CudaRunner::biggest_buffers(const Frame& frame, std::int64_t steps) 
                 break;
             case Kind::constant: add("constant" + name, 1); break;
             case Kind::errors:
+            case Kind::slice:
             case Kind::counters: break;
         }
     }

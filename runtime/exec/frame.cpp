@@ -64,8 +64,20 @@ std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
 }
 
 GemmShape Frames::gemm_shape(const GemmCall& call, const std::vector<int>& slots) const {
-    return {slot(slots[0]), slot(slots[1]), slot(slots[2]), call.transpose_a, call.transpose_b,
-            call.bias,      call.relu,      call.precision, call.parameter};
+    GemmShape r;
+    r.m = slot(slots[0]);
+    r.n = slot(slots[1]);
+    r.k = slot(slots[2]);
+    r.transpose_a = call.transpose_a;
+    r.transpose_b = call.transpose_b;
+    r.bias = call.bias;
+    r.relu = call.relu;
+    r.precision = call.precision;
+    r.parameter = call.parameter;
+    r.slice_rows = call.slice_rows;
+    r.slice_columns = call.slice_columns;
+    r.slice_depth = call.slice_depth;
+    return r;
 }
 
 ConvShape Frames::conv_shape(const ConvCall& call, const std::vector<int>& slots) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "codegen/program.h"
@@ -15,7 +16,21 @@ struct GemmShape {
     bool bias = false, relu = false;
     Precision precision = Precision::float32;
     GemmCall::Parameter parameter = GemmCall::Parameter::none;
+    std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;  // as in GemmCall
     bool operator==(const GemmShape&) const = default;
+};
+
+struct GemmData {
+    const float *a = nullptr, *b = nullptr;
+    const float* bias = nullptr;  // null where the shape says there is none
+    float* c = nullptr;           // null where the epilogue alone needs the product
+};
+// The kernel that a product's step runs on each of its slices.
+struct EpilogueCall {
+    int kernel = -1;
+    void* const* buffers = nullptr;
+    std::size_t count = 0;  // of the buffers
+    const std::int64_t* sizes = nullptr;
 };
 
 // A ConvCall with numbers.
@@ -51,9 +66,8 @@ class Launcher {
     // out among threads(); null where nothing is known of their costs.
     virtual void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes,
                         std::int64_t tasks, const Shares* shares) = 0;
-    // `bias` is null where the shape says there is none.
-    virtual void gemm(const GemmShape& shape, const float* a, const float* b, const float* bias,
-                      float* c) = 0;
+    // `epilogue` is null where there is none.
+    virtual void gemm(const GemmShape& shape, const GemmData& data, const EpilogueCall* epilogue) = 0;
     virtual void conv(const ConvShape& shape, const ConvData& data) = 0;
     virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
     virtual int threads() const { return 1; }

@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* buffer_kinds[] = {"arena",  "input",  "shared",  "constant",
-                                        "output", "errors", "counters"};
+constexpr const char* buffer_kinds[] = {"arena",  "input",  "shared", "constant",
+                                        "output", "errors", "slice",  "counters"};
 constexpr const char* step_kinds[] = {"kernel", "gemm", "conv", "copy"};
 constexpr const char* conv_kinds[] = {"forward", "image_gradient", "filter_gradient"};
 constexpr const char* parameters[] = {"none", "depth", "columns", "rows"};
@@ -188,6 +188,11 @@ class Writer {
             j["transpose_b"] = s.gemm.transpose_b;
             j["parameter"] = parameters[static_cast<int>(s.gemm.parameter)];
             write_epilogue(s.gemm, j);
+            if (s.kernel >= 0) {
+                j["kernel"] = s.kernel;
+                j["sizes"] = list(s.sizes, [&](const Int& x) { return write(x); });
+                j["slice"] = {s.gemm.slice_rows, s.gemm.slice_columns, s.gemm.slice_depth};
+            }
         } else if (s.kind == Step::Kind::conv) {
             j["computes"] = conv_kinds[static_cast<int>(s.conv.kind)];
             j["image"] = write(s.conv.image);
@@ -348,6 +353,14 @@ class Reader {
                       j.at("transpose_b")};
             s.gemm.parameter = kind_named<GemmCall::Parameter>(parameters, j.at("parameter"));
             read_epilogue(j, s.gemm);
+            if (j.contains("kernel")) {
+                s.kernel = j.at("kernel");
+                for (const Json& x : j.at("sizes")) s.sizes.push_back(integer(x));
+                const Json& slice = j.at("slice");
+                s.gemm.slice_rows = slice.at(0);
+                s.gemm.slice_columns = slice.at(1);
+                s.gemm.slice_depth = slice.at(2);
+            }
         } else if (s.kind == Step::Kind::conv) {
             s.conv.kind = kind_named<ConvCall::Kind>(conv_kinds, j.at("computes"));
             s.conv.image = tensor(j.at("image"));

@@ -118,12 +118,16 @@ void RegionRunner::launch(const StepPlan& plan, const StepSizes& sizes) {
                                       sizes.tasks[phase],
                                       phase < sizes.shares.size() ? &sizes.shares[phase] : nullptr);
             break;
-        case Step::Kind::gemm:
-            launcher_->gemm(sizes.gemm, static_cast<const float*>(buffers[0]),
-                            static_cast<const float*>(buffers[1]),
-                            sizes.gemm.bias ? static_cast<const float*>(buffers[3]) : nullptr,
-                            static_cast<float*>(buffers[2]));
+        case Step::Kind::gemm: {
+            const std::size_t own = sizes.gemm.bias ? 4 : 3;
+            const GemmData data{static_cast<const float*>(buffers[0]), static_cast<const float*>(buffers[1]),
+                                sizes.gemm.bias ? static_cast<const float*>(buffers[3]) : nullptr,
+                                static_cast<float*>(buffers[2])};
+            const EpilogueCall epilogue{step.kernel, buffers + own, step.buffers.size() - own,
+                                        sizes.sizes.data()};
+            launcher_->gemm(sizes.gemm, data, step.kernel >= 0 ? &epilogue : nullptr);
             break;
+        }
         case Step::Kind::conv: launcher_->conv(sizes.conv, conv_data(sizes.conv, buffers)); break;
         case Step::Kind::copy: launcher_->copy(buffers[1], buffers[0], sizes.copy_bytes); break;
     }

@@ -35,7 +35,7 @@ class NullLauncher : public Launcher {
         l.tasks = tasks;
         notes().add(l);
     }
-    void gemm(const GemmShape& shape, const float*, const float*, const float*, float*) override {
+    void gemm(const GemmShape& shape, const GemmData&, const EpilogueCall*) override {
         Launch l;
         l.kind = Launch::Kind::gemm;
         l.gemm = shape;

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "codegen/library/slices.h"
 #include "runtime/cpu/pool.h"
 #include "tests/support/catch.h"
 
@@ -48,9 +50,7 @@ TEST_CASE("slices of a product cover it, and those of a parameter follow its row
         for (const std::int64_t m : {1, 8, 20, 128, 784, 1960})
             for (const std::int64_t n : {1, 10, 100, 500})
                 for (const std::int64_t k : {1, 8, 100, 1960}) {
-                    GemmShape s{m, n, k};
-                    s.parameter = parameter;
-                    const GemmSlices r = slices_of(s);
+                    const GemmSlices r = slices_of(m, n, k, false, parameter);
                     INFO(fmt::format("{} x {} over {}", m, n, k));
                     CHECK(r.rows * r.of_rows >= m);
                     CHECK(r.rows * (r.of_rows - 1) < m);
@@ -62,10 +62,11 @@ TEST_CASE("slices of a product cover it, and those of a parameter follow its row
                     if (parameter == Parameter::columns) CHECK(r.of_rows == 1);
                     if (parameter == Parameter::rows && m >= 100) CHECK(r.of_columns == 1);
                 }
-    GemmShape thin{8, 100, 1960};
-    CHECK(slices_of(thin).of_depth == 1);
-    thin.parameter = Parameter::depth;
-    CHECK(slices_of(thin).of_depth == 2);
+    CHECK(slices_of(8, 100, 1960, false, Parameter::none).of_depth == 1);
+    CHECK(slices_of(8, 100, 1960, false, Parameter::depth).of_depth == 2);
+    const GemmSlices fewer = slices_of(33, 130, 7, {.rows = 32, .columns = 64, .depth = 16});
+    CHECK(fewer.of_grid() == 6);
+    CHECK(fewer.of_depth == 1);
 }
 
 TEST_CASE("a product is the same for any number of threads, whatever it is cut into") {
@@ -82,10 +83,11 @@ TEST_CASE("a product is the same for any number of threads, whatever it is cut i
                 const std::vector<float> a = numbers(z.m * z.k, 1), b = numbers(z.k * z.n, 2),
                                          bias = numbers(z.n, 3);
                 const std::vector<double> exact = product(s, a, b, bias);
-                std::vector<float> first, parts;
+                std::vector<float> first;
+                GemmScratch scratch;
                 for (const int threads : {1, 2, 3}) {
                     std::vector<float> c(exact.size(), NAN);
-                    gemm(process_pool(threads), s, a.data(), b.data(), bias.data(), c.data(), parts);
+                    gemm(process_pool(threads), s, {a.data(), b.data(), bias.data(), c.data()}, scratch);
                     double worst = 0;
                     for (std::size_t i = 0; i < c.size(); ++i)
                         worst = std::fmax(worst, std::isnan(c[i]) ? 1e9 : std::fabs(c[i] - exact[i]));
@@ -93,6 +95,56 @@ TEST_CASE("a product is the same for any number of threads, whatever it is cut i
                     CHECK(worst < 2e-5 * static_cast<double>(z.k));
                     if (first.empty()) first = c;
                     CHECK(first == c);
+                }
+            }
+}
+
+namespace {
+
+constexpr std::int64_t rows = 37, columns = 50, slice_rows = 16, slice_columns = 32;
+
+// Negates each slice of a product of rows x columns: buffers are the product, or one slice of it, and the
+// result.
+void negate(void* const* buffers, const std::int64_t* sizes, std::int64_t first, std::int64_t last) {
+    const auto* from = static_cast<const float*>(buffers[0]);
+    auto* to = static_cast<float*>(buffers[1]);
+    const bool whole = sizes[0] != 0;
+    const std::int64_t across = (columns + slice_columns - 1) / slice_columns;
+    for (std::int64_t t = first; t < last; ++t) {
+        const std::int64_t row = t / across * slice_rows, column = t % across * slice_columns;
+        for (std::int64_t i = row; i < std::min(rows, row + slice_rows); ++i)
+            for (std::int64_t j = column; j < std::min(columns, column + slice_columns); ++j)
+                to[i * columns + j] =
+                    whole ? -from[i * columns + j] : -from[(i - row) * slice_columns + j - column];
+    }
+}
+
+}  // namespace
+
+TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") {
+    if (!gemm_library().present) return;
+    for (const std::int64_t k : {0, 5, 70})
+        for (const std::int64_t depth : {16, 100})
+            for (const bool kept : {true, false}) {
+                GemmShape s{rows, columns, k};
+                s.slice_rows = slice_rows;
+                s.slice_columns = slice_columns;
+                s.slice_depth = depth;
+                const std::vector<float> a = numbers(rows * k, 1), b = numbers(k * columns, 2);
+                const std::vector<double> exact = product(s, a, b, {});
+                std::vector<float> c(exact.size(), NAN), r(exact.size(), NAN);
+                void* const buffers[] = {kept ? c.data() : nullptr, r.data()};
+                const std::int64_t whole = kept ? 1 : 0;
+                const GemmEpilogue epilogue{negate, buffers, 2, &whole};
+                GemmScratch scratch;
+                for (const int threads : {2, 1, 3}) {
+                    gemm(process_pool(threads), s, {a.data(), b.data(), nullptr, kept ? c.data() : nullptr},
+                         scratch, &epilogue);
+                    double worst = 0;
+                    for (std::size_t i = 0; i < r.size(); ++i)
+                        worst = std::fmax(worst, std::isnan(r[i]) ? 1e9 : std::fabs(r[i] + exact[i]));
+                    INFO(fmt::format("over {}, slices of {}, kept {}", k, depth, kept));
+                    CHECK(worst < 1e-4);
                 }
             }
 }

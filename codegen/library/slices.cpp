@@ -1,0 +1,92 @@
+#include "codegen/library/slices.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace bitale {
+
+namespace {
+
+struct Sizes {
+    std::int64_t m, n, k;
+    bool transpose_b;
+    GemmCall::Parameter parameter;
+};
+
+// A slice on one core in nanoseconds, fitted to 26 shapes of small networks on one with 512-bit vectors: what
+// counts is which of the grids is best. The library works on blocks of 8 rows by 48 columns; whatever slices
+// share, each of them packs for itself, and dearly where it has to turn it as well.
+double nanoseconds(const Sizes& s, const GemmSlices& slice) {
+    constexpr double flops_per_ns = 230, pack_a = 0.2, pack_b = 0.04, turn_b = 0.22, call = 500;
+    constexpr std::int64_t block_rows = 8, block_columns = 48, lanes = 16;
+    const std::int64_t rest = slice.columns % block_columns;
+    const std::int64_t m = (slice.rows + block_rows - 1) / block_rows * block_rows,
+                       n = slice.columns - rest +
+                           (rest > 0 ? (rest + lanes - 1) / lanes * lanes + block_rows : std::int64_t{0});
+    const auto k = static_cast<double>(slice.depth);
+    return 2 * static_cast<double>(m) * static_cast<double>(n) * k / flops_per_ns +
+           static_cast<double>(slice.rows) * k * pack_a +
+           static_cast<double>(slice.columns) * k * (s.transpose_b ? turn_b : pack_b) + call;
+}
+
+// How many slices are worth having: each some microseconds at least, and more of them where there is work
+// for more cores.
+std::int64_t wanted_slices(const Sizes& s) {
+    const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+    constexpr double two = 1e6, four = 8e6, eight = 80e6, sixteen = 640e6, more = 2560e6;
+    return flops < two       ? 1
+           : flops < four    ? 2
+           : flops < eight   ? 4
+           : flops < sixteen ? 8
+           : flops < more    ? 16
+                             : 64;
+}
+
+// Parts of the depth: halves where the rows of a parameter lie along it that are so many that to fetch them
+// from the core that wrote them takes longer than to add the halves' results.
+std::int64_t parts_of_depth(const Sizes& s, std::int64_t wanted) {
+    constexpr std::int64_t many = 64;
+    const bool along = s.parameter == GemmCall::Parameter::depth && s.k >= many * std::min(s.m, s.n);
+    return along && wanted > 1 ? 2 : 1;
+}
+
+}  // namespace
+
+GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes) {
+    GemmSlices r = sizes;
+    r.of_rows = (m + r.rows - 1) / r.rows;
+    r.of_columns = (n + r.columns - 1) / r.columns;
+    r.of_depth = std::max<std::int64_t>(1, (k + r.depth - 1) / r.depth);
+    return r;
+}
+
+GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
+                     GemmCall::Parameter parameter) {
+    const Sizes s{m, n, k, transpose_b, parameter};
+    if (s.m == 0 || s.n == 0) return {.rows = 1, .columns = 1, .depth = 1};
+    constexpr std::int64_t row_unit = 8, column_unit = 16;
+    const auto part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
+        return std::min(extent, ((extent + parts - 1) / parts + unit - 1) / unit * unit);
+    };
+    using Parameter = GemmCall::Parameter;
+    GemmSlices best;
+    double least = std::numeric_limits<double>::max();
+    const std::int64_t of_depth = parts_of_depth(s, wanted_slices(s)), wanted = wanted_slices(s) / of_depth;
+    for (std::int64_t parts = 1; parts <= wanted; parts *= 2) {
+        if (s.parameter == Parameter::rows && parts < std::min(wanted, s.m / row_unit)) continue;
+        if (s.parameter == Parameter::columns && parts > 1) continue;
+        GemmSlices r;
+        r.rows = part(s.m, parts, row_unit);
+        r.columns = part(s.n, wanted / parts, column_unit);
+        r.depth = part(s.k, of_depth, column_unit);
+        r.depth = std::max<std::int64_t>(1, r.depth);
+        const double cost = nanoseconds(s, r);
+        if (cost < least) {
+            least = cost;
+            best = slices_of(m, n, k, r);
+        }
+    }
+    return best;
+}
+
+}  // namespace bitale

@@ -1,0 +1,24 @@
+// How a library's product is cut into slices, each of them a task of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "codegen/program.h"
+
+namespace bitale {
+
+// Parts of the depth, whose results are added in order, and each of them a grid of slices of so many rows and
+// columns of the result, row by row of the grid.
+struct GemmSlices {
+    std::int64_t rows = 0, columns = 0, depth = 0;           // of a slice; the last ones may be smaller
+    std::int64_t of_rows = 0, of_columns = 0, of_depth = 0;  // how many there are
+    std::int64_t of_grid() const { return of_rows * of_columns; }
+};
+
+// By the shape alone, so that the bits do not depend on the number of threads.
+GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
+                     GemmCall::Parameter parameter);
+// The same cuts of another shape.
+GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes);
+
+}  // namespace bitale

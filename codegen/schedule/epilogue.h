@@ -1,0 +1,17 @@
+// The kernel that a library's product runs on each of its slices: maps of the result while it is in the
+// cache.
+#pragma once
+
+#include <string>
+
+#include "codegen/schedule/segment.h"
+
+namespace bitale {
+
+// The group's first value is the product, the others are maps of it at the same point. Tasks are the slices
+// of the call. Where nothing else needs the product, it is read from `slice`, a program buffer that holds one
+// slice of it.
+Segment schedule_epilogue(const Group& group, const GemmCall& call, int slice, const SegmentContext& context,
+                          KernelBuilder& builder, std::string& notes);
+
+}  // namespace bitale
