@@ -12,12 +12,6 @@ B_FN i64 b_clamp_index(i64 x, i64 extent) {
 B_FN void b_ask(const void* from, int bytes) {
     for (int i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)from + i);
 }
-// What was stored past the caches can be seen by others.
-B_FN void b_settle() {
-#ifdef __SSE2__
-    __builtin_ia32_sfence();
-#endif
-}
 #endif
 
 // The first report of a call stays: errors = {number + 1, value, element}.

@@ -34,9 +34,7 @@ B_FN b_row b_pick(const b_row& x, const b_row& y, bool high) {
     return r;
 }
 #define B_TILE_PICK(x, y, high) b_pick(x, y, high)
-#define B_STORE_PAST(to, x) __builtin_nontemporal_store(x, (b_row*)(to))
 #else
-#define B_STORE_PAST(to, x) __builtin_ia32_movntps512((float*)(to), x)
 typedef i32 b_order __attribute__((vector_size(4 * B_TILE_LANES)));
 #define B_TILE_PICK(x, y, high) __builtin_shuffle(x, y, (high) ? (b_order)B_TILE_HIGH : (b_order)B_TILE_LOW)
 #endif

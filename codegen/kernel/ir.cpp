@@ -90,6 +90,15 @@ Stmt put(int to, std::vector<Int> at, int vector, Int most) {
     return s;
 }
 
+Stmt leave(int to, std::vector<Int> at, int from, Int count) {
+    Stmt s = of(Stmt::Kind::leave);
+    s.place = to;
+    s.number = from;
+    s.at = std::move(at);
+    s.end = std::move(count);
+    return s;
+}
+
 Stmt total(int place, int from, std::vector<Int> at, Int count) {
     Stmt s = of(Stmt::Kind::total);
     s.place = place;
@@ -209,6 +218,10 @@ class Verifier {
                     place(s.place, s.at.size(), alive);
                     BITALE_CHECK(kernel_.places[s.place].written,
                                  "a place that is written without being marked so");
+                    break;
+                case Stmt::Kind::leave:
+                    place(s.place, s.at.size(), alive);
+                    place(s.number, 1, alive);
                     break;
                 case Stmt::Kind::total:
                     place(s.place, 0, alive);

@@ -55,6 +55,7 @@ struct Stmt {
                      // threads: a GPU's
         fetch,       // vector `place` = the elements of place `number` from `at` on
         put,         // the elements of vector `number` to `place` from `at` on, no more than `end`
+        leave,       // CPU: `end` elements of local place `number` to place from `at` on, past the caches
         total,       // scalar `place` = the sum of `end` 8-bit elements of place `number` from `at` on: a CPU
         let,         // variable = clamp(value, 0, extent - 1)
         check,       // value outside [low, high) sets the error word to `number`
@@ -88,6 +89,7 @@ Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, b
 Stmt exchange(int place, Combine combine, int lanes);
 Stmt fetch(int vector, int from, std::vector<Int> at);
 Stmt put(int to, std::vector<Int> at, int vector, Int most);
+Stmt leave(int to, std::vector<Int> at, int from, Int count);
 Stmt total(int place, int from, std::vector<Int> at, Int count);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);

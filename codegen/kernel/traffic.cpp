@@ -285,6 +285,7 @@ class Walker {
                 case Stmt::Kind::put:
                     add(writes_[place], neighbours(s.at, s.number, kernel_.places[place]));
                     break;
+                case Stmt::Kind::leave: add(writes_[place], run(s.at, s.end, kernel_.places[place])); break;
                 case Stmt::Kind::total: {
                     const auto from = static_cast<std::size_t>(s.number);
                     if (kernel_.places[from].scope == Place::Scope::global)

@@ -75,6 +75,9 @@ class Estimate {
                 case Stmt::Kind::total:  // bytes: a load and two additions for each register of them
                     nested = bounded(nested + ceildiv(at_first(s.end), 4 * lanes_) * (4 * picoseconds));
                     break;
+                case Stmt::Kind::leave:  // a load and a store for each register
+                    nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (2 * picoseconds));
+                    break;
                 case Stmt::Kind::ask:
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:

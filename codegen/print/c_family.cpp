@@ -216,6 +216,11 @@ class Printer {
                 out_.line(fmt::format("p{} = b_fetch<{}>(&{});", s.place, width_of(s.place),
                                       element(s.number, s.at)));
                 return;
+            case Stmt::Kind::leave:
+                out_.line(
+                    fmt::format("b_leave(&{}, p{}, {});", element(s.place, s.at), s.number, index(s.end)));
+                settles_ = true;
+                return;
             case Stmt::Kind::total:
                 out_.line(fmt::format("{} = b_sum_bytes(&{}, {});", element(s.place, {}),
                                       element(s.number, s.at), index(s.end)));

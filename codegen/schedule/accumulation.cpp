@@ -207,23 +207,25 @@ Stmts Accumulation::combine_strided(LoopBuilder& loops, const std::vector<Loop>&
     return loops.nest({reduced.begin(), reduced.end() - 1}, [&](LoopBuilder& inner) {
         const Int k = Int::symbol("k", {0, last.extent.range().high});
         const std::int64_t turn = lanes * groups_;
-        const auto add = [&](const Int& position, std::int64_t group) {
+        const auto add = [&](const Int& position, const Int& group) {
             const Substitution here{{last.variable.symbol_id(), position}};
             Copy own = copy;
-            if (groups_ > 1) own.at.emplace_back(group);
+            if (groups_ > 1) own.at.push_back(group);
             return inner.guarded(substitute(Stmts{step(own)}, here), here);
         };
         if (groups_ == 1) return Stmts{loop(k, lane, last.extent, Binding::serial, add(k, 0), lanes)};
-        const Int whole = floordiv(last.extent, turn) * turn;
-        Stmts body, rest;
-        for (int g = 0; g < groups_; ++g) {
-            const Int position = whole + lane + g * lanes;
-            append(body, add(k + g * lanes, g));
-            if (!(last.extent == whole)) rest.push_back(when({{position, 0, last.extent}}, add(position, g)));
-        }
+        const Int whole = floordiv(last.extent, turn) * turn, rest = last.extent - whole;
+        const auto each = [&](const Int& first, std::int64_t groups, bool guarded) {
+            const Int group = groups > 1 ? Int::symbol("group", {0, groups - 1}) : Int(0),
+                      position = first + group * lanes;
+            Stmts one = add(position, group);
+            if (guarded) one = {when({{position, 0, last.extent}}, std::move(one))};
+            return groups > 1 ? Stmts{loop(group, 0, groups, Binding::unrolled, std::move(one))} : one;
+        };
         Stmts s;
-        if (!whole.is(0)) s.push_back(loop(k, lane, whole, Binding::serial, std::move(body), turn));
-        append(s, std::move(rest));
+        if (!whole.is(0)) s.push_back(loop(k, lane, whole, Binding::serial, each(k, groups_, false), turn));
+        const std::int64_t most = rest.is_constant() ? ceildiv(rest, lanes).constant() : groups_;
+        if (most > 0) append(s, each(whole + lane, most, !mod(rest, lanes).is(0) || !rest.is_constant()));
         return s;
     });
 }

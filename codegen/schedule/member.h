@@ -21,6 +21,7 @@ struct Member {
     Nest nest;  // parallel: all loops that run inside the task
     std::vector<Destination> destinations;
     ReductionTree tree;
+    bool past = false;  // the result is larger than what caches hold until somebody reads it
 };
 
 class KernelBuilder;

@@ -88,6 +88,7 @@ class Lanes {
         LoopBuilder loops(nest());
         const auto store = [&](LoopBuilder&) { return stores(member_, nest().body); };
         const std::vector<Loop>& all = nest().parallel;
+        if (goes_past()) return in_blocks();
         if (all.size() < 2) return loops.nest(all, store, Binding::simd);
         const Stmts ahead = ask_ahead(nest(), all.front().variable, all.front().extent, builder_);
         if (ahead.empty()) return loops.nest(all, store, Binding::simd);
@@ -96,6 +97,54 @@ class Lanes {
             append(body, inner.nest({all.begin() + 1, all.end()}, store, Binding::simd));
             return body;
         });
+    }
+
+    // To one place in memory that the map does not read, neighbour after neighbour.
+    bool goes_past() {
+        // Line after line goes well through a cache that holds most of it: only more than that is worth it.
+        constexpr std::int64_t worth_it = 512, fewest_bytes = 18 << 20;
+        if (!member_.past || nest().parallel.empty() || !nest().guards.empty()) return false;
+        const Loop& last = nest().parallel.back();
+        const Destination& to = member_.destinations.front();
+        const Place& place = builder_.ir.places[static_cast<std::size_t>(to.place)];
+        const std::optional<Int> step = stride(flat(to.at, place.extents), last.variable);
+        const Int count = count_of(place.extents);
+        bool plain = last.extent.range().high >= worth_it && step && step->is(1) && count.is_constant() &&
+                     count.constant() * bytes_of(place.dtype) >= fewest_bytes;
+        for (const Let& l : nest().lets) plain = plain && !varies(nest(), l.value, last.variable);
+        for_each_read(nest(), [&](const ScalarNode& s) { plain = plain && s.operand != to.place; });
+        return plain;
+    }
+
+    // A block at a time in scratch, from where it is stored past the caches.
+    Stmts in_blocks() {
+        constexpr std::int64_t most = 2048;
+        const Loop last = nest().parallel.back();
+        const std::int64_t high = last.extent.range().high, length = std::min(high, most);
+        const Int begin = high > most ? Int::symbol("block", {0, high - 1}) : Int(0),
+                  count = high > most ? min(most, last.extent - begin) : last.extent,
+                  point = Int::symbol("point", {0, length - 1});
+        const auto at = [&](const Int& x) { return Substitution{{last.variable.symbol_id(), x}}; };
+        const DType dtype = nest().dtype;
+        const int block = builder_.scratch(Place::Scope::local, dtype, {Int(length)});
+        Destination to = member_.destinations.front();
+        for (Int& x : to.at) x = substitute(x, at(begin));
+        const Scalar value = scalar_cast(dtype, substitute(nest().body, at(begin + point)));
+        const Stmts each{loop(point, 0, count, Binding::simd, {set(block, {point}, value)}),
+                         leave(to.place, to.at, block, count)};
+        LoopBuilder loops(nest());
+        return loops.nest(
+            {nest().parallel.begin(), nest().parallel.end() - 1},
+            [&](LoopBuilder& inner) {
+                Stmts body{declare(block)};
+                const Stmts own = inner.guarded(each);
+                if (high > most)
+                    body.push_back(loop(begin, 0, last.extent, Binding::serial, own, most));
+                else
+                    append(body, own);
+                return body;
+            },
+            Binding::serial, last.variable);
     }
 
     std::vector<Int> offsets() {
@@ -201,7 +250,6 @@ class Lanes {
                   second = Int::symbol("columns", {0, other.extent.range().high}),
                   row = Int::symbol("row", {0, tile - 1}), column = Int::symbol("column", {0, tile - 1});
         const Destination& to = member_.destinations.front();
-        const bool past = leaves_caches(builder_.ir.places[static_cast<std::size_t>(to.place)]);
         const auto turn = [&](const Int& begin, const Int& rows) {
             const Substitution here{{last.variable.symbol_id(), begin + row},
                                     {other.variable.symbol_id(), second + column}};
@@ -210,7 +258,7 @@ class Lanes {
             Stmt one = loop(row, 0, rows, Binding::turned,
                             {loop(column, 0, min(tile, other.extent - second), Binding::serial,
                                   {set(there.place, there.at, substitute(nest().body, here))})});
-            one.number = past ? 1 : 0;
+            one.number = member_.past ? 1 : 0;
             return inner.guarded({one});
         };
         const auto along = [&](const Int& variable, const Int& end, Stmts body) {
@@ -250,13 +298,6 @@ class Lanes {
                builder_.ir.places[static_cast<std::size_t>(member_.destinations[0].place)].scope ==
                    Place::Scope::global;
     }
-    // Larger than what caches hold until somebody reads it.
-    static bool leaves_caches(const Place& place) {
-        constexpr std::int64_t most_kept = 16 << 20;
-        const Int count = count_of(place.extents);
-        return count.is_constant() && count.constant() * bytes_of(place.dtype) >= most_kept;
-    }
-
     // The lanes from `first` on, as many as `rows`.
     Stmts tiles(LoopBuilder& inner, const Loop& last, const Loop& other, const Int& first, const Int& rows) {
         const Int second = Int::symbol("columns", {0, other.extent.range().high}),

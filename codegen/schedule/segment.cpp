@@ -343,8 +343,25 @@ class SegmentScheduler {
         if (!local_.contains(v))
             for (const int buffer : context_.buffers_to_write(v))
                 member.destinations.push_back({builder_.global(buffer, type.dtype, type.shape, true), whole});
+        member.past = leaves_caches(v, member);
         member.nest = std::move(nest);
         return member;
+    }
+
+    // Stored once, in full, and larger than what caches hold until another kernel reads it.
+    bool leaves_caches(int v, const Member& member) const {
+        constexpr std::int64_t most_kept = 16 << 20;
+        const Type type = value(v).stored_type();
+        const Int count = count_of(type.shape);
+        if (on_gpu() || local_.contains(v) || member.destinations.size() != 1 || !count.is_constant() ||
+            count.constant() * bytes_of(type.dtype) < most_kept)
+            return false;
+        return std::none_of(group_.values.begin(), group_.values.end(), [&](int reader) {
+            bool reads = false;
+            for_each_read(fully_composed_nest(context_.values, reader),
+                          [&](const ScalarNode& s) { reads = reads || s.operand == v; });
+            return reads;
+        });
     }
 
     Segment pointwise_segment() {
@@ -392,6 +409,7 @@ class SegmentScheduler {
                     member.destinations.push_back(
                         {builder_.global(buffer, type.dtype, type.shape, true), at});
             }
+            member.past = leaves_caches(v, member);
             segment.body.push_back(comment(describe(*value(v).node)));
             append(segment.body, schedule_pointwise(member, context_.target, builder_));
             segment.body.push_back(barrier());

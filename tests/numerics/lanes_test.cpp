@@ -2,6 +2,7 @@
 // oracle.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -59,6 +60,39 @@ TEST_CASE("transposes of what no cache holds") {
                 for (std::int64_t i = 0; i < height; ++i)
                     for (std::int64_t j = 0; j < width; ++j)
                         wrong += to[(b * width + j) * height + i] != from[(b * height + i) * width + j];
+            INFO(text_of(shape) << " " << name_of(dtype));
+            CHECK(wrong == 0);
+        }
+}
+
+TEST_CASE("maps of what no cache holds") {
+    // One axis, rows that end within a line of a cache, rows longer and shorter than a block, every width.
+    for (const DType dtype : {uint8, int16, float32, float64})
+        for (const Dims& rows : {Dims{1, 1}, Dims{1037, 0}, Dims{5003, 0}, Dims{0, 517}}) {
+            const std::int64_t total = (19 << 20) / bytes_of(dtype);
+            const Dims shape = rows[1] == 1   ? Dims{total + 3}
+                               : rows[1] == 0 ? Dims{total / rows[0] + 1, rows[0]}
+                                              : Dims{total / rows[1] + 1, rows[1]};
+            Array values(uint8, shape);
+            auto* from = static_cast<std::uint8_t*>(values.mutable_data());
+            for (std::int64_t k = 0; k < values.size(); ++k) from[k] = static_cast<std::uint8_t>(k * 7 % 113);
+            const Expr x = input(uint8, shape, "x");
+            const Expr plain = cast(x, dtype) + cast(5, dtype);
+            Function f = function(
+                {x}, shape.size() == 1 ? plain : plain - cast(max(x, {1}, {.keepdims = true}), dtype),
+                {.device = tested_device()});
+            const Array got = f(values);
+            std::int64_t wrong = 0;
+            const std::int64_t length = shape.back();
+            for (std::int64_t first = 0; first < values.size(); first += length) {
+                int most = 0;
+                if (shape.size() > 1)
+                    for (std::int64_t k = first; k < first + length; ++k) most = std::max<int>(most, from[k]);
+                for (std::int64_t k = first; k < first + length; ++k) {
+                    const int expected = from[k] + 5 - most;
+                    wrong += got.at(k) != (dtype == uint8 ? static_cast<std::uint8_t>(expected) : expected);
+                }
+            }
             INFO(text_of(shape) << " " << name_of(dtype));
             CHECK(wrong == 0);
         }
