@@ -286,7 +286,8 @@ Int floordiv(const Int& a, const Int& b) {
         const std::int64_t q = floor_divide(a.constant_term(), c);
         whole.add(q);
         left_over.add(a.constant_term() - q * c);
-        const Int quotient = std::move(whole).done(), rest = std::move(left_over).done();
+        Int quotient = std::move(whole).done();
+        const Int rest = std::move(left_over).done();
         const IntRange r = rest.range();
         if (r.low >= 0 && r.high < c) return quotient;
         // floordiv(floordiv(x, m), c) = floordiv(x, m * c)
@@ -317,7 +318,8 @@ Int floordiv(const Int& a, const Int& b) {
                 left_over.add(t.factor, t.atoms);
         }
         left_over.add(a.constant_term());
-        const Int quotient = std::move(whole).done(), rest = std::move(left_over).done();
+        Int quotient = std::move(whole).done();
+        const Int rest = std::move(left_over).done();
         if (rest.is(0) || (rest.non_negative() && (b - rest).range().low > 0)) return quotient;
         return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
     }

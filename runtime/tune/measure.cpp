@@ -50,6 +50,7 @@ std::vector<double> measure(const std::vector<Candidate>& candidates) {
             samples[i].push_back(seconds_of(candidates[i], runs[i]) / runs[i]);
     }
     std::vector<double> r;
+    r.reserve(samples.size());
     for (std::vector<double>& s : samples) r.push_back(median(std::move(s)));
     return r;
 }
