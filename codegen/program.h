@@ -60,7 +60,8 @@ struct KernelText {
 };
 
 // c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the
-// other way. With `bias`, c += bias[n]; with `relu`, c = relu(c) after that.
+// other way. With `bias`, c += bias[n]; with `relu`, c = relu(c) after that. On a CPU the result may also be
+// c = alpha * a . b + beta * c, of the old c.
 struct GemmCall {
     // Along which axis of the product the rows of a parameter lie that every step updates: the core that
     // wrote some of them should compute with these.
@@ -70,7 +71,9 @@ struct GemmCall {
     bool bias = false, relu = false;
     Precision precision = Precision::float32;
     Parameter parameter = Parameter::none;
-    // On a CPU, of a call with an epilogue (codegen/library/slices.h); 0: as the sizes of a call suggest.
+    double alpha = 1, beta = 0;
+    // On a CPU, of a call with an epilogue (codegen/library/slices.h); 0: as the sizes of a
+    // call suggest; a depth of 0: all of it.
     std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;
 };
 

@@ -77,7 +77,9 @@ std::string epilogue_text(bool bias, bool relu) {
 std::string call_text(const Step& step) {
     if (step.kind == Step::Kind::gemm) {
         const GemmCall& g = step.gemm;
-        return fmt::format("c[{}, {}] = a{} . b{} over {}{}", g.m.text(), g.n.text(),
+        const std::string old = g.beta == 0 ? "" : fmt::format("{:g} c + ", g.beta),
+                          factor = g.alpha == 1 ? "" : fmt::format("{:g} ", g.alpha);
+        return fmt::format("c[{}, {}] = {}{}a{} . b{} over {}{}", g.m.text(), g.n.text(), old, factor,
                            g.transpose_a ? " transposed" : "", g.transpose_b ? " transposed" : "", g.k.text(),
                            epilogue_text(g.bias, g.relu));
     }

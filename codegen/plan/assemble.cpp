@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <map>
+#include <optional>
 #include <variant>
 
 #include "codegen/kernel/tails.h"
 #include "codegen/kernel/traffic.h"
 #include "codegen/kernel/work.h"
+#include "codegen/library/accumulate.h"
 #include "codegen/library/conv.h"
 #include "codegen/library/slices.h"
 #include "codegen/nest/compose.h"
+#include "codegen/plan/names.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/c_family.h"
 #include "codegen/print/comments.h"
@@ -27,25 +29,6 @@ namespace {
 // Segments are loops of their own, so a kernel of many compiles in time linear in them; one launch can
 // therefore hold all parameter updates of a large network.
 constexpr int most_statements = 8000;
-
-// FNV-1a twice with different seeds: names of kernels, not security.
-std::string hash_text(const std::string& text) {
-    std::uint64_t a = 0xcbf29ce484222325ull, b = 0x9ae16a3b2f90404full;
-    for (const char c : text) {
-        a = (a ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-        b = (b ^ static_cast<unsigned char>(c)) * 0x3f58476d1ce4e5b9ull;
-        b ^= b >> 29;
-    }
-    char name[40];
-    std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(a ^ (b << 1)));
-    return name;
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-        text.replace(at, from.size(), to);
-    return text;
-}
 
 class Assembler {
   public:
@@ -227,7 +210,6 @@ class Assembler {
         Step step;
         step.why = call.why;
         for (const int operand : call.operands) step.buffers.push_back(buffers_of(operand)[0]);
-        step.buffers.insert(step.buffers.begin() + 2, kept ? buffers_of(v)[0] : slice_buffer(v));
         for (const int inside : call.absorbed) {
             step.title += values_.list[inside].node->op->name + " + ";
             add_origins(inside, step.fused);
@@ -237,12 +219,43 @@ class Assembler {
         describe_call(call.call, step);
         if (step.kind == Step::Kind::conv)
             set_strides(step.conv, conv_values(step.conv, call.operands, v), values_);
-        if (group.values.size() > 1) epilogue(group, step);
+        const bool adds = accumulate(group, step);
+        const int result = adds ? buffers_of(group.values[1])[0] : kept ? buffers_of(v)[0] : slice_buffer(v);
+        step.buffers.insert(step.buffers.begin() + 2, result);  // before the bias
+        for (std::size_t i = 1; i < group.values.size(); ++i) {
+            const int map = group.values[i];
+            step.title += " + " + values_.list[map].node->op->name;
+            step.flops = step.flops + step.gemm.m * step.gemm.n * cost_of(fully_composed_nest(values_, map));
+            add_origins(map, step.fused);
+        }
+        step.commits = commits_in_place(group);
+        if (const std::size_t first = adds ? 2 : 1; first < group.values.size()) epilogue(group, first, step);
         sort_origins(step.fused);
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
         if (!kept) return;
         const std::vector<int> all = buffers_of(v);
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
+    }
+
+    // The first map of a product as part of the call: an update in place that only adds the product to the
+    // old value, where nothing else needs the product.
+    bool accumulate(const Group& group, Step& step) {
+        const int v = group.values[0];
+        if (group.values.size() == 1 || leaving_[v] || step.gemm.parameter != GemmCall::Parameter::rows)
+            return false;
+        const int map = group.values[1];
+        const std::optional<Accumulation> found = accumulation_of(fully_composed_nest(values_, map), v);
+        if (!found || buffers_of(map).size() != 1 || buffers_of(map) != buffers_of(found->old)) return false;
+        for (std::size_t i = 2; i < group.values.size(); ++i) {
+            bool reads = false;
+            for_each_read(fully_composed_nest(values_, group.values[i]),
+                          [&](const ScalarNode& s) { reads = reads || s.operand == v; });
+            if (reads) return false;
+        }
+        step.gemm.alpha = found->alpha;
+        step.gemm.beta = found->beta;
+        step.why += "; the call adds it to what it updates";
+        return true;
     }
 
     // Memory of the thread that runs a slice of a product that nothing but its epilogue reads.
@@ -253,33 +266,27 @@ class Assembler {
     }
 
     // Maps of the product, as a kernel whose tasks are its slices.
-    void epilogue(const Group& group, Step& step) {
+    void epilogue(const Group& group, std::size_t first, Step& step) {
         GemmCall& call = step.gemm;
         const auto size = [](const Int& x) { return static_cast<std::int64_t>(typical(x)); };
         const GemmSlices slices =
             slices_of(size(call.m), size(call.n), size(call.k), call.transpose_b, call.parameter);
         call.slice_rows = slices.rows;
         call.slice_columns = slices.columns;
-        call.slice_depth = slices.depth;
+        call.slice_depth = slices.of_depth > 1 ? slices.depth : 0;
         const int result = step.buffers[2];
         KernelBuilder builder;
         builder.short_text = target_.fast_compile;
         std::string notes;
         Phase phase;
-        phase.segments.push_back(schedule_epilogue(group, call, result, context(), builder, notes));
+        phase.segments.push_back(schedule_epilogue(group, first, call, result, context(), builder, notes));
         builder.ir.phases.push_back(std::move(phase));
-        builder.ir.commits = step.commits = commits_in_place(group);
+        builder.ir.commits = step.commits;
         const Traffic traffic = finish_kernel(builder, notes, step);
         for (std::size_t b = 0; b < builder.buffers.size(); ++b)
-            if (builder.buffers[b] != result || leaving_[group.values[0]])
+            if (program_.buffers[builder.buffers[b]].kind != BufferInfo::Kind::slice)
                 step.bytes = step.bytes + traffic.read[b] + traffic.written[b];
         step.buffers.insert(step.buffers.end(), builder.buffers.begin(), builder.buffers.end());
-        for (std::size_t i = 1; i < group.values.size(); ++i) {
-            const int v = group.values[i];
-            step.title += " + " + values_.list[v].node->op->name;
-            step.flops = step.flops + call.m * call.n * cost_of(fully_composed_nest(values_, v));
-            add_origins(v, step.fused);
-        }
     }
 
     static void describe_call(const GemmCall& call, Step& step) {

@@ -9,8 +9,8 @@
 
 namespace bitale {
 
-Segment schedule_epilogue(const Group& group, const GemmCall& call, int slice, const SegmentContext& context,
-                          KernelBuilder& builder, std::string& notes) {
+Segment schedule_epilogue(const Group& group, std::size_t first, const GemmCall& call, int slice,
+                          const SegmentContext& context, KernelBuilder& builder, std::string& notes) {
     const int product = group.values[0];
     const Int across = ceildiv(call.n, call.slice_columns);
     Segment segment;
@@ -18,7 +18,7 @@ Segment schedule_epilogue(const Group& group, const GemmCall& call, int slice, c
     segment.task = make_loop("slice", segment.tasks).variable;
     const Int first_row = floordiv(segment.task, across) * call.slice_rows,
               first_column = mod(segment.task, across) * call.slice_columns;
-    for (std::size_t i = 1; i < group.values.size(); ++i) {
+    for (std::size_t i = first; i < group.values.size(); ++i) {
         const int v = group.values[i];
         const Value& value = context.values.list[static_cast<std::size_t>(v)];
         const Nest full = fully_composed_nest(context.values, v);
@@ -48,7 +48,7 @@ Segment schedule_epilogue(const Group& group, const GemmCall& call, int slice, c
         const Type type = value.stored_type();
         for (const int buffer : context.buffers_to_write(v))
             member.destinations.push_back({builder.global(buffer, type.dtype, type.shape, true), at});
-        segment.title += (i > 1 ? " + " : "") + value.node->op->name;
+        segment.title += (i > first ? " + " : "") + value.node->op->name;
         segment.body.push_back(comment(describe(*value.node)));
         for (Stmt& s : schedule_pointwise(member, context.target, builder))
             segment.body.push_back(std::move(s));

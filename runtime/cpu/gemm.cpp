@@ -11,6 +11,7 @@
 
 #include "bitale/error.h"
 #include "codegen/library/slices.h"
+#include "graph/base/check.h"
 
 namespace bitale {
 
@@ -153,6 +154,7 @@ class GemmProduct {
 
     void run(Pool& pool) {
         const bool by_depth = slices_.of_depth > 1;
+        BITALE_CHECK(!by_depth || s_.beta == 0, "parts of a product that is added to an old value");
         const bool inside = d_.c == nullptr;
         if (inside || by_depth)
             scratch_.prepare(static_cast<std::size_t>(pool.threads()),
@@ -197,8 +199,8 @@ class GemmProduct {
 
     static GemmSlices slices_for(const GemmShape& s) {
         if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter);
-        return slices_of(s.m, s.n, s.k,
-                         {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.slice_depth});
+        const std::int64_t depth = s.slice_depth > 0 ? s.slice_depth : std::max<std::int64_t>(1, s.k);
+        return slices_of(s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = depth});
     }
 
     Slice slice_at(std::int64_t i) const {
@@ -214,14 +216,16 @@ class GemmProduct {
     void multiply(const Slice& slice, std::int64_t part, float* to, std::int64_t ldc) const {
         const std::int64_t begin = part * slices_.depth, k = std::min(slices_.depth, s_.k - begin);
         if (k == 0) {
-            for (std::int64_t i = 0; i < slice.rows; ++i) std::fill_n(to + i * ldc, slice.columns, 0.0f);
+            for (std::int64_t i = 0; i < slice.rows; ++i)
+                for (std::int64_t j = 0; j < slice.columns; ++j)
+                    to[i * ldc + j] = s_.beta == 0 ? 0 : s_.beta * to[i * ldc + j];
             return;
         }
         const std::int64_t lda = s_.transpose_a ? s_.m : s_.k, ldb = s_.transpose_b ? s_.k : s_.n;
         const float* a = d_.a + (s_.transpose_a ? begin * lda + slice.row : slice.row * lda + begin);
         const float* b = d_.b + (s_.transpose_b ? slice.column * ldb + begin : begin * ldb + slice.column);
         const int status = library().sgemm(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows,
-                                           slice.columns, k, 1.0f, a, lda, b, ldb, 0.0f, to, ldc);
+                                           slice.columns, k, s_.alpha, a, lda, b, ldb, s_.beta, to, ldc);
         if (status != 0) throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status));
     }
 

@@ -47,9 +47,9 @@ class GemmScratch {
 };
 
 // c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
-// [k, m] resp. [n, k]; then the bias and relu that the shape asks for, and the epilogue. Slices, of which
-// each is a task, are those of codegen/library/slices.h. Needs gemm_library().present. Throws DeviceError
-// when the library refuses.
+// [k, m] resp. [n, k]; c = alpha * a . b + beta * c where the shape says so, whose depth is one part; then
+// the bias and relu that the shape asks for, and the epilogue. Slices, of which each is a task, are those of
+// codegen/library/slices.h. Needs gemm_library().present. Throws DeviceError when the library refuses.
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
           const GemmEpilogue* epilogue = nullptr);
 

@@ -16,7 +16,9 @@ struct GemmShape {
     bool bias = false, relu = false;
     Precision precision = Precision::float32;
     GemmCall::Parameter parameter = GemmCall::Parameter::none;
-    std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;  // as in GemmCall
+    // As in GemmCall.
+    float alpha = 1, beta = 0;
+    std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;
     bool operator==(const GemmShape&) const = default;
 };
 

@@ -187,6 +187,8 @@ class Writer {
             j["transpose_a"] = s.gemm.transpose_a;
             j["transpose_b"] = s.gemm.transpose_b;
             j["parameter"] = parameters[static_cast<int>(s.gemm.parameter)];
+            j["alpha"] = s.gemm.alpha;
+            j["beta"] = s.gemm.beta;
             write_epilogue(s.gemm, j);
             if (s.kernel >= 0) {
                 j["kernel"] = s.kernel;
@@ -352,6 +354,8 @@ class Reader {
             s.gemm = {integer(j.at("m")), integer(j.at("n")), integer(j.at("k")), j.at("transpose_a"),
                       j.at("transpose_b")};
             s.gemm.parameter = kind_named<GemmCall::Parameter>(parameters, j.at("parameter"));
+            s.gemm.alpha = j.at("alpha");
+            s.gemm.beta = j.at("beta");
             read_epilogue(j, s.gemm);
             if (j.contains("kernel")) {
                 s.kernel = j.at("kernel");

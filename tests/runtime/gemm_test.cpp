@@ -148,3 +148,25 @@ TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") 
                 }
             }
 }
+
+TEST_CASE("a product is added to what was there") {
+    if (!gemm_library().present) return;
+    for (const std::int64_t k : {0, 7, 300}) {
+        GemmShape s{rows, columns, k, true};
+        s.parameter = Parameter::rows;
+        s.alpha = -0.25f;
+        s.beta = 0.5f;
+        const std::vector<float> a = numbers(rows * k, 1), b = numbers(k * columns, 2),
+                                 old = numbers(rows * columns, 3);
+        const std::vector<double> exact = product(s, a, b, {});
+        GemmScratch scratch;
+        for (const int threads : {1, 2, 3}) {
+            std::vector<float> c = old;
+            gemm(process_pool(threads), s, {a.data(), b.data(), nullptr, c.data()}, scratch);
+            double worst = 0;
+            for (std::size_t i = 0; i < c.size(); ++i)
+                worst = std::fmax(worst, std::fabs(c[i] - (0.5 * old[i] - 0.25 * exact[i])));
+            CHECK(worst < 1e-4);
+        }
+    }
+}

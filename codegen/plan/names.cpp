@@ -1,0 +1,28 @@
+#include "codegen/plan/names.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+namespace bitale {
+
+// FNV-1a twice with different seeds: names of kernels, not security.
+std::string hash_text(const std::string& text) {
+    std::uint64_t a = 0xcbf29ce484222325ull, b = 0x9ae16a3b2f90404full;
+    for (const char c : text) {
+        a = (a ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+        b = (b ^ static_cast<unsigned char>(c)) * 0x3f58476d1ce4e5b9ull;
+        b ^= b >> 29;
+    }
+    char name[40];
+    std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(a ^ (b << 1)));
+    return name;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
+    return text;
+}
+
+}  // namespace bitale
