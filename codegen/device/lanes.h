@@ -97,4 +97,28 @@ B_FN b_vec<f64, 4> b_fma_lanes(b_vec<f64, 4> a, b_vec<f64, 4> b, b_vec<f64, 4> c
     return (b_vec<f64, 4>)__builtin_ia32_vfmaddpd256(a, b, c);
 }
 #endif
+// How many of the elements are not 0, then their numbers; behind the last there is room for 16.
+template <class T>
+B_FN void b_nonzeros(i32* to, const T* from, i64 count) {
+    i64 n = 0;
+    for (i64 i = 0; i < count; ++i) {
+        to[1 + n] = (i32)i;
+        n += from[i] != 0;
+    }
+    to[0] = (i32)n;
+}
+#ifdef __AVX512F__
+B_FN void b_nonzeros(i32* to, const f32* from, i64 count) {
+    b_vec<i32, 16> numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    i64 n = 0;
+    for (i64 i = 0; i < count; i += 16) {
+        const u16 inside = count - i < 16 ? (u16)((1u << (count - i)) - 1) : (u16)-1;
+        const u16 mask = __builtin_ia32_cmpps512_mask(b_load<16>(from + i), b_vec<f32, 16>{}, 4, inside, 4);
+        b_store(to + 1 + n, __builtin_ia32_compresssi512_mask(numbers, b_vec<i32, 16>{}, mask));
+        n += __builtin_popcount(mask);
+        numbers += 16;
+    }
+    to[0] = (i32)n;
+}
+#endif
 #endif

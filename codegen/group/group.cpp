@@ -60,7 +60,7 @@ class Grouper {
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
             std::vector<int> into = epilogue_of(full, read);
             if (into.empty()) into = joinable(own, full, read);
-            if (into.empty()) into = sibling(own, full, read);
+            if (into.empty()) into = own.split ? same_chunks(own, number, tree) : sibling(own, full, read);
             if (!into.empty()) {
                 for (std::size_t i = 1; i < into.size(); ++i) merge(into[i], into[0]);
                 Group& group = result_.groups[into[0]];
@@ -190,6 +190,50 @@ class Grouper {
                 return {g};
         }
         return {};
+    }
+
+    // On a CPU, reductions of the same chunks that need copies of the same values: a task then makes them
+    // once for all, as for a convolution's gradient and that of its bias.
+    std::vector<int> same_chunks(const Group& own, int number, const ReductionTree& tree) {
+        if (target_.kind == Target::Kind::cuda) return {};
+        const auto copied = [&](int v) {
+            std::set<int> operands;
+            for_each_read(result_.nests[v], [&](const ScalarNode& s) { add_copied(s.operand, operands); });
+            return operands;
+        };
+        const std::set<int> wanted = copied(number);
+        if (wanted.empty()) return {};
+        const Nest& nest = result_.nests[number];
+        for (int g = static_cast<int>(result_.groups.size()) - 1; g >= 0; --g) {
+            const Group& group = result_.groups[g];
+            if (!group.split || group.values.size() >= most_members ||
+                group.statements + own.statements > target_.max_statements)
+                continue;
+            const int other = group.values[0];
+            const ReductionTree chunks = tree_of(result_.nests[other]);
+            const std::set<int> theirs = copied(other);
+            const bool agree = chunks.by_rows == tree.by_rows && chunks.chunk == tree.chunk &&
+                               result_.nests[other].reduced[0].extent == nest.reduced[0].extent;
+            const bool share =
+                std::any_of(wanted.begin(), wanted.end(), [&](int v) { return theirs.contains(v); });
+            if (agree && share && !depends_on_group(number, g)) return {g};
+        }
+        return {};
+    }
+
+    // Staged values that a copy of this one would be, or would be made of.
+    void add_copied(int v, std::set<int>& copied) const {
+        if (values_.list[v].storage != Value::Storage::staged || !copied.insert(v).second) return;
+        for_each_read(result_.nests[v], [&](const ScalarNode& s) { add_copied(s.operand, copied); });
+    }
+
+    bool depends_on_group(int number, int g) {
+        bool any = false;
+        for_each_read(fully_composed_nest(values_, number), [&](const ScalarNode& s) {
+            const int from = result_.group_of[s.operand];
+            any = any || (from >= 0 && (from == g || depends(from, g)));
+        });
+        return any;
     }
 
     static double typical_bytes(const Value& value) {

@@ -9,6 +9,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/scatter.h"
 
 namespace bitale {
 
@@ -90,6 +91,14 @@ class LayoutChooser {
         if (axis->loop > 0) channels_[v] = axis->loop;
         for (const auto& [operand, d] : axis->reads)
             if (d > 0) channels_[operand] = d;
+        // What is passed over is found by the channels of a place.
+        const Nest nest = composed_nest(values_, v);
+        if (const std::optional<ScatterForm> form = scatter_form(nest); form && form->channels > 0) {
+            const ScalarNode &sparse = *nest.body->arguments[static_cast<std::size_t>(form->factor)],
+                             &other = *nest.body->arguments[static_cast<std::size_t>(1 - form->factor)];
+            if (other.at.back() == nest.parallel[form->lanes].variable)
+                channels_.try_emplace(sparse.operand, form->channels);
+        }
     }
 
     // What a copy is made of has its channels last too.

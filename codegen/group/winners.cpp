@@ -84,14 +84,31 @@ Decision decide(const NodePtr& over_all_places, const Target& target, Tuner* tun
     return {answer.way == Way::winners, answer.why};
 }
 
+// Places that a schedule can pass over, in a sum that is long enough for it, and with channels in its lanes.
+bool passes_over_zeros(const Node& node, const Target& target) {
+    constexpr std::int64_t most_taps = 25, fewest_places = 4;
+    constexpr double fewest_channels = 8;
+    const ConvGeometry conv = ConvGeometry::of(node.attributes);
+    const PoolGeometry pooling = PoolGeometry::of(node.inputs[0]->attributes);
+    const Shape& filters = node.inputs[1]->type.shape;
+    const bool small = filters[2].is_constant() && filters[3].is_constant() && filters[2].constant() > 1 &&
+                       filters[3].constant() > 1 &&
+                       filters[2].constant() * filters[3].constant() <= most_taps;
+    return small && conv.stride[0] == 1 && conv.stride[1] == 1 &&
+           pooling.stride[0] * pooling.stride[1] >= fewest_places && typical(filters[0]) >= fewest_channels &&
+           typical(filters[1]) >= fewest_channels && !library_computes(node, target);
+}
+
 std::string ratio(double more, double less) { return std::to_string(std::lround(more / less)); }
 
 }  // namespace
 
 void choose_winners(Graph& graph, const Target& target, Tuner* tuner) {
-    const RuleSet rules = winner_rules([&](const Match& match) {
+    const auto worth_it = [&](const Match& match) {
         return !library_computes(*match.root(), target) && decide(match.root(), target, tuner).winners;
-    });
+    };
+    const RuleSet rules =
+        winner_rules(worth_it, [&](const Match& match) { return passes_over_zeros(*match.root(), target); });
     graph.set_roots(rewrite(graph.roots(), rules));
 }
 

@@ -26,6 +26,10 @@ Int step_of(const Place& place, const std::vector<Int>& at, const Int& variable)
     return substitute(offset, {{variable.symbol_id(), variable + 1}}) - offset;
 }
 
+void append(Stmts& to, Stmts from) {
+    for (Stmt& s : from) to.push_back(std::move(s));
+}
+
 Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::int64_t step) {
     Stmt s = of(Stmt::Kind::loop);
     s.variable = std::move(variable);
@@ -104,6 +108,15 @@ Stmt total(int place, int from, std::vector<Int> at, Int count) {
     s.place = place;
     s.number = from;
     s.at = std::move(at);
+    s.end = std::move(count);
+    return s;
+}
+
+Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count) {
+    Stmt s = of(Stmt::Kind::nonzeros);
+    s.place = list;
+    s.at = std::move(at);
+    s.value = std::move(first);
     s.end = std::move(count);
     return s;
 }
@@ -226,6 +239,12 @@ class Verifier {
                 case Stmt::Kind::total:
                     place(s.place, 0, alive);
                     place(s.number, s.at.size(), alive);
+                    break;
+                case Stmt::Kind::nonzeros:
+                    BITALE_CHECK(s.value->kind == ScalarNode::Kind::read && s.value->guards.empty(),
+                                 "a list of what is not in memory");
+                    place(s.place, s.at.size(), alive);
+                    scalar(s.value, alive);
                     break;
                 case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];
                 case Stmt::Kind::check: scalar(s.value, alive); break;

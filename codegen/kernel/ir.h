@@ -57,6 +57,8 @@ struct Stmt {
         put,         // the elements of vector `number` to `place` from `at` on, no more than `end`
         leave,       // CPU: `end` elements of local place `number` to place from `at` on, past the caches
         total,       // scalar `place` = the sum of `end` 8-bit elements of place `number` from `at` on: a CPU
+        nonzeros,    // `place` from `at` on = how many of `end` neighbouring elements from `value` on are not
+                     // 0, then their numbers; room for a register of them is left behind the last: a CPU
         let,         // variable = clamp(value, 0, extent - 1)
         check,       // value outside [low, high) sets the error word to `number`
         ask,         // CPU: `number` bytes from place[at] on will be read soon
@@ -79,6 +81,7 @@ struct Stmt {
     Stmts body;
 };
 
+void append(Stmts& to, Stmts from);
 Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::int64_t step = 1);
 // The statements of one vector register: set, accumulate with constants, products of a scalar and
 // neighbouring elements, and vector places.
@@ -91,6 +94,7 @@ Stmt fetch(int vector, int from, std::vector<Int> at);
 Stmt put(int to, std::vector<Int> at, int vector, Int most);
 Stmt leave(int to, std::vector<Int> at, int from, Int count);
 Stmt total(int place, int from, std::vector<Int> at, Int count);
+Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);
 Stmt ask(int place, std::vector<Int> at, std::int64_t bytes);

@@ -292,6 +292,12 @@ class Walker {
                         add(reads_[from], run(s.at, s.end, kernel_.places[from]));
                     break;
                 }
+                case Stmt::Kind::nonzeros: {
+                    const auto from = static_cast<std::size_t>(s.value->operand);
+                    if (kernel_.places[from].scope == Place::Scope::global)
+                        add(reads_[from], run(s.value->at, s.end, kernel_.places[from]));
+                    break;
+                }
                 case Stmt::Kind::ask:
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:

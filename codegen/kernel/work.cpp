@@ -78,6 +78,11 @@ class Estimate {
                 case Stmt::Kind::leave:  // a load and a store for each register
                     nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (2 * picoseconds));
                     break;
+                case Stmt::Kind::nonzeros: {  // a comparison, and a list for each register of elements
+                    constexpr std::int64_t operations = 8;
+                    nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (operations * picoseconds));
+                    break;
+                }
                 case Stmt::Kind::ask:
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:

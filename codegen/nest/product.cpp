@@ -32,6 +32,11 @@ bool adds_products(const Nest& nest) {
            body->kind == ScalarNode::Kind::apply && body->op->name == "mul";
 }
 
+bool is_element(const Nest& nest, const Scalar& factor) {
+    return factor->kind == ScalarNode::Kind::read && factor->guards.empty() &&
+           factor->dtype == nest.accumulator;
+}
+
 std::vector<Let> lets_of(const Nest& nest, const Scalar& body) {
     std::vector<Let> needed;
     const std::vector<Let> latest_first(nest.lets.rbegin(), nest.lets.rend());

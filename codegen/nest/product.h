@@ -13,6 +13,9 @@ namespace bitale {
 // A floating-point sum whose body is a product: it is added by fused multiply-adds.
 bool adds_products(const Nest& nest);
 
+// A factor that is an element of the accumulator's type, in memory.
+bool is_element(const Nest& nest, const Scalar& factor);
+
 // The lets that a scalar of the nest needs, in their order.
 std::vector<Let> lets_of(const Nest& nest, const Scalar& body);
 // Whether the scalar's value depends on the variable, itself or through its lets.

@@ -17,7 +17,7 @@ constexpr std::int64_t always_split = 16384;  // however few the results
 // Iterations of a lane in a chunk: on a GPU each lane is a thread that waits for memory again and again.
 constexpr double lane_length = 64;
 // More results than few: chunks of whole rows, few enough that their partial results stay small.
-constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19;
+constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19, fewest_rows = 8;
 constexpr std::int64_t most_chunks = 8192;
 constexpr int lane_count = 16, group_count = 4;
 constexpr double worth_groups = 256;  // iterations
@@ -119,7 +119,8 @@ ReductionTree tree_of(const Nest& nest) {
                 ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
     } else if (!few(nest.parallel) && known(nest.parallel) && results <= many_results &&
                nest.reduced.size() > 1 &&
-               (gathers || (length >= long_reduction && length >= long_row * std::max(first, 1.0)))) {
+               (gathers ||
+                (first >= fewest_rows && length >= long_reduction && length >= long_row * first))) {
         const auto chunks = static_cast<std::int64_t>(std::clamp(partial_results / results, 2.0, 1024.0));
         tree.split = tree.by_rows = true;
         tree.chunk = ceildiv(nest.reduced[0].extent, chunks);

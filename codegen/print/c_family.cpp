@@ -225,6 +225,10 @@ class Printer {
                 out_.line(fmt::format("{} = b_sum_bytes(&{}, {});", element(s.place, {}),
                                       element(s.number, s.at), index(s.end)));
                 return;
+            case Stmt::Kind::nonzeros:
+                out_.line(fmt::format("b_nonzeros(&{}, &{}, {});", element(s.place, s.at),
+                                      element(s.value->operand, s.value->at), index(s.end)));
+                return;
             case Stmt::Kind::put:
                 out_.line(
                     fmt::format("b_put(&{}, p{}, {});", element(s.place, s.at), s.number, index(s.end)));

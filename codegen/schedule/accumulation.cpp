@@ -32,10 +32,6 @@ Int linear(const std::vector<Loop>& loops) {
     return x;
 }
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
 }  // namespace
 
 Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype) {

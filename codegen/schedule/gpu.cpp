@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::int64_t busy_threads = 128;
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
 Loop lane_loop(int lanes) { return {Int::symbol("lane", {0, lanes - 1}), lanes}; }
 
 std::vector<Loop> with(std::vector<Loop> loops, const Loop& last) {

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::int64_t most_threads = 256, shortest_sum = 48, longest_piece = 64, most_side_by_side = 6;
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
 std::int64_t high(const Loop& l) { return l.extent.range().high; }
 
 std::vector<Loop> axes_of(const Nest& nest, const Scalar& factor) {

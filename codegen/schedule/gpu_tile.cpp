@@ -15,10 +15,6 @@ namespace {
 // 16 x 16 threads, each with every 16th row and column of the tile.
 constexpr std::int64_t side = 16, most_rows = 64, piece = 16;
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
 Int count(const std::vector<Loop>& loops) {
     Int n = 1;
     for (const Loop& l : loops) n = n * l.extent;

@@ -23,16 +23,6 @@ constexpr std::int64_t short_tile = 4;
 // Sums shorter than this are not worth it where results have to be stored one by one.
 constexpr double long_sum = 64;
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
-// Elements of the accumulator's type, in memory.
-bool is_plain(const Nest& nest, const Scalar& factor) {
-    return factor->kind == ScalarNode::Kind::read && factor->guards.empty() &&
-           factor->dtype == nest.accumulator;
-}
-
 // Cycles of one iteration of the sum, by two multiplications or two loads a cycle and a latency of four, in
 // units of half a cycle.
 double cycles(std::int64_t rows, std::int64_t vectors) {
@@ -56,7 +46,7 @@ class Planner {
         if (target_.kind != Target::Kind::cpu || !adds_products(nest_) || member_.tree.lanes > 1) return {};
         if (!nest_.guards.empty() || !nest_.lets.empty() || nest_.dtype != nest_.accumulator) return {};
         for (const Scalar& factor : nest_.body->arguments)
-            if (!is_plain(nest_, factor)) return {};
+            if (!is_element(nest_, factor)) return {};
         std::optional<LanePlan> best;
         double least = std::numeric_limits<double>::max();
         for (std::size_t axis = 0; axis < nest_.parallel.size(); ++axis)

@@ -155,4 +155,33 @@ Scalar highest_of(DType dtype) {
     return scalar_integer(dtype, bits == 63 ? INT64_MAX : (std::int64_t{1} << bits) - 1);
 }
 
+namespace {
+
+// number.
+bool restricted(const Scalar& s, std::uint64_t id, bool numbers) {
+    if (!s) return false;
+    if (numbers && s->kind == ScalarNode::Kind::index && depends_on(s->index, id)) return true;
+    for (const Guard& g : s->guards)
+        if (depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id)) return true;
+    return restricted(s->otherwise, id, numbers) ||
+           std::any_of(s->arguments.begin(), s->arguments.end(),
+                       [&](const Scalar& a) { return restricted(a, id, numbers); });
+}
+
+}  // namespace
+
+bool restricted(const Nest& nest, const Int& variable, bool numbers) {
+    const std::uint64_t id = variable.symbol_id();
+    for (const Loop& l : nest.parallel)
+        if (depends_on(l.extent, id)) return true;
+    for (const Let& l : nest.lets) {
+        bool used = restricted(l.value, id, numbers) || depends_on(l.extent, id);
+        for_each_read(l.value, [&](const ScalarNode& s) {
+            for (const Int& x : s.at) used = used || depends_on(x, id);
+        });
+        if (used) return true;
+    }
+    return !nest.guards.empty() || restricted(nest.body, id, numbers);
+}
+
 }  // namespace bitale

@@ -38,6 +38,9 @@ class LoopBuilder {
     Substitution replaced_;
 };
 
+// The variable is used by more than indices of elements: by a guard, a let, or, where that counts, as a
+// number.
+bool restricted(const Nest& nest, const Int& variable, bool numbers = true);
 Stmts substitute(const Stmts& body, const Substitution& with);
 Scalar lowest_of(DType dtype);  // -inf or the smallest integer
 Scalar highest_of(DType dtype);

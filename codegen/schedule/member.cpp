@@ -14,6 +14,7 @@
 #include "codegen/schedule/lanes.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
+#include "codegen/schedule/scatter.h"
 #include "codegen/schedule/tile.h"
 #include "codegen/schedule/windows.h"
 #include "codegen/schedule/winners.h"
@@ -64,10 +65,6 @@ int vector_loop(const Nest& nest) {
 }
 
 namespace {
-
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
 
 // partial place[at] += the run, around which the loops that are left run.
 Stmts add_run(const Nest& nest, const ByteRun& run, LoopBuilder& loops, const std::vector<Loop>& outer,
@@ -157,6 +154,7 @@ Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuild
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
+    if (member.scattered) return schedule_scatter(member, target, builder);
     if (std::optional<Stmts> panels = schedule_panels(member, target, builder)) return *std::move(panels);
     if (const std::optional<LanePlan> plan = plan_lanes(member, target, builder, TileUse::fresh))
         return schedule_lanes(*plan, member, builder, TileUse::fresh);

@@ -21,7 +21,8 @@ struct Member {
     Nest nest;  // parallel: all loops that run inside the task
     std::vector<Destination> destinations;
     ReductionTree tree;
-    bool past = false;  // the result is larger than what caches hold until somebody reads it
+    bool past = false;       // the result is larger than what caches hold until somebody reads it
+    bool scattered = false;  // of a sum that skips the zeros of one factor (scatter.h)
 };
 
 class KernelBuilder;

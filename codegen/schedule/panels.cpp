@@ -22,10 +22,6 @@ constexpr std::int64_t longest_piece = 128;  // terms of the sum for which copie
 constexpr std::int64_t most_rows = 64, most_scratch = 64 << 10;
 constexpr double lanes_of_register = 16;
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
 // How far every read that moves along the variable moves by one step of it; 0 where they differ.
 Int step_along(const Nest& nest, const Scalar& factor, const Int& variable, const ShapeOf& shape_of) {
     std::vector<Int> steps;
@@ -50,11 +46,6 @@ Int step_along(const Nest& nest, const Scalar& factor, const Int& variable, cons
 Int bounded_symbol(const char* name, std::int64_t end) {
     return Int::symbol(
         name, {0, end >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(end - 1, 0)});
-}
-
-bool is_plain(const Nest& nest, const Scalar& factor) {
-    return factor->kind == ScalarNode::Kind::read && factor->guards.empty() &&
-           factor->dtype == nest.accumulator && lets_of(nest, factor).empty();
 }
 
 class Panels {
@@ -194,7 +185,7 @@ class Panels {
     // In memory, as the product reads it. Behind a buffer there is room to read one register, but not more.
     bool lies_well(int number) const {
         const Scalar& own = nest_.body->arguments[static_cast<std::size_t>(number)];
-        if (!is_plain(nest_, own)) return false;
+        if (!is_element(nest_, own) || !lets_of(nest_, own).empty()) return false;
         return number != vector_ ||
                (count_.is(width_) && step_along(nest_, own, nest_.parallel[axis_].variable, shapes()).is(1));
     }

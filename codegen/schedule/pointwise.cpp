@@ -23,30 +23,6 @@ namespace {
 
 constexpr std::int64_t tile = 16, half_tile = 8, fewest_lanes = 8, widest_phase = 4;
 
-// The variable is used by more than indices of elements: by a guard, a let, or as a number.
-bool restricted(const Scalar& s, std::uint64_t id) {
-    if (!s) return false;
-    if (s->kind == ScalarNode::Kind::index && depends_on(s->index, id)) return true;
-    for (const Guard& g : s->guards)
-        if (depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id)) return true;
-    return restricted(s->otherwise, id) || std::any_of(s->arguments.begin(), s->arguments.end(),
-                                                       [&](const Scalar& a) { return restricted(a, id); });
-}
-
-bool restricted(const Nest& nest, const Int& variable) {
-    const std::uint64_t id = variable.symbol_id();
-    for (const Loop& l : nest.parallel)
-        if (depends_on(l.extent, id)) return true;
-    for (const Let& l : nest.lets) {
-        bool used = restricted(l.value, id) || depends_on(l.extent, id);
-        for_each_read(l.value, [&](const ScalarNode& s) {
-            for (const Int& x : s.at) used = used || depends_on(x, id);
-        });
-        if (used) return true;
-    }
-    return !nest.guards.empty() || restricted(nest.body, id);
-}
-
 // The place's element as a number.
 Int flat(const std::vector<Int>& at, const Shape& extents) {
     Int offset = 0;
@@ -62,10 +38,6 @@ std::optional<Int> stride(const Int& offset, const Int& variable) {
     return step;
 }
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
 class Lanes {
   public:
     Lanes(const Member& member, KernelBuilder& builder) : member_(member), builder_(builder) {
@@ -74,6 +46,12 @@ class Lanes {
     }
 
     Stmts run() {
+        if (const std::optional<std::pair<Member, Member>> parts = whole_blocks()) {
+            Stmts all = Lanes(parts->first, builder_).run();
+            append(all, Lanes(parts->second, builder_).run());
+            return all;
+        }
+        if (!builder_.short_text) block_outer_loops();
         if (!nest().parallel.empty()) {
             if (const int across = axis_across_lanes(); across >= 0) return in_tiles(across);
             if (const std::int64_t phases = lanes_together(); phases > 1) return in_phases(phases);
@@ -86,11 +64,13 @@ class Lanes {
 
     Stmts one_by_one() {
         LoopBuilder loops(nest());
-        const auto store = [&](LoopBuilder&) { return stores(member_, nest().body); };
+        const auto store = [&](LoopBuilder&) { return block_stores(); };
         const std::vector<Loop>& all = nest().parallel;
         if (goes_past()) return in_blocks();
         if (all.size() < 2) return loops.nest(all, store, Binding::simd);
-        const Stmts ahead = ask_ahead(nest(), all.front().variable, all.front().extent, builder_);
+        const Stmts ahead = block_.size() > 1
+                                ? Stmts{}
+                                : ask_ahead(nest(), all.front().variable, all.front().extent, builder_);
         if (ahead.empty()) return loops.nest(all, store, Binding::simd);
         return loops.nest({all.front()}, [&](LoopBuilder& inner) {
             Stmts body = ahead;
@@ -103,7 +83,8 @@ class Lanes {
     bool goes_past() {
         // Line after line goes well through a cache that holds most of it: only more than that is worth it.
         constexpr std::int64_t worth_it = 512, fewest_bytes = 18 << 20;
-        if (!member_.past || nest().parallel.empty() || !nest().guards.empty()) return false;
+        if (!member_.past || block_.size() > 1 || nest().parallel.empty() || !nest().guards.empty())
+            return false;
         const Loop& last = nest().parallel.back();
         const Destination& to = member_.destinations.front();
         const Place& place = builder_.ir.places[static_cast<std::size_t>(to.place)];
@@ -145,6 +126,92 @@ class Lanes {
                 return body;
             },
             Binding::serial, last.variable);
+    }
+
+    Stmts block_stores() {
+        Stmts all;
+        for (const Member& m : results()) append(all, stores(m, m.nest.body));
+        return all;
+    }
+
+    // ---- blocks of results that share elements
+
+    // k where indices have floordiv(v + c, k) for the loop's variable v: so many results read the same
+    // elements. 1 otherwise.
+    std::int64_t sharing(const Loop& l) {
+        const std::uint64_t id = l.variable.symbol_id();
+        if (!id || !l.extent.is_constant()) return 1;
+        std::set<std::int64_t> divisors;
+        for_each_read(nest().body, [&](const ScalarNode& s) {
+            for (const Int& x : s.at)
+                for (const Int::Term& t : x.terms())
+                    for (const AtomPtr& a : t.atoms)
+                        if (a->kind == Atom::Kind::floordiv && a->b.is_constant() &&
+                            (a->a - l.variable).is_constant())
+                            divisors.insert(a->b.constant());
+        });
+        if (divisors.size() != 1) return 1;
+        const std::int64_t k = *divisors.begin();
+        return k <= widest_phase && l.extent.constant() >= k ? k : 1;
+    }
+
+    // A loop whose last block is not a whole one: what comes before it, and that.
+    std::optional<std::pair<Member, Member>> whole_blocks() {
+        if (builder_.short_text || !nest().lets.empty()) return {};
+        for (std::size_t i = 0; i + 1 < nest().parallel.size(); ++i) {
+            const Loop l = nest().parallel[i];
+            const std::int64_t k = sharing(l);
+            if (k == 1 || l.extent.constant() % k == 0) continue;
+            const std::int64_t whole = l.extent.constant() / k * k;
+            const auto part = [&](std::int64_t first, std::int64_t count) {
+                const Loop some = make_loop("block", count);
+                const Substitution here{{l.variable.symbol_id(), some.variable + first}};
+                Member m = member_;
+                m.nest = substitute(nest(), here);
+                m.nest.parallel[i] = some;
+                for (Destination& d : m.destinations)
+                    for (Int& x : d.at) x = substitute(x, here);
+                return m;
+            };
+            return std::pair{part(0, whole), part(whole, l.extent.constant() - whole)};
+        }
+        return {};
+    }
+
+    // The results of a block are computed side by side, from elements that are read once.
+    void block_outer_loops() {
+        for (std::size_t i = 0; i + 1 < nest().parallel.size(); ++i) {
+            const Loop l = nest().parallel[i];
+            const std::int64_t k = sharing(l);
+            if (k == 1 || l.extent.constant() % k != 0) continue;
+            const Loop blocks = make_loop("block", l.extent.constant() / k);
+            std::vector<Substitution> longer;
+            for (const Substitution& point : block_)
+                for (std::int64_t phase = 0; phase < k; ++phase) {
+                    longer.push_back(point);
+                    longer.back()[l.variable.symbol_id()] = blocks.variable * k + phase;
+                }
+            block_ = std::move(longer);
+            nest().parallel[i] = blocks;
+        }
+        std::erase_if(nest().parallel, [](const Loop& l) { return l.variable.symbol_id() == 0; });
+    }
+
+    // The value and its destinations for each result of a block.
+    std::vector<Member> results() {
+        std::vector<Member> list;
+        for (const Substitution& point : block_) {
+            list.push_back(member_);
+            list.back().nest.body = substitute(nest().body, point);
+            for (Destination& d : list.back().destinations)
+                for (Int& x : d.at) x = substitute(x, point);
+        }
+        return list;
+    }
+
+    template <class Visit>
+    void for_each_read_of_block(const Visit& visit) {
+        for (const Member& m : results()) for_each_read(m.nest.body, visit);
     }
 
     std::vector<Int> offsets() {
@@ -199,8 +266,7 @@ class Lanes {
     // The loop along which every read that crosses the lanes goes through memory; -1 if there is none.
     int axis_across_lanes() {
         const Loop& last = lanes();
-        if (nest().parallel.size() < 2 || last.extent.range().high < fewest_lanes ||
-            restricted(nest(), last.variable))
+        if (nest().parallel.size() < 2 || last.extent.range().high < fewest_lanes || fixed(last.variable))
             return -1;
         for (const Destination& d : member_.destinations) {
             const std::optional<Int> step = stride(
@@ -209,9 +275,9 @@ class Lanes {
         }
         for (std::size_t i = 0; i + 1 < nest().parallel.size(); ++i) {
             const Loop& l = nest().parallel[i];
-            if (l.extent.range().high < fewest_lanes || restricted(nest(), l.variable)) continue;
+            if (l.extent.range().high < fewest_lanes || fixed(l.variable)) continue;
             bool any = false, all = true;
-            for_each_read(nest().body, [&](const ScalarNode& s) {
+            for_each_read_of_block([&](const ScalarNode& s) {
                 if (!crosses(s)) return;
                 any = true;
                 const Int offset = offset_of(s);
@@ -223,6 +289,13 @@ class Lanes {
             if (any && all) return static_cast<int>(i);
         }
         return -1;
+    }
+
+    // No loop over another order of its values can stand for the variable's.
+    bool fixed(const Int& variable) {
+        const std::vector<Member> all = results();
+        return std::any_of(all.begin(), all.end(),
+                           [&](const Member& m) { return restricted(m.nest, variable, false); });
     }
 
     // By this very member: then what is read may change on the way.
@@ -309,8 +382,27 @@ class Lanes {
                                 {other.variable.symbol_id(), second + o}};
         };
         Stmts body;
+        if (computed_across(other)) {
+            // The values themselves are turned, not all that they are computed from.
+            const DType dtype = nest().dtype;
+            const int values = builder_.scratch(Place::Scope::private_, dtype, {Int(tile), Int(tile)}),
+                      across = builder_.scratch(Place::Scope::private_, dtype, {Int(tile), Int(tile)});
+            const Scalar value = scalar_cast(dtype, substitute(nest().body, at(row, column)));
+            body = {declare(values), declare(across)};
+            body.push_back(loop(row, 0, rows, Binding::serial,
+                                {loop(column, 0, tile, Binding::simd, {set(values, {row, column}, value)})}));
+            body.push_back(
+                loop(row, 0, rows, Binding::turned,
+                     {loop(column, 0, columns, Binding::serial,
+                           {set(across, {column, row}, scalar_read(dtype, values, {row, column}))})}));
+            const Scalar turned = scalar_read(dtype, across, {line, lane});
+            body.push_back(loop(line, 0, columns, Binding::serial,
+                                {loop(lane, 0, rows, Binding::simd,
+                                      inner.guarded(substitute(stores(member_, turned), at(lane, line))))}));
+            return {loop(second, 0, other.extent, Binding::serial, std::move(body), tile)};
+        }
         std::map<std::vector<Int>, Scalar> copies;  // by index and place
-        const Nest turned = map_reads(nest(), [&](const Scalar& s) -> Scalar {
+        const auto turned = [&](const Scalar& s) -> Scalar {
             if (!crosses(*s)) return s;
             std::vector<Int> key = s->at;
             key.emplace_back(s->operand);
@@ -325,11 +417,32 @@ class Lanes {
                 copy = scalar_read(s->dtype, place, {line, lane});
             }
             return copy;
-        });
-        Stmts each = inner.guarded(substitute(stores(member_, turned.body), at(lane, line)));
+        };
+        Stmts each;
+        for (const Member& m : results())
+            append(each, substitute(stores(m, map_reads(m.nest, turned).body), at(lane, line)));
+        each = inner.guarded(std::move(each));
         body.push_back(
             loop(line, 0, columns, Binding::serial, {loop(lane, 0, rows, Binding::simd, std::move(each))}));
         return {loop(second, 0, other.extent, Binding::serial, std::move(body), tile)};
+    }
+
+    // Several reads cross the lanes and everything runs along the other loop: then a value is computed where
+    // what it reads lies side by side. Past the last one there is room to read.
+    bool computed_across(const Loop& other) {
+        std::set<std::vector<Int>> crossing;
+        bool along = block_.size() == 1 && nest().lets.empty() && bytes_of(nest().dtype) == 4;
+        for_each_read(nest().body, [&](const ScalarNode& s) {
+            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
+            const std::optional<Int> step = stride(offset_of(s), other.variable);
+            along = along && step && (step->is(0) || step->is(1)) && bytes_of(place.dtype) <= 4 &&
+                    (place.scope != Place::Scope::global || !place.written);
+            if (!crosses(s)) return;
+            std::vector<Int> key = s.at;
+            key.emplace_back(s.operand);
+            crossing.insert(std::move(key));
+        });
+        return along && crossing.size() > 1;
     }
 
     // ---- lanes that share elements
@@ -372,7 +485,13 @@ class Lanes {
         if (const std::int64_t whole = whole_vectors(shared, result(0)); whole > 0) {
             parts.parallel.pop_back();
             return loops.nest(
-                parts.parallel, [&](LoopBuilder&) { return padded(last, shared, phases, whole, result); },
+                parts.parallel,
+                [&](LoopBuilder&) {
+                    Stmts body;
+                    for (const Member& m : results())
+                        append(body, padded(m, last, shared, phases, whole, result));
+                    return body;
+                },
                 Binding::serial, shared.variable);
         }
         if (last.extent.constant() % phases != 0) return one_by_one();
@@ -380,8 +499,9 @@ class Lanes {
             parts.parallel,
             [&](LoopBuilder& inner) {
                 Stmts body;
-                for (std::int64_t i = 0; i < phases; ++i)
-                    append(body, inner.guarded(substitute(stores(member_, nest().body), result(i))));
+                for (const Member& m : results())
+                    for (std::int64_t i = 0; i < phases; ++i)
+                        append(body, inner.guarded(substitute(stores(m, m.nest.body), result(i))));
                 return body;
             },
             Binding::simd);
@@ -395,7 +515,7 @@ class Lanes {
                            whole = lanes < half_tile ? half_tile : (lanes + tile - 1) / tile * tile;
         if (lanes > longest || lanes < half_tile / 2 || bits_of(nest().dtype) != 32) return 0;
         bool fits = nest().lets.empty();
-        for_each_read(nest().body, [&](const ScalarNode& s) {
+        for_each_read_of_block([&](const ScalarNode& s) {
             const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
             const std::optional<Int> step = stride(substitute(offset_of(s), first), shared.variable);
             fits = fits && step && step->is_constant() && step->constant() >= 0 &&
@@ -408,8 +528,8 @@ class Lanes {
     // Whole vectors to scratch, from where the results are stored. Narrow elements are widened first: one
     // loop over lanes of different widths would have few of them.
     template <class Result>
-    Stmts padded(const Loop& last, const Loop& shared, std::int64_t phases, std::int64_t whole,
-                 const Result& result) {
+    Stmts padded(const Member& member, const Loop& last, const Loop& shared, std::int64_t phases,
+                 std::int64_t whole, const Result& result) {
         const Int lane = Int::symbol("lane", {0, whole - 1});
         const Substitution here{{shared.variable.symbol_id(), lane}};
         const int to = builder_.scratch(Place::Scope::private_, nest().dtype, {Int(whole * phases)});
@@ -417,12 +537,12 @@ class Lanes {
         std::map<std::vector<Int>, Scalar> wide;
         for (std::int64_t i = 0; i < phases; ++i) {
             const Scalar value =
-                widened(substitute(substitute(nest().body, result(i)), here), lane, whole, wide, body);
+                widened(substitute(substitute(member.nest.body, result(i)), here), lane, whole, wide, body);
             each.push_back(set(to, {lane * phases + i}, scalar_cast(nest().dtype, value)));
         }
         body.push_back(loop(lane, 0, whole, Binding::simd, std::move(each)));
         append(body, {loop(last.variable, 0, last.extent, Binding::simd,
-                           stores(member_, scalar_read(nest().dtype, to, {last.variable})))});
+                           stores(member, scalar_read(nest().dtype, to, {last.variable})))});
         return body;
     }
 
@@ -452,38 +572,10 @@ class Lanes {
 
     Member member_;
     KernelBuilder& builder_;
+    std::vector<Substitution> block_{{}};  // the results that one turn of the loops computes
 };
 
 }  // namespace
-
-bool is_overlapped(const Nest& nest, int vector) {
-    if (nest.combine != Combine::sum || !is_float(nest.accumulator) || nest.dtype != nest.accumulator)
-        return false;
-    if (vector + 1 != static_cast<int>(nest.parallel.size()) || adds_products(nest)) return false;
-    if (!nest.guards.empty() || !nest.lets.empty() || points_of(nest.reduced).empty()) return false;
-    bool shared = false;
-    for_each_read(nest.body, [&](const ScalarNode& s) {
-        for (const Int& x : s.at)
-            for (const Int::Term& t : x.terms())
-                for (const AtomPtr& a : t.atoms)
-                    shared =
-                        shared || (a->kind == Atom::Kind::floordiv && a->a == nest.parallel.back().variable);
-    });
-    return shared;
-}
-
-Stmts schedule_overlapped(const Member& member, KernelBuilder& builder) {
-    static const Op* const add = find_op("add");
-    const DType dtype = member.nest.accumulator;
-    Scalar sum = scalar_integer(dtype, 0);
-    for (const Substitution& point : points_of(member.nest.reduced))
-        sum = scalar_apply(add, dtype, {sum, scalar_cast(dtype, substitute(member.nest.body, point))});
-    Member map = member;
-    map.nest.combine = Combine::none;
-    map.nest.reduced.clear();
-    map.nest.body = std::move(sum);
-    return schedule_map(map, builder);
-}
 
 Stmts schedule_map(const Member& member, KernelBuilder& builder) { return Lanes(member, builder).run(); }
 

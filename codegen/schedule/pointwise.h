@@ -10,11 +10,6 @@ namespace bitale {
 
 Stmts schedule_map(const Member& member, KernelBuilder& builder);
 
-// Short sums over elements that neighbouring lanes share, as the gradient of pooling has where windows
-// overlap: written out, they are maps. `vector` is the loop in lanes.
-bool is_overlapped(const Nest& nest, int vector);
-Stmts schedule_overlapped(const Member& member, KernelBuilder& builder);
-
 // Rows of the first axis that a task should have, because some read runs along it: 0 if none does.
 std::int64_t rows_of_tiles(const Nest& nest);
 

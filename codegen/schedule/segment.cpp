@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/cut.h"
+#include "codegen/schedule/flat.h"
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/gpu_pointwise.h"
 #include "codegen/schedule/gpu_product.h"
@@ -18,6 +20,7 @@
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
+#include "codegen/schedule/scatter.h"
 #include "codegen/schedule/staging.h"
 #include "codegen/schedule/winners.h"
 
@@ -50,7 +53,9 @@ class SegmentScheduler {
     const Value& value(int v) const { return context_.values.list[v]; }
 
     Segment one_kind_of_segment() {
-        if (collapses(group_, context_.values)) return pointwise_segment();
+        if (collapses(group_, context_.values))
+            return on_gpu() ? gpu::schedule_pointwise_group(group_, context_, builder_, title_, notes_)
+                            : schedule_flat(group_, context_, builder_, title_, notes_);
         if (on_gpu()) {
             if (const std::optional<gpu::Transpose> t = gpu::match_transpose(group_, context_.values))
                 return gpu::schedule_transpose(*t, context_, builder_, title_, notes_);
@@ -110,9 +115,18 @@ class SegmentScheduler {
 
     // Copies of what the members read of staged values within their own row.
     void stage(const RowOf& row, bool of_members, Stmts& before) {
-        planned_ = plan_copies(group_, context_, row, block_, used_, of_members);
+        planned_ = plan_copies(group_, context_, row, block_, used_, of_members, scattered_);
+        std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
         for (const StagedCopy& copy : planned_) used_ += copy.bytes;
         make_copies(-1, before);
+    }
+
+    bool places_are_stored(int v) const {
+        const Nest& nest = context_.grouping.nests[v];
+        const int places = nest.body->arguments[scatter_form(nest)->factor]->operand;
+        return value(places).storage != Value::Storage::staged ||
+               std::any_of(planned_.begin(), planned_.end(),
+                           [&](const StagedCopy& copy) { return copy.value == places; });
     }
 
     // The copies that can be made once this member is computed; -1: of what the group only reads.
@@ -276,6 +290,26 @@ class SegmentScheduler {
         cut_ = cut_axis(group_, context_.values, context_.grouping, inside, most_bytes);
     }
 
+    // Sums that skip the zeros of a factor, where their scratch has room beside what stays inside.
+    void choose_scattered() {
+        if (block_ != 1) return;
+        for (const int v : group_.values) {
+            const Nest& nest = context_.grouping.nests[v];
+            const std::optional<ScatterForm> form = scattered(context_.values, nest, context_.target);
+            if (!form) continue;
+            const std::int64_t bytes = scatter_bytes(*form, nest, context_.target);
+            const Value& places = value(nest.body->arguments[form->factor]->operand);
+            std::int64_t copy = 0;
+            if (places.storage == Value::Storage::staged)
+                copy = count_of(Shape(places.shape.begin() + 1, places.shape.end())).constant() *
+                       bytes_of(places.node->type.dtype);
+            if (used_ + bytes + copy > context_.target.local_bytes) continue;
+            used_ += bytes;
+            scattered_.insert(v);
+            notes_ += "  zeros are skipped\n";
+        }
+    }
+
     Segment row_segment() {
         choose_block();
         choose_cut();
@@ -300,11 +334,13 @@ class SegmentScheduler {
             local_[v] = builder_.scratch(Place::Scope::local, type.dtype, extents);
             segment.body.push_back(declare(local_[v]));
         }
+        choose_scattered();
         stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; },
               !cut_, segment.body);
         for (const int v : group_.values) {
             const Nest nest = in_block(in_cut(v, nest_for(v)));
             Member member = finish_member(v, with_places(nest), nest.parallel);
+            member.scattered = scattered_.contains(v);
             segment.body.push_back(comment(describe(*value(v).node)));
             append(segment.body, nest.combine == Combine::none
                                      ? schedule_pointwise(member, context_.target, builder_)
@@ -343,79 +379,10 @@ class SegmentScheduler {
         if (!local_.contains(v))
             for (const int buffer : context_.buffers_to_write(v))
                 member.destinations.push_back({builder_.global(buffer, type.dtype, type.shape, true), whole});
-        member.past = leaves_caches(v, member);
+        member.past = !on_gpu() && !local_.contains(v) && member.destinations.size() == 1 &&
+                      leaves_caches(group_, context_, v);
         member.nest = std::move(nest);
         return member;
-    }
-
-    // Stored once, in full, and larger than what caches hold until another kernel reads it.
-    bool leaves_caches(int v, const Member& member) const {
-        constexpr std::int64_t most_kept = 16 << 20;
-        const Type type = value(v).stored_type();
-        const Int count = count_of(type.shape);
-        if (on_gpu() || local_.contains(v) || member.destinations.size() != 1 || !count.is_constant() ||
-            count.constant() * bytes_of(type.dtype) < most_kept)
-            return false;
-        return std::none_of(group_.values.begin(), group_.values.end(), [&](int reader) {
-            bool reads = false;
-            for_each_read(fully_composed_nest(context_.values, reader),
-                          [&](const ScalarNode& s) { reads = reads || s.operand == v; });
-            return reads;
-        });
-    }
-
-    Segment pointwise_segment() {
-        if (on_gpu()) return gpu::schedule_pointwise_group(group_, context_, builder_, title_, notes_);
-        block_ = pointwise_block;
-        const Int count = count_of(value(group_.values[0]).shape);
-        Segment segment;
-        segment.title = title_;
-        segment.tasks = ceildiv(count, block_);
-        segment.task = task_ = bounded("task", segment.tasks);
-        for (const int v : group_.values) {
-            const Type type = value(v).stored_type();
-            const std::int64_t bytes = block_ * bytes_of(type.dtype);
-            if (context_.leaves_group(v) || used_ + bytes > context_.target.local_bytes) continue;
-            used_ += bytes;
-            local_[v] = builder_.scratch(Place::Scope::local, type.dtype, {Int(block_)});
-            segment.body.push_back(declare(local_[v]));
-        }
-        const Int inside = Int::symbol("point", {0, block_ - 1});
-        const Int point = task_ * block_ + inside;
-        for (const int v : group_.values) {
-            const Nest full = fully_composed_nest(context_.values, v);
-            Nest flat = flattened(full, point);
-            flat.parallel = {{inside, min(block_, count - task_ * block_)}};
-            flat = map_reads(flat, [&](const Scalar& s) -> Scalar {
-                auto r = std::make_shared<ScalarNode>(*s);
-                if (const auto at = local_.find(s->operand); at != local_.end()) {
-                    r->operand = at->second;
-                    r->at = {inside};
-                    return r;
-                }
-                const Type type = value(s->operand).stored_type();
-                r->operand =
-                    builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
-                return r;
-            });
-            Member member;
-            member.nest = flat;
-            const Type type = value(v).stored_type();
-            if (local_.contains(v)) {
-                member.destinations.push_back({local_[v], {inside}});
-            } else {
-                const std::vector<Int> at = unflattened(point, type.shape);
-                for (const int buffer : context_.buffers_to_write(v))
-                    member.destinations.push_back(
-                        {builder_.global(buffer, type.dtype, type.shape, true), at});
-            }
-            member.past = leaves_caches(v, member);
-            segment.body.push_back(comment(describe(*value(v).node)));
-            append(segment.body, schedule_pointwise(member, context_.target, builder_));
-            segment.body.push_back(barrier());
-        }
-        notes_ += "  one axis of " + count.text() + " elements in blocks of " + std::to_string(block_) + "\n";
-        return segment;
     }
 
     // On a GPU a chunk whose rows are copied keeps the partial results of all its lanes in scratch too.
@@ -427,21 +394,40 @@ class SegmentScheduler {
         return bytes <= context_.target.local_bytes / 2;
     }
 
-    void split(Phase& first, Phase& second) {
-        const int v = group_.values[0];
-        const Value& own = value(v);
-        const ReductionTree tree = tree_of(context_.grouping.nests[v]);
-        const Int extent = context_.grouping.nests[v].reduced[0].extent;
-        const Int chunks = ceildiv(extent, tree.chunk);
-        // Partial results lie as they are computed, with neighbouring channels side by side.
-        const auto in_order = [&](const Nest& n) {
-            return with_channels_last(n, context_.grouping.nests[v]);
-        };
+    // A reduction in chunks while its segment is made.
+    struct Chunked {
+        int value = 0, place = -1;  // the place of the partial results
+        Member member;
+        std::vector<Int> at;  // where results belong, over the loops of the member's nest
+    };
+
+    // Partial results lie as they are computed, with neighbouring channels side by side.
+    Nest in_order(int v, const Nest& nest) const {
+        return with_channels_last(nest, context_.grouping.nests[v]);
+    }
+
+    Chunked chunked(int v, const Int& row, const Int& chunks) {
+        Chunked r;
+        r.value = v;
+        r.member.tree = tree_of(context_.grouping.nests[v]);
         Type partial{accumulator_of(context_.grouping.nests[v]), {chunks}};
-        for (const Loop& l : in_order(nest_for(v)).parallel) partial.shape.push_back(l.extent);
-        const int buffer = context_.new_buffer(partial, own.node->op->name + "_parts",
+        for (const Loop& l : in_order(v, nest_for(v)).parallel) partial.shape.push_back(l.extent);
+        const int buffer = context_.new_buffer(partial, value(v).node->op->name + "_parts",
                                                "partial results of a reduction that is cut into chunks");
-        const int place = builder_.global(buffer, partial.dtype, partial.shape, true);
+        r.place = builder_.global(buffer, partial.dtype, partial.shape, true);
+        const Nest plain = with_places_in_row(nest_for(v), row);
+        for (const Loop& l : plain.parallel) r.at.push_back(l.variable);
+        r.member.nest = in_order(v, plain);
+        if (!on_gpu() && !r.member.nest.lets.empty() && adds_products(r.member.nest))
+            r.member.nest = walking_forward(r.member.nest, r.at);
+        return r;
+    }
+
+    void split(Phase& first, Phase& second) {
+        const int front = group_.values[0];
+        const ReductionTree tree = tree_of(context_.grouping.nests[front]);
+        const Int extent = context_.grouping.nests[front].reduced[0].extent;
+        const Int chunks = ceildiv(extent, tree.chunk);
 
         Segment segment;
         segment.title = title_ + " (chunks)";
@@ -450,56 +436,64 @@ class SegmentScheduler {
         task_ = row;
         block_ = 1;
         Stmts per_row;
-        if (has_room_beside_partial_results(v, tree))
+        if (has_room_beside_partial_results(front, tree))
             stage([](const Nest& nest) { return nest.reduced[0].variable; }, false, per_row);
-        const Nest plain = with_places_in_row(nest_for(v), row);
-        std::vector<Int> at;
-        for (const Loop& l : plain.parallel) at.push_back(l.variable);
-        Nest nest = in_order(plain);
-        if (!on_gpu() && !nest.lets.empty() && adds_products(nest)) nest = walking_forward(nest, at);
-        Member member;
-        member.nest = nest;
-        member.tree = tree;
+        std::vector<Chunked> reductions;
+        for (const int v : group_.values) reductions.push_back(chunked(v, row, chunks));
+        const Chunked& only = reductions.front();
         const bool in_registers = on_gpu() && copies_.empty();
-        const std::int64_t together = in_registers ? gpu::chunks_together(nest, tree) : 1;
+        const std::int64_t together = in_registers ? gpu::chunks_together(only.member.nest, tree) : 1;
         segment.tasks = ceildiv(chunks, together);
         segment.task = bounded("chunk", segment.tasks);
         const Int begin = segment.task * tree.chunk;
         std::optional<Stmts> bytes;
-        if (!on_gpu() && copies_.empty())
-            bytes = schedule_chunk_of_bytes(member, builder_, place, segment.task, row, begin,
+        if (!on_gpu() && copies_.empty() && reductions.size() == 1)
+            bytes = schedule_chunk_of_bytes(only.member, builder_, only.place, segment.task, row, begin,
                                             min(tree.chunk, extent - begin));
         if (bytes) {
             segment.body = *std::move(bytes);
         } else if (in_registers) {
-            segment.body = gpu::schedule_chunks(member, builder_, place, row, extent, segment.task, together);
+            segment.body =
+                gpu::schedule_chunks(only.member, builder_, only.place, row, extent, segment.task, together);
         } else {
-            SplitReduce parts = schedule_split(member, context_.target, builder_, place, segment.task);
-            if (!on_gpu()) append(per_row, ask_ahead(nest, row, extent, builder_));
-            append(per_row, std::move(parts.inside));
-            per_row.push_back(barrier());
-            segment.body = std::move(parts.before);
+            Stmts after;
+            for (const Chunked& r : reductions) {
+                SplitReduce parts =
+                    schedule_split(r.member, context_.target, builder_, r.place, segment.task);
+                if (!on_gpu()) append(per_row, ask_ahead(r.member.nest, row, extent, builder_));
+                append(per_row, std::move(parts.inside));
+                per_row.push_back(barrier());
+                append(segment.body, std::move(parts.before));
+                append(after, std::move(parts.after));
+            }
             segment.body.push_back(
                 loop(row, begin, min(begin + tree.chunk, extent), Binding::serial, std::move(per_row)));
             segment.body.push_back(barrier());
-            append(segment.body, std::move(parts.after));
+            append(segment.body, std::move(after));
         }
         first.segments.push_back(std::move(segment));
+        for (const Chunked& r : reductions) {
+            second.segments.push_back(sum_of_chunks(r, chunks));
+            const ReductionTree& own = r.member.tree;
+            notes_ += "  reduction of " + extent.text() + " in chunks of " + own.chunk.text() +
+                      (own.by_rows ? " of whole rows" : "") + (own.lanes > 1 ? ", 16 lanes" : "") + "\n";
+        }
+    }
 
+    Segment sum_of_chunks(const Chunked& r, const Int& chunks) {
+        const Value& own = value(r.value);
         Segment last;
-        last.title = title_ + " (sum of chunks)";
-        last.tasks = ceildiv(count_of(own.shape), finished_by_task(context_.target, tree));
+        last.title = own.node->op->name + " (sum of chunks)";
+        last.tasks = ceildiv(count_of(own.shape), finished_by_task(context_.target, r.member.tree));
         last.task = bounded("task", last.tasks);
         Member whole;
-        whole.nest = nest;
-        whole.tree = tree;
+        whole.nest = r.member.nest;
+        whole.tree = r.member.tree;
         const Type type = own.stored_type();
-        for (const int b : context_.buffers_to_write(v))
-            whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), at});
-        last.body = schedule_finish(whole, context_.target, builder_, place, chunks, last.task);
-        second.segments.push_back(std::move(last));
-        notes_ += "  reduction of " + extent.text() + " in chunks of " + tree.chunk.text() +
-                  (tree.by_rows ? " of whole rows" : "") + (tree.lanes > 1 ? ", 16 lanes" : "") + "\n";
+        for (const int b : context_.buffers_to_write(r.value))
+            whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), r.at});
+        last.body = schedule_finish(whole, context_.target, builder_, r.place, chunks, last.task);
+        return last;
     }
 
     static Nest with_channels_last(Nest nest, const Nest& original) {
@@ -561,10 +555,6 @@ class SegmentScheduler {
         return builder_.ir.places[place].buffer;
     }
 
-    static void append(Stmts& to, Stmts from) {
-        for (Stmt& s : from) to.push_back(std::move(s));
-    }
-
     const Group& group_;
     const SegmentContext& context_;
     KernelBuilder& builder_;
@@ -578,9 +568,23 @@ class SegmentScheduler {
     std::map<int, int> local_;  // values to scratch places
     std::vector<StagedCopy> planned_;
     std::map<int, StagedCopy> copies_;  // those that are made
+    std::set<int> scattered_;           // members that skip the zeros of a factor
 };
 
 }  // namespace
+
+bool leaves_caches(const Group& group, const SegmentContext& context, int value) {
+    constexpr std::int64_t most_kept = 16 << 20;
+    const Type type = context.values.list[value].stored_type();
+    const Int count = count_of(type.shape);
+    if (!count.is_constant() || count.constant() * bytes_of(type.dtype) < most_kept) return false;
+    return std::none_of(group.values.begin(), group.values.end(), [&](int reader) {
+        bool reads = false;
+        for_each_read(fully_composed_nest(context.values, reader),
+                      [&](const ScalarNode& s) { reads = reads || s.operand == value; });
+        return reads;
+    });
+}
 
 void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first,
                     Phase& second, std::string& notes) {

@@ -16,15 +16,16 @@ using Reads = std::map<int, std::vector<std::pair<Int, Scalar>>>;
 
 class CopyPlanner {
   public:
-    CopyPlanner(const Group& group, const SegmentContext& context, std::int64_t block, bool of_members)
-        : group_(group), context_(context), block_(block), of_members_(of_members) {}
+    CopyPlanner(const Group& group, const SegmentContext& context, std::int64_t block, bool of_members,
+                const std::set<int>& scattered)
+        : group_(group), context_(context), block_(block), of_members_(of_members), scattered_(scattered) {}
 
     // What the members, and the copies themselves, read of staged values when those that are refused a copy
     // are inlined.
     Reads staged_reads(const RowOf& row, const std::set<int>& refused) const {
         Reads reads;
         std::vector<int> copied;
-        const auto look = [&](const Nest& nest, const Int& own) {
+        const auto look = [&](const Nest& nest, const Int& own, bool inside) {
             const bool unknown_places = padded_for_lanes(nest);
             for_each_read(nest, [&](const ScalarNode& s) {
                 if (value(s.operand).storage != Value::Storage::staged) {
@@ -33,20 +34,25 @@ class CopyPlanner {
                     return;
                 }
                 if (!reads.contains(s.operand) && !refused.contains(s.operand)) copied.push_back(s.operand);
-                reads[s.operand].emplace_back(own, std::make_shared<ScalarNode>(s));
+                auto read = std::make_shared<ScalarNode>(s);
+                if (inside) {
+                    read->guards.clear();
+                    read->otherwise = nullptr;
+                }
+                reads[s.operand].emplace_back(own, std::move(read));
             });
         };
         const auto kept = [&](int operand) { return !refused.contains(operand); };
         for (const int v : group_.values) {
             const Nest nest =
                 refused.empty() ? context_.grouping.nests[v] : composed_nest(context_.values, v, kept);
-            look(nest, row(nest));
+            look(nest, row(nest), scattered_.contains(v));
         }
         while (!copied.empty()) {
             const int v = copied.back();
             copied.pop_back();
             const Nest nest = composed_nest(context_.values, v, kept);
-            if (!nest.parallel.empty()) look(nest, nest.parallel[0].variable);
+            if (!nest.parallel.empty()) look(nest, nest.parallel[0].variable, false);
         }
         return reads;
     }
@@ -147,6 +153,7 @@ class CopyPlanner {
     const SegmentContext& context_;
     std::int64_t block_;
     bool of_members_;
+    const std::set<int>& scattered_;
 };
 
 }  // namespace
@@ -161,8 +168,9 @@ Nest composed_nest(const Values& values, int v, const std::function<bool(int ope
 }
 
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
-                                    std::int64_t block, std::int64_t used, bool of_members) {
-    const CopyPlanner planner(group, context, block, of_members);
+                                    std::int64_t block, std::int64_t used, bool of_members,
+                                    const std::set<int>& scattered) {
+    const CopyPlanner planner(group, context, block, of_members, scattered);
     std::set<int> refused;
     // Inlining a value that cannot be copied shows more reads of the others, so all are looked at again
     // whenever one is refused.

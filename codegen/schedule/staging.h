@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "codegen/schedule/segment.h"
@@ -26,9 +27,11 @@ struct StagedCopy {
 using RowOf = std::function<Int(const Nest&)>;
 
 // The copies for a group's tasks of `block` rows that fit beside the `used` bytes of scratch.
-// `of_members`: copies may be made of what the group itself computes.
+// `of_members`: copies may be made of what the group itself computes. `scattered`: members that skip the
+// zeros of what they read, and read nothing outside.
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
-                                    std::int64_t block, std::int64_t used, bool of_members);
+                                    std::int64_t block, std::int64_t used, bool of_members,
+                                    const std::set<int>& scattered);
 
 // A value's nest with all inlined values composed into it, and those staged ones that have no copy.
 Nest composed_nest(const Values& values, int v, const std::function<bool(int operand)>& copied);

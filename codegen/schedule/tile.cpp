@@ -13,10 +13,6 @@ namespace {
 // Partial results of a block of lanes stay in registers or L1 over the whole reduction.
 constexpr std::int64_t block_of_lanes = 64, widest_tile = 12, most_written_out = 128;
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
 struct Tile {
     int axis = -1;  // the second parallel loop, -1: none
     std::int64_t height = 1;

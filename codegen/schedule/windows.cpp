@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 #include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/pointwise.h"
 
 namespace bitale {
 
@@ -14,10 +17,6 @@ namespace {
 constexpr std::int64_t whole_vector = 16, half_vector = 8, fewest_lanes = 4, readable_past_the_end = 64;
 
 bool is_position(Combine combine) { return combine == Combine::argmax || combine == Combine::argmin; }
-
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
 
 // Lanes of full vectors, or of one half as wide.
 std::int64_t whole_vectors(std::int64_t lanes) {
@@ -163,6 +162,35 @@ bool takes_windows(const Nest& nest) {
 
 Stmts schedule_windows(const Member& member, KernelBuilder& builder, int vector) {
     return Windows(member, builder, vector).run();
+}
+
+bool is_overlapped(const Nest& nest, int vector) {
+    if (nest.combine != Combine::sum || !is_float(nest.accumulator) || nest.dtype != nest.accumulator)
+        return false;
+    if (vector + 1 != static_cast<int>(nest.parallel.size()) || adds_products(nest)) return false;
+    if (!nest.guards.empty() || !nest.lets.empty() || points_of(nest.reduced).empty()) return false;
+    bool shared = false;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        for (const Int& x : s.at)
+            for (const Int::Term& t : x.terms())
+                for (const AtomPtr& a : t.atoms)
+                    shared =
+                        shared || (a->kind == Atom::Kind::floordiv && a->a == nest.parallel.back().variable);
+    });
+    return shared;
+}
+
+Stmts schedule_overlapped(const Member& member, KernelBuilder& builder) {
+    static const Op* const add = find_op("add");
+    const DType dtype = member.nest.accumulator;
+    Scalar sum = scalar_integer(dtype, 0);
+    for (const Substitution& point : points_of(member.nest.reduced))
+        sum = scalar_apply(add, dtype, {sum, scalar_cast(dtype, substitute(member.nest.body, point))});
+    Member map = member;
+    map.nest.combine = Combine::none;
+    map.nest.reduced.clear();
+    map.nest.body = std::move(sum);
+    return schedule_map(map, builder);
 }
 
 }  // namespace bitale

@@ -17,15 +17,6 @@ namespace {
 // Registers for the other factor and for what is in flight.
 constexpr int other_registers = 3;
 
-void append(Stmts& to, Stmts from) {
-    for (Stmt& s : from) to.push_back(std::move(s));
-}
-
-bool is_element(const Nest& nest, const Scalar& factor) {
-    return factor->kind == ScalarNode::Kind::read && factor->guards.empty() &&
-           factor->dtype == nest.accumulator;
-}
-
 class Planner {
   public:
     Planner(const Member& member, const Target& target, const KernelBuilder& builder)

@@ -74,6 +74,12 @@ Int output_place(const ConvGeometry& geometry, int axis, const Int& at, const In
     return place;
 }
 
+constexpr const char* taps_first = "taps_first";
+
+bool sums_taps_first(const Node& node) {
+    return node.attributes.find(taps_first) && node.attributes.get<bool>(taps_first);
+}
+
 Nest nest_x(const Node& node) {
     const ConvGeometry geometry = ConvGeometry::of(node.attributes);
     const Shape &g = node.inputs[0]->type.shape, &w = node.inputs[1]->type.shape, &r = node.type.shape;
@@ -84,7 +90,7 @@ Nest nest_x(const Node& node) {
                z = make_loop("x", r[3]);
     const Loop o = make_loop("o", w[0]), ky = make_loop("ky", w[2]), kx = make_loop("kx", w[3]);
     nest.parallel = {n, c, y, z};
-    nest.reduced = {o, ky, kx};
+    nest.reduced = sums_taps_first(node) ? std::vector<Loop>{ky, kx, o} : std::vector<Loop>{o, ky, kx};
     std::vector<Guard> guards;
     const Int row = output_place(geometry, 0, y.variable, ky.variable, w[2].constant(), g[2], guards);
     const Int column = output_place(geometry, 1, z.variable, kx.variable, w[3].constant(), g[3], guards);
@@ -231,6 +237,13 @@ NodePtr make_conv_grad_x(const NodePtr& g, const NodePtr& w, const ConvGeometry&
     attributes.set("height", height);
     attributes.set("width", width);
     return make_node(conv_grad_x_op(), {g, w}, std::move(attributes), where);
+}
+
+NodePtr with_taps_first(const NodePtr& conv_grad_x) {
+    if (sums_taps_first(*conv_grad_x)) return nullptr;
+    Attributes attributes = conv_grad_x->attributes;
+    attributes.set(taps_first, true);
+    return make_node(conv_grad_x_op(), conv_grad_x->inputs, std::move(attributes), conv_grad_x->where);
 }
 
 NodePtr make_conv_grad_w(const NodePtr& x, const NodePtr& g, const ConvGeometry& geometry,

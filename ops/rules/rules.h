@@ -30,7 +30,7 @@ std::vector<Rule> pooling_rules();  // max_pool next to its convolution
 
 // No phase of its own: the gradient of filters behind max-pooling as a sum over windows, where `worth_it`
 // says so of the gradient over all places. Code generation knows where that is faster.
-RuleSet winner_rules(Condition worth_it = nullptr);
+RuleSet winner_rules(Condition worth_it = nullptr, Condition many_zeros = nullptr);
 
 // Gives a replacement the shape it replaces: repeats it along axes of length 1 or missing ones; lengths that
 // are equal at every valid call, though not by their form, stay checked by the expand that this makes.

@@ -1,9 +1,11 @@
 // Max-pooling next to its convolution: what does not change the order of the cells of a window happens to the
 // few that win. Forward, relu and the bias move behind max_pool; backward, relu's mask moves before unpool,
-// and the gradient of the filters is a sum over windows.
+// the gradient of the filters is a sum over windows, and that of the image one that can skip the other
+// places.
 #include <algorithm>
 #include <utility>
 
+#include "ops/linear/conv_gradients.h"
 #include "ops/nn/pooling.h"
 #include "ops/nn/winner_gradients.h"
 #include "ops/rules/algebra.h"
@@ -71,12 +73,15 @@ std::vector<Rule> pooling_rules() {
     };
 }
 
-RuleSet winner_rules(Condition worth_it) {
-    const Pattern x = any("x"), g = any("g"), k = any("k");
+RuleSet winner_rules(Condition worth_it, Condition many_zeros) {
+    const Pattern x = any("x"), g = any("g"), k = any("k"), w = any("w");
     return {
         "winners",
         {{"conv-grad-w-unpool", conv_grad_w(x, unpool(g, k)),
-          [](const Match& m) { return through_winners(m.root()); }, Tag::skips_zeros, std::move(worth_it)}}};
+          [](const Match& m) { return through_winners(m.root()); }, Tag::skips_zeros, std::move(worth_it)},
+         {"conv-grad-x-unpool", conv_grad_x(unpool(g, k), w),
+          [](const Match& m) { return with_taps_first(m.root()); }, Tag::reassociates,
+          std::move(many_zeros)}}};
 }
 
 }  // namespace bitale

@@ -119,6 +119,7 @@ class Instantiator {
             return a;
         }
         if (name == "conv_grad_w") return conv_;
+        if (name == "conv_grad_x") return image_attributes(inputs);
         return {};
     }
 
@@ -159,6 +160,7 @@ class Instantiator {
         if (position == 0 && user == "unpool") return leaf({dtype_, pooled_});
         if (position == 0 && user == "where") return leaf({boolean, shape_});
         if (position == 0 && user == "conv_grad_w") return convolved();
+        if (position == 1 && user == "conv_grad_x") return leaf({dtype_, {1, between(1, 3), 3, 2}});
         if (!shape_.empty() && chance(3)) {
             Shape small = shape_;
             for (std::size_t i = 0; i < small.size(); ++i)
@@ -188,6 +190,23 @@ class Instantiator {
                  {"pad", pad},
                  {"flip", chance(2)}};
         return leaf({dtype_, shape});
+    }
+
+    // Of the image whose convolution with these filters has the gradient's shape.
+    Attributes image_attributes(const Nodes& inputs) {
+        using Pair = std::vector<std::int64_t>;
+        Pair stride, dilation, pad;
+        std::vector<Int> lengths;
+        for (std::size_t i = 2; i < 4; ++i) {
+            stride.push_back(between(1, 2));
+            dilation.push_back(between(1, 2));
+            pad.push_back(between(0, 2));
+            const Int span = (inputs[1]->type.shape.at(i) - 1) * dilation.back() + 1;
+            lengths.push_back((inputs[0]->type.shape.at(i) - 1) * stride.back() + span - 2 * pad.back() +
+                              between(0, stride.back() - 1));
+        }
+        return {{"stride", stride},  {"dilation", dilation}, {"pad", pad},
+                {"flip", chance(2)}, {"height", lengths[0]}, {"width", lengths[1]}};
     }
 
     NodePtr number(double value, bool as_boolean = false) {
