@@ -130,10 +130,13 @@ class Printer {
     void header(const Phase& phase, const std::string& suffix, const std::string& body) {
         Writer w;
         if (cuda_) {
+            // How many blocks of one warp a multiprocessor takes, it says by itself: without the 1, ptxas
+            // spills registers (sm_120) for more blocks than there can be.
+            const int threads = threads_of(phase);
             w.open(
-                fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL{}(const "
+                fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) KERNEL{}(const "
                             "KERNEL_arguments arguments) {{",
-                            threads_of(phase), suffix));
+                            threads, threads == 32 ? ", 1" : "", suffix));
         } else {
             w.open("extern \"C\" void KERNEL" + suffix +
                    "(void* const* buffers, const i64* sizes, i64 first, i64 last) {");
