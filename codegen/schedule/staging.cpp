@@ -26,10 +26,10 @@ class CopyPlanner {
         Reads reads;
         std::vector<int> copied;
         const auto look = [&](const Nest& nest, const Int& own, bool inside) {
-            const bool unknown_places = padded_for_lanes(nest);
+            const bool padded = wants_padding(nest);
             for_each_read(nest, [&](const ScalarNode& s) {
                 if (value(s.operand).storage != Value::Storage::staged) {
-                    if (unknown_places && !s.guards.empty() && !refused.contains(s.operand))
+                    if (padded && !s.guards.empty() && !refused.contains(s.operand))
                         reads[s.operand].emplace_back(own, std::make_shared<ScalarNode>(s));
                     return;
                 }
@@ -141,10 +141,10 @@ class CopyPlanner {
     }
 
   private:
-    // Products at places that are known only at run time load whole registers from there: padding has to be
-    // in memory, even around what is there already.
-    bool padded_for_lanes(const Nest& nest) const {
-        return context_.target.kind == Target::Kind::cpu && adds_products(nest) && !nest.lets.empty();
+    // Each element that is summed with others is read many times, and a guard around a factor costs more than
+    // its product: padding has to be in memory, even around what is there already.
+    bool wants_padding(const Nest& nest) const {
+        return context_.target.kind == Target::Kind::cpu && adds_products(nest);
     }
 
     const Value& value(int v) const { return context_.values.list[v]; }

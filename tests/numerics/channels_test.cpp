@@ -73,3 +73,36 @@ TEST_CASE("chains of convolutions: masks, pooling and factors in between") {
     }
     cases.run();
 }
+
+TEST_CASE("chains of convolutions that keep the size: borders of values that lie in memory") {
+    constexpr double sums_that_cancel = 1e-4;
+    PackedCases cases(tested_device(), sums_that_cancel);
+    Random random(13);
+    struct Chain {
+        std::int64_t channels, first, second;
+        Border border;
+        Size2 stride;
+    };
+    for (const Chain& c : {Chain{3, 16, 33, half, 1}, Chain{17, 8, 40, half, 1}, Chain{16, 12, 16, full, 1},
+                           Chain{32, 16, 9, half, 2}}) {
+        const Dims image{3, c.channels, 9, 11};
+        const Expr x = input(float32, image, "x"), u = input(float32, {c.first, c.channels, 3, 3}, "u"),
+                   v = input(float32, {c.second, c.first, 3, 3}, "v"),
+                   w = input(float32, {10, c.second, 3, 3}, "w");
+        const std::vector<Array> values = {
+            random_array(float32, image, random, -1, 1),
+            random_array(float32, {c.first, c.channels, 3, 3}, random, -0.1, 0.1),
+            random_array(float32, {c.second, c.first, 3, 3}, random, -0.1, 0.1),
+            random_array(float32, {10, c.second, 3, 3}, random, -0.1, 0.1)};
+        const Expr y = tanh(conv2d(x, u, {.border_mode = c.border}));
+        const Expr z = tanh(conv2d(y, v, {.border_mode = c.border, .subsample = c.stride}));
+        const Expr out = conv2d(z, w, {.border_mode = c.border});
+        const std::string what = fmt::format("{} -> {} -> {}", c.channels, c.first, c.second);
+        const std::vector<Expr> in{x, u, v, w};
+        cases.add(what, in, values, out);
+        cases.add(what + ", image", in, values, grad(weighted(out), x));
+        cases.add(what + ", first filters", in, values, grad(weighted(out), u));
+        cases.add(what + ", second filters", in, values, grad(weighted(out), v));
+    }
+    cases.run();
+}
