@@ -112,14 +112,14 @@ class Chooser {
             at(v).by_library->why += "; slices follow the rows of a parameter that is updated";
     }
 
-    // By elementwise steps alone.
+    // By elementwise steps alone, which read the old value; what replaces it unread follows no rows of it.
     bool becomes_update(int product) {
         std::vector<int> stack{product};
         std::set<int> seen;
         while (!stack.empty()) {
             const int v = stack.back();
             stack.pop_back();
-            if (updates_.contains(v)) return true;
+            if (v != product && updates_.contains(v)) return true;
             for (const int user : at(v).users)
                 if (at(user).nest.combine == Combine::none && at(user).node->op->kind == OpKind::map &&
                     seen.insert(user).second)

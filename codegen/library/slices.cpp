@@ -13,11 +13,20 @@ struct Sizes {
     GemmCall::Parameter parameter;
 };
 
-// A slice on one core in nanoseconds, fitted to 26 shapes of small networks on one with 512-bit vectors: what
+// An element of b that the library packs. One that it turns as well costs more, and much more where rows lie
+// whole pages apart, which share few places of the cache, or where few rows of a use what was turned.
+double packing(const Sizes& s, const GemmSlices& slice) {
+    constexpr double straight = 0.04, turned = 0.1, turned_dearly = 0.22;
+    constexpr std::int64_t page = 1024, few_rows = 64;
+    if (!s.transpose_b) return straight;
+    return slice.rows < few_rows || s.k % page == 0 ? turned_dearly : turned;
+}
+
+// A slice on one core in nanoseconds, fitted to 31 shapes of small networks on one with 512-bit vectors: what
 // counts is which of the grids is best. The library works on blocks of 8 rows by 48 columns; whatever slices
-// share, each of them packs for itself, and dearly where it has to turn it as well.
+// share, each of them packs for itself.
 double nanoseconds(const Sizes& s, const GemmSlices& slice) {
-    constexpr double flops_per_ns = 230, pack_a = 0.2, pack_b = 0.04, turn_b = 0.22, call = 500;
+    constexpr double flops_per_ns = 230, pack_a = 0.2, call = 500;
     constexpr std::int64_t block_rows = 8, block_columns = 48, lanes = 16;
     const std::int64_t rest = slice.columns % block_columns;
     const std::int64_t m = (slice.rows + block_rows - 1) / block_rows * block_rows,
@@ -26,7 +35,7 @@ double nanoseconds(const Sizes& s, const GemmSlices& slice) {
     const auto k = static_cast<double>(slice.depth);
     return 2 * static_cast<double>(m) * static_cast<double>(n) * k / flops_per_ns +
            static_cast<double>(slice.rows) * k * pack_a +
-           static_cast<double>(slice.columns) * k * (s.transpose_b ? turn_b : pack_b) + call;
+           static_cast<double>(slice.columns) * k * packing(s, slice) + call;
 }
 
 // How many slices are worth having: each some microseconds at least, and more of them where there is work
@@ -71,21 +80,26 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transp
     using Parameter = GemmCall::Parameter;
     GemmSlices best;
     double least = std::numeric_limits<double>::max();
-    const std::int64_t of_depth = parts_of_depth(s, wanted_slices(s)), wanted = wanted_slices(s) / of_depth;
-    for (std::int64_t parts = 1; parts <= wanted; parts *= 2) {
-        if (s.parameter == Parameter::rows && parts < std::min(wanted, s.m / row_unit)) continue;
-        if (s.parameter == Parameter::columns && parts > 1) continue;
-        GemmSlices r;
-        r.rows = part(s.m, parts, row_unit);
-        r.columns = part(s.n, wanted / parts, column_unit);
-        r.depth = part(s.k, of_depth, column_unit);
-        r.depth = std::max<std::int64_t>(1, r.depth);
-        const double cost = nanoseconds(s, r);
-        if (cost < least) {
-            least = cost;
-            best = slices_of(m, n, k, r);
+    const std::int64_t of_depth = parts_of_depth(s, wanted_slices(s)), most = wanted_slices(s) / of_depth;
+    // Half as many, where what they share costs that much to turn.
+    const std::int64_t fewest = s.transpose_b && most > 4 ? most / 2 : most;
+    for (std::int64_t wanted = most; wanted >= fewest; wanted /= 2)
+        for (std::int64_t parts = 1; parts <= wanted; parts *= 2) {
+            if (s.parameter == Parameter::rows && parts < std::min(wanted, s.m / row_unit)) continue;
+            if (s.parameter == Parameter::columns && parts > 1) continue;
+            GemmSlices r;
+            r.rows = part(s.m, parts, row_unit);
+            r.columns = part(s.n, wanted / parts, column_unit);
+            r.depth = part(s.k, of_depth, column_unit);
+            r.depth = std::max<std::int64_t>(1, r.depth);
+            constexpr double worth_fewer = 0.97;
+            const double cost = nanoseconds(s, r) / static_cast<double>(most) * static_cast<double>(wanted) /
+                                (wanted < most ? worth_fewer : 1);
+            if (cost < least) {
+                least = cost;
+                best = slices_of(m, n, k, r);
+            }
         }
-    }
     return best;
 }
 

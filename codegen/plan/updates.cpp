@@ -1,6 +1,7 @@
 #include "codegen/plan/updates.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "codegen/nest/compose.h"
 
@@ -17,6 +18,11 @@ bool reads_own_element(const Nest& nest, int operand) {
         if (s.operand == operand) own = own && s.at == identity;
     });
     return own;
+}
+
+// A product by a library, which looks at no check that may have failed on a device.
+bool writes_anywhere(const Value& value, const Graph& graph) {
+    return graph.checks.empty() && std::holds_alternative<GemmCall>(value.by_library->call);
 }
 
 }  // namespace
@@ -49,8 +55,8 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
     for (const SharedUpdate& update : graph.updates) {
         const int own = values.number.at(update.value.get());
         const int group = grouping.group_of[own];
-        bool possible =
-            group >= 0 && !values.list[own].by_library && grouping.groups[group].level > last_check;
+        bool possible = group >= 0 && grouping.groups[group].level > last_check &&
+                        (!values.list[own].by_library || writes_anywhere(values.list[own], graph));
         for (const SharedUpdate& other : graph.updates)
             if (&other != &update && (other.target == update.target || other.value == update.value))
                 possible = false;

@@ -44,3 +44,47 @@ TEST_CASE("outputs and updates read the old values") {
         CHECK(difference(got[k], expected[k], {.absolute = 2e-5, .relative = 2e-5}) == "");
     }
 }
+
+TEST_CASE("a product is a new value, whoever reads the old one") {
+    const auto two_calls_of_products = [](const std::string& device) {
+        Random random(2);
+        const Dims square{64, 64};
+        const auto fresh = [&](const char* name) {
+            return shared(random_array(float32, square, random, -0.2, 0.2), name);
+        };
+        // Large enough for a library: alone, read by an output, by another product, by itself, and twice.
+        Shared x = fresh("x"), alone = fresh("alone"), shown = fresh("shown"), other = fresh("other"),
+               own = fresh("own"), twice = fresh("twice"), old = fresh("old");
+        const Expr product = dot(x, transpose(Expr(x))), by_old = dot(x, old);
+        const Array kept = alone.get_value();
+        Function f = function({}, {Expr(shown) * 2, by_old},
+                              {.updates = {{alone, dot(transpose(Expr(x)), x)},
+                                           {shown, dot(x, other)},
+                                           {own, dot(own, x)},
+                                           {twice, product},
+                                           {other, product + Expr(other)},
+                                           {old, by_old}},
+                               .device = device});
+        std::vector<Array> all;
+        for (int call = 0; call < 2; ++call) {
+            const Results r = f.call({});
+            for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
+            for (const Shared& s : {alone, shown, other, own, twice, old}) all.push_back(s.get_value());
+        }
+        all.push_back(kept);
+        return all;
+    };
+    const std::vector<Array> got = two_calls_of_products(tested_device()),
+                             expected = two_calls_of_products("reference");
+    for (std::size_t k = 0; k < got.size(); ++k) {
+        INFO("value " << k % 8 << " of call " << k / 8);
+        CHECK(difference(got[k], expected[k], {.absolute = 2e-5, .relative = 2e-5}) == "");
+    }
+}
+
+TEST_CASE("a product alone is computed where its shared variable is") {
+    const Shared a = shared(zeros({64, 96}, float32), "a"), b = shared(zeros({96, 80}, float32), "b"),
+                 c = shared(zeros({64, 80}, float32), "c");
+    const Function f = function({}, {}, {.updates = {{c, dot(a, b)}}, .device = tested_device()});
+    CHECK(f.report().find("copy of") == std::string::npos);
+}
