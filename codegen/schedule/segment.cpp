@@ -9,6 +9,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/collapse.h"
+#include "codegen/schedule/copies.h"
 #include "codegen/schedule/cut.h"
 #include "codegen/schedule/flat.h"
 #include "codegen/schedule/gpu.h"
@@ -21,7 +22,6 @@
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/scatter.h"
-#include "codegen/schedule/staging.h"
 #include "codegen/schedule/winners.h"
 
 namespace bitale {
@@ -73,7 +73,7 @@ class SegmentScheduler {
 
     Scalar placed(const Scalar& s) const {
         if (const auto copy = copies_.find(s->operand); copy != copies_.end())
-            return read_copy(*s, copy->second);
+            return read_copy(*s, copy->second, rows());
         auto r = std::make_shared<ScalarNode>(*s);
         if (const auto at = local_.find(s->operand); at != local_.end()) {
             r->operand = at->second;
@@ -82,23 +82,12 @@ class SegmentScheduler {
                 Int& cut = r->at[cut_->axis.at(s->operand)];
                 cut = cut - first_of_cut_;
             }
-            r->at = inside_block(r->at);
+            r->at = rows().inside(std::move(r->at));
             return r;
         }
         BITALE_CHECK(value(s->operand).storage != Value::Storage::staged, "a staged value without its copy");
         const Type type = value(s->operand).stored_type();
         r->operand = builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
-        return r;
-    }
-
-    // A row of the first axis, as an index into scratch that holds one block of rows.
-    std::vector<Int> inside_block(const std::vector<Int>& at) const {
-        std::vector<Int> r = at;
-        if (r.empty()) return r;
-        if (block_ == 1)
-            r.erase(r.begin());
-        else
-            r[0] = r[0] - task_ * block_;
         return r;
     }
 
@@ -117,7 +106,8 @@ class SegmentScheduler {
     void stage(const RowOf& row, bool of_members, Stmts& before) {
         planned_ = plan_copies(group_, context_, row, block_, used_, of_members, scattered_);
         std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
-        for (const StagedCopy& copy : planned_) used_ += copy.bytes;
+        for (const StagedCopy& copy : planned_)
+            if (!copy.in_memory) used_ += copy.bytes;
         make_copies(-1, before);
     }
 
@@ -133,69 +123,15 @@ class SegmentScheduler {
     void make_copies(int after, Stmts& body) {
         for (StagedCopy& copy : planned_) {
             if (copy.after != after) continue;
-            const Value& own = value(copy.value);
-            copy.place = builder_.scratch(Place::Scope::local, own.node->type.dtype, copy.scratch);
-            Member member;
-            member.nest = in_block(copy.nest);
-            std::vector<Int> to;
-            for (const Loop& l : member.nest.parallel) to.push_back(l.variable);
-            if (copy.filled) {
-                const std::size_t rows =
-                    copy.low.size() - to.size();  // a block of one row has no axis for it
-                for (std::size_t d = 0; d < to.size(); ++d) to[d] = to[d] - copy.low[d + rows];
-            }
-            member.destinations = {{copy.place, to}};
-            member.nest = with_places(member.nest);
-            body.push_back(declare(copy.place));
-            body.push_back(comment("copy of " + describe(*own.node)));
-            if (copy.filled) append(body, fill(copy));
-            append(body, schedule_pointwise(member, context_.target, builder_));
-            body.push_back(barrier());
-            notes_ +=
-                "  staged " + describe(*own.node) + ", " + std::to_string(copy.bytes) + " bytes a task\n";
+            append(body, make_copy(copy, rows(), context_, builder_,
+                                   [&](const Nest& nest) { return with_places(nest); }));
+            notes_ += "  staged " + describe(*value(copy.value).node) + ", " + std::to_string(copy.bytes) +
+                      (copy.in_memory ? " bytes of memory a row\n" : " bytes a task\n");
             copies_.emplace(copy.value, copy);
         }
     }
 
-    Stmts fill(const StagedCopy& copy) {
-        Member all;
-        std::vector<Int> at;
-        for (const Int& extent : copy.scratch) {
-            all.nest.parallel.push_back(make_loop("c", extent));
-            at.push_back(all.nest.parallel.back().variable);
-        }
-        all.nest.dtype = value(copy.value).node->type.dtype;
-        all.nest.body = copy.outside;
-        all.destinations = {{copy.place, at}};
-        return schedule_pointwise(all, context_.target, builder_);
-    }
-
-    Scalar read_copy(const ScalarNode& s, const StagedCopy& copy) const {
-        auto r = std::make_shared<ScalarNode>(s);
-        r->operand = copy.place;
-        for (std::size_t d = 0; d < r->at.size(); ++d) r->at[d] = r->at[d] - copy.low[d];
-        r->at = inside_block(r->at);
-        if (copy.outside) {
-            r->guards.clear();
-            r->otherwise = nullptr;
-        }
-        return r;
-    }
-
-    // The parallel loops of a nest over the whole first axis, cut down to the rows of this task.
-    Nest in_block(const Nest& nest) const {
-        if (nest.parallel.empty()) return nest;
-        Nest r = nest;
-        const Int row = nest.parallel[0].variable;
-        if (block_ == 1) {
-            r.parallel.erase(r.parallel.begin());
-            return row.symbol_id() ? substitute(r, {{row.symbol_id(), task_}}) : r;
-        }
-        const Int inside = Int::symbol("row", {0, block_ - 1});
-        if (row.symbol_id()) r = substitute(r, {{row.symbol_id(), task_ * block_ + inside}});
-        r.parallel[0] = {inside, min(block_, nest.parallel[0].extent - task_ * block_)};
-        return r;
-    }
+    TaskRows rows() const { return {task_, block_}; }
 
     // The loops of a member with the cut axis down to this task's part.
     Nest in_cut(int v, const Nest& nest) const {
@@ -338,7 +274,7 @@ class SegmentScheduler {
         stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; },
               !cut_, segment.body);
         for (const int v : group_.values) {
-            const Nest nest = in_block(in_cut(v, nest_for(v)));
+            const Nest nest = rows().cut(in_cut(v, nest_for(v)));
             Member member = finish_member(v, with_places(nest), nest.parallel);
             member.scattered = scattered_.contains(v);
             segment.body.push_back(comment(describe(*value(v).node)));
@@ -535,7 +471,7 @@ class SegmentScheduler {
         block_ = type.shape.empty() ? 1 : pointwise_block;
         segment.tasks = ceildiv(group_.extent, block_);
         segment.task = task_ = bounded("task", segment.tasks);
-        nest = with_places(in_block(nest));
+        nest = with_places(rows().cut(nest));
         Int element = 0;
         for (std::size_t d = 0; d < nest.parallel.size(); ++d)
             element = element * (d < type.shape.size() ? type.shape[d] : Int(1)) + nest.parallel[d].variable +

@@ -22,15 +22,18 @@ class CopyPlanner {
 
     // What the members, and the copies themselves, read of staged values when those that are refused a copy
     // are inlined.
-    Reads staged_reads(const RowOf& row, const std::set<int>& refused) const {
+    Reads staged_reads(const RowOf& row, const std::set<int>& refused) {
         Reads reads;
+        factors_.clear();
         std::vector<int> copied;
         const auto look = [&](const Nest& nest, const Int& own, bool inside) {
             const bool padded = wants_padding(nest);
             for_each_read(nest, [&](const ScalarNode& s) {
                 if (value(s.operand).storage != Value::Storage::staged) {
-                    if (padded && !s.guards.empty() && !refused.contains(s.operand))
+                    if (padded && !s.guards.empty() && !refused.contains(s.operand)) {
                         reads[s.operand].emplace_back(own, std::make_shared<ScalarNode>(s));
+                        factors_.insert(s.operand);
+                    }
                     return;
                 }
                 if (!reads.contains(s.operand) && !refused.contains(s.operand)) copied.push_back(s.operand);
@@ -40,6 +43,7 @@ class CopyPlanner {
                     read->otherwise = nullptr;
                 }
                 reads[s.operand].emplace_back(own, std::move(read));
+                if (padded) factors_.insert(s.operand);
             });
         };
         const auto kept = [&](int operand) { return !refused.contains(operand); };
@@ -55,6 +59,12 @@ class CopyPlanner {
             if (!nest.parallel.empty()) look(nest, nest.parallel[0].variable, false);
         }
         return reads;
+    }
+
+    // What is computed where a sum of products reads it, or guarded there, costs more than memory.
+    void put_into_memory(StagedCopy& copy) const {
+        copy.in_memory = factors_.contains(copy.value);
+        copy.scratch = copy.extents;
     }
 
     // Whether every read stays in its own row; then which part of the index space the copy has.
@@ -154,6 +164,7 @@ class CopyPlanner {
     std::int64_t block_;
     bool of_members_;
     const std::set<int>& scattered_;
+    std::set<int> factors_;  // read by sums of products
 };
 
 }  // namespace
@@ -170,7 +181,7 @@ Nest composed_nest(const Values& values, int v, const std::function<bool(int ope
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
                                     std::int64_t block, std::int64_t used, bool of_members,
                                     const std::set<int>& scattered) {
-    const CopyPlanner planner(group, context, block, of_members, scattered);
+    CopyPlanner planner(group, context, block, of_members, scattered);
     std::set<int> refused;
     // Inlining a value that cannot be copied shows more reads of the others, so all are looked at again
     // whenever one is refused.
@@ -181,12 +192,13 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
         for (const auto& [v, reads] : planner.staged_reads(row, refused)) {
             StagedCopy copy;
             copy.value = v;
-            if (!planner.fits(reads, copy) || !planner.write(copy, refused) ||
-                bytes + copy.bytes > context.target.local_bytes) {
+            const bool possible = planner.fits(reads, copy) && planner.write(copy, refused);
+            if (possible && bytes + copy.bytes > context.target.local_bytes) planner.put_into_memory(copy);
+            if (!possible || (bytes + copy.bytes > context.target.local_bytes && !copy.in_memory)) {
                 refuse = v;
                 break;
             }
-            bytes += copy.bytes;
+            if (!copy.in_memory) bytes += copy.bytes;
             for (const StagedCopy& other : copies) {
                 bool reads_it = false;
                 for_each_read(copy.nest, [&](const ScalarNode& s) { reads_it |= s.operand == other.value; });

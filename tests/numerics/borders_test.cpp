@@ -1,0 +1,101 @@
+// Convolutions whose image with its border is larger than the scratch of one task: copies in memory.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "graph/base/options.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+constexpr double sums_that_cancel = 1e-4;
+
+struct Sizes {
+    std::int64_t images, channels, height, width, filters, kernel;
+    ConvOptions options;
+};
+
+// One image has more than half a megabyte, with its border.
+const std::vector<Sizes>& large() {
+    static const std::vector<Sizes> list = {
+        {2, 36, 62, 60, 9, 3, {.border_mode = half}},
+        {3, 40, 57, 61, 7, 3, {.border_mode = Border(2, 1), .subsample = Size2(2, 3)}},
+        {1, 3, 214, 215, 8, 7, {.border_mode = Border(3), .subsample = 2}},
+        {2, 1, 370, 371, 5, 3, {.border_mode = full, .subsample = 4}},
+        {2, 35, 61, 64, 6, 3, {.border_mode = Border(2), .dilation = 2, .filter_flip = false}},
+    };
+    return list;
+}
+
+Dims image_of(const Sizes& s) { return {s.images, s.channels, s.height, s.width}; }
+Dims filters_of(const Sizes& s) { return {s.filters, s.channels, s.kernel, s.kernel}; }
+
+Expr weighted(const Expr& y) { return sum(y * cos(y)); }
+
+// The maps, and both gradients.
+std::vector<Expr> results_of(const Expr& x, const Expr& w, const ConvOptions& options) {
+    const Expr y = conv2d(is_float(x.dtype()) ? x : (cast(x, float32) - 120) / 256, w, options);
+    std::vector<Expr> results = {y, grad(weighted(y), w)};
+    if (is_float(x.dtype())) results.push_back(grad(weighted(y), x));
+    return results;
+}
+
+}  // namespace
+
+TEST_CASE("borders of images that are larger than the scratch of a task") {
+    PackedCases cases(tested_device(), sums_that_cancel);
+    Random random(1);
+    for (const Sizes& s : large())
+        for (const DType dtype : {DType::float32, DType::uint8}) {
+            const bool bytes = dtype == DType::uint8;
+            const Expr x = input(dtype, image_of(s), "x"), w = input(float32, filters_of(s), "w");
+            const std::vector<Array> values = {
+                random_array(dtype, image_of(s), random, bytes ? 0 : -1, bytes ? 255 : 1),
+                random_array(float32, filters_of(s), random, -0.1, 0.1)};
+            for (const Expr& result : results_of(x, w, s.options))
+                cases.add(fmt::format("{} {}", bitale::name_of(dtype), text_of(image_of(s))), {x, w}, values,
+                          result);
+        }
+    cases.run();
+}
+
+TEST_CASE("large images with borders, no image at all and then some, and the same bits for any threads") {
+    Random random(2);
+    const Sizes& s = large()[0];
+    const Array filters = random_array(float32, filters_of(s), random, -0.1, 0.1);
+    const auto made = [&](int threads, const Array& images, const std::string& device) {
+        Options chosen = options();
+        chosen.threads = threads;
+        chosen.disabled.insert("cudnn");
+        const ScopedOptions scope(chosen);
+        const Expr x = input(float32, Dims{-1, s.channels, s.height, s.width}, "x"),
+                   w = input(float32, filters_of(s), "w");
+        const std::vector<Array> arguments = {images, filters};
+        return function({x, w}, results_of(x, w, s.options), {.device = device}).call(arguments);
+    };
+    for (const std::int64_t count : {0, 1, 5}) {
+        const Array images = random_array(float32, {count, s.channels, s.height, s.width}, random, -1, 1);
+        const Results one = made(1, images, "cpu");
+        for (const int threads : {2, 3}) {
+            const Results other = made(threads, images, "cpu");
+            for (std::size_t k = 0; k < one.size(); ++k) {
+                INFO(count << " images, result " << k << ", " << threads << " threads");
+                CHECK(same(other[k], one[k]));
+            }
+        }
+        if (count > 1 || emulator_left_out()) continue;
+        const Results other = made(2, images, "emulator");
+        for (std::size_t k = 0; k < one.size(); ++k) {
+            INFO(count << " images, result " << k << ", emulator");
+            CHECK(same(other[k], one[k]));
+        }
+    }
+}
