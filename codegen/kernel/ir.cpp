@@ -112,6 +112,14 @@ Stmt total(int place, int from, std::vector<Int> at, Int count) {
     return s;
 }
 
+Stmt best(int place, int candidates, Combine combine) {
+    Stmt s = of(Stmt::Kind::best);
+    s.place = place;
+    s.number = candidates;
+    s.combine = combine;
+    return s;
+}
+
 Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count) {
     Stmt s = of(Stmt::Kind::nonzeros);
     s.place = list;
@@ -239,6 +247,10 @@ class Verifier {
                 case Stmt::Kind::total:
                     place(s.place, 0, alive);
                     place(s.number, s.at.size(), alive);
+                    break;
+                case Stmt::Kind::best:
+                    place(s.place, 2, alive);
+                    place(s.number, 2, alive);
                     break;
                 case Stmt::Kind::nonzeros:
                     BITALE_CHECK(s.value->kind == ScalarNode::Kind::read && s.value->guards.empty(),

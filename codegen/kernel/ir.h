@@ -57,6 +57,8 @@ struct Stmt {
         put,         // the elements of vector `number` to `place` from `at` on, no more than `end`
         leave,       // CPU: `end` elements of local place `number` to place from `at` on, past the caches
         total,       // scalar `place` = the sum of `end` 8-bit elements of place `number` from `at` on: a CPU
+        best,        // vector `place` = by `combine` the greatest or least of all registers of vector
+                     // `number`, lane by lane, or its position among them (int32): a CPU
         nonzeros,    // `place` from `at` on = how many of `end` neighbouring elements from `value` on are not
                      // 0, then their numbers; room for a register of them is left behind the last: a CPU
         let,         // variable = clamp(value, 0, extent - 1)
@@ -94,6 +96,7 @@ Stmt fetch(int vector, int from, std::vector<Int> at);
 Stmt put(int to, std::vector<Int> at, int vector, Int most);
 Stmt leave(int to, std::vector<Int> at, int from, Int count);
 Stmt total(int place, int from, std::vector<Int> at, Int count);
+Stmt best(int place, int candidates, Combine combine);
 Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);

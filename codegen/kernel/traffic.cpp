@@ -299,6 +299,7 @@ class Walker {
                     break;
                 }
                 case Stmt::Kind::ask:
+                case Stmt::Kind::best:
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:
                 case Stmt::Kind::barrier:

@@ -55,6 +55,10 @@ class Estimate {
         return kernel_.places[static_cast<std::size_t>(place)].scope == Place::Scope::global;
     }
 
+    std::int64_t registers_of(int vector) const {
+        return kernel_.places[static_cast<std::size_t>(vector)].extents[0].constant();
+    }
+
     // `lanes`: how many turns of the loops around it one vector operation does.
     Int of(const Stmts& body, std::int64_t lanes) {
         std::int64_t plain = 0;
@@ -78,6 +82,7 @@ class Estimate {
                 case Stmt::Kind::leave:  // a load and a store for each register
                     nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (2 * picoseconds));
                     break;
+                case Stmt::Kind::best: plain += 2 * registers_of(s.number); break;
                 case Stmt::Kind::nonzeros: {  // a comparison, and a list for each register of elements
                     constexpr std::int64_t operations = 8;
                     nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (operations * picoseconds));

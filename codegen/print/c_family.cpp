@@ -228,6 +228,13 @@ class Printer {
                 out_.line(fmt::format("{} = b_sum_bytes(&{}, {});", element(s.place, {}),
                                       element(s.number, s.at), index(s.end)));
                 return;
+            case Stmt::Kind::best: {
+                const bool least = s.combine == Combine::min || s.combine == Combine::argmin,
+                           position = s.combine == Combine::argmax || s.combine == Combine::argmin;
+                out_.line(fmt::format("p{}[0] = {}<{}>(p{});", s.place, position ? "b_first_best" : "b_best",
+                                      least, s.number));
+                return;
+            }
             case Stmt::Kind::nonzeros:
                 out_.line(fmt::format("b_nonzeros(&{}, &{}, {});", element(s.place, s.at),
                                       element(s.value->operand, s.value->at), index(s.end)));

@@ -14,6 +14,7 @@
 #include "codegen/schedule/lanes.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
+#include "codegen/schedule/register_windows.h"
 #include "codegen/schedule/scatter.h"
 #include "codegen/schedule/tile.h"
 #include "codegen/schedule/windows.h"
@@ -169,6 +170,8 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
         });
     }
     if (member.tree.split) return reduce_in_chunks(member, builder);
+    if (std::optional<Stmts> windows = schedule_register_windows(member, target, builder))
+        return *std::move(windows);
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest);
     if (v < 0) {
         return loops.nest(nest.parallel, [&](LoopBuilder& inner) {

@@ -23,6 +23,9 @@ struct Member {
     ReductionTree tree;
     bool past = false;       // the result is larger than what caches hold until somebody reads it
     bool scattered = false;  // of a sum that skips the zeros of one factor (scatter.h)
+    // Of the best elements of windows, where their positions are wanted too (register_windows.h).
+    std::vector<Destination> positions{};
+    DType position_dtype = DType::int32;
 };
 
 class KernelBuilder;

@@ -21,6 +21,7 @@
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
+#include "codegen/schedule/register_windows.h"
 #include "codegen/schedule/scatter.h"
 #include "codegen/schedule/winners.h"
 
@@ -273,15 +274,22 @@ class SegmentScheduler {
         choose_scattered();
         stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; },
               !cut_, segment.body);
+        std::set<int> done;  // members that an earlier one has computed along with its own results
         for (const int v : group_.values) {
-            const Nest nest = rows().cut(in_cut(v, nest_for(v)));
-            Member member = finish_member(v, with_places(nest), nest.parallel);
-            member.scattered = scattered_.contains(v);
-            segment.body.push_back(comment(describe(*value(v).node)));
-            append(segment.body, nest.combine == Combine::none
-                                     ? schedule_pointwise(member, context_.target, builder_)
-                                     : schedule_reduce(member, context_.target, builder_));
-            segment.body.push_back(barrier());
+            if (done.insert(v).second) {
+                Member member = member_of(v);
+                segment.body.push_back(comment(describe(*value(v).node)));
+                if (const int positions = positions_of(v);
+                    positions >= 0 && !done.contains(positions) &&
+                    take_positions(member, member_of(positions), context_.target, builder_)) {
+                    done.insert(positions);
+                    segment.body.push_back(comment("and " + describe(*value(positions).node)));
+                }
+                append(segment.body, member.nest.combine == Combine::none
+                                         ? schedule_pointwise(member, context_.target, builder_)
+                                         : schedule_reduce(member, context_.target, builder_));
+                segment.body.push_back(barrier());
+            }
             make_copies(v, segment.body);
         }
         notes_ +=
@@ -291,6 +299,28 @@ class SegmentScheduler {
                 ", " + std::to_string(cut_->width) + " of " + std::to_string(cut_->extent) + " of the second";
         notes_ += "\n";
         return segment;
+    }
+
+    Member member_of(int v) {
+        const Nest nest = rows().cut(in_cut(v, nest_for(v)));
+        Member member = finish_member(v, with_places(nest), nest.parallel);
+        member.scattered = scattered_.contains(v);
+        return member;
+    }
+
+    // The member that wants to know where in the same element's windows the best ones are, -1: none.
+    int positions_of(int v) const {
+        const Nest& best = context_.grouping.nests[v];
+        if (on_gpu() || (best.combine != Combine::max && best.combine != Combine::min)) return -1;
+        const auto read = [&](const Nest& nest) {
+            return nest.body->kind == ScalarNode::Kind::read ? nest.body->operand : -1;
+        };
+        const auto found = std::find_if(group_.values.begin(), group_.values.end(), [&](int w) {
+            const Nest& nest = context_.grouping.nests[w];
+            return (nest.combine == Combine::argmax || nest.combine == Combine::argmin) && read(nest) >= 0 &&
+                   read(nest) == read(best);
+        });
+        return found == group_.values.end() ? -1 : *found;
     }
 
     Member finish_member(int v, Nest nest, const std::vector<Loop>& parallel) {
