@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "codegen/group/boundary.h"
 #include "codegen/group/group.h"
 #include "codegen/group/layout.h"
 #include "codegen/group/winners.h"
@@ -39,6 +40,8 @@ void storage(Compilation& c) {
         if (value.why_generated.empty()) value.why_generated = why_winners(value.node, c.target, c.tuner);
 }
 
+void boundary(Compilation& c) { reorder_boundary(c.values, c.graph, c.target); }
+
 void layout(Compilation& c) {
     choose_layouts(c.values, c.graph);
     c.values.settle();
@@ -52,12 +55,13 @@ struct Stage {
 };
 
 constexpr Stage stages[] = {
-    {"copies", copies},    // updates that only copy become values
-    {"winners", winners},  // gradients of filters behind max-pooling
-    {"storage", storage},  // nests; what is inlined, staged, stored
-    {"layout", layout},    // the order of a stored value's axes in memory
-    {"group", group},      // which stored values share a kernel
-    {"kernels", kernels},  // schedules, text, buffers, steps
+    {"copies", copies},      // updates that only copy become values
+    {"winners", winners},    // gradients of filters behind max-pooling
+    {"storage", storage},    // nests; what is inlined, staged, stored
+    {"boundary", boundary},  // copies between the user's order of axes and that of convolutions
+    {"layout", layout},      // the order of a stored value's axes in memory
+    {"group", group},        // which stored values share a kernel
+    {"kernels", kernels},    // schedules, text, buffers, steps
 };
 
 void show(const Compilation& c) {

@@ -1,0 +1,252 @@
+#include "codegen/group/boundary.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::size_t image_axes = 4, channels_of_image = 1;
+constexpr double fewest_channels = 8;
+// Sums that each element of an image has a part in; elements that a result is the sum of.
+constexpr double fewest_uses = 8, shortest_sum = 64;
+
+// The loop that runs over images: of results, or in a gradient of filters of what is summed.
+std::optional<Loop> loop_over_images(const Nest& nest) {
+    if (nest.parallel.empty() || nest.reduced.empty()) return {};
+    const auto leads = [&](const Loop& l) {
+        bool any = false;
+        for_each_read(nest, [&](const ScalarNode& s) {
+            any = any || (s.at.size() == image_axes && l.variable.symbol_id() && s.at[0] == l.variable);
+        });
+        return any;
+    };
+    if (leads(nest.parallel[0])) return nest.parallel[0];
+    if (leads(nest.reduced[0])) return nest.reduced[0];
+    return {};
+}
+
+bool contains(const std::vector<Loop>& loops, const Int& variable) {
+    return std::any_of(loops.begin(), loops.end(), [&](const Loop& l) { return l.variable == variable; });
+}
+
+class Reorderer {
+  public:
+    Reorderer(Values& values, const Graph& graph, const Target& target)
+        : values_(values), target_(target), given_(values.list.size()) {
+        std::iota(given_.begin(), given_.end(), 0);
+        for (const Check& check : graph.checks) fixed_.insert(values.number.at(check.value.get()));
+    }
+
+    void run() {
+        const int count = static_cast<int>(values_.list.size());
+        for (int v = 0; v < count; ++v) {
+            const Value& value = values_.list[v];
+            if (value.storage != Value::Storage::stored || value.by_library || value.absorbed) continue;
+            if (!adds_products(value.nest) || value.nest.parallel.size() < image_axes - 1) continue;
+            const std::optional<Loop> images = loop_over_images(value.nest);
+            if (!images) continue;
+            copy_operands(v, *images);
+            move_result(v, *images);
+        }
+        if (given_.size() > static_cast<std::size_t>(count)) renumber_all();
+    }
+
+  private:
+    Value& at(int v) { return values_.list[static_cast<std::size_t>(v)]; }
+    const Value& at(int v) const { return values_.list[static_cast<std::size_t>(v)]; }
+
+    bool lies_as_given(int v) const {
+        const Value& value = at(v);
+        return value.storage == Value::Storage::leaf ||
+               (value.storage == Value::Storage::stored &&
+                (value.required || fixed_.contains(v) || value.wanted_order == Value::Order::plain));
+    }
+
+    // Channels are summed where images are results, and results where images are summed.
+    static bool reads_channels(const Nest& nest, const Loop& images, const ScalarNode& s) {
+        if (s.at.size() != image_axes || !(s.at[0] == images.variable)) return false;
+        const Int& channel = s.at[channels_of_image];
+        const bool of_results = contains(nest.parallel, images.variable);
+        return channel.symbol_id() && contains(of_results ? nest.reduced : nest.parallel, channel);
+    }
+
+    // What is read with its channels apart in memory: directly, or through views.
+    bool has_channels_apart(int v) const {
+        Nest nest;
+        std::vector<Int> index;
+        for (const Int& n : at(v).shape) {
+            nest.parallel.push_back(make_loop("i", n));
+            index.push_back(nest.parallel.back().variable);
+        }
+        nest.body = scalar_read(at(v).node->type.dtype, v, index);
+        nest.dtype = at(v).node->type.dtype;
+        nest = compose(nest, [&](int operand) -> const Nest* {
+            return at(operand).storage == Value::Storage::inlined ? &at(operand).nest : nullptr;
+        });
+        const Int& channel = index[channels_of_image];
+        if (!channel.symbol_id()) return false;
+        bool apart = false, given = true;
+        for_each_read(nest, [&](const ScalarNode& s) {
+            if (s.at.size() < image_axes) return;
+            given = given && lies_as_given(s.operand);
+            apart = apart || !(s.at.back() == channel);
+        });
+        return given && apart;
+    }
+
+    // What runs in lanes, as the maps' gradients do in that of filters; of images whose elements are taken
+    // one by one a copy as it is, in which they are nearer to each other.
+    void copy_operands(int v, const Loop& images) {
+        std::set<int> wanted;
+        const Nest& nest = at(v).nest;
+        const std::optional<ChannelAxis> axis = channel_axis(nest);
+        if (!axis) return;
+        const double sums = typical_count(nest.parallel) * typical_count(nest.reduced);
+        for_each_read(nest, [&](const ScalarNode& s) {
+            const Value& operand = at(s.operand);
+            if (!reads_channels(nest, images, s) || !operand.shape[channels_of_image].is_constant()) return;
+            const bool in_lanes = std::any_of(axis->reads.begin(), axis->reads.end(),
+                                              [&](const auto& read) { return read.first == s.operand; });
+            if (!in_lanes && !contains(nest.parallel, images.variable)) return;
+            if (typical(operand.shape[channels_of_image]) < fewest_channels) return;
+            double elements = 1;
+            for (const Int& n : operand.shape) elements *= typical(n);
+            if (sums < fewest_uses * elements) return;
+            if (operand.storage != Value::Storage::inlined && !lies_as_given(s.operand)) return;
+            if (has_channels_apart(s.operand)) wanted.insert(s.operand);
+        });
+        for (const int operand : wanted) {
+            auto [copy, fresh] = copies_.try_emplace(operand, 0);
+            if (fresh) copy->second = insert_copy(operand, v);
+            read_instead(v, operand, copy->second);
+        }
+    }
+
+    int insert(Value value, int before) {
+        const int number = static_cast<int>(values_.list.size());
+        values_.list.push_back(std::move(value));
+        given_.push_back(before);
+        return number;
+    }
+
+    int insert_copy(int from, int before) {
+        std::vector<std::int64_t> axes(image_axes);
+        std::iota(axes.begin(), axes.end(), 0);
+        const NodePtr& node = at(from).node;
+        Value copy;
+        copy.node = make_node(find_op("permute"), {node}, {{"axes", axes}}, node->where);
+        copy.shape = copy.node->type.shape;
+        copy.nest = map_of(copy.node, from);
+        copy.storage = Value::Storage::staged;
+        const int number = insert(std::move(copy), before);
+        at(from).users.push_back(number);
+        return number;
+    }
+
+    static Nest map_of(const NodePtr& node, int operand) {
+        Nest nest;
+        nest.dtype = node->type.dtype;
+        std::vector<Int> index;
+        for (const Int& n : node->type.shape) {
+            nest.parallel.push_back(make_loop("i", n));
+            index.push_back(nest.parallel.back().variable);
+        }
+        nest.body = scalar_read(nest.dtype, operand, index);
+        return nest;
+    }
+
+    void read_instead(int v, int from, int copy) {
+        at(v).nest = map_reads(at(v).nest, [&](const Scalar& s) -> Scalar {
+            if (s->operand != from) return s;
+            auto r = std::make_shared<ScalarNode>(*s);
+            r->operand = copy;
+            return r;
+        });
+        std::erase(at(from).users, v);
+        at(copy).users.push_back(v);
+    }
+
+    // The convolution as a value of its own, and its result a map of it.
+    void move_result(int v, const Loop& images) {
+        const Value& result = at(v);
+        if (target_.kind != Target::Kind::cpu || result.shape.size() != image_axes) return;
+        if (!lies_as_given(v) || !contains(result.nest.parallel, images.variable)) return;
+        const std::optional<ChannelAxis> axis = channel_axis(result.nest);
+        if (!axis || axis->loop != channels_of_image || typical_count(result.nest.reduced) < shortest_sum)
+            return;
+        Value inner;
+        const Node& node = *result.node;
+        inner.node = make_node(node.op, node.inputs, node.attributes, node.where);
+        inner.shape = result.shape;
+        inner.nest = result.nest;
+        inner.storage = Value::Storage::stored;
+        inner.wanted_order = Value::Order::channel_last;
+        inner.reason = "a convolution whose result has another order in memory";
+        inner.why_generated = result.why_generated;
+        const int number = insert(std::move(inner), v);
+        for (Value& operand : values_.list)
+            for (int& user : operand.users)
+                if (user == v) user = number;
+        at(number).users = {v};
+        at(v).nest = map_of(at(v).node, number);
+    }
+
+    // Puts what was inserted before its first reader.
+    void renumber_all() {
+        std::vector<int> order(given_.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+            return std::pair(given_[a], given_[a] == a) < std::pair(given_[b], given_[b] == b);
+        });
+        std::vector<int> number(order.size());
+        for (std::size_t i = 0; i < order.size(); ++i) number[order[i]] = static_cast<int>(i);
+        const auto renumbered = [&](std::vector<int>& list) {
+            for (int& v : list) v = number[v];
+            std::sort(list.begin(), list.end());
+        };
+        std::vector<Value> list;
+        list.reserve(order.size());
+        for (const int old : order) {
+            Value value = std::move(at(old));
+            if (value.nest.body) value.nest = renumber(value.nest, [&](int v) { return number[v]; });
+            renumbered(value.users);
+            if (value.by_library) {
+                for (int& v : value.by_library->operands) v = number[v];
+                for (int& v : value.by_library->absorbed) v = number[v];
+            }
+            list.push_back(std::move(value));
+        }
+        values_.list = std::move(list);
+        for (auto& [node, v] : values_.number) v = number[v];
+        for (std::size_t i = 0; i < order.size(); ++i)
+            if (given_[order[i]] != order[i])
+                values_.number[values_.list[i].node.get()] = static_cast<int>(i);
+    }
+
+    Values& values_;
+    const Target& target_;
+    std::vector<int> given_;  // of each value: the one it comes before, itself for those that were there
+    std::set<int> fixed_;
+    std::map<int, int> copies_;
+};
+
+}  // namespace
+
+void reorder_boundary(Values& values, const Graph& graph, const Target& target) {
+    Reorderer(values, graph, target).run();
+}
+
+}  // namespace bitale
