@@ -24,6 +24,41 @@ bool mentions(const Scalar& s, const std::set<std::uint64_t>& symbols) {
     return found;
 }
 
+// Where the nest reads first and last in a row of the place, whose number is the read's first index.
+std::pair<std::vector<Int>, std::vector<Int>> part_of_row(const Nest& nest, const ScalarNode& read,
+                                                          const Int& row) {
+    Substitution first, last;
+    for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
+        for (const Loop& l : *loops)
+            if (const std::uint64_t id = l.variable.symbol_id(); id && id != row.symbol_id()) {
+                first[id] = 0;
+                last[id] = l.extent - 1;
+            }
+    std::pair<std::vector<Int>, std::vector<Int>> r;
+    for (const Int& x : read.at) {
+        r.first.push_back(substitute(x, first));
+        r.second.push_back(substitute(x, last));
+    }
+    return r;
+}
+
+// How many bytes that are at most, the part of a line of the cache before them included; 0 where nothing is
+// known of it.
+std::int64_t bytes_of_row(const Nest& nest, const ScalarNode& read, const Int& row, const Place& place) {
+    constexpr std::int64_t line = 64;
+    const auto [first, last] = part_of_row(nest, read, row);
+    Int whole = 1, part = 0;
+    for (std::size_t d = 1; d < place.extents.size(); ++d) {
+        whole = whole * place.extents[d];
+        part = part * place.extents[d] + last[d] - first[d];
+    }
+    if (!whole.is_constant()) return 0;
+    const std::int64_t all = whole.constant() * bytes_of(place.dtype);
+    const IntRange range = part.range();
+    if (range.low < 0 || range.high >= whole.constant()) return all;
+    return std::min(all, (range.high + 1) * bytes_of(place.dtype) + line - 1);
+}
+
 }  // namespace
 
 Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelBuilder& builder) {
@@ -31,11 +66,7 @@ Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelB
     for_each_read(nest.body, [&](const ScalarNode& s) {
         const Place& place = builder.ir.places[static_cast<std::size_t>(s.operand)];
         if (!found.empty() || place.scope != Place::Scope::global || s.at.size() < 2) return;
-        std::int64_t bytes = bytes_of(place.dtype);
-        for (std::size_t d = 1; d < place.extents.size(); ++d) {
-            if (!place.extents[d].is_constant()) return;
-            bytes *= place.extents[d].constant();
-        }
+        const std::int64_t bytes = bytes_of_row(nest, s, row, place);
         const bool by_let = std::any_of(nest.lets.begin(), nest.lets.end(), [&](const Let& l) {
             return depends_on(s.at[0], l.symbol.symbol_id()) && mentions(l.value, {row.symbol_id()});
         });
@@ -47,7 +78,7 @@ Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelB
             found.push_back(let(symbol, substitute(l.value, later), substitute(l.extent, later)));
             later[l.symbol.symbol_id()] = symbol;
         }
-        std::vector<Int> at(s.at.size(), 0);
+        std::vector<Int> at = part_of_row(nest, s, row).first;
         at[0] = substitute(s.at[0], later);
         found.push_back(ask(s.operand, std::move(at), bytes));
     });
