@@ -2,8 +2,8 @@
 
 // The nearest valid index: 0 for an empty axis too, where nothing may be read.
 B_FN i64 b_clamp_index(i64 x, i64 extent) {
-    const i64 low = x > 0 ? x : 0;
-    return extent <= 0 ? 0 : low < extent ? low : extent - 1;
+    if ((u64)x < (u64)extent) return x;
+    return x < 0 || extent <= 0 ? 0 : extent - 1;
 }
 
 #ifdef __CUDACC__

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "codegen/nest/compose.h"
 #include "codegen/print/indices.h"
 #include "codegen/print/literals.h"
 #include "codegen/print/writer.h"
@@ -391,6 +392,14 @@ class Printer {
         return fmt::format("p{}[{}]", place, index(at[0]));
     }
 
+    bool varies_in_lanes(const Scalar& s) const {
+        bool found = false;
+        for_each_read(s, [&](const ScalarNode& read) {
+            found = found || depends_on(offset_of(kernel_.places[read.operand], read.at), lane_.symbol_id());
+        });
+        return found;
+    }
+
     std::string vector(const Scalar& s) {
         const std::string type = fmt::format("b_lanes<{}, {}>::type", c_type(s->dtype), width_);
         if (s->kind == ScalarNode::Kind::constant && s->number == 0 && s->integer == 0) return type + "{}";
@@ -403,6 +412,13 @@ class Printer {
                          "a vector register from elements that are not neighbours");
             return temporary(type, fmt::format("b_load<{}>({})", width_, first),
                              !kernel_.places[s->operand].written);
+        }
+        if (s->kind == ScalarNode::Kind::apply && is_float(s->dtype) && varies_in_lanes(s)) {
+            const std::string& name = s->op->name;
+            const std::string sign = name == "add" ? "+" : name == "sub" ? "-" : name == "mul" ? "*" : "";
+            BITALE_CHECK(!sign.empty(), "a map that vector registers have no form of: " + name);
+            const std::string a = vector(s->arguments[0]), b = vector(s->arguments[1]);
+            return temporary(type, fmt::format("{} {} {}", a, sign, b));
         }
         // Between integers, or from them: no element is out of range.
         if (s->kind == ScalarNode::Kind::cast && is_integer(s->arguments[0]->dtype)) {

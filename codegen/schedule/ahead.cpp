@@ -13,7 +13,7 @@ namespace bitale {
 namespace {
 
 // As much is on its way from memory at a time; longer rows are fetched by the machine itself.
-constexpr std::int64_t on_their_way = 4096, longest_row = 8192, farthest = 8;
+constexpr std::int64_t on_their_way = 4096, longest_row = 8192, farthest = 16;
 
 bool mentions(const Scalar& s, const std::set<std::uint64_t>& symbols) {
     bool found = false;

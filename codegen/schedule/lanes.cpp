@@ -11,6 +11,7 @@
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/schedule/ahead.h"
 #include "codegen/schedule/loops.h"
 
 namespace bitale {
@@ -39,14 +40,19 @@ double over(double extent, std::int64_t block, const std::function<double(std::i
 
 class Planner {
   public:
-    Planner(const Member& member, const Target& target, const KernelBuilder& builder, TileUse use)
-        : member_(member), nest_(member.nest), target_(target), places_(builder.ir.places), use_(use) {}
+    Planner(const Member& member, const Target& target, const KernelBuilder& builder, TileUse use,
+            bool computed)
+        : member_(member),
+          nest_(member.nest),
+          target_(target),
+          places_(builder.ir.places),
+          use_(use),
+          computed_(computed) {}
 
     std::optional<LanePlan> run() {
         if (target_.kind != Target::Kind::cpu || !adds_products(nest_) || member_.tree.lanes > 1) return {};
-        if (!nest_.guards.empty() || !nest_.lets.empty() || nest_.dtype != nest_.accumulator) return {};
-        for (const Scalar& factor : nest_.body->arguments)
-            if (!is_element(nest_, factor)) return {};
+        if (!nest_.guards.empty() || nest_.dtype != nest_.accumulator) return {};
+        if (!computed_ && !nest_.lets.empty()) return {};
         std::optional<LanePlan> best;
         double least = std::numeric_limits<double>::max();
         for (std::size_t axis = 0; axis < nest_.parallel.size(); ++axis)
@@ -73,9 +79,12 @@ class Planner {
         const Loop& l = nest_.parallel[static_cast<std::size_t>(plan.axis)];
         constexpr std::int64_t fewest = 3, narrowest = 4;
         if (!l.variable.symbol_id() || !l.extent.is_constant() || l.extent.constant() < fewest) return false;
-        const ScalarNode& vector = *factor(plan, true);
-        if (varies(nest_, factor(plan, false), l.variable)) return false;
-        if (!step_of(places_[static_cast<std::size_t>(vector.operand)], vector.at, l.variable).is(1))
+        const Scalar &own = factor(plan, true), &other = factor(plan, false);
+        if (!is_element(nest_, other) || !lets_of(nest_, other).empty()) return false;
+        if (!computed_ && !is_element(nest_, own)) return false;
+        const ScalarNode* vector = computed_ ? read_in_lanes(nest_, own, l.variable) : own.get();
+        if (!vector || varies(nest_, other, l.variable)) return false;
+        if (!step_of(places_[static_cast<std::size_t>(vector->operand)], vector->at, l.variable).is(1))
             return false;
         for (const Destination& d : member_.destinations)
             if (!step_of(places_[static_cast<std::size_t>(d.place)], d.at, l.variable).is(1) &&
@@ -147,6 +156,7 @@ class Planner {
     const Target& target_;
     const std::vector<Place>& places_;
     const TileUse use_;
+    const bool computed_;
 };
 
 class Tiler {
@@ -274,7 +284,8 @@ class Tiler {
                                          substitute(nest_.body, here), true));
             }
         all.push_back(lanes(lane, plan_.width, plan_.width, std::move(start)));
-        Stmts inside{lanes(lane, plan_.width, plan_.width, std::move(sum))};
+        Stmts inside = lets(all, first, vectors);
+        inside.push_back(lanes(lane, plan_.width, plan_.width, std::move(sum)));
         bool innermost = true;
         for (auto l = nest_.reduced.rbegin(); l != nest_.reduced.rend(); ++l) {
             if (!l->variable.symbol_id()) continue;
@@ -287,6 +298,29 @@ class Tiler {
         return all;
     }
 
+    // Places that vectors are computed from, found at run time: at the start of each term where they vary
+    // with it, `before` where they do not.
+    Stmts lets(Stmts& before, const Int& first, std::int64_t vectors) const {
+        Stmts inside;
+        for (const Let& l : nest_.lets) {
+            const bool each = std::any_of(nest_.reduced.begin(), nest_.reduced.end(), [&](const Loop& sum) {
+                return varies(nest_, scalar_index(DType::int64, l.symbol), sum.variable);
+            });
+            (each ? inside : before).push_back(let(l.symbol, l.value, l.extent));
+        }
+        if (inside.empty() || nest_.reduced.size() != 1) return inside;
+        const Loop& term = nest_.reduced[0];
+        const Int lane = Int::symbol("lane", {0, vectors * plan_.width - 1});
+        Nest read;
+        read.lets = nest_.lets;
+        read.parallel = {{lane, vectors * plan_.width}};
+        read.body = substitute(nest_.body->arguments[plan_.swapped ? 0 : 1],
+                               Substitution{{loop_at(plan_.axis).variable.symbol_id(), first + lane}});
+        Stmts ahead = ask_ahead(read, term.variable, term.extent, builder_);
+        append(ahead, std::move(inside));
+        return ahead;
+    }
+
     const LanePlan& plan_;
     const Member& member_;
     const Nest& nest_;
@@ -294,11 +328,50 @@ class Tiler {
     const TileUse use_;
 };
 
+// Maps of floats that are one instruction on vectors, with nothing to round twice.
+bool adds_in_lanes(const Op& op) { return op.name == "add" || op.name == "sub" || op.name == "mul"; }
+
+// Whether nothing that it needs is a variable of the nest.
+bool fixed(const Nest& nest, const Scalar& s) {
+    const auto with = [&](const Loop& l) { return varies(nest, s, l.variable); };
+    return std::none_of(nest.parallel.begin(), nest.parallel.end(), with) &&
+           std::none_of(nest.reduced.begin(), nest.reduced.end(), with);
+}
+
 }  // namespace
 
+const ScalarNode* read_in_lanes(const Nest& nest, const Scalar& factor, const Int& variable) {
+    const ScalarNode* found = nullptr;
+    std::vector<Scalar> stack{factor};
+    while (!stack.empty()) {
+        const Scalar s = stack.back();
+        stack.pop_back();
+        if (fixed(nest, s)) continue;
+        if (s->kind == ScalarNode::Kind::read && s->guards.empty() && !found &&
+            s->dtype == nest.accumulator) {
+            found = s.get();
+            continue;
+        }
+        if (s->dtype != nest.accumulator) return nullptr;
+        const Scalar& x = s->arguments.empty() ? s : s->arguments[0];
+        if (s->kind == ScalarNode::Kind::cast && !found && x->kind == ScalarNode::Kind::read &&
+            x->guards.empty() && is_integer(x->dtype) && bytes_of(x->dtype) == 1) {
+            found = x.get();
+            continue;
+        }
+        if (s->kind != ScalarNode::Kind::apply || !adds_in_lanes(*s->op)) return nullptr;
+        stack.insert(stack.end(), s->arguments.begin(), s->arguments.end());
+    }
+    // The place may vary with the terms of the sum, but with nothing else than lanes among the results.
+    for (const Let& l : lets_of(nest, factor))
+        for (const Loop& p : nest.parallel)
+            if (varies(nest, l.value, p.variable)) return nullptr;
+    return found && varies(nest, factor, variable) ? found : nullptr;
+}
+
 std::optional<LanePlan> plan_lanes(const Member& member, const Target& target, const KernelBuilder& builder,
-                                   TileUse use) {
-    return Planner(member, target, builder, use).run();
+                                   TileUse use, bool computed) {
+    return Planner(member, target, builder, use, computed).run();
 }
 
 Stmts schedule_lanes(const LanePlan& plan, const Member& member, KernelBuilder& builder, TileUse use) {

@@ -26,10 +26,14 @@ enum class TileUse : std::uint8_t {
     continued,  // go on from what is stored
 };
 
+// What a factor reads along the variable where vectors of it can be computed from one vector of that: casts
+// of bytes, sums and products with what does not vary in the nest. Null where they cannot.
+const ScalarNode* read_in_lanes(const Nest& nest, const Scalar& factor, const Int& variable);
+
 // Nothing where no such tile can be had: no loop over neighbours of one factor alone, or a factor that has
-// to be computed where it is read.
+// to be computed where it is read, unless the vectors may be `computed` each time that a tile reads them.
 std::optional<LanePlan> plan_lanes(const Member& member, const Target& target, const KernelBuilder& builder,
-                                   TileUse use);
+                                   TileUse use, bool computed = false);
 // The results of the member's loops: to its destinations, which are one unless `fresh`.
 Stmts schedule_lanes(const LanePlan& plan, const Member& member, KernelBuilder& builder, TileUse use);
 

@@ -100,7 +100,8 @@ class Panels {
         const Loop& sum = nest_.reduced[0];
         const std::int64_t terms = sum.extent.range().high;
         // Without copies, all terms at once: the partial results never leave their registers.
-        const bool copied = !lies_well(0) || !lies_well(1);
+        computed_ = !lies_well(vector_) && computed_in_lanes();
+        const bool copied = !stays(0) || !stays(1);
         length_ = std::max<std::int64_t>(copied ? std::min(longest_piece, terms) : terms, 1);
         const bool pieces = terms > length_;
         first_term_ = pieces ? bounded_symbol("first", terms) : Int(0);
@@ -117,12 +118,16 @@ class Panels {
         piece.nest.reduced = {{term_, pieces ? min(length_, sum.extent - first_term_) : sum.extent}};
         const std::vector<Scalar> factors{factor(0, before, copies), factor(1, before, copies)};
         piece.nest.body = scalar_apply(nest_.body->op, nest_.body->dtype, factors);
+        if (computed_) {
+            piece.nest.lets = lets_of(nest_, nest_.body->arguments[static_cast<std::size_t>(vector_)]);
+            piece.nest = substitute(piece.nest, to_terms());
+        }
 
         Stmts body = std::move(before), inside = std::move(copies);
         if (!pieces && count_.is(width_)) {
             // All of the sum at once, straight to where the results belong.
             piece.destinations = here(member_.destinations);
-            if (const auto plan = plan_lanes(piece, target_, builder_, TileUse::fresh)) {
+            if (const auto plan = plan_lanes(piece, target_, builder_, TileUse::fresh, computed_)) {
                 append(inside, schedule_lanes(*plan, piece, builder_, TileUse::fresh));
                 append(body, std::move(inside));
                 return over_panels(std::move(body), several);
@@ -140,7 +145,7 @@ class Panels {
         const int acc = builder_.scratch(Place::Scope::local, nest_.accumulator, shape);
         piece.destinations = {{acc, at}};
         const TileUse use = pieces ? TileUse::continued : TileUse::fresh;
-        const std::optional<LanePlan> plan = plan_lanes(piece, target_, builder_, use);
+        const std::optional<LanePlan> plan = plan_lanes(piece, target_, builder_, use, computed_);
         if (!plan) return {};
         append(inside, schedule_lanes(*plan, piece, builder_, use));
         body.insert(body.begin(), declare(acc));
@@ -161,6 +166,12 @@ class Panels {
 
     Substitution to_here() const {
         return {{nest_.parallel[axis_].variable.symbol_id(), first_lane_ + lane_}};
+    }
+
+    Substitution to_terms() const {
+        Substitution where = to_here();
+        where[nest_.reduced[0].variable.symbol_id()] = first_term_ + term_;
+        return where;
     }
 
     std::vector<Destination> here(const std::vector<Destination>& list) const {
@@ -190,12 +201,29 @@ class Panels {
                (count_.is(width_) && step_along(nest_, own, nest_.parallel[axis_].variable, shapes()).is(1));
     }
 
+    // Few rows use what is computed from bytes, or what a gather finds: in registers rather than as a copy.
+    bool computed_in_lanes() const {
+        constexpr double few_rows = 14;
+        constexpr std::int64_t room = 64;
+        const Scalar& own = nest_.body->arguments[static_cast<std::size_t>(vector_)];
+        const Int& lane = nest_.parallel[axis_].variable;
+        const ScalarNode* read = read_in_lanes(nest_, own, lane);
+        double rows = 1;
+        for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
+            if (i != axis_) rows *= static_cast<double>(nest_.parallel[i].extent.range().high);
+        return read && rows <= few_rows && step_along(nest_, own, lane, shapes()).is(1) &&
+               (count_.is(width_) || (width_ - 1) * bytes_of(read->dtype) < room);
+    }
+
+    // Read where it is.
+    bool stays(int number) const { return lies_well(number) || (computed_ && number == vector_); }
+
     // What the product reads: the factor itself, or its copy.
     Scalar factor(int number, Stmts& before, Stmts& copies) {
         const Scalar& own = nest_.body->arguments[static_cast<std::size_t>(number)];
-        Substitution where = to_here();
-        where[nest_.reduced[0].variable.symbol_id()] = first_term_ + term_;
+        const Substitution where = to_terms();
         const bool vector = number == vector_;
+        if (computed_ && vector) return own;  // as long as its lets have their own symbols
         if (lies_well(number)) return substitute(own, where);
         // [term, lane] of the one, [rows, term] of the other.
         std::vector<Loop> loops;
@@ -238,6 +266,7 @@ class Panels {
     KernelBuilder& builder_;
     std::size_t axis_ = 0;
     int vector_ = 1;
+    bool computed_ = false;  // the vectors, each time that a tile reads them
     std::int64_t width_ = 0, length_ = 0;
     Int lane_, first_lane_, count_, term_, first_term_;
 };
