@@ -1,8 +1,9 @@
 // Index arithmetic and the report of a wrong one.
 
-// The nearest valid index: 0 for an empty axis too, where nothing may be read.
+// The nearest valid index: 0 for an empty axis too, where nothing may be read. Not as a minimum and a
+// maximum, which g++ moves to vector registers and back, in the way of what is computed there.
 B_FN i64 b_clamp_index(i64 x, i64 extent) {
-    if ((u64)x < (u64)extent) return x;
+    if (x >= 0 && x < extent) return x;
     return x < 0 || extent <= 0 ? 0 : extent - 1;
 }
 

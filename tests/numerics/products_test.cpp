@@ -87,14 +87,21 @@ TEST_CASE("products of any size, with and without a library") {
 
 namespace {
 
-// A layer of few results on bytes, and what its training computes: the product, its weights' gradient, and
-// the gradient that goes on.
-std::vector<Array> trained(std::int64_t inputs, std::int64_t hidden, std::int64_t classes, std::int64_t batch,
-                           const std::string& device) {
+// A layer of few results on gathered rows, and what its training computes: the product, its weights'
+// gradient, and the gradient that goes on.
+struct Net {
+    std::int64_t inputs, hidden, classes, batch;
+    DType stored = uint8;
+};
+
+std::vector<Array> trained(const Net& net, const std::string& device) {
+    const auto [inputs, hidden, classes, batch, stored] = net;
     Random random(7);
-    const Array pixels = random_array(uint8, {100, inputs}, random, 0, 255),
-                order = random_array(int64, {batch}, random, 0, 99),
-                targets = random_array(float32, {batch, classes}, random, 0, 1);
+    const Array pixels = random_array(stored, {100, inputs}, random, stored == uint8 ? 0 : -128, 127);
+    // The last image, behind which there is nothing to read, among them.
+    Array order = random_array(int64, {batch}, random, 0, 99);
+    static_cast<std::int64_t*>(order.mutable_data())[batch - 1] = 99;
+    const Array targets = random_array(float32, {batch, classes}, random, 0, 1);
     Shared images = shared(pixels, "images"),
            w = shared(random_array(float32, {inputs, hidden}, random, -1, 1), "w"),
            b = shared(random_array(float32, {hidden}, random, -1, 1), "b"),
@@ -117,19 +124,16 @@ std::vector<Array> trained(std::int64_t inputs, std::int64_t hidden, std::int64_
 
 }  // namespace
 
-TEST_CASE("thin layers on bytes and their gradients") {
-    struct Net {
-        std::int64_t inputs, hidden, classes, batch;
-    };
-    for (const Net& net :
-         {Net{100, 10, 3, 70}, Net{49, 16, 10, 300}, Net{70, 33, 1, 5}, Net{130, 7, 12, 1}}) {
-        const std::vector<Array> exact = trained(net.inputs, net.hidden, net.classes, net.batch, "reference");
+TEST_CASE("thin layers on gathered rows and their gradients") {
+    for (const Net& net : {Net{100, 10, 3, 70}, Net{49, 16, 10, 300}, Net{70, 33, 1, 5}, Net{130, 7, 12, 1},
+                           Net{784, 10, 2, 33}, Net{192, 12, 3, 150, int8}, Net{128, 5, 3, 40, float32},
+                           Net{100, 14, 3, 40, float32}}) {
+        const std::vector<Array> exact = trained(net, "reference");
         for (const bool library : {true, false}) {
             std::vector<Array> first;
             for (const int threads : {1, 2, 3}) {
                 const ScopedOptions scope(with(library, threads));
-                const std::vector<Array> got =
-                    trained(net.inputs, net.hidden, net.classes, net.batch, tested_device());
+                const std::vector<Array> got = trained(net, tested_device());
                 INFO(fmt::format("{} -> {} -> {}, batch {}, library {}, {} threads", net.inputs, net.hidden,
                                  net.classes, net.batch, library, threads));
                 REQUIRE(got.size() == exact.size());
