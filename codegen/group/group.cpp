@@ -6,6 +6,7 @@
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/schedule/planes.h"
 
 namespace bitale {
 
@@ -61,6 +62,7 @@ class Grouper {
             std::vector<int> into = epilogue_of(full, read);
             if (into.empty()) into = joinable(own, full, read);
             if (into.empty()) into = own.split ? same_chunks(own, number, tree) : sibling(own, full, read);
+            if (into.empty()) into = same_windows(own, full);
             if (!into.empty()) {
                 for (std::size_t i = 1; i < into.size(); ++i) merge(into[i], into[0]);
                 Group& group = result_.groups[into[0]];
@@ -186,6 +188,23 @@ class Grouper {
                                    [&](int r) { return result_.group_of[r] == g; });
             });
             if (all && group.values.size() < most_members && same_rows(own, full, g) &&
+                group.statements + own.statements <= target_.max_statements)
+                return {g};
+        }
+        return {};
+    }
+
+    // On a CPU, the positions of maxima are found with the maxima: what they read is then read once.
+    std::vector<int> same_windows(const Group& own, const Nest& full) {
+        if (target_.kind == Target::Kind::cuda || own.split || own.tiled) return {};
+        const Combine other = position_or_best(full.combine);
+        for (int g = static_cast<int>(result_.groups.size()) - 1; other != Combine::none && g >= 0; --g) {
+            const Group& group = result_.groups[g];
+            const bool same = std::any_of(group.values.begin(), group.values.end(), [&](int v) {
+                const Nest& nest = result_.nests[v];
+                return nest.combine == other && over_same_windows(fully_composed_nest(values_, v), full);
+            });
+            if (same && group.values.size() < most_members && same_rows(own, full, g) &&
                 group.statements + own.statements <= target_.max_statements)
                 return {g};
         }

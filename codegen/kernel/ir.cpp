@@ -129,6 +129,29 @@ Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count) {
     return s;
 }
 
+Stmt apart(int to, std::vector<Int> at, Int far, Scalar from, std::int64_t phases, Int count, Int there) {
+    Stmt s = of(Stmt::Kind::apart);
+    s.place = to;
+    s.at = std::move(at);
+    s.low = std::move(far);
+    s.value = std::move(from);
+    s.number = static_cast<int>(phases);
+    s.end = std::move(count);
+    s.high = std::move(there);
+    return s;
+}
+
+Stmt together(int to, std::vector<Int> at, Int count, Scalar from, std::int64_t phases, Int far) {
+    Stmt s = of(Stmt::Kind::together);
+    s.place = to;
+    s.at = std::move(at);
+    s.end = std::move(count);
+    s.value = std::move(from);
+    s.number = static_cast<int>(phases);
+    s.low = std::move(far);
+    return s;
+}
+
 Stmt let(Int variable, Scalar value, Int extent) {
     Stmt s = of(Stmt::Kind::let);
     s.variable = std::move(variable);
@@ -253,8 +276,10 @@ class Verifier {
                     place(s.number, 2, alive);
                     break;
                 case Stmt::Kind::nonzeros:
+                case Stmt::Kind::apart:
+                case Stmt::Kind::together:
                     BITALE_CHECK(s.value->kind == ScalarNode::Kind::read && s.value->guards.empty(),
-                                 "a list of what is not in memory");
+                                 "a list or a row of what is not in memory");
                     place(s.place, s.at.size(), alive);
                     scalar(s.value, alive);
                     break;

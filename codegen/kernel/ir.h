@@ -61,11 +61,16 @@ struct Stmt {
                      // `number`, lane by lane, or its position among them (int32): a CPU
         nonzeros,    // `place` from `at` on = how many of `end` neighbouring elements from `value` on are not
                      // 0, then their numbers; room for a register of them is left behind the last: a CPU
-        let,         // variable = clamp(value, 0, extent - 1)
-        check,       // value outside [low, high) sets the error word to `number`
-        ask,         // CPU: `number` bytes from place[at] on will be read soon
-        when,        // body only where the guards hold
-        barrier,     // all threads of the task have written what they had to (nothing on a CPU)
+        apart,     // CPU: a row of elements from `value` on, sorted by their number modulo `number`: `end` of
+                   // each phase to `place` from `at` on, a phase `low` elements behind the last; elements
+                   // are needed below `high` alone. Whole registers are written
+        together,  // CPU: back: `end` elements to `place` from `at` on, their phases from `value` on, each
+                   // `low` elements behind the last
+        let,       // variable = clamp(value, 0, extent - 1)
+        check,     // value outside [low, high) sets the error word to `number`
+        ask,       // CPU: `number` bytes from place[at] on will be read soon
+        when,      // body only where the guards hold
+        barrier,   // all threads of the task have written what they had to (nothing on a CPU)
         comment,
     };
     Kind kind = Kind::comment;
@@ -98,6 +103,8 @@ Stmt leave(int to, std::vector<Int> at, int from, Int count);
 Stmt total(int place, int from, std::vector<Int> at, Int count);
 Stmt best(int place, int candidates, Combine combine);
 Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count);
+Stmt apart(int to, std::vector<Int> at, Int far, Scalar from, std::int64_t phases, Int count, Int there);
+Stmt together(int to, std::vector<Int> at, Int count, Scalar from, std::int64_t phases, Int far);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);
 Stmt ask(int place, std::vector<Int> at, std::int64_t bytes);

@@ -298,6 +298,16 @@ class Walker {
                         add(reads_[from], run(s.value->at, s.end, kernel_.places[from]));
                     break;
                 }
+                case Stmt::Kind::apart: {
+                    const auto from = static_cast<std::size_t>(s.value->operand);
+                    if (kernel_.places[from].scope == Place::Scope::global)
+                        add(reads_[from], run(s.value->at, s.high, kernel_.places[from]));
+                    break;
+                }
+                case Stmt::Kind::together:
+                    if (kernel_.places[place].scope == Place::Scope::global)
+                        add(writes_[place], run(s.at, s.end, kernel_.places[place]));
+                    break;
                 case Stmt::Kind::ask:
                 case Stmt::Kind::best:
                 case Stmt::Kind::declare:

@@ -88,6 +88,15 @@ class Estimate {
                     nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (operations * picoseconds));
                     break;
                 }
+                // A register of each phase: loads, stores, and all but one of them to be chosen from each.
+                case Stmt::Kind::apart:
+                    nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (s.number * (s.number + 1)) *
+                                                  picoseconds);
+                    break;
+                case Stmt::Kind::together:
+                    nested =
+                        bounded(nested + ceildiv(at_first(s.end), lanes_) * (s.number + 1) * picoseconds);
+                    break;
                 case Stmt::Kind::ask:
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:

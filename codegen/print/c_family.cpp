@@ -240,6 +240,15 @@ class Printer {
                 out_.line(fmt::format("b_nonzeros(&{}, &{}, {});", element(s.place, s.at),
                                       element(s.value->operand, s.value->at), index(s.end)));
                 return;
+            case Stmt::Kind::apart:
+                out_.line(fmt::format("b_apart<{}>(&{}, {}, {}, &{}, {});", s.number,
+                                      element(s.value->operand, s.value->at), index(s.end), index(s.high),
+                                      element(s.place, s.at), index(s.low)));
+                return;
+            case Stmt::Kind::together:
+                out_.line(fmt::format("b_together<{}>(&{}, {}, &{}, {});", s.number, element(s.place, s.at),
+                                      index(s.end), element(s.value->operand, s.value->at), index(s.low)));
+                return;
             case Stmt::Kind::put:
                 out_.line(
                     fmt::format("b_put(&{}, p{}, {});", element(s.place, s.at), s.number, index(s.end)));

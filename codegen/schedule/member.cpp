@@ -13,6 +13,7 @@
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/lanes.h"
 #include "codegen/schedule/panels.h"
+#include "codegen/schedule/planes.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/register_windows.h"
 #include "codegen/schedule/scatter.h"
@@ -149,6 +150,7 @@ Stmts reduce_in_chunks(const Member& member, KernelBuilder& builder) {
 
 Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuilder& builder) {
     if (target.kind == Target::Kind::cuda) return gpu::schedule_pointwise(member);
+    if (std::optional<Stmts> planes = schedule_placed_planes(member, builder)) return *std::move(planes);
     return schedule_map(member, builder);
 }
 
@@ -156,6 +158,9 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
     if (member.scattered) return schedule_scatter(member, target, builder);
+    if (std::optional<Stmts> planes = schedule_window_planes(member, nullptr, builder))
+        return *std::move(planes);
+    if (std::optional<Stmts> planes = schedule_placed_planes(member, builder)) return *std::move(planes);
     if (std::optional<Stmts> panels = schedule_panels(member, target, builder)) return *std::move(panels);
     if (const std::optional<LanePlan> plan = plan_lanes(member, target, builder, TileUse::fresh))
         return schedule_lanes(*plan, member, builder, TileUse::fresh);

@@ -20,6 +20,7 @@
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/panels.h"
+#include "codegen/schedule/planes.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/register_windows.h"
 #include "codegen/schedule/scatter.h"
@@ -276,20 +277,7 @@ class SegmentScheduler {
               !cut_, segment.body);
         std::set<int> done;  // members that an earlier one has computed along with its own results
         for (const int v : group_.values) {
-            if (done.insert(v).second) {
-                Member member = member_of(v);
-                segment.body.push_back(comment(describe(*value(v).node)));
-                if (const int positions = positions_of(v);
-                    positions >= 0 && !done.contains(positions) &&
-                    take_positions(member, member_of(positions), context_.target, builder_)) {
-                    done.insert(positions);
-                    segment.body.push_back(comment("and " + describe(*value(positions).node)));
-                }
-                append(segment.body, member.nest.combine == Combine::none
-                                         ? schedule_pointwise(member, context_.target, builder_)
-                                         : schedule_reduce(member, context_.target, builder_));
-                segment.body.push_back(barrier());
-            }
+            if (done.insert(v).second) append(segment.body, scheduled(v, done));
             make_copies(v, segment.body);
         }
         notes_ +=
@@ -321,6 +309,37 @@ class SegmentScheduler {
                    read(nest) == read(best);
         });
         return found == group_.values.end() ? -1 : *found;
+    }
+
+    // The value; with it the positions of its maxima, or the maxima of its positions.
+    Stmts scheduled(int v, std::set<int>& done) {
+        Member member = member_of(v);
+        Stmts body{comment(describe(*value(v).node))};
+        for (const int other : group_.values) {
+            if (on_gpu() || done.contains(other) || member.nest.combine == Combine::none ||
+                nest_for(other).combine != position_or_best(member.nest.combine))
+                continue;
+            const Member also = member_of(other);
+            if (!over_same_windows(member.nest, also.nest)) continue;
+            if (std::optional<Stmts> both = schedule_window_planes(member, &also, builder_)) {
+                done.insert(other);
+                body.push_back(comment("and " + describe(*value(other).node)));
+                append(body, *std::move(both));
+                body.push_back(barrier());
+                return body;
+            }
+        }
+        if (const int positions = positions_of(v);
+            positions >= 0 && !done.contains(positions) &&
+            take_positions(member, member_of(positions), context_.target, builder_)) {
+            done.insert(positions);
+            body.push_back(comment("and " + describe(*value(positions).node)));
+        }
+        append(body, member.nest.combine == Combine::none
+                         ? schedule_pointwise(member, context_.target, builder_)
+                         : schedule_reduce(member, context_.target, builder_));
+        body.push_back(barrier());
+        return body;
     }
 
     Member finish_member(int v, Nest nest, const std::vector<Loop>& parallel) {
