@@ -67,16 +67,16 @@ B_FN V b_phase(const V* x) {
     if constexpr (S == 1)
         return x[0];
     else if constexpr (K <= 1)
-        return b_chosen<b_rule_apart<N, S, R, 1>>(x[0], x[K]);
+        return b_chosen<b_rule_apart<N, S, R, 1> >(x[0], x[K]);
     else
-        return b_chosen<b_rule_apart<N, S, R, K>>(b_phase<N, S, R, K - 1>(x), x[K]);
+        return b_chosen<b_rule_apart<N, S, R, K> >(b_phase<N, S, R, K - 1>(x), x[K]);
 }
 template <int N, int S, int NUMBER, int R, class V>
 B_FN V b_merged(const V* x) {
     if constexpr (R == 0)
         return x[0];
     else
-        return b_chosen<b_rule_together<N, S, NUMBER, R>>(b_merged<N, S, NUMBER, R - 1>(x), x[R]);
+        return b_chosen<b_rule_together<N, S, NUMBER, R> >(b_merged<N, S, NUMBER, R - 1>(x), x[R]);
 }
 // Each phase of registers 0 to LAST; with `half`, no more than half a register of it.
 template <int N, int S, int R, int LAST, class T, class V>
