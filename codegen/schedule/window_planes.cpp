@@ -472,6 +472,7 @@ bool over_same_windows(const Nest& x, const Nest& y) {
 
 std::optional<Stmts> schedule_window_planes(const Member& member, const Member* also,
                                             KernelBuilder& builder) {
+    if (!member.positions.empty()) return {};  // of windows in registers
     WindowPlanes planes(member, also, builder);
     if (!planes.plan()) return {};
     return planes.run();
