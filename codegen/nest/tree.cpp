@@ -18,6 +18,8 @@ constexpr std::int64_t always_split = 16384;  // however few the results
 constexpr double lane_length = 64;
 // More results than few: chunks of whole rows, few enough that their partial results stay small.
 constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19, fewest_rows = 8;
+// Gradients of filters: images one by one, of which a task then has copies, as soon as there are some.
+constexpr double fewest_images = 2, short_sum = 64, many_filters = 1 << 22;
 constexpr std::int64_t most_chunks = 8192;
 constexpr int lane_count = 16, group_count = 4;
 constexpr double worth_groups = 256;  // iterations
@@ -39,6 +41,24 @@ bool at_unknown_places(const Nest& nest, const Int& variable) {
     return adds_products(nest) && !nest.parallel.empty() &&
            std::any_of(nest.lets.begin(), nest.lets.end(),
                        [&](const Let& let) { return varies(nest, let.value, variable); });
+}
+
+// A sum of products over the places of images, the first loop, for results that no image has a part of to
+// itself.
+bool over_images(const Nest& nest) {
+    constexpr std::size_t image_axes = 4, fewest_loops = 3;
+    const std::uint64_t image = nest.reduced[0].variable.symbol_id();
+    if (!adds_products(nest) || nest.reduced.size() < fewest_loops || !image) return false;
+    bool all = true;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        if (s.at.size() < image_axes) return;
+        all = all && depends_on(s.at[0], image) &&
+              std::none_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
+                  return l.variable.symbol_id() && depends_on(s.at[0], l.variable.symbol_id());
+              });
+    });
+    return all && std::all_of(nest.body->arguments.begin(), nest.body->arguments.end(),
+                              [&](const Scalar& f) { return varies(nest, f, nest.reduced[0].variable); });
 }
 
 }  // namespace
@@ -117,10 +137,11 @@ ReductionTree tree_of(const Nest& nest) {
         tree.chunk =
             max(std::max<std::int64_t>(1, static_cast<std::int64_t>(lane_length * tree.lanes / rest)),
                 ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
-    } else if (!few(nest.parallel) && known(nest.parallel) && results <= many_results &&
-               nest.reduced.size() > 1 &&
-               (gathers ||
-                (first >= fewest_rows && length >= long_reduction && length >= long_row * first))) {
+    } else if (!few(nest.parallel) && known(nest.parallel) && nest.reduced.size() > 1 &&
+               (results <= many_results || (results <= many_filters && over_images(nest))) &&
+               (gathers || (length >= long_row * first &&
+                            ((first >= fewest_rows && length >= long_reduction) ||
+                             (first >= fewest_images && length >= short_sum && over_images(nest)))))) {
         const auto chunks = static_cast<std::int64_t>(std::clamp(partial_results / results, 2.0, 1024.0));
         tree.split = tree.by_rows = true;
         tree.chunk = ceildiv(nest.reduced[0].extent, chunks);

@@ -83,6 +83,25 @@ TEST_CASE("convolutions between tensors with their channels apart") {
     cases.run();
 }
 
+TEST_CASE("channels apart: gradients of filters from few images, and of many filters") {
+    PackedCases cases(tested_device(), sums_that_cancel);
+    Random random(4);
+    for (const Sizes& s :
+         {Sizes{2, 12, 14, 13, 21, {3, 3}, {}}, Sizes{3, 20, 9, 10, 9, {3, 2}, {.border_mode = full}},
+          Sizes{1, 9, 12, 12, 17, {3, 3}, {}}, Sizes{2, 520, 7, 7, 512, {2, 2}, {}}}) {
+        const Expr x = input(float32, image_of(s), "x"), w = input(float32, filters_of(s), "w");
+        const Expr y = conv2d(x, w, s.options);
+        Dims maps;
+        for (const Int& n : y.node()->type.shape) maps.push_back(n.constant());
+        const Expr g = input(float32, maps, "g");
+        const std::vector<Array> values = {random_array(float32, image_of(s), random, -1, 1),
+                                           random_array(float32, filters_of(s), random, -0.1, 0.1),
+                                           random_array(float32, maps, random, -1, 1)};
+        cases.add(text_of(s), {x, w, g}, values, grad(sum(y * g), w));
+    }
+    cases.run();
+}
+
 TEST_CASE("channels apart: results that are read on, images that are computed, views of given ones") {
     PackedCases cases(tested_device(), sums_that_cancel);
     Random random(2);
