@@ -18,7 +18,7 @@ constexpr double passed_ns = 0.13;
 // An element that each task of generated code turns for itself, and how many tasks do so.
 constexpr double turned_ns = 0.5, tasks = 8;
 // Parts of the peak that are reached: measured on the products of small networks.
-constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5;
+constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin_generated = 0.85;
 
 double filled(double columns) { return columns / (std::ceil(columns / lanes) * lanes); }
 
@@ -31,8 +31,12 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     // Along the columns of b, or along the rows of a stored the other way, neighbours lie side by side.
     const double in_lanes = std::max(call.transpose_b ? 0.0 : filled(n), call.transpose_a ? filled(m) : 0.0);
     const double turning = in_lanes > 0 ? 0 : tasks * n * k * turned_ns;
+    // One register holds a row of results, so that the whole sum of many of them stays in registers.
+    constexpr double fewest_rows = 8;
+    const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;
     return {call_ns + passed * passed_ns + flops / (flops_per_ns * library),
-            turning + flops / (flops_per_ns * generated * (in_lanes > 0 ? in_lanes : filled(n)))};
+            turning + flops / (flops_per_ns * (thin ? thin_generated : generated) *
+                               (in_lanes > 0 ? in_lanes : filled(n)))};
 }
 
 }  // namespace bitale
