@@ -287,9 +287,10 @@ class Tiler {
         Stmts inside = lets(all, first, vectors);
         inside.push_back(lanes(lane, plan_.width, plan_.width, std::move(sum)));
         bool innermost = true;
-        for (auto l = nest_.reduced.rbegin(); l != nest_.reduced.rend(); ++l) {
-            if (!l->variable.symbol_id()) continue;
-            inside = {loop(l->variable, 0, l->extent, innermost ? Binding::rolled : Binding::serial,
+        const std::vector<Loop> inner_first(nest_.reduced.rbegin(), nest_.reduced.rend());
+        for (const Loop& l : inner_first) {
+            if (!l.variable.symbol_id()) continue;
+            inside = {loop(l.variable, 0, l.extent, innermost ? Binding::rolled : Binding::serial,
                            std::move(inside))};
             innermost = false;
         }
