@@ -6,6 +6,7 @@
 #include <optional>
 #include <variant>
 
+#include "codegen/kernel/fuse.h"
 #include "codegen/kernel/tails.h"
 #include "codegen/kernel/traffic.h"
 #include "codegen/kernel/work.h"
@@ -380,6 +381,7 @@ class Assembler {
     // From IR to text.
     Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, Step& step) {
         Traffic traffic = traffic_of(builder.ir);
+        if (target_.kind == Target::Kind::cpu) fuse_loops(builder.ir);
         if (target_.kind == Target::Kind::cpu && !target_.fast_compile)
             fill_tails(builder.ir, target_.vector_bytes);
         verify(builder.ir);

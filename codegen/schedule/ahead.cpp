@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
 
 namespace bitale {
 
@@ -15,13 +15,14 @@ namespace {
 // As much is on its way from memory at a time; longer rows are fetched by the machine itself.
 constexpr std::int64_t on_their_way = 4096, longest_row = 8192, farthest = 16;
 
-bool mentions(const Scalar& s, const std::set<std::uint64_t>& symbols) {
-    bool found = false;
-    for_each_read(s, [&](const ScalarNode& read) {
-        for (const Int& x : read.at)
-            for (const std::uint64_t id : symbols) found = found || depends_on(x, id);
+// By an index, or by where it is read.
+bool varies_with_any(const Nest& nest, const std::vector<Loop>& loops, const Int& row) {
+    return std::any_of(loops.begin(), loops.end(), [&](const Loop& l) {
+        if (!l.variable.symbol_id() || l.variable == row) return false;
+        return std::any_of(nest.lets.begin(), nest.lets.end(), [&](const Let& let) {
+            return varies(nest, let.value, l.variable) || depends_on(let.extent, l.variable.symbol_id());
+        });
     });
-    return found;
 }
 
 // Where the nest reads first and last in a row of the place, whose number is the read's first index.
@@ -62,13 +63,15 @@ std::int64_t bytes_of_row(const Nest& nest, const ScalarNode& read, const Int& r
 }  // namespace
 
 Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelBuilder& builder) {
+    // Loops inside that of the rows have no iteration yet where a row is asked for.
+    if (varies_with_any(nest, nest.parallel, row) || varies_with_any(nest, nest.reduced, row)) return {};
     Stmts found;
     for_each_read(nest.body, [&](const ScalarNode& s) {
         const Place& place = builder.ir.places[static_cast<std::size_t>(s.operand)];
         if (!found.empty() || place.scope != Place::Scope::global || s.at.size() < 2) return;
         const std::int64_t bytes = bytes_of_row(nest, s, row, place);
         const bool by_let = std::any_of(nest.lets.begin(), nest.lets.end(), [&](const Let& l) {
-            return depends_on(s.at[0], l.symbol.symbol_id()) && mentions(l.value, {row.symbol_id()});
+            return depends_on(s.at[0], l.symbol.symbol_id()) && varies(nest, l.value, row);
         });
         if (!by_let || bytes <= 0 || bytes > longest_row) return;
         const std::int64_t distance = std::clamp<std::int64_t>(on_their_way / bytes, 1, farthest);

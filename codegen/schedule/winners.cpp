@@ -231,6 +231,7 @@ class Scheduler {
 }  // namespace
 
 Nest walking_forward(const Nest& nest, std::vector<Int>& at) {
+    if (nest.parallel.empty()) return nest;
     const Loop& last = nest.parallel.back();
     const std::uint64_t id = last.variable.symbol_id();
     if (!id || !last.extent.is_constant()) return nest;

@@ -47,7 +47,12 @@ std::vector<Array> two_calls(const RandomGraph& graph, const std::string& device
     for (int call = 0; call < 2; ++call) {
         const Results results = f.call(arguments);
         for (std::size_t k = 0; k < results.size(); ++k) all.push_back(results[k]);
-        for (const Update& u : graph.updates) all.push_back(u.target.get_value());
+        for (const Update& u : graph.updates) {
+            Shared target = u.target;
+            all.push_back(target.get_value());
+            // What an update has made equal to a part of the graph is a tie of its own.
+            target.set_value(moved(all.back(), by));
+        }
     }
     for (std::size_t i = 0; i < before.size(); ++i) {
         Shared target = graph.updates[i].target;
