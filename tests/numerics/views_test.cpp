@@ -111,6 +111,23 @@ TEST_CASE("dot of awkward shapes") {
     cases.run();
 }
 
+TEST_CASE("rows by a matrix of numbers, and products of elements by a long vector of them") {
+    PackedCases cases(tested_device());
+    const auto numbers = [](const Dims& shape) {
+        Array x(int32, shape);
+        auto* to = static_cast<std::int32_t*>(x.mutable_data());
+        for (std::int64_t k = 0; k < x.size(); ++k) to[k] = static_cast<std::int32_t>(k * 3 % 5);
+        return x;
+    };
+    for (const Dims& shape : std::vector<Dims>{{3, 4}, {1, 9}, {0, 4}, {70, 3}}) {
+        const Expr x = input(float32, Dims{5, 7}, "x"), i = imatrix("i");
+        cases.add("rows " + text_of(shape), {x, i}, {sample(float32, {5, 7}), numbers(shape)}, x[i]);
+    }
+    const Expr x = input(float32, Dims{5}, "x"), i = ivector("i");
+    cases.add("sum of products", {x, i}, {sample(float32, {5}), numbers({70000})}, sum(x[i] * exp(x[i])));
+    cases.run();
+}
+
 TEST_CASE("gradients of views, reductions and dot") {
     PackedCases cases(tested_device());
     const Array value =
