@@ -30,7 +30,8 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t pointwise_block = 2048, vector_block = 64;
+constexpr std::int64_t pointwise_block = 2048, vector_block = 64, widest_vector_block = 256,
+                       fewest_vector_blocks = 4;
 
 Int bounded(const std::string& name, const Int& extent) { return make_loop(name, extent).variable; }
 
@@ -200,7 +201,12 @@ class SegmentScheduler {
             for (const int v : group_.values)
                 block_ = std::max(block_, rows_of_tiles(fully_composed_nest(context_.values, v)));
         }
-        if (!all_maps && along_rows) block_ = vector_block;
+        if (all_maps || !along_rows) return;
+        // Runs of a row that are read one after another are longer where there are enough of them.
+        block_ = vector_block;
+        while (group_.values.size() == 1 && 2 * block_ <= widest_vector_block &&
+               first.parallel[0].extent.range().low >= fewest_vector_blocks * 2 * block_)
+            block_ *= 2;
     }
 
     bool is_local(int v) {

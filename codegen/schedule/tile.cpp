@@ -10,8 +10,10 @@ namespace bitale {
 
 namespace {
 
-// Partial results of a block of lanes stay in registers or L1 over the whole reduction.
-constexpr std::int64_t block_of_lanes = 64, widest_tile = 12, most_written_out = 128;
+// Partial results of a block of lanes stay in registers or L1 over the whole reduction. Without rows that
+// share what is loaded, memory decides, which is read faster by longer runs.
+constexpr std::int64_t block_of_lanes = 64, block_without_rows = 256, widest_tile = 12,
+                       most_written_out = 128;
 
 struct Tile {
     int axis = -1;  // the second parallel loop, -1: none
@@ -115,8 +117,9 @@ class Tiler {
     }
 
     Stmts block(LoopBuilder& inner, const std::vector<Substitution>& rows) {
-        const bool single = lanes_.extent.is_constant() && lanes_.extent.constant() <= block_of_lanes;
-        const std::int64_t width = single ? lanes_.extent.constant() : block_of_lanes;
+        const std::int64_t most = tile_.axis < 0 ? block_without_rows : block_of_lanes;
+        const bool single = lanes_.extent.is_constant() && lanes_.extent.constant() <= most;
+        const std::int64_t width = single ? lanes_.extent.constant() : most;
         const Int begin = single ? Int(0) : Int::symbol("block", {0, lanes_.extent.range().high});
         const Int lane = Int::symbol("lane", {0, width - 1});
         const Int count = single ? Int(width) : min(width, lanes_.extent - begin);
