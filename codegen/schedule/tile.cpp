@@ -117,7 +117,8 @@ class Tiler {
     }
 
     Stmts block(LoopBuilder& inner, const std::vector<Substitution>& rows) {
-        const std::int64_t most = tile_.axis < 0 ? block_without_rows : block_of_lanes;
+        const bool wide = tile_.axis < 0 && lanes_.extent.range().high > block_of_lanes;
+        const std::int64_t most = wide ? block_without_rows : block_of_lanes;
         const bool single = lanes_.extent.is_constant() && lanes_.extent.constant() <= most;
         const std::int64_t width = single ? lanes_.extent.constant() : most;
         const Int begin = single ? Int(0) : Int::symbol("block", {0, lanes_.extent.range().high});
