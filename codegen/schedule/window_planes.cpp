@@ -124,7 +124,7 @@ class WindowPlanes {
             if (varies(nest_, l.value, result.variable) || varies(nest_, l.value, tap.variable)) return false;
         bool fits = a.results > 0 && a.taps > 0, known = a.results == 1 || a.taps == 1;
         const auto step = [&](const Int& x, const Int& variable) {
-            const Int s = substitute(x, {{variable.symbol_id(), variable + 1}}) - x;
+            Int s = substitute(x, {{variable.symbol_id(), variable + 1}}) - x;
             fits = fits && !depends_on(s, by_result) && !depends_on(s, by_tap);
             return s;
         };

@@ -1,6 +1,8 @@
 // Generated CPU code of reductions against the oracle: axes, empty and long ones, ties and special values.
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -172,4 +174,21 @@ TEST_CASE("products of matrices that are computed, sliced or shared by both side
         cases.add(what + " gradient right", {a, b}, values, grad(sum(y * cos(y)), b));
     }
     cases.run();
+}
+
+TEST_CASE("sums of many columns are added in the order of rows, whatever part of them a task has") {
+    Random random(31);
+    for (const Dims& shape : {Dims{37, 1024}, Dims{12, 1300}, Dims{40, 2051}}) {
+        const Array values = random_array(float32, shape, random, -1, 1);
+        const Expr x = input(float32, shape, "x");
+        Array expected(float32, {shape[1]});
+        auto* sums = static_cast<float*>(expected.mutable_data());
+        for (std::int64_t column = 0; column < shape[1]; ++column) sums[column] = 0;
+        for (std::int64_t i = 0; i < values.size(); ++i)
+            sums[i % shape[1]] += static_cast<const float*>(values.data())[i];
+        const Results r =
+            function({x}, {sum(x, {0})}, {.device = tested_device()}).call(std::vector<Array>{values});
+        INFO(shape[0] << " rows of " << shape[1]);
+        REQUIRE(difference(r[0], expected) == "");
+    }
 }
