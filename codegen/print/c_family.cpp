@@ -333,7 +333,7 @@ class Printer {
         const Int stride =
             offset_of(kernel_.places[from.operand], next) - offset_of(kernel_.places[from.operand], first);
         const Place& to = kernel_.places[one.place];
-        if (to.scope != Place::Scope::global) {
+        if (to.scope == Place::Scope::private_) {
             out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", element(from.operand, first),
                                   index(stride), one.place, index(s.end), index(columns.end)));
             return;

@@ -362,15 +362,18 @@ class Lanes {
         return body;
     }
 
-    // Elements of 4 bytes as they are, to one place in memory.
+    // Elements of 4 bytes as they are, to one place in memory, or in whole tiles in the task's scratch.
     bool moves_alone() {
         const Scalar& body = nest().body;
-        return body->kind == ScalarNode::Kind::read && body->dtype == nest().dtype &&
-               bytes_of(body->dtype) == 4 && body->guards.empty() && nest().lets.empty() &&
-               nest().guards.empty() && member_.destinations.size() == 1 &&
-               builder_.ir.places[static_cast<std::size_t>(member_.destinations[0].place)].scope ==
-                   Place::Scope::global;
+        if (body->kind != ScalarNode::Kind::read || body->dtype != nest().dtype ||
+            bytes_of(body->dtype) != 4 || !body->guards.empty() || !nest().lets.empty() ||
+            !nest().guards.empty() || member_.destinations.size() != 1)
+            return false;
+        const Place::Scope to =
+            builder_.ir.places[static_cast<std::size_t>(member_.destinations[0].place)].scope;
+        return to == Place::Scope::global || (to == Place::Scope::local && mod(lanes().extent, tile).is(0));
     }
+
     // The lanes from `first` on, as many as `rows`.
     Stmts tiles(LoopBuilder& inner, const Loop& last, const Loop& other, const Int& first, const Int& rows) {
         const Int second = Int::symbol("columns", {0, other.extent.range().high}),
