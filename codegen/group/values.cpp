@@ -168,7 +168,8 @@ class Decider {
                 value.by_library) {
                 value.storage = Value::Storage::stored;
                 if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
-            } else if (cost[i] >= expensive && times >= 1.5 && !(generated_[i] && times < often)) {
+            } else if (cost[i] >= expensive && times >= 1.5 &&
+                       !(generated_[i] && times < often && !is_cheap_to_keep(value))) {
                 // What only moves elements is left to what it moves, which is asked for as often.
                 if (!moves_elements(value)) {
                     value.storage = Value::Storage::stored;
@@ -194,6 +195,11 @@ class Decider {
             read.erase(std::unique(read.begin(), read.end()), read.end());
             for (const int operand : read) evaluations[operand] += mine;
         }
+    }
+
+    // A byte an element: a CPU reads it faster than it draws a random number again.
+    bool is_cheap_to_keep(const Value& value) const {
+        return target_.kind == Target::Kind::cpu && bytes_of(value.node->type.dtype) == 1;
     }
 
     // Of a reduction of the same size that a kernel computes, by way of values that nothing else reads: the

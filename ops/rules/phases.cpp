@@ -5,6 +5,7 @@
 #include "graph/rewrite/pass.h"
 #include "graph/walk/import.h"
 #include "graph/walk/verify.h"
+#include "ops/rules/dropout_masks.h"
 #include "ops/rules/rules.h"
 
 namespace bitale {
@@ -37,6 +38,7 @@ void optimize(Graph& graph) {
                           rule_pass(stabilize_rules(), interner),
                           rule_pass(decompose_rules(), interner),
                           rule_pass(specialize_rules(), interner),
+                          {"mask-by-dropout", mask_by_dropout},
                       });
     if (options().verifies()) verify_primitive(graph);
 }

@@ -1,6 +1,10 @@
 // Random numbers: the same on every device, call by call; dropout; optimizers on the CPU against the oracle.
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -73,6 +77,41 @@ TEST_CASE("dropout: one mask for value and gradient, the same on the cpu device 
             REQUIRE(is_kept == (all[0][2].at(i) != 0));
         }
         CHECK(std::abs(static_cast<double>(kept) / static_cast<double>(value.size()) - 0.7) < 0.06);
+    }
+}
+
+TEST_CASE("the gradient of dropout behind a relu, read from its result") {
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    Random random(4);
+    Array value = random_array(float32, {64, 33}, random, -2, 2);
+    auto* values = static_cast<float*>(value.mutable_data());
+    const float awkward[] = {0.0F,
+                             -0.0F,
+                             inf,
+                             -inf,
+                             std::numeric_limits<float>::denorm_min(),
+                             std::numeric_limits<float>::quiet_NaN()};
+    for (std::int64_t k = 0; k < value.size(); k += 5) values[k] = awkward[k / 5 % 6];
+    const Array weights = random_array(float32, {64, 33}, random, 1, 2);
+    for (const double rate : {0.0, 0.25, 0.5}) {
+        RandomStream stream(9);
+        const Expr x = input(float32, Dims{64, 33}, "x"), w = input(float32, Dims{64, 33}, "w");
+        const Expr y = dropout(relu(x), rate, stream);
+        Function f = function({x, w}, {y, grad(sum(y * w), x)},
+                              {.updates = stream.updates(), .device = tested_device()});
+        const Results r = f(value, weights);
+        const double scale = 1 / (1 - rate);
+        std::int64_t dropped = 0, wrong = 0;
+        for (std::int64_t i = 0; i < value.size(); ++i) {
+            const float v = values[i];
+            const bool kept = r[0].at(i) != 0;  // NaN too
+            const double expected = kept && v > 0 ? weights.at(i) * scale : 0;
+            dropped += v > 0 && !kept;
+            wrong += std::abs(r[1].at(i) - expected) > 1e-5;
+            wrong += kept && v == v && !(v > 0);
+        }
+        CHECK(wrong == 0);
+        CHECK((rate == 0) == (dropped == 0));
     }
 }
 

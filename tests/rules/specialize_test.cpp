@@ -81,3 +81,25 @@ TEST_CASE("origins survive all phases") {
     for (const NodePtr& node : topological(graph.outputs))
         if (node->op->kind != OpKind::leaf) CHECK_FALSE(node->origins.empty());
 }
+
+TEST_CASE("the gradient of dropout behind a relu reads its result") {
+    RandomStream stream(3);
+    const Expr z = input(float32, Dims{8, 6}, "z"), w = input(float32, Dims{6, 6}, "w");
+    const auto draws = [](const Expr& cost, const Expr& of) {
+        int count = 0;
+        for (const NodePtr& node : topological(optimized_graph({cost, grad(cost, of)}).outputs))
+            count += node->op->name == "ge";
+        return count;
+    };
+    const Expr h = dropout(relu(z), 0.5, stream);
+    const Expr cost = sum(sqr(dot(h, w)));
+    CHECK(draws(cost, z) == 1);
+    const std::string text = optimized(grad(cost, z));
+    CHECK_THAT(text, ContainsSubstring("where(gt(where(ge("));
+    CHECK_THAT(text, !ContainsSubstring("where(gt(z, 0)"));
+    // Two layers, one behind the other; without a relu there is nothing to read.
+    const Expr deep = sum(sqr(dropout(relu(dot(h, w)), 0.25, stream)));
+    CHECK_THAT(optimized(grad(deep, z)), !ContainsSubstring("gt(z, 0)"));
+    CHECK_THAT(optimized(grad(deep, z)), !ContainsSubstring("gt(dot("));
+    CHECK_THAT(optimized(grad(sum(sqr(dropout(tanh(z), 0.5, stream))), z)), !ContainsSubstring("gt("));
+}
