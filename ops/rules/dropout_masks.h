@@ -1,5 +1,5 @@
-// Behind a relu, dropout's result tells by itself which elements pass a gradient on: y = where(keep, relu(x) *
-// scale, 0) is positive exactly where keep holds and x is positive. The gradient then reads y, which is in
+// Behind a relu, dropout's result tells by itself which elements pass a gradient on: y = where(keep, relu(x)
+// * scale, 0) is positive exactly where keep holds and x is positive. The gradient then reads y, which is in
 // memory as the next layer needs it, and draws no random numbers a second time.
 #pragma once
 
