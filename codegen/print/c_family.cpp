@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "codegen/nest/compose.h"
+#include "codegen/print/expressions.h"
 #include "codegen/print/indices.h"
 #include "codegen/print/literals.h"
 #include "codegen/print/writer.h"
@@ -18,52 +17,6 @@
 namespace bitale {
 
 namespace {
-
-std::string literal(DType dtype, double number, std::int64_t integer) {
-    char text[64];
-    switch (dtype) {
-        case DType::boolean: return integer ? "true" : "false";
-        case DType::float32:
-        case DType::float64: {
-            const bool single = dtype == DType::float32;
-            if (std::isnan(number))
-                return single ? "b_float(0x7fc00000u)" : "b_double(0x7ff8000000000000ull)";
-            if (std::isinf(number))
-                return std::string(number < 0 ? "(-" : "(") +
-                       (single ? "b_float(0x7f800000u))" : "b_double(0x7ff0000000000000ull))");
-            std::snprintf(text, sizeof text, single ? "%.9g" : "%.17g", number);
-            std::string s = text;
-            if (s.find_first_of(".e") == std::string::npos) s += ".0";
-            if (single) s += "f";
-            return s[0] == '-' ? "(" + s + ")" : s;
-        }
-        case DType::float16: return "b_to_f16(" + literal(DType::float32, number, 0) + ")";
-        case DType::bfloat16: return "b_to_bf16(" + literal(DType::float32, number, 0) + ")";
-        case DType::uint64: return std::to_string(static_cast<std::uint64_t>(integer)) + "ull";
-        default: break;
-    }
-    if (integer == INT64_MIN) return "(-9223372036854775807ll - 1)";
-    const std::string s = std::to_string(integer) + (bits_of(dtype) == 64 ? "ll" : "");
-    return "((" + std::string(c_type(dtype)) + ")" + (integer < 0 ? "(" + s + ")" : s) + ")";
-}
-
-// The C expression of a map row over the given operand texts: a, b, c stand for them as whole identifiers.
-std::string instantiate(const std::string& text, const std::vector<std::string>& arguments) {
-    std::string r;
-    const auto word = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-    };
-    for (std::size_t i = 0; i < text.size();) {
-        std::size_t end = i;
-        while (end < text.size() && word(text[end])) ++end;
-        if (end == i + 1 && text[i] >= 'a' && text[i] < static_cast<char>('a' + arguments.size()))
-            r += arguments[text[i] - 'a'];
-        else
-            r += text.substr(i, std::max<std::size_t>(end - i, 1));
-        i = std::max(end, i + 1);
-    }
-    return r;
-}
 
 const char* suffix_of(std::size_t phase) { return phase == 0 ? "" : "_finish"; }
 
@@ -479,25 +432,6 @@ class Printer {
         const std::string target = element(s.place, {}), other = fresh("v");
         out_.line(fmt::format("const {} {} = b_other_lane({}, {});", c_type(dtype), other, target, s.number));
         out_.line(target + " = " + combined(s.combine, dtype, target, other) + ";");
-    }
-
-    static std::string combined(Combine combine, DType dtype, const std::string& a, const std::string& b) {
-        switch (combine) {
-            case Combine::sum:
-            case Combine::prod: {
-                const std::string sign = combine == Combine::sum ? " + " : " * ";
-                return is_integer(dtype)
-                           ? "(" + std::string(c_type(dtype)) + ")((u64)" + a + sign + "(u64)" + b + ")"
-                           : a + sign + b;
-            }
-            case Combine::max: return "b_maximum(" + a + ", " + b + ")";
-            case Combine::min: return "b_minimum(" + a + ", " + b + ")";
-            case Combine::any: return a + " | " + b;
-            case Combine::all: return a + " & " + b;
-            default: break;
-        }
-        BITALE_CHECK(false, "a combine that is no operation on two values");
-        return "";
     }
 
     static bool is_variable(const Place& p) { return p.scope == Place::Scope::private_ && p.extents.empty(); }

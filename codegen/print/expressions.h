@@ -1,0 +1,18 @@
+// Expressions of C that need nothing but their operands' texts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/ir/nest.h"
+
+namespace bitale {
+
+std::string literal(DType dtype, double number, std::int64_t integer);
+// The C expression of a map row over the given operand texts: a, b, c stand for them as whole identifiers.
+std::string instantiate(const std::string& text, const std::vector<std::string>& arguments);
+// Two partial results as one: of sums, products, maxima, minima and logical reductions.
+std::string combined(Combine combine, DType dtype, const std::string& a, const std::string& b);
+
+}  // namespace bitale
