@@ -232,6 +232,13 @@ void for_each_read(const Scalar& scalar, const std::function<void(const ScalarNo
     });
 }
 
+void for_each_index(const Scalar& s, const std::function<void(const Int&)>& f) {
+    if (!s) return;
+    if (s->kind == ScalarNode::Kind::index) f(s->index);
+    for (const Scalar& a : s->arguments) for_each_index(a, f);
+    for_each_index(s->otherwise, f);
+}
+
 Nest map_reads(const Nest& nest, const std::function<Scalar(const Scalar&)>& f) {
     return rebuild(nest, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
         return s->kind == ScalarNode::Kind::read ? f(s) : Scalar(s);

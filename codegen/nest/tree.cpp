@@ -49,16 +49,18 @@ bool over_images(const Nest& nest) {
     constexpr std::size_t image_axes = 4, fewest_loops = 3;
     const std::uint64_t image = nest.reduced[0].variable.symbol_id();
     if (!adds_products(nest) || nest.reduced.size() < fewest_loops || !image) return false;
-    bool all = true;
+    bool all = true, some = false;
     for_each_read(nest, [&](const ScalarNode& s) {
         if (s.at.size() < image_axes) return;
+        some = true;
         all = all && depends_on(s.at[0], image) &&
               std::none_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
                   return l.variable.symbol_id() && depends_on(s.at[0], l.variable.symbol_id());
               });
     });
-    return all && std::all_of(nest.body->arguments.begin(), nest.body->arguments.end(),
-                              [&](const Scalar& f) { return varies(nest, f, nest.reduced[0].variable); });
+    return some && all &&
+           std::all_of(nest.body->arguments.begin(), nest.body->arguments.end(),
+                       [&](const Scalar& f) { return varies(nest, f, nest.reduced[0].variable); });
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelB
             later[l.symbol.symbol_id()] = symbol;
         }
         std::vector<Int> at = part_of_row(nest, s, row).first;
-        at[0] = substitute(s.at[0], later);
+        for (Int& x : at) x = substitute(x, later);
         found.push_back(ask(s.operand, std::move(at), bytes));
     });
     return found;

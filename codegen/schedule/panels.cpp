@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t panel = 64;           // results side by side
 constexpr std::int64_t longest_piece = 128;  // terms of the sum for which copies are made: they stay in L1
-constexpr std::int64_t most_rows = 64, most_scratch = 64 << 10;
+constexpr std::int64_t most_rows = 64;
 constexpr double lanes_of_register = 16;
 
 // How far every read that moves along the variable moves by one step of it; 0 where they differ.

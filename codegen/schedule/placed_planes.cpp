@@ -272,6 +272,9 @@ class PlacedPlanes {
     bool in_place(const Copy& c) const {
         const bool only_here = c.low_row == 0 && c.high_row == 0 && c.low_column == 0 && c.high_column == 0;
         if (!only_here || c.exact || c.columns != pitch_ || c.rows < rows_.numbers()) return false;
+        // The last block of rows, and lanes of wider elements, would be read far behind the plane.
+        if (planes_ == 1 && rows_.numbers() % block_ != 0) return false;
+        if (bytes_of(c.read->dtype) > bytes_of(dtype_)) return false;
         const Place& place = builder_.ir.places[static_cast<std::size_t>(c.read->operand)];
         const Int* plane = planes_ > 1 ? &nest_.parallel[nest_.parallel.size() - 3].variable : nullptr;
         return step_of(place, c.read->at, rows_.number).is(pitch_) &&

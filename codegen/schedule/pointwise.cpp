@@ -221,6 +221,7 @@ class Lanes {
         };
         for_each_read(nest().body, [&](const ScalarNode& s) { add(s.operand, s.at); });
         for (const Destination& d : member_.destinations) add(d.place, d.at);
+        for_each_index(nest().body, [&](const Int& number) { list.push_back(number); });
         return list;
     }
 
@@ -235,7 +236,9 @@ class Lanes {
     // The loop and the next one as one, if they walk every place as one axis.
     void join(std::size_t outer) {
         const Loop a = nest().parallel[outer], b = nest().parallel[outer + 1];
-        if (!b.extent.is_constant() || restricted(nest(), a.variable) || restricted(nest(), b.variable))
+        const bool numbers = !nest().lets.empty();  // of the body alone they are among the offsets
+        if (!b.extent.is_constant() || restricted(nest(), a.variable, numbers) ||
+            restricted(nest(), b.variable, numbers))
             return;
         for (const Int& offset : offsets()) {
             const std::optional<Int> far = stride(offset, a.variable), near = stride(offset, b.variable);

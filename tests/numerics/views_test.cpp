@@ -124,6 +124,15 @@ TEST_CASE("rows by a matrix of numbers, and products of elements by a long vecto
         cases.add("rows " + text_of(shape), {x, i}, {sample(float32, {5, 7}), numbers(shape)}, x[i]);
     }
     const Expr x = input(float32, Dims{5}, "x"), i = ivector("i");
+    for (const std::int64_t rows : {5, 300}) {
+        const Expr parts = input(float32, Dims{2, 3, 400}, "parts"), j = ivector("j");
+        const Expr w = input(float32, Dims{400, 5}, "w"), chosen = reshape(parts, {6, 400})[j];
+        const std::vector<Array> values = {sample(float32, {2, 3, 400}), numbers({rows}),
+                                           sample(float32, {400, 5}, 2)};
+        cases.add("rows of a reshape", {parts, j, w}, values, chosen * 2);
+        cases.add("rows of a reshape in a product", {parts, j, w}, values, dot(chosen, w));
+        cases.add("rows of a reshape in a sum", {parts, j, w}, values, sum(chosen * cos(chosen), {0}));
+    }
     cases.add("sum of products", {x, i}, {sample(float32, {5}), numbers({70000})}, sum(x[i] * exp(x[i])));
     cases.run();
 }
