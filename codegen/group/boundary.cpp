@@ -13,6 +13,7 @@
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 

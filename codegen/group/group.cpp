@@ -5,8 +5,9 @@
 #include <variant>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
-#include "codegen/schedule/planes.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 
@@ -32,6 +33,7 @@ class Grouper {
         }
         for (std::size_t c = 0; c < graph_.checks.size(); ++c) place_check(static_cast<int>(c));
         mark_once();
+        join_positions();
         assign_levels();
         return std::move(result_);
     }
@@ -62,7 +64,7 @@ class Grouper {
             std::vector<int> into = epilogue_of(full, read);
             if (into.empty()) into = joinable(own, full, read);
             if (into.empty()) into = own.split ? same_chunks(own, number, tree) : sibling(own, full, read);
-            if (into.empty()) into = same_windows(own, full);
+            if (into.empty()) into = same_elements_of(own, full);
             if (!into.empty()) {
                 for (std::size_t i = 1; i < into.size(); ++i) merge(into[i], into[0]);
                 Group& group = result_.groups[into[0]];
@@ -195,14 +197,14 @@ class Grouper {
     }
 
     // On a CPU, the positions of maxima are found with the maxima: what they read is then read once.
-    std::vector<int> same_windows(const Group& own, const Nest& full) {
+    std::vector<int> same_elements_of(const Group& own, const Nest& full) {
         if (target_.kind == Target::Kind::cuda || own.split || own.tiled) return {};
         const Combine other = position_or_best(full.combine);
         for (int g = static_cast<int>(result_.groups.size()) - 1; other != Combine::none && g >= 0; --g) {
             const Group& group = result_.groups[g];
             const bool same = std::any_of(group.values.begin(), group.values.end(), [&](int v) {
-                const Nest& nest = result_.nests[v];
-                return nest.combine == other && over_same_windows(fully_composed_nest(values_, v), full);
+                return result_.nests[v].combine == other &&
+                       same_elements(fully_composed_nest(values_, v), full).has_value();
             });
             if (same && group.values.size() < most_members && same_rows(own, full, g) &&
                 group.statements + own.statements <= target_.max_statements)
@@ -338,6 +340,26 @@ class Grouper {
                 });
             }
             group.once = only && shared_read && group.split;
+        }
+    }
+
+    // On a CPU, positions are computed along with the best elements, so they follow one another. Plans that
+    // depend on what is read before what is written find the order here.
+    void join_positions() {
+        if (target_.kind == Target::Kind::cuda) return;
+        for (Group& group : result_.groups) {
+            if (group.split || group.by_library) continue;
+            const auto finds_both = [&](int v, int w) {
+                const Combine combine = result_.nests[v].combine;
+                return combine != Combine::none && result_.nests[w].combine == position_or_best(combine) &&
+                       same_elements(fully_composed_nest(values_, v), fully_composed_nest(values_, w));
+            };
+            for (auto v = group.values.begin(); v != group.values.end(); ++v) {
+                const auto next = v + 1;
+                const auto other =
+                    std::find_if(next, group.values.end(), [&](int w) { return finds_both(*v, w); });
+                if (other != group.values.end()) std::rotate(next, other, other + 1);
+            }
         }
     }
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <set>
 
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/scatter.h"
 

@@ -10,6 +10,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
+#include "codegen/nest/walk.h"
 #include "graph/walk/traverse.h"
 
 namespace bitale {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 
 namespace bitale {
@@ -136,13 +137,11 @@ class Fuser {
     static bool moves(const Int& step) { return step.is_constant() && !step.is(0); }
 
     bool reads(const Scalar& s, const std::set<int>& own, Accesses& found) const {
-        if (!s) return true;
-        if (s->dtype != DType::boolean && bytes_of(s->dtype) != element) return false;
-        if (s->kind == ScalarNode::Kind::read && !own.contains(s->operand))
-            found.reads[s->operand].push_back(s->at);
-        return reads(s->otherwise, own, found) &&
-               std::all_of(s->arguments.begin(), s->arguments.end(),
-                           [&](const Scalar& a) { return reads(a, own, found); });
+        return !any_part(s, [&](const ScalarNode& part) {
+            if (part.kind == ScalarNode::Kind::read && !own.contains(part.operand))
+                found.reads[part.operand].push_back(part.at);
+            return part.dtype != DType::boolean && bytes_of(part.dtype) != element;
+        });
     }
 
     KernelIR& kernel_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/nest/walk.h"
+
 namespace bitale {
 
 namespace {
@@ -226,11 +228,10 @@ class Verifier {
     }
 
     void scalar(const Scalar& s, const std::set<int>& alive) {
-        if (!s) return;
-        if (s->kind == ScalarNode::Kind::read) place(s->operand, s->at.size(), alive);
-        BITALE_CHECK(s->guards.empty() || s->otherwise, "a guard without a value for outside");
-        for (const Scalar& a : s->arguments) scalar(a, alive);
-        scalar(s->otherwise, alive);
+        for_each_part(s, [&](const ScalarNode& part) {
+            if (part.kind == ScalarNode::Kind::read) place(part.operand, part.at.size(), alive);
+            BITALE_CHECK(part.guards.empty() || part.otherwise, "a guard without a value for outside");
+        });
     }
 
     void walk(const Stmts& body, std::set<std::uint64_t> declared, std::set<int> alive) {
@@ -312,29 +313,14 @@ std::int64_t widest(const Stmts& body) {
     return most;
 }
 
-bool mentions(const Guard& g, std::uint64_t symbol) {
-    return depends_on(g.value, symbol) || depends_on(g.low, symbol) || depends_on(g.high, symbol);
-}
-
-bool mentions(const Scalar& s, std::uint64_t symbol) {
-    if (!s) return false;
-    return depends_on(s->index, symbol) ||
-           std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return depends_on(x, symbol); }) ||
-           std::any_of(s->guards.begin(), s->guards.end(),
-                       [&](const Guard& g) { return mentions(g, symbol); }) ||
-           std::any_of(s->arguments.begin(), s->arguments.end(),
-                       [&](const Scalar& a) { return mentions(a, symbol); }) ||
-           mentions(s->otherwise, symbol);
-}
-
 bool mentions(const Stmts& body, std::uint64_t symbol) {
     return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
         for (const Int* x : {&s.begin, &s.end, &s.low, &s.high})
             if (depends_on(*x, symbol)) return true;
         return std::any_of(s.at.begin(), s.at.end(), [&](const Int& x) { return depends_on(x, symbol); }) ||
                std::any_of(s.guards.begin(), s.guards.end(),
-                           [&](const Guard& g) { return mentions(g, symbol); }) ||
-               mentions(s.value, symbol) || mentions(s.body, symbol);
+                           [&](const Guard& g) { return depends_on(g, symbol); }) ||
+               depends_on(s.value, symbol) || mentions(s.body, symbol);
     });
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 
 namespace bitale {
@@ -89,38 +90,21 @@ class Filler {
     }
 
     bool readable(const Scalar& s, const Int& variable, std::set<int>& read) const {
-        if (!s) return true;
-        if (bytes_of(s->dtype) > widest_element && varies(s, variable.symbol_id())) return false;
-        if (s->kind == ScalarNode::Kind::read) {
-            const Place& place = kernel_.places[static_cast<std::size_t>(s->operand)];
-            const Int step = step_of(offset_of(place, s->at), variable);
-            if (!step.is(0) && !step.is(1)) return false;
-            if (!is_scalar(s->operand)) read.insert(s->operand);
-        }
-        return readable(s->otherwise, variable, read) &&
-               std::all_of(s->arguments.begin(), s->arguments.end(),
-                           [&](const Scalar& a) { return readable(a, variable, read); });
+        return !any_part(s, [&](const ScalarNode& part) {
+            if (part.kind == ScalarNode::Kind::read) {
+                const Place& place = kernel_.places[static_cast<std::size_t>(part.operand)];
+                const Int step = step_of(offset_of(place, part.at), variable);
+                if (!step.is(0) && !step.is(1)) return true;
+                if (!is_scalar(part.operand)) read.insert(part.operand);
+            }
+            return bytes_of(part.dtype) > widest_element && depends_on(part, variable.symbol_id());
+        });
     }
 
     bool reads_bytes(const Stmt& s) const {
-        const std::function<bool(const Scalar&)> in = [&](const Scalar& x) {
-            return x && (is_widened(*x, s.variable) || in(x->otherwise) ||
-                         std::any_of(x->arguments.begin(), x->arguments.end(), in));
-        };
-        return std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) { return in(one.value); });
-    }
-
-    static bool varies(const Scalar& s, std::uint64_t id) {
-        if (!s) return false;
-        return depends_on(s->index, id) || varies(s->otherwise, id) ||
-               std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return depends_on(x, id); }) ||
-               std::any_of(s->guards.begin(), s->guards.end(),
-                           [&](const Guard& g) {
-                               return depends_on(g.value, id) || depends_on(g.low, id) ||
-                                      depends_on(g.high, id);
-                           }) ||
-               std::any_of(s->arguments.begin(), s->arguments.end(),
-                           [&](const Scalar& a) { return varies(a, id); });
+        return std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
+            return any_part(one.value, [&](const ScalarNode& part) { return is_widened(part, s.variable); });
+        });
     }
 
     std::int64_t lanes_for(std::int64_t extent) const {

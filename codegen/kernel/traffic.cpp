@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "codegen/nest/walk.h"
+
 namespace bitale {
 
 namespace {
@@ -211,45 +213,42 @@ class Walker {
     }
 
     void read(const Scalar& s) {
-        if (!s) return;
-        if (s->kind == ScalarNode::Kind::read) {
-            const auto p = static_cast<std::size_t>(s->operand);
+        for_each_read(s, [&](const ScalarNode& element) {
+            const auto p = static_cast<std::size_t>(element.operand);
             if (kernel_.places[p].scope == Place::Scope::global)
-                add(reads_[p], access(s->at, kernel_.places[p]));
-        }
-        for (const Scalar& argument : s->arguments) read(argument);
-        read(s->otherwise);
+                add(reads_[p], access(element.at, kernel_.places[p]));
+        });
     }
 
     // As many values as there are elements that it is computed from.
-    void choose(const Scalar& s, Chosen& chosen) const {
-        if (!s || !chosen.times) return;
-        if (s->kind == ScalarNode::Kind::index) {
-            const std::optional<Interval> i = interval(s->index);
-            if (!i) {
-                chosen.times.reset();
-                return;
+    void choose(const Scalar& scalar, Chosen& chosen) const {
+        for_each_part(scalar, [&](const ScalarNode& s) {
+            if (!chosen.times) return;
+            if (s.kind == ScalarNode::Kind::index) {
+                const std::optional<Interval> i = interval(s.index);
+                if (!i) {
+                    chosen.times.reset();
+                    return;
+                }
+                chosen.times = *chosen.times * (i->high - i->low + 1);
+                chosen.by.insert(chosen.by.end(), {-1, i->low, i->high});
             }
-            chosen.times = *chosen.times * (i->high - i->low + 1);
-            chosen.by.insert(chosen.by.end(), {-1, i->low, i->high});
-        }
-        if (s->kind == ScalarNode::Kind::read) {
-            const Place& place = kernel_.places[static_cast<std::size_t>(s->operand)];
-            // What a task finds in its scratch, others find otherwise.
-            if (place.scope != Place::Scope::global) {
-                chosen.times.reset();
-                return;
+            if (s.kind == ScalarNode::Kind::read) {
+                const Place& place = kernel_.places[static_cast<std::size_t>(s.operand)];
+                // What a task finds in its scratch, others find otherwise.
+                if (place.scope != Place::Scope::global) {
+                    chosen.times.reset();
+                    return;
+                }
+                const Access a = access(s.at, place);
+                chosen.times = *chosen.times * count_of(a);
+                chosen.by.emplace_back(s.operand);
+                for (const Touched& t : a) {
+                    chosen.by.insert(chosen.by.end(), {t.indices.low, t.indices.high});
+                    chosen.by.insert(chosen.by.end(), t.by.begin(), t.by.end());
+                }
             }
-            const Access a = access(s->at, place);
-            chosen.times = *chosen.times * count_of(a);
-            chosen.by.emplace_back(s->operand);
-            for (const Touched& t : a) {
-                chosen.by.insert(chosen.by.end(), {t.indices.low, t.indices.high});
-                chosen.by.insert(chosen.by.end(), t.by.begin(), t.by.end());
-            }
-        }
-        for (const Scalar& argument : s->arguments) choose(argument, chosen);
-        choose(s->otherwise, chosen);
+        });
     }
 
     void walk(const Stmts& body) {

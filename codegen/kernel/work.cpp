@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "codegen/nest/walk.h"
+
 namespace bitale {
 
 namespace {
@@ -33,22 +35,22 @@ class Estimate {
     Int at_first(const Int& x) const { return x.is_constant() ? x : substitute(x, first_); }
 
     // Simple operations that a scalar takes, its reads of global places counting twice.
-    std::int64_t operations(const Scalar& s) const {
-        if (!s) return 0;
+    std::int64_t operations(const Scalar& scalar) const {
         std::int64_t n = 0;
-        switch (s->kind) {
-            case ScalarNode::Kind::constant:
-            case ScalarNode::Kind::index: break;
-            case ScalarNode::Kind::read:
-                n = is_global(s->operand) ? 2 : 1;
-                n += static_cast<std::int64_t>(s->guards.size());
-                break;
-            case ScalarNode::Kind::apply: n = s->op->map->cost; break;
-            case ScalarNode::Kind::cast: n = 1; break;
-            case ScalarNode::Kind::select: n = 1 + static_cast<std::int64_t>(s->guards.size()); break;
-        }
-        for (const Scalar& argument : s->arguments) n += operations(argument);
-        return n + operations(s->otherwise);
+        for_each_part(scalar, [&](const ScalarNode& s) {
+            switch (s.kind) {
+                case ScalarNode::Kind::constant:
+                case ScalarNode::Kind::index: break;
+                case ScalarNode::Kind::read:
+                    n += is_global(s.operand) ? 2 : 1;
+                    n += static_cast<std::int64_t>(s.guards.size());
+                    break;
+                case ScalarNode::Kind::apply: n += s.op->map->cost; break;
+                case ScalarNode::Kind::cast: n += 1; break;
+                case ScalarNode::Kind::select: n += 1 + static_cast<std::int64_t>(s.guards.size()); break;
+            }
+        });
+        return n;
     }
 
     bool is_global(int place) const {

@@ -17,6 +17,7 @@
 #include "codegen/library/gemm.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/tune/excerpt.h"
 #include "graph/ir/shared.h"
 

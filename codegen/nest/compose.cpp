@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_map>
-#include <unordered_set>
+
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 
@@ -126,43 +126,6 @@ Nest compose(const Nest& nest, const InlineOperand& inlined) {
     return r;
 }
 
-namespace {
-
-template <class OnNode>
-Scalar rebuild(const Scalar& s, const OnNode& on_node, std::unordered_map<const ScalarNode*, Scalar>& done) {
-    if (!s) return s;
-    if (const auto at = done.find(s.get()); at != done.end()) return at->second;
-    auto r = std::make_shared<ScalarNode>(*s);
-    r->otherwise = rebuild(s->otherwise, on_node, done);
-    for (Scalar& a : r->arguments) a = rebuild(a, on_node, done);
-    return done[s.get()] = on_node(std::move(r));
-}
-
-template <class OnNode>
-Nest rebuild(const Nest& nest, const OnNode& on_node) {
-    std::unordered_map<const ScalarNode*, Scalar> done;
-    Nest r = nest;
-    for (Let& let : r.lets) let.value = rebuild(let.value, on_node, done);
-    r.body = rebuild(r.body, on_node, done);
-    return r;
-}
-
-void visit(const Scalar& s, std::unordered_set<const ScalarNode*>& seen,
-           const std::function<void(const ScalarNode&)>& f) {
-    if (!s || !seen.insert(s.get()).second) return;
-    for (const Scalar& a : s->arguments) visit(a, seen, f);
-    visit(s->otherwise, seen, f);
-    f(*s);
-}
-
-void visit(const Nest& nest, const std::function<void(const ScalarNode&)>& f) {
-    std::unordered_set<const ScalarNode*> seen;
-    for (const Let& let : nest.lets) visit(let.value, seen, f);
-    visit(nest.body, seen, f);
-}
-
-}  // namespace
-
 Nest simplify(const Nest& nest) {
     Nest r = rebuild(nest, [](std::shared_ptr<ScalarNode> s) -> Scalar {
         std::erase_if(s->guards, proven);
@@ -197,13 +160,13 @@ Nest simplify(const Nest& nest) {
 
 int count_statements(const Nest& nest, int limit) {
     int n = 0;
-    visit(nest, [&](const ScalarNode& s) { n += s.kind != ScalarNode::Kind::constant && n < limit; });
+    for_each_part(nest, [&](const ScalarNode& s) { n += s.kind != ScalarNode::Kind::constant && n < limit; });
     return n;
 }
 
 int cost_of(const Nest& nest) {
     int cost = 0;
-    visit(nest, [&](const ScalarNode& s) {
+    for_each_part(nest, [&](const ScalarNode& s) {
         if (s.kind == ScalarNode::Kind::apply)
             cost += s.op->map->cost;
         else if (s.kind == ScalarNode::Kind::cast || s.kind == ScalarNode::Kind::select)
@@ -216,32 +179,6 @@ Nest renumber(const Nest& nest, const std::function<int(int)>& number) {
     return rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
         if (s->kind == ScalarNode::Kind::read) s->operand = number(s->operand);
         return s;
-    });
-}
-
-void for_each_read(const Nest& nest, const std::function<void(const ScalarNode&)>& f) {
-    visit(nest, [&](const ScalarNode& s) {
-        if (s.kind == ScalarNode::Kind::read) f(s);
-    });
-}
-
-void for_each_read(const Scalar& scalar, const std::function<void(const ScalarNode&)>& f) {
-    std::unordered_set<const ScalarNode*> seen;
-    visit(scalar, seen, [&](const ScalarNode& s) {
-        if (s.kind == ScalarNode::Kind::read) f(s);
-    });
-}
-
-void for_each_index(const Scalar& s, const std::function<void(const Int&)>& f) {
-    if (!s) return;
-    if (s->kind == ScalarNode::Kind::index) f(s->index);
-    for (const Scalar& a : s->arguments) for_each_index(a, f);
-    for_each_index(s->otherwise, f);
-}
-
-Nest map_reads(const Nest& nest, const std::function<Scalar(const Scalar&)>& f) {
-    return rebuild(nest, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
-        return s->kind == ScalarNode::Kind::read ? f(s) : Scalar(s);
     });
 }
 

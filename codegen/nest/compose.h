@@ -25,12 +25,5 @@ Nest simplify(const Nest& nest);
 int count_statements(const Nest& nest, int limit = 1 << 20);
 // Rough cycles for one evaluation of the body.
 int cost_of(const Nest& nest);
-// Calls f for every distinct read in body and lets.
-void for_each_read(const Nest& nest, const std::function<void(const ScalarNode&)>& f);
-void for_each_read(const Scalar& scalar, const std::function<void(const ScalarNode&)>& f);
-// The indices that are values of the scalar.
-void for_each_index(const Scalar& scalar, const std::function<void(const Int& index)>& f);
-// Rebuilds body and lets, each read replaced by f's result.
-Nest map_reads(const Nest& nest, const std::function<Scalar(const Scalar&)>& f);
 
 }  // namespace bitale

@@ -3,26 +3,13 @@
 #include <algorithm>
 
 #include "codegen/group/values.h"
-#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 
 namespace {
 
 constexpr double shortest_sum = 32, fewest_results = 4096, fewest_rows = 32, fewest_columns = 24;
-
-bool depends(const Scalar& s, std::uint64_t id);
-bool depends(const Guard& g, std::uint64_t id) {
-    return depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id);
-}
-bool depends(const Scalar& s, std::uint64_t id) {
-    if (!s) return false;
-    const auto in = [&](const auto& x) { return depends(x, id); };
-    return depends_on(s->index, id) ||
-           std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return depends_on(x, id); }) ||
-           std::any_of(s->guards.begin(), s->guards.end(), in) ||
-           std::any_of(s->arguments.begin(), s->arguments.end(), in) || depends(s->otherwise, id);
-}
 
 }  // namespace
 
@@ -42,8 +29,8 @@ std::vector<Let> lets_of(const Nest& nest, const Scalar& body) {
     const std::vector<Let> latest_first(nest.lets.rbegin(), nest.lets.rend());
     for (const Let& l : latest_first) {
         const std::uint64_t id = l.symbol.symbol_id();
-        if (depends(body, id) || std::any_of(needed.begin(), needed.end(), [&](const Let& other) {
-                return depends(other.value, id) || depends_on(other.extent, id);
+        if (depends_on(body, id) || std::any_of(needed.begin(), needed.end(), [&](const Let& other) {
+                return depends_on(other.value, id) || depends_on(other.extent, id);
             }))
             needed.insert(needed.begin(), l);
     }
@@ -54,8 +41,8 @@ bool varies(const Nest& nest, const Scalar& scalar, const Int& variable) {
     const std::uint64_t id = variable.symbol_id();
     if (!id) return false;
     const std::vector<Let> lets = lets_of(nest, scalar);
-    return depends(scalar, id) || std::any_of(lets.begin(), lets.end(), [&](const Let& l) {
-               return depends(l.value, id) || depends_on(l.extent, id);
+    return depends_on(scalar, id) || std::any_of(lets.begin(), lets.end(), [&](const Let& l) {
+               return depends_on(l.value, id) || depends_on(l.extent, id);
            });
 }
 

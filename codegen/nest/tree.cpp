@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "codegen/group/values.h"
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 

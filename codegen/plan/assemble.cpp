@@ -14,6 +14,7 @@
 #include "codegen/library/conv.h"
 #include "codegen/library/slices.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 #include "codegen/plan/names.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/c_family.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 
@@ -30,8 +30,12 @@ bool writes_anywhere(const Value& value, const Graph& graph) {
 UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping& grouping) {
     UpdatePlan plan;
     int last_check = 0;
-    for (const Group& group : grouping.groups)
+    std::vector<std::size_t> order(values.list.size(), 0);  // of a value among its group
+    for (const Group& group : grouping.groups) {
         if (!group.checks.empty()) last_check = std::max(last_check, group.level);
+        for (std::size_t i = 0; i < group.values.size(); ++i)
+            order[static_cast<std::size_t>(group.values[i])] = i;
+    }
     // Readers of shared variables, once for all updates.
     std::map<int, std::vector<int>> readers;  // leaf value -> stored values that read it
     std::map<const SharedState*, std::vector<int>> leaves;
@@ -66,8 +70,9 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
                 if (grouping.groups[grouping.group_of[reader]].level < grouping.groups[group].level) continue;
                 // An element that is read before it is written, by the one task that has it.
                 // A library reads all of its operands for each slice of its result.
-                const bool before = !values.list[reader].by_library &&
-                                    (reader == own || (grouping.group_of[reader] == group && reader < own));
+                const bool before =
+                    !values.list[reader].by_library &&
+                    (reader == own || (grouping.group_of[reader] == group && order[reader] < order[own]));
                 possible = before && reads_own_element(full[reader], leaf);
             }
         plan.in_place.push_back(possible);

@@ -6,9 +6,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 #include "codegen/print/expressions.h"
 #include "codegen/print/indices.h"
 #include "codegen/print/literals.h"
@@ -132,6 +133,7 @@ class Printer {
     }
 
     void statement(const Stmt& s) {
+        forget_statement();
         switch (s.kind) {
             case Stmt::Kind::comment: out_.line("// " + s.text); return;
             case Stmt::Kind::barrier:
@@ -313,6 +315,7 @@ class Printer {
     }
 
     void in_lanes(const Stmt& s, const Int& count) {
+        forget_statement();
         const bool adds = s.kind == Stmt::Kind::accumulate;
         BITALE_CHECK(s.kind == Stmt::Kind::set || (adds && s.combine == Combine::sum),
                      "a statement that vector registers have no form of");
@@ -363,6 +366,11 @@ class Printer {
     }
 
     std::string vector(const Scalar& s) {
+        if (const auto at = printed_vectors_.find(s.get()); at != printed_vectors_.end()) return at->second;
+        return printed_vectors_[s.get()] = vector_expression(s);
+    }
+
+    std::string vector_expression(const Scalar& s) {
         const std::string type = fmt::format("b_lanes<{}, {}>::type", c_type(s->dtype), width_);
         if (s->kind == ScalarNode::Kind::constant && s->number == 0 && s->integer == 0) return type + "{}";
         const bool read = s->kind == ScalarNode::Kind::read;
@@ -455,6 +463,11 @@ class Printer {
     }
 
     std::string scalar(const Scalar& s) {
+        if (const auto at = printed_.find(s.get()); at != printed_.end()) return at->second;
+        return printed_[s.get()] = expression(s);
+    }
+
+    std::string expression(const Scalar& s) {
         const std::string type = c_type(s->dtype);
         switch (s->kind) {
             case ScalarNode::Kind::constant:
@@ -510,6 +523,11 @@ class Printer {
         return name;
     }
 
+    void forget_statement() {
+        printed_.clear();
+        printed_vectors_.clear();
+    }
+
     std::string index(const Int& x) { return indices_.text(x); }
     std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
 
@@ -520,6 +538,9 @@ class Printer {
     Writer out_;
     Indices indices_;
     std::vector<std::map<std::string, std::string>> memo_;
+    // Parts of the statement being printed: it reads before it writes, so one text serves whoever shares
+    // them.
+    std::unordered_map<const ScalarNode*, std::string> printed_, printed_vectors_;
     std::set<int> used_;
     std::set<std::size_t> used_literals_;
     int next_ = 0;

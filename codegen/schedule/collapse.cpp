@@ -2,19 +2,9 @@
 
 #include <algorithm>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
-
-namespace {
-
-bool has_index(const Scalar& s) {
-    if (!s) return false;
-    if (s->kind == ScalarNode::Kind::index || s->kind == ScalarNode::Kind::select) return true;
-    return std::any_of(s->arguments.begin(), s->arguments.end(), has_index);
-}
-
-}  // namespace
 
 bool collapses(const Group& group, const Values& values) {
     const auto value = [&](int v) -> const Value& { return values.list[v]; };
@@ -37,7 +27,10 @@ bool collapses(const Group& group, const Values& values) {
                 std::find(group.values.begin(), group.values.end(), s.operand) != group.values.end();
             linear = linear && (!member || offset == point);
         });
-        if (!linear || has_index(flat.body)) return false;
+        const bool numbered = any_part(flat.body, [](const ScalarNode& s) {
+            return s.kind == ScalarNode::Kind::index || s.kind == ScalarNode::Kind::select;
+        });
+        if (!linear || numbered) return false;
     }
     return true;
 }

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 

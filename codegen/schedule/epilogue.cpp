@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/member.h"
 
 namespace bitale {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/member.h"
 

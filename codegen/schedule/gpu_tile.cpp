@@ -4,8 +4,8 @@
 #include <iterator>
 #include <memory>
 
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 
 namespace bitale::gpu {

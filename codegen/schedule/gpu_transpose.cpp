@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <limits>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 
@@ -21,15 +21,11 @@ bool uses(const Guard& g, const std::set<std::uint64_t>& symbols) {
 }
 
 bool uses(const Scalar& s, const std::set<std::uint64_t>& symbols) {
-    if (!s) return false;
-    if (uses(s->index, symbols)) return true;
-    for (const Int& x : s->at)
-        if (uses(x, symbols)) return true;
-    for (const Guard& g : s->guards)
-        if (uses(g, symbols)) return true;
-    for (const Scalar& a : s->arguments)
-        if (uses(a, symbols)) return true;
-    return uses(s->otherwise, symbols);
+    const auto in = [&](const auto& x) { return uses(x, symbols); };
+    return any_part(s, [&](const ScalarNode& part) {
+        return in(part.index) || std::any_of(part.at.begin(), part.at.end(), in) ||
+               std::any_of(part.guards.begin(), part.guards.end(), in);
+    });
 }
 
 }  // namespace
@@ -157,15 +153,13 @@ Scalar highest_of(DType dtype) {
 
 namespace {
 
-// number.
+// Whether a guard depends on the symbol, or, where `numbers` count, a value that is an index.
 bool restricted(const Scalar& s, std::uint64_t id, bool numbers) {
-    if (!s) return false;
-    if (numbers && s->kind == ScalarNode::Kind::index && depends_on(s->index, id)) return true;
-    for (const Guard& g : s->guards)
-        if (depends_on(g.value, id) || depends_on(g.low, id) || depends_on(g.high, id)) return true;
-    return restricted(s->otherwise, id, numbers) ||
-           std::any_of(s->arguments.begin(), s->arguments.end(),
-                       [&](const Scalar& a) { return restricted(a, id, numbers); });
+    return any_part(s, [&](const ScalarNode& part) {
+        return (numbers && part.kind == ScalarNode::Kind::index && depends_on(part.index, id)) ||
+               std::any_of(part.guards.begin(), part.guards.end(),
+                           [&](const Guard& g) { return depends_on(g, id); });
+    });
 }
 
 }  // namespace

@@ -154,6 +154,13 @@ Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuild
     return schedule_map(member, builder);
 }
 
+std::optional<Stmts> schedule_with_positions(const Member& member, const Member& also, const Target& target,
+                                             KernelBuilder& builder) {
+    if (target.kind == Target::Kind::cuda) return {};
+    if (std::optional<Stmts> planes = schedule_window_planes(member, &also, builder)) return planes;
+    return schedule_register_windows(member, &also, target, builder);
+}
+
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
@@ -175,7 +182,7 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
         });
     }
     if (member.tree.split) return reduce_in_chunks(member, builder);
-    if (std::optional<Stmts> windows = schedule_register_windows(member, target, builder))
+    if (std::optional<Stmts> windows = schedule_register_windows(member, nullptr, target, builder))
         return *std::move(windows);
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest);
     if (v < 0) {

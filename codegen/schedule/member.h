@@ -23,9 +23,6 @@ struct Member {
     ReductionTree tree;
     bool past = false;       // the result is larger than what caches hold until somebody reads it
     bool scattered = false;  // of a sum that skips the zeros of one factor (scatter.h)
-    // Of the best elements of windows, where their positions are wanted too (register_windows.h).
-    std::vector<Destination> positions{};
-    DType position_dtype = DType::int32;
 };
 
 class KernelBuilder;
@@ -34,6 +31,10 @@ class KernelBuilder;
 Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuilder& builder);
 // A reduction that is complete within the task.
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder);
+// Best elements and their positions, the second over the loops of the first, from one walk over what they
+// read; nothing where there is no schedule for both.
+std::optional<Stmts> schedule_with_positions(const Member& member, const Member& also, const Target& target,
+                                             KernelBuilder& builder);
 
 // A reduction cut into chunks: `before` declares and clears the partial results of the chunk, `inside` runs
 // for each iteration of the split loop, `after` stores them at `partial` (the chunk's number first).

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "codegen/group/values.h"
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/lanes.h"
 #include "codegen/schedule/loops.h"
 

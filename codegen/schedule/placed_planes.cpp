@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/plane_parts.h"
@@ -24,10 +24,8 @@ bool is_zero(const Scalar& s) {
            s->integer == 0;
 }
 
-bool has_numbers(const Scalar& s) {
-    if (!s) return false;
-    return s->kind == ScalarNode::Kind::index || has_numbers(s->otherwise) ||
-           std::any_of(s->arguments.begin(), s->arguments.end(), has_numbers);
+bool has_numbers(const Scalar& scalar) {
+    return any_part(scalar, [](const ScalarNode& s) { return s.kind == ScalarNode::Kind::index; });
 }
 
 // A result's place along one axis: number * stride + phase.
@@ -157,27 +155,26 @@ class PlacedPlanes {
 
     // Reads of planes as reads of operand -1 - number of the copy, at the distances from the result's number;
     // null where something is read otherwise.
-    Scalar over_copies(const Scalar& s) {
-        if (s->kind == ScalarNode::Kind::read) {
-            if (!std::any_of(s->at.begin(), s->at.end(), [&](const Int& x) { return of_plane(x); }) &&
-                s->guards.empty())
-                return s;
-            return copied(*s);
-        }
-        if (s->kind == ScalarNode::Kind::select || (s->kind == ScalarNode::Kind::index && of_plane(s->index)))
-            return nullptr;
-        if (s->arguments.empty()) return s;
-        auto r = std::make_shared<ScalarNode>(*s);
-        for (Scalar& a : r->arguments) {
-            a = over_copies(a);
-            if (!a) return nullptr;
-        }
-        // What was widened to be copied is as wide as it becomes.
-        const Scalar& first = r->arguments[0];
-        if (s->kind == ScalarNode::Kind::cast && first->kind == ScalarNode::Kind::cast &&
-            first->arguments[0]->kind == ScalarNode::Kind::read && first->arguments[0]->operand < 0)
-            return scalar_cast(s->dtype, first->arguments[0]);
-        return r;
+    Scalar over_copies(const Scalar& scalar) {
+        return rebuild(scalar, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
+            const auto here = [&](const Int& x) { return of_plane(x); };
+            switch (s->kind) {
+                case ScalarNode::Kind::read:
+                    return s->guards.empty() && std::none_of(s->at.begin(), s->at.end(), here) ? s
+                                                                                               : copied(*s);
+                case ScalarNode::Kind::select: return nullptr;
+                case ScalarNode::Kind::index: return of_plane(s->index) ? nullptr : s;
+                case ScalarNode::Kind::cast: {
+                    // What was widened to be copied is as wide as it becomes.
+                    const ScalarNode& from = *s->arguments[0];
+                    const bool widened = from.kind == ScalarNode::Kind::cast &&
+                                         from.arguments[0]->kind == ScalarNode::Kind::read &&
+                                         from.arguments[0]->operand < 0;
+                    return widened ? scalar_cast(s->dtype, from.arguments[0]) : s;
+                }
+                default: return s;
+            }
+        });
     }
 
     Scalar copied(const ScalarNode& s) {
@@ -355,24 +352,20 @@ class PlacedPlanes {
         return loop(point, 0, count_, Binding::simd, std::move(body));
     }
 
-    Scalar placed(const Scalar& s, const PlaneBlock& here, const Int& point) const {
-        if (s->kind == ScalarNode::Kind::read && s->operand < 0) {
+    Scalar placed(const Scalar& scalar, const PlaneBlock& here, const Int& point) const {
+        return rebuild(scalar, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
+            if (s->kind == ScalarNode::Kind::cast && s->dtype == s->arguments[0]->dtype)
+                return s->arguments[0];
+            if (s->kind != ScalarNode::Kind::read || s->operand >= 0) return s;
             const Copy& copy = copies_[static_cast<std::size_t>(-1 - s->operand)];
-            if (copy.none) {
-                Substitution there{{rows_.number.symbol_id(), here.first},
-                                   {columns_.number.symbol_id(), point}};
-                if (planes_ > 1)
-                    there[nest_.parallel[nest_.parallel.size() - 3].variable.symbol_id()] = here.plane;
-                return scalar_cast(copy.dtype, substitute(copy.read, there));
-            }
-            return scalar_read(copy.dtype, copy.place,
-                               {point + (s->at[0] - copy.low_row) * pitch_ + left_ + s->at[1]});
-        }
-        if (s->arguments.empty()) return s;
-        auto r = std::make_shared<ScalarNode>(*s);
-        for (Scalar& a : r->arguments) a = placed(a, here, point);
-        if (r->kind == ScalarNode::Kind::cast && r->dtype == r->arguments[0]->dtype) return r->arguments[0];
-        return r;
+            if (!copy.none)
+                return scalar_read(copy.dtype, copy.place,
+                                   {point + (s->at[0] - copy.low_row) * pitch_ + left_ + s->at[1]});
+            Substitution there{{rows_.number.symbol_id(), here.first}, {columns_.number.symbol_id(), point}};
+            if (planes_ > 1)
+                there[nest_.parallel[nest_.parallel.size() - 3].variable.symbol_id()] = here.plane;
+            return scalar_cast(copy.dtype, substitute(copy.read, there));
+        });
     }
 
     Stmts stored_row(std::int64_t phase, const Int& y, const Int& start) const {

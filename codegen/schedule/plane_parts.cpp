@@ -76,14 +76,4 @@ Stmts in_planes(const Nest& nest, const PlaneBlock& block, const Int& plane, Stm
                  substitute(body, {{variable.symbol_id(), block.plane + plane}}))};
 }
 
-bool same_scalars(const Scalar& a, const Scalar& b) {
-    if (!a || !b) return !a && !b;
-    return a == b ||
-           (a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->operand == b->operand &&
-            a->integer == b->integer && a->number == b->number && a->index == b->index && a->at == b->at &&
-            a->guards == b->guards && same_scalars(a->otherwise, b->otherwise) &&
-            std::equal(a->arguments.begin(), a->arguments.end(), b->arguments.begin(), b->arguments.end(),
-                       same_scalars));
-}
-
 }  // namespace bitale

@@ -33,6 +33,4 @@ Stmts over_planes(const Nest& nest, std::int64_t planes_at_once, std::int64_t ro
 // For each plane of the block: `plane` counts them where there can be several.
 Stmts in_planes(const Nest& nest, const PlaneBlock& block, const Int& plane, Stmts body);
 
-bool same_scalars(const Scalar& a, const Scalar& b);
-
 }  // namespace bitale

@@ -11,13 +11,8 @@
 
 namespace bitale {
 
-// The combine that finds the position of what this one finds, or the other way round; otherwise none.
-Combine position_or_best(Combine combine);
-// Whether the second finds the position of what the first finds, or the other way round.
-bool over_same_windows(const Nest& a, const Nest& b);
-
-// The best value of windows over the last two axes, or its position; `also`: the other of the two, or null.
-// Nothing where windows are others, or rows do not lie in memory.
+// The best value of windows over the last two axes, or its position; `also`: the other of the two, over the
+// same loops, or null. Nothing where windows are others, or rows do not lie in memory.
 std::optional<Stmts> schedule_window_planes(const Member& member, const Member* also, KernelBuilder& builder);
 
 // Values, and short sums of values, that are each read from the windows in which their place is.

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/loops.h"
@@ -552,11 +552,12 @@ class Lanes {
         return body;
     }
 
-    Scalar widened(const Scalar& s, const Int& lane, std::int64_t whole,
+    Scalar widened(const Scalar& scalar, const Int& lane, std::int64_t whole,
                    std::map<std::vector<Int>, Scalar>& done, Stmts& before) {
-        if (!s) return s;
-        if (s->kind == ScalarNode::Kind::cast && s->arguments[0]->kind == ScalarNode::Kind::read &&
-            bits_of(s->arguments[0]->dtype) < 32 && is_integer(s->arguments[0]->dtype)) {
+        return rebuild(scalar, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
+            if (s->kind != ScalarNode::Kind::cast || s->arguments[0]->kind != ScalarNode::Kind::read ||
+                bits_of(s->arguments[0]->dtype) >= 32 || !is_integer(s->arguments[0]->dtype))
+                return s;
             const Scalar& read = s->arguments[0];
             std::vector<Int> key = read->at;
             key.emplace_back(read->operand);
@@ -569,11 +570,7 @@ class Lanes {
                 copy = scalar_read(DType::int32, place, {lane});
             }
             return scalar_cast(s->dtype, copy);
-        }
-        auto r = std::make_shared<ScalarNode>(*s);
-        for (Scalar& a : r->arguments) a = widened(a, lane, whole, done, before);
-        r->otherwise = widened(s->otherwise, lane, whole, done, before);
-        return r;
+        });
     }
 
     Member member_;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/positions.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/windows.h"
@@ -20,16 +20,17 @@ struct Plan {
     std::int64_t width;  // lanes of a register
 };
 
-bool is_position(Combine combine) { return combine == Combine::argmax || combine == Combine::argmin; }
+bool suits(const Nest& nest) {
+    return takes_windows(nest) && nest.guards.empty() && nest.body->guards.empty() &&
+           nest.body->kind == ScalarNode::Kind::read && accumulator_of(nest) == DType::float32 &&
+           nest.body->dtype == DType::float32 && bytes_of(nest.dtype) <= bytes_of(DType::int32);
+}
 
 std::optional<Plan> plan_for(const Member& member, const Target& target, const KernelBuilder& builder) {
     constexpr std::int64_t fewest = 3, narrowest = 4;
     const Nest& nest = member.nest;
     if (target.kind != Target::Kind::cpu || builder.short_text || member.tree.lanes > 1) return {};
-    if (!takes_windows(nest) || !nest.guards.empty() || !nest.body->guards.empty()) return {};
-    if (nest.body->kind != ScalarNode::Kind::read || accumulator_of(nest) != DType::float32 ||
-        nest.body->dtype != DType::float32 || bytes_of(nest.dtype) > bytes_of(DType::int32))
-        return {};
+    if (!suits(nest)) return {};
     const Place& from = builder.ir.places[static_cast<std::size_t>(nest.body->operand)];
     for (std::size_t axis = 0; axis < nest.parallel.size(); ++axis) {
         const Loop& l = nest.parallel[axis];
@@ -44,8 +45,9 @@ std::optional<Plan> plan_for(const Member& member, const Target& target, const K
 
 class RegisterWindows {
   public:
-    RegisterWindows(const Member& member, const Plan& plan, KernelBuilder& builder)
+    RegisterWindows(const Member& member, const Member* also, const Plan& plan, KernelBuilder& builder)
         : member_(member),
+          also_(also),
           nest_(member.nest),
           lanes_(nest_.parallel[plan.axis]),
           width_(plan.width),
@@ -86,24 +88,20 @@ class RegisterWindows {
                 set(candidates, {Int(static_cast<std::int64_t>(i)), lane}, substitute(nest_.body, point)));
         }
         Stmts body{declare(candidates), lanes(lane, width_, width_, std::move(fetch))};
-        const auto give = [&](Combine combine, DType dtype, const std::vector<Destination>& destinations) {
-            const DType found = is_position(combine) ? DType::int32 : DType::float32;
+        for (const Member* m : {&member_, also_}) {
+            if (!m) continue;
+            const DType found = is_position(m->nest.combine) ? DType::int32 : DType::float32;
             const int place = builder_.scratch(Place::Scope::vector, found, {Int(1), Int(width_)});
-            const Scalar value = scalar_cast(dtype, scalar_read(found, place, {Int(0), lane}));
-            Stmts stores;
-            for (const Destination& d : destinations) stores.push_back(set(d.place, d.at, value));
+            const Scalar value = scalar_cast(m->nest.dtype, scalar_read(found, place, {Int(0), lane}));
             body.push_back(declare(place));
-            body.push_back(best(place, candidates, combine));
-            body.push_back(lanes(lane, count, width_, substitute(stores, here)));
-        };
-        give(nest_.combine, nest_.dtype, member_.destinations);
-        if (!member_.positions.empty())
-            give(nest_.combine == Combine::max ? Combine::argmax : Combine::argmin, member_.position_dtype,
-                 member_.positions);
+            body.push_back(best(place, candidates, m->nest.combine));
+            body.push_back(lanes(lane, count, width_, substitute(stores(*m, value), here)));
+        }
         return body;
     }
 
     const Member& member_;
+    const Member* const also_;
     const Nest& nest_;
     const Loop lanes_;
     const std::int64_t width_;
@@ -112,59 +110,13 @@ class RegisterWindows {
     std::vector<Loop> others_;
 };
 
-// What makes the second nest's reads those of the first: its loops by the axes in which they occur.
-std::optional<Substitution> same_windows(const Nest& first, const Nest& second) {
-    const ScalarNode &a = *first.body, &b = *second.body;
-    if (a.operand != b.operand || a.at.size() != b.at.size() || first.reduced.size() != second.reduced.size())
-        return {};
-    Substitution with;
-    for (std::size_t i = 0; i < first.reduced.size(); ++i) {
-        if (!(first.reduced[i].extent == second.reduced[i].extent)) return {};
-        if (const std::uint64_t id = second.reduced[i].variable.symbol_id())
-            with[id] = first.reduced[i].variable;
-    }
-    for (const Loop& theirs : second.parallel) {
-        const std::uint64_t id = theirs.variable.symbol_id();
-        if (!id) continue;
-        const auto axis =
-            std::find_if(b.at.begin(), b.at.end(), [&](const Int& x) { return depends_on(x, id); });
-        if (axis == b.at.end()) return {};
-        const Int& ours = a.at[static_cast<std::size_t>(axis - b.at.begin())];
-        const auto same = std::find_if(first.parallel.begin(), first.parallel.end(), [&](const Loop& l) {
-            const std::uint64_t own = l.variable.symbol_id();
-            return own && depends_on(ours, own) && l.extent == theirs.extent;
-        });
-        if (same == first.parallel.end()) return {};
-        with[id] = same->variable;
-    }
-    for (std::size_t d = 0; d < a.at.size(); ++d)
-        if (!(substitute(b.at[d], with) == a.at[d])) return {};
-    return with;
-}
-
 }  // namespace
 
-std::optional<Stmts> schedule_register_windows(const Member& member, const Target& target,
+std::optional<Stmts> schedule_register_windows(const Member& member, const Member* also, const Target& target,
                                                KernelBuilder& builder) {
     const std::optional<Plan> plan = plan_for(member, target, builder);
-    if (!plan) return {};
-    return RegisterWindows(member, *plan, builder).run();
-}
-
-bool take_positions(Member& best, const Member& positions, const Target& target,
-                    const KernelBuilder& builder) {
-    const Combine asked = positions.nest.combine;
-    if (!(best.nest.combine == Combine::max && asked == Combine::argmax) &&
-        !(best.nest.combine == Combine::min && asked == Combine::argmin))
-        return false;
-    if (!plan_for(best, target, builder) || !plan_for(positions, target, builder)) return false;
-    const std::optional<Substitution> with = same_windows(best.nest, positions.nest);
-    if (!with) return false;
-    best.position_dtype = positions.nest.dtype;
-    best.positions = positions.destinations;
-    for (Destination& d : best.positions)
-        for (Int& x : d.at) x = substitute(x, *with);
-    return true;
+    if (!plan || (also && !suits(also->nest))) return {};
+    return RegisterWindows(member, also, *plan, builder).run();
 }
 
 }  // namespace bitale

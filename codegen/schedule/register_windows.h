@@ -10,13 +10,9 @@
 
 namespace bitale {
 
-// Of maxima and minima, or of their positions; nothing where lanes are not neighbours in memory.
-std::optional<Stmts> schedule_register_windows(const Member& member, const Target& target,
+// Of maxima and minima, or of their positions; `also`: the other of the two, over the same loops, or null.
+// Nothing where lanes are not neighbours in memory.
+std::optional<Stmts> schedule_register_windows(const Member& member, const Member* also, const Target& target,
                                                KernelBuilder& builder);
-
-// Lets the first member, the best elements of windows, store the positions that the second one is asked for.
-// False, and nothing is changed, unless both are about the same windows and these run in registers.
-bool take_positions(Member& best, const Member& positions, const Target& target,
-                    const KernelBuilder& builder);
 
 }  // namespace bitale

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
@@ -20,9 +22,7 @@
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/panels.h"
-#include "codegen/schedule/planes.h"
 #include "codegen/schedule/pointwise.h"
-#include "codegen/schedule/register_windows.h"
 #include "codegen/schedule/scatter.h"
 #include "codegen/schedule/winners.h"
 
@@ -111,7 +111,7 @@ class SegmentScheduler {
         std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
         for (const StagedCopy& copy : planned_)
             if (!copy.in_memory) used_ += copy.bytes;
-        make_copies(-1, before);
+        make_copies(0, before);
     }
 
     bool places_are_stored(int v) const {
@@ -122,8 +122,8 @@ class SegmentScheduler {
                            [&](const StagedCopy& copy) { return copy.value == places; });
     }
 
-    // The copies that can be made once this member is computed; -1: of what the group only reads.
-    void make_copies(int after, Stmts& body) {
+    // The copies that can be made once so many members are computed.
+    void make_copies(std::size_t after, Stmts& body) {
         for (StagedCopy& copy : planned_) {
             if (copy.after != after) continue;
             append(body, make_copy(copy, rows(), context_, builder_,
@@ -281,10 +281,13 @@ class SegmentScheduler {
         choose_scattered();
         stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; },
               !cut_, segment.body);
-        std::set<int> done;  // members that an earlier one has computed along with its own results
-        for (const int v : group_.values) {
-            if (done.insert(v).second) append(segment.body, scheduled(v, done));
-            make_copies(v, segment.body);
+        for (std::size_t i = 0; i < group_.values.size(); ++i) {
+            const int v = group_.values[i];
+            std::optional<Stmts> both;
+            if (i + 1 < group_.values.size()) both = scheduled_with(v, group_.values[i + 1]);
+            append(segment.body, both ? *both : scheduled(v));
+            make_copies(i + 1, segment.body);
+            if (both) make_copies(++i + 1, segment.body);
         }
         notes_ +=
             "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
@@ -302,48 +305,31 @@ class SegmentScheduler {
         return member;
     }
 
-    // The member that wants to know where in the same element's windows the best ones are, -1: none.
-    int positions_of(int v) const {
-        const Nest& best = context_.grouping.nests[v];
-        if (on_gpu() || (best.combine != Combine::max && best.combine != Combine::min)) return -1;
-        const auto read = [&](const Nest& nest) {
-            return nest.body->kind == ScalarNode::Kind::read ? nest.body->operand : -1;
-        };
-        const auto found = std::find_if(group_.values.begin(), group_.values.end(), [&](int w) {
-            const Nest& nest = context_.grouping.nests[w];
-            return (nest.combine == Combine::argmax || nest.combine == Combine::argmin) && read(nest) >= 0 &&
-                   read(nest) == read(best);
-        });
-        return found == group_.values.end() ? -1 : *found;
-    }
-
-    // The value; with it the positions of its maxima, or the maxima of its positions.
-    Stmts scheduled(int v, std::set<int>& done) {
-        Member member = member_of(v);
+    Stmts scheduled(int v) {
+        const Member member = member_of(v);
         Stmts body{comment(describe(*value(v).node))};
-        for (const int other : group_.values) {
-            if (on_gpu() || done.contains(other) || member.nest.combine == Combine::none ||
-                nest_for(other).combine != position_or_best(member.nest.combine))
-                continue;
-            const Member also = member_of(other);
-            if (!over_same_windows(member.nest, also.nest)) continue;
-            if (std::optional<Stmts> both = schedule_window_planes(member, &also, builder_)) {
-                done.insert(other);
-                body.push_back(comment("and " + describe(*value(other).node)));
-                append(body, *std::move(both));
-                body.push_back(barrier());
-                return body;
-            }
-        }
-        if (const int positions = positions_of(v);
-            positions >= 0 && !done.contains(positions) &&
-            take_positions(member, member_of(positions), context_.target, builder_)) {
-            done.insert(positions);
-            body.push_back(comment("and " + describe(*value(positions).node)));
-        }
         append(body, member.nest.combine == Combine::none
                          ? schedule_pointwise(member, context_.target, builder_)
                          : schedule_reduce(member, context_.target, builder_));
+        body.push_back(barrier());
+        return body;
+    }
+
+    // Maxima and their positions, where one schedule finds both.
+    std::optional<Stmts> scheduled_with(int v, int next) {
+        const Combine combine = nest_for(v).combine;
+        if (combine == Combine::none || nest_for(next).combine != position_or_best(combine)) return {};
+        const Member member = member_of(v);
+        Member also = member_of(next);
+        const std::optional<Substitution> same = same_elements(member.nest, also.nest);
+        if (!same) return {};
+        also.nest.parallel = member.nest.parallel;
+        for (Destination& d : also.destinations)
+            for (Int& x : d.at) x = substitute(x, *same);
+        std::optional<Stmts> both = schedule_with_positions(member, also, context_.target, builder_);
+        if (!both) return {};
+        Stmts body{comment(describe(*value(v).node)), comment("and " + describe(*value(next).node))};
+        append(body, *std::move(both));
         body.push_back(barrier());
         return body;
     }

@@ -7,6 +7,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
+#include "codegen/nest/walk.h"
 
 namespace bitale {
 
@@ -144,10 +145,11 @@ class CopyPlanner {
             return in ? &value(operand).nest : nullptr;
         }));
         for_each_read(copy.nest, [&](const ScalarNode& s) {
-            if (std::find(group_.values.begin(), group_.values.end(), s.operand) != group_.values.end())
-                copy.after = std::max(copy.after, s.operand);
+            const auto member = std::find(group_.values.begin(), group_.values.end(), s.operand);
+            if (member == group_.values.end()) return;
+            copy.after = std::max(copy.after, static_cast<std::size_t>(member - group_.values.begin()) + 1);
         });
-        return of_members_ || copy.after < 0;
+        return of_members_ || copy.after == 0;
     }
 
   private:

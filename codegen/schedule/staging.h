@@ -21,7 +21,7 @@ struct StagedCopy {
     bool in_memory = false;  // a buffer of the program, of which a task writes and reads its own rows
     Nest nest;               // the copy itself over the whole first axis, with everything inlined
     bool filled = false;     // with `outside` first, then the nest is over the value's own index space
-    int after = -1;          // the last member of the group that has to be computed before, -1: none
+    std::size_t after = 0;   // so many members of the group have to be computed before
 };
 
 // The variable of the first axis, in a member's nest.

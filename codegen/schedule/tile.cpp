@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 
 namespace bitale {

@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/plane_parts.h"
 #include "codegen/schedule/planes.h"
@@ -18,17 +19,15 @@ namespace {
 
 constexpr std::int64_t most_taps = 1024, written_out = 16;
 
-bool is_position(Combine combine) { return combine == Combine::argmax || combine == Combine::argmin; }
 bool is_least(Combine combine) { return combine == Combine::min || combine == Combine::argmin; }
 
-void for_each_int(const Scalar& s, const std::function<void(const Int&)>& f) {
-    if (!s) return;
-    f(s->index);
-    for (const Int& x : s->at) f(x);
-    for (const Guard& g : s->guards)
-        for (const Int* x : {&g.value, &g.low, &g.high}) f(*x);
-    for (const Scalar& a : s->arguments) for_each_int(a, f);
-    for_each_int(s->otherwise, f);
+void for_each_int(const Scalar& scalar, const std::function<void(const Int&)>& f) {
+    for_each_part(scalar, [&](const ScalarNode& s) {
+        f(s.index);
+        for (const Int& x : s.at) f(x);
+        for (const Guard& g : s.guards)
+            for (const Int* x : {&g.value, &g.low, &g.high}) f(*x);
+    });
 }
 
 // Results along one axis, and the cells that their windows have there: cell number result * stride + tap.
@@ -46,23 +45,11 @@ struct WindowAxis {
 class WindowPlanes {
   public:
     WindowPlanes(const Member& member, const Member* also, KernelBuilder& builder)
-        : member_(member), nest_(member.nest), builder_(builder) {
-        if (!also) return;
-        // Over the loops of the first.
-        also_ = *also;
-        also_->nest.parallel = nest_.parallel;
-        Substitution same;
-        for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
-            if (const std::uint64_t id = also->nest.parallel[i].variable.symbol_id())
-                same[id] = nest_.parallel[i].variable;
-        for (Destination& d : also_->destinations)
-            for (Int& x : d.at) x = substitute(x, same);
-    }
+        : member_(member), also_(also), nest_(member.nest), builder_(builder) {}
 
     bool plan() {
-        const bool best =
-            nest_.combine == Combine::max || nest_.combine == Combine::min || is_position(nest_.combine);
-        if (!best || nest_.parallel.size() < 2 || nest_.reduced.size() != 2) return false;
+        if (!is_best_or_position(nest_.combine) || nest_.parallel.size() < 2 || nest_.reduced.size() != 2)
+            return false;
         const std::size_t last = nest_.parallel.size() - 1;
         if (!axis(rows_, nest_.parallel[last - 1], nest_.reduced[0]) ||
             !axis(columns_, nest_.parallel[last], nest_.reduced[1]))
@@ -425,7 +412,7 @@ class WindowPlanes {
     }
 
     const Member& member_;
-    std::optional<Member> also_;
+    const Member* const also_;
     const Nest& nest_;
     KernelBuilder& builder_;
     WindowAxis rows_, columns_;
@@ -440,39 +427,8 @@ class WindowPlanes {
 
 }  // namespace
 
-Combine position_or_best(Combine combine) {
-    switch (combine) {
-        case Combine::max: return Combine::argmax;
-        case Combine::min: return Combine::argmin;
-        case Combine::argmax: return Combine::max;
-        case Combine::argmin: return Combine::min;
-        default: return Combine::none;
-    }
-}
-
-bool over_same_windows(const Nest& x, const Nest& y) {
-    if (x.combine == Combine::none || y.combine != position_or_best(x.combine)) return false;
-    if (!x.lets.empty() || !y.lets.empty()) return false;
-    if (x.parallel.size() != y.parallel.size() || x.reduced.size() != y.reduced.size()) return false;
-    Substitution same;
-    for (const auto& [of_x, of_y] : {std::pair(&x.parallel, &y.parallel), std::pair(&x.reduced, &y.reduced)})
-        for (std::size_t i = 0; i < of_x->size(); ++i) {
-            const Loop &l = (*of_x)[i], &m = (*of_y)[i];
-            if (!(l.extent == m.extent) || (l.variable.symbol_id() == 0) != (m.variable.symbol_id() == 0))
-                return false;
-            if (const std::uint64_t id = m.variable.symbol_id()) same[id] = l.variable;
-        }
-    return accumulator_of(x) == accumulator_of(y) && same_scalars(x.body, substitute(y.body, same)) &&
-           std::equal(x.guards.begin(), x.guards.end(), y.guards.begin(), y.guards.end(),
-                      [&](const Guard& g, const Guard& h) {
-                          return g == Guard{substitute(h.value, same), substitute(h.low, same),
-                                            substitute(h.high, same)};
-                      });
-}
-
 std::optional<Stmts> schedule_window_planes(const Member& member, const Member* also,
                                             KernelBuilder& builder) {
-    if (!member.positions.empty()) return {};  // of windows in registers
     WindowPlanes planes(member, also, builder);
     if (!planes.plan()) return {};
     return planes.run();

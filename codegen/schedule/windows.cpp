@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "codegen/nest/compose.h"
+#include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/pointwise.h"
 
@@ -15,8 +16,6 @@ namespace bitale {
 namespace {
 
 constexpr std::int64_t whole_vector = 16, half_vector = 8, fewest_lanes = 4, readable_past_the_end = 64;
-
-bool is_position(Combine combine) { return combine == Combine::argmax || combine == Combine::argmin; }
 
 // Lanes of full vectors, or of one half as wide.
 std::int64_t whole_vectors(std::int64_t lanes) {
@@ -155,9 +154,7 @@ class Windows {
 }  // namespace
 
 bool takes_windows(const Nest& nest) {
-    const bool best =
-        nest.combine == Combine::max || nest.combine == Combine::min || is_position(nest.combine);
-    return best && nest.lets.empty() && !points_of(nest.reduced).empty();
+    return is_best_or_position(nest.combine) && nest.lets.empty() && !points_of(nest.reduced).empty();
 }
 
 Stmts schedule_windows(const Member& member, KernelBuilder& builder, int vector) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "codegen/group/values.h"
-#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 
 namespace bitale {

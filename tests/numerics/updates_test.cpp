@@ -88,3 +88,44 @@ TEST_CASE("a product alone is computed where its shared variable is") {
     const Function f = function({}, {}, {.updates = {{c, dot(a, b)}}, .device = tested_device()});
     CHECK(f.report().find("copy of") == std::string::npos);
 }
+
+// Maxima and their positions come from one pass, wherever in the graph they stand: what reads the old value
+// between the two still has to find it.
+TEST_CASE("maxima are new values, whoever reads the old ones") {
+    struct Case {
+        bool channels_last;
+        std::int64_t channels, window;
+    };
+    for (const Case& c : {Case{false, 5, 2}, Case{false, 5, 3}, Case{true, 16, 2}, Case{true, 16, 3}}) {
+        const auto two_calls_of_pooling = [&](const std::string& device) {
+            Random random(3);
+            const Dims image = c.channels_last ? Dims{3, 17, 17, c.channels} : Dims{3, c.channels, 17, 17},
+                       small{3, c.channels, 8, 8};
+            const Array values = random_array(float32, image, random, -1, 1);
+            Shared old = shared(random_array(float32, small, random, -1, 1), "old");
+            const Expr weights = constant(random_array(float32, small, random, -1, 1)),
+                       x = input(float32, image, "x"),
+                       first = c.channels_last ? transpose(x, {0, 3, 1, 2}) : x,
+                       pooled = max_pool(first, c.window, {.stride = 2}),
+                       gradient = grad(sum(pooled * weights), x),
+                       even = c.channels_last ? transpose(gradient, {0, 3, 1, 2}) : gradient;
+            const Slice every_second{.start = 0, .stop = 16, .step = 2};
+            const Expr reader = even[{colon, colon, every_second, every_second}] + Expr(old) * 3;
+            Function f = function({x}, {gradient, reader}, {.updates = {{old, pooled}}, .device = device});
+            std::vector<Array> all;
+            for (int call = 0; call < 2; ++call) {
+                const Results r = f(values);
+                for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
+                all.push_back(old.get_value());
+            }
+            return all;
+        };
+        const std::vector<Array> got = two_calls_of_pooling(tested_device()),
+                                 expected = two_calls_of_pooling("reference");
+        for (std::size_t k = 0; k < got.size(); ++k) {
+            INFO(c.channels << " channels, windows of " << c.window << ", value " << k % 3 << " of call "
+                            << k / 3);
+            CHECK(difference(got[k], expected[k], {.absolute = 2e-5, .relative = 2e-5}) == "");
+        }
+    }
+}
