@@ -138,8 +138,11 @@ Nest simplify(const Nest& nest) {
     std::erase_if(r.guards, proven);
     std::erase_if(r.reduced, [](const Loop& l) { return l.extent.is(1); });
     const bool index_result = r.combine == Combine::argmax || r.combine == Combine::argmin;
-    if (r.combine != Combine::none && r.reduced.empty() && !index_result) {
-        // One value at most: the combine is the value itself, or its neutral element where the guards fail.
+    const bool nothing =
+        std::any_of(r.reduced.begin(), r.reduced.end(), [](const Loop& l) { return l.extent.is(0); });
+    if (r.combine != Combine::none && (r.reduced.empty() || nothing) && !index_result) {
+        // One value at most: the combine is the value itself, or its neutral element where the guards fail,
+        // or where there is no value.
         Scalar neutral;
         switch (r.combine) {
             case Combine::sum:
@@ -148,10 +151,12 @@ Nest simplify(const Nest& nest) {
             case Combine::all: neutral = scalar_integer(r.body->dtype, 1); break;
             default: break;
         }
-        if (r.guards.empty() || neutral) {
-            r.body =
-                scalar_cast(r.dtype, scalar_cast(r.accumulator, scalar_select(r.guards, r.body, neutral)));
+        if (neutral || (r.guards.empty() && !nothing)) {
+            const Scalar value = nothing ? neutral : scalar_select(r.guards, r.body, neutral);
+            r.body = scalar_cast(r.dtype, scalar_cast(r.accumulator, value));
             r.guards.clear();
+            r.reduced.clear();
+            if (nothing) r.lets.clear();
             r.combine = Combine::none;
         }
     }

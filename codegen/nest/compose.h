@@ -18,7 +18,7 @@ Nest compose(const Nest& nest, const InlineOperand& inlined);
 // The nest of a node with its operands renumbered: operand k becomes number(k).
 Nest renumber(const Nest& nest, const std::function<int(int)>& number);
 
-// Drops guards that the ranges prove, reduced loops of length 1, and a combine with nothing to combine.
+// Drops guards that the ranges prove, reduced loops of length 1, and a combine of one value or of none.
 Nest simplify(const Nest& nest);
 
 // Distinct scalar operations (apply, cast, select, read) in the body and the lets; stops counting at `limit`.

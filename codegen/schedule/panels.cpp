@@ -43,9 +43,10 @@ Int step_along(const Nest& nest, const Scalar& factor, const Int& variable, cons
     return one ? steps[0] : Int(0);
 }
 
+// Never the constant 0: a loop that may not run at all needs its variable (make_loop).
 Int bounded_symbol(const char* name, std::int64_t end) {
     return Int::symbol(
-        name, {0, end >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(end - 1, 0)});
+        name, {0, end >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(end - 1, 1)});
 }
 
 class Panels {

@@ -553,7 +553,25 @@ RandomGraph GraphGenerator::generate(int operations) {
         if (!known) value = Expr(target) + 1;
         graph_.updates[k] = Update(target, target.dtype() == boolean ? Expr(target) : value);
     }
+    replace_by_values();
     return graph_;
+}
+
+void GraphGenerator::replace_by_values() {
+    const auto is_known = [](const std::string& shape) {
+        return std::none_of(shape.begin(), shape.end(), [](unsigned char c) { return std::isalpha(c); });
+    };
+    const std::vector<Expr> outputs = graph_.outputs;
+    for (const Value& v : values_) {
+        const std::string shape = v.x.shape_text();
+        if (v.x.dtype() == boolean || !is_known(shape) || !random_.chance(5)) continue;
+        const Value old = make_shared(v.x.dtype(), v.shape);
+        const Shared target = graph_.updates.back().target;
+        graph_.updates.back() = Update(target, v.x);
+        for (const Expr& x : outputs)
+            if (x.dtype() == v.x.dtype() && x.shape_text() == shape && random_.chance(2))
+                graph_.outputs.push_back(old.x * 2 + x);
+    }
 }
 
 }  // namespace bitale::test

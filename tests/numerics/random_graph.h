@@ -61,6 +61,9 @@ class GraphGenerator {
     bool normalise();
     bool classify();
 
+    // Variables whose new values are some of the values, and outputs that read the old ones beside others.
+    void replace_by_values();
+
     const Value& any();
     Value as_images(const Value& v);
     // A value that broadcasts against v, of its dtype if it is typed.

@@ -78,6 +78,38 @@ TEST_CASE("reductions of nothing, by a length of the call and by one that is kno
     cases.run();
 }
 
+TEST_CASE("products and convolutions of nothing are zero") {
+    PackedCases cases(tested_device());
+    Random random(31);
+    const Expr x = input(float32, {16, 0}, "x"), y = input(float32, {0, 31}, "y"),
+               whole = input(float32, {16, 8}, "whole"), rows = input(float32, 2, "rows"),
+               columns = input(float32, 2, "columns"), images = input(float32, {2, 0, 9, 8}, "images"),
+               filters = input(float32, {5, 0, 3, 3}, "filters");
+    const Expr taken = input(float32, {-1, 6}, "taken"), beside = input(float32, {-1, 20}, "beside");
+    const std::vector<Expr> in{x, y, whole, rows, columns, images, filters, taken, beside};
+    const std::vector<Array> values = {
+        zeros({16, 0}, float32),      zeros({0, 31}, float32), random_array(float32, {16, 8}, random),
+        zeros({16, 0}, float32),      zeros({0, 31}, float32), zeros({2, 0, 9, 8}, float32),
+        zeros({5, 0, 3, 3}, float32), zeros({0, 6}, float32),  zeros({0, 20}, float32)};
+    const Expr none = floor(whole[{colon, Slice{.start = 8}}] / (whole[{0, 0}] + 1));
+    cases.add("product", in, values, dot(x, y));
+    cases.add("product of a computed factor", in, values, dot(none, y));
+    cases.add("product and a map", in, values, tanh(dot(x, y) + 1));
+    cases.add("product by lengths of the call", in, values, dot(rows, columns));
+    cases.add("gradient of a product", in, values, grad(sum(dot(x, y)), x));
+    cases.add("gradient by the other factor", in, values, grad(sum(sqr(dot(x, y))), y));
+    cases.add("row sums of a product", in, values, sum(dot(x, y), {1}));
+    const Slice at_most_one{.stop = 1};
+    cases.add("outer product of at most one row", in, values,
+              dot(transpose(tanh(taken[at_most_one])), beside[at_most_one] * 2));
+    cases.add("convolution", in, values, conv2d(images, filters));
+    cases.add("pooled convolution", in, values, max_pool(conv2d(images, filters) + 1, 2));
+    cases.add("gradient of filters", in, values, grad(sum(sqr(conv2d(images, filters))), filters));
+    cases.add("gradient of images", in, values, grad(sum(sqr(conv2d(images, filters))), images));
+    cases.run(1);
+    cases.run();
+}
+
 TEST_CASE("the first of equal extremes, NaN and infinities") {
     PackedCases cases(tested_device());
     Random random(3);
