@@ -457,6 +457,9 @@ class Lanes {
     std::int64_t lanes_together() {
         const Loop& last = lanes();
         if (!last.extent.is_constant()) return 1;
+        for (const Let& l : nest().lets)
+            if (varies(nest(), l.value, last.variable) || depends_on(l.extent, last.variable.symbol_id()))
+                return 1;
         std::set<std::int64_t> divisors;
         bool plain = true;
         const auto look = [&](const Int& x) {

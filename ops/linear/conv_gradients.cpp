@@ -19,7 +19,7 @@ Type infer_x(const Nodes& inputs, const Attributes& attributes, Where where) {
     const ConvGeometry geometry = ConvGeometry::of(attributes);
     const Int lengths[2] = {attributes.get<Int>("height"), attributes.get<Int>("width")};
     for (int i = 0; i < 2; ++i)
-        require_equal(g[static_cast<std::size_t>(2 + i)],
+        require_equal(g[2 + static_cast<std::size_t>(i)],
                       geometry.output_length(i, lengths[i], kernel_length(inputs[1], i, where)),
                       "the gradient's shape and that of the convolution's result", where);
     return {dtype, {g[0], w[1], lengths[0], lengths[1]}};
@@ -67,7 +67,7 @@ Int output_place(const ConvGeometry& geometry, int axis, const Int& at, const In
                  std::int64_t kernel, const Int& outputs, std::vector<Guard>& guards) {
     const std::int64_t stride = geometry.stride[static_cast<std::size_t>(axis)];
     const Int distance = at - geometry.place(axis, 0, element, kernel);
-    const Int place = floordiv(distance, stride);
+    Int place = floordiv(distance, stride);
     if (stride > 1) guards.push_back({mod(distance, stride), 0, 1});
     const bool whole = stride == 1 && kernel == 1 && geometry.pad[static_cast<std::size_t>(axis)] == 0;
     if (!whole) guards.push_back({place, 0, outputs});

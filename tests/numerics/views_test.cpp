@@ -1,5 +1,8 @@
 // Generated CPU code of views, indexing, reductions and dot against the oracle: dtypes and awkward shapes.
+#include <fmt/format.h>
+
 #include "tests/support/nest_interpreter.h"
+#include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
 
@@ -135,6 +138,26 @@ TEST_CASE("rows by a matrix of numbers, and products of elements by a long vecto
     }
     cases.add("sum of products", {x, i}, {sample(float32, {5}), numbers({70000})}, sum(x[i] * exp(x[i])));
     cases.run();
+}
+
+TEST_CASE("gathered rows as one long axis: neighbours share the number of their row") {
+    PackedCases cases(tested_device());
+    Random random(41);
+    for (const std::int64_t width : {2, 3, 4, 7}) {
+        const Expr table = input(float32, {5, width}, "table"), numbers = input(int64, Dims{8}, "numbers"),
+                   many = input(int64, Dims{-1}, "many");
+        const std::vector<Expr> in{table, numbers, many};
+        const std::vector<Array> values = {random_array(float32, {5, width}, random),
+                                           random_array(int64, {8}, random, 0, 4),
+                                           random_array(int64, {8}, random, 0, 4)};
+        for (const Expr& n : {numbers, many}) {
+            const Expr long_row = reshape(gather(table, n), {-1}), again = expand_dims(long_row, 0);
+            const std::string name = fmt::format("{} columns", width);
+            cases.add(name, in, values, sqr(long_row) + 1);
+            cases.add(name + ", twice", in, values, tanh(broadcast_to(again, {2, 8 * width}) - sqr(again)));
+        }
+    }
+    cases.run(1);
 }
 
 TEST_CASE("gradients of views, reductions and dot") {
