@@ -4,10 +4,12 @@
 // so the implicit conversion of its operands to Arg or Index carries the line.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitale/array.h"
@@ -141,8 +143,13 @@ class Index {
     std::vector<Item> items;
 };
 
-// Free variables. Every axis length is a symbol of its own until the function is called.
-Expr input(DType dtype, int rank, std::string name, Where where = Where::current());
+// Free variables. Every axis length is a symbol of its own until the function is called. A number is a rank,
+// a list in braces a shape: input(float32, {8}, "x") is a vector of 8. ShapeError for a negative rank.
+Expr input_of_rank(DType dtype, int rank, std::string name, Where where = Where::current());
+template <std::integral Rank>
+Expr input(DType dtype, Rank rank, std::string name, Where where = Where::current()) {
+    return input_of_rank(dtype, static_cast<int>(rank), std::move(name), where);
+}
 // With known lengths; -1 stands for an unknown one.
 Expr input(DType dtype, const Dims& shape, std::string name, Where where = Where::current());
 Expr scalar(std::string name, DType dtype = float32, Where where = Where::current());

@@ -17,7 +17,7 @@ Int unknown_length(const std::string& name, int axis) {
 
 }  // namespace
 
-Expr input(DType dtype, int rank, std::string name, Where where) {
+Expr input_of_rank(DType dtype, int rank, std::string name, Where where) {
     if (rank < 0) throw ShapeError(where, "input \"" + name + "\": the rank is " + std::to_string(rank));
     Shape shape;
     for (int i = 0; i < rank; ++i) shape.push_back(unknown_length(name, i));

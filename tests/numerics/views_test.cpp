@@ -144,8 +144,8 @@ TEST_CASE("gathered rows as one long axis: neighbours share the number of their 
     PackedCases cases(tested_device());
     Random random(41);
     for (const std::int64_t width : {2, 3, 4, 7}) {
-        const Expr table = input(float32, {5, width}, "table"), numbers = input(int64, Dims{8}, "numbers"),
-                   many = input(int64, Dims{-1}, "many");
+        const Expr table = input(float32, {5, width}, "table"), numbers = input(int64, {8}, "numbers"),
+                   many = input(int64, {-1}, "many");
         const std::vector<Expr> in{table, numbers, many};
         const std::vector<Array> values = {random_array(float32, {5, width}, random),
                                            random_array(int64, {8}, random, 0, 4),

@@ -59,6 +59,21 @@ TEST_CASE("nodes know the user's line") {
     CHECK(line_of(x) == line - 1);
 }
 
+TEST_CASE("a number is a rank, a list in braces a shape") {
+    const std::int64_t n = 8;
+    CHECK(input(float32, 3, "x").shape_text() == "[x.0, x.1, x.2]");
+    CHECK(input(float32, {8}, "x").shape_text() == "[8]");
+    CHECK(input(float32, {n}, "x").shape_text() == "[8]");
+    CHECK(input(float32, {-1}, "x").shape_text() == "[x.0]");
+    CHECK(input(float32, {n, -1}, "x").shape_text() == "[8, x.1]");
+    CHECK(input(float32, {}, "x").shape_text() == "[]");
+    CHECK(input(float32, Dims{}, "x").rank() == 0);
+    const unsigned line = __LINE__;
+    CHECK(line_of(input(float32, 2, "x")) == line + 1);
+    CHECK_THAT(message_of<ShapeError>([] { input(float32, -1, "x"); }),
+               ContainsSubstring("input \"x\": the rank is -1"));
+}
+
 TEST_CASE("errors name the line, the operands and the cure") {
     const Expr x = input(float32, Dims{2, 3}, "x"), y = input(float32, Dims{4, 3}, "y");
     const std::string line = "dsl_test.cpp:" + std::to_string(__LINE__ + 1);
