@@ -24,6 +24,12 @@ Dims broadcast_shape(const Dims& a, const Dims& b) {
     return r;
 }
 
+// The shape of a new value has to be the variable's for certain.
+bool has_known_shape(const Expr& x) {
+    const std::string text = x.shape_text();
+    return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::isalpha(c); });
+}
+
 }  // namespace
 
 GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
@@ -57,9 +63,8 @@ GraphGenerator::Value GraphGenerator::make_input(DType dtype, const Dims& shape,
     if (is_whole() && is_float(dtype)) value = value.as(int32).as(dtype);
     graph_.arguments.push_back(value);
     const double bound = dtype == boolean ? 1 : std::max(std::fabs(low), std::fabs(high)) + 1;
-    const Value v{x, shape, bound};
     if (is_float(dtype)) trainable_.push_back(x);
-    return v;
+    return {x, shape, bound};
 }
 
 GraphGenerator::Value GraphGenerator::make_shared(DType dtype, const Dims& shape) {
@@ -72,7 +77,7 @@ GraphGenerator::Value GraphGenerator::make_shared(DType dtype, const Dims& shape
 }
 
 Expr GraphGenerator::index_input(DType dtype, const Dims& shape, std::int64_t length) {
-    const Expr x = input(dtype, static_cast<int>(shape.size()), "i" + std::to_string(graph_.inputs.size()));
+    Expr x = input(dtype, shape.size(), "i" + std::to_string(graph_.inputs.size()));
     graph_.inputs.push_back(x);
     graph_.arguments.push_back(random_array(dtype, shape, random_, 0, static_cast<double>(length - 1)));
     return x;
@@ -541,30 +546,24 @@ RandomGraph GraphGenerator::generate(int operations) {
         graph_.outputs.push_back(cost);
     }
     // New values of the shared variables: of their own shape and dtype.
-    for (std::size_t k = 0; k < graph_.updates.size(); ++k) {
-        const Shared& target = graph_.updates[k].target;
+    for (Update& update : graph_.updates) {
+        const Shared target = update.target;
         Expr value(target);
         for (const Value& v : values_)
             if (v.shape == target.shape() && v.x.dtype() == target.dtype() && random_.chance(2)) value = v.x;
         if (random_.chance(2) && target.dtype() != boolean) value = value + 1;
-        bool known = true;  // its shape has to be the variable's for certain
-        const std::string text = value.shape_text();
-        for (const char c : text) known = known && !std::isalpha(static_cast<unsigned char>(c));
-        if (!known) value = Expr(target) + 1;
-        graph_.updates[k] = Update(target, target.dtype() == boolean ? Expr(target) : value);
+        if (!has_known_shape(value)) value = Expr(target) + 1;
+        update = Update(target, target.dtype() == boolean ? Expr(target) : value);
     }
     replace_by_values();
     return graph_;
 }
 
 void GraphGenerator::replace_by_values() {
-    const auto is_known = [](const std::string& shape) {
-        return std::none_of(shape.begin(), shape.end(), [](unsigned char c) { return std::isalpha(c); });
-    };
     const std::vector<Expr> outputs = graph_.outputs;
     for (const Value& v : values_) {
         const std::string shape = v.x.shape_text();
-        if (v.x.dtype() == boolean || !is_known(shape) || !random_.chance(5)) continue;
+        if (v.x.dtype() == boolean || !has_known_shape(v.x) || !random_.chance(5)) continue;
         const Value old = make_shared(v.x.dtype(), v.shape);
         const Shared target = graph_.updates.back().target;
         graph_.updates.back() = Update(target, v.x);
