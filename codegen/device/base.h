@@ -29,6 +29,7 @@ struct bf16 {
 #define B_SIMD
 #define B_ALIGN
 #define B_UNROLL _Pragma("unroll")
+#define B_IN_ORDER(X)
 #define B_FN static __device__ __forceinline__
 #define B_COLD static __device__ __noinline__
 #define B_TABLE static __device__ const
@@ -54,6 +55,15 @@ B_FN f64 b_sqrt(f64 x) { return __dsqrt_rn(x); }
 #define B_UNROLL _Pragma("unroll")
 #else
 #define B_UNROLL _Pragma("GCC unroll 16")
+#endif
+// GCC's bug 110381, mended in 13.2: a sum of neighbours that are not added as they lie, as in a row from its
+// end, becomes one of vectors whose elements are in the wrong order, some added twice. Such sums stay scalar.
+#if defined(__clang__) || __GNUC__ > 13 || (__GNUC__ == 13 && __GNUC_MINOR__ >= 2)
+#define B_IN_ORDER(X)
+#elif defined(__aarch64__)
+#define B_IN_ORDER(X) asm("" : "+w"(X))
+#else
+#define B_IN_ORDER(X) asm("" : "+x"(X))
 #endif
 // The compiler forgets what it knows of the value.
 #define B_OPAQUE(X) asm volatile("" : "+r"(X))

@@ -82,6 +82,7 @@ struct Stmt {
     Scalar value;
     Combine combine = Combine::none;
     bool fused = false;
+    bool out_of_order = false;  // accumulate: what it adds lies otherwise than it is added
     int number = 0;
     std::vector<Guard> guards;
     std::string text;

@@ -428,7 +428,10 @@ class Printer {
                           index(s.begin) + " : " + position + ";");
                 return;
             }
-            default: out_.line(target + " = " + combined(s.combine, dtype, target, value) + ";"); return;
+            default:
+                out_.line(target + " = " + combined(s.combine, dtype, target, value) + ";");
+                if (s.out_of_order) out_.line("B_IN_ORDER(" + target + ");");
+                return;
         }
     }
 

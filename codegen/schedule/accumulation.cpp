@@ -32,6 +32,22 @@ Int linear(const std::vector<Loop>& loops) {
     return x;
 }
 
+// Whether some elements do not lie as the loops visit them, from the outermost to the innermost.
+bool reads_out_of_order(const Nest& nest, const std::vector<Place>& places) {
+    bool found = false;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        std::int64_t before = INT64_MAX;
+        for (const Loop& l : nest.reduced) {
+            if (!l.variable.symbol_id()) continue;
+            const Int step = step_of(places[static_cast<std::size_t>(s.operand)], s.at, l.variable);
+            if (!step.is_constant() || step.is(0)) continue;
+            found = found || step.constant() < 0 || step.constant() > before;
+            before = step.constant();
+        }
+    });
+    return found;
+}
+
 }  // namespace
 
 Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype) {
@@ -97,6 +113,9 @@ Accumulation::Accumulation(const Member& member, KernelBuilder& builder, const S
     const Place::Scope scope =
         count_of(extents).constant() <= most_private ? Place::Scope::private_ : Place::Scope::local;
     place_ = builder.scratch(scope, dtype_, extents);
+    const bool adds = nest_.combine == Combine::sum || nest_.combine == Combine::prod;
+    out_of_order_ =
+        adds && is_float(dtype_) && !adds_products(nest_) && reads_out_of_order(nest_, builder.ir.places);
     if (is_index(nest_.combine)) {
         // As wide as the values where it fits, so that both fill the same vector lanes.
         index_dtype_ = linear(nest_.reduced).range().high < INT32_MAX ? DType::int32 : DType::int64;
@@ -130,6 +149,7 @@ Stmt Accumulation::step(const Copy& copy) const {
     Stmt s = accumulate(place_, copy.at, nest_.combine, substitute(term.value, copy.with), term.fused);
     s.number = index_place_;
     s.begin = linear(nest_.reduced);
+    s.out_of_order = out_of_order_;
     return s;
 }
 

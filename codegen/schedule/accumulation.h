@@ -45,7 +45,7 @@ class Accumulation {
 
     const Nest& nest_;
     int lanes_, groups_;
-    bool short_text_;
+    bool short_text_, out_of_order_ = false;
     DType dtype_, index_dtype_ = DType::int64;
     int place_ = -1, index_place_ = -1;
 };

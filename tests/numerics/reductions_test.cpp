@@ -224,3 +224,30 @@ TEST_CASE("sums of many columns are added in the order of rows, whatever part of
         REQUIRE(difference(r[0], expected) == "");
     }
 }
+
+// Some versions of g++ confuse the elements of sums that they turn into vectors (device/base.h, B_IN_ORDER).
+TEST_CASE("sums and products of elements from the end, or of columns before rows") {
+    PackedCases cases(tested_device());
+    Random random(51);
+    for (const DType dtype : {float32, float64})
+        for (const Dims& shape : {Dims{64}, Dims{24}, Dims{7}, Dims{40, 3}, Dims{5, 64}, Dims{12, 2, 4}}) {
+            const Expr x = input(dtype, shape, "x");
+            const std::vector<Array> values = {random_array(dtype, shape, random, 0.8, 1.2)};
+            const auto add = [&](const std::string& what, const Expr& of, const Axes& axes) {
+                const std::string name = fmt::format("{} {} {}", name_of(dtype), text_of(shape), what);
+                cases.add(name + ", sum", {x}, values, sum(of, axes));
+                cases.add(name + ", product", {x}, values, prod(of, axes));
+                cases.add(name + ", sum of squares", {x}, values, sum(exp(sqr(of)), axes));
+            };
+            const int last = static_cast<int>(shape.size()) - 1;
+            Expr turned = x;
+            for (int axis = 0; axis <= last; ++axis) turned = flip(turned, axis);
+            add("from the end", turned, {});
+            add("rows from the end", flip(x, last), {last});
+            add("every second from the end", flatten(x)[Slice{.step = -2}], {});
+            add("turned", transpose(x), {});
+            add("turned, from the end", flip(transpose(x), last), {});
+            if (last == 2) add("blocks turned", transpose(x, {0, 2, 1}), {1, 2});
+        }
+    cases.run();
+}
