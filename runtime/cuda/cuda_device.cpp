@@ -78,7 +78,7 @@ std::string by_library(const char* what, const char* name, const Loaded<Table>& 
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device() {
+Backend cuda::cuda_backend() {
     Backend backend;
     const RuntimeTable& runtime = runtime_library().table;
     backend.runtime = &runtime;
@@ -119,10 +119,12 @@ std::unique_ptr<Device> make_cuda_device() {
                            options().enabled("cudnn") ? by_library("convolutions", "cuDNN", cudnn_library())
                                                       : "convolutions generated (disable=cudnn)");
     };
-    return std::make_unique<CudaDevice>("cuda", std::move(backend));
+    return backend;
 }
 
-std::unique_ptr<Device> make_emulator_device() {
+std::unique_ptr<Device> make_cuda_device() { return std::make_unique<CudaDevice>("cuda", cuda_backend()); }
+
+Backend cuda::emulator_backend() {
     Backend backend;
     backend.runtime = &emulated_runtime();
     backend.graphs = &emulated_graphs();
@@ -156,7 +158,11 @@ std::unique_ptr<Device> make_emulator_device() {
                            options().enabled("cudnn") ? "large convolutions by plain loops"
                                                       : "convolutions generated (disable=cudnn)");
     };
-    return std::make_unique<CudaDevice>("emulator", std::move(backend));
+    return backend;
+}
+
+std::unique_ptr<Device> make_emulator_device() {
+    return std::make_unique<CudaDevice>("emulator", emulator_backend());
 }
 
 }  // namespace bitale
