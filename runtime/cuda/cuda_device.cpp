@@ -130,12 +130,11 @@ Backend cuda::emulator_backend() {
     backend.graphs = &emulated_graphs();
     backend.loops = &emulated_loops();
     backend.has_gemm = [] { return gemm_library().present && options().enabled("onednn"); };
-    backend.compile = [](const Program& program, const std::vector<CudaUnit>& units) {
-        EmulatedModules modules = compile_emulated(units, program);
-        Images images;
-        images.compiler_runs = modules.compiler_runs;
-        for (const std::string& object : modules.images) images.list.push_back(emulated_image(object));
-        return images;
+    backend.compile = [](const Program& /*program*/, const std::vector<CudaUnit>& units) {
+        std::vector<std::string> texts;
+        for (const CudaUnit& unit : units) texts.push_back(unit.text);
+        EmulatedModules modules = compile_emulated(texts);
+        return Images{std::move(modules.images), modules.compiler_runs};
     };
     backend.gemm = [](const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
                       Stream stream) {

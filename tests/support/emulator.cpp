@@ -32,10 +32,6 @@ class DeviceInts {
 }  // namespace
 
 KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads) {
-    Program program;
-    program.kernels.emplace_back();
-    program.kernels[0].name = "k_test";
-    program.kernels[0].entries = {"k_test"};
     // The body begins on the text's second line.
     const std::string text =
         "struct k_test_arguments { int* out; const int* in; }; "
@@ -43,12 +39,11 @@ KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned thre
         "int* out = arguments.out; const int* in = arguments.in; "
         "const int t = threadIdx.x, all = blockIdx.x * blockDim.x + t;\n" +
         body + "\n}\n";
-    const EmulatedModules modules = compile_emulated({{text, {0}}}, program);
+    const EmulatedModules modules = compile_emulated({text});
     const RuntimeTable& runtime = emulated_runtime();
     Library library = nullptr;
     KernelFunction kernel = nullptr;
-    const std::string image = emulated_image(modules.images[0]);
-    REQUIRE(runtime.cudaLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+    REQUIRE(runtime.cudaLibraryLoadData(&library, modules.images[0].data(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
             success);
     REQUIRE(runtime.cudaLibraryGetKernel(&kernel, library, "k_test") == success);
     const std::size_t count = static_cast<std::size_t>(blocks) * threads;

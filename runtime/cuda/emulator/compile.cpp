@@ -42,7 +42,7 @@ std::vector<std::string> more_flags(bool checked) {
 }
 
 std::string key_of(const std::string& text, const HostCompiler& compiler, bool checked) {
-    std::string all = "bitale-emulated-4\n" + compiler.identity + "\n";
+    std::string all = "bitale-emulated-5\n" + compiler.identity + "\n";
     for (const std::string& flag : compile_flags()) all += flag + " ";
     for (const std::string& flag : more_flags(checked)) all += flag + " ";
     // The checker names lines of the text, so the comments count there.
@@ -50,7 +50,7 @@ std::string key_of(const std::string& text, const HostCompiler& compiler, bool c
 }
 
 struct Job {
-    std::size_t unit = 0;
+    std::size_t text = 0;
     std::string key;
     CompileJob files;
 };
@@ -67,7 +67,7 @@ CompileJob temporary_files() {
 
 }  // namespace
 
-EmulatedModules compile_emulated(const std::vector<CudaUnit>& units, const Program& program) {
+EmulatedModules compile_emulated(const std::vector<std::string>& texts) {
     const CompilerSearch search = find_compiler();
     if (!search.found) throw CompileError("the emulator needs a host compiler: " + search.problem);
     const HostCompiler& compiler = *search.found;
@@ -75,10 +75,10 @@ EmulatedModules compile_emulated(const std::vector<CudaUnit>& units, const Progr
     const bool cached = options().cache && cache.usable(), checked = emulator_checks();
 
     EmulatedModules modules;
-    modules.images.resize(units.size());
+    modules.images.resize(texts.size());
     std::vector<Job> jobs;
-    for (std::size_t u = 0; u < units.size(); ++u) {
-        const std::string text = emulated_text(units[u], program, checked),
+    for (std::size_t u = 0; u < texts.size(); ++u) {
+        const std::string text = emulated_text(texts[u], checked),
                           key = key_of(text, compiler, checked);
         if (const std::optional<std::string> found = cached ? cache.find(key) : std::nullopt) {
             modules.images[u] = bytes_of_file(*found);
@@ -99,7 +99,7 @@ EmulatedModules compile_emulated(const std::vector<CudaUnit>& units, const Progr
     for (const Job& job : jobs) list.push_back(job.files);
     compile_all(compiler, list, static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
     for (const Job& job : jobs) {
-        modules.images[job.unit] = bytes_of_file(job.files.object);
+        modules.images[job.text] = bytes_of_file(job.files.object);
         if (cached && cache.store(job.key, job.files.object, job.files.source)) continue;
         unlink(job.files.object.c_str());
         unlink(job.files.source.c_str());

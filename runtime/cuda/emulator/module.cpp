@@ -138,10 +138,11 @@ const EmulatedKernel* Module::find(const std::string& kernel) {
     if (const auto at = kernels_.find(kernel); at != kernels_.end()) return &at->second;
     void* entry = dlsym(handle_, ("emulated_" + kernel).c_str());
     const auto bytes =
-        reinterpret_cast<unsigned long (*)()>(dlsym(handle_, ("emulated_" + kernel + "_bytes").c_str()));
+        reinterpret_cast<unsigned long (*)(unsigned long)>(dlsym(handle_, ("emulated_" + kernel + "_bytes").c_str()));
     if (!entry || !bytes) return nullptr;
     EmulatedKernel& k = kernels_[kernel];
-    k = {kernel, reinterpret_cast<void (*)(EmulatorState*, void**)>(entry), this, bytes(), {}};
+    k = {kernel, reinterpret_cast<void (*)(EmulatorState*, void**)>(entry), this, {}, {}};
+    while (const std::size_t n = bytes(k.argument_bytes.size())) k.argument_bytes.push_back(n);
     for (const SharedArray& a : shared_arrays_)
         if (a.function == kernel || !dlsym(handle_, ("emulated_" + a.function).c_str()))
             k.shared.push_back(a);

@@ -24,7 +24,7 @@ struct EmulatedKernel {
     std::string name;
     void (*entry)(EmulatorState* state, void** arguments) = nullptr;
     const Module* module = nullptr;
-    std::size_t argument_bytes = 0;
+    std::vector<std::size_t> argument_bytes;  // of each argument
     std::vector<SharedArray> shared;  // its own and those of functions that kernels share; by address
 };
 

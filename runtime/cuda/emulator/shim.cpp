@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
+#include "codegen/print/comments.h"
 #include "runtime/cuda/emulator/compile.h"
 
 namespace bitale::cuda {
@@ -154,30 +157,68 @@ static EMULATED_UNWATCHED T atomicAdd(T* p, T x) {
     *p = old + x;
     return old;
 }
+// A kernel is called with copies of its arguments, whose types are those of the function.
+#define EMULATED_ENTRY(name) \
+    extern "C" unsigned long emulated_##name##_bytes(unsigned long i) { \
+        return emulated_kernel<name>::bytes(i); \
+    } \
+    extern "C" EMULATED_PLAIN void emulated_##name(void* state, void** arguments) { \
+        emulated = (emulated_state*)state; \
+        emulated_kernel<name>::run(arguments); \
+    }
+#define EMULATED_PLAIN __attribute__((no_sanitize("thread")))
+template <auto kernel>
+struct emulated_kernel;
+template <class... P, void (*kernel)(P...)>
+struct emulated_kernel<kernel> {
+    struct call {
+        EMULATED_PLAIN call(const P&... arguments) { kernel(arguments...); }
+    };
+    EMULATED_PLAIN static void run(void** arguments) { call{*(const P*)*arguments++...}; }
+    static unsigned long bytes(unsigned long i) {
+        const unsigned long sizes[] = {sizeof(P)..., 0};
+        return i < sizeof...(P) ? sizes[i] : 0;
+    }
+};
 )";
+
+bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 }  // namespace
 
-std::string emulated_text(const CudaUnit& unit, const Program& program, bool checked) {
+std::vector<std::string> kernels_in(const std::string& text) {
+    constexpr std::string_view word = "__global__", bounds = "__launch_bounds__";
+    const std::string plain = without_comments(text);
+    std::vector<std::string> names;
+    for (std::size_t at = plain.find(word); at != std::string::npos; at = plain.find(word, at)) {
+        // The name is the last word before the parenthesis, unless that belongs to the bounds.
+        std::string last;
+        for (at += word.size(); at < plain.size(); ++at) {
+            if (is_name(plain[at])) {
+                const std::size_t begin = at;
+                while (at < plain.size() && is_name(plain[at])) ++at;
+                last = plain.substr(begin, at-- - begin);
+            } else if (plain[at] == '(') {
+                if (last != bounds) break;
+                at = plain.find(')', at);
+                if (at == std::string::npos) return names;
+            }
+        }
+        if (std::find(names.begin(), names.end(), last) == names.end()) names.push_back(last);
+    }
+    return names;
+}
+
+std::string emulated_text(const std::string& cuda_text, bool checked) {
     std::string text = std::string(state) + (checked ? watched : unwatched) + words;
     const auto lines = std::count(text.begin(), text.end(), '\n');
-    text += unit.text;
-    for (const int k : unit.kernels) {
-        const KernelText& kernel = program.kernels[static_cast<std::size_t>(k)];
-        for (const std::string& entry : kernel.entries)
-            text += fmt::format(
-                "extern \"C\" unsigned long emulated_{0}_bytes() {{ return sizeof({1}_arguments); }}\n"
-                "extern \"C\" __attribute__((no_sanitize(\"thread\"))) void emulated_{0}(void* state, "
-                "void** arguments) {{\n"
-                "    emulated = (emulated_state*)state;\n"
-                "    {0}(*({1}_arguments*)arguments[0]);\n}}\n",
-                entry, kernel.name);
-    }
+    text += cuda_text;
+    for (const std::string& kernel : kernels_in(cuda_text)) text += fmt::format("EMULATED_ENTRY({})\n", kernel);
     // For messages that cite a line.
     text += fmt::format(
         "extern \"C\" const int emulated_first_line = {};\n"
         "extern \"C\" const char emulated_source[] = R\"emulated({})emulated\";\n",
-        lines + 1, unit.text);
+        lines + 1, cuda_text);
     return text;
 }
 

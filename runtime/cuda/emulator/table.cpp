@@ -7,12 +7,14 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/emulator/blocks.h"
 #include "runtime/cuda/emulator/graphs.h"
+#include "runtime/cuda/emulator/image.h"
 #include "runtime/cuda/emulator/memory.h"
 #include "runtime/cuda/emulator/module.h"
 #include "runtime/cuda/emulator/stream.h"
@@ -112,10 +114,9 @@ Modules& modules() {
 
 Status load_library(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
     if (const Status refused = refuse_while_capturing(); refused != success) return refused;
-    std::uint64_t bytes = 0;
-    std::memcpy(&bytes, image, sizeof bytes);
-    std::unique_ptr<Module> module =
-        Module::load({static_cast<const char*>(image) + sizeof bytes, bytes}, last_problem());
+    const std::optional<std::string> object = object_in_image(image);
+    if (!object) last_problem() = "the image is no object of the emulator";
+    std::unique_ptr<Module> module = object ? Module::load(*object, last_problem()) : nullptr;
     {
         const std::lock_guard lock(modules().mutex);
         if (module) modules().all.insert(module.get());
@@ -140,7 +141,30 @@ Status find_kernel(KernelFunction* kernel, Library library, const char* name) {
     return found ? success : error_not_found;
 }
 
-Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, void* argument) {
+// Arguments are copied when the kernel is launched.
+class CopiedArguments {
+  public:
+    CopiedArguments(const EmulatedKernel& kernel, void** arguments) {
+        constexpr std::size_t unit = sizeof(std::max_align_t);
+        for (const std::size_t bytes : kernel.argument_bytes) {
+            places_.push_back(words_.size());
+            words_.resize(words_.size() + (bytes + unit - 1) / unit);
+            std::memcpy(words_.data() + places_.back(), *arguments++, bytes);
+        }
+    }
+    std::vector<void*> list() {
+        std::vector<void*> list;
+        list.reserve(places_.size());
+        for (const std::size_t place : places_) list.push_back(words_.data() + place);
+        return list;
+    }
+
+  private:
+    std::vector<std::max_align_t> words_;
+    std::vector<std::size_t> places_;
+};
+
+Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, void** arguments) {
     {
         const std::lock_guard lock(planted_mutex());
         if (!planted().empty() && kernel.name.find(planted()) != std::string::npos) {
@@ -148,7 +172,7 @@ Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, voi
             return {"kernel " + kernel.name + ": a planted failure"};
         }
     }
-    std::string problem = run_blocks(kernel, config.grid, config.block, &argument);
+    std::string problem = run_blocks(kernel, config.grid, config.block, arguments);
     if (problem.empty()) problem = condition_problem();
     return {problem.empty() || problem.find(kernel.name) != std::string::npos
                 ? problem
@@ -161,13 +185,9 @@ Status launch(const LaunchConfig* config, const void* kernel, void** arguments) 
     if (threads == 0 || threads > 1024 || blocks == 0 || config->dynamic_shared_bytes > 0)
         return error_invalid_value;
     const auto& what = *static_cast<const EmulatedKernel*>(kernel);
-    // Arguments are copied when the kernel is launched.
-    std::vector<std::max_align_t> copied((what.argument_bytes + sizeof(std::max_align_t) - 1) /
-                                         sizeof(std::max_align_t));
-    std::memcpy(copied.data(), arguments[0], what.argument_bytes);
     Work work;
-    work.run = [what = &what, config = *config, copied = std::move(copied)]() mutable {
-        return run_kernel(*what, config, copied.data());
+    work.run = [what = &what, config = *config, copied = CopiedArguments(what, arguments)]() mutable {
+        return run_kernel(*what, config, copied.list().data());
     };
     return submit(config->stream, std::move(work));
 }
@@ -348,13 +368,6 @@ const RuntimeTable& emulated_runtime() {
 void plant_failure(const std::string& kernel) {
     const std::lock_guard lock(planted_mutex());
     planted() = kernel;
-}
-
-std::string emulated_image(const std::string& shared_object) {
-    const std::uint64_t bytes = shared_object.size();
-    std::string image(sizeof bytes, '\0');
-    std::memcpy(image.data(), &bytes, sizeof bytes);
-    return image + shared_object;
 }
 
 }  // namespace bitale::cuda

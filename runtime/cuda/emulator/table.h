@@ -14,7 +14,4 @@ const RuntimeTable& emulated_runtime();
 // The next launch of a kernel with this in its name fails, as a bad access does on a GPU.
 void plant_failure(const std::string& kernel);
 
-// What cudaLibraryLoadData needs beside the bytes: images start with their length, as eight bytes.
-std::string emulated_image(const std::string& shared_object);
-
 }  // namespace bitale::cuda
