@@ -43,8 +43,8 @@ KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned thre
     const RuntimeTable& runtime = emulated_runtime();
     Library library = nullptr;
     KernelFunction kernel = nullptr;
-    REQUIRE(runtime.cudaLibraryLoadData(&library, modules.images[0].data(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
-            success);
+    REQUIRE(runtime.cudaLibraryLoadData(&library, modules.images[0].data(), nullptr, nullptr, 0, nullptr,
+                                        nullptr, 0) == success);
     REQUIRE(runtime.cudaLibraryGetKernel(&kernel, library, "k_test") == success);
     const std::size_t count = static_cast<std::size_t>(blocks) * threads;
     const DeviceInts out(count), in(count);

@@ -78,8 +78,7 @@ EmulatedModules compile_emulated(const std::vector<std::string>& texts) {
     modules.images.resize(texts.size());
     std::vector<Job> jobs;
     for (std::size_t u = 0; u < texts.size(); ++u) {
-        const std::string text = emulated_text(texts[u], checked),
-                          key = key_of(text, compiler, checked);
+        const std::string text = emulated_text(texts[u], checked), key = key_of(text, compiler, checked);
         if (const std::optional<std::string> found = cached ? cache.find(key) : std::nullopt) {
             modules.images[u] = bytes_of_file(*found);
             continue;

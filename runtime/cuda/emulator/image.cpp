@@ -24,8 +24,9 @@ T record_at(const char* image, std::size_t at) {
 // Where the last of its headers and sections ends.
 std::size_t length_of_object(const char* image) {
     const auto header = record_at<ElfW(Ehdr)>(image, 0);
-    std::size_t end = std::max<std::size_t>(header.e_shoff + header.e_shnum * std::size_t{header.e_shentsize},
-                                            header.e_phoff + header.e_phnum * std::size_t{header.e_phentsize});
+    std::size_t end =
+        std::max<std::size_t>(header.e_shoff + header.e_shnum * std::size_t{header.e_shentsize},
+                              header.e_phoff + header.e_phnum * std::size_t{header.e_phentsize});
     for (std::size_t s = 0; s < header.e_shnum; ++s) {
         const auto section = record_at<ElfW(Shdr)>(image, header.e_shoff + s * header.e_shentsize);
         if (section.sh_type != SHT_NOBITS)
@@ -55,8 +56,8 @@ std::optional<std::string> object_in_image(const void* image) {
 
 std::string emulated_ptx(const std::string& object, const std::vector<std::string>& entries,
                          const std::string& target) {
-    std::string text =
-        fmt::format("{}no PTX, but an object for the CPU.\n.target {}\n.address_size 64\n", ptx_begin, target);
+    std::string text = fmt::format("{}no PTX, but an object for the CPU.\n.target {}\n.address_size 64\n",
+                                   ptx_begin, target);
     for (const std::string& entry : entries) text += fmt::format(".visible .entry {}()\n", entry);
     text += ptx_object;
     for (const char c : object) text += fmt::format("{:02x}", static_cast<unsigned char>(c));

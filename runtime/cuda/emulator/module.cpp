@@ -137,8 +137,8 @@ bool Module::is_constant(const void* address) const {
 const EmulatedKernel* Module::find(const std::string& kernel) {
     if (const auto at = kernels_.find(kernel); at != kernels_.end()) return &at->second;
     void* entry = dlsym(handle_, ("emulated_" + kernel).c_str());
-    const auto bytes =
-        reinterpret_cast<unsigned long (*)(unsigned long)>(dlsym(handle_, ("emulated_" + kernel + "_bytes").c_str()));
+    const auto bytes = reinterpret_cast<unsigned long (*)(unsigned long)>(
+        dlsym(handle_, ("emulated_" + kernel + "_bytes").c_str()));
     if (!entry || !bytes) return nullptr;
     EmulatedKernel& k = kernels_[kernel];
     k = {kernel, reinterpret_cast<void (*)(EmulatorState*, void**)>(entry), this, {}, {}};

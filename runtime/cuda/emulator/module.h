@@ -25,7 +25,7 @@ struct EmulatedKernel {
     void (*entry)(EmulatorState* state, void** arguments) = nullptr;
     const Module* module = nullptr;
     std::vector<std::size_t> argument_bytes;  // of each argument
-    std::vector<SharedArray> shared;  // its own and those of functions that kernels share; by address
+    std::vector<SharedArray> shared;          // its own and those of functions that kernels share; by address
 };
 
 class Module {

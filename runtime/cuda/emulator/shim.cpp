@@ -213,7 +213,8 @@ std::string emulated_text(const std::string& cuda_text, bool checked) {
     std::string text = std::string(state) + (checked ? watched : unwatched) + words;
     const auto lines = std::count(text.begin(), text.end(), '\n');
     text += cuda_text;
-    for (const std::string& kernel : kernels_in(cuda_text)) text += fmt::format("EMULATED_ENTRY({})\n", kernel);
+    for (const std::string& kernel : kernels_in(cuda_text))
+        text += fmt::format("EMULATED_ENTRY({})\n", kernel);
     // For messages that cite a line.
     text += fmt::format(
         "extern \"C\" const int emulated_first_line = {};\n"

@@ -125,7 +125,7 @@ std::string& last_problem() {
     return problem;
 }
 
-void submit_library_call(Stream stream, std::function<void()> call) {
+Status submit_work(Stream stream, std::function<void()> call) {
     Work work;
     work.kind = Work::Kind::library;
     work.run = [call = std::move(call)]() -> Outcome {
@@ -136,7 +136,13 @@ void submit_library_call(Stream stream, std::function<void()> call) {
             return {e.what()};
         }
     };
-    if (reinterpret_cast<EmulatedStream*>(stream)->submit(std::move(work)) != success)
+    if (stream) return reinterpret_cast<EmulatedStream*>(stream)->submit(std::move(work));
+    last_problem() = work.run().problem;
+    return last_problem().empty() ? success : error_launch_failure;
+}
+
+void submit_library_call(Stream stream, std::function<void()> call) {
+    if (submit_work(stream, std::move(call)) != success)
         throw DeviceError("the emulator does not take a call of a library: " + last_problem());
 }
 

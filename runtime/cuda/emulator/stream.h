@@ -16,8 +16,9 @@
 
 namespace bitale::cuda {
 
-constexpr Status error_invalid_value = 1, error_invalid_device = 101, error_not_found = 500,
-                 error_launch_failure = 719, error_capture_unsupported = 900, error_capture_invalidated = 901;
+constexpr Status error_invalid_value = 1, error_invalid_device = 101, error_invalid_context = 201,
+                 error_not_found = 500, error_launch_failure = 719, error_capture_unsupported = 900,
+                 error_capture_invalidated = 901;
 
 struct EmulatedGraph;
 
@@ -87,8 +88,10 @@ Status refuse_while_capturing();
 // The words of the error that the last call of this thread returned.
 std::string& last_problem();
 
-// Puts a call of a library, which the CPU serves, into a stream or the graph that is captured there. Throws
-// DeviceError where the stream does not take it.
+// Puts a call of a library, which the CPU serves, into a stream or the graph that is captured there; without
+// a stream (null) it runs at once.
+Status submit_work(Stream stream, std::function<void()> call);
+// Throws DeviceError where the stream does not take it.
 void submit_library_call(Stream stream, std::function<void()> call);
 
 // Runs all that was submitted to any stream, as freeing memory does.

@@ -241,6 +241,7 @@ const char* error_name(Status status) {
         case error_out_of_memory: return "cudaErrorMemoryAllocation";
         case error_invalid_device: return "cudaErrorInvalidDevice";
         case error_invalid_image: return "cudaErrorInvalidKernelImage";
+        case error_invalid_context: return "cudaErrorDeviceUninitialized";
         case error_not_found: return "cudaErrorSymbolNotFound";
         case error_not_ready: return "cudaErrorNotReady";
         case error_launch_failure: return "cudaErrorLaunchFailure";
