@@ -42,8 +42,10 @@ int main() {
             const bench::Clock clock;
             const auto name = request["setup"].get<std::string>();
             workload = std::make_unique<bench::Workload>(
-                name.starts_with("tiny") ? bench::compile_tiny(name == "tiny-output")
-                                         : bench::compile(name, request.value("storage", "uint8")));
+                name.starts_with("tiny")
+                    ? bench::compile_tiny(name == "tiny-output")
+                    : bench::compile(name, bench::data_of(name),
+                                     {.storage = request.value("storage", std::string("uint8"))}));
             return {{"setup_s", clock.seconds()},
                     {"compile_s", workload->step.compile_seconds()},
                     {"kernels", workload->step.kernels().size()},
