@@ -95,6 +95,21 @@ constexpr Flag flags[] = {
                     : v == "step" ? Options::Graphs::step
                                   : Options::Graphs::off;
      }},
+    {"launches", "ahead|wait", "whether each launch on a GPU is waited for, so that a fault names its kernel",
+     [](Options& o, std::string_view v) {
+         if (v != "ahead" && v != "wait") malformed(flags_variable, "launches", v, "ahead or wait");
+         o.wait_for_launches = v == "wait";
+     }},
+    {"debug_lines", "on|off", "machine code for a GPU names the lines of its CUDA text",
+     [](Options& o, std::string_view v) { o.debug_lines = on_off("debug_lines", v); }},
+    {"dump_target", "sm_NN", "the GPU that BITALE_DUMP compiles the emulator's kernels for",
+     [](Options& o, std::string_view v) {
+         const bool is_number =
+             v.size() > 3 && v.find_first_not_of("0123456789", 3) == std::string_view::npos;
+         if (!v.starts_with("sm_") || !is_number || v.size() > 6)
+             malformed(flags_variable, "dump_target", v, "an architecture such as sm_90");
+         o.dump_target = v;
+     }},
     {"interpret", "on|off", "without a host compiler, evaluate graphs as they are",
      [](Options& o, std::string_view v) { o.interpret = on_off("interpret", v); }},
     {"promotion", "strict|theano", "how dtypes mix",

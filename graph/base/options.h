@@ -31,6 +31,9 @@ struct Options {
     std::string cuda_home;                    // folders where CUDA's libraries are looked for first
     bool emulator_checks = false;             // every access of a kernel is watched on the emulator
     Graphs graphs = Graphs::loop;             // the most that a GPU may be given at once
+    bool wait_for_launches = false;           // each launch on a GPU is waited for: faults name their kernel
+    bool debug_lines = false;                 // machine code for a GPU names the lines of its CUDA text
+    std::string dump_target = "sm_90";        // what the emulator's kernels are compiled for in a dump
     bool interpret = true;                    // the cpu device evaluates graphs where there is no compiler
     Promotion promotion = Promotion::strict;  // of mixed dtypes; theano: its whole table
     bool assume_finite = false;               // allows the rules that hold only without inf and NaN

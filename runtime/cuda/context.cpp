@@ -4,7 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <thread>
 #include <utility>
+
+#include "graph/base/log.h"
+#include "graph/base/options.h"
 
 namespace bitale::cuda {
 
@@ -16,6 +21,34 @@ bool is_final(Status status) {
     return (status >= first_fault && status <= last_fault) || status == uncorrectable_memory ||
            status == unknown;
 }
+
+// Told by a thread of its own, as the one that waits may never come back.
+class Warning {
+  public:
+    Warning(std::chrono::milliseconds patience, const LaunchWords& words)
+        : thread_([this, patience, &words] {
+              std::unique_lock lock(mutex_);
+              if (!over_.wait_for(lock, patience, [this] { return is_over_; }))
+                  warn(fmt::format("launches=wait: still running after {:.1f} s: {}",
+                                   std::chrono::duration<double>(patience).count(), words()));
+          }) {}
+    ~Warning() {
+        {
+            const std::lock_guard lock(mutex_);
+            is_over_ = true;
+        }
+        over_.notify_one();
+        thread_.join();
+    }
+    Warning(const Warning&) = delete;
+    Warning& operator=(const Warning&) = delete;
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable over_;
+    bool is_over_ = false;
+    std::thread thread_;  // the last member: it uses the others
+};
 
 }  // namespace
 
@@ -63,18 +96,36 @@ Context::Context(const Backend& backend, const void* owner, std::string name)
 
 void Context::enter() { check(runtime().cudaSetDevice(0), "cudaSetDevice"); }
 
-void Context::check(Status status, const char* what) {
+void Context::check(Status status, std::string_view what) {
+    if (status != success) fail(status, what, false);
+    const std::lock_guard lock(state_);
+    if (!broken_.empty()) throw DeviceError(broken_);
+}
+
+void Context::fail(Status status, std::string_view what, bool is_its_own) {
     constexpr Status first_capture_error = 900, last_capture_error = 908;
     const std::lock_guard lock(state_);
     if (!broken_.empty()) throw DeviceError(broken_);
-    if (status == success) return;
     std::string words = fmt::format("{} fails: {} ({})", what, runtime().cudaGetErrorString(status),
                                     runtime().cudaGetErrorName(status));
     if (status == error_out_of_memory) throw OutOfMemory(words);
     if (status >= first_capture_error && status <= last_capture_error) throw CaptureError(words);
     if (!is_final(status)) throw DeviceError(words);
-    if (!running_.empty())
-        words += fmt::format(", in {}{}", running_.size() > 1 ? "one of " : "", fmt::join(running_, ", "));
+    if (!is_its_own && !running_.empty()) {
+        std::vector<std::string> names, lines;
+        for (const std::shared_ptr<const Program>& function : running_) {
+            names.push_back(function->name);
+            if (std::string known = lines_of_named_kernels(*function, words); !known.empty())
+                lines.push_back(std::move(known));
+        }
+        words += fmt::format(", in {}{}", names.size() > 1 ? "one of " : "", fmt::join(names, ", "));
+        if (!lines.empty()) words += fmt::format("; {}", fmt::join(lines, "; "));
+        if (!options().wait_for_launches)
+            words +=
+                "; launches=wait in BITALE_FLAGS waits after every launch and names the kernel, its phase "
+                "and "
+                "the user's lines";
+    }
     broken_ = fmt::format("{}; device {} is not usable any more in this process", words, name_);
     throw DeviceError(broken_);
 }
@@ -84,12 +135,22 @@ bool Context::is_broken() {
     return !broken_.empty();
 }
 
-void Context::begins(const std::string& function) {
+void Context::begins(const std::shared_ptr<const Program>& function) {
     constexpr std::size_t most_names = 5;
     const std::lock_guard lock(state_);
     if (running_.size() < most_names &&
         std::find(running_.begin(), running_.end(), function) == running_.end())
         running_.push_back(function);
+}
+
+void Context::launched(Status status, Stream stream, const LaunchWords& words) {
+    if (status != success) fail(status, "launching " + words(), false);
+    if (!options().wait_for_launches || stream != stream_) return;
+    {
+        const Warning late(patience, words);
+        status = runtime().cudaStreamSynchronize(stream);
+    }
+    if (status != success) fail(status, words(), true);
 }
 
 void* Context::allocate(std::int64_t bytes) {
@@ -119,10 +180,11 @@ void Context::release(void* block) {
     runtime().cudaFree(block);
 }
 
-void Context::copy(void* to, const void* from, std::int64_t bytes, Stream stream) {
+void Context::copy(void* to, const void* from, std::int64_t bytes, Stream stream, const LaunchWords& words) {
     if (bytes > 0 && to != from)
-        check(runtime().cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), device_to_device, stream),
-              "copying on the GPU");
+        launched(
+            runtime().cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), device_to_device, stream),
+            stream, words);
 }
 
 void Context::zero(void* block, std::int64_t bytes) {

@@ -3,17 +3,20 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bitale/error.h"
 #include "graph/ir/shared.h"
 #include "runtime/cuda/backend.h"
+#include "runtime/cuda/launch_text.h"
 #include "runtime/cuda/transfers.h"
 
 namespace bitale::cuda {
@@ -91,16 +94,20 @@ class Context {
     void enter();
     // Throws OutOfMemory, CaptureError, or DeviceError. After a fault, which CUDA keeps until the process
     // ends, every further use throws the same.
-    void check(Status status, const char* what);
+    void check(Status status, std::string_view what);
     // Names a function in errors that come up before the next time anybody waits.
-    void begins(const std::string& function);
+    void begins(const std::shared_ptr<const Program>& function);
+    // After each launch, with what it returned. With launches=wait the launch is done when this returns, so
+    // its fault is known to be its own; one that takes longer than `patience` is named in a warning.
+    void launched(Status status, Stream stream, const LaunchWords& words);
+    std::chrono::milliseconds patience{10'000};
 
     void* allocate(std::int64_t bytes);
     void release(void* block);
     Transfers& transfers() { return *transfers_; }
     void upload(void* to, const void* from, std::int64_t bytes) { transfers_->upload(to, from, bytes); }
     bool is_broken();
-    void copy(void* to, const void* from, std::int64_t bytes, Stream stream);
+    void copy(void* to, const void* from, std::int64_t bytes, Stream stream, const LaunchWords& words);
     void zero(void* block, std::int64_t bytes);
     void synchronize();
 
@@ -121,6 +128,7 @@ class Context {
         std::unique_ptr<DeviceBlock> block;
         std::uint64_t version = 0;
     };
+    [[noreturn]] void fail(Status status, std::string_view what, bool is_its_own);
     void forget_dead();
     void fetch(SharedState& variable, const void* block);
 
@@ -133,7 +141,7 @@ class Context {
 
     std::mutex state_;  // of what follows: values are fetched while functions run
     std::string broken_;
-    std::vector<std::string> running_;  // functions since the GPU was last waited for
+    std::vector<std::shared_ptr<const Program>> running_;  // functions since the GPU was last waited for
     std::vector<std::shared_ptr<CallCheck>> watched_;
     std::string unsettled_;  // the first error that was found and not thrown yet
 };

@@ -135,8 +135,11 @@ CompiledUnits find_or_compile(const std::vector<CudaUnit>& units, const std::str
     std::vector<std::size_t> places;
     std::vector<std::string> keys;
     for (std::size_t u = 0; u < units.size(); ++u) {
-        std::string key = key_of("bitale-cubin-2\n" + identity + "\n" + nvrtc_options(architecture) + "\n" +
-                                 without_comments(units[u].text));
+        // Lines and the file's name are in the machine code where it tells them.
+        std::string key =
+            key_of("bitale-cubin-2\n" + identity + "\n" + nvrtc_options(architecture) + "\n" +
+                   (options().debug_lines ? fmt::format("{} {}\n", name, units[u].number) + units[u].text
+                                          : without_comments(units[u].text)));
         const std::optional<std::string> entry = cache ? cache->read(key) : std::nullopt;
         if (std::optional<CompiledModule> module = entry ? unpacked(*entry) : std::nullopt) {
             result.modules[u] = std::move(*module);

@@ -268,27 +268,51 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Str
         config.block.x = static_cast<unsigned>(
             program_->kernels[static_cast<std::size_t>(plan.step->kernel)].cuda_threads.at(phase));
         config.stream = stream;
-        context_.check(context_.runtime().cudaLaunchKernelExC(&config, plan.phases.at(phase), arguments),
-                       program_->kernels[static_cast<std::size_t>(plan.step->kernel)].entries[phase].c_str());
+        const auto words = [&] { return kernel_words(*program_, *plan.step, phase, config); };
+        context_.launched(context_.runtime().cudaLaunchKernelExC(&config, plan.phases.at(phase), arguments),
+                          stream, std::cref(words));
     }
+}
+
+void CudaRunner::call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words) {
+    try {
+        call();
+    } catch (const OutOfMemory& e) {
+        throw OutOfMemory(words() + ": " + e.what());
+    } catch (const DeviceError& e) {
+        // Libraries meet the faults of kernels before them too, and say so in words of their own.
+        if (stream == context_.stream())
+            if (const Status status = context_.runtime().cudaStreamQuery(stream); status != error_not_ready)
+                context_.check(status, fmt::format("{} ({})", words(), e.what()));
+        throw DeviceError(fmt::format("{}: {}", words(), e.what()));
+    }
+    context_.launched(success, stream, words);
 }
 
 void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream stream) {
     const auto pointer = [&](std::size_t i) {
         return pointers_[static_cast<std::size_t>(plan.step->buffers[i])];
     };
+    const auto write = [&] { return call_words(*program_, *plan.step, sizes); };
+    const LaunchWords words = std::cref(write);
     switch (plan.step->kind) {
         case Step::Kind::kernel: launch_kernel(plan, sizes, stream); break;
         case Step::Kind::gemm:
-            context_.backend().gemm(sizes.gemm, static_cast<const float*>(pointer(0)),
-                                    static_cast<const float*>(pointer(1)),
-                                    sizes.gemm.bias ? static_cast<const float*>(pointer(3)) : nullptr,
-                                    static_cast<float*>(pointer(2)), stream);
+            call_library(
+                [&] {
+                    context_.backend().gemm(sizes.gemm, static_cast<const float*>(pointer(0)),
+                                            static_cast<const float*>(pointer(1)),
+                                            sizes.gemm.bias ? static_cast<const float*>(pointer(3)) : nullptr,
+                                            static_cast<float*>(pointer(2)), stream);
+                },
+                stream, words);
             break;
         case Step::Kind::conv: {
             std::array<void*, 4> buffers{};
             for (std::size_t i = 0; i < plan.step->buffers.size(); ++i) buffers.at(i) = pointer(i);
-            context_.backend().conv(sizes.conv, conv_data(sizes.conv, buffers.data()), stream);
+            call_library(
+                [&] { context_.backend().conv(sizes.conv, conv_data(sizes.conv, buffers.data()), stream); },
+                stream, words);
             break;
         }
         case Step::Kind::copy:
@@ -297,9 +321,10 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
                 const CommitArguments arguments{errors(), pointer(0), pointer(1), sizes.copy_bytes};
                 const std::int64_t blocks = (sizes.copy_bytes + 4095) / 4096;
                 gpu_.kernels.launch(LoopKernel::commit, &arguments,
-                                    static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1024)), stream);
+                                    static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1024)), stream,
+                                    words);
             } else {
-                context_.copy(pointer(1), pointer(0), sizes.copy_bytes, stream);
+                context_.copy(pointer(1), pointer(0), sizes.copy_bytes, stream, words);
             }
             break;
     }
@@ -334,7 +359,8 @@ void CudaRunner::execute(const Frame& frame) {
     CapturedStep& step = steps_.find(frame, pointers_);
     const bool as_graph =
         step.has_run && most() != Graphs::Most::off && captured(step.call, Graphs::Most::off, [&] {
-            return gpu_.graphs.capture([&](Stream stream) { launch_body(frame, stream); });
+            return gpu_.graphs.capture(graph_words(*program_, "a call"),
+                                       [&](Stream stream) { launch_body(frame, stream); });
         });
     if (as_graph)
         step.call->launch();
@@ -425,7 +451,7 @@ std::vector<Array> CudaRunner::run(std::span<const Array> arguments) {
     context_.settle(waits);
     arguments_.bind(arguments, symbols_.data(), argument_data_.data());
     const Frame& frame = frames_.find(symbols_.data());
-    context_.begins(program_->name);
+    context_.begins(program_);
     clear_errors();
     naming_buffers(frame, 0, [&] {
         place(frame, arguments);

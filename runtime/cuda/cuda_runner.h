@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,6 +55,8 @@ class CudaRunner : public Executable {
     // The only place where steps are put into a stream, to run or to be captured.
     void launch(const StepPlan& plan, const StepSizes& sizes, Stream stream);
     void launch_kernel(const StepPlan& plan, const StepSizes& sizes, Stream stream);
+    // Errors get `words` in front.
+    void call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words);
     void launch_body(const Frame& frame, Stream stream);
     void launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
     void execute(const Frame& frame);  // one step, as the most that one launch can hold

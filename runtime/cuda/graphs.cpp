@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "graph/base/log.h"
 
@@ -36,8 +37,8 @@ class GraphOwner {
 
 }  // namespace
 
-LaunchGraph::LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes)
-    : context_(context), nodes_(nodes) {
+LaunchGraph::LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes, std::string words)
+    : context_(context), nodes_(nodes), words_(std::move(words)) {
     const GraphTable& table = *context_.backend().graphs;
     require(context_, table.cudaGraphInstantiate(&executable_, graph, 0), "cudaGraphInstantiate");
     if (const Status status = table.cudaGraphUpload(executable_, context_.stream()); status != success) {
@@ -55,8 +56,8 @@ LaunchGraph::~LaunchGraph() {
 }
 
 void LaunchGraph::launch() {
-    context_.check(context_.backend().graphs->cudaGraphLaunch(executable_, context_.stream()),
-                   "cudaGraphLaunch");
+    context_.launched(context_.backend().graphs->cudaGraphLaunch(executable_, context_.stream()),
+                      context_.stream(), [this] { return words_; });
 }
 
 std::size_t Graphs::nodes_of(GraphPointer graph) {
@@ -80,17 +81,17 @@ void Graphs::fill(const std::function<void(Stream)>& body, GraphPointer& capture
     require(context_, status, "cudaStreamEndCapture");
 }
 
-std::unique_ptr<LaunchGraph> Graphs::capture(const std::function<void(Stream)>& body) {
+std::unique_ptr<LaunchGraph> Graphs::capture(std::string words, const std::function<void(Stream)>& body) {
     const GraphTable& table = *context_.backend().graphs;
     GraphOwner owner(table);
     require(context_, table.cudaStreamBeginCapture(context_.capture_stream(), capture_of_this_thread),
             "cudaStreamBeginCapture");
     fill(body, owner.graph);
-    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(owner.graph));
+    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(owner.graph), std::move(words));
 }
 
 std::unique_ptr<LaunchGraph> Graphs::capture_loop(
-    const std::function<void(Stream, ConditionalHandle)>& body) {
+    std::string words, const std::function<void(Stream, ConditionalHandle)>& body) {
     const LoopTable& table = *context_.backend().loops;
     GraphOwner owner(*context_.backend().graphs);
     require(context_, table.cudaGraphCreate(&owner.graph, 0), "cudaGraphCreate");
@@ -111,7 +112,7 @@ std::unique_ptr<LaunchGraph> Graphs::capture_loop(
             "cudaStreamBeginCaptureToGraph");
     GraphPointer captured = nullptr;  // the same graph; it belongs to the node
     fill([&](Stream stream) { body(stream, handle); }, captured);
-    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(inside));
+    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(inside), std::move(words));
 }
 
 // Makes a small graph of each kind; launches none.
@@ -125,7 +126,7 @@ void Graphs::probe() {
     try {
         DeviceBlock block(context_);
         block.grow(static_cast<std::int64_t>(sizeof(LoopState)));
-        capture([&](Stream stream) {
+        capture("a graph", [&](Stream stream) {
             context_.check(context_.runtime().cudaMemsetAsync(block.data(), 0, 1, stream), "cudaMemsetAsync");
         });
         able_ = Most::step;
@@ -134,9 +135,9 @@ void Graphs::probe() {
             return;
         }
         kernels_.prepare(LoopKernel::repeat);
-        capture_loop([&](Stream stream, ConditionalHandle handle) {
+        capture_loop("a loop", [&](Stream stream, ConditionalHandle handle) {
             const AdvanceArguments arguments{block.data(), handle, 0};
-            kernels_.launch(LoopKernel::repeat, &arguments, 1, stream);
+            kernels_.launch(LoopKernel::repeat, &arguments, 1, stream, [] { return std::string("a loop"); });
         });
         able_ = Most::loop;
     } catch (const CaptureError& e) {
@@ -148,7 +149,7 @@ void Graphs::probe() {
 }
 
 Graphs::Most Graphs::most() {
-    if (options().graphs == Most::off) return Most::off;
+    if (options().graphs == Most::off || options().wait_for_launches) return Most::off;
     if (!able_) probe();
     return std::min(*able_, options().graphs);
 }
@@ -156,6 +157,7 @@ Graphs::Most Graphs::most() {
 std::string Graphs::why_not_more() {
     const Most most = this->most();
     if (most == Most::loop) return "";
+    if (options().wait_for_launches) return "launches=wait";
     if (most == options().graphs) return most == Most::off ? "graphs=off" : "graphs=step";
     return why_not_able_;
 }

@@ -16,8 +16,8 @@ namespace bitale::cuda {
 // Ready to be launched. What it reads and writes must outlive it.
 class LaunchGraph {
   public:
-    // Takes the graph over. Throws CaptureError.
-    LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes);
+    // Takes the graph over; `words` for errors. Throws CaptureError.
+    LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes, std::string words);
     ~LaunchGraph();
     LaunchGraph(const LaunchGraph&) = delete;
     LaunchGraph& operator=(const LaunchGraph&) = delete;
@@ -29,6 +29,7 @@ class LaunchGraph {
     Context& context_;
     GraphExecutable executable_ = nullptr;
     const std::size_t nodes_;
+    const std::string words_;
 };
 
 class Graphs {
@@ -45,10 +46,11 @@ class Graphs {
     std::string why_not_more();  // empty where a loop is one launch
 
     // What `body` puts into its stream. It may launch, copy on the GPU and call libraries, nothing else.
-    // Throws CaptureError; nothing has run then.
-    std::unique_ptr<LaunchGraph> capture(const std::function<void(Stream)>& body);
+    // `words`: of the graph, for errors of its launches. Throws CaptureError; nothing has run then.
+    std::unique_ptr<LaunchGraph> capture(std::string words, const std::function<void(Stream)>& body);
     // The same again and again, until a kernel of the body sets the handle to 0.
-    std::unique_ptr<LaunchGraph> capture_loop(const std::function<void(Stream, ConditionalHandle)>& body);
+    std::unique_ptr<LaunchGraph> capture_loop(std::string words,
+                                              const std::function<void(Stream, ConditionalHandle)>& body);
 
   private:
     void probe();

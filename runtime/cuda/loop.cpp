@@ -82,10 +82,11 @@ void CudaRunner::Loop::end_step(const Frame& frame, LoopKernel kernel, Condition
         std::accumulate(frame.output_bytes.begin(), frame.output_bytes.end(), std::int64_t{0});
     const AdvanceArguments arguments{state_.data(), handle, bytes <= small_results ? 1 : 0};
     LoopKernels& kernels = runner_.gpu_.kernels;
+    const LaunchWords words = [this] { return "which ends a step of " + runner_.program_->name; };
     if (bytes > small_results)
         kernels.launch(LoopKernel::collect, &arguments,
-                       static_cast<unsigned>(std::min(bytes / bytes_per_block, most_blocks)), stream);
-    kernels.launch(kernel, &arguments, 1, stream);
+                       static_cast<unsigned>(std::min(bytes / bytes_per_block, most_blocks)), stream, words);
+    kernels.launch(kernel, &arguments, 1, stream, words);
 }
 
 // Waits until so many steps are done, or until there is nothing to wait for. Passes on what the host should
@@ -120,13 +121,15 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
     };
     if (!step.has_run) plain();
     Graphs& graphs = runner_.gpu_.graphs;
-    const bool as_loop = end - issued_ > 1 && runner_.most() == Graphs::Most::loop &&
-                         runner_.captured(step.loop, Graphs::Most::step, [&] {
-                             return graphs.capture_loop([&](Stream stream, ConditionalHandle handle) {
-                                 runner_.launch_body(frame, stream);
-                                 end_step(frame, LoopKernel::repeat, handle, stream);
-                             });
-                         });
+    const auto words = [&](const char* what) { return graph_words(*runner_.program_, what); };
+    const bool as_loop =
+        end - issued_ > 1 && runner_.most() == Graphs::Most::loop &&
+        runner_.captured(step.loop, Graphs::Most::step, [&] {
+            return graphs.capture_loop(words("a loop"), [&](Stream stream, ConditionalHandle handle) {
+                runner_.launch_body(frame, stream);
+                end_step(frame, LoopKernel::repeat, handle, stream);
+            });
+        });
     if (as_loop) {
         step.loop->launch();
         issued_ = end;
@@ -136,7 +139,7 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
         if (follow(issued_ - most_ahead + 1) <= issued_ - most_ahead) return;  // a step has failed
         const bool as_graph =
             runner_.most() != Graphs::Most::off && runner_.captured(step.step, Graphs::Most::off, [&] {
-                return graphs.capture([&](Stream stream) {
+                return graphs.capture(words("a step"), [&](Stream stream) {
                     runner_.launch_body(frame, stream);
                     end_step(frame, LoopKernel::advance, 0, stream);
                 });
@@ -173,7 +176,7 @@ std::vector<Array> CudaRunner::loop(const LoopCall& call) {
     const Frame first = frames_.find(symbols_.data());
     StackedResults stacked(*program_, first, steps);
     if (steps == 0) return stacked.take();
-    context_.begins(program_->name);
+    context_.begins(program_);
     clear_errors();
     naming_buffers(first, steps, [&] {
         place(first, call.arguments);

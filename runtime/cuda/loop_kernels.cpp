@@ -1,5 +1,7 @@
 #include "runtime/cuda/loop_kernels.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "runtime/cuda/nvrtc.h"
@@ -142,16 +144,19 @@ void LoopKernels::prepare(LoopKernel kernel) {
     }
 }
 
-void LoopKernels::launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream) {
+void LoopKernels::launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream,
+                         const LaunchWords& words) {
     prepare(kernel);
     LaunchConfig config;
     config.grid.x = blocks;
     config.block.x = threads;
     config.stream = stream;
     void* list[] = {const_cast<void*>(arguments)};
-    context_.check(
-        context_.runtime().cudaLaunchKernelExC(&config, functions_[static_cast<std::size_t>(kernel)], list),
-        entry_names[static_cast<std::size_t>(kernel)]);
+    const auto index = static_cast<std::size_t>(kernel);
+    context_.launched(context_.runtime().cudaLaunchKernelExC(&config, functions_[index], list), stream, [&] {
+        return fmt::format("kernel {} ({} blocks of {} threads), {}", entry_names[index], blocks, threads,
+                           words());
+    });
 }
 
 }  // namespace bitale::cuda

@@ -57,7 +57,9 @@ class LoopKernels {
     // Compiles and loads when first asked. Throws CompileError, DeviceError.
     LoopKernels(Context& context, std::string target);
 
-    void launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream);
+    // `words`: for whom, in errors.
+    void launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream,
+                const LaunchWords& words);
     void prepare(LoopKernel kernel);  // so that launching it loads nothing
 
     static constexpr unsigned threads = 256;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "bitale/error.h"
+#include "graph/base/options.h"
 #include "runtime/cuda/libraries.h"
 
 namespace bitale::cuda {
@@ -36,6 +37,7 @@ std::vector<std::string> option_list(const std::string& architecture) {
     std::vector<std::string> list = {"-arch=" + architecture, "--std=c++17", "-default-device",
                                      "--ptxas-options=-v"};
     list.insert(list.end(), std::begin(arithmetic), std::end(arithmetic));
+    if (options().debug_lines) list.emplace_back("-lineinfo");
     return list;
 }
 
@@ -203,6 +205,7 @@ std::vector<CudaUnit> cuda_units(const Program& program) {
                      [&](int a, int b) { return body(a).size() > body(b).size(); });
     std::vector<CudaUnit> units((order.size() + kernels_per_unit - 1) / kernels_per_unit);
     std::vector<std::size_t> length(units.size(), 0);
+    for (std::size_t u = 0; u < units.size(); ++u) units[u].number = static_cast<int>(u);
     for (const int k : order) {
         const auto at =
             static_cast<std::size_t>(std::min_element(length.begin(), length.end()) - length.begin());
@@ -228,8 +231,10 @@ std::vector<CompiledModule> compile_units(const std::vector<CudaUnit>& units, co
     const auto work = [&] {
         try {
             for (std::size_t u = next++; u < units.size(); u = next++)
-                modules[u] = compile_cuda(units[u].text, architecture,
-                                          fmt::format("{}{}.cu", name, u > 0 ? fmt::format("_{}", u) : ""));
+                modules[u] =
+                    compile_cuda(units[u].text, architecture,
+                                 fmt::format("{}{}.cu", name,
+                                             units[u].number > 0 ? fmt::format("_{}", units[u].number) : ""));
         } catch (...) {
             const std::lock_guard lock(mutex);
             if (!failure) failure = std::current_exception();

@@ -44,6 +44,7 @@ CompiledModule compile_cuda(const std::string& source, const std::string& archit
 struct CudaUnit {
     std::string text;
     std::vector<int> kernels;  // indexes into Program::kernels
+    int number = 0;            // among the units of the program
 };
 // As few as compile in reasonable time, since each repeats NVRTC's fixed cost; several of a large program,
 // since they compile in parallel. Of Program::kernels with a CUDA text.

@@ -30,6 +30,9 @@ TEST_CASE("unset variables give the defaults") {
     CHECK_FALSE(o.autotune);
     CHECK(o.mode == Options::Mode::fast_run);
     CHECK(o.cpu_target == "native");
+    CHECK_FALSE(o.wait_for_launches);
+    CHECK_FALSE(o.debug_lines);
+    CHECK(o.dump_target == "sm_90");
     CHECK(o.debug == 0);
     CHECK(o.dump.empty());
     CHECK(o.enabled("log-softmax"));
@@ -39,7 +42,8 @@ TEST_CASE("flags are read one by one") {
     const Options o = parse_options(
         "device=reference, cache=off,cache_dir=/tmp/c,cache_size=2,threads=3,promotion=theano,"
         "mode=fast_compile,cpu_target=x86-64-v3,disable=log-softmax+fuse,disable=canonicalize,assume_finite="
-        "on,verify=on,compiler=clang++,autotune=on,",
+        "on,verify=on,compiler=clang++,autotune=on,"
+        "launches=wait,debug_lines=on,dump_target=sm_80,",
         "3", "out");
     CHECK(o.device == "reference");
     CHECK_FALSE(o.cache);
@@ -55,6 +59,9 @@ TEST_CASE("flags are read one by one") {
     CHECK(o.autotune);
     CHECK(o.verify);
     CHECK(o.compiler == "clang++");
+    CHECK(o.wait_for_launches);
+    CHECK(o.debug_lines);
+    CHECK(o.dump_target == "sm_80");
     CHECK(o.debug == 3);
     CHECK(o.dump == "out");
     CHECK(o.verifies());
@@ -75,6 +82,10 @@ TEST_CASE("malformed values say what is expected") {
     CHECK_THAT(message_for("promotion=numpy"), ContainsSubstring("strict or theano"));
     CHECK_THAT(message_for("mode=fast"), ContainsSubstring("fast_run or fast_compile"));
     CHECK_THAT(message_for("cpu_target=x86-64-v5"), ContainsSubstring("native, x86-64-v4, x86-64-v3"));
+    CHECK_THAT(message_for("launches=on"), ContainsSubstring("launches=\"on\" is not ahead or wait"));
+    for (const char* target : {"90", "sm_", "sm_9x", "sm_90000", "compute_90"})
+        CHECK_THAT(message_for((std::string("dump_target=") + target).c_str()),
+                   ContainsSubstring("an architecture such as sm_90"));
     CHECK_THAT(message_for("device"), ContainsSubstring("device needs a value"));
     CHECK_THAT(message_for("device="), ContainsSubstring("the name of a device"));
     CHECK_THAT(message_for("", "9"),

@@ -1,0 +1,101 @@
+#include "runtime/cuda/launch_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+#include <vector>
+
+namespace bitale::cuda {
+
+namespace {
+
+// A kernel of a large network computes dozens of lines; whoever looks for a fault wants to see them.
+constexpr std::size_t most_lines = 16, most_lines_of_graph = 5;
+
+struct Lines {
+    std::vector<std::string> list;
+    void add(std::string line) {
+        if (std::find(list.begin(), list.end(), line) == list.end()) list.push_back(std::move(line));
+    }
+    void add(const Step& step) {
+        for (const Origin& origin : step.fused) add(bitale::text_of(origin));
+        if (step.fused.empty()) add(step.title);
+    }
+    std::string text(std::size_t most) const {
+        const std::size_t shown = list.size() <= most ? list.size() : most;
+        std::string s = fmt::format("{}", fmt::join(list.begin(), list.begin() + shown, ", "));
+        return shown == list.size() ? s : s + fmt::format(" and {} more", list.size() - shown);
+    }
+};
+
+std::string computes(const Step& step) {
+    Lines lines;
+    lines.add(step);
+    return "which computes " + lines.text(most_lines);
+}
+
+std::string shape_text(const ConvSizes& tensor) { return fmt::format("[{}]", fmt::join(tensor.shape, ", ")); }
+
+bool names(const std::string& text, const std::string& kernel) {
+    const auto inside = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    for (std::size_t at = text.find(kernel); at != std::string::npos; at = text.find(kernel, at + 1)) {
+        const std::size_t end = at + kernel.size();
+        if ((at == 0 || !inside(text[at - 1])) && (end == text.size() || !inside(text[end]))) return true;
+    }
+    return false;
+}
+
+template <class F>
+void for_each_step(const Program& program, F&& f) {
+    for (const Region* region : {&program.once, &program.body})
+        for (const Step& step : region->steps) f(step);
+}
+
+}  // namespace
+
+std::string kernel_words(const Program& program, const Step& step, std::size_t phase,
+                         const LaunchConfig& config) {
+    const std::vector<std::string>& entries =
+        program.kernels.at(static_cast<std::size_t>(step.kernel)).entries;
+    return fmt::format("kernel {} of {} (phase {} of {}, {} blocks of {} threads), {}", entries.at(phase),
+                       program.name, phase + 1, entries.size(), config.grid.x, config.block.x,
+                       computes(step));
+}
+
+std::string call_words(const Program& program, const Step& step, const StepSizes& sizes) {
+    std::string what = "the copy";
+    if (step.kind == Step::Kind::gemm)
+        what = fmt::format("the library's matrix product [{}, {}] . [{}, {}]", sizes.gemm.m, sizes.gemm.k,
+                           sizes.gemm.k, sizes.gemm.n);
+    if (step.kind == Step::Kind::conv) {
+        static const char* const kinds[] = {"convolution", "convolution's gradient of the image",
+                                            "convolution's gradient of the filters"};
+        what =
+            fmt::format("the library's {}, image {}, filters {},", kinds[static_cast<int>(sizes.conv.kind)],
+                        shape_text(sizes.conv.image), shape_text(sizes.conv.filters));
+    }
+    return fmt::format("{} of {}, {}", what, program.name, computes(step));
+}
+
+std::string graph_words(const Program& program, const char* what) {
+    Lines lines;
+    for (const Step& step : program.body.steps) lines.add(step);
+    return fmt::format("the graph of {} of {}, which computes {}", what, program.name,
+                       lines.text(most_lines_of_graph));
+}
+
+std::string lines_of_named_kernels(const Program& program, const std::string& text) {
+    Lines found;
+    for_each_step(program, [&](const Step& step) {
+        if (step.kind != Step::Kind::kernel) return;
+        for (const std::string& entry : program.kernels.at(static_cast<std::size_t>(step.kernel)).entries)
+            if (names(text, entry))
+                found.add(fmt::format("{} of {} computes {}", entry, program.name,
+                                      computes(step).substr(sizeof "which computes")));
+    });
+    return found.text(most_lines);
+}
+
+}  // namespace bitale::cuda
