@@ -14,6 +14,7 @@
 #include "graph/show/debugprint.h"
 #include "graph/show/dot.h"
 #include "runtime/cpu/objects.h"
+#include "runtime/cuda/device_name.h"
 #include "runtime/cuda/dump.h"
 #include "runtime/exec/program_io.h"
 #include "runtime/report.h"
@@ -60,14 +61,17 @@ std::string make_dump_folder(const std::string& name) {
     return {};
 }
 
-void dump_before_compiling(const Function::State& state) {
+void dump_before_compiling(Function::State& state) {
     if (state.dump_folder.empty()) return;
     write_graph(state.dump_folder, "graph_before", *state.plain);
     if (!state.program) return;
     write_graph(state.dump_folder, "graph_after", *state.optimised);
     write(state.dump_folder, "program.json", program_to_json(*state.program));
-    if (state.device->name() == "cuda")
-        return cuda::dump_cuda(*state.program, state.program->target, state.dump_folder);
+    if (const auto gpu = cuda::parse_device_name(state.device->name())) {
+        const std::string& target = gpu->emulated ? options().dump_target : state.program->target;
+        state.dumped = cuda::dump_cuda(*state.program, target, state.dump_folder);
+        return;
+    }
     const std::vector<TranslationUnit> units = translation_units(*state.program);
     for (std::size_t u = 0; u < units.size(); ++u)
         write(state.dump_folder, fmt::format("kernels_{}.cpp", u), units[u].text);

@@ -194,6 +194,7 @@ Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> 
 
 Results Function::call(std::span<const Array> arguments) {
     State& state = used(state_);
+    state.device->check_runs(state.name, state.where);
     std::vector<Array> storage;
     const std::span<const Array> all = completed(state, arguments, storage);
     measure_at_first_call(state, all);
@@ -210,6 +211,7 @@ Results Function::loop(std::int64_t first, std::int64_t last) {
 Results Function::loop(std::span<const std::int64_t> indices) {
     State& state = used(state_);
     check_loop(state);
+    state.device->check_runs(state.name, state.where);
     const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
     std::vector<Array> storage;
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);

@@ -95,10 +95,13 @@ std::string precision_text(const Step& step) {
 }
 
 // What the machine code takes, where the device knows.
-void add_resources(std::string& to, const KernelText& kernel, const Executable* executable) {
-    for (const std::string& entry : kernel.entries)
-        if (const std::string text = executable ? executable->resources(entry) : ""; !text.empty())
-            to += fmt::format("     {}: {}\n", entry, text);
+void add_resources(std::string& to, const KernelText& kernel, const Function::State& state) {
+    for (const std::string& entry : kernel.entries) {
+        std::string text = state.executable ? state.executable->resources(entry) : "";
+        if (const auto at = state.dumped.find(entry); text.empty() && at != state.dumped.end())
+            text = at->second;
+        if (!text.empty()) to += fmt::format("     {}: {}\n", entry, text);
+    }
 }
 
 void add_step(std::string& to, const Function::State& state, const Step& step, int number) {
@@ -109,6 +112,9 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
         to += fmt::format("     library call: {}, {}; {}\n", call_text(step), precision_text(step), step.why);
     else if (!step.why.empty())
         to += fmt::format("     {}\n", step.why);
+    if (const std::string choice = state.executable ? state.executable->library_choice(step) : "";
+        !choice.empty())
+        to += fmt::format("     {}\n", choice);
     if (!step.tasks.empty()) {
         std::string tasks;
         for (const Int& t : step.tasks) tasks += (tasks.empty() ? "" : ", then ") + t.text();
@@ -126,7 +132,7 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
     if (step.kernel < 0) return;
     const KernelText& kernel = program.kernels[static_cast<std::size_t>(step.kernel)];
     add_indented(to, kernel.notes, "     ");
-    add_resources(to, kernel, state.executable.get());
+    add_resources(to, kernel, state);
 }
 
 void add_buffers(std::string& to, const Program& program) {

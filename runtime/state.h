@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,8 @@ struct Function::State {
     std::atomic<bool> waits_for_lengths{false};
     std::mutex waiting;
     std::string dump_folder;  // of BITALE_DUMP, or empty
+    std::map<std::string, std::string>
+        dumped;  // what machine code of a dump takes, by entry, where it was made
 
     std::atomic<bool> stop{false};
     std::atomic<std::int64_t> steps_done{0};

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <vector>
 
+#include "bitale/error.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "runtime/cuda/cubins.h"
@@ -44,36 +45,50 @@ std::optional<std::string> disassembled(const std::string& cubin) {
 
 }  // namespace
 
-void dump_cuda(const Program& program, const std::string& architecture, const std::string& folder) {
+std::map<std::string, std::string> dump_cuda(const Program& program, const std::string& architecture,
+                                             const std::string& folder) {
     const std::vector<CudaUnit> units = cuda_units(program);
-    const std::string target = machine_target(architecture);
-    const bool machine_code = target.starts_with("sm_");
-    const CompiledUnits compiled = find_or_compile(units, target, program.name);
-    const std::vector<CompiledModule> ptx =
-        machine_code ? compile_units(units, "compute_" + target.substr(3), program.name) : compiled.modules;
-    std::string resources = "For " + target + "\n";
-    bool without_tool = false;
-    for (std::size_t u = 0; u < units.size(); ++u) {
-        const std::string base = fmt::format("{}/kernels_{}", folder, u);
-        write(base + ".cu", units[u].text);
-        write(base + ".ptx", ptx[u].image);
-        for (const KernelResources& r : compiled.modules[u].resources)
-            resources += fmt::format("{}: {}\n", r.entry, text_of(r));
-        if (!machine_code) continue;
-        write(base + ".cubin", compiled.modules[u].image);
-        if (const std::optional<std::string> sass = disassembled(base + ".cubin"))
-            write(base + ".sass", *sass);
-        else
-            without_tool = true;
+    const auto base = [&](std::size_t unit) { return fmt::format("{}/kernels_{}", folder, unit); };
+    for (std::size_t u = 0; u < units.size(); ++u) write(base(u) + ".cu", units[u].text);
+
+    std::map<std::string, std::string> taken;
+    try {
+        const std::string target = machine_target(architecture);
+        const bool machine_code = target.starts_with("sm_");
+        const CompiledUnits compiled = find_or_compile(units, target, program.name);
+        std::string resources = "For " + target + "\n";
+        bool without_tool = false;
+        for (std::size_t u = 0; u < units.size(); ++u) {
+            for (const KernelResources& r : compiled.modules[u].resources) {
+                resources += fmt::format("{}: {}\n", r.entry, text_of(r));
+                taken.emplace(r.entry, fmt::format("{}, for {}", text_of(r), target));
+            }
+            write(base(u) + (machine_code ? ".cubin" : ".ptx"), compiled.modules[u].image);
+            if (!machine_code) continue;
+            if (const std::optional<std::string> sass = disassembled(base(u) + ".cubin"))
+                write(base(u) + ".sass", *sass);
+            else
+                without_tool = true;
+        }
+        write(folder + "/resources.txt", resources);
+        if (without_tool)
+            write(folder + "/sass.txt",
+                  "No SASS: neither nvdisasm nor cuobjdump, which CUDA's full toolkit has, is on PATH or in "
+                  "$CUDA_HOME/bin.\n");
+        if (!machine_code) {
+            write(folder + "/sass.txt",
+                  "No SASS: NVRTC does not know " + architecture + ", the driver compiles.\n");
+            return taken;
+        }
+        // Of the cache there is machine code only.
+        const std::vector<CompiledModule> ptx =
+            compile_units(units, "compute_" + target.substr(3), program.name);
+        for (std::size_t u = 0; u < units.size(); ++u) write(base(u) + ".ptx", ptx[u].image);
+    } catch (const CompileError& e) {
+        // A dump is there to look at what is wrong: whoever needs the machine code says so.
+        write(folder + "/nvrtc.txt", fmt::format("What is missing here was not made: {}\n", e.what()));
     }
-    write(folder + "/resources.txt", resources);
-    if (without_tool)
-        write(folder + "/sass.txt",
-              "No SASS: neither nvdisasm nor cuobjdump, which CUDA's full toolkit has, is on PATH or in "
-              "$CUDA_HOME/bin.\n");
-    if (!machine_code)
-        write(folder + "/sass.txt",
-              "No SASS: NVRTC does not know " + architecture + ", the driver compiles.\n");
+    return taken;
 }
 
 }  // namespace bitale::cuda

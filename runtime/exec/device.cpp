@@ -3,11 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <memory>
+
 #include "graph/base/options.h"
 #include "graph/ir/shared.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cuda/availability.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/device_name.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/offline_device.h"
 #include "runtime/null/null_device.h"
 #include "runtime/reference/reference_device.h"
 
@@ -35,6 +41,16 @@ Device* gpu(std::string& reason) {
     return device;
 }
 
+// Of a GPU that need not be there, as sm_90.
+Device& offline(const std::string& architecture) {
+    static std::mutex mutex;
+    static auto& made = *new std::map<std::string, std::unique_ptr<Device>>;
+    const std::lock_guard lock(mutex);
+    std::unique_ptr<Device>& device = made[architecture];
+    if (!device) device = make_offline_device(architecture);
+    return *device;
+}
+
 }  // namespace
 
 Device& device_named(const std::string& name) {
@@ -44,6 +60,8 @@ Device& device_named(const std::string& name) {
         if (d->name() == wanted) return *d;
         known += (known.empty() ? "" : ", ") + d->name();
     }
+    if (const auto parsed = cuda::parse_device_name(wanted); parsed && !parsed->architecture.empty())
+        return offline(parsed->architecture);
     if (std::string reason; wanted == "cuda") {
         if (Device* device = gpu(reason)) return *device;
         throw DeviceError("device \"cuda\" is not available: " + reason);
@@ -57,6 +75,10 @@ std::vector<DeviceStatus> device_list() {
     std::string reason;
     Device* device = gpu(reason);
     r.push_back({"cuda", device != nullptr, device ? device->summary() : reason});
+    const std::string problem = cuda::nvrtc_problem();
+    r.push_back(
+        {"cuda:sm_NN", problem.empty(),
+         problem.empty() ? offline("sm_90").summary() : "no NVRTC to compile kernels (" + problem + ")"});
     return r;
 }
 

@@ -43,6 +43,8 @@ class Executable {
     virtual int compiler_runs() const { return 0; }
     // What the machine code of a kernel's entry takes, for the report; empty where the compiler does not say.
     virtual std::string resources(const std::string& /*entry*/) const { return {}; }
+    // How a library computes a step, for the report: its algorithm or engine, workspace; empty: not known.
+    virtual std::string library_choice(const Step& /*step*/) const { return {}; }
     virtual std::vector<Profile::Row> profile() const { return {}; }
     virtual std::string launches() const { return {}; }  // how steps reach the device, for the report
 };
@@ -76,6 +78,9 @@ class Device {
     virtual std::unique_ptr<Executable> prepare(Build build) = 0;
     virtual Timing timing() = 0;
     virtual std::string summary() = 0;  // for bitale-info: what it is, or why it is limited
+    // Throws DeviceError where functions are built for this device, but cannot be called; before a call has
+    // touched anything.
+    virtual void check_runs(const std::string& /*function*/, Where /*of_function*/) const {}
     std::mutex& mutex() { return mutex_; }
 
   private:

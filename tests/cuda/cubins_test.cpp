@@ -143,7 +143,9 @@ TEST_CASE("a dump has source, PTX, machine code and resources; SASS, or why not"
     const TemporaryFolder folder;
     const ScopedOptions scope(with_cache(folder / "cache"));
     const Program program = small_program();
-    dump_cuda(program, "sm_90", folder.path());
+    const auto taken = dump_cuda(program, "sm_90", folder.path());
+    CHECK_THAT(taken.at(program.kernels[0].entries[0]),
+               ContainsSubstring(" registers, ") && ContainsSubstring(", for sm_90"));
     CHECK_THAT(text_of_file(folder / "kernels_0.cu"), ContainsSubstring("__global__"));
     CHECK_THAT(text_of_file(folder / "kernels_0.ptx"), ContainsSubstring(".visible .entry k_"));
     CHECK(text_of_file(folder / "kernels_0.cubin").substr(1, 3) == "ELF");
@@ -166,6 +168,75 @@ TEST_CASE("SASS comes from the disassembler under CUDA_HOME") {
     CHECK(text_of_file(folder / "kernels_0.sass") == "disassembled with -c\n");
 }
 
+namespace {
+
+// A function on the emulator with a dump, and what the dump has.
+struct Dumped {
+    explicit Dumped(const std::string& target) {
+        Options with = with_cache(folder / "cache");
+        with.dump = folder / "dump";
+        with.dump_target = target;
+        const ScopedOptions scope(with);
+        const Expr x = vector("x");
+        const Function f = function({x}, exp(x) + 1, {.name = "little", .device = "emulator"});
+        report = f.report();
+        for (const auto& entry : std::filesystem::directory_iterator(with.dump)) files = entry.path();
+    }
+    std::string text(const std::string& name) const { return text_of_file(files + "/" + name); }
+
+    TemporaryFolder folder;
+    std::string files, report;
+};
+
+}  // namespace
+
+TEST_CASE("the emulator's kernels are dumped as for a GPU, where NVRTC is; the report has what they take") {
+    if (skipped()) return;
+    for (const std::string target : {"sm_90", "sm_80"}) {
+        const Dumped dumped(target);
+        CHECK_THAT(dumped.text("kernels_0.cu"), ContainsSubstring("__global__"));
+        CHECK_THAT(dumped.text("kernels_0.ptx"), ContainsSubstring(".target " + target));
+        CHECK(dumped.text("kernels_0.cubin").substr(1, 3) == "ELF");
+        CHECK_THAT(dumped.text("resources.txt"), ContainsSubstring("For " + target + "\n"));
+        CHECK_THAT(dumped.text("report.txt"),
+                   ContainsSubstring(" registers, ") && ContainsSubstring(", for " + target));
+        CHECK(dumped.text("nvrtc.txt").empty());
+    }
+}
+
+TEST_CASE("what NVRTC does not make is missing from a dump, which says why; the function is built") {
+    // No NVRTC of today knows this architecture, and where there is none it is the same.
+    const Dumped dumped("sm_12");
+    CHECK_THAT(dumped.text("kernels_0.cu"), ContainsSubstring("__global__"));
+    CHECK_THAT(dumped.text("nvrtc.txt"),
+               ContainsSubstring("What is missing here was not made: ") && ContainsSubstring("NVRTC"));
+    CHECK(dumped.text("kernels_0.cubin").empty());
+    CHECK(dumped.report.find(" registers, ") == std::string::npos);
+}
+
+TEST_CASE(
+    "line information is part of what is found in the cache, and names the lines of the text as it is") {
+    if (skipped()) return;
+    const TemporaryFolder folder;
+    Options with = with_cache(folder / "cache");
+    std::vector<CudaUnit> units = cuda_units(small_program());
+    const auto made = [&](bool lines, const std::string& name) {
+        with.debug_lines = lines;
+        const ScopedOptions scope(with);
+        return find_or_compile(units, "sm_90", name);
+    };
+    CHECK(made(false, "little").modules[0].image.find("debug_line") == std::string::npos);
+    const CompiledUnits with_lines = made(true, "little");
+    CHECK(with_lines.compiler_runs == 1);
+    CHECK_THAT(with_lines.modules[0].image,
+               ContainsSubstring("debug_line") && ContainsSubstring("little.cu"));
+    CHECK(made(true, "little").compiler_runs == 0);
+    CHECK(made(true, "renamed").compiler_runs == 1);
+    units[0].text = "// one more line\n" + units[0].text;
+    CHECK(made(false, "little").compiler_runs == 0);
+    CHECK(made(true, "little").compiler_runs == 1);
+}
+
 TEST_CASE("resources are told in words") {
     KernelResources r;
     r.registers = 24;
@@ -184,6 +255,7 @@ class Answering : public Executable {
     std::vector<Array> run(std::span<const Array> /*arguments*/) override { return {}; }
     std::vector<Array> loop(const LoopCall& /*call*/) override { return {}; }
     std::string resources(const std::string& entry) const override { return "17 registers of " + entry; }
+    std::string library_choice(const Step& step) const override { return "engine 5 of " + step.title; }
 };
 
 }  // namespace
@@ -201,6 +273,8 @@ TEST_CASE("a report has the resources of every kernel") {
     for (const KernelText& kernel : state.program->kernels)
         for (const std::string& entry : kernel.entries)
             CHECK_THAT(report, ContainsSubstring(entry) && ContainsSubstring(": 17 registers of " + entry));
+    for (const Step& step : state.program->body.steps)
+        CHECK_THAT(report, ContainsSubstring("\n     engine 5 of " + step.title + "\n"));
 }
 
 TEST_CASE("tools that are missing or fail leave nothing") {

@@ -1,7 +1,5 @@
 // cuDNN has exact and deterministic plans for the convolutions of the example networks, on GPUs that are not
 // here: it plans for a description of a GPU. Needs cuDNN 9.8 or newer, but neither a GPU nor a driver.
-#include <fmt/format.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,15 +10,15 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/cudnn_graph.h"
+#include "runtime/cuda/gpu_models.h"
 #include "runtime/cuda/libraries.h"
+#include "runtime/cuda/offline_plans.h"
 #include "tests/support/catch.h"
 
 using namespace bitale;
 using namespace bitale::cuda;
 
 namespace {
-
-constexpr std::size_t first_with_descriptions = 90800;
 
 // CTest shows a test whose output has this as skipped.
 bool skipped() {
@@ -30,38 +28,12 @@ bool skipped() {
         reason = "cuDNN is not run under sanitizers";
     else if (!cudnn_library().present)
         reason = "no cuDNN: " + cudnn_library().problem;
-    else if (cudnn_library().table.cudnnGetVersion() < first_with_descriptions)
-        reason = "this cuDNN is older than 9.8, and plans only for a GPU that is there";
+    else
+        reason = why_no_plans_without_gpu();
     if (reason.empty()) return false;
     std::printf("SKIPPED: %s\n", reason.c_str());
     WARN("SKIPPED: " << reason);
     return true;
-}
-
-struct Gpu {
-    const char* name;
-    int capability, processors, clock, memory_clock, l2, most_shared, blocks, threads;
-    std::int64_t memory;
-};
-const Gpu gpus[] = {
-    {"Tesla T4", 750, 40, 1590000, 5001000, 4 << 20, 65536, 16, 1024, std::int64_t{15} << 30},
-    {"NVIDIA A100", 800, 108, 1410000, 1215000, 40 << 20, 166912, 32, 2048, std::int64_t{40} << 30},
-    {"NVIDIA H100", 900, 132, 1980000, 2619000, 50 << 20, 232448, 32, 2048, std::int64_t{79} << 30},
-    {"NVIDIA GeForce RTX 5090", 1200, 170, 2407000, 14001000, 96 << 20, 101376, 24, 1536,
-     std::int64_t{31} << 30},
-};
-
-std::string description(const Gpu& g) {
-    return fmt::format(
-        R"({{"cudaDeviceId":0,"deviceVer":{},"driverVer":13000,"deviceName":"{}","totalGlobalMem":{},)"
-        R"("maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
-        R"("multiProcessorCount":{},"smClockRateKHz":{},"memClockRateKHz":{},"l2CacheSize":{},"warpSize":32,)"
-        R"("maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":{},)"
-        R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":{},)"
-        R"("maxThreadsPerBlock":1024,"maxThreadsPerSM":{},"pciDeviceId":0,"isTccDriver":0,)"
-        R"("supportCoopLaunch":1}})",
-        g.capability, g.name, g.memory, g.processors, g.clock, g.memory_clock, g.l2, g.most_shared, g.blocks,
-        g.threads);
 }
 
 ConvSizes plain(std::array<std::int64_t, 4> shape) {
@@ -109,14 +81,14 @@ const Part parts[] = {{"forward", ConvCall::Kind::forward, false},
 
 TEST_CASE("exact, deterministic plans for the layers of the examples, on four generations of GPUs") {
     if (skipped()) return;
-    for (const Gpu& gpu : gpus)
+    for (const GpuModel& gpu : gpu_models())
         for (const Layer& layer : layers)
             for (const Part& part : parts) {
                 ConvShape s = shape_of(layer, part.kind, plain);
                 s.bias = s.relu = part.fused;
                 INFO(gpu.name << ": " << layer.name << ", " << part.name);
-                const ConvPlan plan = plan_convolution(cudnn_library().table, s, {nullptr, description(gpu)},
-                                                       Cudnn::most_workspace);
+                const ConvPlan plan = plan_convolution(
+                    cudnn_library().table, s, {nullptr, description_for_cudnn(gpu)}, Cudnn::most_workspace);
                 CHECK(plan.plan.raw() != nullptr);
                 CHECK(!plan.tensor_cores);
                 CHECK(plan.workspace <= Cudnn::most_workspace);
@@ -129,7 +101,7 @@ TEST_CASE("exact, deterministic plans for the layers of the examples, on four ge
 
 TEST_CASE("tensor cores are used where rounded factors are asked for") {
     if (skipped()) return;
-    for (const Gpu& gpu : gpus)
+    for (const GpuModel& gpu : gpu_models())
         for (const auto order : {plain, channel_last}) {
             int with_tensor_cores = 0;
             for (const Part& part : parts) {
@@ -137,17 +109,18 @@ TEST_CASE("tensor cores are used where rounded factors are asked for") {
                 s.bias = s.relu = part.fused;
                 s.precision = Precision::tf32;
                 INFO(gpu.name << ": " << part.name);
-                with_tensor_cores += plan_convolution(cudnn_library().table, s, {nullptr, description(gpu)},
-                                                      Cudnn::most_workspace)
-                                         .tensor_cores;
+                with_tensor_cores +=
+                    plan_convolution(cudnn_library().table, s, {nullptr, description_for_cudnn(gpu)},
+                                     Cudnn::most_workspace)
+                        .tensor_cores;
             }
-            CHECK(with_tensor_cores == (gpu.capability < 800 ? 0 : 4));  // a T4 has none for float32
+            CHECK(with_tensor_cores == (gpu.architecture < 80 ? 0 : 4));  // a T4 has none for float32
         }
 }
 
 TEST_CASE("strides, dilations and padding have plans too") {
     if (skipped()) return;
-    for (const Gpu& gpu : gpus)
+    for (const GpuModel& gpu : gpu_models())
         for (const Part& part : parts) {
             ConvShape s;
             s.kind = part.kind;
@@ -159,9 +132,9 @@ TEST_CASE("strides, dilations and padding have plans too") {
             s.output = plain({32, 20, 31, 18});
             s.bias = s.relu = part.fused;
             INFO(gpu.name << ": " << part.name);
-            CHECK(
-                plan_convolution(cudnn_library().table, s, {nullptr, description(gpu)}, Cudnn::most_workspace)
-                    .plan.raw() != nullptr);
+            CHECK(plan_convolution(cudnn_library().table, s, {nullptr, description_for_cudnn(gpu)},
+                                   Cudnn::most_workspace)
+                      .plan.raw() != nullptr);
         }
 }
 
@@ -198,7 +171,7 @@ TEST_CASE("a convolution without a plan is named, with the way out") {
     if (skipped()) return;
     ConvShape s = shape_of(layers[0], ConvCall::Kind::forward, plain);
     try {
-        plan_convolution(cudnn_library().table, s, {nullptr, description(gpus[2])}, -1);
+        plan_convolution(cudnn_library().table, s, {nullptr, description_for_cudnn(*model_for("sm_90"))}, -1);
         FAIL("a plan with less than no workspace");
     } catch (const DeviceError& e) {
         CHECK_THAT(e.what(), ContainsSubstring("[128, 32, 26, 26]") && ContainsSubstring("workspace") &&
@@ -206,6 +179,16 @@ TEST_CASE("a convolution without a plan is named, with the way out") {
     }
     s.stride = {0, 0};
     CHECK_THROWS_WITH(
-        plan_convolution(cudnn_library().table, s, {nullptr, description(gpus[2])}, Cudnn::most_workspace),
+        plan_convolution(cudnn_library().table, s, {nullptr, description_for_cudnn(*model_for("sm_90"))},
+                         Cudnn::most_workspace),
         ContainsSubstring("cuDNN: "));
+}
+
+TEST_CASE("an architecture is planned for as the newest known GPU that is not newer") {
+    CHECK(model_for("sm_70") == nullptr);
+    CHECK(std::string(model_for("sm_75")->name) == "Tesla T4");
+    CHECK(model_for("sm_89")->architecture == 80);
+    CHECK(model_for("sm_90")->architecture == 90);
+    CHECK(model_for("sm_100")->architecture == 90);
+    CHECK(model_for("sm_121")->architecture == 120);
 }
