@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "bitale/error.h"
@@ -12,6 +13,7 @@
 #include "gpu/record.h"
 #include "runtime/cuda/availability.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/device_name.h"
 #include "runtime/cuda/emulator/table.h"
 
 using namespace bitale;
@@ -31,13 +33,14 @@ Block::~Block() {
 Block::Block(Block&& other) noexcept : machine_(other.machine_), data_(std::exchange(other.data_, nullptr)) {}
 
 Machine::Machine(const std::string& device) {
-    const bool emulator = device.starts_with("emulator");
-    if (!emulator) {
+    const std::optional<DeviceName> parsed = parse_device_name(device);
+    if (!parsed || !parsed->architecture.empty())
+        throw DeviceError(fmt::format("\"{}\" is no GPU that can be probed: cuda, cuda:1, emulator", device));
+    if (!parsed->emulated) {
         if (const std::string why = why_unavailable(); !why.empty()) throw DeviceError(why);
     }
-    const std::size_t colon = device.find(':');
-    index_ = colon == std::string::npos ? 0 : std::stoi(device.substr(colon + 1));
-    backend_ = emulator ? emulator_backend() : cuda_backend();
+    index_ = parsed->index;
+    backend_ = parsed->emulated ? emulator_backend() : cuda_backend();
     require(runtime().cudaSetDevice(index_), "cudaSetDevice");
     const auto properties = std::make_unique<DeviceProperties>();
     require(runtime().cudaGetDeviceProperties(properties.get(), index_), "cudaGetDeviceProperties");

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import os
 import pathlib
 import sys
 import time
@@ -11,7 +12,6 @@ import numpy as np
 
 BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
 DESCRIPTION = json.loads((BENCHMARKS / "networks.json").read_text())
-KERNELS = json.loads((BENCHMARKS / "kernels.json").read_text())["kernels"]
 
 
 class Workload:
@@ -33,12 +33,13 @@ class Workload:
         self.convolutional = any(layer[0] == "conv" for layer in self.layers)
 
     def images(self):
-        """uint8 [n, channels, height, width] and labels [n]; made up unless the data set is MNIST."""
-        if self.data == "mnist":
-            prefix = BENCHMARKS.parent / "data" / "mnist"
-            kind = "t10k" if self.evaluation else "train"
-            images = _idx(prefix / f"{kind}-images-idx3-ubyte.gz", 16).reshape((self.count,) + self.shape)
-            return images, _idx(prefix / f"{kind}-labels-idx1-ubyte.gz", 8)
+        """uint8 [n, channels, height, width] and labels [n]; made up unless the data set is MNIST and is here."""
+        prefix = pathlib.Path(os.environ.get("BITALE_DATA") or BENCHMARKS.parent / "data" / "mnist")
+        kind = "t10k" if self.evaluation else "train"
+        pixels = prefix / f"{kind}-images-idx3-ubyte.gz"
+        if self.data == "mnist" and pixels.exists():
+            images = _idx(pixels, 16).reshape((-1,) + self.shape)
+            return images[:self.count], _idx(prefix / f"{kind}-labels-idx1-ubyte.gz", 8)[:self.count]
         random = np.random.default_rng(1)
         return (random.integers(0, 256, (self.count,) + self.shape, dtype=np.uint8),
                 random.integers(0, 10, self.count, dtype=np.uint8))
@@ -67,6 +68,11 @@ class Workload:
                 values.append((index, "b", np.zeros(layer[1], np.float32)))
                 shape = (layer[1],)
         return values
+
+
+def kernel(name):
+    """One of kernels.json."""
+    return json.loads((BENCHMARKS / "kernels.json").read_text())["kernels"][name]
 
 
 def _idx(path, header):

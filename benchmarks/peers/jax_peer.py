@@ -100,7 +100,8 @@ def initial(workload, nhwc):
     return values, states | {"step": jnp.int32(0)}
 
 
-def make(workload, form):
+def make(workload, form, length=None):
+    """`length`: steps of one scan."""
     words = form.split()
     nhwc = "nhwc" in words
     images, labels = workload.images()
@@ -140,7 +141,7 @@ def make(workload, form):
 
         return run
 
-    length = SCAN[workload.name[0]]
+    length = length or SCAN[workload.name[0]]
 
     def many(state, first, images, labels, order):
         return jax.lax.scan(lambda s, i: step(s, i % per_epoch, images, labels, order), state,

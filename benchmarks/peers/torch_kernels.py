@@ -132,4 +132,4 @@ def make(k, form):
 
 
 if __name__ == "__main__":
-    common.serve(torch.__version__, make, common.KERNELS.__getitem__)
+    common.serve(torch.__version__, make, common.kernel)

@@ -67,8 +67,8 @@ def normalised_in_place(workload, pixels, channels_last):
     return x.contiguous(memory_format=torch.channels_last) if channels_last else x
 
 
-def optimizer_of(workload, parameters):
-    """PyTorch's own, in the fastest form that it offers for the CPU."""
+def optimizer_of(workload, parameters, **more):
+    """PyTorch's own, in the fastest form that it offers; `more` goes to those that count their steps."""
     options = workload.optimizer
     rate = options["rate"]
     if options["name"] == "sgd":
@@ -76,8 +76,8 @@ def optimizer_of(workload, parameters):
     if options["name"] == "momentum":
         return torch.optim.SGD(parameters, lr=rate, momentum=options["momentum"], fused=True)
     if options["name"] == "adam":
-        return torch.optim.Adam(parameters, lr=rate, fused=True)
-    return torch.optim.Adadelta(parameters, lr=rate, rho=0.95, eps=1e-6, foreach=True)
+        return torch.optim.Adam(parameters, lr=rate, fused=True, **more)
+    return torch.optim.Adadelta(parameters, lr=rate, rho=0.95, eps=1e-6, foreach=True, **more)
 
 
 def updates_in_place(workload, parameters, gradients, states):
@@ -110,8 +110,9 @@ def updates_in_place(workload, parameters, gradients, states):
 
 
 def states_of(parameters):
+    device = next(iter(parameters.values())).device
     zeros = lambda: {name: torch.zeros_like(p) for name, p in parameters.items()}
-    return {"m": zeros(), "v": zeros(), "step": torch.zeros(())}
+    return {"m": zeros(), "v": zeros(), "step": torch.zeros((), device=device)}
 
 
 def make(workload, form):
