@@ -25,7 +25,7 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
             ->check(CLI::IsMember(choice.values));
     }
     app.add_option("--device", settings.device,
-                   "cpu, cuda, emulator or reference; default: Bitale's own choice");
+                   "cpu, cuda, cuda:1, emulator or reference; default: Bitale's own choice");
     app.add_option("--storage", settings.storage, "How the images are kept on the device")
         ->check(CLI::IsMember({"uint8", "int8", "float32"}));
     app.add_option("--epochs", settings.epochs, "Passes over the training images")

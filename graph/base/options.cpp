@@ -87,6 +87,11 @@ constexpr Flag flags[] = {
          if (v != "fast" && v != "checked") malformed(flags_variable, "emulator", v, "fast or checked");
          o.emulator_checks = v == "checked";
      }},
+    {"emulator_devices", "N", "how many GPUs the emulator shows: emulator, emulator:1, ...",
+     [](Options& o, std::string_view v) {
+         o.emulator_devices = static_cast<int>(
+             number(flags_variable, "emulator_devices", v, 1, 16, "a number of devices from 1 to 16"));
+     }},
     {"graphs", "loop|step|off", "the most that one launch on a GPU may hold: a loop, a step, a kernel",
      [](Options& o, std::string_view v) {
          if (v != "loop" && v != "step" && v != "off")

@@ -30,6 +30,7 @@ struct Options {
     std::string compiler;                     // host compiler for generated code; empty: the first one found
     std::string cuda_home;                    // folders where CUDA's libraries are looked for first
     bool emulator_checks = false;             // every access of a kernel is watched on the emulator
+    int emulator_devices = 1;                 // GPUs that the emulator shows
     Graphs graphs = Graphs::loop;             // the most that a GPU may be given at once
     bool wait_for_launches = false;           // each launch on a GPU is waited for: faults name their kernel
     bool debug_lines = false;                 // machine code for a GPU names the lines of its CUDA text

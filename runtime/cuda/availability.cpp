@@ -2,12 +2,22 @@
 
 #include <fmt/format.h>
 
-#include "runtime/cuda/libraries.h"
-
 namespace bitale::cuda {
 
-std::string why_unavailable() {
+std::string count_of_devices(const std::string& kind, int count) {
+    if (count == 1) return "1, " + kind;
+    return fmt::format("{}, {}{} {}:{}", count, kind, count == 2 ? " and" : " to", kind, count - 1);
+}
+
+int gpu_count() {
     const Loaded<RuntimeTable>& library = runtime_library();
+    int count = 0;
+    return library.present && library.table.cudaGetDeviceCount(&count) == success ? count : 0;
+}
+
+std::string why_unavailable(int index) { return why_unavailable(runtime_library(), index); }
+
+std::string why_unavailable(const Loaded<RuntimeTable>& library, int index) {
     if (!library.present)
         return "no CUDA runtime (" + library.problem +
                "); install CUDA 12.8 or newer, or name its folder by cuda_home in BITALE_FLAGS";
@@ -36,9 +46,8 @@ std::string why_unavailable() {
                                        runtime.cudaGetErrorName(status));
     }
     if (count == 0) return found + "and a driver are there, but no GPU";
-    const Loaded<NvrtcTable>& compiler = nvrtc_library();
-    if (!compiler.present)
-        return "a GPU is there, but no NVRTC to compile kernels (" + compiler.problem + ")";
+    if (index >= count)
+        return fmt::format("there is no GPU {}; {}finds {}", index, found, count_of_devices("cuda", count));
     return "";
 }
 

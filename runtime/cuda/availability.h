@@ -3,10 +3,19 @@
 
 #include <string>
 
+#include "runtime/cuda/libraries.h"
+
 namespace bitale::cuda {
 
-// Why there is no usable GPU, as one sentence with its cure; empty when there is one. Opens the CUDA runtime,
-// and NVRTC where the runtime finds a GPU.
-std::string why_unavailable();
+// Why there is no usable GPU of this number, as one sentence with its cure; empty when there is one. Opens
+// the CUDA runtime, or asks the one that is given.
+std::string why_unavailable(int index = 0);
+std::string why_unavailable(const Loaded<RuntimeTable>& library, int index);
+
+// How many the CUDA runtime finds; 0 where it finds none, for whatever reason.
+int gpu_count();
+
+// "2, cuda and cuda:1": what there is where somebody asked for more.
+std::string count_of_devices(const std::string& kind, int count);
 
 }  // namespace bitale::cuda

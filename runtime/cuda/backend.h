@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/tables.h"
+#include "runtime/cuda/targets.h"
 #include "runtime/exec/launcher.h"
 
 namespace bitale::cuda {
@@ -19,11 +21,14 @@ struct Images {
 
 struct Backend {
     const RuntimeTable* runtime = nullptr;
+    int index = 0;                       // of the GPU, as the runtime counts them
     const GraphTable* graphs = nullptr;  // null: there are none, because ...
     const LoopTable* loops = nullptr;
     std::string why_no_graphs, why_no_loops;
     std::function<bool()> has_gemm, has_conv;  // asked once a function is built: they may open a library
+    // For the current one of `targets`; null: the driver takes what is compiled, or nothing.
     std::function<Images(const Program&, const std::vector<CudaUnit>&)> compile;
+    std::shared_ptr<Targets> targets;
     // Operands in the memory of the GPU, in the order of the stream; a bias is null where there is none. The
     // first call for a shape chooses an algorithm and may allocate: it must not be captured into a graph.
     std::function<void(const GemmShape&, const float* a, const float* b, const float* bias, float* c, Stream)>

@@ -56,13 +56,16 @@ DeviceBlock::~DeviceBlock() {
     if (data_) context_->release(data_);
 }
 
-bool DeviceBlock::grow(std::int64_t bytes) {
+bool DeviceBlock::grow(std::int64_t bytes, Contents contents) {
+    constexpr std::int64_t tail = 64;
     if (context_->exact_blocks ? bytes == bytes_ : bytes <= bytes_) return false;
     if (data_) context_->release(data_);
     data_ = nullptr;
     bytes_ = -1;
-    data_ = context_->allocate(bytes + 64);
+    data_ = context_->allocate(bytes + tail);
     bytes_ = bytes;
+    const std::int64_t first = contents == Contents::zeros ? 0 : bytes;
+    context_->zero(static_cast<char*>(data_) + first, bytes + tail - first);
     return true;
 }
 
@@ -79,7 +82,7 @@ MappedWords::MappedWords(Context& context) : context_(&context) {
 
 MappedWords::~MappedWords() {
     if (context_->is_broken()) return;
-    context_->runtime().cudaSetDevice(0);
+    context_->select();
     context_->runtime().cudaFreeHost(here_);
 }
 
@@ -94,7 +97,7 @@ Context::Context(const Backend& backend, const void* owner, std::string name)
     transfers_ = std::make_unique<Transfers>(*this);
 }
 
-void Context::enter() { check(runtime().cudaSetDevice(0), "cudaSetDevice"); }
+void Context::enter() { check(runtime().cudaSetDevice(backend_.index), "cudaSetDevice"); }
 
 void Context::check(Status status, std::string_view what) {
     if (status != success) fail(status, what, false);
@@ -176,7 +179,7 @@ void* Context::allocate(std::int64_t bytes) {
 // From any thread, in destructors: what fails now fails again, in words, at the next use.
 void Context::release(void* block) {
     if (is_broken()) return;
-    runtime().cudaSetDevice(0);
+    select();
     runtime().cudaFree(block);
 }
 

@@ -23,7 +23,8 @@ namespace bitale::cuda {
 
 class Context;
 
-// A block of the GPU's memory; 64 bytes past the end may be read.
+// A block of the GPU's memory. Kernels may read 64 bytes past its end, which are zeros: they read whole
+// vectors.
 class DeviceBlock {
   public:
     explicit DeviceBlock(Context& context) : context_(&context) {}
@@ -31,9 +32,9 @@ class DeviceBlock {
     DeviceBlock(const DeviceBlock&) = delete;
     DeviceBlock& operator=(const DeviceBlock&) = delete;
 
-    // At least `bytes`; true when the block is another one, whose contents are unspecified. Throws
-    // OutOfMemory.
-    bool grow(std::int64_t bytes);
+    enum class Contents : std::uint8_t { unspecified, zeros };
+    // At least `bytes`; true when the block is another one, with these contents. Throws OutOfMemory.
+    bool grow(std::int64_t bytes, Contents contents = Contents::unspecified);
     void* data() const { return data_; }
 
   private:
@@ -92,6 +93,8 @@ class Context {
 
     // Makes the GPU that of the calling thread, as it must be for every call.
     void enter();
+    // The same for destructors: does not throw, and is of no use where the GPU is broken.
+    void select() noexcept { runtime().cudaSetDevice(backend_.index); }
     // Throws OutOfMemory, CaptureError, or DeviceError. After a fault, which CUDA keeps until the process
     // ends, every further use throws the same.
     void check(Status status, std::string_view what);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include "runtime/cache/sha256.h"
 #include "runtime/cuda/libraries.h"
 #include "runtime/cuda/search.h"
+#include "runtime/cuda/targets.h"
 
 namespace bitale::cuda {
 
@@ -69,7 +69,7 @@ struct Record {
         for (int a = 0; lines >> a;) r.architectures.push_back(a);
         return r;
     }
-    NvrtcIdentity identity() const { return {file + " " + version, architectures}; }
+    NvrtcIdentity identity() const { return {file + " " + version, version, architectures}; }
 };
 
 // An entry: the length of the image, the image, and the compiler's log.
@@ -92,17 +92,27 @@ std::optional<CompiledModule> unpacked(const std::string& entry) {
     return module;
 }
 
+std::size_t kernels_of(const std::vector<CudaUnit>& units) {
+    std::size_t count = 0;
+    for (const CudaUnit& unit : units) count += unit.kernels.size();
+    return count;
+}
+
 }  // namespace
 
-NvrtcIdentity nvrtc_identity() {
+std::optional<NvrtcIdentity> known_nvrtc(NvrtcProblem problem) {
     std::optional<DiskCache> cache = cache_in_use();
-    const std::string key = cache ? record_key() : "";
-    const std::optional<std::string> text = cache ? cache->read(key) : std::nullopt;
-    const std::optional<Record> known = text ? Record::parse(*text) : std::nullopt;
+    const std::string key = cache ? record_key() : "", newest = key_of("bitale-nvrtc-newest-1");
+    const auto record_at = [&](const std::string& at) {
+        const std::optional<std::string> text = cache ? cache->read(at) : std::nullopt;
+        return text ? Record::parse(*text) : std::nullopt;
+    };
+    std::optional<Record> known = record_at(key);
     if (known && file_identity(known->path) == known->file) return known->identity();
-    if (const std::string problem = nvrtc_problem(); !problem.empty()) {
-        if (known) return known->identity();  // it is gone; what it compiled is still good
-        throw CompileError("CUDA kernels cannot be compiled without NVRTC: " + problem);
+    if (!problem().empty()) {
+        // It is gone, or the cache came from another machine: what it compiled is still good.
+        if (!known) known = record_at(newest);
+        return known ? std::optional(known->identity()) : std::nullopt;
     }
     Record record;
     // The loader's full path: the one we gave may be a bare name.
@@ -112,23 +122,30 @@ NvrtcIdentity nvrtc_identity() {
     record.file = file_identity(record.path);
     record.version = nvrtc_version();
     record.architectures = nvrtc_architectures();
-    if (cache && !record.file.empty()) cache->keep(key, record.text(), record.text());
+    if (cache && !record.file.empty())
+        for (const std::string& at : {key, newest}) cache->keep(at, record.text(), record.text());
     return record.identity();
 }
 
+std::vector<int> known_architectures() {
+    const std::optional<NvrtcIdentity> known = known_nvrtc();
+    return known ? known->architectures : std::vector<int>{};
+}
+
+NvrtcIdentity nvrtc_identity() {
+    if (std::optional<NvrtcIdentity> known = known_nvrtc()) return *std::move(known);
+    throw CompileError("CUDA kernels cannot be compiled without NVRTC: " + nvrtc_problem());
+}
+
 std::string machine_target(const std::string& architecture) {
-    const std::vector<int> known = nvrtc_identity().architectures;
-    const int wanted = std::stoi(architecture.substr(3));
-    if (known.empty() || std::find(known.begin(), known.end(), wanted) != known.end() ||
-        wanted < known.back())
-        return architecture;
-    return fmt::format("compute_{}", known.back());
+    return targets_for(architecture, nvrtc_identity().architectures).front();
 }
 
 CompiledUnits find_or_compile(const std::vector<CudaUnit>& units, const std::string& architecture,
-                              const std::string& name) {
+                              const std::string& name, NvrtcProblem problem) {
     std::optional<DiskCache> cache = cache_in_use();
-    const std::string identity = units.empty() ? "" : nvrtc_identity().text;
+    const std::optional<NvrtcIdentity> nvrtc = units.empty() ? std::nullopt : known_nvrtc(problem);
+    const std::string identity = nvrtc ? nvrtc->text : "";
     CompiledUnits result;
     result.modules.resize(units.size());
     std::vector<CudaUnit> missing;
@@ -140,7 +157,7 @@ CompiledUnits find_or_compile(const std::vector<CudaUnit>& units, const std::str
             key_of("bitale-cubin-2\n" + identity + "\n" + nvrtc_options(architecture) + "\n" +
                    (options().debug_lines ? fmt::format("{} {}\n", name, units[u].number) + units[u].text
                                           : without_comments(units[u].text)));
-        const std::optional<std::string> entry = cache ? cache->read(key) : std::nullopt;
+        const std::optional<std::string> entry = cache && nvrtc ? cache->read(key) : std::nullopt;
         if (std::optional<CompiledModule> module = entry ? unpacked(*entry) : std::nullopt) {
             result.modules[u] = std::move(*module);
             continue;
@@ -149,6 +166,12 @@ CompiledUnits find_or_compile(const std::vector<CudaUnit>& units, const std::str
         places.push_back(u);
         keys.push_back(std::move(key));
     }
+    if (const std::string words = missing.empty() ? "" : problem(); !words.empty())
+        throw CompileError(fmt::format(
+            "{} of the {} kernels of function {} are not in the cache for {}, and there is no NVRTC to "
+            "compile them "
+            "({}); install NVRTC, or bring along the cache folder of a machine that has run the function",
+            kernels_of(missing), kernels_of(units), name, architecture, words));
     std::vector<CompiledModule> compiled = compile_units(missing, architecture, name);
     for (std::size_t m = 0; m < compiled.size(); ++m) {
         if (cache) cache->keep(keys[m], packed(compiled[m]), missing[m].text);

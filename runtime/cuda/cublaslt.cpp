@@ -66,6 +66,20 @@ LtDescription describe_product(const CublasLtTable& library, const GemmShape& sh
 
 CublasLt::CublasLt(const CublasLtTable& library, const RuntimeTable& runtime)
     : library_(library), runtime_(runtime) {
+    // First what may be asked for again: nothing is left behind then.
+    if (runtime.cudaMalloc(&workspace_, workspace_bytes) != success)
+        throw OutOfMemory("no memory on the GPU for the workspace of cuBLASLt");
+    try {
+        start();
+    } catch (...) {
+        if (preference_) library_.cublasLtMatmulPreferenceDestroy(preference_);
+        if (handle_) library_.cublasLtDestroy(handle_);
+        runtime.cudaFree(workspace_);
+        throw;
+    }
+}
+
+void CublasLt::start() {
     require(library_.cublasLtCreate(&handle_), "cublasLtCreate");
     require(library_.cublasLtMatmulPreferenceCreate(&preference_), "cublasLtMatmulPreferenceCreate");
     const std::uint64_t limit = workspace_bytes;
@@ -76,8 +90,6 @@ CublasLt::CublasLt(const CublasLtTable& library, const RuntimeTable& runtime)
         require(library_.cublasLtMatmulPreferenceSetAttribute(preference_, operand, &arena_alignment,
                                                               sizeof arena_alignment),
                 "cublasLtMatmulPreferenceSetAttribute");
-    if (runtime.cudaMalloc(&workspace_, workspace_bytes) != success)
-        throw OutOfMemory("no memory on the GPU for the workspace of cuBLASLt");
 }
 
 void CublasLt::require(int status, const char* what) const { cuda::require(library_, status, what); }

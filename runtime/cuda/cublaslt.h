@@ -17,8 +17,8 @@ struct LtDescription {
 };
 LtDescription describe_product(const CublasLtTable& library, const GemmShape& shape, const float* bias);
 
-// Products of one GPU; the algorithm for each shape is chosen once. Calls are serialised by
-// the device. Never destroyed: CUDA may be gone before us.
+// Products of one GPU, that of the thread that makes it; the algorithm for each shape is chosen once. Calls
+// are serialised by the device. What it holds of the GPU is never given back: CUDA may be gone before us.
 class CublasLt {
   public:
     // Throws DeviceError when the library does not start.
@@ -36,6 +36,7 @@ class CublasLt {
         LtDescription description;
         LtAlgorithm algorithm{};
     };
+    void start();
     void require(int status, const char* what) const;
     const Plan& plan_of(const GemmShape& shape, const float* bias);
 

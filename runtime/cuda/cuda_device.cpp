@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "graph/base/options.h"
 #include "runtime/cpu/compiler.h"
@@ -14,6 +16,7 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_runner.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/device_name.h"
 #include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/compile.h"
 #include "runtime/cuda/emulator/graphs.h"
@@ -46,8 +49,9 @@ class CudaDevice : public Device {
     }
 
     Timing timing() override {
-        return {"", name() == "emulator" ? "times of the emulator say nothing about a GPU"
-                                         : "on a GPU libraries are chosen by the sizes of products"};
+        return {"", backend_.runtime == &emulated_runtime()
+                        ? "times of the emulator say nothing about a GPU"
+                        : "on a GPU libraries are chosen by the sizes of products"};
     }
     std::string summary() override { return backend_.summary(); }
 
@@ -61,14 +65,34 @@ class CudaDevice : public Device {
     }
     std::string architecture() const {
         int major = 0, minor = 0;
-        backend_.runtime->cudaDeviceGetAttribute(&major, capability_major, 0);
-        backend_.runtime->cudaDeviceGetAttribute(&minor, capability_minor, 0);
+        backend_.runtime->cudaDeviceGetAttribute(&major, capability_major, backend_.index);
+        backend_.runtime->cudaDeviceGetAttribute(&minor, capability_minor, backend_.index);
         return std::to_string(major * 10 + minor);
     }
 
     const Backend backend_;
     std::unique_ptr<Gpu> gpu_;
 };
+
+// Of one GPU, each made at its first call. Calls are serialised by the device.
+struct LibraryHandles {
+    std::unique_ptr<CublasLt> products;
+    std::unique_ptr<Cudnn> convolutions;
+};
+
+// What a convolution reads and writes.
+std::vector<LibraryMemory> memory_of(const ConvShape& shape, const ConvData& data) {
+    const auto part = [](const void* begin, const ConvSizes& t, bool writes) {
+        const std::int64_t count = t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3];
+        return LibraryMemory{begin, count * std::int64_t{sizeof(float)}, writes};
+    };
+    std::vector<LibraryMemory> memory = {
+        part(data.image, shape.image, shape.kind == ConvCall::Kind::image_gradient),
+        part(data.filters, shape.filters, shape.kind == ConvCall::Kind::filter_gradient),
+        part(data.output, shape.output, shape.kind == ConvCall::Kind::forward)};
+    if (shape.bias) memory.push_back({data.bias, shape.output.shape[1] * std::int64_t{sizeof(float)}, false});
+    return memory;
+}
 
 template <class Table>
 std::string by_library(const char* what, const char* name, const Loaded<Table>& library) {
@@ -78,8 +102,9 @@ std::string by_library(const char* what, const char* name, const Loaded<Table>& 
 
 }  // namespace
 
-Backend cuda::cuda_backend() {
+Backend cuda::cuda_backend(int index) {
     Backend backend;
+    backend.index = index;
     const RuntimeTable& runtime = runtime_library().table;
     backend.runtime = &runtime;
     const Loaded<GraphTable>& graphs = graph_library();
@@ -89,9 +114,16 @@ Backend cuda::cuda_backend() {
     backend.why_no_graphs = graphs.problem;
     backend.why_no_loops = loops.problem;
     backend.has_gemm = [] { return cublaslt_library().present; };
-    backend.compile = [](const Program& program, const std::vector<CudaUnit>& units) {
+    const auto targets = std::make_shared<Targets>(known_architectures, [&runtime] {
+        int driver = 0;
+        runtime.cudaDriverGetVersion(&driver);
+        return fmt::format("NVRTC {}, and a driver for CUDA {}.{}", nvrtc_identity().version, driver / 1000,
+                           driver % 1000 / 10);
+    });
+    backend.targets = targets;
+    backend.compile = [targets](const Program& program, const std::vector<CudaUnit>& units) {
         Images images;
-        CompiledUnits compiled = find_or_compile(units, machine_target(program.target), program.name);
+        CompiledUnits compiled = find_or_compile(units, targets->current(program.target), program.name);
         images.compiler_runs = compiled.compiler_runs;
         for (CompiledModule& module : compiled.modules) {
             images.list.push_back(std::move(module.image));
@@ -99,22 +131,29 @@ Backend cuda::cuda_backend() {
         }
         return images;
     };
-    backend.gemm = [&runtime](const GemmShape& shape, const float* a, const float* b, const float* bias,
-                              float* c, Stream stream) {
-        static CublasLt& library = *new CublasLt(cublaslt_library().table, runtime);
-        library.multiply(shape, a, b, bias, c, stream);
+    const auto handles = std::make_shared<LibraryHandles>();
+    backend.gemm = [&runtime, handles](const GemmShape& shape, const float* a, const float* b,
+                                       const float* bias, float* c, Stream stream) {
+        if (!handles->products)
+            handles->products = std::make_unique<CublasLt>(cublaslt_library().table, runtime);
+        handles->products->multiply(shape, a, b, bias, c, stream);
     };
     backend.has_conv = [] { return cudnn_library().present && options().enabled("cudnn"); };
-    backend.conv = [&runtime](const ConvShape& shape, const ConvData& data, Stream stream) {
-        static Cudnn& library = *new Cudnn(cudnn_library().table, runtime);
-        library.convolve(shape, data, stream);
+    backend.conv = [&runtime, handles](const ConvShape& shape, const ConvData& data, Stream stream) {
+        if (!handles->convolutions)
+            handles->convolutions = std::make_unique<Cudnn>(cudnn_library().table, runtime);
+        handles->convolutions->convolve(shape, data, stream);
     };
-    backend.summary = [&runtime] {
+    backend.summary = [&runtime, index] {
         const auto properties = std::make_unique<DeviceProperties>();
         int processors = 0;
-        if (runtime.cudaGetDeviceProperties(properties.get(), 0) != success) return std::string("a GPU");
-        runtime.cudaDeviceGetAttribute(&processors, multiprocessors, 0);
-        return fmt::format("{}, {} multiprocessors, {}, {}", properties->name, processors,
+        if (runtime.cudaGetDeviceProperties(properties.get(), index) != success) return std::string("a GPU");
+        runtime.cudaDeviceGetAttribute(&processors, multiprocessors, index);
+        const std::string problem = nvrtc_problem();
+        return fmt::format("{}, {} multiprocessors, {}, {}, {}", properties->name, processors,
+                           problem.empty()
+                               ? "kernels by NVRTC " + nvrtc_version()
+                               : "kernels of the cache alone, because there is no NVRTC (" + problem + ")",
                            by_library("matrix products", "cuBLASLt", cublaslt_library()),
                            options().enabled("cudnn") ? by_library("convolutions", "cuDNN", cudnn_library())
                                                       : "convolutions generated (disable=cudnn)");
@@ -122,10 +161,13 @@ Backend cuda::cuda_backend() {
     return backend;
 }
 
-std::unique_ptr<Device> make_cuda_device() { return std::make_unique<CudaDevice>("cuda", cuda_backend()); }
+std::unique_ptr<Device> make_cuda_device(int index) {
+    return std::make_unique<CudaDevice>(DeviceName{false, index, ""}.text(), cuda_backend(index));
+}
 
-Backend cuda::emulator_backend() {
+Backend cuda::emulator_backend(int index) {
     Backend backend;
+    backend.index = index;
     backend.runtime = &emulated_runtime();
     backend.graphs = &emulated_graphs();
     backend.loops = &emulated_loops();
@@ -138,14 +180,20 @@ Backend cuda::emulator_backend() {
     };
     backend.gemm = [](const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
                       Stream stream) {
-        submit_library_call(stream, [=] {
+        const auto floats = [](std::int64_t count) { return count * std::int64_t{sizeof(float)}; };
+        std::vector<LibraryMemory> memory = {{a, floats(shape.m * shape.k)},
+                                             {b, floats(shape.k * shape.n)},
+                                             {c, floats(shape.m * shape.n), true}};
+        if (shape.bias) memory.push_back({bias, floats(shape.n)});
+        submit_library_call(stream, std::move(memory), [=] {
             GemmScratch scratch;
             gemm(process_pool(options().threads), shape, {a, b, bias, c}, scratch);
         });
     };
     backend.has_conv = [] { return options().enabled("cudnn"); };
     backend.conv = [](const ConvShape& shape, const ConvData& data, Stream stream) {
-        submit_library_call(stream, [=] { convolve(process_pool(options().threads), shape, data); });
+        submit_library_call(stream, memory_of(shape, data),
+                            [=] { convolve(process_pool(options().threads), shape, data); });
     };
     backend.separate_buffers = emulator_checks;
     backend.summary = [] {
@@ -160,8 +208,8 @@ Backend cuda::emulator_backend() {
     return backend;
 }
 
-std::unique_ptr<Device> make_emulator_device() {
-    return std::make_unique<CudaDevice>("emulator", emulator_backend());
+std::unique_ptr<Device> make_emulator_device(int index) {
+    return std::make_unique<CudaDevice>(DeviceName{true, index, ""}.text(), emulator_backend(index));
 }
 
 }  // namespace bitale

@@ -11,6 +11,7 @@
 
 #include "graph/base/check.h"
 #include "graph/ir/shared.h"
+#include "runtime/cuda/loading.h"
 #include "runtime/cuda/loop.h"
 #include "runtime/storage/host_memory.h"
 
@@ -82,20 +83,17 @@ CudaRunner::~CudaRunner() {
 
 void CudaRunner::load() {
     const std::vector<CudaUnit> units = cuda_units(*program_);
-    const Images images = context_.backend().compile(*program_, units);
-    compiler_runs_ = images.compiler_runs;
-    resources_ = images.resources;
+    const LoadedUnits loaded = load_units(context_, *program_, units);
+    compiler_runs_ = loaded.images.compiler_runs;
+    resources_ = loaded.images.resources;
     kernels_.resize(program_->kernels.size());
     for (std::size_t u = 0; u < units.size(); ++u) {
-        Library library = nullptr;
-        context_.check(context_.runtime().cudaLibraryLoadData(&library, images.list.at(u).data(), nullptr,
-                                                              nullptr, 0, nullptr, nullptr, 0),
-                       "cudaLibraryLoadData");
         for (const int k : units[u].kernels)
             for (const std::string& entry : program_->kernels[static_cast<std::size_t>(k)].entries) {
                 KernelFunction function = nullptr;
-                context_.check(context_.runtime().cudaLibraryGetKernel(&function, library, entry.c_str()),
-                               "cudaLibraryGetKernel");
+                context_.check(
+                    context_.runtime().cudaLibraryGetKernel(&function, loaded.libraries[u], entry.c_str()),
+                    "cudaLibraryGetKernel");
                 kernels_[static_cast<std::size_t>(k)].push_back(function);
             }
     }
@@ -167,7 +165,9 @@ void CudaRunner::use(const Frame& frame) {
     if (placement_ != frame.placement) {
         if (separate_buffers_)
             place_separately(frame);
-        else if (arena_.grow(frame.placement->bytes))
+        else if (arena_.grow(frame.placement->bytes, DeviceBlock::Contents::zeros))
+            // What lies behind a buffer, and may be read, changes with the sizes: a gap, or a buffer that is
+            // not computed yet. So every byte of the arena is written once.
             once_done_ = false;
         placement_ = frame.placement;
         for (std::size_t b = 0; b < pointers_.size(); ++b)
@@ -384,6 +384,12 @@ void CudaRunner::note(const CapturedStep& step) {
 }
 
 std::string CudaRunner::launches() const {
+    const Targets* targets = context_.backend().targets.get();
+    const std::string note = targets ? targets->note() : "";
+    return how_launched() + (note.empty() ? "" : "; machine code is for " + note);
+}
+
+std::string CudaRunner::how_launched() const {
     if (!launched_) return "none yet";
     const Graphs::Most most = this->most();
     const std::string nodes =

@@ -61,6 +61,7 @@ class CudaRunner : public Executable {
     void launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
     void execute(const Frame& frame);  // one step, as the most that one launch can hold
 
+    std::string how_launched() const;
     Graphs::Most most() const;  // for this function
     // Fills `graph` if it is empty; false, and never tried again, where that cannot be done.
     template <class F>

@@ -10,8 +10,9 @@
 
 namespace bitale::cuda {
 
-// Convolutions of one GPU; the plan of each shape is made once and kept in memory. Calls are serialised by
-// the device. Never destroyed: CUDA may be gone before us.
+// Convolutions of one GPU, that of the thread that makes it; the plan of each shape is made once and kept in
+// memory. Calls are serialised by the device. What it holds of the GPU is never given back: CUDA may be gone
+// before us.
 class Cudnn {
   public:
     // Throws DeviceError when the library does not start.

@@ -50,7 +50,7 @@ LaunchGraph::LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes
 LaunchGraph::~LaunchGraph() {
     if (context_.is_broken()) return;
     const RuntimeTable& runtime = context_.runtime();
-    runtime.cudaSetDevice(0);
+    context_.select();
     runtime.cudaStreamSynchronize(context_.stream());  // it may be running
     context_.backend().graphs->cudaGraphExecDestroy(executable_);
 }

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "runtime/cuda/loading.h"
 #include "runtime/cuda/nvrtc.h"
 
 namespace bitale::cuda {
@@ -120,20 +121,30 @@ LoopKernels::LoopKernels(Context& context, std::string target)
     : context_(context), target_(std::move(target)) {}
 
 void LoopKernels::prepare(LoopKernel kernel) {
+    const Backend& backend = context_.backend();
+    // Kernels that are not watched would hide what they write from the emulator's checks.
+    if (const bool watched = backend.separate_buffers && backend.separate_buffers(); watched != watched_) {
+        functions_ = {};
+        watched_ = watched;
+    }
     if (functions_[static_cast<std::size_t>(kernel)]) return;
     const RuntimeTable& runtime = context_.runtime();
     const bool repeating = kernel == LoopKernel::repeat;
     const Program program = loop_program(target_, repeating);
-    const Images images = context_.backend().compile(program, cuda_units(program));
     Library library = nullptr;
-    const Status status = runtime.cudaLibraryLoadData(&library, images.list.at(0).data(), nullptr, nullptr, 0,
-                                                      nullptr, nullptr, 0);
-    // A driver without loops in graphs refuses the function that `repeat` calls, and goes on.
-    if (status != success && repeating)
-        throw CaptureError(std::string("the driver does not load a kernel that calls "
-                                       "cudaGraphSetConditional: ") +
-                           runtime.cudaGetErrorString(status));
-    context_.check(status, "cudaLibraryLoadData");
+    if (repeating) {
+        // A driver without loops in graphs refuses the function that `repeat` calls, and goes on.
+        prepare(LoopKernel::advance);  // by then it is known what code the driver takes
+        const Images images = context_.backend().compile(program, cuda_units(program));
+        const Status status = runtime.cudaLibraryLoadData(&library, images.list.at(0).data(), nullptr,
+                                                          nullptr, 0, nullptr, nullptr, 0);
+        if (status != success)
+            throw CaptureError(std::string("the driver does not load a kernel that calls "
+                                           "cudaGraphSetConditional: ") +
+                               runtime.cudaGetErrorString(status));
+    } else {
+        library = load_units(context_, program, cuda_units(program)).libraries.at(0);
+    }
     for (std::size_t k = 0; k < functions_.size(); ++k) {
         if ((static_cast<LoopKernel>(k) == LoopKernel::repeat) != repeating) continue;
         context_.check(runtime.cudaLibraryGetKernel(&functions_[k], library, entry_names[k]),

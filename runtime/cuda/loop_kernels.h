@@ -68,6 +68,7 @@ class LoopKernels {
     Context& context_;
     const std::string target_;
     std::array<KernelFunction, 4> functions_{};
+    bool watched_ = false;  // they were compiled to be
 };
 
 }  // namespace bitale::cuda

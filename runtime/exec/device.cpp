@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "graph/base/options.h"
 #include "graph/ir/shared.h"
@@ -12,6 +14,7 @@
 #include "runtime/cuda/availability.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/device_name.h"
+#include "runtime/cuda/emulator/devices.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/offline_device.h"
 #include "runtime/null/null_device.h"
@@ -22,8 +25,7 @@ namespace bitale {
 namespace {
 
 struct Devices {
-    std::unique_ptr<Device> list[4] = {make_cpu_device(), make_reference_device(), make_null_device(),
-                                       make_emulator_device()};
+    std::unique_ptr<Device> list[3] = {make_cpu_device(), make_reference_device(), make_null_device()};
 };
 
 // Leaked: functions in static variables may outlive main.
@@ -32,13 +34,18 @@ Devices& devices() {
     return d;
 }
 
-// The GPU, or nothing and the reason. Opens libraries of CUDA: only for those who ask for it.
-Device* gpu(std::string& reason) {
+// A GPU, real or emulated, or nothing and the reason. Opens libraries of CUDA: only for those who ask for it.
+Device* gpu(const cuda::DeviceName& name, std::string& reason) {
     static std::mutex mutex;
-    static Device* device = nullptr;
+    static std::map<std::string, std::unique_ptr<Device>>& made =
+        *new std::map<std::string, std::unique_ptr<Device>>;
     const std::lock_guard lock(mutex);
-    if (!device && (reason = cuda::why_unavailable()).empty()) device = make_cuda_device().release();
-    return device;
+    if (const auto at = made.find(name.text()); at != made.end()) return at->second.get();
+    reason = name.emulated ? cuda::why_not_emulated(name.index) : cuda::why_unavailable(name.index);
+    if (!reason.empty()) return nullptr;
+    return (made[name.text()] =
+                name.emulated ? make_emulator_device(name.index) : make_cuda_device(name.index))
+        .get();
 }
 
 // Of a GPU that need not be there, as sm_90.
@@ -60,21 +67,31 @@ Device& device_named(const std::string& name) {
         if (d->name() == wanted) return *d;
         known += (known.empty() ? "" : ", ") + d->name();
     }
-    if (const auto parsed = cuda::parse_device_name(wanted); parsed && !parsed->architecture.empty())
-        return offline(parsed->architecture);
-    if (std::string reason; wanted == "cuda") {
-        if (Device* device = gpu(reason)) return *device;
-        throw DeviceError("device \"cuda\" is not available: " + reason);
+    if (const std::optional<cuda::DeviceName> parsed = cuda::parse_device_name(wanted)) {
+        if (!parsed->architecture.empty()) return offline(parsed->architecture);
+        std::string reason;
+        if (Device* device = gpu(*parsed, reason)) return *device;
+        throw DeviceError(fmt::format("device \"{}\" is not available: {}", wanted, reason));
     }
-    throw DeviceError(fmt::format("there is no device \"{}\"; the devices are {}, cuda", wanted, known));
+    throw DeviceError(
+        fmt::format("there is no device \"{}\"; the devices are {}, emulator, cuda, or cuda:1 and so on "
+                    "with more than one GPU",
+                    wanted, known));
 }
 
 std::vector<DeviceStatus> device_list() {
     std::vector<DeviceStatus> r;
     for (const std::unique_ptr<Device>& d : devices().list) r.push_back({d->name(), true, d->summary()});
-    std::string reason;
-    Device* device = gpu(reason);
-    r.push_back({"cuda", device != nullptr, device ? device->summary() : reason});
+    for (const bool emulated : {true, false}) {
+        // Without any, the first says why.
+        const int count = std::max(1, emulated ? cuda::emulated_devices() : cuda::gpu_count());
+        for (int i = 0; i < count; ++i) {
+            const cuda::DeviceName name{emulated, i, ""};
+            std::string reason;
+            Device* device = gpu(name, reason);
+            r.push_back({name.text(), device != nullptr, device ? device->summary() : reason});
+        }
+    }
     const std::string problem = cuda::nvrtc_problem();
     r.push_back(
         {"cuda:sm_NN", problem.empty(),

@@ -1,6 +1,7 @@
 // Machine code is kept on disk, found again without NVRTC, and written by dumps. Needs NVRTC, but no GPU.
 #include "runtime/cuda/cubins.h"
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,36 @@ TEST_CASE("another process finds cubins and does not open NVRTC") {
     std::vector<CudaUnit> changed = units;
     changed[0].text += "\n";
     CHECK(in_a_process([&] { return find_or_compile(changed, "sm_90", "little").compiler_runs; }) == 1);
+}
+
+TEST_CASE("without NVRTC what is in the cache is found, and what is not is counted") {
+    if (skipped()) return;
+    const TemporaryFolder folder;
+    const NvrtcProblem gone = [] { return std::string("libnvrtc.so.13 is not there"); };
+    const Program program = small_program();
+    const std::vector<CudaUnit> units = cuda_units(program);
+    {
+        const ScopedOptions scope(with_cache(folder / "cache"));
+        CHECK_THROWS_WITH(
+            find_or_compile(units, "sm_90", "little", gone),
+            ContainsSubstring("kernels of function little are not in the cache for sm_90") &&
+                ContainsSubstring("there is no NVRTC to compile them (libnvrtc.so.13 is not there)"));
+        CHECK(find_or_compile(units, "sm_90", "little").compiler_runs == 1);
+        CHECK(find_or_compile(units, "sm_90", "little", gone).compiler_runs == 0);
+        std::vector<CudaUnit> more = units;
+        more.push_back({units[0].text + "\n", {0, 0, 0}});
+        CHECK_THROWS_WITH(
+            find_or_compile(more, "sm_90", "little", gone),
+            ContainsSubstring(fmt::format("3 of the {} kernels of function little are not in the cache for "
+                                          "sm_90, and there is no NVRTC to compile them (libnvrtc.so.13",
+                                          units[0].kernels.size() + 3)));
+    }
+    // On another machine, NVRTC would have been looked for elsewhere.
+    Options elsewhere = with_cache(folder / "cache");
+    elsewhere.cuda_home = "/nowhere";
+    const ScopedOptions scope(elsewhere);
+    CHECK(known_nvrtc(gone)->version == nvrtc_version());
+    CHECK(find_or_compile(units, "sm_90", "little", gone).compiler_runs == 0);
 }
 
 TEST_CASE("a damaged cubin is compiled again, and without the cache each time") {

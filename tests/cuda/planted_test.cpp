@@ -1,9 +1,11 @@
 // Bugs planted in kernels of our own: the emulator finds each, names the threads and the lines, and lets the
 // corrected twin pass; in every order of threads.
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "runtime/cuda/emulator/blocks.h"
+#include "runtime/cuda/emulator/table.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 
@@ -21,7 +23,8 @@ struct Planted {
     unsigned blocks = 1, threads = 64;
 };
 
-// The variables of every body: out and in of blocks * threads ints each, t in the block, all in the grid.
+// The variables of every body: out, in and more of blocks * threads ints each, t in the block, all in the
+// grid. Nobody has written what is in `more`.
 const std::vector<Planted>& planted() {
     static const std::vector<Planted> list = {
         {"a missing barrier",
@@ -127,9 +130,49 @@ const std::vector<Planted>& planted() {
          {"`s[t] = x;`", "`const int x = s[31 - t];`"},
          1,
          32},
+        {"an element that nobody wrote",
+         "if (t != 7) more[t] = t;\n__syncthreads();\nout[t] = more[63 - t];",
+         "more[t] = t;\n__syncthreads();\nout[t] = more[63 - t];",
+         {"kernel k_test: thread 56 reads 4 bytes at byte 28 of a block of 256 bytes (argument 2), of which "
+          "nobody has "
+          "written byte 28 (line 4, `out[t] = more[63 - t];`)"}},
+        {"a byte that nobody wrote, of a vector",
+         "if (t < 63 || t > 64) ((char*)more)[t] = 1;\n__syncthreads();\n"
+         "out[t] = (int)((const long long*)more)[t / 64 * 7];",
+         "((char*)more)[t] = 1;\n__syncthreads();\nout[t] = (int)((const long long*)more)[t / 64 * 7];",
+         {"reads 8 bytes at byte 56", "of which nobody has written byte 63"},
+         1,
+         128},
+        {"a tail that nobody wrote",
+         "more[t] = in[t];\nif (t == 63) out[t] = more[t + 1];",
+         "more[t] = in[t];\nif (t == 63) out[t] = in[t + 1];",  // as the executor leaves tails
+         {"thread 63 reads 4 bytes at byte 256 of a block of 256 bytes (argument 2), of which nobody has "
+          "written byte "
+          "256, behind the end"}},
+        {"an atomic sum that begins nowhere",
+         "atomicAdd(more, 1);",
+         "if (t == 0) more[0] = 0;\n__syncthreads();\natomicAdd(more, 1);",
+         {"of which nobody has written byte 0", "`atomicAdd(more, 1);`"}},
     };
     return list;
 }
+
+// An int of each thread, and the tail, that nobody has written.
+class Fresh {
+  public:
+    explicit Fresh(const Planted& p) {
+        REQUIRE(emulated_runtime().cudaSetDevice(0) == success);
+        REQUIRE(emulated_runtime().cudaMalloc(&data_, std::size_t{4} * p.blocks * p.threads + tail_bytes) ==
+                success);
+    }
+    ~Fresh() { emulated_runtime().cudaFree(data_); }
+    Fresh(const Fresh&) = delete;
+    Fresh& operator=(const Fresh&) = delete;
+    void* data() const { return data_; }
+
+  private:
+    void* data_ = nullptr;
+};
 
 const ThreadOrder orders[] = {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::random};
 
@@ -142,8 +185,8 @@ TEST_CASE("each planted bug is found, and its corrected twin runs") {
         for (const ThreadOrder order : orders) {
             const InOrder scope(order);
             INFO(p.name << ", order " << static_cast<int>(order));
-            const std::string problem = run_kernel(p.wrong, p.blocks, p.threads).problem;
+            const std::string problem = run_kernel(p.wrong, p.blocks, p.threads, Fresh(p).data()).problem;
             for (const char* words : p.words) CHECK_THAT(problem, ContainsSubstring(words));
-            CHECK(run_kernel(p.right, p.blocks, p.threads).problem.empty());
+            CHECK(run_kernel(p.right, p.blocks, p.threads, Fresh(p).data()).problem.empty());
         }
 }

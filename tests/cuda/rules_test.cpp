@@ -227,8 +227,10 @@ TEST_CASE("what a driver cannot do is found out, and said") {
 
     // The kernel of a loop cannot be loaded.
     backend.loops = &loops();
-    backend.compile = [](const bitale::Program&, const std::vector<CudaUnit>&) {
-        return Images{{"not an object"}, 0};
+    backend.compile = [](const bitale::Program& program, const std::vector<CudaUnit>& units) {
+        return Images{
+            {program.name == "repeat" ? "not an object" : compile_emulated({units.at(0).text}).images.at(0)},
+            0};
     };
     ask(Graphs::Most::step, "does not load a kernel that calls cudaGraphSetConditional");
 

@@ -1,5 +1,6 @@
 #include "tests/support/emulator.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
 
@@ -19,6 +20,9 @@ class DeviceInts {
         REQUIRE(emulated_runtime().cudaMalloc(reinterpret_cast<void**>(&data_),
                                               count * sizeof(int) + tail_bytes) == success);
         std::iota(data_, data_ + count, 0);
+        // The tail as the executor leaves it.
+        std::fill_n(reinterpret_cast<char*>(data_ + count), tail_bytes, char{0});
+        mark_written(data_, count * sizeof(int) + tail_bytes);
     }
     ~DeviceInts() { emulated_runtime().cudaFree(data_); }
     DeviceInts(const DeviceInts&) = delete;
@@ -31,12 +35,12 @@ class DeviceInts {
 
 }  // namespace
 
-KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads) {
+KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads, void* more) {
     // The body begins on the text's second line.
     const std::string text =
-        "struct k_test_arguments { int* out; const int* in; }; "
+        "struct k_test_arguments { int* out; const int* in; int* more; }; "
         "extern \"C\" __global__ void k_test(const k_test_arguments arguments) { "
-        "int* out = arguments.out; const int* in = arguments.in; "
+        "int* out = arguments.out; const int* in = arguments.in; int* more = arguments.more; (void)more; "
         "const int t = threadIdx.x, all = blockIdx.x * blockDim.x + t;\n" +
         body + "\n}\n";
     const EmulatedModules modules = compile_emulated({text});
@@ -51,7 +55,8 @@ KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned thre
     struct {
         int* out;
         const int* in;
-    } pointers{out.data(), in.data()};
+        void* more;
+    } pointers{out.data(), in.data(), more};
     void* arguments[] = {&pointers};
     LaunchConfig config;
     config.grid.x = blocks;

@@ -52,11 +52,11 @@ class CheckedEmulator {
 
 // A kernel on `threads` threads of `blocks` blocks, with one int of each thread in `in` (its number) and in
 // `out`: what the launch says, and what is in `out` then. In the body, t is the thread in its block, all in
-// the grid.
+// the grid; `more` is a pointer to ints of the caller's.
 struct KernelOutcome {
     std::string problem;
     std::vector<int> values;
 };
-KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads);
+KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads, void* more = nullptr);
 
 }  // namespace bitale::test

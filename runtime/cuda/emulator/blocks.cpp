@@ -58,7 +58,8 @@ class Scheduler {
     Order order;
     std::uint64_t accesses = 0;  // checked ones
 
-    std::string run(const EmulatedKernel& kernel, const Extent& grid, const Extent& size, void** arguments) {
+    std::string run(const EmulatedKernel& kernel, const Extent& grid, const Extent& size, int device,
+                    void** arguments) {
         kernel_ = &kernel;
         arguments_ = arguments;
         ++launch_;
@@ -73,7 +74,7 @@ class Scheduler {
         state_.grid_size = grid;
         std::vector<unsigned> blocks(grid.x * grid.y * grid.z);
         order.arrange(blocks);
-        if (checked_) checker_.begin_launch(kernel, threads);
+        if (checked_) checker_.begin_launch(kernel, threads, device, arguments);
         for (const unsigned b : blocks) {
             state_.block = {b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y};
             if (checked_) checker_.begin_block(b);
@@ -326,10 +327,10 @@ std::uint64_t checked_accesses() {
     return scheduler().accesses;
 }
 
-std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block,
+std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block, int device,
                        void** arguments) {
     const std::lock_guard lock(scheduler().mutex);
-    return scheduler().run(kernel, grid, block, arguments);
+    return scheduler().run(kernel, grid, block, device, arguments);
 }
 
 }  // namespace bitale::cuda

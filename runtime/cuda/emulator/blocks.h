@@ -19,7 +19,7 @@ void set_thread_order(ThreadOrder order, std::uint64_t seed = 1);
 // Returns what went wrong, or nothing: threads of a block at different barriers, a barrier or a warp
 // operation that some threads never reach, a shuffle from a lane that takes no part; and what the checker
 // finds where emulator_checks(). One launch at a time, whoever calls.
-std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block,
+std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block, int device,
                        void** arguments);
 
 // How many accesses the checker has seen so far.

@@ -16,8 +16,10 @@ const char* verb_of(AccessKind kind) {
 
 }  // namespace
 
-void Checker::begin_launch(const EmulatedKernel& kernel, unsigned threads) {
+void Checker::begin_launch(const EmulatedKernel& kernel, unsigned threads, int device, void** arguments) {
     kernel_ = &kernel;
+    device_ = device;
+    arguments_ = arguments;
     problem_.clear();
     ++launch_;
     interval_ = 0;
@@ -105,6 +107,8 @@ bool Checker::access(const void* where, std::size_t bytes, AccessKind kind, cons
     const auto offset = region ? static_cast<std::size_t>(address - region->block.begin) : 0;
     if (!region || offset + bytes > (kind == AccessKind::read ? region->block.bytes : region->block.writable))
         return out_of_bounds(address, bytes, kind, code, thread);
+    if (region->block.device != no_device && region->block.device != device_)
+        return foreign(*region, address, bytes, kind, code, thread);
     // The pieces of an access are at most 16 bytes; larger ones have no alignment of their own.
     if (const auto value = reinterpret_cast<std::uintptr_t>(address);
         bytes <= 16 && (bytes & (bytes - 1)) == 0 && value % bytes != 0) {
@@ -133,7 +137,24 @@ bool Checker::access(const void* where, std::size_t bytes, AccessKind kind, cons
         for (std::size_t b = first; b < last; b += step, at += step)
             if (!visit(now, page.cells[b / step], page, at)) return false;
     }
+    if (!region->block.written) return true;
+    if (kind != AccessKind::write && region->block.written->gap(offset, bytes)) return unwritten(now, offset);
+    if (kind != AccessKind::read) region->block.written->mark(offset, bytes);
     return true;
+}
+
+// The kernel's text calls its buffers by their places among the arguments.
+bool Checker::unwritten(const Now& now, std::size_t offset) {
+    const MemoryBlock& block = now.region.block;
+    std::string buffer;
+    kernel_->for_each_pointer(arguments_, [&](const char* pointer, std::size_t place) {
+        if (pointer == block.begin && buffer.empty()) buffer = fmt::format(" (argument {})", place);
+    });
+    const std::size_t gap = *block.written->gap(offset, now.bytes);
+    problem_ = fmt::format("thread {} reads {}{}, of which nobody has written byte {}{} ({})",
+                           now.access.thread, place(now.region, now.address, now.bytes), buffer, gap,
+                           gap >= block.writable ? ", behind the end" : "", cite(now.access));
+    return false;
 }
 
 Checker::Page& Checker::page_at(std::uintptr_t number) {
@@ -237,6 +258,14 @@ bool Checker::race(const Now& now, const Access& before, const char* verb) {
                            before.thread + 0u, same_block ? "" : fmt::format(" of block {}", block->number),
                            verb, cite(before),
                            same_block ? "no barrier is between them" : "blocks of a launch have no order");
+    return false;
+}
+
+bool Checker::foreign(const Region& region, const char* address, std::size_t bytes, AccessKind kind,
+                      const void* code, unsigned thread) {
+    problem_ = fmt::format("thread {} {} {}, in the memory of device {}, and runs on device {} ({})", thread,
+                           verb_of(kind), place(region, address, bytes), region.block.device, device_,
+                           kernel_->module->cite(code));
     return false;
 }
 

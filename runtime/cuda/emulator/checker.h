@@ -1,5 +1,6 @@
-// Watches the accesses of a launch: each must lie in memory that the kernel may touch, and two of different
-// threads, at least one of them writing, must be ordered by a barrier or both be atomic.
+// Watches the accesses of a launch: each must lie in memory that the kernel may touch, what is read must have
+// been written, and two of different threads, at least one of them writing, must be ordered by a barrier or
+// both be atomic.
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@ namespace bitale::cuda {
 // interval. Only __syncwarp orders lanes of a warp: CUDA says of shuffles and votes that they do not.
 class Checker {
   public:
-    void begin_launch(const EmulatedKernel& kernel, unsigned threads);
+    // `arguments` are as a launch has them.
+    void begin_launch(const EmulatedKernel& kernel, unsigned threads, int device, void** arguments);
     void begin_block(unsigned number);
     void next_interval();                      // every thread has come to a barrier
     void met(unsigned first, unsigned lanes);  // in __syncwarp: some lanes of the warp that begins there
@@ -65,6 +67,9 @@ class Checker {
     };
 
     const Region* region_of(const char* address);
+    bool unwritten(const Now& now, std::size_t offset);
+    bool foreign(const Region& region, const char* address, std::size_t bytes, AccessKind kind,
+                 const void* code, unsigned thread);
     bool out_of_bounds(const char* address, std::size_t bytes, AccessKind kind, const void* code,
                        unsigned thread);
     Page& page_at(std::uintptr_t number);
@@ -79,6 +84,8 @@ class Checker {
     std::string place(const Region& region, const char* address, std::size_t bytes) const;
 
     const EmulatedKernel* kernel_ = nullptr;
+    int device_ = no_device;
+    void** arguments_ = nullptr;
     std::string problem_;
     std::uint64_t launch_ = 0;
     std::uint32_t interval_ = 0, block_begin_ = 0;

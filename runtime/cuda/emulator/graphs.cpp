@@ -150,6 +150,7 @@ std::shared_ptr<Executable> find(GraphExecutable executable) {
 Status launch(GraphExecutable executable, Stream stream) {
     std::shared_ptr<Executable> found = find(executable);
     if (!found || !stream) return error_invalid_value;
+    if (const Status status = stream_of(stream).chosen(); status != success) return status;
     Work work;
     work.kind = Work::Kind::graph;
     work.run = [run = std::make_shared<Launch>(std::move(found))] { return run->piece(); };

@@ -1,11 +1,16 @@
 #include "runtime/cuda/emulator/memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "runtime/cuda/emulator/checks.h"
 
@@ -22,13 +27,16 @@ struct Block {
     void* base = nullptr;
     std::size_t bytes = 0;
     MemoryKind kind = MemoryKind::device;
+    int owner = no_device;  // of device memory
+    std::unique_ptr<WrittenBytes> written;
     bool device() const { return kind == MemoryKind::device; }
 };
 
 struct Memory {
     std::mutex mutex;
     std::map<const void*, Block> blocks;  // by their first byte
-    std::size_t used = 0, limit = 0;      // of the device
+    std::map<int, std::size_t> used;      // of each device
+    std::size_t limit = 0;                // of each device alike
 };
 Memory& memory() {
     static Memory& m = *new Memory;
@@ -40,15 +48,18 @@ Status allocate(void** block, std::size_t bytes, MemoryKind kind) {
     Memory& m = memory();
     const std::lock_guard lock(m.mutex);
     *block = nullptr;
-    if (device && m.limit > 0 && m.used + bytes > m.limit) return error_out_of_memory;
+    const int owner = device ? chosen_device() : no_device;
+    if (device && m.limit > 0 && m.used[owner] + bytes > m.limit) return error_out_of_memory;
     const std::size_t guard = emulator_checks() ? guard_bytes : 0;
     const std::size_t size = std::max<std::size_t>(bytes, 1);
     void* base = nullptr;
     if (posix_memalign(&base, alignment, size + 2 * guard) != 0) return error_out_of_memory;
     *block = static_cast<char*>(base) + guard;
     std::memset(*block, 0xff, size);  // NaN: nobody may count on zeros
-    m.blocks.emplace(*block, Block{base, bytes, kind});
-    if (device) m.used += bytes;
+    Block made{base, bytes, kind, owner, nullptr};
+    if (device && emulator_checks()) made.written = std::make_unique<WrittenBytes>(bytes);
+    m.blocks.emplace(*block, std::move(made));
+    if (device) m.used[owner] += bytes;
     return success;
 }
 
@@ -58,7 +69,7 @@ Status release(void* block, bool device) {
     const std::lock_guard lock(m.mutex);
     const auto at = m.blocks.find(block);
     if (at == m.blocks.end() || at->second.device() != device) return error_invalid_value;
-    if (device) m.used -= at->second.bytes;
+    if (device) m.used[at->second.owner] -= at->second.bytes;
     std::free(at->second.base);
     m.blocks.erase(at);
     return success;
@@ -76,7 +87,7 @@ void memory_left(std::size_t* free, std::size_t* total) {
     Memory& m = memory();
     const std::lock_guard lock(m.mutex);
     *total = m.limit > 0 ? m.limit : std::size_t{1} << 34;
-    *free = *total - std::min(*total, m.used);
+    *free = *total - std::min(*total, m.used[chosen_device()]);
 }
 
 void set_emulated_memory(std::int64_t bytes) {
@@ -96,13 +107,66 @@ MemoryKind memory_kind(const void* address, std::size_t bytes) {
     return before + bytes <= block.bytes ? block.kind : MemoryKind::unknown;
 }
 
+namespace {
+
+// The account of the block that holds the range, and where the range begins in it.
+struct Account {
+    WrittenBytes* written = nullptr;
+    std::size_t first = 0;
+};
+Account account_of(const void* address, const MemoryBlock& block) {
+    if (!block.begin || !block.holds(address)) return {};
+    return {block.written, static_cast<std::size_t>(static_cast<const char*>(address) - block.begin)};
+}
+Account account_of(const void* address) { return account_of(address, block_near(address)); }
+
+}  // namespace
+
+void mark_written(const void* address, std::size_t bytes) {
+    if (const Account a = account_of(address); a.written && bytes > 0) a.written->mark(a.first, bytes);
+}
+
+void mark_block_written(const void* address) {
+    const MemoryBlock block = block_near(address);
+    if (const Account a = account_of(address, block); a.written) a.written->mark(0, block.bytes);
+}
+
+void mark_device_written(int device) {
+    Memory& m = memory();
+    const std::lock_guard lock(m.mutex);
+    for (auto& [begin, block] : m.blocks)
+        if (block.owner == device && block.written) block.written->mark(0, block.bytes);
+}
+
+void copy_written(const void* to, const void* from, std::size_t bytes) {
+    const Account there = account_of(to), here = account_of(from);
+    if (!there.written) return;
+    if (here.written)
+        there.written->copy(there.first, bytes, *here.written, here.first);
+    else
+        there.written->mark(there.first, bytes);
+}
+
+std::string unwritten_in(const void* address, std::size_t bytes) {
+    const MemoryBlock block = block_near(address);
+    const Account a = account_of(address, block);
+    const std::optional<std::size_t> gap = a.written ? a.written->gap(a.first, bytes) : std::nullopt;
+    return gap ? fmt::format("byte {} of a block of {} bytes", *gap, block.writable) : "";
+}
+
+int device_of(const void* address) {
+    const MemoryBlock block = block_near(address);
+    return block.begin && block.holds(address) ? block.device : no_device;
+}
+
 MemoryBlock block_near(const void* address) {
     Memory& m = memory();
     const std::lock_guard lock(m.mutex);
     const auto at = [&](auto it) -> MemoryBlock {
         const std::size_t bytes = it->second.bytes;
         const std::size_t tail = it->second.device() ? std::min(tail_bytes, bytes) : 0;
-        return {static_cast<const char*>(it->first), bytes, bytes - tail};
+        return {static_cast<const char*>(it->first), bytes, bytes - tail, it->second.owner,
+                it->second.written.get()};
     };
     const char* const wanted = static_cast<const char*>(address);
     const auto next = m.blocks.upper_bound(address);

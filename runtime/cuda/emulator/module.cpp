@@ -141,7 +141,12 @@ const EmulatedKernel* Module::find(const std::string& kernel) {
         dlsym(handle_, ("emulated_" + kernel + "_bytes").c_str()));
     if (!entry || !bytes) return nullptr;
     EmulatedKernel& k = kernels_[kernel];
-    k = {kernel, reinterpret_cast<void (*)(EmulatorState*, void**)>(entry), this, {}, {}};
+    k = {kernel,
+         reinterpret_cast<void (*)(EmulatorState*, void**)>(entry),
+         this,
+         {},
+         dlsym(handle_, "emulated_watched") != nullptr,
+         {}};
     while (const std::size_t n = bytes(k.argument_bytes.size())) k.argument_bytes.push_back(n);
     for (const SharedArray& a : shared_arrays_)
         if (a.function == kernel || !dlsym(handle_, ("emulated_" + a.function).c_str()))

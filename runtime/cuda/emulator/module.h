@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,7 +26,20 @@ struct EmulatedKernel {
     void (*entry)(EmulatorState* state, void** arguments) = nullptr;
     const Module* module = nullptr;
     std::vector<std::size_t> argument_bytes;  // of each argument
+    bool watched = false;                     // it tells of its accesses
     std::vector<SharedArray> shared;          // its own and those of functions that kernels share; by address
+
+    // Every pointer that could be one among the bytes of the arguments, and its place among them.
+    template <class F>
+    void for_each_pointer(void** arguments, F&& f) const {
+        std::size_t place = 0;
+        for (std::size_t a = 0; a < argument_bytes.size(); ++a)
+            for (std::size_t at = 0; at + sizeof(void*) <= argument_bytes[a]; at += sizeof(void*)) {
+                const char* pointer = nullptr;
+                std::memcpy(&pointer, static_cast<const char*>(arguments[a]) + at, sizeof pointer);
+                f(pointer, place++);
+            }
+    }
 };
 
 class Module {

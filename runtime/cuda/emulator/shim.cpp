@@ -80,6 +80,7 @@ EMULATED_HOOK __tsan_write_range(void* p, unsigned long n) {
     emulated_pieces(p, n, 1, __builtin_return_address(0));
 }
 EMULATED_HOOK __tsan_init() {}
+extern "C" const int emulated_watched = 1;
 EMULATED_HOOK __tsan_func_entry(void*) {}
 EMULATED_HOOK __tsan_func_exit() {}
 )";

@@ -1,11 +1,16 @@
 #include "runtime/cuda/emulator/stream.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <exception>
 #include <set>
 #include <utility>
 
 #include "bitale/error.h"
+#include "runtime/cuda/emulator/checks.h"
+#include "runtime/cuda/emulator/devices.h"
+#include "runtime/cuda/emulator/memory.h"
 
 namespace bitale::cuda {
 
@@ -24,6 +29,11 @@ thread_local EmulatedStream* captured_here = nullptr;
 std::atomic<std::int64_t> kernel_launches{0}, graph_launches{0};
 
 }  // namespace
+
+Status EmulatedStream::chosen() const {
+    if (chosen_device() == no_device) return error_invalid_device;
+    return chosen_device() == device_ ? success : error_invalid_handle;
+}
 
 Status EmulatedStream::submit(Work work) {
     const std::lock_guard lock(mutex_);
@@ -125,16 +135,43 @@ std::string& last_problem() {
     return problem;
 }
 
+namespace {
+
+int device_behind(Stream stream) {
+    return stream ? reinterpret_cast<EmulatedStream*>(stream)->device() : chosen_device();
+}
+
+}  // namespace
+
 Status submit_work(Stream stream, std::function<void()> call) {
+    const int device = device_behind(stream);
+    return submit_work(stream, {}, [device, call = std::move(call)] {
+        call();
+        mark_device_written(device);
+    });
+}
+
+Status submit_work(Stream stream, std::vector<LibraryMemory> memory, std::function<void()> call) {
+    const int device = device_behind(stream);
     Work work;
     work.kind = Work::Kind::library;
-    work.run = [call = std::move(call)]() -> Outcome {
+    work.run = [device, memory = std::move(memory), call = std::move(call)]() -> Outcome {
+        for (const LibraryMemory& m : memory) {
+            if (m.bytes == 0) continue;
+            if (const int owner = device_of(m.begin); owner != no_device && owner != device)
+                return {fmt::format("a library on device {} is given memory of device {}", device, owner)};
+            const std::string gap = m.writes ? "" : unwritten_in(m.begin, static_cast<std::size_t>(m.bytes));
+            if (!gap.empty() && emulator_checks())
+                return {"a library reads " + gap + ", which nobody has written"};
+        }
         try {
             call();
-            return {};
         } catch (const std::exception& e) {
             return {e.what()};
         }
+        for (const LibraryMemory& m : memory)
+            if (m.writes) mark_written(m.begin, static_cast<std::size_t>(m.bytes));
+        return {};
     };
     if (stream) return reinterpret_cast<EmulatedStream*>(stream)->submit(std::move(work));
     last_problem() = work.run().problem;
@@ -143,6 +180,11 @@ Status submit_work(Stream stream, std::function<void()> call) {
 
 void submit_library_call(Stream stream, std::function<void()> call) {
     if (submit_work(stream, std::move(call)) != success)
+        throw DeviceError("the emulator does not take a call of a library: " + last_problem());
+}
+
+void submit_library_call(Stream stream, std::vector<LibraryMemory> memory, std::function<void()> call) {
+    if (submit_work(stream, std::move(memory), std::move(call)) != success)
         throw DeviceError("the emulator does not take a call of a library: " + last_problem());
 }
 
@@ -155,7 +197,7 @@ void drain_streams() {
 EmulatedStream* new_stream() {
     Streams& s = streams();
     const std::lock_guard lock(s.mutex);
-    return *s.all.insert(new EmulatedStream).first;
+    return *s.all.insert(new EmulatedStream(chosen_device())).first;
 }
 
 void delete_stream(EmulatedStream* stream) {

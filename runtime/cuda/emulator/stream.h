@@ -17,8 +17,8 @@
 namespace bitale::cuda {
 
 constexpr Status error_invalid_value = 1, error_invalid_device = 101, error_invalid_context = 201,
-                 error_not_found = 500, error_launch_failure = 719, error_capture_unsupported = 900,
-                 error_capture_invalidated = 901;
+                 error_invalid_handle = 400, error_not_found = 500, error_launch_failure = 719,
+                 error_capture_unsupported = 900, error_capture_invalidated = 901;
 
 struct EmulatedGraph;
 
@@ -51,6 +51,12 @@ struct EmulatedGraph {
 
 class EmulatedStream {
   public:
+    explicit EmulatedStream(int device) : device_(device) {}
+    int device() const { return device_; }
+    // Of work that only the stream's own device does: success, or the error where this thread has chosen none
+    // or another one.
+    Status chosen() const;
+
     // Adds work, or records it while the stream is being captured.
     Status submit(Work work);
     Status synchronize();
@@ -67,6 +73,7 @@ class EmulatedStream {
     Status run_one();
 
     static constexpr std::size_t most_waiting = 1024;
+    const int device_;
     std::mutex mutex_;
     std::deque<Work> queue_;
     std::string problem_;  // of the first work that failed; nothing runs after it
@@ -88,15 +95,25 @@ Status refuse_while_capturing();
 // The words of the error that the last call of this thread returned.
 std::string& last_problem();
 
+// What a call of a library reads or writes in the memory of its device.
+struct LibraryMemory {
+    const void* begin = nullptr;
+    std::int64_t bytes = 0;
+    bool writes = false;
+};
+
 // Puts a call of a library, which the CPU serves, into a stream or the graph that is captured there; without
-// a stream (null) it runs at once.
+// a stream (null) it runs at once. `memory` is checked before the call and counts as written after it.
+Status submit_work(Stream stream, std::vector<LibraryMemory> memory, std::function<void()> call);
+// Of a call that does not tell: all memory of the device counts as written after it.
 Status submit_work(Stream stream, std::function<void()> call);
 // Throws DeviceError where the stream does not take it.
+void submit_library_call(Stream stream, std::vector<LibraryMemory> memory, std::function<void()> call);
 void submit_library_call(Stream stream, std::function<void()> call);
 
 // Runs all that was submitted to any stream, as freeing memory does.
 void drain_streams();
-EmulatedStream* new_stream();
+EmulatedStream* new_stream();  // of the device that this thread has chosen
 void delete_stream(EmulatedStream* stream);
 
 }  // namespace bitale::cuda

@@ -1,5 +1,7 @@
 #include "runtime/cuda/emulator/table.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -13,6 +15,8 @@
 #include <vector>
 
 #include "runtime/cuda/emulator/blocks.h"
+#include "runtime/cuda/emulator/checks.h"
+#include "runtime/cuda/emulator/devices.h"
 #include "runtime/cuda/emulator/graphs.h"
 #include "runtime/cuda/emulator/image.h"
 #include "runtime/cuda/emulator/memory.h"
@@ -25,18 +29,20 @@ namespace {
 
 constexpr Status error_invalid_image = 200;
 
-// The device of a thread is a thing of the thread: whoever forgets to choose it is told.
-thread_local bool device_is_chosen = false;
-
 Status refuse() {
-    if (!device_is_chosen) return error_invalid_device;
+    if (chosen_device() == no_device) return error_invalid_device;
     return refuse_while_capturing();
 }
 
 EmulatedStream& stream_of(Stream stream) { return *reinterpret_cast<EmulatedStream*>(stream); }
 
 Status submit(Stream stream, Work work) {
-    if (stream) return device_is_chosen ? stream_of(stream).submit(std::move(work)) : error_invalid_device;
+    if (stream) {
+        // A copy may go into the stream of another device; nothing else does.
+        Status status = stream_of(stream).chosen();
+        if (work.kind == Work::Kind::copy && status == error_invalid_handle) status = success;
+        return status == success ? stream_of(stream).submit(std::move(work)) : status;
+    }
     last_problem() = work.run().problem;
     return last_problem().empty() ? success : error_launch_failure;
 }
@@ -71,7 +77,11 @@ Status copy(void* to, const void* from, std::size_t bytes, CopyKind kind, Stream
     work.run = [=]() -> Outcome {
         if (memory_kind(to, bytes) != there || memory_kind(from, bytes) != here)
             return {"a copy uses memory that was freed"};
+        if (kind == device_to_host && emulator_checks())
+            if (const std::string gap = unwritten_in(from, bytes); !gap.empty())
+                return {"a copy to the host reads " + gap + ", which nobody has written"};
         std::memmove(to, from, bytes);
+        copy_written(to, from, bytes);
         return {};
     };
     return submit(stream, std::move(work));
@@ -86,6 +96,7 @@ Status set(void* pointer, int value, std::size_t bytes, Stream stream) {
         if (memory_kind(pointer, bytes) != MemoryKind::device)
             return {"cudaMemsetAsync on memory that was freed"};
         std::memset(pointer, value, bytes);
+        mark_written(pointer, bytes);
         return {};
     };
     return submit(stream, std::move(work));
@@ -164,7 +175,23 @@ class CopiedArguments {
     std::vector<std::size_t> places_;
 };
 
-Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, void** arguments) {
+// Of a kernel's arguments: memory of another device is none of theirs; what a kernel writes that is not
+// watched counts as written.
+std::string look_at_arguments(const EmulatedKernel& kernel, void** arguments, int device) {
+    const bool watched = kernel.watched && emulator_checks();
+    std::string problem;
+    kernel.for_each_pointer(arguments, [&](const void* pointer, std::size_t place) {
+        if (!watched) mark_block_written(pointer);
+        const int owner = device_of(pointer);
+        if (owner != no_device && owner != device && problem.empty())
+            problem = fmt::format(
+                "kernel {} runs on device {}, and its argument {} points into the memory of device {}",
+                kernel.name, device, place, owner);
+    });
+    return problem;
+}
+
+Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, int device, void** arguments) {
     {
         const std::lock_guard lock(planted_mutex());
         if (!planted().empty() && kernel.name.find(planted()) != std::string::npos) {
@@ -172,7 +199,9 @@ Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, voi
             return {"kernel " + kernel.name + ": a planted failure"};
         }
     }
-    std::string problem = run_blocks(kernel, config.grid, config.block, arguments);
+    if (std::string problem = look_at_arguments(kernel, arguments, device); !problem.empty())
+        return {problem};
+    std::string problem = run_blocks(kernel, config.grid, config.block, device, arguments);
     if (problem.empty()) problem = condition_problem();
     return {problem.empty() || problem.find(kernel.name) != std::string::npos
                 ? problem
@@ -186,8 +215,9 @@ Status launch(const LaunchConfig* config, const void* kernel, void** arguments) 
         return error_invalid_value;
     const auto& what = *static_cast<const EmulatedKernel*>(kernel);
     Work work;
-    work.run = [what = &what, config = *config, copied = CopiedArguments(what, arguments)]() mutable {
-        return run_kernel(*what, config, copied.list().data());
+    const int device = config->stream ? stream_of(config->stream).device() : chosen_device();
+    work.run = [what = &what, config = *config, device, copied = CopiedArguments(what, arguments)]() mutable {
+        return run_kernel(*what, config, device, copied.list().data());
     };
     return submit(config->stream, std::move(work));
 }
@@ -198,10 +228,12 @@ struct EmulatedEvent {
     std::chrono::steady_clock::time_point at;
     EmulatedStream* stream = nullptr;
     std::atomic<bool> pending{false};
+    int device = chosen_device();
 };
 
 Status record(Event event, Stream stream) {
     auto* e = reinterpret_cast<EmulatedEvent*>(event);
+    if (stream && stream_of(stream).device() != e->device) return error_invalid_handle;
     Work work;
     work.kind = Work::Kind::event;
     work.run = [e]() -> Outcome {
@@ -240,6 +272,7 @@ const char* error_name(Status status) {
         case error_invalid_value: return "cudaErrorInvalidValue";
         case error_out_of_memory: return "cudaErrorMemoryAllocation";
         case error_invalid_device: return "cudaErrorInvalidDevice";
+        case error_invalid_handle: return "cudaErrorInvalidResourceHandle";
         case error_invalid_image: return "cudaErrorInvalidKernelImage";
         case error_invalid_context: return "cudaErrorDeviceUninitialized";
         case error_not_found: return "cudaErrorSymbolNotFound";
@@ -256,13 +289,15 @@ const char* error_string(Status status) {
         case error_launch_failure:
         case error_invalid_image: return last_problem().c_str();
         case error_out_of_memory: return "out of memory";
-        case error_invalid_device: return "this thread has not chosen a device";
+        case error_invalid_device: return "no such device, or this thread has not chosen any";
+        case error_invalid_handle: return "a stream or an event of another device than this thread's";
         case error_capture_unsupported: return "operation not permitted when stream is capturing";
         default: return error_name(status);
     }
 }
 
-Status attribute(int* value, DeviceAttribute attribute, int) {
+Status attribute(int* value, DeviceAttribute attribute, int device) {
+    if (device < 0 || device >= emulated_devices()) return error_invalid_device;
     switch (attribute) {
         case shared_bytes_per_block: *value = 48 << 10; return success;
         case multiprocessors: *value = 8; return success;
@@ -274,19 +309,20 @@ Status attribute(int* value, DeviceAttribute attribute, int) {
 
 template <class F>
 Status on_stream(Stream stream, F&& f) {
-    if (!device_is_chosen) return error_invalid_device;
+    if (chosen_device() == no_device) return error_invalid_device;
     return stream ? f(stream_of(stream)) : success;
 }
 
 RuntimeTable make_table() {
     RuntimeTable t;
-    t.cudaGetDeviceCount = [](int* count) { return *count = 1, success; };
+    t.cudaGetDeviceCount = [](int* count) { return *count = emulated_devices(), success; };
     t.cudaSetDevice = [](int device) {
-        if (device != 0) return error_invalid_device;
-        device_is_chosen = true;
+        if (device < 0 || device >= emulated_devices()) return error_invalid_device;
+        chosen_device() = device;
         return success;
     };
-    t.cudaGetDeviceProperties = [](DeviceProperties* p, int) {
+    t.cudaGetDeviceProperties = [](DeviceProperties* p, int device) {
+        if (device < 0 || device >= emulated_devices()) return error_invalid_device;
         std::memset(p, 0, sizeof *p);
         std::strcpy(p->name, "emulated GPU");
         return success;

@@ -1,4 +1,4 @@
-// The emulator as CUDA's runtime: one GPU whose memory is the host's. What is put into a stream runs when
+// The emulator as CUDA's runtime: GPUs whose memory is the host's. What is put into a stream runs when
 // somebody waits for it; without a stream (null), at once.
 #pragma once
 

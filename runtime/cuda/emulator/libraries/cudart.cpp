@@ -41,7 +41,7 @@ EMULATED int cudaGetDeviceProperties_v2(void* to, int device) {
 #else
 EMULATED int cudaGetDeviceProperties(void* to, int device) {
 #endif
-    if (!to || device != 0) return error_invalid_device;
+    if (!to) return error_invalid_value;
     DeviceProperties ours;
     const Status status = runtime().cudaGetDeviceProperties(&ours, device);
     if (status != success) return status;
