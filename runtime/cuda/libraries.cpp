@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "runtime/cuda/search.h"
@@ -12,15 +12,26 @@ namespace bitale::cuda {
 
 namespace {
 
+// The symbol that has the signature we declare, in this version of its library.
+const char* symbol_of(const char* name, const SharedLibrary& library) {
+    int version = 0;
+    if (const auto of_runtime = reinterpret_cast<decltype(RuntimeTable::cudaRuntimeGetVersion)>(
+            library.symbol("cudaRuntimeGetVersion")))
+        of_runtime(&version);
+    if (version / 1000 == 12)
+        for (const Renamed& renamed : renamed_since_12)
+            if (std::strcmp(renamed.name, name) == 0) return renamed.in_12;
+    return name;
+}
+
 // Fills one entry; false, with the reason, where the library lacks it.
 template <class F, class Table>
 bool fill(F& function, const char* name, const SharedLibrary& library, Loaded<Table>& loaded) {
-    // Of functions that changed in CUDA 13 we declare the new ones, which CUDA 12 has under another name.
-    if constexpr (std::is_same_v<Table, LoopTable>)
-        function = reinterpret_cast<F>(library.symbol((std::string(name) + "_v2").c_str()));
-    if (!function) function = reinterpret_cast<F>(library.symbol(name));
+    const char* const symbol = symbol_of(name, library);
+    function = reinterpret_cast<F>(library.symbol(symbol));
     if (!function && loaded.problem.empty())
-        loaded.problem = fmt::format("{} has no function {}: another version of CUDA?", library.path(), name);
+        loaded.problem =
+            fmt::format("{} has no function {}: another version of CUDA?", library.path(), symbol);
     return function != nullptr;
 }
 

@@ -4,7 +4,8 @@
 
 #include "runtime/cuda/types.h"
 
-// Rows: X(result, name, arguments). The names are those of the libraries' symbols.
+// Rows: X(result, name, arguments). The names are those of the libraries' symbols, but for those in
+// renamed_since_12 below.
 #define BITALE_CUDA_RUNTIME(X)                                                                           \
     X(Status, cudaGetDeviceCount, (int* count))                                                          \
     X(Status, cudaSetDevice, (int device))                                                               \
@@ -52,8 +53,8 @@
     X(Status, cudaGraphExecDestroy, (GraphExecutable executable))                              \
     X(Status, cudaGraphDestroy, (GraphPointer graph))
 
-// What a loop as a graph takes besides. CUDA 12 has the signature of cudaGraphAddNode, with data of edges,
-// under the name cudaGraphAddNode_v2, and another one under this.
+// What a loop as a graph takes besides. (cudaGraphConditionalHandleCreate_v2, since 13.1, takes a context
+// too.)
 #define BITALE_CUDA_LOOPS(X)                                                                        \
     X(Status, cudaGraphCreate, (GraphPointer * graph, unsigned flags))                              \
     X(Status, cudaGraphConditionalHandleCreate,                                                     \
@@ -131,6 +132,14 @@
     X(int, cuGetErrorString, (int, const char** text))
 
 namespace bitale::cuda {
+
+// What we declare as CUDA 13 does, CUDA 12 has under the second name; the first stands for another signature
+// there (a node without data of edges), or for an older struct.
+struct Renamed {
+    const char *name, *in_12;
+};
+constexpr Renamed renamed_since_12[] = {{"cudaGetDeviceProperties", "cudaGetDeviceProperties_v2"},
+                                        {"cudaGraphAddNode", "cudaGraphAddNode_v2"}};
 
 #define BITALE_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
 struct RuntimeTable {

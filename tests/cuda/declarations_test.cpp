@@ -4,8 +4,10 @@
 #if __has_include(<cuda_runtime_api.h>)
 #include <cuda_runtime_api.h>
 
+#include <string_view>
 #include <type_traits>
 
+#include "runtime/cuda/emulator/libraries/abi.h"
 #include "runtime/cuda/tables.h"
 
 using namespace bitale::cuda;
@@ -26,6 +28,10 @@ constexpr bool same_call(R (*)(A...), S (*)(B...)) {
     return false;
 }
 
+// The name behind the macros of CUDA's headers.
+#define BITALE_WORD(name) #name
+#define BITALE_NAME(name) BITALE_WORD(name)
+
 #define BITALE_COMPARE(result, name, arguments)                                                        \
     static_assert(                                                                                     \
         same_call(static_cast<result(*) arguments>(nullptr), static_cast<decltype(&::name)>(nullptr)), \
@@ -36,6 +42,32 @@ BITALE_CUDA_GRAPHS(BITALE_COMPARE)
 #define cudaGraphAddNode cudaGraphAddNode_v2
 #endif
 BITALE_CUDA_LOOPS(BITALE_COMPARE)
+
+// The other names that we ask CUDA 12 for, and the structs of the emulated libraries.
+#if CUDART_VERSION < 13000
+static_assert(std::string_view(renamed_since_12[0].in_12) == BITALE_NAME(cudaGetDeviceProperties) &&
+              std::string_view(renamed_since_12[1].in_12) == BITALE_NAME(cudaGraphAddNode));
+#endif
+static_assert(abi::properties_bytes(CUDART_VERSION) == sizeof(cudaDeviceProp));
+static_assert(offsetof(cudaDeviceProp, multiProcessorCount) == (CUDART_VERSION < 13000 ? 388 : 384));
+static_assert(offsetof(cudaDeviceProp, totalGlobalMem) == 288 && offsetof(cudaDeviceProp, warpSize) == 308 &&
+              offsetof(cudaDeviceProp, maxThreadsDim) == 324 && offsetof(cudaDeviceProp, major) == 360);
+static_assert(sizeof(abi::LaunchConfiguration) == sizeof(cudaLaunchConfig_t) &&
+              offsetof(abi::LaunchConfiguration, stream) == offsetof(cudaLaunchConfig_t, stream));
+static_assert(sizeof(abi::FunctionProperties) == sizeof(cudaFuncAttributes) &&
+              offsetof(abi::FunctionProperties, most_threads) ==
+                  offsetof(cudaFuncAttributes, maxThreadsPerBlock) &&
+              offsetof(abi::FunctionProperties, binary_version) ==
+                  offsetof(cudaFuncAttributes, binaryVersion));
+static_assert(sizeof(abi::NodeParameters) == sizeof(cudaGraphNodeParams));
+#if CUDART_VERSION >= 13010
+static_assert(offsetof(abi::NodeParameters, context) ==
+              offsetof(cudaGraphNodeParams, conditional) + offsetof(cudaConditionalNodeParams, ctx));
+// Another function than the one we call, under a name that looks like its next version.
+static_assert(
+    same_call(static_cast<int (*)(ConditionalHandle*, GraphPointer, void*, unsigned, unsigned)>(nullptr),
+              static_cast<decltype(&::cudaGraphConditionalHandleCreate_v2)>(nullptr)));
+#endif
 
 static_assert(sizeof(LaunchConfig) == sizeof(cudaLaunchConfig_t));
 static_assert(offsetof(LaunchConfig, grid) == offsetof(cudaLaunchConfig_t, gridDim));

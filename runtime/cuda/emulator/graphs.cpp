@@ -51,25 +51,27 @@ GraphPointer pointer_to(const EmulatedGraph* graph) {
 
 // ---- replay ----
 
-std::string run_to_end(const EmulatedGraph& graph);
+bool ends(const Outcome& outcome) { return !outcome.problem.empty() || outcome.hangs; }
+
+Outcome run_to_end(const EmulatedGraph& graph);
 
 // One turn of a loop, or false when its condition does not hold.
-bool turn(const Work& node, std::string& problem) {
+bool turn(const Work& node, Outcome& outcome) {
     if (running->values.at(node.handle) == 0) return false;
-    problem = run_to_end(*node.body);
+    outcome = run_to_end(*node.body);
     return true;
 }
 
-std::string run_to_end(const EmulatedGraph& graph) {
-    std::string problem;
+Outcome run_to_end(const EmulatedGraph& graph) {
     for (const Work& node : graph.nodes) {
+        Outcome outcome;
         if (node.kind == Work::Kind::condition)
-            while (problem.empty() && turn(node, problem)) continue;
+            while (!ends(outcome) && turn(node, outcome)) continue;
         else
-            problem = node.run().problem;
-        if (!problem.empty()) break;
+            outcome = node.run();
+        if (ends(outcome)) return outcome;
     }
-    return problem;
+    return {};
 }
 
 // A launch, in pieces: a loop on the outermost level gives way after each turn.
@@ -94,11 +96,10 @@ class Launch {
             const Work& node = graph.nodes[at_];
             Outcome outcome;
             if (node.kind == Work::Kind::condition)
-                outcome.more = turn(node, outcome.problem);
+                outcome.more = turn(node, outcome);
             else
                 outcome = node.run();
-            if (!outcome.problem.empty()) return {outcome.problem};
-            if (outcome.more) return outcome;
+            if (ends(outcome) || outcome.more) return outcome;
         }
         return {};
     }

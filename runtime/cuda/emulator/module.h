@@ -54,6 +54,7 @@ class Module {
     // Constants of the text lie there.
     bool is_constant(const void* address) const;
 
+    std::string source() const { return source_ ? source_ : ""; }
     // A line of the object's source, for people: "line 12, `s[t] = x;`", counted from the CUDA text's first.
     std::string cite(int line) const;
     // Likewise of a return address, as far as a tool on PATH knows it; else its place in the object.

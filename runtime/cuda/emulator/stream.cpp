@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "bitale/error.h"
 #include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/devices.h"
+#include "runtime/cuda/emulator/faults.h"
 #include "runtime/cuda/emulator/memory.h"
 
 namespace bitale::cuda {
@@ -40,8 +43,9 @@ Status EmulatedStream::submit(Work work) {
     if (!capture_) {
         if (!problem_.empty()) {
             last_problem() = problem_;
-            return error_launch_failure;
+            return launch_error();
         }
+        if (device_is_broken()) return launch_error();
         if (work.kind == Work::Kind::kernel) ++kernel_launches;
         if (work.kind == Work::Kind::graph) ++graph_launches;
         queue_.push_back(std::move(work));
@@ -60,17 +64,22 @@ Status EmulatedStream::submit(Work work) {
 
 // Of a graph with a loop, one turn of the loop.
 Status EmulatedStream::run_one() {
+    if (hangs_) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return success;
+    }
     if (!queue_.empty() && problem_.empty()) {
         Work work = std::move(queue_.front());
         queue_.pop_front();
         Outcome outcome = work.run();
         problem_ = std::move(outcome.problem);
-        if (outcome.more) queue_.push_front(std::move(work));
+        hangs_ = outcome.hangs;
+        if (outcome.more || outcome.hangs) queue_.push_front(std::move(work));
     }
-    if (problem_.empty()) return success;
+    if (problem_.empty()) return device_is_broken() ? launch_error() : success;
     queue_.clear();
     last_problem() = problem_;
-    return error_launch_failure;
+    return launch_error();
 }
 
 Status EmulatedStream::synchronize() {
@@ -124,7 +133,10 @@ void EmulatedStream::invalidate_capture() {
 
 LaunchCount launches_so_far() { return {kernel_launches, graph_launches}; }
 
+Status launch_error() { return device_is_broken() ? error_illegal_address : error_launch_failure; }
+
 Status refuse_while_capturing() {
+    if (device_is_broken()) return launch_error();
     if (!captured_here) return success;
     captured_here->invalidate_capture();
     return error_capture_unsupported;
@@ -175,7 +187,7 @@ Status submit_work(Stream stream, std::vector<LibraryMemory> memory, std::functi
     };
     if (stream) return reinterpret_cast<EmulatedStream*>(stream)->submit(std::move(work));
     last_problem() = work.run().problem;
-    return last_problem().empty() ? success : error_launch_failure;
+    return last_problem().empty() ? success : launch_error();
 }
 
 void submit_library_call(Stream stream, std::function<void()> call) {

@@ -16,9 +16,10 @@
 
 namespace bitale::cuda {
 
-constexpr Status error_invalid_value = 1, error_invalid_device = 101, error_invalid_context = 201,
-                 error_invalid_handle = 400, error_not_found = 500, error_launch_failure = 719,
-                 error_capture_unsupported = 900, error_capture_invalidated = 901;
+constexpr Status error_invalid_value = 1, error_initialization = 3, error_invalid_device = 101,
+                 error_invalid_context = 201, error_invalid_handle = 400, error_not_found = 500,
+                 error_illegal_address = 700, error_launch_failure = 719, error_capture_unsupported = 900,
+                 error_capture_invalidated = 901;
 
 struct EmulatedGraph;
 
@@ -26,6 +27,7 @@ struct EmulatedGraph;
 struct Outcome {
     std::string problem;  // empty: none
     bool more = false;    // a loop that goes on: to be run again
+    bool hangs = false;   // it never ends
 };
 
 // One thing to do, now or at each launch of a graph.
@@ -78,7 +80,7 @@ class EmulatedStream {
     std::deque<Work> queue_;
     std::string problem_;  // of the first work that failed; nothing runs after it
     std::shared_ptr<EmulatedGraph> capture_;
-    bool invalid_ = false;
+    bool invalid_ = false, hangs_ = false;
 };
 
 // Kernels and graphs that were put into streams to run, of this process.
@@ -88,8 +90,11 @@ struct LaunchCount {
 };
 LaunchCount launches_so_far();
 
+// The error of a launch that failed, now or before.
+Status launch_error();
+
 // What a call that may wait for the GPU or change its memory returns first: success, or the error of such a
-// call while this thread captures, which ends the capture.
+// call while this thread captures, which ends the capture; or that of a device that is broken.
 Status refuse_while_capturing();
 
 // The words of the error that the last call of this thread returned.

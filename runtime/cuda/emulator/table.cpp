@@ -11,12 +11,14 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/emulator/blocks.h"
 #include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/devices.h"
+#include "runtime/cuda/emulator/faults.h"
 #include "runtime/cuda/emulator/graphs.h"
 #include "runtime/cuda/emulator/image.h"
 #include "runtime/cuda/emulator/memory.h"
@@ -31,6 +33,7 @@ constexpr Status error_invalid_image = 200;
 
 Status refuse() {
     if (chosen_device() == no_device) return error_invalid_device;
+    if (device_is_broken()) return launch_error();
     return refuse_while_capturing();
 }
 
@@ -43,8 +46,46 @@ Status submit(Stream stream, Work work) {
         if (work.kind == Work::Kind::copy && status == error_invalid_handle) status = success;
         return status == success ? stream_of(stream).submit(std::move(work)) : status;
     }
-    last_problem() = work.run().problem;
-    return last_problem().empty() ? success : error_launch_failure;
+    const Outcome outcome = work.run();
+    while (outcome.hangs) std::this_thread::sleep_for(std::chrono::seconds(1));
+    last_problem() = outcome.problem;
+    return last_problem().empty() ? success : launch_error();
+}
+
+// ---- words ----
+
+const char* error_name(Status status) {
+    switch (status) {
+        case success: return "cudaSuccess";
+        case error_invalid_value: return "cudaErrorInvalidValue";
+        case error_out_of_memory: return "cudaErrorMemoryAllocation";
+        case error_invalid_device: return "cudaErrorInvalidDevice";
+        case error_invalid_handle: return "cudaErrorInvalidResourceHandle";
+        case error_invalid_image: return "cudaErrorInvalidKernelImage";
+        case error_invalid_context: return "cudaErrorDeviceUninitialized";
+        case error_not_found: return "cudaErrorSymbolNotFound";
+        case error_not_ready: return "cudaErrorNotReady";
+        case error_initialization: return "cudaErrorInitializationError";
+        case error_illegal_address: return "cudaErrorIllegalAddress";
+        case error_launch_failure: return "cudaErrorLaunchFailure";
+        case error_capture_unsupported: return "cudaErrorStreamCaptureUnsupported";
+        case error_capture_invalidated: return "cudaErrorStreamCaptureInvalidated";
+        default: return "cudaErrorUnknown";
+    }
+}
+
+const char* error_string(Status status) {
+    switch (status) {
+        case error_launch_failure:
+        case error_invalid_image: return last_problem().c_str();
+        case error_initialization: return fault_problem().c_str();
+        case error_illegal_address: return "an illegal memory access was encountered";
+        case error_out_of_memory: return "out of memory";
+        case error_invalid_device: return "no such device, or this thread has not chosen any";
+        case error_invalid_handle: return "a stream or an event of another device than this thread's";
+        case error_capture_unsupported: return "operation not permitted when stream is capturing";
+        default: return error_name(status);
+    }
 }
 
 // ---- memory ----
@@ -201,8 +242,15 @@ Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, int
     }
     if (std::string problem = look_at_arguments(kernel, arguments, device); !problem.empty())
         return {problem};
+    const Fault::Kind fault = fault_of_launch(kernel.name);
+    if (fault == Fault::Kind::hang) return {.problem = "", .hangs = true};
+    if (fault == Fault::Kind::illegal) {
+        break_device(device);
+        return {error_string(error_illegal_address)};
+    }
     std::string problem = run_blocks(kernel, config.grid, config.block, device, arguments);
     if (problem.empty()) problem = condition_problem();
+    if (problem.empty() && fault == Fault::Kind::wrong) spoil_result(kernel, arguments);
     return {problem.empty() || problem.find(kernel.name) != std::string::npos
                 ? problem
                 : "kernel " + kernel.name + ": " + problem};
@@ -264,38 +312,6 @@ Status elapsed(float* milliseconds, Event first, Event last) {
     return success;
 }
 
-// ---- words ----
-
-const char* error_name(Status status) {
-    switch (status) {
-        case success: return "cudaSuccess";
-        case error_invalid_value: return "cudaErrorInvalidValue";
-        case error_out_of_memory: return "cudaErrorMemoryAllocation";
-        case error_invalid_device: return "cudaErrorInvalidDevice";
-        case error_invalid_handle: return "cudaErrorInvalidResourceHandle";
-        case error_invalid_image: return "cudaErrorInvalidKernelImage";
-        case error_invalid_context: return "cudaErrorDeviceUninitialized";
-        case error_not_found: return "cudaErrorSymbolNotFound";
-        case error_not_ready: return "cudaErrorNotReady";
-        case error_launch_failure: return "cudaErrorLaunchFailure";
-        case error_capture_unsupported: return "cudaErrorStreamCaptureUnsupported";
-        case error_capture_invalidated: return "cudaErrorStreamCaptureInvalidated";
-        default: return "cudaErrorUnknown";
-    }
-}
-
-const char* error_string(Status status) {
-    switch (status) {
-        case error_launch_failure:
-        case error_invalid_image: return last_problem().c_str();
-        case error_out_of_memory: return "out of memory";
-        case error_invalid_device: return "no such device, or this thread has not chosen any";
-        case error_invalid_handle: return "a stream or an event of another device than this thread's";
-        case error_capture_unsupported: return "operation not permitted when stream is capturing";
-        default: return error_name(status);
-    }
-}
-
 Status attribute(int* value, DeviceAttribute attribute, int device) {
     if (device < 0 || device >= emulated_devices()) return error_invalid_device;
     switch (attribute) {
@@ -310,13 +326,17 @@ Status attribute(int* value, DeviceAttribute attribute, int device) {
 template <class F>
 Status on_stream(Stream stream, F&& f) {
     if (chosen_device() == no_device) return error_invalid_device;
+    if (device_is_broken()) return launch_error();
     return stream ? f(stream_of(stream)) : success;
 }
 
 RuntimeTable make_table() {
     RuntimeTable t;
-    t.cudaGetDeviceCount = [](int* count) { return *count = emulated_devices(), success; };
+    t.cudaGetDeviceCount = [](int* count) {
+        return *count = emulated_devices(), fault_problem().empty() ? success : error_initialization;
+    };
     t.cudaSetDevice = [](int device) {
+        if (!fault_problem().empty()) return error_initialization;
         if (device < 0 || device >= emulated_devices()) return error_invalid_device;
         chosen_device() = device;
         return success;

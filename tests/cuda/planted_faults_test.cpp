@@ -1,0 +1,143 @@
+// Planted faults of the emulated GPU: each is what its name says, and a process that has planted none has
+// none.
+#include "runtime/cuda/emulator/faults.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "bitale/bitale.h"
+#include "runtime/cuda/emulator/compile.h"
+#include "runtime/cuda/emulator/table.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;
+using namespace bitale::cuda;
+using namespace bitale::test;
+
+namespace {
+
+const char* gpu() { return std::strcmp(tested_device(), "cpu") == 0 ? "emulator" : tested_device(); }
+
+// The fault that this process has, if it is one of those started below.
+std::string_view planted() {
+    const char* fault = std::getenv("BITALE_EMULATED_FAULT");
+    return fault ? fault : "";
+}
+
+// The exit status of a process of these tests that runs one case with a fault.
+int with_fault(const std::string& fault, const std::string& name) {
+    const std::string command =
+        "BITALE_EMULATED_FAULT='" + fault + "' timeout 120 /proc/$PPID/exe '" + name + "' > /dev/null";
+    return WEXITSTATUS(std::system(command.c_str()));  // NOLINT(concurrency-mt-unsafe)
+}
+
+}  // namespace
+
+TEST_CASE("a fault has a kind and a place, or is refused in words") {
+    std::string problem;
+    CHECK(parse_fault(nullptr, problem).kind == Fault::Kind::none);
+    const Fault named = parse_fault("illegal:k_train", problem);
+    CHECK(named.kind == Fault::Kind::illegal);
+    CHECK(named.kernel == "k_train");
+    const Fault third = parse_fault("wrong:#3", problem);
+    CHECK(third.kind == Fault::Kind::wrong);
+    CHECK(third.kernel.empty());
+    CHECK(third.launch == 3);
+    CHECK(parse_fault("hang:#12", problem).kind == Fault::Kind::hang);
+    CHECK(problem.empty());
+    for (const char* text : {"wrong", "wrong:", "slow:k_a", "wrong:#", "wrong:#0", "wrong:#2x", "hang:#-1"}) {
+        INFO(text);
+        problem.clear();
+        CHECK(parse_fault(text, problem).kind == Fault::Kind::none);
+        CHECK_THAT(problem, ContainsSubstring(text) && ContainsSubstring("the number of a launch"));
+    }
+}
+
+TEST_CASE("a process whose second launch is wrong") {
+    if (planted() != "wrong:#2") return;
+    const Expr x = vector("x");
+    Function f = function({x}, x + 1, {.name = "plus", .device = gpu()});
+    const Array ones(std::vector<float>(40, 1.0F));
+    for (int call = 1; call <= 4; ++call) {
+        const Array y = f(ones);
+        CHECK(y.at(0) == (call == 2 ? 4 : 2));
+        for (std::int64_t i = 1; i < 40; ++i) CHECK(y.at(i) == 2);
+    }
+}
+
+TEST_CASE("a process of which one function is always wrong") {
+    if (planted() != "wrong:k_bad") return;
+    const Expr x = vector("x"), n = vector("n", int32);
+    Function good = function({x}, x + 1, {.name = "good", .device = gpu()});
+    Function bad = function({n}, n * 2, {.name = "bad", .device = gpu()});
+    const Array ones(std::vector<float>(3, 1.0F)), numbers(std::vector<std::int32_t>{5, 6, 7});
+    REQUIRE_THAT(bad.report(), ContainsSubstring("k_bad"));
+    for (int call = 0; call < 3; ++call) {
+        CHECK(good(ones)[0].at(0) == 2);
+        const Array y = bad(numbers);
+        CHECK(y.at(0) == 11);
+        CHECK(y.at(1) == 12);
+    }
+}
+
+TEST_CASE("a process with an illegal access") {
+    if (planted() != "illegal:#2") return;
+    const Shared n = shared(Array(1.0F), "n");
+    const Expr x = scalar("x");
+    Function f = function({x}, {}, {.updates = {{n, n * x}}, .name = "times", .device = gpu()});
+    Function other = function({x}, x + 1, {.name = "other", .device = gpu()});
+    f(2.0F);
+    CHECK(n.get_value().at(0) == 2);
+    f(2.0F);  // nobody sees it yet
+    CHECK_THROWS_WITH(n.get_value(), ContainsSubstring("an illegal memory access was encountered"));
+    CHECK_THROWS_WITH(other(1.0F), ContainsSubstring("an illegal memory access was encountered"));
+    CHECK_THROWS_AS(f(1.0F), DeviceError);
+}
+
+TEST_CASE("a process with a launch that never ends") {
+    if (planted() != "hang:k_long") return;
+    const RuntimeTable& runtime = emulated_runtime();
+    const EmulatedModules modules =
+        compile_emulated({"struct k_arguments { int* out; };\n"
+                          "extern \"C\" __global__ void k_short(const k_arguments a) { a.out[0] = 1; }\n"
+                          "extern \"C\" __global__ void k_long(const k_arguments a) { a.out[1] = 1; }\n"});
+    Library library = nullptr;
+    Stream stream = nullptr;
+    void* out = nullptr;
+    REQUIRE(runtime.cudaSetDevice(0) == success);
+    REQUIRE(runtime.cudaMalloc(&out, 64) == success);
+    REQUIRE(runtime.cudaStreamCreateWithFlags(&stream, stream_non_blocking) == success);
+    REQUIRE(runtime.cudaLibraryLoadData(&library, modules.images[0].data(), nullptr, nullptr, 0, nullptr,
+                                        nullptr, 0) == success);
+    LaunchConfig config;
+    config.stream = stream;
+    void* list[] = {&out};
+    for (const char* name : {"k_short", "k_long", "k_short"}) {
+        KernelFunction kernel = nullptr;
+        REQUIRE(runtime.cudaLibraryGetKernel(&kernel, library, name) == success);
+        REQUIRE(runtime.cudaLaunchKernelExC(&config, kernel, list) == success);
+    }
+    for (int asked = 0; asked < 50; ++asked) CHECK(runtime.cudaStreamQuery(stream) == error_not_ready);
+    CHECK(static_cast<const int*>(out)[0] == 1);
+    CHECK(static_cast<const int*>(out)[1] == -1);
+}
+
+TEST_CASE("a process whose fault is malformed") {
+    if (planted() != "wrong:#none") return;
+    const Expr x = vector("x");
+    CHECK_THROWS_WITH(function({x}, x + 1, {.device = gpu()})(Array(std::vector<float>{1})),
+                      ContainsSubstring("BITALE_EMULATED_FAULT=wrong:#none"));
+}
+
+TEST_CASE("planted faults are what they say, each in a process of its own") {
+    if (emulator_skipped() || !planted().empty()) return;
+    CHECK(with_fault("wrong:#2", "a process whose second launch is wrong") == 0);
+    CHECK(with_fault("wrong:k_bad", "a process of which one function is always wrong") == 0);
+    CHECK(with_fault("illegal:#2", "a process with an illegal access") == 0);
+    CHECK(with_fault("hang:k_long", "a process with a launch that never ends") == 0);
+    CHECK(with_fault("wrong:#none", "a process whose fault is malformed") == 0);
+}
