@@ -85,6 +85,26 @@ TEST_CASE("device cuda is there, or says in one sentence why not") {
     }
 }
 
+// Runs where the folder of the emulated libraries is one that lacks a name.
+TEST_CASE("a runtime without a function for loops goes on with a graph a step, and says so") {
+    const std::string folder = options().cuda_home;
+    if (folder.find("-without-cudaGraphConditionalHandleCreate") == std::string::npos) return;
+    CHECK(runtime_library().present);
+    CHECK(graph_library().present);
+    CHECK(!loop_library().present);
+    CHECK_THAT(loop_library().problem, ContainsSubstring("has no function cudaGraphConditionalHandleCreate"));
+    const Shared n = shared(Array(0.0F), "n");
+    const Expr i = lscalar("i");
+    Function f = function({i}, {cast(i, float32)}, {.updates = {{n, n + 1}}, .device = "cuda"});
+    for (int twice = 0; twice < 2; ++twice) CHECK(f.loop(0, 4)[0].at(3) == 3);
+    CHECK(n.get_value().at(0) == 8);
+    CHECK_THAT(f.report(), ContainsSubstring("has no function cudaGraphConditionalHandleCreate"));
+    bool said = false;
+    for (const LibraryStatus& library : library_list())
+        said = said || library.text.find("without loops in graphs") != std::string::npos;
+    CHECK(said);
+}
+
 TEST_CASE("each library has a version or a reason") {
     for (const LibraryStatus& library : library_list()) {
         INFO(library.name);
