@@ -71,9 +71,10 @@ int Machine::attribute(int number) const {
 }
 
 void Machine::require(Status status, const char* what) const {
-    if (status != success)
-        throw DeviceError(fmt::format("{} fails: {} ({})", what, runtime().cudaGetErrorString(status),
-                                      runtime().cudaGetErrorName(status)));
+    if (status == success) return;
+    const std::string after = launched_.empty() ? "" : ", after a launch of " + launched_;
+    throw DeviceError(fmt::format("{} fails: {} ({}){}", what, runtime().cudaGetErrorString(status),
+                                  runtime().cudaGetErrorName(status), after));
 }
 
 KernelFunction Machine::kernel(const std::string& name, const std::string& text) {
@@ -102,6 +103,11 @@ KernelFunction Machine::kernel(const std::string& name, const std::string& text)
 
 void Machine::launch(KernelFunction kernel, std::int64_t blocks, int threads, const void* arguments,
                      Stream stream) {
+    for (const auto& [name, function] : kernels_)
+        if (function == kernel && name != launched_) {
+            launched_ = name;
+            if (on_launch) on_launch(name);
+        }
     LaunchConfig config;
     config.grid.x = static_cast<unsigned>(blocks);
     config.block.x = static_cast<unsigned>(threads);

@@ -68,6 +68,10 @@ class Machine {
     // Why nothing more can be had from the GPU; empty while it works.
     std::string gone() const;
 
+    // Told the name of a kernel before its launch, unless the last one was of the same: what to blame for a
+    // fault, and for a launch that never ends.
+    std::function<void(const std::string&)> on_launch = {};
+
     Block block(const std::vector<float>& values);
     std::vector<float> floats(const Block& block, std::size_t count);
 
@@ -75,7 +79,7 @@ class Machine {
     bitale::cuda::Backend backend_;
     int index_ = 0;
     bool emulated_ = false;
-    std::string name_, target_;
+    std::string name_, target_, launched_;
     bitale::cuda::Stream stream_ = nullptr;
     static constexpr std::size_t pinned_bytes = std::size_t{1} << 20;
     void* pinned_ = nullptr;

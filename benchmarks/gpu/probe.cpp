@@ -103,6 +103,7 @@ int main(int argc, char** argv) {
         try {
             machine = std::make_unique<Machine>(device);
             record.set("emulated", machine->emulated());
+            machine->on_launch = [&](const std::string& kernel) { record.set("launching", kernel); };
         } catch (const std::exception& e) {
             problem = e.what();
         }

@@ -1,0 +1,142 @@
+"""After a fault: the case again, alone, with launches that are waited for, then under memcheck with line information.
+
+A fault of a GPU ends the device for its process, and is told by whoever waits next, so by itself it names no kernel.
+"""
+
+import re
+
+from gpu import commands
+
+STICKY = "not usable any more"
+# The names of the errors that CUDA repeats from then on: what programs of ours say that have no executor.
+FINAL = re.compile(
+    r"cudaError(IllegalAddress|LaunchTimeout|Assert|HardwareStackError|IllegalInstruction|MisalignedAddress|"
+    r"InvalidAddressSpace|InvalidPc|LaunchFailure|ECCUncorrectable|Unknown)\b"
+)
+ALONE = ("launches=wait",)
+LINES = ("launches=wait", "debug_lines=on")
+LAUNCH = re.compile(
+    r"\bkernel (?P<kernel>\S+) of (?P<function>[^()]+?) \(phase (?P<phase>\d+) of|"
+    r"\bthe (?P<call>library's .+?|copy|graph of .+?),? of (?P<owner>[^,;]+), which computes"
+)
+
+
+def kind_of(ended):
+    """crash, hang, sticky, or None: the program said by itself what is wrong."""
+    if ended.kind in ("crash", "hang"):
+        return ended.kind
+    return "sticky" if not ended.passed and is_sticky(ended.text) else None
+
+
+def is_sticky(text):
+    """Whether a text tells of a fault that ended the device for its process."""
+    return STICKY in text or bool(FINAL.search(text))
+
+
+def sticky_sentence(text):
+    """The line that tells the fault."""
+    return next((line.strip()[:600] for line in text.splitlines() if is_sticky(line)), "")
+
+
+def facts_of(text):
+    """Kernel, phase and the user's lines that the errors of launches name; they read
+    `kernel K of F (phase 1 of 2, 18 blocks of 256 threads), which computes dot at net.cpp:12`."""
+    told = [line.strip() for line in text.splitlines() if LAUNCH.search(line) or is_sticky(line)]
+    # Those that name a launch say more than those that name functions, and the last word more than a warning.
+    told.sort(key=lambda line: (bool(LAUNCH.search(line)), is_sticky(line)))
+    if not told:
+        return {}
+    best = told[-1]
+    facts = {"message": best[:2000]}
+    launch = LAUNCH.search(best)
+    if launch:
+        facts["function"] = launch["function"] or launch["owner"]
+        if launch["kernel"]:
+            facts.update(kernel=launch["kernel"], phase=int(launch["phase"]))
+        elif launch["call"].startswith("library's "):
+            facts["kernel"] = launch["call"]
+    lines = re.findall(r"\bat ([^\s,;()]+:\d+)", best)
+    if lines:
+        facts["lines"] = list(dict.fromkeys(lines))
+    return facts
+
+
+def memcheck_facts(text):
+    """What compute-sanitizer says of the first error: its sentences, and where."""
+    said = [line[9:].strip() for line in text.splitlines() if line.startswith("=========")]
+    said = [
+        line
+        for line in said
+        if line and not line.startswith(("COMPUTE-SANITIZER", "Saved host", "Host Frame"))
+    ]
+    facts = {"summary": next((line for line in said if "SUMMARY" in line), ""), "first": said[:12]}
+    at = re.search(r"\bat (\w+)\S*\+0x[0-9a-f]+(?: in (\S+:\d+))?", "\n".join(said))
+    if at:
+        facts["kernel"] = at[1]
+        if at[2]:
+            facts["line"] = at[2]
+    return facts
+
+
+def sanitizer_command(tool, what, command):
+    return [tool, "--tool", what, "--error-exitcode", "99", "--print-limit", "20", *command]
+
+
+def investigate(visit, case, command, kind, ended, flags=(), extra=None):
+    """Runs a failed case alone and adds what that tells to the faults; its number there.
+
+    A third of the part's time for the first try and half of the rest for the second: other cases want some, too.
+    """
+    fault = {
+        "part": visit.part["part"],
+        "case": case,
+        "kind": kind,
+        "how": ended.how,
+        "kernel": None,
+        "phase": None,
+        "lines": [],
+        "message": sticky_sentence(ended.text),
+        "alone": "",
+        "memcheck": "",
+    }
+    fault.update(facts_of(ended.text) if kind == "sticky" else {})
+    left = visit.left()
+    if left > 5:
+        alone = commands.run(
+            command,
+            min(20 if kind == "hang" else 60, max(5, left / 3)),
+            visit.environment((*flags, *ALONE), dict(extra or {}, BITALE_DEBUG="2")),
+            visit.options.temporary,
+        )
+        fault["alone"] = "passes alone with launches=wait" if alone.passed else alone.how
+        fault["alone_text"] = visit.results.text(case + ".alone.txt", alone.text)
+        if not alone.passed:
+            fault.update({name: value for name, value in facts_of(alone.text).items() if value})
+    else:
+        fault["alone"] = "not tried: out of time"
+    fault["memcheck"] = memcheck(visit, case, command, flags, extra)
+    if isinstance(fault["memcheck"], dict) and not fault["kernel"]:
+        fault["kernel"] = fault["memcheck"].get("kernel")
+    visit.results.fault(fault)
+    return len(visit.results.data["faults"]) - 1
+
+
+def memcheck(visit, case, command, flags, extra):
+    """The case under compute-sanitizer's memcheck with lines of the generated text, or why not."""
+    if not visit.real():
+        return f"not tried: compute-sanitizer needs a GPU; this visit is to {visit.where()}"
+    tool = visit.tool("compute-sanitizer")
+    if not tool:
+        return "not tried: compute-sanitizer is not installed"
+    left = visit.left()
+    if left < 10:
+        return "not tried: out of time"
+    ended = commands.run(
+        sanitizer_command(tool, "memcheck", command),
+        min(90, left / 2),
+        visit.environment((*flags, *LINES), extra),
+        visit.options.temporary,
+    )
+    return dict(
+        memcheck_facts(ended.text), how=ended.how, text=visit.results.text(case + ".memcheck.txt", ended.text)
+    )

@@ -1,0 +1,332 @@
+"""The parts of the first visit: every network right before any of them fast."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from gpu import facts, peers, suite
+from gpu.visit import Part, Skip
+from gpu.workloads import WORKLOADS, workloads
+
+
+def side_by_side(visit, jobs):
+    """Runs functions at once on a machine with cores for them, else one after another."""
+    workers = max(1, min(4, len(os.sched_getaffinity(0)) // 4)) if visit.real() else 1
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(job) for job in jobs]:
+            done.result()
+
+
+def reduced(visit, what):
+    """The option of programs that lowers shapes and counts where there is no GPU; the JSON says so."""
+    if visit.real():
+        return []
+    visit.results.note("reduced", f"{what}: --reduced, since this visit is to {visit.where()}")
+    return ["--reduced"]
+
+
+# ---- what a machine is and has
+
+
+def information(visit):
+    """Facts, what is missing, and whether there is a device at all."""
+    about = facts.machine(visit.options)
+    data = visit.results.data
+    data["machine"] = about
+    data["commit"] = visit.options.packed.get("commit") or about.get("commit")
+    if about.get("commit") and visit.options.packed.get("commit", about["commit"]) != about["commit"]:
+        visit.results.note(
+            "missing",
+            f"same commit: the programs are of {visit.options.packed['commit'][:12]}, the checkout "
+            f"is {about['commit'][:12]}",
+        )
+    entry, ended = visit.command("bitale-info", [visit.program("bitale-info")], 20, isolate=False)
+    visit.results.text("bitale-info.txt", ended.text)
+    problem = None
+    if not ended.passed:
+        problem = facts.why_not_starting(ended, visit.options.packed)
+        entry["why"] = problem
+    else:
+        info = ended.text.split("\n\nBITALE_FLAGS")[0]
+        about["bitale"] = info.split("\n")
+        problem = facts.device_problem(ended.text, visit.options.device)
+        if problem:
+            entry.update(state="failed", why=f"no device {visit.options.device}: {problem}")
+        for line in facts.missing_here(visit, info, about):
+            visit.results.note("missing", line)
+    visit.no_device = problem
+    if problem:
+        visit.results.note("missing", f"device {visit.options.device}: {problem}")
+    visit.facts["host_compiler"] = bool(about["host_compiler"])
+    visit.add(entry)
+    for line in data["missing"]:
+        visit.results.log(f"{'missing':>12}  {line}")
+
+
+# ---- one thing at a time
+
+
+def probe(visit, *names, seconds=30):
+    """One process a name: what one of them breaks says nothing of the others."""
+    for name in names:
+        path = visit.scratch(".json")
+        command = [visit.program("gpu_probe"), "--json", path, "--only", name, *reduced(visit, "gpu_probe")]
+        try:
+            entry, _ = visit.command(name, command, seconds)
+        except Skip as why:
+            visit.skip(name, why)
+            continue
+        take_probe(visit, entry, facts.read_json(path), name)
+        visit.add(entry)
+
+
+def take_probe(visit, entry, result, name):
+    """What the program says of an item goes into its entry."""
+    if "fault" in entry and result.get("launching"):
+        visit.results.name_kernel(entry["fault"], result["launching"])
+    item = result.get("items", {}).get(name)
+    if not item:
+        if entry["state"] == "passed":
+            entry.update(state="failed", why=f"gpu_probe said nothing of {name}")
+        return
+    entry["result"] = item
+    if item.get("state") == "skipped" and entry["state"] == "passed":
+        entry["state"] = "skipped"
+    said = item.get("error") or item.get("why")
+    if said and "fault" not in entry:
+        entry["why"] = said
+
+
+def kernel(visit):
+    """One kernel."""
+    probe(visit, "kernel")
+
+
+def graph(visit):
+    """One graph."""
+    probe(visit, "graph")
+
+
+def while_node(visit):
+    """One WHILE node."""
+    probe(visit, "while")
+
+
+def libraries(visit):
+    """One call of each library."""
+    probe(visit, "cublaslt", "cudnn")
+
+
+def nan(visit):
+    """NaN through both libraries and a generated kernel."""
+    probe(visit, "nan")
+
+
+CEILINGS = {"copy": "GB_s", "fma": "TFLOP_s", "launch": "us", "graph_node": "us", "while_turn": "us"}
+
+
+def ceilings(visit):
+    """What the machine can do at most, and what a launch costs."""
+    probe(visit, *CEILINGS)
+    found = {
+        entry["name"]: entry["result"][CEILINGS[entry["name"]]]
+        for entry in visit.part["entries"]
+        if CEILINGS[entry["name"]] in entry.get("result", {})
+    }
+    visit.results.data["ceilings"] = found
+    visit.part["table"] = [
+        ["ceiling", "value", "unit"],
+        [[name, value, CEILINGS[name]] for name, value in found.items()],
+    ]
+
+
+# ---- the suite's core
+
+CORE = [
+    "test_cuda [#hardware_test]~[slow]",
+    "test_cuda [#graphs_test]~[slow]",
+    "test_numerics [#updates_test]~[slow]",
+    "test_numerics [#layout_test]~[slow]",
+    "test_numerics [#views_test]~[slow]",
+    "test_cuda [#library_test]~[slow]",
+    "test_cuda [#cudnn_test]~[slow]",
+    "test_cuda [#loading_test]~[slow]",
+    "test_cuda [#cubins_test]~[slow]",
+]
+CORE_QUICK = ["test_cuda [#loading_test]~[slow]", "test_numerics [#updates_test]~[slow]"]
+
+
+def core(visit):
+    """Hardware tests, graphs, chosen numerics; then, while there is time, the rest of the numerics."""
+    chosen = list(CORE_QUICK if visit.options.quick else CORE)
+    if visit.real():
+        chosen += [
+            f"test_numerics [#{name}]~[slow]"
+            for name in suite.files_of(visit.program("test_numerics"))
+            if f"test_numerics [#{name}]~[slow]" not in chosen
+            and name not in ("same_bits_test", "arm64_test")
+        ]
+    side_by_side(
+        visit, [lambda words=line.split(): suite.run_file(visit, words[0], words[1], 100) for line in chosen]
+    )
+
+
+# ---- the eight training steps
+
+
+def steps_command(visit, name, path, *words, device=None):
+    return [
+        visit.program("gpu_steps"),
+        "--workload",
+        name,
+        "--device",
+        device or visit.options.device,
+        "--json",
+        path,
+        *words,
+    ]
+
+
+def against(visit):
+    """What losses and parameters are held against."""
+    if visit.facts.get("host_compiler", True):
+        return ["--check", "cpu", *reduced(visit, "gpu_steps --check")]
+    visit.results.note("reduced", "gpu_steps: there is no host compiler, so --check reference --reduced")
+    return ["--check", "reference", "--reduced"]
+
+
+def take_steps(entry, path):
+    """What gpu_steps says goes into its entry; its items by name."""
+    entry["result"] = facts.read_json(path)
+    items = entry["result"].get("items", {})
+    said = next((f"{name}: {item['error']}" for name, item in items.items() if item.get("error")), "")
+    if entry["state"] == "failed" and "fault" not in entry:
+        entry["why"] = said or last_line(entry.get("output", ""))
+    return items
+
+
+SUSPECTS = ("graphs=off", "disable=cudnn")
+
+
+def narrow(visit, name, command):
+    """What a wrong step does without graphs, and with convolutions of our own: who is to blame."""
+    said = {}
+    for flag in SUSPECTS:
+        try:
+            entry, _ = visit.command(f"{name}, {flag}", command, 60, flags=(flag,), isolate=False)
+        except Skip:
+            break
+        said[flag] = {"passed": "right", "failed": "wrong"}.get(entry["state"], entry["state"])
+    return said
+
+
+def largest_difference(check):
+    """The parameter that differs most at any of the steps after which they were compared, and by how much."""
+    found = [
+        (after.get("difference", 0), each.get("name"))
+        for each in check.get("parameters", [])
+        for after in each.values()
+        if isinstance(after, dict)
+    ]
+    by, name = max(found, default=(None, None))
+    return name, by
+
+
+def steps(visit):
+    """Losses and parameters of every training step."""
+    lines = {}
+
+    def one(name):
+        path = visit.scratch(".json")
+        command = steps_command(visit, name, path, "--only", "build", "--only", "check", *against(visit))
+        entry, _ = visit.command(f"{name}: {WORKLOADS[name]}", command, 100)
+        check = take_steps(entry, path).get("check", {})
+        if check.get("state") == "failed" and "fault" not in entry:
+            entry["narrowed"] = narrow(visit, name, command)
+            entry["why"] += "; " + ", ".join(
+                f"{said} with {flag}" for flag, said in entry["narrowed"].items()
+            )
+        worst, by = largest_difference(check)
+        bounds = ", ".join(f"{what} {bound:.2g}" for what, bound in check.get("bounds", {}).items())
+        lines[name] = [
+            name,
+            entry["state"],
+            check.get("against"),
+            check.get("steps"),
+            check.get("loss_difference"),
+            worst,
+            by,
+            bounds,
+        ]
+        visit.add(entry)
+
+    def guarded(name):
+        try:
+            one(name)
+        except Skip as why:
+            visit.skip(f"{name}: {WORKLOADS[name]}", why)
+
+    side_by_side(visit, [lambda name=name: guarded(name) for name in workloads(visit)])
+    visit.part["table"] = [
+        ["step", "state", "against", "steps", "losses differ by", "worst parameter", "differs by", "bounds"],
+        [lines[name] for name in workloads(visit) if name in lines],
+    ]
+
+
+def last_line(text):
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    return said[-1][:600] if said else ""
+
+
+def timed(visit, label, name, *words, device=None, seconds=60, flags=()):
+    """Runs gpu_steps for its times and adds the entry; its items, or nothing where no time is left."""
+    path = visit.scratch(".json")
+    command = steps_command(visit, name, path, *words, *reduced(visit, "gpu_steps"), device=device)
+    try:
+        entry, _ = visit.command(label, command, seconds, flags, device=device)
+    except Skip as why:
+        visit.skip(label, why)
+        return {}
+    items = take_steps(entry, path)
+    if entry["state"] == "passed" and "us" in items.get("loop", {}):
+        entry["why"] = f"{items['loop']['us']:.1f} us a step"
+    visit.add(entry)
+    return items
+
+
+def times(visit):
+    """Microseconds a step, and where they go."""
+    lines = []
+    for name in workloads(visit):
+        items = timed(visit, f"{name}: {WORKLOADS[name]}", name, "--profile")
+        rows = items.get("profile", {}).get("rows", [])
+        worst = max(rows, key=lambda row: row.get("us", 0), default={})
+        lines.append(
+            [
+                name,
+                items.get("loop", {}).get("us"),
+                items.get("calls", {}).get("us"),
+                items.get("report", {}).get("nodes"),
+                items.get("build", {}).get("compile_seconds"),
+                worst.get("name"),
+                worst.get("us"),
+            ]
+        )
+    visit.part["table"] = [
+        ["step", "us a step, loop", "us a step, calls", "nodes", "compile s", "slowest kernel", "us"],
+        lines,
+    ]
+
+
+FIRST = [
+    Part("information", 30, information, "what the machine is, and what is missing", device=False),
+    Part("kernel", 60, kernel, "does one kernel run, and rightly?"),
+    Part("graph", 40, graph, "is a captured graph launched?"),
+    Part("while", 40, while_node, "does a WHILE node turn, so that a loop is one launch?"),
+    Part("libraries", 80, libraries, "is one call of cuBLASLt and of cuDNN right, and by which engine?"),
+    Part("nan", 40, nan, "does NaN survive relu in both libraries and in generated code?"),
+    Part("core", 130, core, "do kernels, graphs and libraries give the CPU's numbers?"),
+    Part("steps", 180, steps, "do all eight training steps give the CPU's losses and parameters?"),
+    Part("ceilings", 60, ceilings, "what is the most that this GPU can do?"),
+    Part("times", 150, times, "how long is a step, and which kernels take it?"),
+    Part("peers", 280, peers.peers, "how long do PyTorch and JAX take for the same step?", hardware=True),
+]

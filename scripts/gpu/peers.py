@@ -1,0 +1,77 @@
+"""PyTorch and JAX on the same steps, where the machine's python3 has them."""
+
+import os
+import shutil
+
+from gpu import commands, facts
+from gpu.visit import Skip
+from gpu.workloads import workloads
+
+FRAMEWORKS = {"torch": "torch_gpu.py", "jax": "jax_gpu.py"}
+# What compiles for long comes last, and the steps that differ most come first, should time run out.
+ROUNDS = [("torch", ("eager", "graph")), ("jax", ("jit", "scan")), ("torch", ("compile", "compile graph"))]
+ORDER = ("b128", "c8", "d", "e64", "a", "b20", "c128", "e")
+A_FORM = 30  # seconds
+
+
+def python_with(module):
+    """A python3 that imports the module, and what that said."""
+    said = "no python3 on PATH"
+    for name in ("python3", "python"):
+        path = shutil.which(name)
+        if path:
+            ended = commands.run([path, "-c", f"import {module}; print({module}.__version__)"], 60)
+            if ended.passed:
+                return path, ended.text.strip().splitlines()[-1]
+            lines = ended.text.strip().splitlines()
+            said = lines[-1] if lines else ended.how
+    return None, said
+
+
+def peers(visit):
+    """Each framework and workload is one process, and in it each form another."""
+    pythons = {name: python_with(name) for name in FRAMEWORKS}
+    for name, (path, said) in pythons.items():
+        if not path:
+            visit.skip(name, said)
+    names = [name for name in ORDER if name in workloads(visit)]
+    found = {}
+    for framework, forms in ROUNDS:
+        for name in names if pythons[framework][0] else []:
+            for form, us in one(visit, pythons[framework][0], framework, forms, name):
+                found[framework, form, name] = us
+    rows = [
+        [f"{framework}, {form}", *(found.get((framework, form, name)) for name in names)]
+        for framework, forms in ROUNDS
+        for form in forms
+    ]
+    visit.part["table"] = [["us a step", *names], [row for row in rows if any(row[1:])]]
+
+
+def one(visit, python, framework, forms, name):
+    """Runs a framework's forms of a step and adds the entry; their times."""
+    path = visit.scratch(".json")
+    label = f"{framework} {name}: {', '.join(forms)}"
+    command = [
+        python,
+        os.path.join(visit.options.root, "benchmarks", "peers", FRAMEWORKS[framework]),
+        "--workload",
+        name,
+        "--json",
+        path,
+        "--seconds",
+        str(A_FORM),
+        *(word for form in forms for word in ("--form", form)),
+    ]
+    try:
+        entry, _ = visit.command(label, command, A_FORM * len(forms) + 10, isolate=False)
+    except Skip as why:
+        visit.skip(label, why)
+        return []
+    entry["result"] = facts.read_json(path)
+    items = entry["result"].get("items", {})
+    errors = [f"{form}: {item['error']}" for form, item in items.items() if item.get("error")]
+    if errors:
+        entry["why"] = "; ".join(errors)
+    visit.add(entry)
+    return [(form, item["us"]) for form, item in items.items() if "us" in item]

@@ -1,0 +1,267 @@
+"""The parts of the second visit: why the slow kernels are slow, and what else can be wrong."""
+
+import csv
+import os
+import re
+
+from gpu import facts, isolation, parts
+from gpu.visit import Part, Skip
+from gpu.workloads import QUICK, workloads
+
+SECTIONS = [
+    "SpeedOfLight",
+    "MemoryWorkloadAnalysis",
+    "Occupancy",
+    "LaunchStats",
+    "WarpStateStats",
+    "SchedulerStats",
+    "InstructionStats",
+]
+
+
+# ---- counters
+
+
+def limit_us(row, ceilings):
+    """The least time that a row's bytes and operations take, by the ceilings; never below one node of a graph."""
+    by_bytes = row.get("bytes", 0) / (ceilings["copy"] * 1e3) if ceilings.get("copy") else 0
+    by_flops = row.get("flops", 0) / (ceilings["fma"] * 1e6) if ceilings.get("fma") else 0
+    return max(by_bytes, by_flops, ceilings.get("graph_node", 0.0))
+
+
+def profiles(first):
+    """(workload, row) of every generated kernel that the first visit timed."""
+    for part in first.get("parts", []):
+        for entry in part["entries"] if part["part"] == "times" else []:
+            result = entry.get("result", {})
+            items = result.get("items", {})
+            kernels = items.get("build", {}).get("kernels", [])
+            for k, row in enumerate(items.get("profile", {}).get("rows", [])):
+                kernel = kernels[k] if k < len(kernels) else {}
+                if row.get("us") and kernel.get("phases"):
+                    yield result.get("workload"), dict(
+                        row, entries=[phase["entry"] for phase in kernel["phases"]]
+                    )
+
+
+def furthest(first, count=5):
+    """The generated kernels of the first visit that are furthest from their bytes and operations."""
+    found = {}
+    for workload, row in profiles(first):
+        least = limit_us(row, first.get("ceilings", {}))
+        ratio = row["us"] / least if least > 0 else 0
+        if ratio > found.get(row["name"], {"ratio": 0})["ratio"]:
+            found[row["name"]] = {
+                "kernel": row["name"],
+                "workload": workload,
+                "us": row["us"],
+                "least_us": least,
+                "ratio": ratio,
+                "entries": row["entries"],
+                "where": row.get("where", []),
+            }
+    return sorted(found.values(), key=lambda each: -each["ratio"])[:count]
+
+
+def read_counters(text):
+    """(metric, unit, value) of ncu's `--csv --page details`."""
+    lines = text.splitlines()
+    start = next((k for k, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if start is None:
+        return []
+    return [
+        {
+            "kernel": row.get("Kernel Name", ""),
+            "section": row["Section Name"],
+            "metric": row["Metric Name"],
+            "unit": row["Metric Unit"],
+            "value": row["Metric Value"],
+        }
+        for row in csv.DictReader(lines[start:])
+        if row.get("Metric Name")
+    ]
+
+
+def counters(visit):
+    """ncu on five kernels."""
+    if not visit.options.after:
+        raise Skip("no results of a first visit; name them with --after FILE")
+    worst = furthest(facts.read_json(visit.options.after))
+    if not worst:
+        raise Skip(f"{visit.options.after} has no profiles of kernels")
+    visit.part["furthest"] = worst
+    visit.part["table"] = [
+        ["kernel", "step", "us", "least us", "times"],
+        [[each["kernel"], each["workload"], each["us"], each["least_us"], each["ratio"]] for each in worst],
+    ]
+    if not visit.real():
+        raise Skip(f"ncu needs a GPU; this visit is to {visit.where()}")
+    tool = visit.tool("ncu")
+    if not tool:
+        raise Skip("ncu is not installed")
+    sections = [word for section in SECTIONS for word in ("--section", section)]
+    for each in worst:
+        path = visit.scratch(".json")
+        program = parts.steps_command(
+            visit, each["workload"], path, "--only", "calls", "--rounds", "1", "--graphs", "off"
+        )
+        names = "|".join(re.escape(name) for name in each["entries"])
+        # Each phase once; the first call is another than those that follow.
+        command = [
+            tool,
+            "--csv",
+            "--page",
+            "details",
+            "--kernel-name",
+            f"regex:^({names})$",
+            "--launch-skip",
+            str(len(each["entries"])),
+            "--launch-count",
+            str(len(each["entries"])),
+            *sections,
+            *program,
+        ]
+        try:
+            entry, ended = visit.command(
+                f"{each['kernel']} of {each['workload']}", command, 60, isolate=False
+            )
+        except Skip as why:
+            visit.skip(each["kernel"], why)
+            continue
+        entry["counters"] = read_counters(ended.text)
+        entry["text"] = visit.results.text(each["kernel"] + ".ncu.txt", ended.text)
+        if not entry["counters"]:
+            problem = re.search(r"==ERROR== (.*)", ended.text)
+            entry.update(state="failed", why=problem[1] if problem else "ncu counted nothing")
+        visit.add(entry)
+
+
+# ---- libraries, launches
+
+WITH_CONVOLUTIONS = ("d", "e64", "e")
+
+
+def libraries(visit):
+    """Calls of both libraries by themselves, and steps whose convolutions are generated instead."""
+    parts.probe(visit, "cublaslt", "cudnn", seconds=60)
+    lines = []
+    for name in QUICK if visit.options.quick else WITH_CONVOLUTIONS:
+        items = parts.timed(
+            visit,
+            f"{name}, disable=cudnn",
+            name,
+            "--only",
+            "loop",
+            "--only",
+            "report",
+            flags=("disable=cudnn",),
+        )
+        lines.append([name, items.get("loop", {}).get("us")])
+    visit.part["table"] = [["step", "disable=cudnn: us, loop"], lines]
+
+
+def graphs(visit):
+    """The same steps with one graph a step, and without graphs."""
+    lines = []
+    for name in workloads(visit):
+        columns = []
+        for most in ("step", "off"):
+            items = parts.timed(
+                visit, f"{name}, graphs={most}", name, "--graphs", most, "--only", "loop", "--only", "calls"
+            )
+            columns += [items.get("loop", {}).get("us"), items.get("calls", {}).get("us")]
+        lines.append([name, *columns])
+    visit.part["table"] = [["step", "graphs=step: us, loop", "calls", "graphs=off: us, loop", "calls"], lines]
+
+
+# ---- sanitizers
+
+NETWORKS = "the networks train on the tested device as on the CPU"
+
+
+def sanitizers(visit):
+    """compute-sanitizer's four tools over one kernel, a graph and the networks."""
+    if not visit.real():
+        raise Skip(f"compute-sanitizer needs a GPU; this visit is to {visit.where()}")
+    tool = visit.tool("compute-sanitizer")
+    if not tool:
+        raise Skip("compute-sanitizer is not installed")
+
+    def one(what):
+        chosen = {
+            "kernel and graph": [
+                visit.program("gpu_probe"),
+                "--json",
+                visit.scratch(".json"),
+                "--reduced",
+                "--only",
+                "kernel",
+                "--only",
+                "graph",
+            ],
+            "networks": [visit.program("test_cuda"), NETWORKS],
+        }
+        for name, command in chosen.items():
+            try:
+                entry, ended = visit.command(
+                    f"{what}: {name}",
+                    isolation.sanitizer_command(tool, what, command),
+                    120,
+                    flags=("debug_lines=on",),
+                    isolate=False,
+                )
+            except Skip as why:
+                visit.skip(f"{what}: {name}", why)
+                continue
+            entry["found"] = isolation.memcheck_facts(ended.text)
+            if entry["state"] == "failed" and entry["found"]["first"]:
+                entry["why"] = entry["found"]["first"][0]
+            visit.add(entry)
+
+    parts.side_by_side(
+        visit, [lambda what=what: one(what) for what in ("memcheck", "racecheck", "initcheck", "synccheck")]
+    )
+
+
+# ---- the machine's cores
+
+CPU_WORKLOADS = ("c128", "b128", "d", "e")
+
+
+def cpu(visit):
+    """Steps on the machine's own cores."""
+    if not visit.facts.get("host_compiler", True):
+        raise Skip("there is no host compiler")
+    cores = len(os.sched_getaffinity(0))
+    counts = [threads for threads in (1, 2, 4, 8, 16) if threads <= cores]
+    lines = []
+    for name in QUICK if visit.options.quick else CPU_WORKLOADS:
+        lines.append([name])
+        for threads in counts:
+            items = parts.timed(
+                visit,
+                f"{name}, {threads} threads",
+                name,
+                "--threads",
+                str(threads),
+                "--only",
+                "loop",
+                device="cpu",
+                seconds=30,
+            )
+            lines[-1].append(items.get("loop", {}).get("us"))
+    visit.part["table"] = [["us a step, loop", *(f"{threads} threads" for threads in counts)], lines]
+
+
+SECOND = [
+    Part("information", 30, parts.information, "what the machine is, and what is missing", device=False),
+    Part(
+        "counters", 150, counters, "why are the five kernels furthest from their bytes and operations slow?"
+    ),
+    Part(
+        "libraries", 70, libraries, "which engines do libraries choose, and are our own convolutions faster?"
+    ),
+    Part("graphs", 110, graphs, "what do graphs save?"),
+    Part("sanitizers", 160, sanitizers, "do memcheck, racecheck, initcheck and synccheck find anything?"),
+    Part("cpu", 60, cpu, "how do our steps on a CPU use many cores?", device=False),
+]

@@ -1,0 +1,86 @@
+"""What a visit leaves behind: sizes are kept, and whatever ends it, what was written is whole."""
+
+import io
+import json
+import os
+import tarfile
+
+from support import InFolder
+
+from gpu import results
+
+
+class Sizes(InFolder):
+    def found(self, limit):
+        os.makedirs(os.path.join(self.folder, "out"))
+        made = results.Results(self.path("out"), {"visit": "first", "device": "cuda"}, limit)
+        self.addCleanup(made.log_file.close)
+        return made
+
+    def test_a_long_text_keeps_its_two_ends(self):
+        text = results.shortened("a" * 500 + "b" * 500, 200)
+        self.assertLessEqual(len(text), 200)
+        self.assertTrue(text.startswith("aaa") and text.endswith("bbb"))
+        self.assertIn("characters left out", text)
+        self.assertEqual(results.shortened("short", 200), "short")
+
+    def test_json_gives_way_to_its_limit_and_says_so(self):
+        for texts in (["x" * 100000] * 3, ["x" * 150] * 2000, ["x"] * 3000):
+            found = self.found_in_memory(
+                [{"name": text, "state": "failed", "why": text, "output": text} for text in texts]
+            )
+            text = results.as_json(found, 20000)
+            self.assertLessEqual(len(text), 20000)
+            small = json.loads(text)
+            self.assertIn("20000 bytes", small["truncated"])
+            self.assertEqual(small["parts"][0]["part"], "core")
+
+    def found_in_memory(self, entries):
+        return {"visit": "first", "parts": [{"part": "core", "state": "failed", "entries": entries}]}
+
+    def test_json_within_its_limit_is_whole(self):
+        value = self.found_in_memory([{"name": "a", "state": "passed"}])
+        self.assertEqual(json.loads(results.as_json(value, 20000)), value)
+
+    def test_files_of_a_visit_keep_their_limits(self):
+        found = self.found(12000)
+        part = found.begin("core", 10)
+        for k in range(40):
+            noise = os.urandom(3000).hex()
+            found.text(f"text {k}", noise)
+            found.add(part, {"name": f"case {k}", "state": "failed", "why": noise[:1000], "output": noise})
+        found.end(part, 1)
+        found.close()
+        self.assertEqual(sorted(os.listdir(found.out)), sorted(results.NAMES))
+        for name in results.NAMES:
+            self.assertLessEqual(os.path.getsize(found.path(name)), 12000, name)
+        with open(found.path("results.json"), encoding="utf-8") as file:
+            data = json.load(file)
+        self.assertTrue(data["finished"])
+        self.assertIn("truncated", data)
+        with open(found.path("log.txt"), encoding="utf-8") as file:
+            self.assertIn("the log is full", file.read())
+
+    def test_the_archive_holds_the_texts_under_plain_names(self):
+        found = self.found(100000)
+        self.assertEqual(found.text("a/../b c", "one"), "a_.._b_c")
+        self.assertEqual(found.text("a/../b c", "two"), "2_a_.._b_c")
+        found.write_texts()
+        with open(found.path("texts.tar.xz"), "rb") as file, tarfile.open(
+            fileobj=io.BytesIO(file.read())
+        ) as archive:
+            self.assertEqual(
+                {entry.name: archive.extractfile(entry).read() for entry in archive},
+                {"a_.._b_c": b"one", "2_a_.._b_c": b"two"},
+            )
+
+    def test_every_entry_is_on_disk_at_once(self):
+        found = self.found(100000)
+        part = found.begin("core", 10)
+        found.add(part, {"name": "first", "state": "passed"})
+        with open(found.path("results.json"), encoding="utf-8") as file:
+            data = json.load(file)
+        self.assertEqual([entry["name"] for entry in data["parts"][0]["entries"]], ["first"])
+        self.assertEqual((data["finished"], data["parts"][0]["state"]), (False, "running"))
+        with open(found.path("table.md"), encoding="utf-8") as file:
+            self.assertIn("not finished", file.read())

@@ -1,0 +1,185 @@
+"""The parts that need a GPU's tools, with programs in their place that print what the tools print."""
+
+import os
+from unittest import mock
+
+from support import InFolder
+
+from gpu import parts, peers, second
+from gpu.visit import Skip
+
+# Stands for compute-sanitizer: runs the command, and finds what FOUND says.
+SANITIZER = """
+    import os, subprocess, sys
+    what, command = sys.argv[2], sys.argv[sys.argv.index("--print-limit") + 2:]
+    status = subprocess.run(command).returncode
+    print("========= COMPUTE-SANITIZER")
+    bad = what in {found!r}
+    if bad:
+        print("========= Invalid __global__ write of size 4 bytes")
+        print("=========     at k_12ab34cd+0x90 in kernels.cu:14" if "debug_lines=on" in os.environ["BITALE_FLAGS"] else
+              "=========     at k_12ab34cd+0x90")
+    print("========= ERROR SUMMARY: %d errors" % bad)
+    sys.exit(99 if bad else status)
+"""
+PROFILER = """
+    import sys
+    print("==PROF== Connected to process 1", "regex:^(k_slow|k_slow_1)$" in sys.argv)
+    print('"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"')
+    print('"0","k_slow","GPU Speed Of Light Throughput","DRAM Throughput","%","12.5"')
+"""
+STICKY = """
+    import os, sys
+    print("failed  check: kernel k_12ab34cd of train (phase 1 of 1, 3 blocks of 32 threads), which computes dot at net.cpp:4 "
+          "fails: illegal address; device cuda is not usable any more in this process")
+    sys.exit(1)
+"""
+WRONG = """
+    import json, os, sys
+    right = "graphs=off" in os.environ["BITALE_FLAGS"]
+    check = {"state": "passed"} if right else {
+        "state": "failed", "error": "w0 differs by 0.5", "against": "cpu", "steps": 10, "loss_difference": 0.25,
+        "bounds": {"two_steps": 0.01}, "parameters": [{"name": "b0", "after_first": {"difference": 0.1}},
+                                                      {"name": "w0", "after_first": {"difference": 0.5}}]}
+    with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
+        json.dump({"workload": "a", "items": {"build": {"state": "passed"}, "check": check}}, file)
+    sys.exit(0 if right else 1)
+"""
+FIRST = {
+    "ceilings": {"graph_node": 1.0},
+    "parts": [
+        {
+            "part": "times",
+            "entries": [
+                {
+                    "result": {
+                        "workload": "c8",
+                        "items": {
+                            "build": {"kernels": [{"phases": [{"entry": "k_slow"}, {"entry": "k_slow_1"}]}]},
+                            "profile": {"rows": [{"name": "k_slow", "us": 50.0, "bytes": 1, "flops": 1}]},
+                        },
+                    }
+                }
+            ],
+        }
+    ],
+}
+
+
+class Tools(InFolder):
+    def on_a_gpu(self, **tools):
+        made = self.visit(device="cuda")
+        made.tools = {"ncu": None, "compute-sanitizer": None, **tools}
+        return made
+
+    def test_sanitizers(self):
+        made = self.on_a_gpu(
+            **{"compute-sanitizer": self.program("sanitizer", SANITIZER.format(found=["racecheck"]))}
+        )
+        for name in ("gpu_probe", "test_cuda"):
+            self.program(name, "")
+        second.sanitizers(made)
+        entries = {entry["name"]: entry for entry in made.part["entries"]}
+        self.assertEqual(len(entries), 8)
+        self.assertEqual(
+            {name for name, entry in entries.items() if entry["state"] == "failed"},
+            {"racecheck: networks", "racecheck: kernel and graph"},
+        )
+        self.assertEqual(entries["racecheck: networks"]["why"], "Invalid __global__ write of size 4 bytes")
+        self.assertEqual(entries["racecheck: networks"]["found"]["line"], "kernels.cu:14")
+        self.assertEqual(entries["memcheck: networks"]["found"]["summary"], "ERROR SUMMARY: 0 errors")
+
+    def test_a_fault_is_tried_under_memcheck(self):
+        made = self.on_a_gpu(
+            **{"compute-sanitizer": self.program("sanitizer", SANITIZER.format(found=["memcheck"]))}
+        )
+        entry, _ = made.command("a", [self.program("gpu_steps", STICKY)], 20)
+        self.assertEqual((entry["state"], entry["fault"]), ("failed", 0))
+        fault = made.results.data["faults"][0]
+        self.assertEqual((fault["kernel"], fault["phase"], fault["lines"]), ("k_12ab34cd", 1, ["net.cpp:4"]))
+        self.assertEqual(
+            (fault["memcheck"]["line"], fault["memcheck"]["kernel"]), ("kernels.cu:14", "k_12ab34cd")
+        )
+
+    def test_counters(self):
+        made = self.on_a_gpu(ncu=self.program("ncu", PROFILER))
+        self.program("gpu_steps", "")
+        with self.assertRaisesRegex(Skip, "--after FILE"):
+            second.counters(made)
+        made.options.after = "first.json"
+        with mock.patch("gpu.facts.read_json", return_value=FIRST):
+            second.counters(made)
+        entry = made.part["entries"][0]
+        self.assertEqual(entry["name"], "k_slow of c8")
+        self.assertEqual(
+            entry["counters"],
+            [
+                {
+                    "kernel": "k_slow",
+                    "section": "GPU Speed Of Light Throughput",
+                    "metric": "DRAM Throughput",
+                    "unit": "%",
+                    "value": "12.5",
+                }
+            ],
+        )
+        self.assertIn("True", made.results.texts[entry["text"]])
+        self.program("ncu", "print('==ERROR== ERR_NVGPUCTRPERM - no permission'); raise SystemExit(1)")
+        with mock.patch("gpu.facts.read_json", return_value=FIRST):
+            second.counters(made)
+        self.assertEqual(
+            (made.part["entries"][1]["state"], made.part["entries"][1]["why"]),
+            ("failed", "ERR_NVGPUCTRPERM - no permission"),
+        )
+
+    def test_tools_that_are_not_there(self):
+        made = self.on_a_gpu()
+        made.options.after = "first.json"
+        with mock.patch("gpu.facts.read_json", return_value=FIRST), self.assertRaisesRegex(
+            Skip, "ncu is not installed"
+        ):
+            second.counters(made)
+        with self.assertRaisesRegex(Skip, "compute-sanitizer is not installed"):
+            second.sanitizers(made)
+        with self.assertRaisesRegex(Skip, "no program gpu_steps"):
+            made.program("gpu_steps")
+
+    def test_a_wrong_step_is_narrowed_down(self):
+        made = self.on_a_gpu()
+        made.options.quick = True
+        self.program("gpu_steps", WRONG)
+        parts.steps(made)
+        entry = made.part["entries"][0]
+        self.assertEqual(
+            (entry["state"], entry["narrowed"]), ("failed", {"graphs=off": "right", "disable=cudnn": "wrong"})
+        )
+        self.assertEqual(
+            entry["why"], "check: w0 differs by 0.5; right with graphs=off, wrong with disable=cudnn"
+        )
+        self.assertEqual(
+            made.part["table"][1], [["a", "failed", "cpu", 10, 0.25, "w0", 0.5, "two_steps 0.01"]]
+        )
+        self.assertEqual(made.results.data["faults"], [])
+
+    def test_peers(self):
+        made = self.on_a_gpu()
+        made.options.root, made.options.quick = self.folder, True
+        with open(self.path("modules", "torch.py"), "w", encoding="utf-8") as file:
+            file.write("__version__ = '2.0'\n")
+        with open(self.path("benchmarks", "peers", "torch_gpu.py"), "w", encoding="utf-8") as file:
+            file.write(PEER)
+        with mock.patch.dict(os.environ, {"PYTHONPATH": self.path("modules")}):
+            peers.peers(made)
+        entries = {entry["name"]: entry for entry in made.part["entries"]}
+        self.assertEqual(entries["torch a: eager, graph"]["state"], "passed")
+        self.assertEqual(entries["torch a: eager, graph"]["why"], "graph: no")
+        self.assertEqual(made.part["table"], [["us a step", "a"], [["torch, eager", 12.5]]])
+        self.assertEqual(entries["jax"]["state"], "skipped")
+        self.assertIn("No module named 'jax'", entries["jax"]["why"])
+
+
+PEER = """
+import json, sys
+with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
+    json.dump({"items": {"eager": {"state": "passed", "us": 12.5}, "graph": {"state": "failed", "error": "no"}}}, file)
+"""
