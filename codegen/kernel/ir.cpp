@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/kernel/bounds.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -19,7 +20,12 @@ Stmt of(Stmt::Kind kind) {
 
 Int offset_of(const Place& place, const std::vector<Int>& at) {
     Int offset = 0;
-    for (std::size_t d = 0; d < at.size(); ++d) offset = offset * place.extents[d] + at[d];
+    for (std::size_t d = 0; d < at.size(); ++d) {
+        offset = offset * place.extents[d] + at[d];
+        if (place.scope == Place::Scope::global) continue;
+        for (const Part& part : place.parts)
+            if (part.axis == d) offset = offset - part.first;
+    }
     return offset;
 }
 
@@ -219,17 +225,29 @@ class Verifier {
     }
 
   private:
-    void place(int number, std::size_t rank, const std::set<int>& alive) {
+    const Place& place(int number, std::size_t rank, const std::set<int>& alive) const {
         BITALE_CHECK(number >= 0 && number < static_cast<int>(kernel_.places.size()), "an unknown place");
         const Place& p = kernel_.places[number];
         BITALE_CHECK(p.extents.size() == rank, "an index of the wrong rank");
         BITALE_CHECK(p.scope == Place::Scope::global || alive.contains(number),
                      "scratch used before it is declared");
+        return p;
     }
 
-    void scalar(const Scalar& s, const std::set<int>& alive) {
+    // An element that is loaded or stored: of a value that the task has in part, in that part.
+    void element(int number, const std::vector<Int>& at, const std::set<int>& alive) const {
+        for (const Part& part : place(number, at.size(), alive).parts) {
+            const Int inside = at[part.axis] - part.first;
+            BITALE_CHECK(bounds_.non_negative(inside) && bounds_.below(inside, part.count),
+                         "index " + at[part.axis].text() + " of axis " + std::to_string(part.axis) +
+                             " where the task has " + std::to_string(part.count) + " from " +
+                             part.first.text() + " on");
+        }
+    }
+
+    void scalar(const Scalar& s, const std::set<int>& alive) const {
         for_each_part(s, [&](const ScalarNode& part) {
-            if (part.kind == ScalarNode::Kind::read) place(part.operand, part.at.size(), alive);
+            if (part.kind == ScalarNode::Kind::read) element(part.operand, part.at, alive);
             BITALE_CHECK(part.guards.empty() || part.otherwise, "a guard without a value for outside");
         });
     }
@@ -242,13 +260,15 @@ class Verifier {
                     std::set<std::uint64_t> inner = declared;
                     if (const std::uint64_t id = s.variable.symbol_id())
                         BITALE_CHECK(inner.insert(id).second, "a loop variable declared twice");
+                    if (s.kind == Stmt::Kind::loop) bounds_.enter(s);
                     walk(s.body, inner, alive);
+                    if (s.kind == Stmt::Kind::loop) bounds_.leave();
                     break;
                 }
                 case Stmt::Kind::declare: alive.insert(s.place); break;
                 case Stmt::Kind::set:
                 case Stmt::Kind::accumulate:
-                    place(s.place, s.at.size(), alive);
+                    element(s.place, s.at, alive);
                     BITALE_CHECK(kernel_.places[s.place].written,
                                  "a place that is written without being marked so");
                     scalar(s.value, alive);
@@ -256,21 +276,21 @@ class Verifier {
                 case Stmt::Kind::exchange: place(s.place, 0, alive); break;
                 case Stmt::Kind::fetch:
                     place(s.place, 1, alive);
-                    place(s.number, s.at.size(), alive);
+                    element(s.number, s.at, alive);
                     break;
                 case Stmt::Kind::put:
                     place(s.number, 1, alive);
-                    place(s.place, s.at.size(), alive);
+                    element(s.place, s.at, alive);
                     BITALE_CHECK(kernel_.places[s.place].written,
                                  "a place that is written without being marked so");
                     break;
                 case Stmt::Kind::leave:
-                    place(s.place, s.at.size(), alive);
+                    element(s.place, s.at, alive);
                     place(s.number, 1, alive);
                     break;
                 case Stmt::Kind::total:
                     place(s.place, 0, alive);
-                    place(s.number, s.at.size(), alive);
+                    element(s.number, s.at, alive);
                     break;
                 case Stmt::Kind::best:
                     place(s.place, 2, alive);
@@ -281,7 +301,7 @@ class Verifier {
                 case Stmt::Kind::together:
                     BITALE_CHECK(s.value->kind == ScalarNode::Kind::read && s.value->guards.empty(),
                                  "a list or a row of what is not in memory");
-                    place(s.place, s.at.size(), alive);
+                    element(s.place, s.at, alive);
                     scalar(s.value, alive);
                     break;
                 case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];
@@ -294,6 +314,7 @@ class Verifier {
     }
 
     const KernelIR& kernel_;
+    Bounds bounds_;
 };
 
 }  // namespace

@@ -8,12 +8,21 @@
 // reordered; an accumulate with `fused` is one fused multiply-add.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "graph/ir/nest.h"
 
 namespace bitale {
+
+// What a task has of a value along one axis: the elements from `first` on, `count` of them.
+struct Part {
+    std::size_t axis = 0;
+    Int first;
+    std::int64_t count = 0;
+};
 
 struct Place {
     enum class Scope : std::uint8_t { global, local, private_, vector };
@@ -22,16 +31,20 @@ struct Place {
     Shape extents;         // row-major; constant but for global ones
     int buffer = -1;       // global: position in the launch's buffer list
     bool written = false;  // by this kernel: loads are then not remembered across statements
+    // Of a place that is a task's own, the rows of a value that the task has there. Indices are those of the
+    // whole value, in scratch too: an access says itself which row it means, and verify() proves that the row
+    // is here. Scratch is as long as its parts, a buffer has the rows of all tasks.
+    std::vector<Part> parts = {};
 };
 
-// Position of an element, row-major.
+// Position of an element, row-major; in scratch that has parts of a value, from their beginning on.
 Int offset_of(const Place& place, const std::vector<Int>& at);
 // By how many elements it moves when the variable moves by one.
 Int step_of(const Place& place, const std::vector<Int>& at, const Int& variable);
 
 enum class Binding : std::uint8_t {
     serial,
-    simd,  // independent points, one lane each; the innermost loop
+    simd,  // independent points, one lane each; the innermost loop; with `high` as filled_lanes (tails.h)
     unrolled,
     turned,   // around one loop around one set: row r, column c of a matrix to [c, r] of a tile of 16 x 16,
               // or to memory; with `number`, past the caches
@@ -147,8 +160,8 @@ int threads_of(const Phase& phase);
 // Whether any index, bound or guard of the kernel contains the symbol.
 bool mentions(const KernelIR& kernel, std::uint64_t symbol);
 
-// Loops well-formed, variables declared before use and once, at's of the right rank, private_ places indexed
-// by constants or unrolled/simd variables, no accumulate into a global place of another task. InternalError.
+// Loops well-formed, variables declared before use and once, at's of the right rank, scratch declared before
+// its use; of a value that a task has in part, no element of another part. InternalError.
 void verify(const KernelIR& kernel);
 
 }  // namespace bitale

@@ -155,8 +155,11 @@ class Filler {
             one.place = result;
             one.at = {lane};
         }
-        if (!before.empty()) r.push_back(lanes(lane, lanes_here, lanes_here, std::move(before)));
-        r.push_back(loop(lane, 0, lanes_here, Binding::simd, std::move(inside)));
+        if (!before.empty()) {
+            r.push_back(lanes(lane, lanes_here, lanes_here, std::move(before)));
+            r.back().high = count;
+        }
+        r.push_back(filled_lanes(lane, count, lanes_here, std::move(inside)));
         r.push_back(lanes(lane, count, lanes_here, std::move(stores)));
         return r;
     }
@@ -194,6 +197,12 @@ class Filler {
 };
 
 }  // namespace
+
+Stmt filled_lanes(Int lane, Int count, std::int64_t filled, Stmts body) {
+    Stmt s = loop(std::move(lane), 0, filled, Binding::simd, std::move(body));
+    s.high = std::move(count);
+    return s;
+}
 
 void fill_tails(KernelIR& kernel, std::int64_t vector_bytes) { Filler(kernel, vector_bytes).run(); }
 

@@ -7,6 +7,10 @@
 
 namespace bitale {
 
+// So many points in lanes, and more lanes that fill up registers: nobody reads what those compute. The loop
+// has the number of points as its `high`.
+Stmt filled_lanes(Int lane, Int count, std::int64_t filled, Stmts body);
+
 // For a CPU with registers of so many bytes. Lanes beyond the end are computed from what lies behind in
 // memory: there is always room to read.
 void fill_tails(KernelIR& kernel, std::int64_t vector_bytes);

@@ -34,7 +34,7 @@ Scalar zero_of(DType dtype) { return scalar_integer(dtype, 0); }
 
 class Composer {
   public:
-    explicit Composer(const InlineOperand& inlined) : inlined_(inlined) {}
+    explicit Composer(const InlineRead& inlined) : inlined_(inlined) {}
 
     // `guards` hold wherever the result is used: loads below must not happen where they fail.
     Scalar operator()(const Scalar& s, const std::vector<Guard>& guards) {
@@ -58,9 +58,9 @@ class Composer {
     }
 
     Scalar read(const Scalar& s, const std::vector<Guard>& guards) {
-        const Nest* producer = inlined_(s->operand);
         std::vector<Guard> all = guards;
         append(all, s->guards);
+        const Nest* producer = inlined_(*s, all);
         if (!producer) {
             auto r = std::make_shared<ScalarNode>(*s);
             // A guard over axes that the index does not mention says nothing about this element.
@@ -106,7 +106,7 @@ class Composer {
         auto operator<=>(const Instance&) const = default;
     };
 
-    const InlineOperand& inlined_;
+    const InlineRead& inlined_;
     std::map<std::pair<const ScalarNode*, std::vector<Guard>>, Scalar> done_;
     std::map<Instance, Scalar> instances_;
     std::vector<Scalar> alive_;
@@ -115,6 +115,11 @@ class Composer {
 }  // namespace
 
 Nest compose(const Nest& nest, const InlineOperand& inlined) {
+    return compose_reads(
+        nest, [&](const ScalarNode& read, const std::vector<Guard>&) { return inlined(read.operand); });
+}
+
+Nest compose_reads(const Nest& nest, const InlineRead& inlined) {
     Nest r = nest;
     Composer composer(inlined);
     for (const Let& let : nest.lets) {

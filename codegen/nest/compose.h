@@ -13,8 +13,12 @@ namespace bitale {
 // in all nests.
 using InlineOperand = std::function<const Nest*(int operand)>;
 
+// Likewise, for each read by itself: `guards` hold wherever the result of the read is used.
+using InlineRead = std::function<const Nest*(const ScalarNode& read, const std::vector<Guard>& guards)>;
+
 // Equal reads of one operand share one copy of its body, so the result grows with the number of values fused.
 Nest compose(const Nest& nest, const InlineOperand& inlined);
+Nest compose_reads(const Nest& nest, const InlineRead& inlined);
 // The nest of a node with its operands renumbered: operand k becomes number(k).
 Nest renumber(const Nest& nest, const std::function<int(int)>& number);
 

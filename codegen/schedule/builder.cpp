@@ -27,12 +27,13 @@ int KernelBuilder::global(int buffer, DType dtype, const Shape& extents, bool wr
     return at->second;
 }
 
-int KernelBuilder::scratch(Place::Scope scope, DType dtype, Shape extents) {
+int KernelBuilder::scratch(Place::Scope scope, DType dtype, Shape extents, std::vector<Part> parts) {
     Place place;
     place.scope = scope;
     place.dtype = dtype;
     place.extents = std::move(extents);
     place.written = true;
+    place.parts = std::move(parts);
     ir.places.push_back(std::move(place));
     return static_cast<int>(ir.places.size()) - 1;
 }

@@ -15,7 +15,7 @@ class KernelBuilder {
     // The place of a program buffer, made on first use; its position in the launch's buffer list is the order
     // of use.
     int global(int buffer, DType dtype, const Shape& extents, bool written);
-    int scratch(Place::Scope scope, DType dtype, Shape extents);
+    int scratch(Place::Scope scope, DType dtype, Shape extents, std::vector<Part> parts = {});
 
     KernelIR ir;
     bool short_text = false;   // Target::fast_compile: nothing is written out that a loop can say

@@ -1,7 +1,6 @@
 #include "codegen/schedule/bytes.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "codegen/nest/product.h"
 
@@ -33,8 +32,7 @@ std::optional<ByteRun> byte_run(const Nest& nest, const std::vector<Loop>& reduc
     const Place& place = places[static_cast<std::size_t>(body->operand)];
     if (bytes_of(place.dtype) != 1) return {};
     ByteRun run{body->operand, body->at, 1, reduced};
-    Int offset = 0;
-    for (std::size_t d = 0; d < body->at.size(); ++d) offset = offset * place.extents[d] + body->at[d];
+    const Int offset = offset_of(place, body->at);
     while (!run.outer.empty()) {
         const Loop& last = run.outer.back();
         if (const std::uint64_t id = last.variable.symbol_id()) {

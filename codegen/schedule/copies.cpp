@@ -28,12 +28,10 @@ class CopyMaker {
         member.nest = rows_.cut(copy_.nest);
         std::vector<Int> to;
         for (const Loop& l : member.nest.parallel) to.push_back(l.variable);
-        if (copy_.filled) {
-            // A block of one row has no axis for it.
-            const std::size_t first = copy_.low.size() - to.size();
-            for (std::size_t d = 0; d < to.size(); ++d) to[d] = to[d] - copy_.low[d + first];
-        }
-        member.destinations = {{copy_.place, copy_.in_memory ? rows_.whole(to) : to}};
+        to = rows_.whole(std::move(to));
+        if (copy_.filled)
+            for (std::size_t d = 1; d < to.size(); ++d) to[d] = to[d] - copy_.low[d];
+        member.destinations = {{copy_.place, to}};
         member.nest = placed(member.nest);
         append(body, schedule_pointwise(member, context_.target, builder_));
         body.push_back(barrier());
@@ -46,15 +44,14 @@ class CopyMaker {
     // What lies outside of the value: small scratch as a whole, of what is larger the border alone.
     Stmts fill() {
         std::vector<Loop> all;
-        if (!copy_.in_memory) {
-            for (const Int& extent : copy_.scratch) all.push_back(make_loop("c", extent));
-            return fill_box(all, std::vector<Int>(all.size(), 0));
-        }
         if (rows_.block > 1)
-            all.push_back(make_loop("c", min(rows_.block, copy_.extents[0] - rows_.task * rows_.block)));
+            all.push_back(make_loop("c", copy_.in_memory
+                                             ? min(rows_.block, copy_.extents[0] - rows_.task * rows_.block)
+                                             : Int(rows_.block)));
         const std::size_t rows = all.size();
         for (std::size_t d = 1; d < copy_.extents.size(); ++d)
             all.push_back(make_loop("c", copy_.extents[d]));
+        if (!copy_.in_memory) return fill_box(all, std::vector<Int>(all.size(), 0));
         Stmts body;
         for (std::size_t d = 1; d < copy_.extents.size(); ++d)
             for (const bool behind : {false, true}) {
@@ -77,7 +74,7 @@ class CopyMaker {
         box.nest.parallel = loops;
         box.nest.dtype = own().node->type.dtype;
         box.nest.body = copy_.outside;
-        box.destinations = {{copy_.place, copy_.in_memory ? rows_.whole(at) : at}};
+        box.destinations = {{copy_.place, rows_.whole(std::move(at))}};
         return schedule_pointwise(box, context_.target, builder_);
     }
 
@@ -88,15 +85,6 @@ class CopyMaker {
 };
 
 }  // namespace
-
-std::vector<Int> TaskRows::inside(std::vector<Int> at) const {
-    if (at.empty()) return at;
-    if (block == 1)
-        at.erase(at.begin());
-    else
-        at[0] = at[0] - task * block;
-    return at;
-}
 
 std::vector<Int> TaskRows::whole(std::vector<Int> at) const {
     if (block == 1)
@@ -120,6 +108,13 @@ Nest TaskRows::cut(const Nest& nest) const {
     return r;
 }
 
+Part TaskRows::part() const { return {0, task * block, block}; }
+
+Shape TaskRows::shape(Shape whole) const {
+    whole[0] = block;
+    return whole;
+}
+
 Stmts make_copy(StagedCopy& copy, const TaskRows& rows, const SegmentContext& context, KernelBuilder& builder,
                 const std::function<Nest(const Nest&)>& placed) {
     const Node& node = *context.values.list[static_cast<std::size_t>(copy.value)].node;
@@ -129,21 +124,17 @@ Stmts make_copy(StagedCopy& copy, const TaskRows& rows, const SegmentContext& co
             context.new_buffer({dtype, copy.scratch}, node.op->name + "_copy",
                                "read many times by sums of products, too large for the scratch of one task");
         copy.place = builder.global(buffer, dtype, copy.scratch, true);
+        builder.ir.places[static_cast<std::size_t>(copy.place)].parts = {rows.part()};
     } else {
-        copy.place = builder.scratch(Place::Scope::local, dtype, copy.scratch);
+        copy.place = builder.scratch(Place::Scope::local, dtype, copy.scratch, {rows.part()});
     }
     return CopyMaker(copy, rows, context, builder).run(placed);
 }
 
-Scalar read_copy(const ScalarNode& s, const StagedCopy& copy, const TaskRows& rows) {
+Scalar read_copy(const ScalarNode& s, const StagedCopy& copy) {
     auto r = std::make_shared<ScalarNode>(s);
     r->operand = copy.place;
     for (std::size_t d = 0; d < r->at.size(); ++d) r->at[d] = r->at[d] - copy.low[d];
-    if (!copy.in_memory) r->at = rows.inside(std::move(r->at));
-    if (copy.outside) {
-        r->guards.clear();
-        r->otherwise = nullptr;
-    }
     return r;
 }
 

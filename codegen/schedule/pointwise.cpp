@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/tails.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
@@ -22,13 +23,6 @@ namespace bitale {
 namespace {
 
 constexpr std::int64_t tile = 16, half_tile = 8, fewest_lanes = 8, widest_phase = 4;
-
-// The place's element as a number.
-Int flat(const std::vector<Int>& at, const Shape& extents) {
-    Int offset = 0;
-    for (std::size_t d = 0; d < at.size(); ++d) offset = offset * extents[d] + at[d];
-    return offset;
-}
 
 // How far the next value of the variable is, where that is the same everywhere.
 std::optional<Int> stride(const Int& offset, const Int& variable) {
@@ -88,7 +82,7 @@ class Lanes {
         const Loop& last = nest().parallel.back();
         const Destination& to = member_.destinations.front();
         const Place& place = builder_.ir.places[static_cast<std::size_t>(to.place)];
-        const std::optional<Int> step = stride(flat(to.at, place.extents), last.variable);
+        const std::optional<Int> step = stride(offset_of(place, to.at), last.variable);
         const Int count = count_of(place.extents);
         bool plain = last.extent.range().high >= worth_it && step && step->is(1) && count.is_constant() &&
                      count.constant() * bytes_of(place.dtype) >= fewest_bytes;
@@ -216,9 +210,7 @@ class Lanes {
 
     std::vector<Int> offsets() {
         std::vector<Int> list;
-        const auto add = [&](int place, const std::vector<Int>& at) {
-            list.push_back(flat(at, builder_.ir.places[static_cast<std::size_t>(place)].extents));
-        };
+        const auto add = [&](int place, const std::vector<Int>& at) { list.push_back(element(place, at)); };
         for_each_read(nest().body, [&](const ScalarNode& s) { add(s.operand, s.at); });
         for (const Destination& d : member_.destinations) add(d.place, d.at);
         for_each_index(nest().body, [&](const Int& number) { list.push_back(number); });
@@ -256,11 +248,12 @@ class Lanes {
     // ---- reads across the lanes
 
     const Loop& lanes() { return nest().parallel.back(); }
-    Int offset_of(const ScalarNode& s) const {
-        return flat(s.at, builder_.ir.places[static_cast<std::size_t>(s.operand)].extents);
+    Int element(int place, const std::vector<Int>& at) const {
+        return offset_of(builder_.ir.places[static_cast<std::size_t>(place)], at);
     }
+    Int element(const ScalarNode& s) const { return element(s.operand, s.at); }
     bool crosses(const ScalarNode& s) {
-        const Int offset = offset_of(s);
+        const Int offset = element(s);
         if (!depends_on(offset, lanes().variable.symbol_id())) return false;
         const std::optional<Int> step = stride(offset, lanes().variable);
         return !step || !step->is(1);
@@ -272,8 +265,7 @@ class Lanes {
         if (nest().parallel.size() < 2 || last.extent.range().high < fewest_lanes || fixed(last.variable))
             return -1;
         for (const Destination& d : member_.destinations) {
-            const std::optional<Int> step = stride(
-                flat(d.at, builder_.ir.places[static_cast<std::size_t>(d.place)].extents), last.variable);
+            const std::optional<Int> step = stride(element(d.place, d.at), last.variable);
             if (!step || !step->is(1)) return -1;
         }
         for (std::size_t i = 0; i + 1 < nest().parallel.size(); ++i) {
@@ -283,7 +275,7 @@ class Lanes {
             for_each_read_of_block([&](const ScalarNode& s) {
                 if (!crosses(s)) return;
                 any = true;
-                const Int offset = offset_of(s);
+                const Int offset = element(s);
                 const std::optional<Int> along = stride(offset, l.variable),
                                          step = stride(offset, last.variable);
                 all = all && along && along->is(1) && step && !depends_on(*step, l.variable.symbol_id()) &&
@@ -396,7 +388,7 @@ class Lanes {
             const Scalar value = scalar_cast(dtype, substitute(nest().body, at(row, column)));
             body = {declare(values), declare(across)};
             body.push_back(loop(row, 0, rows, Binding::serial,
-                                {loop(column, 0, tile, Binding::simd, {set(values, {row, column}, value)})}));
+                                {filled_lanes(column, columns, tile, {set(values, {row, column}, value)})}));
             body.push_back(
                 loop(row, 0, rows, Binding::turned,
                      {loop(column, 0, columns, Binding::serial,
@@ -440,7 +432,7 @@ class Lanes {
         bool along = block_.size() == 1 && nest().lets.empty() && bytes_of(nest().dtype) == 4;
         for_each_read(nest().body, [&](const ScalarNode& s) {
             const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
-            const std::optional<Int> step = stride(offset_of(s), other.variable);
+            const std::optional<Int> step = stride(element(s), other.variable);
             along = along && step && (step->is(0) || step->is(1)) && bytes_of(place.dtype) <= 4 &&
                     (place.scope != Place::Scope::global || !place.written);
             if (!crosses(s)) return;
@@ -526,7 +518,7 @@ class Lanes {
         bool fits = nest().lets.empty();
         for_each_read_of_block([&](const ScalarNode& s) {
             const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
-            const std::optional<Int> step = stride(substitute(offset_of(s), first), shared.variable);
+            const std::optional<Int> step = stride(substitute(element(s), first), shared.variable);
             fits = fits && step && step->is_constant() && step->constant() >= 0 &&
                    (place.scope != Place::Scope::global || !place.written) &&
                    step->constant() * (whole - lanes) * bytes_of(place.dtype) <= readable_past_the_end;
@@ -545,17 +537,17 @@ class Lanes {
         Stmts body{declare(to)}, each;
         std::map<std::vector<Int>, Scalar> wide;
         for (std::int64_t i = 0; i < phases; ++i) {
-            const Scalar value =
-                widened(substitute(substitute(member.nest.body, result(i)), here), lane, whole, wide, body);
+            const Scalar value = widened(substitute(substitute(member.nest.body, result(i)), here),
+                                         {lane, shared.extent}, whole, wide, body);
             each.push_back(set(to, {lane * phases + i}, scalar_cast(nest().dtype, value)));
         }
-        body.push_back(loop(lane, 0, whole, Binding::simd, std::move(each)));
+        body.push_back(filled_lanes(lane, shared.extent, whole, std::move(each)));
         append(body, {loop(last.variable, 0, last.extent, Binding::simd,
                            stores(member, scalar_read(nest().dtype, to, {last.variable})))});
         return body;
     }
 
-    Scalar widened(const Scalar& scalar, const Int& lane, std::int64_t whole,
+    Scalar widened(const Scalar& scalar, const Loop& lanes, std::int64_t whole,
                    std::map<std::vector<Int>, Scalar>& done, Stmts& before) {
         return rebuild(scalar, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
             if (s->kind != ScalarNode::Kind::cast || s->arguments[0]->kind != ScalarNode::Kind::read ||
@@ -568,8 +560,9 @@ class Lanes {
             if (!copy) {
                 const int place = builder_.scratch(Place::Scope::private_, DType::int32, {Int(whole)});
                 before.push_back(declare(place));
-                before.push_back(loop(lane, 0, whole, Binding::simd,
-                                      {set(place, {lane}, scalar_cast(DType::int32, read))}));
+                const Int& lane = lanes.variable;
+                before.push_back(filled_lanes(lane, lanes.extent, whole,
+                                              {set(place, {lane}, scalar_cast(DType::int32, read))}));
                 copy = scalar_read(DType::int32, place, {lane});
             }
             return scalar_cast(s->dtype, copy);

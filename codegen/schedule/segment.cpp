@@ -75,17 +75,10 @@ class SegmentScheduler {
     // ---- reads
 
     Scalar placed(const Scalar& s) const {
-        if (const auto copy = copies_.find(s->operand); copy != copies_.end())
-            return read_copy(*s, copy->second, rows());
+        if (const StagedCopy* copy = copy_reads().sent_to(*s)) return read_copy(*s, *copy);
         auto r = std::make_shared<ScalarNode>(*s);
         if (const auto at = local_.find(s->operand); at != local_.end()) {
             r->operand = at->second;
-            r->at = s->at;
-            if (cut_) {
-                Int& cut = r->at[cut_->axis.at(s->operand)];
-                cut = cut - first_of_cut_;
-            }
-            r->at = rows().inside(std::move(r->at));
             return r;
         }
         BITALE_CHECK(value(s->operand).storage != Value::Storage::staged, "a staged value without its copy");
@@ -98,16 +91,16 @@ class SegmentScheduler {
         return map_reads(nest, [&](const Scalar& s) { return placed(s); });
     }
 
-    // The member's nest with staged values either kept (this group has a copy) or inlined.
-    Nest nest_for(int v) const {
-        return composed_nest(context_.values, v, [&](int operand) { return copies_.contains(operand); });
-    }
+    CopyReads copy_reads() const { return {context_.values, copies_}; }
+
+    // The member's nest, reading the copies that are made.
+    Nest nest_for(int v) const { return copy_reads().member(v, row_, scattered_.contains(v)); }
 
     // ---- staged copies
 
     // Copies of what the members read of staged values within their own row.
-    void stage(const RowOf& row, bool of_members, Stmts& before) {
-        planned_ = plan_copies(group_, context_, row, block_, used_, of_members, scattered_);
+    void stage(bool of_members, Stmts& before) {
+        planned_ = plan_copies(group_, context_, row_, block_, used_, of_members, scattered_);
         std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
         for (const StagedCopy& copy : planned_)
             if (!copy.in_memory) used_ += copy.bytes;
@@ -116,16 +109,19 @@ class SegmentScheduler {
 
     bool places_are_stored(int v) const {
         const Nest& nest = context_.grouping.nests[v];
-        const int places = nest.body->arguments[scatter_form(nest)->factor]->operand;
-        return value(places).storage != Value::Storage::staged ||
-               std::any_of(planned_.begin(), planned_.end(),
-                           [&](const StagedCopy& copy) { return copy.value == places; });
+        const ScalarNode& places = *nest.body->arguments[scatter_form(nest)->factor];
+        const Value& own = value(places.operand);
+        return own.storage != Value::Storage::staged ||
+               (in_own_row(places, places.guards, nest, row_(nest), own.shape) &&
+                std::any_of(planned_.begin(), planned_.end(),
+                            [&](const StagedCopy& copy) { return copy.value == places.operand; }));
     }
 
     // The copies that can be made once so many members are computed.
     void make_copies(std::size_t after, Stmts& body) {
         for (StagedCopy& copy : planned_) {
             if (copy.after != after) continue;
+            copy.nest = copy_reads().copy(copy);
             append(body, make_copy(copy, rows(), context_, builder_,
                                    [&](const Nest& nest) { return with_places(nest); }));
             notes_ += "  staged " + describe(*value(copy.value).node) + ", " + std::to_string(copy.bytes) +
@@ -268,19 +264,21 @@ class SegmentScheduler {
             if (!is_local(v)) continue;
             const Type type = value(v).stored_type();
             Shape extents = type.shape;
-            if (cut_) extents[cut_->axis.at(v)] = cut_->width;
+            std::vector<Part> parts;
             if (!extents.empty()) {
-                if (block_ == 1)
-                    extents.erase(extents.begin());
-                else
-                    extents[0] = block_;
+                extents = rows().shape(std::move(extents));
+                parts.push_back(rows().part());
             }
-            local_[v] = builder_.scratch(Place::Scope::local, type.dtype, extents);
+            if (cut_) {
+                const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
+                extents[axis] = cut_->width;
+                parts.push_back({axis, first_of_cut_, cut_->width});
+            }
+            local_[v] = builder_.scratch(Place::Scope::local, type.dtype, extents, std::move(parts));
             segment.body.push_back(declare(local_[v]));
         }
         choose_scattered();
-        stage([](const Nest& nest) { return nest.parallel.empty() ? Int(0) : nest.parallel[0].variable; },
-              !cut_, segment.body);
+        stage(!cut_, segment.body);
         for (std::size_t i = 0; i < group_.values.size(); ++i) {
             const int v = group_.values[i];
             std::optional<Stmts> both;
@@ -337,21 +335,15 @@ class SegmentScheduler {
     Member finish_member(int v, Nest nest, const std::vector<Loop>& parallel) {
         Member member;
         member.tree = tree_of(context_.grouping.nests[v]);
-        std::vector<Int> inside, whole;
-        for (const Loop& l : parallel) inside.push_back(l.variable);
-        whole = inside;
-        if (!value(v).shape.empty()) {
-            if (block_ == 1)
-                whole.insert(whole.begin(), task_);
-            else
-                whole[0] = whole[0] + task_ * block_;
-        }
+        std::vector<Int> whole;
+        for (const Loop& l : parallel) whole.push_back(l.variable);
+        if (!value(v).shape.empty()) whole = rows().whole(std::move(whole));
         if (cut_) {
             Int& cut = whole[cut_->axis.at(v)];
             cut = cut + first_of_cut_;
         }
         if (const auto at = local_.find(v); at != local_.end())
-            member.destinations.push_back({at->second, inside});
+            member.destinations.push_back({at->second, whole});
         const Type type = value(v).stored_type();
         if (!local_.contains(v))
             for (const int buffer : context_.buffers_to_write(v))
@@ -413,8 +405,7 @@ class SegmentScheduler {
         task_ = row;
         block_ = 1;
         Stmts per_row;
-        if (has_room_beside_partial_results(front, tree))
-            stage([](const Nest& nest) { return nest.reduced[0].variable; }, false, per_row);
+        if (has_room_beside_partial_results(front, tree)) stage(false, per_row);
         std::vector<Chunked> reductions;
         for (const int v : group_.values) reductions.push_back(chunked(v, row, chunks));
         const Chunked& only = reductions.front();
@@ -537,6 +528,10 @@ class SegmentScheduler {
     KernelBuilder& builder_;
     std::string& notes_;
     std::string title_;
+    const RowOf row_ = [split = group_.split](const Nest& nest) {
+        if (split) return nest.reduced[0];
+        return nest.parallel.empty() ? Loop{0, 1} : nest.parallel[0];
+    };
     Int task_;
     std::int64_t block_ = 1;
     std::optional<AxisCut> cut_;

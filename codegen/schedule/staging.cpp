@@ -1,7 +1,9 @@
 #include "codegen/schedule/staging.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "codegen/nest/compose.h"
@@ -13,106 +15,156 @@ namespace bitale {
 
 namespace {
 
-using Reads = std::map<int, std::vector<std::pair<Int, Scalar>>>;
+bool depends_on_any(const std::vector<Guard>& guards, std::uint64_t symbol) {
+    return std::any_of(guards.begin(), guards.end(), [&](const Guard& g) { return depends_on(g, symbol); });
+}
+
+// What the read gives outside of the value, where its guards are those of the value's own axes and nothing
+// else; not of the rows: a copy has no others. Null: there is no such constant.
+Scalar border_of(const ScalarNode& read, const Shape& shape) {
+    for (const Guard& g : read.guards) {
+        bool own = false;
+        for (std::size_t d = 1; d < read.at.size(); ++d)
+            own = own || (g.value == read.at[d] && g.low.is(0) && g.high == shape[d]);
+        if (!own) return nullptr;
+    }
+    if (!read.otherwise || read.otherwise->kind != ScalarNode::Kind::constant) return nullptr;
+    return read.otherwise;
+}
+
+bool same_number(const Scalar& a, const Scalar& b) {
+    return a && b && a->number == b->number && a->integer == b->integer;
+}
+
+bool is_guarded(const ScalarNode& read, std::size_t d) {
+    return std::any_of(read.guards.begin(), read.guards.end(),
+                       [&](const Guard& g) { return g.value == read.at[d]; });
+}
+
+// The copy has all that the guards of the read let through and all that it gives outside.
+bool covers(const StagedCopy& copy, const ScalarNode& read, const Shape& shape) {
+    if (!same_number(copy.outside, border_of(read, shape))) return false;
+    for (std::size_t d = 1; d < read.at.size(); ++d) {
+        // What no guard keeps inside is inside: at the latest the call compares the lengths.
+        if (!is_guarded(read, d)) continue;
+        const IntRange r = (read.at[d] - copy.low[d]).range();
+        if (r.low < 0 || r.high >= copy.extents[d].constant()) return false;
+    }
+    return true;
+}
+
+// The nest of a value with everything inlined but leaves, stored values, and what is read of the staged ones
+// to be kept in the row of the loop.
+Nest composed_by_rows(
+    const Values& values, int v, const RowOf& row, const std::function<bool(int operand)>& kept,
+    const std::function<void(int operand)>& elsewhere = [](int) {}) {
+    const Nest& own = values.list[static_cast<std::size_t>(v)].nest;
+    const Loop rows = row(own);
+    const auto composed = [&](bool any) {
+        return in_rows(exact_sum(simplify(
+            compose_reads(own, [&](const ScalarNode& read, const std::vector<Guard>& guards) -> const Nest* {
+                const Value& o = values.list[static_cast<std::size_t>(read.operand)];
+                if (o.storage == Value::Storage::inlined) return &o.nest;
+                if (o.storage != Value::Storage::staged) return nullptr;
+                if (any && kept(read.operand) && in_own_row(read, guards, own, rows, o.shape)) return nullptr;
+                elsewhere(read.operand);
+                return &o.nest;
+            }))));
+    };
+    const Nest r = composed(true);
+    // A long reduction that was cut into rows has others than those that it was composed by.
+    return row(r).variable == rows.variable ? r : composed(false);
+}
+
+Loop first_axis(const Nest& nest) { return nest.parallel.empty() ? Loop{0, 1} : nest.parallel[0]; }
+
+// What the members of a group, and the copies themselves, read of one value.
+struct Candidate {
+    struct Read {
+        Scalar scalar;
+        bool factor = false;  // of a sum of products
+    };
+    std::vector<Read> own;   // in the task's row
+    double asked = 0;        // how often, for a row
+    bool elsewhere = false;  // also in other rows
+    bool wanted = false;
+};
+using Candidates = std::map<int, Candidate>;
 
 class CopyPlanner {
   public:
-    CopyPlanner(const Group& group, const SegmentContext& context, std::int64_t block, bool of_members,
-                const std::set<int>& scattered)
-        : group_(group), context_(context), block_(block), of_members_(of_members), scattered_(scattered) {}
+    CopyPlanner(const Group& group, const SegmentContext& context, const RowOf& row, std::int64_t block,
+                bool of_members, const std::set<int>& scattered)
+        : group_(group),
+          context_(context),
+          row_(row),
+          block_(block),
+          of_members_(of_members),
+          scattered_(scattered) {}
 
-    // What the members, and the copies themselves, read of staged values when those that are refused a copy
-    // are inlined.
-    Reads staged_reads(const RowOf& row, const std::set<int>& refused) {
-        Reads reads;
-        factors_.clear();
+    // When those that are refused a copy are inlined, or stay where they are.
+    Candidates candidates(const std::set<int>& refused) const {
+        Candidates found;
+        std::set<int> looked_at;
         std::vector<int> copied;
-        const auto look = [&](const Nest& nest, const Int& own, bool inside) {
-            const bool padded = wants_padding(nest);
-            for_each_read(nest, [&](const ScalarNode& s) {
-                if (value(s.operand).storage != Value::Storage::staged) {
-                    if (padded && !s.guards.empty() && !refused.contains(s.operand)) {
-                        reads[s.operand].emplace_back(own, std::make_shared<ScalarNode>(s));
-                        factors_.insert(s.operand);
-                    }
-                    return;
-                }
-                if (!reads.contains(s.operand) && !refused.contains(s.operand)) copied.push_back(s.operand);
-                auto read = std::make_shared<ScalarNode>(s);
-                if (inside) {
-                    read->guards.clear();
-                    read->otherwise = nullptr;
-                }
-                reads[s.operand].emplace_back(own, std::move(read));
-                if (padded) factors_.insert(s.operand);
-            });
-        };
         const auto kept = [&](int operand) { return !refused.contains(operand); };
-        for (const int v : group_.values) {
-            const Nest nest =
-                refused.empty() ? context_.grouping.nests[v] : composed_nest(context_.values, v, kept);
-            look(nest, row(nest), scattered_.contains(v));
-        }
+        const auto look_at = [&](int v, const RowOf& row, bool scattered) {
+            std::set<int> elsewhere;
+            const Nest nest = composed_by_rows(context_.values, v, row, kept,
+                                               [&](int operand) { elsewhere.insert(operand); });
+            look(nest, row(nest), scattered, refused, found, copied);
+            for (const int operand : elsewhere) found[operand].elsewhere = true;
+        };
+        for (const int v : group_.values) look_at(v, row_, scattered_.contains(v));
         while (!copied.empty()) {
             const int v = copied.back();
             copied.pop_back();
-            const Nest nest = composed_nest(context_.values, v, kept);
-            if (!nest.parallel.empty()) look(nest, nest.parallel[0].variable, false);
+            if (looked_at.insert(v).second) look_at(v, first_axis, false);
         }
-        return reads;
+        std::erase_if(found, [](const auto& entry) { return !entry.second.wanted; });
+        return found;
+    }
+
+    // A copy serves the reads in the task's own row; where there are others, these have to be worth it.
+    bool is_worth_it(int v, const Candidate& candidate) const {
+        constexpr double often = 4;
+        if (!candidate.elsewhere || value(v).storage != Value::Storage::staged) return true;
+        double elements = 1;
+        for (std::size_t d = 1; d < value(v).shape.size(); ++d) elements *= typical(value(v).shape[d]);
+        return candidate.asked >= often * elements;
     }
 
     // What is computed where a sum of products reads it, or guarded there, costs more than memory.
-    void put_into_memory(StagedCopy& copy) const {
-        copy.in_memory = factors_.contains(copy.value);
-        copy.scratch = copy.extents;
+    static void put_into_memory(StagedCopy& copy, const Candidate& candidate) {
+        copy.in_memory = std::any_of(candidate.own.begin(), candidate.own.end(),
+                                     [](const Candidate::Read& r) { return r.factor; });
+        if (copy.in_memory) copy.scratch = copy.extents;
     }
 
-    // Whether every read stays in its own row; then which part of the index space the copy has.
-    bool fits(const std::vector<std::pair<Int, Scalar>>& reads, StagedCopy& copy) const {
+    // Which part of the index space the copy has; false if there can be none.
+    bool fits(const Candidate& candidate, StagedCopy& copy) const {
         const Shape& shape = value(copy.value).shape;
-        if (shape.empty()) return false;
         for (std::size_t d = 1; d < shape.size(); ++d)
             if (!shape[d].is_constant()) return false;
+        copy.outside = border(candidate, shape);
         const std::int64_t most = context_.target.local_bytes;
-        bool widen = true;
-        Scalar outside;
         std::vector<IntRange> ranges(shape.size(), IntRange{0, 0});
         for (std::size_t d = 1; d < ranges.size(); ++d) ranges[d] = {0, shape[d].constant() - 1};
-        for (const auto& entry : reads) {
-            const Int& row = entry.first;
-            const Scalar& read = entry.second;
-            if (row.is_constant() || !(read->at[0] == row)) return false;
+        for (const Candidate::Read& read : candidate.own) {
+            if (!copy.outside || !same_number(copy.outside, border_of(*read.scalar, shape))) continue;
             for (std::size_t d = 1; d < ranges.size(); ++d) {
-                // What no guard keeps inside is inside: at the latest the call compares the lengths.
-                const bool guarded = std::any_of(read->guards.begin(), read->guards.end(),
-                                                 [&](const Guard& g) { return g.value == read->at[d]; });
-                if (!guarded) continue;
-                const IntRange r = read->at[d].range();
+                if (!is_guarded(*read.scalar, d)) continue;
+                const IntRange r = read.scalar->at[d].range();
                 ranges[d] = {std::min(ranges[d].low, r.low), std::max(ranges[d].high, r.high)};
                 if (ranges[d].low < -most || ranges[d].high > most) return false;
             }
-            for (const Guard& g : read->guards) {
-                bool own = false;  // not of the rows: the copy has no others
-                for (std::size_t d = 1; d < read->at.size(); ++d)
-                    own = own || (g.value == read->at[d] && g.low.is(0) && g.high == shape[d]);
-                widen = widen && own;
-            }
-            if (read->otherwise) {
-                widen = widen && read->otherwise->kind == ScalarNode::Kind::constant &&
-                        (!outside || (outside->number == read->otherwise->number &&
-                                      outside->integer == read->otherwise->integer));
-                outside = read->otherwise;
-            }
         }
-        const bool wide = outside != nullptr && widen;
         copy.low.assign(shape.size(), 0);
         copy.extents = {shape[0]};
         for (std::size_t d = 1; d < ranges.size(); ++d) {
-            copy.low[d] = wide ? ranges[d].low : 0;
-            copy.extents.push_back(wide ? Int(ranges[d].high - ranges[d].low + 1) : shape[d]);
+            copy.low[d] = ranges[d].low;
+            copy.extents.emplace_back(ranges[d].high - ranges[d].low + 1);
         }
-        if (wide) copy.outside = outside;
         return true;
     }
 
@@ -120,8 +172,8 @@ class CopyPlanner {
     // would need what a member of this group computes, and must not.
     bool write(StagedCopy& copy, const std::set<int>& refused) const {
         const Type type = value(copy.value).stored_type();
-        copy.scratch.assign(copy.extents.begin() + (block_ == 1 ? 1 : 0), copy.extents.end());
-        if (block_ != 1) copy.scratch[0] = block_;
+        copy.scratch = copy.extents;
+        copy.scratch[0] = block_;
         copy.bytes = count_of(copy.scratch).constant() * bytes_of(type.dtype);
         Nest nest;
         nest.dtype = type.dtype;
@@ -137,13 +189,16 @@ class CopyPlanner {
             if (copy.outside && wider && !copy.filled) guards.push_back({at.back(), 0, type.shape[d]});
         }
         nest.body = scalar_read(type.dtype, copy.value, at, guards, guards.empty() ? nullptr : copy.outside);
-        copy.nest = simplify(compose(nest, [&](int operand) -> const Nest* {
-            const Value::Storage storage = value(operand).storage;
-            const bool in =
-                storage == Value::Storage::inlined ||
-                (storage == Value::Storage::staged && (operand == copy.value || refused.contains(operand)));
-            return in ? &value(operand).nest : nullptr;
-        }));
+        copy.nest = simplify(
+            compose_reads(nest, [&](const ScalarNode& read, const std::vector<Guard>& all) -> const Nest* {
+                const Value& o = value(read.operand);
+                const bool own = read.operand == copy.value;
+                if (o.storage == Value::Storage::inlined) return &o.nest;
+                if (o.storage != Value::Storage::staged) return nullptr;
+                const bool kept = !own && !refused.contains(read.operand) &&
+                                  in_own_row(read, all, nest, nest.parallel[0], o.shape);
+                return kept ? nullptr : &o.nest;
+            }));
         for_each_read(copy.nest, [&](const ScalarNode& s) {
             const auto member = std::find(group_.values.begin(), group_.values.end(), s.operand);
             if (member == group_.values.end()) return;
@@ -153,37 +208,78 @@ class CopyPlanner {
     }
 
   private:
+    // What one nest reads. Of values that are in memory, padding alone asks for a copy.
+    void look(const Nest& nest, const Loop& rows, bool scattered, const std::set<int>& refused,
+              Candidates& found, std::vector<int>& copied) const {
+        const bool padded = wants_padding(nest);
+        double asked = 1;
+        for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
+            for (const Loop& l : *loops)
+                if (!(l.variable == rows.variable)) asked *= typical(l.extent);
+        for_each_read(nest, [&](const ScalarNode& s) {
+            if (refused.contains(s.operand)) return;
+            Candidate& candidate = found[s.operand];
+            if (!in_own_row(s, s.guards, nest, rows, value(s.operand).shape)) {
+                candidate.elsewhere = true;
+                return;
+            }
+            const bool staged = value(s.operand).storage == Value::Storage::staged,
+                       factor = padded && (staged || !s.guards.empty());
+            auto read = std::make_shared<ScalarNode>(s);
+            if (scattered) {
+                read->guards.clear();
+                read->otherwise = nullptr;
+            }
+            candidate.own.push_back({std::move(read), factor});
+            candidate.asked += asked;
+            candidate.wanted = candidate.wanted || staged || factor;
+            if (staged) copied.push_back(s.operand);
+        });
+    }
+
+    // The constant that a copy has around the value: what factors read there, else what all reads do.
+    static Scalar border(const Candidate& candidate, const Shape& shape) {
+        Scalar all;
+        bool agree = true;
+        for (const Candidate::Read& read : candidate.own) {
+            const Scalar outside = border_of(*read.scalar, shape);
+            if (outside && read.factor) return outside;
+            if (read.scalar->guards.empty()) continue;
+            agree = agree && outside && (!all || same_number(all, outside));
+            if (outside) all = outside;
+        }
+        return agree ? all : nullptr;
+    }
+
     // Each element that is summed with others is read many times, and a guard around a factor costs more than
     // its product: padding has to be in memory, even around what is there already.
     bool wants_padding(const Nest& nest) const {
         return context_.target.kind == Target::Kind::cpu && adds_products(nest);
     }
 
-    const Value& value(int v) const { return context_.values.list[v]; }
+    const Value& value(int v) const { return context_.values.list[static_cast<std::size_t>(v)]; }
 
     const Group& group_;
     const SegmentContext& context_;
+    const RowOf& row_;
     std::int64_t block_;
     bool of_members_;
     const std::set<int>& scattered_;
-    std::set<int> factors_;  // read by sums of products
 };
 
 }  // namespace
 
-Nest composed_nest(const Values& values, int v, const std::function<bool(int operand)>& copied) {
-    return in_rows(exact_sum(simplify(compose(values.list[v].nest, [&](int operand) -> const Nest* {
-        const Value& o = values.list[operand];
-        const bool in =
-            o.storage == Value::Storage::inlined || (o.storage == Value::Storage::staged && !copied(operand));
-        return in ? &o.nest : nullptr;
-    }))));
+bool in_own_row(const ScalarNode& read, const std::vector<Guard>& guards, const Nest& nest, const Loop& rows,
+                const Shape& shape) {
+    const std::uint64_t row = rows.variable.symbol_id();
+    if (!row || read.at.empty() || !(read.at[0] == rows.variable)) return false;
+    return shape[0] == rows.extent || !(depends_on_any(guards, row) || depends_on_any(nest.guards, row));
 }
 
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
                                     std::int64_t block, std::int64_t used, bool of_members,
                                     const std::set<int>& scattered) {
-    CopyPlanner planner(group, context, block, of_members, scattered);
+    const CopyPlanner planner(group, context, row, block, of_members, scattered);
     std::set<int> refused;
     // Inlining a value that cannot be copied shows more reads of the others, so all are looked at again
     // whenever one is refused.
@@ -191,11 +287,13 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
         std::vector<StagedCopy> copies;
         std::int64_t bytes = used;
         int refuse = -1;
-        for (const auto& [v, reads] : planner.staged_reads(row, refused)) {
+        for (const auto& [v, candidate] : planner.candidates(refused)) {
             StagedCopy copy;
             copy.value = v;
-            const bool possible = planner.fits(reads, copy) && planner.write(copy, refused);
-            if (possible && bytes + copy.bytes > context.target.local_bytes) planner.put_into_memory(copy);
+            const bool possible = planner.is_worth_it(v, candidate) && planner.fits(candidate, copy) &&
+                                  planner.write(copy, refused);
+            if (possible && bytes + copy.bytes > context.target.local_bytes)
+                CopyPlanner::put_into_memory(copy, candidate);
             if (!possible || (bytes + copy.bytes > context.target.local_bytes && !copy.in_memory)) {
                 refuse = v;
                 break;
@@ -211,6 +309,38 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
         if (refuse < 0) return copies;
         refused.insert(refuse);
     }
+}
+
+Nest CopyReads::member(int v, const RowOf& row, bool scattered) const {
+    const Nest nest =
+        composed_by_rows(values_, v, row, [&](int operand) { return copies_.contains(operand); });
+    return sent(nest, row(nest), -1, scattered);
+}
+
+Nest CopyReads::copy(const StagedCopy& copy) const {
+    return sent(copy.nest, first_axis(copy.nest), copy.value, false);
+}
+
+const StagedCopy* CopyReads::sent_to(const ScalarNode& read) const {
+    const int values = static_cast<int>(values_.list.size());
+    return read.operand >= values ? &copies_.at(read.operand - values) : nullptr;
+}
+
+Nest CopyReads::sent(const Nest& nest, const Loop& rows, int but_for, bool scattered) const {
+    if (copies_.empty()) return nest;
+    return map_reads(nest, [&](const Scalar& s) -> Scalar {
+        const auto copy = copies_.find(s->operand);
+        if (copy == copies_.end() || s->operand == but_for) return s;
+        const Shape& shape = values_.list[static_cast<std::size_t>(s->operand)].shape;
+        if (!in_own_row(*s, s->guards, nest, rows, shape)) return s;
+        auto r = std::make_shared<ScalarNode>(*s);
+        r->operand += static_cast<int>(values_.list.size());
+        if (copy->second.outside && (scattered || covers(copy->second, *s, shape))) {
+            r->guards.clear();
+            r->otherwise = nullptr;
+        }
+        return r;
+    });
 }
 
 }  // namespace bitale

@@ -1,8 +1,10 @@
 // Staging: values that a task reads many times are copied into its scratch first, a row at a time, padding
-// included.
+// included. Every read of such a value is decided by itself: one in the task's own row goes to the copy, any
+// other to where the value is, or to what it is computed from.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -24,8 +26,8 @@ struct StagedCopy {
     std::size_t after = 0;   // so many members of the group have to be computed before
 };
 
-// The variable of the first axis, in a member's nest.
-using RowOf = std::function<Int(const Nest&)>;
+// The loop over the first axis, in a member's nest.
+using RowOf = std::function<Loop(const Nest&)>;
 
 // The copies for a group's tasks of `block` rows. On a CPU, what sums of products read and does not fit
 // beside the `used` bytes of scratch lies in memory. `of_members`: copies may be made of what the group
@@ -34,7 +36,30 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
                                     std::int64_t block, std::int64_t used, bool of_members,
                                     const std::set<int>& scattered);
 
-// A value's nest with all inlined values composed into it, and those staged ones that have no copy.
-Nest composed_nest(const Values& values, int v, const std::function<bool(int operand)>& copied);
+// The copies at hand, by value, and the nests that read them: such a read has the value's number plus the
+// number of values as its operand. Staged values that have no copy are inlined, and so is each read of others
+// that is in no row of the task's own.
+class CopyReads {
+  public:
+    CopyReads(const Values& values, const std::map<int, StagedCopy>& copies)
+        : values_(values), copies_(copies) {}
+
+    // A member's nest. `scattered`: it skips the zeros of what it reads, and reads nothing outside.
+    Nest member(int v, const RowOf& row, bool scattered) const;
+    // That of a copy.
+    Nest copy(const StagedCopy& copy) const;
+    // The copy that a read was sent to; null: to none.
+    const StagedCopy* sent_to(const ScalarNode& read) const;
+
+  private:
+    Nest sent(const Nest& nest, const Loop& rows, int but_for, bool scattered) const;
+
+    const Values& values_;
+    const std::map<int, StagedCopy>& copies_;
+};
+
+// Whether the read stays in the row of the loop, and that row exists for every turn of it.
+bool in_own_row(const ScalarNode& read, const std::vector<Guard>& guards, const Nest& nest, const Loop& rows,
+                const Shape& shape);
 
 }  // namespace bitale

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "codegen/kernel/tails.h"
 #include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -58,7 +59,7 @@ class Windows {
         const Int lane = Int::symbol("lane", {0, whole - 1});
         const auto over = [&](std::int64_t count, const Stmts& body) {
             const Substitution here{{lanes_.variable.symbol_id(), lane}};
-            return loop(lane, 0, count, Binding::simd, substitute(body, here));
+            return filled_lanes(lane, lanes, count, substitute(body, here));
         };
         Scalar result;
         Stmts inside = compute(result);
@@ -87,10 +88,7 @@ class Windows {
         bool fits = true;
         for_each_read(nest_.body, [&](const ScalarNode& s) {
             const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
-            Int offset = 0;
-            for (std::size_t d = 0; d < s.at.size(); ++d) offset = offset * place.extents[d] + s.at[d];
-            const Int step =
-                substitute(offset, {{lanes_.variable.symbol_id(), lanes_.variable + 1}}) - offset;
+            const Int step = step_of(place, s.at, lanes_.variable);
             fits = fits && s.guards.empty() && !place.written && step.is_constant() && step.constant() >= 0 &&
                    step.constant() * more * bytes_of(place.dtype) <= readable_past_the_end;
         });

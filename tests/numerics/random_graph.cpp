@@ -24,13 +24,12 @@ Dims broadcast_shape(const Dims& a, const Dims& b) {
     return r;
 }
 
-// The shape of a new value has to be the variable's for certain.
+}  // namespace
+
 bool has_known_shape(const Expr& x) {
     const std::string text = x.shape_text();
     return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::isalpha(c); });
 }
-
-}  // namespace
 
 GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
     : random_(seed), arithmetic_(arithmetic) {
@@ -491,7 +490,7 @@ bool GraphGenerator::classify() {
 }
 
 bool GraphGenerator::step() {
-    switch (random_.between(0, 19)) {
+    switch (random_.between(0, 24)) {
         case 0:
         case 1:
         case 2: return unary();
@@ -511,6 +510,11 @@ bool GraphGenerator::step() {
         case 16: return product();
         case 17: return convolve();
         case 18: return pool();
+        case 19:
+        case 20: return read_again();
+        case 21: return residual();
+        case 22: return convolve_values();
+        case 23: return rows_with_border();
         default: return random_.chance(2) ? normalise() : classify();
     }
 }
@@ -552,6 +556,7 @@ RandomGraph GraphGenerator::generate(int operations) {
         for (const Value& v : values_)
             if (v.shape == target.shape() && v.x.dtype() == target.dtype() && random_.chance(2)) value = v.x;
         if (random_.chance(2) && target.dtype() != boolean) value = value + 1;
+        // The shape of a new value has to be the variable's for certain.
         if (!has_known_shape(value)) value = Expr(target) + 1;
         update = Update(target, target.dtype() == boolean ? Expr(target) : value);
     }

@@ -23,6 +23,9 @@ struct RandomGraph {
     std::vector<Update> updates;  // of shared variables of its own
 };
 
+// Every length is a number.
+bool has_known_shape(const Expr& x);
+
 class GraphGenerator {
   public:
     GraphGenerator(std::uint64_t seed, Arithmetic arithmetic);
@@ -60,12 +63,19 @@ class GraphGenerator {
     bool pool();
     bool normalise();
     bool classify();
+    // Of what is there already, once more (random_graph_reread.cpp).
+    bool read_again();
+    bool residual();
+    bool convolve_values();
+    bool rows_with_border();
 
     // Variables whose new values are some of the values, and outputs that read the old ones beside others.
     void replace_by_values();
 
     const Value& any();
     Value as_images(const Value& v);
+    // The value, of at least one row, in another order of its rows, or one of them.
+    Value in_other_rows(const Value& v);
     // A value that broadcasts against v, of its dtype if it is typed.
     Value partner(const Value& v);
     bool keep(const Expr& x, const Dims& shape, double bound);

@@ -1,0 +1,197 @@
+// Places that have a part of a value: indices say which element of the whole value is meant, and a kernel
+// that reads or writes another part than the task has is refused.
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "codegen/kernel/tails.h"
+#include "graph/base/check.h"
+#include "ops/registry.h"
+#include "tests/support/catch.h"
+
+using namespace bitale;  // NOLINT
+
+namespace {
+
+constexpr std::int64_t columns = 8;
+
+// Tasks of some rows of a value with columns; a copy of the rows in scratch, or in a buffer.
+struct Kernel {
+    Kernel() {
+        register_all_ops();
+        task = Int::symbol("task", {0, 99});
+        rows = Int::symbol("rows", {1, 400});
+        ir.phases.resize(1);
+        ir.phases[0].segments.resize(1);
+        ir.phases[0].segments[0].task = task;
+        ir.phases[0].segments[0].tasks = 100;
+        out = add({Place::Scope::global, DType::float32, {rows, Int(columns)}, ir.buffers++, true});
+    }
+
+    int add(Place place) {
+        ir.places.push_back(std::move(place));
+        return static_cast<int>(ir.places.size()) - 1;
+    }
+    int copy(std::int64_t block, Place::Scope scope = Place::Scope::local) {
+        const bool global = scope == Place::Scope::global;
+        const int place = add({scope,
+                               DType::float32,
+                               {global ? rows : Int(block), Int(columns)},
+                               global ? ir.buffers++ : -1,
+                               true,
+                               {{0, task * block, block}}});
+        if (!global) body().push_back(declare(place));
+        return place;
+    }
+    Stmts& body() { return ir.phases[0].segments[0].body; }
+
+    // out[to, j] = place[row, j] for all columns
+    Stmt reads(int place, const Int& row, const Int& to = 0) {
+        const Int j = Int::symbol("j", {0, columns - 1});
+        return loop(j, 0, columns, Binding::simd,
+                    {set(out, {to, j}, scalar_read(DType::float32, place, {row, j}))});
+    }
+    bool accepts(Stmts statements) {
+        KernelIR whole = ir;
+        append(whole.phases[0].segments[0].body, std::move(statements));
+        try {
+            verify(whole);
+            return true;
+        } catch (const InternalError&) {
+            return false;
+        }
+    }
+
+    KernelIR ir;
+    Int task, rows;
+    int out = -1;
+};
+
+}  // namespace
+
+TEST_CASE("indices into scratch are those of the value, positions those from the task's part on") {
+    Kernel k;
+    const int one = k.copy(1), four = k.copy(4), memory = k.copy(4, Place::Scope::global);
+    const auto offset = [&](int place, const Int& row) {
+        return offset_of(k.ir.places[static_cast<std::size_t>(place)], {row, Int(3)});
+    };
+    CHECK(offset(one, k.task) == Int(3));
+    CHECK(offset(four, k.task * 4 + 2) == Int(2 * columns + 3));
+    CHECK(offset(memory, k.task * 4 + 2) == (k.task * 4 + 2) * columns + 3);
+}
+
+TEST_CASE("a copy of one row is that of the task") {
+    for (const Place::Scope scope : {Place::Scope::local, Place::Scope::global}) {
+        Kernel k;
+        const int copy = k.copy(1, scope);
+        CHECK(k.accepts({k.reads(copy, k.task)}));
+        const Int known = Int::symbol("known", {0, 99});
+        for (const Int& row : {k.task + 1, k.rows - 1 - k.task, Int(0), Int(1), known, 2 * k.task})
+            CHECK_FALSE(k.accepts({k.reads(copy, row)}));
+        const Stmts by_value{let(known, scalar_integer(DType::int64, 3), k.rows)};
+        Stmts gathered = by_value;
+        gathered.push_back(k.reads(copy, known));
+        CHECK_FALSE(k.accepts(gathered));
+    }
+}
+
+TEST_CASE("rows of a block are those of the task, however its loops are cut") {
+    Kernel k;
+    const int copy = k.copy(4);
+    const Int first = k.task * 4, in = Int::symbol("in", {0, 3}), tile = Int::symbol("tile", {0, 3}),
+              wide = Int::symbol("wide", {0, 400});
+    const auto over = [&](const Int& v, const Int& end, Stmts body, std::int64_t step = 1) {
+        return Stmts{loop(v, 0, end, Binding::serial, std::move(body), step)};
+    };
+    CHECK(k.accepts(over(in, min(4, k.rows - first), {k.reads(copy, first + in)})));
+    CHECK_FALSE(k.accepts(over(in, min(4, k.rows - first), {k.reads(copy, first + in + 1)})));
+    CHECK_FALSE(k.accepts(over(in, min(4, k.rows - first), {k.reads(copy, in)})));
+    CHECK_FALSE(k.accepts(over(in, min(4, k.rows - first), {k.reads(copy, first + 3 - 2 * in)})));
+    CHECK(k.accepts(over(in, min(4, k.rows - first), {k.reads(copy, first + 3 - in)})));
+    // A variable of which the loop alone says how far it goes.
+    CHECK(k.accepts(over(wide, min(k.rows - first, 4), {k.reads(copy, first + wide)})));
+    CHECK_FALSE(k.accepts(over(wide, min(k.rows - first, 5), {k.reads(copy, first + wide)})));
+    // Tiles of two rows, written out, and of three with what is left over.
+    CHECK(k.accepts(over(tile, 4, {k.reads(copy, first + tile + 1)}, 2)));
+    CHECK_FALSE(k.accepts(over(tile, 4, {k.reads(copy, first + tile + 2)}, 2)));
+    CHECK(k.accepts(over(tile, 4, over(in, min(3, 4 - tile), {k.reads(copy, first + tile + in)}), 3)));
+    CHECK_FALSE(k.accepts(over(tile, 4, over(in, 3, {k.reads(copy, first + tile + in)}), 3)));
+    // Lanes beyond the last row fill up a register; what they compute is not read.
+    const Int lane = Int::symbol("lane", {0, 7});
+    const auto filled = [&](std::int64_t count) {
+        return filled_lanes(
+            lane, count, 8,
+            {set(k.out, {first, Int(0)}, scalar_read(DType::float32, copy, {first + lane, Int(0)}))});
+    };
+    CHECK(k.accepts({filled(4)}));
+    CHECK_FALSE(k.accepts({filled(5)}));
+    // Rows and columns as one axis.
+    const Int point = Int::symbol("point", {0, 4 * columns - 1});
+    const auto joined = [&](const Int& row) {
+        return loop(point, 0, 4 * columns, Binding::simd,
+                    {set(k.out, {first + floordiv(point, columns), mod(point, columns)},
+                         scalar_read(DType::float32, copy, {row, mod(point, columns)}))});
+    };
+    CHECK(k.accepts({joined(first + floordiv(point, columns))}));
+    CHECK_FALSE(k.accepts({joined(first + floordiv(point, columns - 1))}));
+    // Also over columns of which only the call tells how many there are.
+    const Int n = Int::symbol("n"), all = Int::symbol("all");
+    const auto unknown = [&](const Int& end, const Int& row) {
+        return loop(all, 0, end * n, Binding::threads,
+                    {set(k.out, {row, Int(0)}, scalar_read(DType::float32, copy, {row, Int(0)}))});
+    };
+    CHECK(k.accepts({unknown(min(4, k.rows - first), first + floordiv(all, n))}));
+    CHECK_FALSE(k.accepts({unknown(min(5, k.rows - first), first + floordiv(all, n))}));
+    CHECK_FALSE(k.accepts({unknown(min(4, k.rows - first), first + floordiv(all, n) + 1)}));
+}
+
+TEST_CASE("whatever a statement loads or stores is of the task's part") {
+    Kernel k;
+    const int copy = k.copy(1), sum = k.add({Place::Scope::private_, DType::float32, {}, -1, true}),
+              four = k.add({Place::Scope::vector, DType::float32, {Int(4)}, -1, true}),
+              list = k.add({Place::Scope::local, DType::int32, {Int(64)}, -1, true}),
+              row = k.add({Place::Scope::local, DType::float32, {Int(64)}, -1, true});
+    for (const int place : {sum, four, list, row}) k.body().push_back(declare(place));
+    const auto statements = [&](const Int& at) {
+        const Scalar element = scalar_read(DType::float32, copy, {at, Int(0)}),
+                     one = scalar_integer(DType::float32, 1);
+        return std::vector<Stmt>{
+            set(copy, {at, Int(0)}, one),
+            accumulate(copy, {at, Int(0)}, Combine::sum, one),
+            set(sum, {}, element),
+            fetch(four, copy, {at, Int(0)}),
+            put(copy, {at, Int(0)}, four, 4),
+            leave(copy, {at, Int(0)}, row, columns),
+            total(sum, copy, {at, Int(0)}, columns),
+            nonzeros(list, {Int(0)}, element, columns),
+            apart(row, {Int(0)}, 4, element, 2, 4, columns),
+            together(row, {Int(0)}, columns, element, 2, 4),
+            apart(copy, {at, Int(0)}, 4, scalar_read(DType::float32, row, {Int(0)}), 2, 4, 8)};
+    };
+    const std::vector<Stmt> own = statements(k.task), other = statements(k.task + 1);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        INFO("statement " << i);
+        CHECK(k.accepts({own[i]}));
+        CHECK_FALSE(k.accepts({other[i]}));
+    }
+}
+
+TEST_CASE("a task that has some channels of a row reads no others") {
+    Kernel k;
+    const Int part = Int::symbol("part", {0, 1}), j = Int::symbol("j", {0, 3});
+    const int copy = k.add({Place::Scope::local,
+                            DType::float32,
+                            {Int(1), Int(4)},
+                            -1,
+                            true,
+                            {{0, k.task, 1}, {1, part * 4, 4}}});
+    k.body().push_back(declare(copy));
+    const auto reads = [&](const Int& column) {
+        return loop(
+            j, 0, 4, Binding::serial,
+            {set(k.out, {k.task, part * 4 + j}, scalar_read(DType::float32, copy, {k.task, column}))});
+    };
+    CHECK(k.accepts({reads(part * 4 + j)}));
+    CHECK_FALSE(k.accepts({reads(j)}));
+    CHECK_FALSE(k.accepts({reads(part * 4 + j + 1)}));
+}
