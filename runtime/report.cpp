@@ -112,9 +112,11 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
         to += fmt::format("     library call: {}, {}; {}\n", call_text(step), precision_text(step), step.why);
     else if (!step.why.empty())
         to += fmt::format("     {}\n", step.why);
-    if (const std::string choice = state.executable ? state.executable->library_choice(step) : "";
-        !choice.empty())
-        to += fmt::format("     {}\n", choice);
+    if (state.executable) {
+        const std::lock_guard lock(state.device->mutex());
+        if (const std::string choice = state.executable->library_choice(step); !choice.empty())
+            to += fmt::format("     {}\n", choice);
+    }
     if (!step.tasks.empty()) {
         std::string tasks;
         for (const Int& t : step.tasks) tasks += (tasks.empty() ? "" : ", then ") + t.text();

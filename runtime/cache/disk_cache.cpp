@@ -214,6 +214,13 @@ int DiskCache::clear() {
     return removed;
 }
 
+std::optional<DiskCache> cache_in_use() {
+    if (!options().cache) return std::nullopt;
+    DiskCache cache(cache_directory(), options().cache_bytes);
+    if (!cache.usable()) return std::nullopt;
+    return cache;
+}
+
 std::string cache_directory() {
     if (!options().cache_directory.empty()) return options().cache_directory;
     // The standard asks to ignore a relative path.

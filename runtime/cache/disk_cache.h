@@ -43,6 +43,9 @@ class DiskCache {
     std::int64_t most_bytes_;
 };
 
+// The one that the options name; nothing where they switch it off or its folder cannot be used.
+std::optional<DiskCache> cache_in_use();
+
 // The folder that the options and the environment name: cache_dir, $XDG_CACHE_HOME/bitale, ~/.cache/bitale;
 // empty when there is none.
 std::string cache_directory();

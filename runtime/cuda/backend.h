@@ -36,6 +36,9 @@ struct Backend {
     std::function<void(const ConvShape&, const ConvData&, Stream)> conv;
     std::function<bool()> separate_buffers;  // each in a block of its own, not in the arena; null: no
     std::function<std::string()> summary;    // for bitale-info
+    // What computes a call of gemm or conv, in words, once there was one; null where libraries do not tell.
+    std::function<std::string(const GemmShape&)> gemm_algorithm;
+    std::function<std::string(const ConvShape&)> conv_algorithm;
 };
 
 }  // namespace bitale::cuda

@@ -2,9 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -27,21 +25,6 @@ namespace {
 constexpr std::size_t key_digits = 32;
 
 std::string key_of(const std::string& text) { return sha256(text).substr(0, key_digits); }
-
-std::optional<DiskCache> cache_in_use() {
-    if (!options().cache) return std::nullopt;
-    DiskCache cache(cache_directory(), options().cache_bytes);
-    if (!cache.usable()) return std::nullopt;
-    return cache;
-}
-
-// Path behind all links, size and time; empty where there is no such file.
-std::string file_identity(const std::string& path) {
-    char real[PATH_MAX];
-    struct stat s {};
-    if (!realpath(path.c_str(), real) || stat(real, &s) != 0) return "";
-    return fmt::format("{} {} {}.{}", real, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
-}
 
 // What decides which file is opened.
 std::string record_key() {

@@ -108,7 +108,28 @@ const CublasLt::Plan& CublasLt::plan_of(const GemmShape& shape, const float* bia
         throw DeviceError(fmt::format("cuBLASLt has no algorithm for a product [{}, {}] . [{}, {}]", shape.m,
                                       shape.k, shape.k, shape.n));
     p.algorithm = choice.algorithm;
+    p.workspace = choice.workspace;
     return plans_.emplace_back(shape, p).second;
+}
+
+std::string CublasLt::choice(const GemmShape& shape) const {
+    for (const auto& [known, plan] : plans_) {
+        if (known != shape) continue;
+        std::string text = "cuBLASLt's algorithm";
+        const auto add = [&, &algorithm = plan.algorithm](LtNumber attribute, const char* name) {
+            std::int32_t value = 0;
+            std::size_t written = 0;
+            if (library_.cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value,
+                                                              &written) == 0)
+                text += fmt::format("{} {}", name, value);
+        };
+        add(lt_algorithm_id, "");
+        add(lt_algorithm_tile, ", tile");
+        add(lt_algorithm_stages, ", stages");
+        add(lt_algorithm_split, ", split-K");
+        return text + fmt::format(", {:.1f} MB of workspace", static_cast<double>(plan.workspace) / 1e6);
+    }
+    return "";
 }
 
 void CublasLt::multiply(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,10 +32,14 @@ class CublasLt {
     void multiply(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
                   Stream stream);
 
+    // What computes this shape, for the report; empty before the first call for it.
+    std::string choice(const GemmShape& shape) const;
+
   private:
     struct Plan {
         LtDescription description;
         LtAlgorithm algorithm{};
+        std::size_t workspace = 0;
     };
     void start();
     void require(int status, const char* what) const;

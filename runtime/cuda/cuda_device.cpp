@@ -138,11 +138,19 @@ Backend cuda::cuda_backend(int index) {
             handles->products = std::make_unique<CublasLt>(cublaslt_library().table, runtime);
         handles->products->multiply(shape, a, b, bias, c, stream);
     };
+    backend.gemm_algorithm = [handles](const GemmShape& shape) {
+        return handles->products ? handles->products->choice(shape) : "";
+    };
     backend.has_conv = [] { return cudnn_library().present && options().enabled("cudnn"); };
-    backend.conv = [&runtime, handles](const ConvShape& shape, const ConvData& data, Stream stream) {
+    backend.conv = [&runtime, handles, index](const ConvShape& shape, const ConvData& data, Stream stream) {
         if (!handles->convolutions)
-            handles->convolutions = std::make_unique<Cudnn>(cudnn_library().table, runtime);
+            handles->convolutions = std::make_unique<Cudnn>(
+                cudnn_library().table, runtime,
+                EngineCache(engine_identity(cudnn_library().table, runtime, index)), [] { nvrtc_library(); });
         handles->convolutions->convolve(shape, data, stream);
+    };
+    backend.conv_algorithm = [handles](const ConvShape& shape) {
+        return handles->convolutions ? handles->convolutions->choice(shape) : "";
     };
     backend.summary = [&runtime, index] {
         const auto properties = std::make_unique<DeviceProperties>();

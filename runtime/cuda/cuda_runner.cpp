@@ -306,6 +306,7 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
                                             static_cast<float*>(pointer(2)), stream);
                 },
                 stream, words);
+            note_call(plan, sizes);
             break;
         case Step::Kind::conv: {
             std::array<void*, 4> buffers{};
@@ -313,6 +314,7 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
             call_library(
                 [&] { context_.backend().conv(sizes.conv, conv_data(sizes.conv, buffers.data()), stream); },
                 stream, words);
+            note_call(plan, sizes);
             break;
         }
         case Step::Kind::copy:
@@ -328,6 +330,29 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
             }
             break;
     }
+}
+
+void CudaRunner::note_call(const StepPlan& plan, const StepSizes& sizes) {
+    constexpr std::size_t most_sizes = 8;
+    std::vector<StepSizes>& known = library_calls_[plan.step];
+    if (known.size() < most_sizes && std::find(known.begin(), known.end(), sizes) == known.end())
+        known.push_back(sizes);
+}
+
+std::string CudaRunner::library_choice(const Step& step) const {
+    const Backend& backend = context_.backend();
+    const bool product = step.kind == Step::Kind::gemm;
+    if (step.kind != Step::Kind::conv && !product) return "";
+    if (product ? !backend.gemm_algorithm : !backend.conv_algorithm) return "";
+    const auto at = library_calls_.find(&step);
+    if (at == library_calls_.end()) return "its algorithm is chosen at the first call";
+    std::vector<std::string> texts;
+    for (const StepSizes& sizes : at->second)
+        if (std::string text =
+                product ? backend.gemm_algorithm(sizes.gemm) : backend.conv_algorithm(sizes.conv);
+            !text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end())
+            texts.push_back(std::move(text));
+    return fmt::format("computed by {}", fmt::join(texts, "; for other sizes by "));
 }
 
 void CudaRunner::launch_body(const Frame& frame, Stream stream) {

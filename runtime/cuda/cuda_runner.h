@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ class CudaRunner : public Executable {
     std::int64_t arena_bytes() const override { return frames_.most_bytes(); }
     int compiler_runs() const override { return compiler_runs_; }
     std::string resources(const std::string& entry) const override;
+    std::string library_choice(const Step& step) const override;
     std::vector<Profile::Row> profile() const override;
     std::string launches() const override;
 
@@ -57,6 +59,7 @@ class CudaRunner : public Executable {
     void launch_kernel(const StepPlan& plan, const StepSizes& sizes, Stream stream);
     // Errors get `words` in front.
     void call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words);
+    void note_call(const StepPlan& plan, const StepSizes& sizes);  // for library_choice()
     void launch_body(const Frame& frame, Stream stream);
     void launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
     void execute(const Frame& frame);  // one step, as the most that one launch can hold
@@ -101,8 +104,9 @@ class CudaRunner : public Executable {
     Graphs::Most limit_ = Graphs::Most::loop;  // what turned out to be possible
     std::string why_limited_;
     bool launched_ = false;
-    std::size_t nodes_ = 0;       // of the step last launched as a graph
-    std::unique_ptr<Loop> loop_;  // made by the first loop
+    std::map<const Step*, std::vector<StepSizes>> library_calls_;  // the sizes that were called, some of them
+    std::size_t nodes_ = 0;                                        // of the step last launched as a graph
+    std::unique_ptr<Loop> loop_;                                   // made by the first loop
 
     DeviceBlock arena_;
     std::shared_ptr<const Placement> placement_;

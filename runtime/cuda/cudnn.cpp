@@ -16,7 +16,9 @@ std::int64_t count_of(const ConvSizes& t) { return t.shape[0] * t.shape[1] * t.s
 
 }  // namespace
 
-Cudnn::Cudnn(const CudnnTable& library, const RuntimeTable& runtime) : library_(library), runtime_(runtime) {
+Cudnn::Cudnn(const CudnnTable& library, const RuntimeTable& runtime, EngineCache engines,
+             std::function<void()> open_nvrtc)
+    : library_(library), runtime_(runtime), engines_(std::move(engines)), open_nvrtc_(std::move(open_nvrtc)) {
     require(library_.cudnnCreate(&handle_), "cudnnCreate");
 }
 
@@ -40,13 +42,36 @@ void* Cudnn::workspace(std::int64_t bytes) {
     return workspaces_.back().data;
 }
 
+std::optional<ConvPlan> Cudnn::plan_from_disk(const ConvShape& shape) {
+    const std::optional<ConvEngine> engine = engines_.find(shape);
+    if (!engine) return std::nullopt;
+    if (engine->runtime_compiled) open_nvrtc_();
+    return plan_with(library_, shape, {handle_, ""}, most_workspace, *engine);
+}
+
+ConvPlan Cudnn::new_plan(const ConvShape& shape) {
+    open_nvrtc_();
+    ConvPlan plan = plan_convolution(library_, shape, {handle_, ""}, most_workspace);
+    engines_.keep(shape, plan.engine);
+    return plan;
+}
+
 const Cudnn::Known& Cudnn::plan_of(const ConvShape& shape) {
     for (const Known& k : known_)
         if (k.shape == shape) return k;
-    ConvPlan plan = plan_convolution(library_, shape, {handle_, ""}, most_workspace);
+    std::optional<ConvPlan> kept = plan_from_disk(shape);
+    const bool from_disk = kept.has_value();
+    ConvPlan plan = kept ? std::move(*kept) : new_plan(shape);
     void* const data = workspace(plan.workspace);
-    known_.push_back({shape, std::move(plan), data});
+    known_.push_back({shape, std::move(plan), data, from_disk});
     return known_.back();
+}
+
+std::string Cudnn::choice(const ConvShape& shape) const {
+    for (const Known& k : known_)
+        if (k.shape == shape)
+            return "cuDNN's " + text_of(k.plan) + (k.from_disk ? "; as an earlier process chose" : "");
+    return "";
 }
 
 void Cudnn::convolve(const ConvShape& shape, const ConvData& data, Stream stream) {

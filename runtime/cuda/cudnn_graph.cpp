@@ -117,6 +117,7 @@ class Builder {
         DnnObject& p = keep(dnn_pointwise);
         p.set(dnn_pointwise_mode_is, dnn_pointwise_mode, mode);
         p.set(dnn_pointwise_compute, dnn_data_type, dnn_float32);
+        if (mode == dnn_relu) p.set(dnn_pointwise_nan, dnn_nan_propagation, dnn_propagate_nan);
         p.finalize("a pointwise function");
         DnnObject& o = keep(dnn_pointwise_operation);
         o.set(dnn_operation_pointwise, p);
@@ -151,11 +152,65 @@ std::vector<DnnObject> proposals(const CudnnTable& library, const DnnObject& gra
     return configs;
 }
 
+// An engine's configuration, and what it refers to.
+struct Config {
+    std::vector<DnnObject> kept;
+    DnnObject config;
+};
+
+// That of an engine by its number; throws where this cuDNN has no such engine for the graph.
+Config config_of(const CudnnTable& library, const DnnObject& graph, const ConvEngine& known,
+                 const DnnObject* device) {
+    Config c{{}, DnnObject(library, dnn_engine_config)};
+    DnnObject engine(library, dnn_engine);
+    engine.set(dnn_engine_graph, graph);
+    engine.set(dnn_engine_index, {known.index});
+    if (device) engine.set(dnn_engine_device, *device);
+    engine.finalize("an engine");
+    c.config.set(dnn_config_engine, engine);
+    c.kept.push_back(std::move(engine));
+    std::vector<DnnDescriptor*> choices;
+    for (const auto& [type, value] : known.knobs) {
+        DnnObject knob(library, dnn_knob_choice);
+        knob.set(dnn_knob_choice_type, dnn_knob_type, type);
+        knob.set(dnn_knob_choice_value, {value});
+        knob.finalize("a knob");
+        choices.push_back(knob.raw());
+        c.kept.push_back(std::move(knob));
+    }
+    if (!choices.empty())
+        c.config.set(dnn_config_knobs, dnn_descriptor, static_cast<std::int64_t>(choices.size()),
+                     choices.data());
+    c.config.finalize("an engine's configuration");
+    return c;
+}
+
+std::vector<std::pair<int, std::int64_t>> knobs_of(const CudnnTable& library, const DnnObject& config) {
+    constexpr std::size_t most_knobs = 64;
+    std::vector<DnnObject> choices;
+    std::vector<DnnDescriptor*> raw;
+    for (std::size_t i = 0; i < most_knobs; ++i)
+        raw.push_back(choices.emplace_back(library, dnn_knob_choice).raw());
+    const std::int64_t count = config.get(dnn_config_knobs, dnn_descriptor, most_knobs, raw.data());
+    std::vector<std::pair<int, std::int64_t>> knobs;
+    for (std::size_t i = 0; i < std::min<std::size_t>(static_cast<std::size_t>(count), most_knobs); ++i) {
+        int type = 0;
+        std::int64_t value = 0;
+        choices[i].get(dnn_knob_choice_type, dnn_knob_type, 1, &type);
+        choices[i].get(dnn_knob_choice_value, dnn_int64, 1, &value);
+        knobs.emplace_back(type, value);
+    }
+    return knobs;
+}
+
 struct Engine {
     std::int64_t index = 0;
     std::vector<int> numerical, behavior;
     bool has(int note) const {
         return std::find(numerical.begin(), numerical.end(), note) != numerical.end();
+    }
+    bool runtime_compiled() const {
+        return std::find(behavior.begin(), behavior.end(), int{dnn_note_runtime_compiled}) != behavior.end();
     }
 };
 
@@ -180,6 +235,91 @@ bool exact_enough(const Engine& e, Precision precision) {
     return !e.has(dnn_note_nondeterministic) && !e.has(dnn_note_down_convert) &&
            !e.has(dnn_note_reduced_sum) && (precision != Precision::float32 || !e.has(dnn_note_tensor_core));
 }
+
+// Makes plans of one shape, and counts what was in the way.
+class Planner {
+  public:
+    Planner(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
+            std::int64_t most_workspace)
+        : library_(library),
+          shape_(shape),
+          target_(target),
+          most_workspace_(most_workspace),
+          builder_(library, shape, target),
+          graph_(builder_.graph()) {
+        if (target.handle) return;
+        device_.emplace(library, dnn_device);
+        device_->set(dnn_device_json, dnn_char, static_cast<std::int64_t>(target.json.size()),
+                     target.json.data());
+        device_->finalize("the description of a GPU");
+    }
+
+    std::optional<ConvPlan> first_of(DnnNumber mode) {
+        try {
+            for (const DnnObject& config : proposals(library_, graph_, mode, device()))
+                if (std::optional<ConvPlan> p = plan(config)) return p;
+        } catch (const DeviceError& e) {
+            refusal_ = e.what();
+        }
+        return std::nullopt;
+    }
+
+    std::optional<ConvPlan> with(const ConvEngine& engine) {
+        try {
+            return plan(config_of(library_, graph_, engine, device()).config, &engine);
+        } catch (const DeviceError&) {
+            return std::nullopt;
+        }
+    }
+
+    std::string problem() const {
+        return fmt::format("{} engines proposed, {} of them less exact or not deterministic{}{}", proposed_,
+                           inexact_, refusal_.empty() ? "" : "; the last refusal: ", refusal_);
+    }
+
+  private:
+    // Nothing where the configuration is not exact enough, wants too much, or cuDNN refuses it.
+    std::optional<ConvPlan> plan(const DnnObject& config, const ConvEngine* known = nullptr) {
+        ++proposed_;
+        try {
+            const Engine engine = engine_of(library_, config);
+            if (!exact_enough(engine, shape_.precision)) {
+                ++inexact_;
+                return std::nullopt;
+            }
+            ConvPlan p{DnnObject(library_, dnn_plan)};
+            if (target_.handle) p.plan.set(dnn_plan_handle, dnn_handle_type, 1, &target_.handle);
+            if (device_) p.plan.set(dnn_plan_device, *device_);
+            p.plan.set(dnn_plan_config, config);
+            p.plan.finalize("a plan");
+            p.plan.get(dnn_plan_workspace, dnn_int64, 1, &p.workspace);
+            if (p.workspace > most_workspace_) {
+                refusal_ = fmt::format("engine {} wants {} bytes of workspace", engine.index, p.workspace);
+                return std::nullopt;
+            }
+            p.engine = known
+                           ? *known
+                           : ConvEngine{engine.index, engine.runtime_compiled(), knobs_of(library_, config)};
+            p.tensor_cores = engine.has(dnn_note_tensor_core);
+            p.keeps_nan = engine.has(dnn_note_strict_nan);
+            return p;
+        } catch (const DeviceError& e) {
+            refusal_ = e.what();
+            return std::nullopt;
+        }
+    }
+    const DnnObject* device() const { return device_ ? &*device_ : nullptr; }
+
+    const CudnnTable& library_;
+    const ConvShape& shape_;
+    const DnnTarget& target_;
+    const std::int64_t most_workspace_;
+    Builder builder_;
+    const DnnObject graph_;
+    std::optional<DnnObject> device_;
+    int proposed_ = 0, inexact_ = 0;
+    std::string refusal_;  // the last one
+};
 
 }  // namespace
 
@@ -218,59 +358,31 @@ std::int64_t DnnObject::get(DnnAttribute attribute, DnnType type, std::int64_t r
 
 void DnnObject::finalize(const char* what) { require(*table_, table_->cudnnBackendFinalize(raw_), what); }
 
+std::string text_of(const ConvPlan& plan) {
+    std::string knobs;
+    for (const auto& [type, value] : plan.engine.knobs) knobs += fmt::format(" {}={}", type, value);
+    return fmt::format("engine {}{}{}{}{}, {:.1f} MB of workspace", plan.engine.index,
+                       knobs.empty() ? "" : " with knobs" + knobs,
+                       plan.tensor_cores ? ", on tensor cores" : "",
+                       plan.keeps_nan ? ", strict with NaN" : "",
+                       plan.engine.runtime_compiled ? ", compiled at run time" : "",
+                       static_cast<double>(plan.workspace) / 1e6);
+}
+
 ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
                           std::int64_t most_workspace) {
-    std::optional<DnnObject> device;
-    if (!target.handle) {
-        device.emplace(library, dnn_device);
-        device->set(dnn_device_json, dnn_char, static_cast<std::int64_t>(target.json.size()),
-                    target.json.data());
-        device->finalize("the description of a GPU");
-    }
-    Builder builder(library, shape, target);
-    const DnnObject graph = builder.graph();
-    int proposed = 0, inexact = 0;
-    std::string refusal;
-    for (const DnnNumber mode : {dnn_heuristics_a, dnn_heuristics_fallback}) {
-        std::vector<DnnObject> configs;
-        try {
-            configs = proposals(library, graph, mode, device ? &*device : nullptr);
-        } catch (const DeviceError& e) {
-            refusal = e.what();
-            continue;
-        }
-        for (const DnnObject& config : configs) {
-            ++proposed;
-            const Engine engine = engine_of(library, config);
-            if (!exact_enough(engine, shape.precision)) {
-                ++inexact;
-                continue;
-            }
-            try {
-                ConvPlan p{DnnObject(library, dnn_plan)};
-                if (target.handle) p.plan.set(dnn_plan_handle, dnn_handle_type, 1, &target.handle);
-                if (device) p.plan.set(dnn_plan_device, *device);
-                p.plan.set(dnn_plan_config, config);
-                p.plan.finalize("a plan");
-                p.plan.get(dnn_plan_workspace, dnn_int64, 1, &p.workspace);
-                if (p.workspace > most_workspace) {
-                    refusal = fmt::format("engine {} wants {} bytes of workspace", engine.index, p.workspace);
-                    continue;
-                }
-                p.engine = engine.index;
-                p.tensor_cores = engine.has(dnn_note_tensor_core);
-                p.runtime_compiled = std::find(engine.behavior.begin(), engine.behavior.end(),
-                                               int{dnn_note_runtime_compiled}) != engine.behavior.end();
-                return p;
-            } catch (const DeviceError& e) {
-                refusal = e.what();
-            }
-        }
-    }
-    throw DeviceError(fmt::format(
-        "cuDNN has no plan for {}: {} engines proposed, {} of them less exact or not deterministic{}{}; "
-        "disable=cudnn in BITALE_FLAGS generates convolutions instead",
-        text_of(shape), proposed, inexact, refusal.empty() ? "" : "; the last refusal: ", refusal));
+    Planner planner(library, shape, target, most_workspace);
+    for (const DnnNumber mode : {dnn_heuristics_a, dnn_heuristics_fallback})
+        if (std::optional<ConvPlan> plan = planner.first_of(mode)) return std::move(*plan);
+    throw DeviceError(
+        fmt::format("cuDNN has no plan for {}: {}; disable=cudnn in BITALE_FLAGS generates "
+                    "convolutions instead",
+                    text_of(shape), planner.problem()));
+}
+
+std::optional<ConvPlan> plan_with(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
+                                  std::int64_t most_workspace, const ConvEngine& engine) {
+    return Planner(library, shape, target, most_workspace).with(engine);
 }
 
 DnnObject conv_arguments(const CudnnTable& library, const ConvShape& shape, const ConvData& data,

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/tables.h"
@@ -44,16 +46,30 @@ struct DnnTarget {
 // The numbers by which a plan knows its tensors.
 enum DnnTensorId : std::int64_t { dnn_image = 1, dnn_filters = 2, dnn_output = 3, dnn_bias = 4 };
 
+// One of cuDNN's engines, and what was chosen where it leaves a choice: enough to make the same plan again.
+struct ConvEngine {
+    std::int64_t index = 0;
+    bool runtime_compiled = false;
+    std::vector<std::pair<int, std::int64_t>> knobs;  // type and value, as cuDNN numbers them
+    bool operator==(const ConvEngine&) const = default;
+};
+
 struct ConvPlan {
     DnnObject plan;
-    std::int64_t workspace = 0, engine = 0;
-    bool runtime_compiled = false, tensor_cores = false;
+    std::int64_t workspace = 0;
+    ConvEngine engine = {};
+    bool tensor_cores = false;
+    bool keeps_nan = false;  // cuDNN promises it of the engine
 };
+std::string text_of(const ConvPlan& plan);  // for the report
 
 // The first plan that the heuristics propose and that is deterministic, needs at most `most_workspace` bytes
 // and is as exact as the shape asks: without tensor cores for float32. Throws DeviceError where none is.
 ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
                           std::int64_t most_workspace);
+// That of an engine which was chosen before; nothing where it makes no plan any more, or none that qualifies.
+std::optional<ConvPlan> plan_with(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
+                                  std::int64_t most_workspace, const ConvEngine& engine);
 
 // Where the tensors of a plan are, finalised: for cudnnBackendExecute.
 DnnObject conv_arguments(const CudnnTable& library, const ConvShape& shape, const ConvData& data,

@@ -44,11 +44,8 @@ std::string offline_plan(const ConvShape& shape, const std::string& architecture
     try {
         const ConvPlan plan = plan_convolution(
             cudnn_library().table, shape, {nullptr, description_for_cudnn(*model)}, Cudnn::most_workspace);
-        return fmt::format(
-            "{} plans engine {}, {} tensor cores, {:.1f} MB of workspace, for {}; on a GPU it may "
-            "prefer one that it compiles there",
-            library, plan.engine, plan.tensor_cores ? "with" : "without",
-            static_cast<double>(plan.workspace) / 1e6, gpu);
+        return fmt::format("{} plans {}, for {}; on a GPU it may prefer one that it compiles there", library,
+                           text_of(plan), gpu);
     } catch (const DeviceError& e) {
         return fmt::format("no plan of {} without a GPU, for {}: {}", library, gpu, e.what());
     }

@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <glob.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -91,11 +93,21 @@ class Candidates {
 
 // NVRTC finds its builtins by bare name only, and has no path of its own to look in: opened first, they are
 // already there when it asks.
-void open_companions(const std::string& path, const std::string& stem) {
-    const std::size_t slash = path.rfind('/');
-    if (stem != "libnvrtc" || slash == std::string::npos) return;
-    for (const std::string& builtins : expanded(path.substr(0, slash) + "/libnvrtc-builtins.so.*"))
+void open_builtins(const std::string& folder) {
+    for (const std::string& builtins : expanded(folder + "/libnvrtc-builtins.so.*"))
         dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
+std::string folder_of(void* library) {
+    char folder[PATH_MAX] = "";
+    return dlinfo(library, RTLD_DI_ORIGIN, folder) == 0 ? folder : "";
+}
+
+// cuDNN opens an NVRTC of its own accord when it plans with engines that it compiles, from these folders
+// beside its own. Whether their builtins are there must not depend on whether we have opened NVRTC.
+void open_builtins_for_cudnn(const std::string& folder) {
+    for (const char* beside : {"", "/../../cuda_nvrtc/lib", "/../../cu13/lib"})
+        open_builtins(folder + beside);
 }
 
 }  // namespace
@@ -111,12 +123,21 @@ std::vector<std::string> library_candidates(const LibraryName& name) {
     return std::move(candidates).list();
 }
 
+std::string file_identity(const std::string& path) {
+    char real[PATH_MAX];
+    struct stat s {};
+    if (!realpath(path.c_str(), real) || stat(real, &s) != 0) return "";
+    return fmt::format("{} {} {}.{}", real, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
+}
+
 SharedLibrary::SharedLibrary(const LibraryName& name) {
     for (const std::string& path : library_candidates(name)) {
         if (path.find('/') != std::string::npos && access(path.c_str(), R_OK) != 0) continue;
-        open_companions(path, name.stem);
+        if (const std::size_t slash = path.rfind('/'); name.stem == "libnvrtc" && slash != std::string::npos)
+            open_builtins(path.substr(0, slash));
         handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (handle_) {
+            if (name.stem == "libcudnn") open_builtins_for_cudnn(folder_of(handle_));
             path_ = path;
             problem_.clear();
             log(1, fmt::format("{}: opened {}", name.title, path));

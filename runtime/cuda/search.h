@@ -18,12 +18,15 @@ struct LibraryName {
 // virtual environment, of the user, and of the python3 on PATH.
 std::vector<std::string> library_candidates(const LibraryName& name);
 
+// Path behind all links, size and time of a file; empty where there is none.
+std::string file_identity(const std::string& path);
+
 // A library that stays open for the life of the process, or the reason why there is none.
 class SharedLibrary {
   public:
     explicit SharedLibrary(const LibraryName& name);
     bool found() const { return handle_ != nullptr; }
-    const std::string& path() const { return path_; }        // of the file that was opened
+    const std::string& path() const { return path_; }        // of the file that was opened, or its bare name
     const std::string& problem() const { return problem_; }  // in the loader's words at the first failure
     void* symbol(const char* name) const;
 

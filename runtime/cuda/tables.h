@@ -83,29 +83,31 @@
     X(int, nvrtcGetPTXSize, (ProgramPointer program, std::size_t * bytes))                       \
     X(int, nvrtcGetPTX, (ProgramPointer program, char* text))
 
-#define BITALE_CUBLASLT(X)                                                                              \
-    X(std::size_t, cublasLtGetVersion, ())                                                              \
-    X(const char*, cublasLtGetStatusString, (int status))                                               \
-    X(int, cublasLtCreate, (LtHandle * *handle))                                                        \
-    X(int, cublasLtDestroy, (LtHandle * handle))                                                        \
-    X(int, cublasLtMatmulDescCreate, (LtProduct * *product, int compute, int scale))                    \
-    X(int, cublasLtMatmulDescDestroy, (LtProduct * product))                                            \
-    X(int, cublasLtMatmulDescSetAttribute,                                                              \
-      (LtProduct * product, int attribute, const void* value, std::size_t bytes))                       \
-    X(int, cublasLtMatrixLayoutCreate,                                                                  \
-      (LtLayout * *layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t stride))   \
-    X(int, cublasLtMatrixLayoutDestroy, (LtLayout * layout))                                            \
-    X(int, cublasLtMatmulPreferenceCreate, (LtPreference * *preference))                                \
-    X(int, cublasLtMatmulPreferenceDestroy, (LtPreference * preference))                                \
-    X(int, cublasLtMatmulPreferenceSetAttribute,                                                        \
-      (LtPreference * preference, int attribute, const void* value, std::size_t bytes))                 \
-    X(int, cublasLtMatmulAlgoGetHeuristic,                                                              \
-      (LtHandle * handle, LtProduct * product, LtLayout * a, LtLayout * b, LtLayout * c, LtLayout * d,  \
-       LtPreference * preference, int wanted, LtChoice* choices, int* found))                           \
-    X(int, cublasLtMatmul,                                                                              \
-      (LtHandle * handle, LtProduct * product, const void* alpha, const void* a, LtLayout* layout_a,    \
-       const void* b, LtLayout* layout_b, const void* beta, const void* c, LtLayout* layout_c, void* d, \
-       LtLayout* layout_d, const LtAlgorithm* algorithm, void* workspace, std::size_t bytes, Stream stream))
+#define BITALE_CUBLASLT(X)                                                                                   \
+    X(std::size_t, cublasLtGetVersion, ())                                                                   \
+    X(const char*, cublasLtGetStatusString, (int status))                                                    \
+    X(int, cublasLtCreate, (LtHandle * *handle))                                                             \
+    X(int, cublasLtDestroy, (LtHandle * handle))                                                             \
+    X(int, cublasLtMatmulDescCreate, (LtProduct * *product, int compute, int scale))                         \
+    X(int, cublasLtMatmulDescDestroy, (LtProduct * product))                                                 \
+    X(int, cublasLtMatmulDescSetAttribute,                                                                   \
+      (LtProduct * product, int attribute, const void* value, std::size_t bytes))                            \
+    X(int, cublasLtMatrixLayoutCreate,                                                                       \
+      (LtLayout * *layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t stride))        \
+    X(int, cublasLtMatrixLayoutDestroy, (LtLayout * layout))                                                 \
+    X(int, cublasLtMatmulPreferenceCreate, (LtPreference * *preference))                                     \
+    X(int, cublasLtMatmulPreferenceDestroy, (LtPreference * preference))                                     \
+    X(int, cublasLtMatmulPreferenceSetAttribute,                                                             \
+      (LtPreference * preference, int attribute, const void* value, std::size_t bytes))                      \
+    X(int, cublasLtMatmulAlgoGetHeuristic,                                                                   \
+      (LtHandle * handle, LtProduct * product, LtLayout * a, LtLayout * b, LtLayout * c, LtLayout * d,       \
+       LtPreference * preference, int wanted, LtChoice* choices, int* found))                                \
+    X(int, cublasLtMatmul,                                                                                   \
+      (LtHandle * handle, LtProduct * product, const void* alpha, const void* a, LtLayout* layout_a,         \
+       const void* b, LtLayout* layout_b, const void* beta, const void* c, LtLayout* layout_c, void* d,      \
+       LtLayout* layout_d, const LtAlgorithm* algorithm, void* workspace, std::size_t bytes, Stream stream)) \
+    X(int, cublasLtMatmulAlgoConfigGetAttribute,                                                             \
+      (const LtAlgorithm* algorithm, int attribute, void* value, std::size_t bytes, std::size_t* written))
 
 #define BITALE_CUDNN(X)                                                                                  \
     X(std::size_t, cudnnGetVersion, ())                                                                  \

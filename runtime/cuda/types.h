@@ -118,13 +118,17 @@ enum LtNumber : int {
     lt_alignment_b = 6,
     lt_alignment_c = 7,
     lt_alignment_d = 8,
-    lt_compute_tf32 = 77,      // CUBLAS_COMPUTE_32F_FAST_TF32
-    lt_compute_bf16 = 75,      // CUBLAS_COMPUTE_32F_FAST_16BF
-    lt_epilogue = 7,           // CUBLASLT_MATMUL_DESC_EPILOGUE
-    lt_bias_pointer = 8,       // CUBLASLT_MATMUL_DESC_BIAS_POINTER
-    lt_epilogue_relu = 2,      // CUBLASLT_EPILOGUE_RELU
-    lt_epilogue_bias = 4,      // CUBLASLT_EPILOGUE_BIAS
-    lt_epilogue_bias_relu = 6  // CUBLASLT_EPILOGUE_RELU_BIAS
+    lt_compute_tf32 = 77,       // CUBLAS_COMPUTE_32F_FAST_TF32
+    lt_compute_bf16 = 75,       // CUBLAS_COMPUTE_32F_FAST_16BF
+    lt_epilogue = 7,            // CUBLASLT_MATMUL_DESC_EPILOGUE
+    lt_bias_pointer = 8,        // CUBLASLT_MATMUL_DESC_BIAS_POINTER
+    lt_epilogue_relu = 2,       // CUBLASLT_EPILOGUE_RELU
+    lt_epilogue_bias = 4,       // CUBLASLT_EPILOGUE_BIAS
+    lt_epilogue_bias_relu = 6,  // CUBLASLT_EPILOGUE_RELU_BIAS
+    lt_algorithm_id = 0,        // CUBLASLT_ALGO_CONFIG_ID
+    lt_algorithm_tile = 1,      // CUBLASLT_ALGO_CONFIG_TILE_ID
+    lt_algorithm_split = 2,     // CUBLASLT_ALGO_CONFIG_SPLITK_NUM
+    lt_algorithm_stages = 6     // CUBLASLT_ALGO_CONFIG_STAGES_ID
 };
 
 // ---- cuDNN 9, its backend of graphs ----
@@ -138,6 +142,7 @@ enum DnnKind : int {  // cudnnBackendDescriptorType_t
     dnn_engine_config = 3,
     dnn_heuristics = 4,
     dnn_plan = 5,
+    dnn_knob_choice = 7,
     dnn_convolution_forward = 10,
     dnn_convolution_filter_gradient = 11,
     dnn_convolution_image_gradient = 12,
@@ -156,6 +161,8 @@ enum DnnType : int {  // cudnnBackendAttributeType_t
     dnn_pointer = 6,
     dnn_convolution_mode = 7,
     dnn_heuristics_mode = 8,
+    dnn_knob_type = 9,
+    dnn_nan_propagation = 10,
     dnn_numerical_note = 11,
     dnn_pointwise_mode = 14,
     dnn_descriptor = 15,
@@ -165,6 +172,7 @@ enum DnnType : int {  // cudnnBackendAttributeType_t
 enum DnnAttribute : int {  // cudnnBackendAttributeName_t
     dnn_pointwise_mode_is = 0,
     dnn_pointwise_compute = 1,
+    dnn_pointwise_nan = 2,
     dnn_convolution_compute = 100,
     dnn_convolution_mode_is = 101,
     dnn_convolution_dilations = 102,
@@ -177,10 +185,13 @@ enum DnnAttribute : int {  // cudnnBackendAttributeName_t
     dnn_heuristics_results = 202,
     dnn_heuristics_device = 204,
     dnn_config_engine = 300,
+    dnn_config_knobs = 302,
     dnn_plan_handle = 400,
     dnn_plan_config = 401,
     dnn_plan_workspace = 402,
     dnn_plan_device = 407,
+    dnn_knob_choice_type = 600,
+    dnn_knob_choice_value = 601,
     // Of the three operations: alpha, beta, convolution, filters, image, output, one after another.
     dnn_forward_alpha = 700,
     dnn_image_gradient_alpha = 706,
@@ -200,9 +211,11 @@ enum DnnAttribute : int {  // cudnnBackendAttributeName_t
     dnn_pack_ids = 1000,
     dnn_pack_pointers = 1001,
     dnn_pack_workspace = 1003,
+    dnn_engine_graph = 1300,
     dnn_engine_index = 1301,
     dnn_engine_numerical_notes = 1303,
     dnn_engine_behavior_notes = 1305,
+    dnn_engine_device = 1307,
     dnn_device_json = 2702
 };
 enum DnnNumber : int {
@@ -211,12 +224,14 @@ enum DnnNumber : int {
     dnn_cross_correlation = 1,      // CUDNN_CROSS_CORRELATION
     dnn_add = 0,                    // CUDNN_POINTWISE_ADD
     dnn_relu = 100,                 // CUDNN_POINTWISE_RELU_FWD
+    dnn_propagate_nan = 1,          // CUDNN_PROPAGATE_NAN
     dnn_heuristics_fallback = 2,    // CUDNN_HEUR_MODE_FALLBACK
     dnn_heuristics_a = 3,           // CUDNN_HEUR_MODE_A
     dnn_note_tensor_core = 0,       // CUDNN_NUMERICAL_NOTE_TENSOR_CORE
     dnn_note_down_convert = 1,      // CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS
     dnn_note_reduced_sum = 2,       // CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION
     dnn_note_nondeterministic = 4,  // CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC
+    dnn_note_strict_nan = 9,        // CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP
     dnn_note_runtime_compiled = 0   // CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION
 };
 

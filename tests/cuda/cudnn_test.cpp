@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "bitale/error.h"
@@ -70,12 +71,13 @@ ConvShape shape_of(const Layer& l, ConvCall::Kind kind, ConvSizes (*order)(std::
 struct Part {
     const char* name;
     ConvCall::Kind kind;
-    bool fused;
+    bool bias = false, relu = false;
 };
-const Part parts[] = {{"forward", ConvCall::Kind::forward, false},
-                      {"forward + bias + relu", ConvCall::Kind::forward, true},
-                      {"image gradient", ConvCall::Kind::image_gradient, false},
-                      {"filter gradient", ConvCall::Kind::filter_gradient, false}};
+const Part parts[] = {{"forward", ConvCall::Kind::forward},
+                      {"forward + bias", ConvCall::Kind::forward, true},
+                      {"forward + bias + relu", ConvCall::Kind::forward, true, true},
+                      {"image gradient", ConvCall::Kind::image_gradient},
+                      {"filter gradient", ConvCall::Kind::filter_gradient}};
 
 }  // namespace
 
@@ -85,7 +87,8 @@ TEST_CASE("exact, deterministic plans for the layers of the examples, on four ge
         for (const Layer& layer : layers)
             for (const Part& part : parts) {
                 ConvShape s = shape_of(layer, part.kind, plain);
-                s.bias = s.relu = part.fused;
+                s.bias = part.bias;
+                s.relu = part.relu;
                 INFO(gpu.name << ": " << layer.name << ", " << part.name);
                 const ConvPlan plan = plan_convolution(
                     cudnn_library().table, s, {nullptr, description_for_cudnn(gpu)}, Cudnn::most_workspace);
@@ -93,10 +96,32 @@ TEST_CASE("exact, deterministic plans for the layers of the examples, on four ge
                 CHECK(!plan.tensor_cores);
                 CHECK(plan.workspace <= Cudnn::most_workspace);
                 std::printf("%s: %s, %s: engine %lld%s, %.1f MB of workspace\n", gpu.name, layer.name,
-                            part.name, static_cast<long long>(plan.engine),
-                            plan.runtime_compiled ? " (compiled at run time)" : "",
+                            part.name, static_cast<long long>(plan.engine.index),
+                            plan.engine.runtime_compiled ? " (compiled at run time)" : "",
                             static_cast<double>(plan.workspace) / 1e6);
             }
+}
+
+TEST_CASE("an engine that was chosen makes the same plan again") {
+    if (skipped()) return;
+    for (const GpuModel& gpu : gpu_models())
+        for (const Part& part : parts) {
+            ConvShape s = shape_of(layers[0], part.kind, plain);
+            s.bias = part.bias;
+            s.relu = part.relu;
+            const DnnTarget target{nullptr, description_for_cudnn(gpu)};
+            INFO(gpu.name << ": " << part.name);
+            const ConvPlan first = plan_convolution(cudnn_library().table, s, target, Cudnn::most_workspace);
+            const std::optional<ConvPlan> again =
+                plan_with(cudnn_library().table, s, target, Cudnn::most_workspace, first.engine);
+            REQUIRE(again);
+            CHECK(text_of(*again) == text_of(first));
+            CHECK(again->engine == first.engine);
+            ConvEngine unknown = first.engine;
+            unknown.index = 12345;
+            CHECK(!plan_with(cudnn_library().table, s, target, Cudnn::most_workspace, unknown));
+            CHECK(!plan_with(cudnn_library().table, s, target, -1, first.engine));
+        }
 }
 
 TEST_CASE("tensor cores are used where rounded factors are asked for") {
@@ -106,7 +131,8 @@ TEST_CASE("tensor cores are used where rounded factors are asked for") {
             int with_tensor_cores = 0;
             for (const Part& part : parts) {
                 ConvShape s = shape_of(layers[4], part.kind, order);
-                s.bias = s.relu = part.fused;
+                s.bias = part.bias;
+                s.relu = part.relu;
                 s.precision = Precision::tf32;
                 INFO(gpu.name << ": " << part.name);
                 with_tensor_cores +=
@@ -114,7 +140,7 @@ TEST_CASE("tensor cores are used where rounded factors are asked for") {
                                      Cudnn::most_workspace)
                         .tensor_cores;
             }
-            CHECK(with_tensor_cores == (gpu.architecture < 80 ? 0 : 4));  // a T4 has none for float32
+            CHECK(with_tensor_cores == (gpu.architecture < 80 ? 0 : 5));  // a T4 has none for float32
         }
 }
 
@@ -130,7 +156,8 @@ TEST_CASE("strides, dilations and padding have plans too") {
             s.dilation = {2, 2};
             s.pad = {4, 4};
             s.output = plain({32, 20, 31, 18});
-            s.bias = s.relu = part.fused;
+            s.bias = part.bias;
+            s.relu = part.relu;
             INFO(gpu.name << ": " << part.name);
             CHECK(plan_convolution(cudnn_library().table, s, {nullptr, description_for_cudnn(gpu)},
                                    Cudnn::most_workspace)

@@ -5,12 +5,15 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "bitale/bitale.h"
 #include "graph/base/options.h"
+#include "runtime/cpu/compiler.h"
 #include "runtime/cuda/availability.h"
 #include "runtime/cuda/libraries.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/process.h"
 #include "runtime/cuda/search.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary.h"
@@ -71,6 +74,31 @@ TEST_CASE("a library that cannot be opened leaves the loader's first words") {
     CHECK(broken.symbol("anything") == nullptr);
     const SharedLibrary absent({"Absent", "libabsent", {1}, "absent"});
     CHECK_THAT(absent.problem(), ContainsSubstring("libabsent.so.1"));
+}
+
+// cuDNN opens an NVRTC by itself, which looks for its builtins by bare name.
+TEST_CASE("with cuDNN the builtins of its NVRTC are opened, NVRTC is not") {
+    const CompilerSearch compiler = find_compiler();
+    if (!compiler.found) {
+        WARN("no compiler: " << compiler.problem);
+        return;
+    }
+    const test::TemporaryFolder folder;
+    const std::string cudnn = folder / "nvidia/cudnn/lib", nvrtc = folder / "nvidia/cu13/lib";
+    for (const std::string& path : {cudnn, nvrtc}) std::filesystem::create_directories(path);
+    test::write_file(folder / "empty.c", "int bitale_empty = 0;\n");
+    for (const std::string& file :
+         {cudnn + "/libcudnn.so.9", nvrtc + "/libnvrtc.so.13", nvrtc + "/libnvrtc-builtins.so.13.99"}) {
+        std::vector<std::string> command = compiler.found->command;
+        command.insert(command.end(), {"-shared", "-fPIC", "-x", "c++", folder / "empty.c", "-o", file});
+        REQUIRE(output_of(command));
+    }
+    const ScopedOptions scope(with_home(folder.path()));
+    const SharedLibrary library({"cuDNN", "libcudnn", {9}, "cudnn"});
+    REQUIRE(library.path() == cudnn + "/libcudnn.so.9");
+    const std::string maps = test::text_of_file("/proc/self/maps");
+    CHECK_THAT(maps, ContainsSubstring(nvrtc + "/libnvrtc-builtins.so.13.99"));
+    CHECK(maps.find(nvrtc + "/libnvrtc.so") == std::string::npos);
 }
 
 TEST_CASE("device cuda is there, or says in one sentence why not") {
