@@ -19,9 +19,13 @@ struct Target {
     bool has_conv = false;                     // a convolution library is present
     bool has_epilogues = false;                // these libraries add a bias and apply relu
     Precision precision = Precision::float32;  // of these libraries
-    std::int64_t local_bytes = 256 << 10;      // scratch of one task: L2 on a CPU, shared memory on a GPU
-    bool fast_compile = false;                 // less text matters more than speed; the same bits
-    int max_statements = 400;                  // per kernel: compile time grows faster than the text
+    // Whether their relu of a NaN is NaN, as generated code has it. Where it is not, relu stays generated,
+    // unless all numbers are assumed to be finite.
+    bool gemm_relu_keeps_nan = false, conv_relu_keeps_nan = false;
+    bool assume_finite = false;
+    std::int64_t local_bytes = 256 << 10;  // scratch of one task: L2 on a CPU, shared memory on a GPU
+    bool fast_compile = false;             // less text matters more than speed; the same bits
+    int max_statements = 400;              // per kernel: compile time grows faster than the text
 };
 
 }  // namespace bitale

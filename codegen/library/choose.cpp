@@ -234,9 +234,17 @@ class Chooser {
 
     // A relu of a library's result and a bias: absorb() will store it, if its gradient allows that.
     bool before_bias(int relu) {
-        const Node& node = *at(number(at(relu).node->inputs[0])).node;
-        return target_.has_epilogues && node.op->name == "add" &&
-               find_epilogue(number(at(relu).node->inputs[0])).bias >= 0;
+        const int sum = number(at(relu).node->inputs[0]);
+        if (!target_.has_epilogues || at(sum).node->op->name != "add") return false;
+        const Epilogue found = find_epilogue(sum);
+        return found.bias >= 0 && may_apply_relu(*at(found.product).by_library);
+    }
+
+    // A NaN has to stay one, as in generated code: a diverging training must show it.
+    bool may_apply_relu(const LibraryCall& call) const {
+        const bool keeps_nan = std::holds_alternative<GemmCall>(call.call) ? target_.gemm_relu_keeps_nan
+                                                                           : target_.conv_relu_keeps_nan;
+        return keeps_nan || target_.assume_finite;
     }
 
     struct Epilogue {
@@ -291,8 +299,9 @@ class Chooser {
         call.absorbed.push_back(found.product);
         int result = sum;
         const std::vector<int>& users = at(sum).users;
-        if (!at(sum).required && !at(sum).feeds_product && users.size() == 1 &&
-            at(users[0]).node->op->name == "relu") {
+        const bool only_relu = !at(sum).required && !at(sum).feeds_product && users.size() == 1 &&
+                               at(users[0]).node->op->name == "relu";
+        if (only_relu && may_apply_relu(call)) {
             result = users[0];
             call.absorbed.push_back(sum);
             at(sum).absorbed = true;
@@ -303,8 +312,10 @@ class Chooser {
                 c.relu = result != sum;
             },
             call.call);
-        call.why +=
-            result == sum ? ", whose bias the library adds" : ", whose bias and relu the library applies";
+        call.why += result != sum ? ", whose bias and relu the library applies"
+                    : only_relu   ? ", whose bias the library adds; relu is generated, because the library's "
+                                    "would turn a NaN into 0 (assume_finite=on allows that)"
+                                  : ", whose bias the library adds";
         at(found.product).by_library.reset();
         at(found.product).absorbed = true;
         at(result).by_library = std::move(call);

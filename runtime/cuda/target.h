@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codegen/target.h"
+#include "graph/base/options.h"
 
 namespace bitale::cuda {
 
@@ -15,6 +16,10 @@ inline Target target_of(const std::string& architecture) {
     t.architecture = architecture;
     t.vector_bytes = 16;
     t.has_gemm = t.has_conv = t.has_epilogues = true;
+    // cuBLASLt's relu is max(x, 0), which is 0 for a NaN. cuDNN's keeps a NaN in engines that have a note of
+    // it (CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP); those that it proposes first do not.
+    t.gemm_relu_keeps_nan = t.conv_relu_keeps_nan = false;
+    t.assume_finite = options().assume_finite;
     t.local_bytes = std::int64_t{47} << 10;
     return t;
 }
