@@ -11,6 +11,7 @@
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "graph/show/debugprint.h"
 #include "graph/show/dot.h"
 #include "runtime/cpu/objects.h"
@@ -28,7 +29,7 @@ void write(const std::string& folder, const std::string& name, const std::string
     std::ofstream file(folder + "/" + name, std::ios::binary);
     file << text;
     file.close();
-    if (!file) warn("BITALE_DUMP: \"" + folder + "/" + name + "\" cannot be written");
+    if (!file) warn("BITALE_DUMP: " + in_quotes(folder + "/" + name) + " cannot be written");
 }
 
 std::string plain_name(const std::string& name) {
@@ -57,7 +58,7 @@ std::string make_dump_folder(const std::string& name) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (!error) return folder;
-    warn("BITALE_DUMP: \"" + folder + "\" cannot be made: " + error.message());
+    warn("BITALE_DUMP: " + in_quotes(folder) + " cannot be made: " + error.message());
     return {};
 }
 

@@ -12,6 +12,7 @@
 #include "codegen/pipeline.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "graph/show/debugprint.h"
 #include "graph/walk/traverse.h"
@@ -152,9 +153,9 @@ std::span<const Array> completed(const Function::State& state, std::span<const A
     for (std::size_t i = arguments.size(); i < state.inputs.size(); ++i) {
         if (!state.defaults[i])
             throw GraphError(
-                fmt::format("function \"{}\" takes {} arguments, the call has {}: input \"{}\" at {} has no "
+                fmt::format("function \"{}\" takes {} arguments, the call has {}: input {} at {} has no "
                             "default",
-                            state.name, state.inputs.size(), arguments.size(), state.inputs[i].name,
+                            state.name, state.inputs.size(), arguments.size(), in_quotes(state.inputs[i].name),
                             state.inputs[i].where.text()));
         storage.push_back(*state.defaults[i]);
     }
@@ -170,8 +171,8 @@ void check_loop(const Function::State& state) {
                         state.name, state.inputs.empty() ? "no inputs" : text_of(state.inputs[0].type)));
     for (std::size_t i = 1; i < state.inputs.size(); ++i)
         if (!state.defaults[i])
-            throw GraphError(fmt::format("loop of \"{}\": input \"{}\" at {} has no default", state.name,
-                                         state.inputs[i].name, state.inputs[i].where.text()));
+            throw GraphError(fmt::format("loop of \"{}\": input {} at {} has no default", state.name,
+                                         in_quotes(state.inputs[i].name), state.inputs[i].where.text()));
 }
 
 }  // namespace

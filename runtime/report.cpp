@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "runtime/state.h"
 
@@ -46,7 +47,7 @@ const char* name_of(BufferInfo::Kind kind) {
 
 std::string name_of(const Program& program, int buffer) {
     const BufferInfo& b = program.buffers[static_cast<std::size_t>(buffer)];
-    return fmt::format("{} {}{}", name_of(b.kind), buffer, b.name.empty() ? "" : " \"" + b.name + "\"");
+    return fmt::format("{} {}{}", name_of(b.kind), buffer, b.name.empty() ? "" : " " + in_quotes(b.name));
 }
 
 std::string step_name(const Program& program, const Step& step) {
@@ -198,10 +199,10 @@ std::string report_of(const Function::State& state) {
             s += "  launches: " + how + "\n";
     }
     for (std::size_t i = 0; i < program.inputs.size(); ++i)
-        s += fmt::format("  input \"{}\": {}\n", state.inputs[i].name, text_of(program.inputs[i]));
+        s += fmt::format("  input {}: {}\n", in_quotes(state.inputs[i].name), text_of(program.inputs[i]));
     for (const SharedPtr& p : program.shared) {
         const std::lock_guard lock(p->mutex);
-        s += fmt::format("  shared \"{}\": {} {}, {}\n", p->name, name_of(p->value.dtype()),
+        s += fmt::format("  shared {}: {} {}, {}\n", in_quotes(p->name), name_of(p->value.dtype()),
                          text_of(p->value.shape()), scaled(static_cast<double>(p->value.bytes()), "B"));
     }
     int number = 0;

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "graph/base/log.h"
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "graph/walk/traverse.h"
 #include "ops/dsl/build.h"
@@ -18,7 +19,7 @@ namespace bitale {
 namespace {
 
 std::string described(const SharedState& s) {
-    const std::string name = s.name.empty() ? "a shared variable" : "shared variable \"" + s.name + "\"";
+    const std::string name = s.name.empty() ? "a shared variable" : "shared variable " + in_quotes(s.name);
     return name + " (" + text_of(Type{s.value.dtype(), shape_of(s.value.shape())}) + ")" +
            (s.where.line ? " at " + s.where.text() : "");
 }
@@ -43,7 +44,7 @@ class Validator {
 
     Request run() {
         Graph& graph = request_.graph;
-        graph.name = options_.name.empty() ? where_.text() : options_.name;
+        graph.name = options_.name.empty() ? where_.text() : printable(options_.name);
         take_inputs();
         for (std::size_t i = 0; i < outputs_.size(); ++i) {
             if (outputs_[i].is_null())

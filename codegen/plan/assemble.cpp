@@ -22,6 +22,7 @@
 #include "codegen/print/prelude.h"
 #include "codegen/schedule/epilogue.h"
 #include "codegen/schedule/segment.h"
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -320,7 +321,7 @@ class Assembler {
         step.kind = Step::Kind::copy;
         step.buffers = {from, to};
         step.commits = commits;
-        step.title = "copy of " + program_.buffers[from].name;
+        step.title = "copy of " + in_quotes(program_.buffers[from].name);
         step.bytes =
             2 * bytes_of(program_.buffers[from].type.dtype) * count_of(program_.buffers[from].type.shape);
         program_.body.steps.push_back(std::move(step));
@@ -504,7 +505,7 @@ class Assembler {
                                             type.shape, false),
                       to = builder.global(shared_buffer(update.target, type), type.dtype, type.shape, true);
             Segment segment;
-            segment.title = "new value of " + update.target->name;
+            segment.title = "new value of " + in_quotes(update.target->name);
             const Int count = count_of(type.shape);
             segment.tasks = ceildiv(count, block);
             segment.task = make_loop("task", segment.tasks).variable;

@@ -54,7 +54,7 @@ class Printer {
         std::swap(out_, body);
         Int done = 0;
         for (const Segment& segment : phase.segments) {
-            out_.line("// " + segment.title);
+            out_.comment(segment.title);
             const std::string tasks = index(segment.tasks), before = index(done), task = fresh("t");
             if (cuda_) {
                 out_.open(fmt::format("for ({3} {0} = ({3})blockIdx.x{1}; {0} < {2}; {0} += gridDim.x) {{",
@@ -135,7 +135,7 @@ class Printer {
     void statement(const Stmt& s) {
         forget_statement();
         switch (s.kind) {
-            case Stmt::Kind::comment: out_.line("// " + s.text); return;
+            case Stmt::Kind::comment: out_.comment(s.text); return;
             case Stmt::Kind::barrier:
                 if (cuda_) out_.line("__syncthreads();");
                 return;

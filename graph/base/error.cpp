@@ -3,13 +3,14 @@
 #include <cstring>
 
 #include "graph/base/check.h"
+#include "graph/base/text.h"
 
 namespace bitale {
 
 std::string Where::text() const {
     if (line == 0) return "?";
     const char* slash = std::strrchr(file, '/');
-    return std::string(slash ? slash + 1 : file) + ":" + std::to_string(line);
+    return printable(slash ? slash + 1 : file) + ":" + std::to_string(line);
 }
 
 void internal_failure(const char* file, int line, const char* condition, const std::string& message) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "bitale/error.h"
+#include "graph/base/text.h"
 
 namespace bitale {
 
@@ -16,7 +17,7 @@ std::atomic<const Options*> in_force{nullptr};
 
 [[noreturn]] void malformed(std::string_view variable, std::string_view name, std::string_view value,
                             const char* expected) {
-    throw Error(std::string(variable) + ": " + std::string(name) + "=\"" + std::string(value) + "\" is not " +
+    throw Error(std::string(variable) + ": " + std::string(name) + "=" + in_quotes(value) + " is not " +
                 expected);
 }
 
@@ -146,7 +147,7 @@ void parse_flag(Options& options, std::string_view text) {
                         " needs a value: " + flag.name + "=" + flag.values);
         return flag.set(options, text.substr(equals + 1));
     }
-    throw Error(std::string(flags_variable) + ": unknown flag \"" + std::string(name) + "\"; known are\n" +
+    throw Error(std::string(flags_variable) + ": unknown flag " + in_quotes(name) + "; known are\n" +
                 flags_help());
 }
 

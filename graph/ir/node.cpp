@@ -1,11 +1,12 @@
 #include "graph/ir/node.h"
 
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
 
 std::string text_of(const Origin& origin) {
-    return origin.what + (origin.where.line ? " at " + origin.where.text() : "");
+    return printable(origin.what) + (origin.where.line ? " at " + origin.where.text() : "");
 }
 
 std::string text_of(const std::vector<Origin>& origins) {
@@ -112,7 +113,7 @@ SharedPtr shared_of(const NodePtr& node) {
 }
 
 std::string describe(const Node& node) {
-    std::string s = node.name.empty() ? node.op->name : "\"" + node.name + "\"";
+    std::string s = node.name.empty() ? node.op->name : in_quotes(node.name);
     s += " (" + text_of(node.type) + ")";
     if (node.where.line) s += " at " + node.where.text();
     return s;

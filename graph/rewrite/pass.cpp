@@ -6,6 +6,7 @@
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "graph/walk/traverse.h"
 #include "graph/walk/verify.h"
@@ -24,7 +25,7 @@ std::string line_of(const Node& node, const std::unordered_map<const Node*, std:
         attributes += (attributes.empty() ? "" : ", ") + name + ": " + text_of(value);
     if (!attributes.empty()) s += " {" + attributes + "}";
     s += " : " + text_of(node.type);
-    if (!node.name.empty()) s += " \"" + node.name + "\"";
+    if (!node.name.empty()) s += " " + in_quotes(node.name);
     if (node.where.line) s += "  # " + node.where.text();
     for (const std::string& rule : node.rules) s += "; " + rule;
     return s;
@@ -34,12 +35,12 @@ void show(const Graph& graph, std::size_t number, const std::string& pass, std::
     if (!logs(3) && graph.dump_folder.empty()) return;
     std::string now = listing(graph);
     if (now == before) return log(3, pass + ": unchanged");
-    log(3, "graph of " + graph.name + " after " + pass + ":\n" + now);
+    log(3, "graph of " + printable(graph.name) + " after " + pass + ":\n" + now);
     if (!graph.dump_folder.empty()) {
         const std::string path = graph.dump_folder + "/pass_" + std::to_string(number) + "_" + pass + ".txt";
         std::ofstream file(path);
         file << now;
-        if (!file.flush()) warn("BITALE_DUMP: \"" + path + "\" cannot be written");
+        if (!file.flush()) warn("BITALE_DUMP: " + in_quotes(path) + " cannot be written");
     }
     before = std::move(now);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -26,7 +27,7 @@ std::string attributes_of(const Node& node) {
 
 std::string line_of(const Node& node) {
     std::string s = node.op->name + " " + text_of(node.type);
-    if (!node.name.empty()) s += " \"" + node.name + "\"";
+    if (!node.name.empty()) s += " " + in_quotes(node.name);
     s += attributes_of(node);
     if (node.where.line) s += " at " + node.where.text();
     for (const std::string& rule : node.rules) s += " <- " + rule;

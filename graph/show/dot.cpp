@@ -1,32 +1,35 @@
 // Graphs as Graphviz text.
 #include "graph/show/dot.h"
 
+#include <initializer_list>
+#include <string>
 #include <unordered_map>
 
+#include "graph/base/text.h"
 #include "graph/walk/traverse.h"
 
 namespace bitale {
 
 namespace {
 
-std::string quoted(const std::string& s) {
-    std::string r = "\"";
-    for (const char c : s) {
-        if (c == '"' || c == '\\') r += '\\';
-        if (c == '\n')
-            r += "\\n";
-        else
-            r += c;
+// A label of Graphviz: lines are separated by \n, and a backslash or a quote of the text is shown as such.
+std::string label(std::initializer_list<std::string> lines) {
+    std::string text;
+    for (const std::string& line : lines) {
+        if (line.empty()) continue;
+        if (!text.empty()) text += "\\n";
+        for (const char c : printable(line)) {
+            if (c == '"' || c == '\\') text += '\\';
+            text += c;
+        }
     }
-    return r + "\"";
+    return "\"" + text + "\"";
 }
 
 std::string label_of(const Node& node) {
     std::string s = node.name.empty() ? node.op->name : node.name;
     if (!node.name.empty() && node.op->kind != OpKind::leaf) s += " = " + node.op->name;
-    s += "\n" + text_of(node.type);
-    if (node.where.line) s += "\n" + node.where.text();
-    return s;
+    return label({s, text_of(node.type), node.where.line ? node.where.text() : ""});
 }
 
 const char* style_of(const Node& node) {
@@ -44,7 +47,7 @@ std::string graphviz(const Nodes& roots) {
     for (const NodePtr& node : topological(roots)) {
         const std::string name = "n" + std::to_string(names.size());
         names.emplace(node.get(), name);
-        text += "    " + name + " [" + style_of(*node) + ", label=" + quoted(label_of(*node)) + "];\n";
+        text += "    " + name + " [" + style_of(*node) + ", label=" + label_of(*node) + "];\n";
         const bool ordered = node->inputs.size() > 1 && !(node->op->map && node->op->map->commutative);
         for (std::size_t i = 0; i < node->inputs.size(); ++i) {
             text += "    " + names.at(node->inputs[i].get()) + " -> " + name;

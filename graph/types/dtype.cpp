@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bitale/error.h"
+#include "graph/base/text.h"
 
 namespace bitale {
 
@@ -18,7 +19,7 @@ std::string_view name_of(DType t) { return names[static_cast<int>(t)]; }
 DType dtype_named(std::string_view name) {
     for (int i = 0; i < dtype_count; ++i)
         if (names[i] == name) return static_cast<DType>(i);
-    throw TypeError("unknown dtype \"" + std::string(name) + "\"");
+    throw TypeError("unknown dtype " + in_quotes(name));
 }
 
 Float16::Float16(float value) {

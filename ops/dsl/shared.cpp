@@ -2,6 +2,7 @@
 #include "graph/ir/shared.h"
 
 #include "bitale/expr.h"
+#include "graph/base/text.h"
 
 namespace bitale {
 
@@ -32,7 +33,7 @@ Array Shared::get_value() const {
 void Shared::set_value(const Array& value, Where where) {
     SharedState& state = state_of(state_);
     const std::lock_guard lock(state.mutex);
-    const std::string subject = "set_value of the shared variable \"" + state.name + "\"" +
+    const std::string subject = "set_value of the shared variable " + in_quotes(state.name) +
                                 (state.where.line ? " at " + state.where.text() : "") + ": ";
     if (value.dtype() != state.value.dtype())
         throw TypeError(where, subject + "it holds " + std::string(name_of(state.value.dtype())) +

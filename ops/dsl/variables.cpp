@@ -1,5 +1,6 @@
 // Free variables and constants.
 #include "bitale/expr.h"
+#include "graph/base/text.h"
 #include "graph/ir/node.h"
 #include "ops/dsl/build.h"
 
@@ -12,13 +13,13 @@ Expr variable(DType dtype, Shape shape, std::string name, Where where) {
 }
 
 Int unknown_length(const std::string& name, int axis) {
-    return Int::symbol((name.empty() ? "d" : name + ".") + std::to_string(axis));
+    return Int::symbol((name.empty() ? "d" : printable(name) + ".") + std::to_string(axis));
 }
 
 }  // namespace
 
 Expr input_of_rank(DType dtype, int rank, std::string name, Where where) {
-    if (rank < 0) throw ShapeError(where, "input \"" + name + "\": the rank is " + std::to_string(rank));
+    if (rank < 0) throw ShapeError(where, "input " + in_quotes(name) + ": the rank is " + std::to_string(rank));
     Shape shape;
     for (int i = 0; i < rank; ++i) shape.push_back(unknown_length(name, i));
     return variable(dtype, std::move(shape), std::move(name), where);
@@ -28,7 +29,7 @@ Expr input(DType dtype, const Dims& dims, std::string name, Where where) {
     Shape shape;
     for (const std::int64_t length : dims) {
         if (length < -1)
-            throw ShapeError(where, "input \"" + name + "\": " + text_of(dims) +
+            throw ShapeError(where, "input " + in_quotes(name) + ": " + text_of(dims) +
                                         " is no shape; lengths are 0 or more, or -1 for an unknown one");
         shape.push_back(length < 0 ? unknown_length(name, static_cast<int>(shape.size())) : Int(length));
     }

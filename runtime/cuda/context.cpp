@@ -10,6 +10,7 @@
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 
 namespace bitale::cuda {
 
@@ -265,9 +266,9 @@ void Context::fetch(SharedState& variable, const void* block) {
         transfers_->download({&whole, 1});
     } catch (const DeviceError& e) {
         throw DeviceError(
-            fmt::format("the newest value of the shared variable \"{}\" is lost with device {}: "
+            fmt::format("the newest value of the shared variable {} is lost with device {}: "
                         "{}; set_value gives the variable another one",
-                        variable.name, name_, e.what()));
+                        in_quotes(variable.name), name_, e.what()));
     }
     settle(false);
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bitale/error.h"
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -28,7 +29,7 @@ template <class Kind, std::size_t n>
 Kind kind_named(const char* const (&names)[n], const std::string& name) {
     for (std::size_t i = 0; i < n; ++i)
         if (name == names[i]) return static_cast<Kind>(i);
-    throw FileError("a program names the unknown kind \"" + name + "\"");
+    throw FileError("a program names the unknown kind " + in_quotes(name));
 }
 
 std::string to_hex(const void* data, std::int64_t bytes) {
@@ -95,7 +96,8 @@ class Writer {
             return Json{{"name", a->name}, {"low", a->range.low}, {"high", a->range.high}};
         });
         j.update(body);
-        return j.dump(1) + "\n";
+        // A name that is not UTF-8 has no form in JSON: its bytes become U+FFFD.
+        return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
     }
 
   private:

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "graph/types/convert.h"
 #include "graph/walk/traverse.h"
@@ -106,7 +107,7 @@ std::string Arguments::complaint(std::size_t input, const Array& value) const {
     const std::string function =
         signature_.function.empty() ? "" : " of function \"" + signature_.function + "\"";
     const std::string name =
-        info.name.empty() ? fmt::format("input {}", input) : fmt::format("input \"{}\"", info.name);
+        info.name.empty() ? fmt::format("input {}", input) : "input " + in_quotes(info.name);
     return fmt::format("{}{}{} is {}, the argument is {} {}", info.where.line ? info.where.text() + ": " : "",
                        name, function, text_of(info.type), name_of(value.dtype()), text_of(value.shape()));
 }

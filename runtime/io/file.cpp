@@ -12,11 +12,12 @@
 #include <memory>
 
 #include "bitale/error.h"
+#include "graph/base/text.h"
 
 namespace bitale {
 
 void file_error(const std::string& path, const std::string& cause) {
-    throw FileError("\"" + path + "\" " + cause);
+    throw FileError(in_quotes(path) + " " + cause);
 }
 
 std::string read_bytes(const std::string& path) {

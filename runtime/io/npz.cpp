@@ -2,8 +2,11 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string>
 
 #include "bitale/io.h"
+#include "graph/base/text.h"
 #include "runtime/io/file.h"
 #include "runtime/io/npy.h"
 
@@ -65,6 +68,11 @@ Directory find_directory(const std::string& path, std::string_view bytes) {
     }
 }
 
+bool has_control_characters(const std::string& name) {
+    return std::any_of(name.begin(), name.end(),
+                       [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+}
+
 Entry read_entry(ByteReader& r) {
     const char* what = "the zip directory";
     if (r.little_endian(4, what) != central_magic) file_error(r.path(), "has a damaged zip directory");
@@ -81,6 +89,8 @@ Entry read_entry(ByteReader& r) {
     r.take(8, what);
     e.offset = r.little_endian(4, what);
     e.name = std::string(r.take(name, what));
+    if (has_control_characters(e.name))
+        file_error(r.path(), "has an entry whose name holds control characters, " + in_quotes(e.name));
     ByteReader x(r.path(), r.take(extra, what));
     while (x.left() >= 4) {
         const std::uint64_t tag = x.little_endian(2, what), length = x.little_endian(2, what);
@@ -95,7 +105,7 @@ Entry read_entry(ByteReader& r) {
 }
 
 std::string unpack(const std::string& path, const Entry& e, std::string_view packed) {
-    const std::string subject = "entry \"" + e.name + "\"";
+    const std::string subject = "entry " + in_quotes(e.name);
     std::string bytes;
     if (e.method == 0) {
         bytes = packed;
@@ -145,7 +155,7 @@ std::map<std::string, Array> load_npz(const std::string& path) {
         ByteReader local(path, bytes);
         local.seek(e.offset, "a zip entry");
         if (local.little_endian(4, "a zip entry") != local_magic)
-            file_error(path, "has a damaged entry \"" + e.name + "\"");
+            file_error(path, "has a damaged entry " + in_quotes(e.name));
         local.take(22, "a zip entry");
         const std::uint64_t name = local.little_endian(2, "a zip entry"),
                             extra = local.little_endian(2, "a zip entry");
@@ -161,11 +171,13 @@ std::map<std::string, Array> load_npz(const std::string& path) {
 void save_npz(const std::string& path, const std::map<std::string, Array>& values) {
     std::string archive, directory;
     for (const auto& [key, value] : values) {
+        if (has_control_characters(key))
+            file_error(path, "cannot be written: the name " + in_quotes(key) + " holds control characters");
         const std::string name = key + ".npy", npy = npy_text(value);
         // Sizes of 4 GiB and more would need zip64 records.
         if (npy.size() >= all_ones || archive.size() >= all_ones)
-            file_error(path, "cannot be written: npz files are limited to 4 GiB; save \"" + key +
-                                 "\" with save_npy");
+            file_error(path, "cannot be written: npz files are limited to 4 GiB; save " + in_quotes(key) +
+                                 " with save_npy");
         const std::size_t offset = archive.size();
         std::string common;     // what the local header and the directory share
         put(common, 20, 2);     // version needed

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "graph/ir/node.h"
+
 namespace bitale::test {
 
 namespace {
@@ -27,8 +29,8 @@ Dims broadcast_shape(const Dims& a, const Dims& b) {
 }  // namespace
 
 bool has_known_shape(const Expr& x) {
-    const std::string text = x.shape_text();
-    return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::isalpha(c); });
+    const Shape& shape = x.node()->type.shape;
+    return std::all_of(shape.begin(), shape.end(), [](const Int& n) { return n.is_constant(); });
 }
 
 GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
@@ -56,7 +58,7 @@ GraphGenerator::Value GraphGenerator::make_input(DType dtype, const Dims& shape,
     Dims declared = shape;
     for (std::size_t i = 0; i + known < declared.size(); ++i)
         if (declared[i] != 1 && random_.chance(2)) declared[i] = -1;
-    const Expr x = input(dtype, declared, "x" + std::to_string(graph_.inputs.size()));
+    const Expr x = input(dtype, declared, named("x" + std::to_string(graph_.inputs.size())));
     graph_.inputs.push_back(x);
     Array value = random_array(dtype, shape, random_, low, high);
     if (is_whole() && is_float(dtype)) value = value.as(int32).as(dtype);
@@ -69,14 +71,14 @@ GraphGenerator::Value GraphGenerator::make_input(DType dtype, const Dims& shape,
 GraphGenerator::Value GraphGenerator::make_shared(DType dtype, const Dims& shape) {
     Array value = random_array(dtype, shape, random_, -2, 2);
     if (is_whole() && is_float(dtype)) value = value.as(int32).as(dtype);
-    const Shared s = shared(value, "s" + std::to_string(graph_.updates.size()));
+    const Shared s = shared(value, named("s" + std::to_string(graph_.updates.size())));
     graph_.updates.emplace_back(s, Expr(s));  // replaced when the graph is complete
     if (is_float(dtype)) trainable_.emplace_back(s);
     return {Expr(s), shape, is_integer(dtype) ? std::ldexp(1, bits_of(dtype)) : 3};
 }
 
 Expr GraphGenerator::index_input(DType dtype, const Dims& shape, std::int64_t length) {
-    Expr x = input(dtype, shape.size(), "i" + std::to_string(graph_.inputs.size()));
+    Expr x = input(dtype, shape.size(), named("i" + std::to_string(graph_.inputs.size())));
     graph_.inputs.push_back(x);
     graph_.arguments.push_back(random_array(dtype, shape, random_, 0, static_cast<double>(length - 1)));
     return x;
@@ -567,13 +569,13 @@ RandomGraph GraphGenerator::generate(int operations) {
 void GraphGenerator::replace_by_values() {
     const std::vector<Expr> outputs = graph_.outputs;
     for (const Value& v : values_) {
-        const std::string shape = v.x.shape_text();
+        const Shape& shape = v.x.node()->type.shape;  // its text is shortened where names are long
         if (v.x.dtype() == boolean || !has_known_shape(v.x) || !random_.chance(5)) continue;
         const Value old = make_shared(v.x.dtype(), v.shape);
         const Shared target = graph_.updates.back().target;
         graph_.updates.back() = Update(target, v.x);
         for (const Expr& x : outputs)
-            if (x.dtype() == v.x.dtype() && x.shape_text() == shape && random_.chance(2))
+            if (x.dtype() == v.x.dtype() && x.node()->type.shape == shape && random_.chance(2))
                 graph_.outputs.push_back(old.x * 2 + x);
     }
 }

@@ -31,12 +31,16 @@ class GraphGenerator {
     GraphGenerator(std::uint64_t seed, Arithmetic arithmetic);
     RandomGraph generate(int operations);
 
+    std::string suffix;  // behind the name of every variable
+
   private:
     struct Value {
         Expr x;
         Dims shape;
         double bound = 0;  // of the magnitude
     };
+
+    std::string named(const std::string& name) const { return name + suffix; }
 
     // ---- leaves
     // The last `known` lengths are declared, of the others some.

@@ -11,6 +11,7 @@
 #include "bitale/error.h"
 #include "codegen/print/comments.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cache/sha256.h"
 #include "runtime/cpu/compiler.h"
@@ -60,7 +61,7 @@ CompileJob temporary_files() {
     const char* base = std::getenv("TMPDIR");
     std::string path = std::string(base && *base ? base : "/tmp") + "/bitale-emulated-XXXXXX.cpp";
     const int file = mkstemps(path.data(), 4);
-    if (file < 0) throw CompileError("the generated code cannot be written to \"" + path + "\"");
+    if (file < 0) throw CompileError("the generated code cannot be written to " + in_quotes(path));
     close(file);
     return {path, path.substr(0, path.size() - 4) + ".so"};
 }

@@ -185,6 +185,20 @@ struct emulated_kernel<kernel> {
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
+// Not a raw string: comments of the text hold names from outside, and with them whatever would end one.
+std::string string_literal(const std::string& text) {
+    std::string literal = "\"";
+    for (const char c : text) {
+        if (c == '\n') {
+            literal += "\\n\"\n\"";
+            continue;
+        }
+        if (c == '"' || c == '\\') literal += '\\';
+        literal += c;
+    }
+    return literal + "\"";
+}
+
 }  // namespace
 
 std::vector<std::string> kernels_in(const std::string& text) {
@@ -219,8 +233,8 @@ std::string emulated_text(const std::string& cuda_text, bool checked) {
     // For messages that cite a line.
     text += fmt::format(
         "extern \"C\" const int emulated_first_line = {};\n"
-        "extern \"C\" const char emulated_source[] = R\"emulated({})emulated\";\n",
-        lines + 1, cuda_text);
+        "extern \"C\" const char emulated_source[] = {};\n",
+        lines + 1, string_literal(cuda_text));
     return text;
 }
 

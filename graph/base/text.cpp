@@ -1,0 +1,76 @@
+#include "graph/base/text.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace bitale {
+
+namespace {
+
+// The length of the UTF-8 character that `text` begins with, and its code; length 0 where there is none.
+struct Character {
+    std::size_t length = 0;
+    std::uint32_t code = 0;
+};
+
+Character first_character(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char lead = byte(0);
+    if (lead < 0x80) return {1, lead};
+    const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+    if (lead < 0xc2 || lead > 0xf4 || length > text.size()) return {};
+    std::uint32_t code = lead & (0x7fU >> length);
+    for (std::size_t i = 1; i < length; ++i) {
+        if ((byte(i) & 0xc0) != 0x80) return {};
+        code = code << 6 | (byte(i) & 0x3f);
+    }
+    constexpr std::array<std::uint32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};  // no longer than need be
+    const bool surrogate = code >= 0xd800 && code < 0xe000;
+    return code < least.at(length) || surrogate || code > 0x10ffff ? Character{} : Character{length, code};
+}
+
+bool is_shown(std::uint32_t code) {
+    const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0),
+               line_end = code == 0x2028 || code == 0x2029,
+               direction = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+                           code == 0x200e || code == 0x200f;
+    return !control && !line_end && !direction;
+}
+
+void escape(std::string& to, unsigned char byte) {
+    constexpr const char* digits = "0123456789abcdef";
+    switch (byte) {
+        case '\n': to += "\\n"; return;
+        case '\t': to += "\\t"; return;
+        case '\r': to += "\\r"; return;
+        default: to.append({'\\', 'x', digits[byte >> 4], digits[byte & 15]});
+    }
+}
+
+std::string escaped(std::string_view text, std::string_view marked) {
+    std::string result;
+    result.reserve(text.size());
+    while (!text.empty()) {
+        const Character c = first_character(text);
+        const std::size_t length = c.length ? c.length : 1;
+        const bool shown = c.length && is_shown(c.code);
+        if (shown && marked.find(text[0]) != std::string_view::npos) result += '\\';
+        for (const char byte : text.substr(0, length)) {
+            if (shown)
+                result += byte;
+            else
+                escape(result, static_cast<unsigned char>(byte));
+        }
+        text.remove_prefix(length);
+    }
+    return result;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) { return escaped(text, {}); }
+
+std::string in_quotes(std::string_view text) { return "\"" + escaped(text, "\"\\") + "\""; }
+
+}  // namespace bitale
