@@ -39,6 +39,9 @@ class CpuLauncher : public Launcher {
     }
     int threads() const override { return pool_.threads(); }
 
+    void reserve(const GemmShape& shape, bool stored, std::size_t buffers) override {
+        reserve_gemm(pool_, shape, stored, buffers, scratch_);
+    }
     void gemm(const GemmShape& shape, const GemmData& data, const EpilogueCall* epilogue) override {
         if (!epilogue) return bitale::gemm(pool_, shape, data, scratch_);
         const GemmEpilogue after{entries_[static_cast<std::size_t>(epilogue->kernel)][0], epilogue->buffers,

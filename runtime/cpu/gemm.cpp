@@ -156,11 +156,7 @@ class GemmProduct {
         const bool by_depth = slices_.of_depth > 1;
         BITALE_CHECK(!by_depth || s_.beta == 0, "parts of a product that is added to an old value");
         const bool inside = d_.c == nullptr;
-        if (inside || by_depth)
-            scratch_.prepare(static_cast<std::size_t>(pool.threads()),
-                             inside ? size(slices_.rows * slices_.columns) : 0,
-                             inside && epilogue_ ? epilogue_->count : 0,
-                             by_depth ? size(slices_.of_depth * s_.m * s_.n) : 0);
+        reserve(pool, !inside, epilogue_ ? epilogue_->count : 0);
         if (by_depth)
             pool.run(slices_.of_depth * slices_.of_grid(), [&](std::int64_t first, std::int64_t last) {
                 const OneThread guard;
@@ -188,6 +184,14 @@ class GemmProduct {
                         epilogue_->sizes, i, i + 1);
             }
         });
+    }
+
+    void reserve(const Pool& pool, bool stored, std::size_t buffers) const {
+        const bool by_depth = slices_.of_depth > 1;
+        if (stored && !by_depth) return;
+        scratch_.prepare(static_cast<std::size_t>(pool.threads()),
+                         stored ? 0 : size(slices_.rows * slices_.columns), stored ? 0 : buffers,
+                         by_depth ? size(slices_.of_depth * s_.m * s_.n) : 0);
     }
 
   private:
@@ -224,9 +228,23 @@ class GemmProduct {
         const std::int64_t lda = s_.transpose_a ? s_.m : s_.k, ldb = s_.transpose_b ? s_.k : s_.n;
         const float* a = d_.a + (s_.transpose_a ? begin * lda + slice.row : slice.row * lda + begin);
         const float* b = d_.b + (s_.transpose_b ? slice.column * ldb + begin : begin * ldb + slice.column);
+        // The library fails for want of memory of its own, before it writes anything.
         const int status = library().sgemm(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows,
                                            slice.columns, k, s_.alpha, a, lda, b, ldb, s_.beta, to, ldc);
-        if (status != 0) throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status));
+        if (status != 0) multiply_plainly(slice, k, a, lda, b, ldb, to, ldc);
+    }
+
+    void multiply_plainly(const Slice& slice, std::int64_t k, const float* a, std::int64_t lda,
+                          const float* b, std::int64_t ldb, float* to, std::int64_t ldc) const {
+        for (std::int64_t i = 0; i < slice.rows; ++i)
+            for (std::int64_t j = 0; j < slice.columns; ++j) {
+                float sum = 0;
+                for (std::int64_t p = 0; p < k; ++p)
+                    sum += (s_.transpose_a ? a[p * lda + i] : a[i * lda + p]) *
+                           (s_.transpose_b ? b[j * ldb + p] : b[p * ldb + j]);
+                float& c = to[i * ldc + j];
+                c = s_.beta == 0 ? s_.alpha * sum : s_.alpha * sum + s_.beta * c;
+            }
     }
 
     // The results of all parts of the depth, in order.
@@ -258,6 +276,12 @@ class GemmProduct {
     GemmScratch& scratch_;
     const GemmSlices slices_;
 };
+
+void reserve_gemm(Pool& pool, const GemmShape& shape, bool stored, std::size_t buffers,
+                  GemmScratch& scratch) {
+    if (shape.m > 0 && shape.n > 0)
+        GemmProduct(shape, GemmData{}, nullptr, scratch).reserve(pool, stored, buffers);
+}
 
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
           const GemmEpilogue* epilogue) {

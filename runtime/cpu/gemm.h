@@ -40,6 +40,7 @@ class GemmScratch {
         std::vector<void*> buffers;
         std::atomic<bool> taken{false};
     };
+    // Makes room; what it throws, it throws here and not in the midst of a product.
     void prepare(std::size_t threads, std::size_t floats, std::size_t buffers, std::size_t parts);
 
     std::vector<std::unique_ptr<Block>> blocks_;  // one for each thread
@@ -49,8 +50,14 @@ class GemmScratch {
 // c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
 // [k, m] resp. [n, k]; c = alpha * a . b + beta * c where the shape says so, whose depth is one part; then
 // the bias and relu that the shape asks for, and the epilogue. Slices, of which each is a task, are those of
-// codegen/library/slices.h. Needs gemm_library().present. Throws DeviceError when the library refuses.
+// codegen/library/slices.h. Needs gemm_library().present. A slice that the library refuses, for want of
+// memory, is computed by plain loops: a product may follow steps that have written shared variables, so it
+// does not fail.
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
           const GemmEpilogue* epilogue = nullptr);
+
+// Claims in `scratch` all that the product will need; `stored`: its result has a place; `buffers`: the
+// epilogue's.
+void reserve_gemm(Pool& pool, const GemmShape& shape, bool stored, std::size_t buffers, GemmScratch& scratch);
 
 }  // namespace bitale

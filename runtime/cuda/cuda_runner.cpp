@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "graph/base/check.h"
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "runtime/cuda/loading.h"
 #include "runtime/cuda/loop.h"
@@ -163,6 +164,7 @@ void CudaRunner::place(const Frame& frame, std::span<const Array> arguments) {
 
 void CudaRunner::use(const Frame& frame) {
     if (placement_ != frame.placement) {
+        placement_ = nullptr;  // where memory runs out, the next call starts without any
         if (separate_buffers_)
             place_separately(frame);
         else if (arena_.grow(frame.placement->bytes, DeviceBlock::Contents::zeros))
@@ -222,10 +224,10 @@ std::string CudaRunner::biggest_buffers(const Frame& frame, std::int64_t steps) 
             list.emplace_back(bytes, fmt::format("{} {} ({:.1f} MB)", what, text_of(info.type),
                                                  static_cast<double>(bytes) / 1e6));
         };
-        const std::string name = info.name.empty() ? "" : " \"" + info.name + "\"";
+        const std::string name = info.name.empty() ? "" : " " + in_quotes(info.name);
         switch (info.kind) {
             case Kind::arena:
-                if (frame.placement->offsets[b] >= 0) add("\"" + info.name + "\"", 1);
+                if (frame.placement->offsets[b] >= 0) add(in_quotes(info.name), 1);
                 break;
             case Kind::input: add("input" + name, 1); break;
             case Kind::shared: add("shared variable" + name, 1); break;

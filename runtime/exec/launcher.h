@@ -68,6 +68,9 @@ class Launcher {
     // out among threads(); null where nothing is known of their costs.
     virtual void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes,
                         std::int64_t tasks, const Shares* shares) = 0;
+    // Claims what a gemm of this shape will need, so that no gemm fails after another step has written a
+    // shared variable. `stored`: its result has a buffer; `buffers`: those of its epilogue.
+    virtual void reserve(const GemmShape&, bool /*stored*/, std::size_t /*buffers*/) {}
     // `epilogue` is null where there is none.
     virtual void gemm(const GemmShape& shape, const GemmData& data, const EpilogueCall* epilogue) = 0;
     virtual void conv(const ConvShape& shape, const ConvData& data) = 0;

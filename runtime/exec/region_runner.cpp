@@ -84,6 +84,7 @@ void RegionRunner::begin() {
 
 void RegionRunner::use(const Frame& frame) {
     if (placement_ != frame.placement) {
+        placement_ = nullptr;  // where memory runs out, the next call starts without any
         if (arena_.grow(frame.placement->bytes)) once_done_ = false;
         placement_ = frame.placement;
         for (std::size_t b = 0; b < pointers_.size(); ++b)
@@ -135,6 +136,10 @@ void RegionRunner::launch(const StepPlan& plan, const StepSizes& sizes) {
 
 // False when the error word was set before the first step that commits, or at the end.
 bool RegionRunner::run_steps(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes) {
+    for (std::size_t i = 0; i < plans.size(); ++i)
+        if (const Step& step = *plans[i].step; step.kind == Step::Kind::gemm)
+            launcher_->reserve(sizes[i].gemm, pointers_[static_cast<std::size_t>(step.buffers[2])] != nullptr,
+                               step.buffers.size() - (sizes[i].gemm.bias ? 4 : 3));
     bool committing = false;
     for (std::size_t i = 0; i < plans.size(); ++i) {
         if (plans[i].step->commits && !committing) {

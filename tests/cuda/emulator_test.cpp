@@ -210,6 +210,10 @@ TEST_CASE("what does not fit into the GPU's memory is named") {
         CHECK_THAT(e.what(),
                    ContainsSubstring("large: ") && ContainsSubstring("float32 [") && ContainsSubstring("MB"));
     }
+    // The next call is right, with the memory there is and with what it had before.
+    const Array ones(std::vector<float>(100, 1), {10, 10});
+    CHECK(double(f(ones)) == Approx(30));
     set_emulated_memory(0);
     f(large);
+    CHECK(double(f(ones)) == Approx(30));
 }

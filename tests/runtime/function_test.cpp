@@ -439,3 +439,19 @@ TEST_CASE("BITALE_DUMP leaves graphs, program, sources and report", "[core][runt
     }
     REQUIRE(found == 1);
 }
+
+TEST_CASE("after a call that memory does not suffice for, the next call is right", "[core][runtime]") {
+    const Expr x = vector("x");
+    // Every column's sum comes before the first quotient: the square is stored.
+    const Expr square = exp(expand_dims(x, 1) * expand_dims(x, 0));
+    Function f = function({x}, {sum(square / sum(square, {0}), {1})}, {.device = "cpu"});
+    const auto ones = [](std::int64_t n) {
+        return Array(std::vector<float>(static_cast<std::size_t>(n), 1));
+    };
+    for (const std::int64_t n : {1500, 100, 1500}) {
+        for (const double y : Array(f(ones(n))).to_vector<double>()) REQUIRE(y == Approx(1));
+        // 160 GB.
+        CHECK_THAT(message_of<OutOfMemory>([&] { f(ones(200000)); }), ContainsSubstring("no memory"));
+        for (const double y : Array(f(ones(n))).to_vector<double>()) REQUIRE(y == Approx(1));
+    }
+}
