@@ -186,6 +186,7 @@ Workload compile(const std::string& name, const DataSet& set, const Setting& set
     const Expr loss = mean(categorical_crossentropy(probabilities, y));
     FunctionOptions options{.updates = {}, .givens = {}, .name = name, .device = setting.device};
     options.profile = setting.profile;
+    options.precision = setting.precision;
     if (evaluation) {
         r.step = function({i}, {loss, sum(neq(argmax(probabilities, {1}), y))}, options);
     } else {

@@ -39,6 +39,7 @@ struct Setting {
     std::int64_t batch = 0;         // 0: the workload's own
     std::uint64_t seed = 0;         // of the initial values
     bool profile = false;
+    bitale::Precision precision = bitale::Precision::float32;
 };
 // Throws std::runtime_error for an unknown workload.
 Workload compile(const std::string& name, const DataSet& data, const Setting& setting = {});

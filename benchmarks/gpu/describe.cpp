@@ -58,6 +58,10 @@ std::string text_of(const LibraryCall& call) {
                        name_of(c.precision));
 }
 
+std::int64_t reduced_batch(const std::string& workload) {
+    return workload[0] == 'd' || workload[0] == 'e' ? 4 : 24;
+}
+
 Json describe(const Function& f, const Array& input) {
     Json list = Json::array();
     if (!f.state().program) return list;

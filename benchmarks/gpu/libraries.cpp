@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <utility>
 
+#include "gpu/definition.h"
 #include "gpu/describe.h"
 
 using namespace bitale;
@@ -17,13 +17,6 @@ using namespace bitale::cuda;
 namespace bench {
 
 namespace {
-
-std::vector<float> random_floats(std::int64_t count, unsigned seed) {
-    std::mt19937 engine(seed);
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (float& v : values) v = std::uniform_real_distribution<float>(-1, 1)(engine);
-    return values;
-}
 
 // Root mean square of the error, of that of the result. Sums of float32 have errors of some 1e-7 whatever
 // their order; with factors rounded to TF32 they have some 1e-4.

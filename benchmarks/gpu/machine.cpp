@@ -40,7 +40,7 @@ Machine::Machine(const std::string& device) {
         if (const std::string why = why_unavailable(); !why.empty()) throw DeviceError(why);
     }
     index_ = parsed->index;
-    backend_ = parsed->emulated ? emulator_backend() : cuda_backend();
+    backend_ = parsed->emulated ? emulator_backend(index_) : cuda_backend(index_);
     require(runtime().cudaSetDevice(index_), "cudaSetDevice");
     const auto properties = std::make_unique<DeviceProperties>();
     require(runtime().cudaGetDeviceProperties(properties.get(), index_), "cudaGetDeviceProperties");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gpu/ceilings.h"
+#include "gpu/engines.h"
 #include "gpu/libraries.h"
 #include "gpu/machine.h"
 #include "gpu/parts.h"
@@ -80,7 +81,7 @@ Json information(Machine& machine) {
 int main(int argc, char** argv) {
     std::string json, device;
     std::vector<std::string> only;
-    bool reduced = false;
+    bool reduced = false, engines = false;
     CLI::App app("Parts of a GPU, one by one", "gpu_probe");
     app.add_option("--json", json, "The file of the results");
     app.add_option("--device", device, "cuda, cuda:1, emulator; default: that of BITALE_FLAGS, else cuda");
@@ -88,6 +89,10 @@ int main(int argc, char** argv) {
         "--only", only,
         "Only this item: information, kernel, graph, while, cublaslt, cudnn, nan, copy, fma, launch, "
         "graph_node, while_turn; may be repeated");
+    app.add_flag(
+        "--engines", engines,
+        "Instead of these, engines of cuDNN and algorithms of cuBLASLt for the calls of training steps, "
+        "each timed and checked; items: b128, d, e, e64, and each with \" tf32\" behind it");
     app.add_flag("--reduced", reduced, "Small sizes, for the emulator");
     try {
         app.parse(argc, argv);
@@ -113,6 +118,14 @@ int main(int argc, char** argv) {
         });
         if (!machine) record.stop(problem);
         record.gone = [&] { return machine ? machine->gone() : ""; };
+        if (engines) {
+            for (const Precision precision : {Precision::float32, Precision::tf32})
+                for (const std::string workload : {"b128", "d", "e", "e64"})
+                    record.item(workload + (precision == Precision::tf32 ? " tf32" : ""), [&] {
+                        return probe_engines(*machine, record, {device, workload, precision, reduced});
+                    });
+            return record.finish();
+        }
         record.item("kernel", [&] { return probe_kernel(*machine); });
         record.item("graph", [&] { return probe_graph(*machine); });
         record.item("while", [&] { return probe_while(*machine); });

@@ -64,6 +64,13 @@ bool Record::item(const std::string& name, const std::function<Json()>& run) {
     return passed;
 }
 
+void Record::found(const Json& so_far) {
+    Json entry = {{"state", "running"}};
+    entry.update(so_far);
+    text_["items"][text_["running"].get<std::string>()] = std::move(entry);
+    write();
+}
+
 void Record::set(const std::string& field, Json value) {
     text_[field] = std::move(value);
     write();

@@ -48,6 +48,8 @@ class Record {
     // Asked after each item that failed; a text that is not empty is a reason to stop.
     std::function<std::string()> gone = {};
 
+    // What the item that runs has found so far goes into the file; it stays there if the process ends.
+    void found(const Json& so_far);
     void set(const std::string& field, Json value);
     // The file's last state; the exit status.
     int finish();

@@ -82,10 +82,10 @@ class Steps {
         const std::int64_t whole = bench::batch_of(s_.workload);
         std::int64_t images = 0;
         if (s_.reduced) {
-            images = reduced_images;
+            images = bench::reduced_images;
             reduced_ = {{"images", images}};
-            if (s_.batch == 0 && whole > reduced_batch()) {
-                s_.batch = reduced_batch();
+            if (const std::int64_t few = bench::reduced_batch(s_.workload); s_.batch == 0 && whole > few) {
+                s_.batch = few;
                 reduced_["batch"] = s_.batch;
             }
         }
@@ -120,11 +120,6 @@ class Steps {
     }
 
   private:
-    static constexpr std::int64_t reduced_images = 64;
-    // What the emulator runs in seconds, and in a dense network still 24 rows, from which on libraries
-    // are called.
-    std::int64_t reduced_batch() const { return s_.workload[0] == 'd' || s_.workload[0] == 'e' ? 4 : 24; }
-
     std::unique_ptr<bench::Workload> compile(const std::string& device, std::uint64_t seed,
                                              bool profile) const {
         return std::make_unique<bench::Workload>(bench::compile(

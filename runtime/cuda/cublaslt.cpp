@@ -94,42 +94,49 @@ void CublasLt::start() {
 
 void CublasLt::require(int status, const char* what) const { cuda::require(library_, status, what); }
 
-const CublasLt::Plan& CublasLt::plan_of(const GemmShape& shape, const float* bias) {
+std::vector<LtPlan> CublasLt::proposals(const GemmShape& shape, const float* bias, int most) {
+    const LtDescription d = describe_product(library_, shape, bias);
+    std::vector<LtChoice> choices(static_cast<std::size_t>(most));
+    int found = 0;
+    require(library_.cublasLtMatmulAlgoGetHeuristic(handle_, d.product, d.b, d.a, d.c, d.c, preference_, most,
+                                                    choices.data(), &found),
+            "cublasLtMatmulAlgoGetHeuristic");
+    std::vector<LtPlan> plans;
+    for (const LtChoice& c : choices)
+        if (found-- > 0) plans.push_back({d, c.algorithm, c.workspace});
+    return plans;
+}
+
+const LtPlan& CublasLt::plan_of(const GemmShape& shape, const float* bias) {
     for (const auto& [known, plan] : plans_)
         if (known == shape) return plan;
-    Plan p;
-    const LtDescription& d = p.description = describe_product(library_, shape, bias);
-    LtChoice choice{};
-    int found = 0;
-    require(library_.cublasLtMatmulAlgoGetHeuristic(handle_, d.product, d.b, d.a, d.c, d.c, preference_, 1,
-                                                    &choice, &found),
-            "cublasLtMatmulAlgoGetHeuristic");
-    if (found == 0)
+    const std::vector<LtPlan> plans = proposals(shape, bias, 1);
+    if (plans.empty())
         throw DeviceError(fmt::format("cuBLASLt has no algorithm for a product [{}, {}] . [{}, {}]", shape.m,
                                       shape.k, shape.k, shape.n));
-    p.algorithm = choice.algorithm;
-    p.workspace = choice.workspace;
-    return plans_.emplace_back(shape, p).second;
+    return plans_.emplace_back(shape, plans.front()).second;
 }
 
 std::string CublasLt::choice(const GemmShape& shape) const {
-    for (const auto& [known, plan] : plans_) {
-        if (known != shape) continue;
-        std::string text = "cuBLASLt's algorithm";
-        const auto add = [&, &algorithm = plan.algorithm](LtNumber attribute, const char* name) {
-            std::int32_t value = 0;
-            std::size_t written = 0;
-            if (library_.cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value,
-                                                              &written) == 0)
-                text += fmt::format("{} {}", name, value);
-        };
-        add(lt_algorithm_id, "");
-        add(lt_algorithm_tile, ", tile");
-        add(lt_algorithm_stages, ", stages");
-        add(lt_algorithm_split, ", split-K");
-        return text + fmt::format(", {:.1f} MB of workspace", static_cast<double>(plan.workspace) / 1e6);
-    }
+    for (const auto& [known, plan] : plans_)
+        if (known == shape) return "cuBLASLt's " + text_of(plan);
     return "";
+}
+
+std::string CublasLt::text_of(const LtPlan& plan) const {
+    std::string text = "algorithm";
+    const auto add = [&](LtNumber attribute, const char* name) {
+        std::int32_t value = 0;
+        std::size_t written = 0;
+        if (library_.cublasLtMatmulAlgoConfigGetAttribute(&plan.algorithm, attribute, &value, sizeof value,
+                                                          &written) == 0)
+            text += fmt::format("{} {}", name, value);
+    };
+    add(lt_algorithm_id, "");
+    add(lt_algorithm_tile, ", tile");
+    add(lt_algorithm_stages, ", stages");
+    add(lt_algorithm_split, ", split-K");
+    return text + fmt::format(", {:.1f} MB of workspace", static_cast<double>(plan.workspace) / 1e6);
 }
 
 void CublasLt::multiply(const GemmShape& shape, const float* a, const float* b, const float* bias, float* c,
@@ -142,12 +149,16 @@ void CublasLt::multiply(const GemmShape& shape, const float* a, const float* b, 
             throw DeviceError("cudaMemsetAsync fails");
         return;
     }
-    const Plan& p = plan_of(shape, bias);
-    const LtDescription& d = p.description;
+    multiply_with(plan_of(shape, bias), shape, a, b, bias, c, stream);
+}
+
+void CublasLt::multiply_with(const LtPlan& plan, const GemmShape& shape, const float* a, const float* b,
+                             const float* bias, float* c, Stream stream) {
+    const LtDescription& d = plan.description;
     if (shape.bias) set_bias(library_, d.product, bias);
     const float one = 1, zero = 0;
     require(library_.cublasLtMatmul(handle_, d.product, &one, b, d.b, a, d.a, &zero, c, d.c, c, d.c,
-                                    &p.algorithm, workspace_, workspace_bytes, stream),
+                                    &plan.algorithm, workspace_, workspace_bytes, stream),
             "cublasLtMatmul");
 }
 

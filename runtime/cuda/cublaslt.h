@@ -18,6 +18,13 @@ struct LtDescription {
 };
 LtDescription describe_product(const CublasLtTable& library, const GemmShape& shape, const float* bias);
 
+// An algorithm for a product, as the heuristics propose it.
+struct LtPlan {
+    LtDescription description;
+    LtAlgorithm algorithm{};
+    std::size_t workspace = 0;
+};
+
 // Products of one GPU, that of the thread that makes it; the algorithm for each shape is chosen once. Calls
 // are serialised by the device. What it holds of the GPU is never given back: CUDA may be gone before us.
 class CublasLt {
@@ -35,15 +42,17 @@ class CublasLt {
     // What computes this shape, for the report; empty before the first call for it.
     std::string choice(const GemmShape& shape) const;
 
+    // The first `most` algorithms of the heuristics, in their order; the first of them is what multiply()
+    // takes. They share a description, which is never given back.
+    std::vector<LtPlan> proposals(const GemmShape& shape, const float* bias, int most);
+    void multiply_with(const LtPlan& plan, const GemmShape& shape, const float* a, const float* b,
+                       const float* bias, float* c, Stream stream);
+    std::string text_of(const LtPlan& plan) const;
+
   private:
-    struct Plan {
-        LtDescription description;
-        LtAlgorithm algorithm{};
-        std::size_t workspace = 0;
-    };
     void start();
     void require(int status, const char* what) const;
-    const Plan& plan_of(const GemmShape& shape, const float* bias);
+    const LtPlan& plan_of(const GemmShape& shape, const float* bias);
 
     static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
     const CublasLtTable& library_;
@@ -51,7 +60,7 @@ class CublasLt {
     LtHandle* handle_ = nullptr;
     LtPreference* preference_ = nullptr;
     void* workspace_ = nullptr;
-    std::vector<std::pair<GemmShape, Plan>> plans_;
+    std::vector<std::pair<GemmShape, LtPlan>> plans_;
 };
 
 }  // namespace bitale::cuda

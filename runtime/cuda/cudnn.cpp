@@ -86,9 +86,7 @@ void Cudnn::convolve(const ConvShape& shape, const ConvData& data, Stream stream
         return;
     }
     const Known& known = plan_of(shape);
-    const DnnObject pack = conv_arguments(library_, shape, data, known.workspace);
-    require(library_.cudnnSetStream(handle_, stream), "cudnnSetStream");
-    require(library_.cudnnBackendExecute(handle_, known.plan.plan.raw(), pack.raw()), "cudnnBackendExecute");
+    execute(library_, handle_, shape, known.plan, data, known.workspace, stream);
 }
 
 }  // namespace bitale::cuda

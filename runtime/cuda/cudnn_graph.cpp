@@ -205,13 +205,7 @@ std::vector<std::pair<int, std::int64_t>> knobs_of(const CudnnTable& library, co
 
 struct Engine {
     std::int64_t index = 0;
-    std::vector<int> numerical, behavior;
-    bool has(int note) const {
-        return std::find(numerical.begin(), numerical.end(), note) != numerical.end();
-    }
-    bool runtime_compiled() const {
-        return std::find(behavior.begin(), behavior.end(), int{dnn_note_runtime_compiled}) != behavior.end();
-    }
+    EngineNotes notes;
 };
 
 Engine engine_of(const CudnnTable& library, const DnnObject& config) {
@@ -221,22 +215,28 @@ Engine engine_of(const CudnnTable& library, const DnnObject& config) {
     config.get(dnn_config_engine, dnn_descriptor, 1, &raw);
     Engine e;
     object.get(dnn_engine_index, dnn_int64, 1, &e.index);
-    const auto notes = [&](DnnAttribute attribute, DnnType type, std::vector<int>& to) {
-        to.resize(most_notes);
-        to.resize(static_cast<std::size_t>(
-            std::clamp<std::int64_t>(object.get(attribute, type, most_notes, to.data()), 0, most_notes)));
+    const auto notes = [&](DnnAttribute attribute, DnnType type) {
+        std::vector<int> list(most_notes);
+        list.resize(static_cast<std::size_t>(
+            std::clamp<std::int64_t>(object.get(attribute, type, most_notes, list.data()), 0, most_notes)));
+        return [list](int note) { return std::find(list.begin(), list.end(), note) != list.end(); };
     };
-    notes(dnn_engine_numerical_notes, dnn_numerical_note, e.numerical);
-    notes(dnn_engine_behavior_notes, dnn_behavior_note, e.behavior);
+    const auto numerical = notes(dnn_engine_numerical_notes, dnn_numerical_note);
+    e.notes.tensor_cores = numerical(dnn_note_tensor_core);
+    e.notes.down_converts = numerical(dnn_note_down_convert);
+    e.notes.reduced_sums = numerical(dnn_note_reduced_sum);
+    e.notes.deterministic = !numerical(dnn_note_nondeterministic);
+    e.notes.keeps_nan = numerical(dnn_note_strict_nan);
+    e.notes.runtime_compiled = notes(dnn_engine_behavior_notes, dnn_behavior_note)(dnn_note_runtime_compiled);
     return e;
 }
 
-bool exact_enough(const Engine& e, Precision precision) {
-    return !e.has(dnn_note_nondeterministic) && !e.has(dnn_note_down_convert) &&
-           !e.has(dnn_note_reduced_sum) && (precision != Precision::float32 || !e.has(dnn_note_tensor_core));
+bool exact_enough(const EngineNotes& notes, Precision precision) {
+    return notes.deterministic && !notes.down_converts && !notes.reduced_sums &&
+           (precision != Precision::float32 || !notes.tensor_cores);
 }
 
-// Makes plans of one shape, and counts what was in the way.
+// Makes plans of one shape.
 class Planner {
   public:
     Planner(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
@@ -254,38 +254,30 @@ class Planner {
         device_->finalize("the description of a GPU");
     }
 
-    std::optional<ConvPlan> first_of(DnnNumber mode) {
-        try {
-            for (const DnnObject& config : proposals(library_, graph_, mode, device()))
-                if (std::optional<ConvPlan> p = plan(config)) return p;
-        } catch (const DeviceError& e) {
-            refusal_ = e.what();
-        }
-        return std::nullopt;
+    // Throws DeviceError where the heuristics fail.
+    std::vector<DnnObject> configs(DnnNumber mode) const {
+        return proposals(library_, graph_, mode, device());
     }
 
     std::optional<ConvPlan> with(const ConvEngine& engine) {
         try {
-            return plan(config_of(library_, graph_, engine, device()).config, &engine);
+            return proposal(config_of(library_, graph_, engine, device()).config, &engine).plan;
         } catch (const DeviceError&) {
             return std::nullopt;
         }
     }
 
-    std::string problem() const {
-        return fmt::format("{} engines proposed, {} of them less exact or not deterministic{}{}", proposed_,
-                           inexact_, refusal_.empty() ? "" : "; the last refusal: ", refusal_);
-    }
-
-  private:
-    // Nothing where the configuration is not exact enough, wants too much, or cuDNN refuses it.
-    std::optional<ConvPlan> plan(const DnnObject& config, const ConvEngine* known = nullptr) {
-        ++proposed_;
+    ConvProposal proposal(const DnnObject& config, const ConvEngine* known = nullptr) {
+        ConvProposal r;
         try {
             const Engine engine = engine_of(library_, config);
-            if (!exact_enough(engine, shape_.precision)) {
-                ++inexact_;
-                return std::nullopt;
+            r.notes = engine.notes;
+            r.inexact = !exact_enough(r.notes, shape_.precision);
+            r.engine = known ? *known
+                             : ConvEngine{engine.index, r.notes.runtime_compiled, knobs_of(library_, config)};
+            if (r.inexact) {
+                r.refusal = fmt::format("engine {} is less exact or not deterministic", engine.index);
+                return r;
             }
             ConvPlan p{DnnObject(library_, dnn_plan)};
             if (target_.handle) p.plan.set(dnn_plan_handle, dnn_handle_type, 1, &target_.handle);
@@ -294,20 +286,20 @@ class Planner {
             p.plan.finalize("a plan");
             p.plan.get(dnn_plan_workspace, dnn_int64, 1, &p.workspace);
             if (p.workspace > most_workspace_) {
-                refusal_ = fmt::format("engine {} wants {} bytes of workspace", engine.index, p.workspace);
-                return std::nullopt;
+                r.refusal = fmt::format("engine {} wants {} bytes of workspace", engine.index, p.workspace);
+                return r;
             }
-            p.engine = known
-                           ? *known
-                           : ConvEngine{engine.index, engine.runtime_compiled(), knobs_of(library_, config)};
-            p.tensor_cores = engine.has(dnn_note_tensor_core);
-            p.keeps_nan = engine.has(dnn_note_strict_nan);
-            return p;
+            p.engine = r.engine;
+            p.tensor_cores = r.notes.tensor_cores;
+            p.keeps_nan = r.notes.keeps_nan;
+            r.plan = std::move(p);
         } catch (const DeviceError& e) {
-            refusal_ = e.what();
-            return std::nullopt;
+            r.refusal = e.what();
         }
+        return r;
     }
+
+  private:
     const DnnObject* device() const { return device_ ? &*device_ : nullptr; }
 
     const CudnnTable& library_;
@@ -317,8 +309,6 @@ class Planner {
     Builder builder_;
     const DnnObject graph_;
     std::optional<DnnObject> device_;
-    int proposed_ = 0, inexact_ = 0;
-    std::string refusal_;  // the last one
 };
 
 }  // namespace
@@ -333,6 +323,12 @@ DnnObject::~DnnObject() {
 
 DnnObject::DnnObject(DnnObject&& other) noexcept
     : table_(other.table_), raw_(std::exchange(other.raw_, nullptr)) {}
+
+DnnObject& DnnObject::operator=(DnnObject&& other) noexcept {
+    std::swap(table_, other.table_);
+    std::swap(raw_, other.raw_);
+    return *this;
+}
 
 void DnnObject::set(DnnAttribute attribute, DnnType type, std::int64_t count, const void* values) {
     require(*table_, table_->cudnnBackendSetAttribute(raw_, attribute, type, count, values),
@@ -358,26 +354,58 @@ std::int64_t DnnObject::get(DnnAttribute attribute, DnnType type, std::int64_t r
 
 void DnnObject::finalize(const char* what) { require(*table_, table_->cudnnBackendFinalize(raw_), what); }
 
-std::string text_of(const ConvPlan& plan) {
+std::string text_of(const ConvEngine& engine) {
     std::string knobs;
-    for (const auto& [type, value] : plan.engine.knobs) knobs += fmt::format(" {}={}", type, value);
-    return fmt::format("engine {}{}{}{}{}, {:.1f} MB of workspace", plan.engine.index,
-                       knobs.empty() ? "" : " with knobs" + knobs,
+    for (const auto& [type, value] : engine.knobs) knobs += fmt::format(" {}={}", type, value);
+    return fmt::format("engine {}{}", engine.index, knobs.empty() ? "" : " with knobs" + knobs);
+}
+
+std::string text_of(const ConvPlan& plan) {
+    return fmt::format("{}{}{}{}, {:.1f} MB of workspace", text_of(plan.engine),
                        plan.tensor_cores ? ", on tensor cores" : "",
                        plan.keeps_nan ? ", strict with NaN" : "",
                        plan.engine.runtime_compiled ? ", compiled at run time" : "",
                        static_cast<double>(plan.workspace) / 1e6);
 }
 
+std::string for_each_proposal(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
+                              std::int64_t most_workspace, const std::function<bool(ConvProposal)>& look) {
+    Planner planner(library, shape, target, most_workspace);
+    std::string failure;
+    for (const DnnNumber mode : {dnn_heuristics_a, dnn_heuristics_fallback}) {
+        std::vector<DnnObject> configs;
+        try {
+            configs = planner.configs(mode);
+        } catch (const DeviceError& e) {
+            failure = e.what();
+        }
+        for (const DnnObject& config : configs)
+            if (!look(planner.proposal(config))) return failure;
+    }
+    return failure;
+}
+
 ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
                           std::int64_t most_workspace) {
-    Planner planner(library, shape, target, most_workspace);
-    for (const DnnNumber mode : {dnn_heuristics_a, dnn_heuristics_fallback})
-        if (std::optional<ConvPlan> plan = planner.first_of(mode)) return std::move(*plan);
-    throw DeviceError(
-        fmt::format("cuDNN has no plan for {}: {}; disable=cudnn in BITALE_FLAGS generates "
-                    "convolutions instead",
-                    text_of(shape), planner.problem()));
+    std::optional<ConvPlan> plan;
+    int proposed = 0, inexact = 0;
+    std::string refusal;  // the last one
+    const auto look = [&](ConvProposal p) {
+        plan = std::move(p.plan);
+        ++proposed;
+        if (p.inexact)
+            ++inexact;
+        else
+            refusal = p.refusal;
+        return !plan;
+    };
+    const std::string failure = for_each_proposal(library, shape, target, most_workspace, look);
+    if (plan) return std::move(*plan);
+    if (!failure.empty()) refusal = failure;
+    throw DeviceError(fmt::format(
+        "cuDNN has no plan for {}: {} engines proposed, {} of them less exact or not deterministic{}{}; "
+        "disable=cudnn in BITALE_FLAGS generates convolutions instead",
+        text_of(shape), proposed, inexact, refusal.empty() ? "" : "; the last refusal: ", refusal));
 }
 
 std::optional<ConvPlan> plan_with(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
@@ -396,6 +424,17 @@ DnnObject conv_arguments(const CudnnTable& library, const ConvShape& shape, cons
     pack.set(dnn_pack_workspace, dnn_pointer, 1, &workspace);
     pack.finalize("the arguments of a convolution");
     return pack;
+}
+
+void execute(const CudnnTable& library, DnnHandle* handle, const ConvShape& shape, const ConvPlan& plan,
+             const ConvData& data, void* workspace, Stream stream) {
+    const DnnObject pack = conv_arguments(library, shape, data, workspace);
+    const auto worked = [&](int status, const char* what) {
+        if (status != 0)
+            throw DeviceError(fmt::format("{} fails: {}", what, library.cudnnGetErrorString(status)));
+    };
+    worked(library.cudnnSetStream(handle, stream), "cudnnSetStream");
+    worked(library.cudnnBackendExecute(handle, plan.plan.raw(), pack.raw()), "cudnnBackendExecute");
 }
 
 }  // namespace bitale::cuda

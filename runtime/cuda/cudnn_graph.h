@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ class DnnObject {
     DnnObject(const CudnnTable& library, DnnKind kind);
     ~DnnObject();
     DnnObject(DnnObject&& other) noexcept;
+    DnnObject& operator=(DnnObject&& other) noexcept;
     DnnObject(const DnnObject&) = delete;
     DnnObject& operator=(const DnnObject&) = delete;
 
@@ -61,16 +63,40 @@ struct ConvPlan {
     bool tensor_cores = false;
     bool keeps_nan = false;  // cuDNN promises it of the engine
 };
+std::string text_of(const ConvEngine& engine);
 std::string text_of(const ConvPlan& plan);  // for the report
 
-// The first plan that the heuristics propose and that is deterministic, needs at most `most_workspace` bytes
-// and is as exact as the shape asks: without tensor cores for float32. Throws DeviceError where none is.
+// What cuDNN's notes say of an engine.
+struct EngineNotes {
+    bool tensor_cores = false, down_converts = false, reduced_sums = false, deterministic = true,
+         keeps_nan = false, runtime_compiled = false;
+    bool operator==(const EngineNotes&) const = default;
+};
+// An engine that the heuristics propose for a convolution. It qualifies, and has a plan, where it is
+// deterministic, needs at most so many bytes of workspace, and is as exact as the shape asks: without tensor
+// cores for float32.
+struct ConvProposal {
+    ConvEngine engine;
+    EngineNotes notes;
+    bool inexact = false;  // or not deterministic
+    std::optional<ConvPlan> plan;
+    std::string refusal;  // why there is no plan of it
+};
+// Shows the proposals to `look`, best first as the heuristics see them, until it returns false. Plans are
+// made one at a time, when `look` comes to them. Returns why the heuristics failed; empty where they did not.
+std::string for_each_proposal(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
+                              std::int64_t most_workspace, const std::function<bool(ConvProposal)>& look);
+
+// The first proposal that qualifies. Throws DeviceError where none does.
 ConvPlan plan_convolution(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
                           std::int64_t most_workspace);
 // That of an engine which was chosen before; nothing where it makes no plan any more, or none that qualifies.
 std::optional<ConvPlan> plan_with(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target,
                                   std::int64_t most_workspace, const ConvEngine& engine);
 
+// Puts a convolution into the stream; `workspace` has the bytes that the plan wants.
+void execute(const CudnnTable& library, DnnHandle* handle, const ConvShape& shape, const ConvPlan& plan,
+             const ConvData& data, void* workspace, Stream stream);
 // Where the tensors of a plan are, finalised: for cudnnBackendExecute.
 DnnObject conv_arguments(const CudnnTable& library, const ConvShape& shape, const ConvData& data,
                          void* workspace);

@@ -65,11 +65,19 @@ def information(visit):
 # ---- one thing at a time
 
 
-def probe(visit, *names, seconds=30):
+def probe(visit, *names, seconds=30, options=()):
     """One process a name: what one of them breaks says nothing of the others."""
     for name in names:
         path = visit.scratch(".json")
-        command = [visit.program("gpu_probe"), "--json", path, "--only", name, *reduced(visit, "gpu_probe")]
+        command = [
+            visit.program("gpu_probe"),
+            *options,
+            "--json",
+            path,
+            "--only",
+            name,
+            *reduced(visit, "gpu_probe"),
+        ]
         try:
             entry, _ = visit.command(name, command, seconds)
         except Skip as why:

@@ -139,6 +139,43 @@ def counters(visit):
 # ---- libraries, launches
 
 WITH_CONVOLUTIONS = ("d", "e64", "e")
+ENGINES = ("d", "e64", "e", "b128")
+
+
+def engines(visit):
+    """Every engine that a library proposes for a step's calls: exact ones first, then those with tensor cores."""
+    names = ENGINES[-1:] if visit.options.quick else ENGINES
+    parts.probe(
+        visit,
+        *(name + precision for precision in ("", " tf32") for name in names),
+        seconds=60,
+        options=("--engines",),
+    )
+    visit.part["table"] = [
+        ["step", "call", "engines", "qualify", "Bitale's choice", "us", "fastest", "us"],
+        [
+            [entry["name"], *engines_line(call)]
+            for entry in visit.part["entries"]
+            for call in entry.get("result", {}).get("calls", [])
+        ],
+    ]
+
+
+def engines_line(call):
+    """Of one call: how many engines there are, which Bitale takes, and which is fastest of those that may be taken."""
+    proposed = call.get("engines", [])
+    timed = [each for each in proposed if each.get("state") == "passed" and "us" in each]
+    own = next((each for each in timed if each.get("chosen")), {})
+    best = min(timed, key=lambda each: each["us"], default={})
+    return [
+        call.get("call"),
+        len(proposed),
+        sum(bool(each.get("qualifies")) for each in proposed),
+        call.get("chosen"),
+        own.get("us"),
+        best.get("engine"),
+        best.get("us"),
+    ]
 
 
 def libraries(visit):
@@ -258,9 +295,8 @@ SECOND = [
     Part(
         "counters", 150, counters, "why are the five kernels furthest from their bytes and operations slow?"
     ),
-    Part(
-        "libraries", 70, libraries, "which engines do libraries choose, and are our own convolutions faster?"
-    ),
+    Part("engines", 130, engines, "is an engine faster than the one that Bitale takes of each library?"),
+    Part("libraries", 70, libraries, "are calls of libraries right, and our own convolutions faster?"),
     Part("graphs", 110, graphs, "what do graphs save?"),
     Part("sanitizers", 160, sanitizers, "do memcheck, racecheck, initcheck and synccheck find anything?"),
     Part("cpu", 60, cpu, "how do our steps on a CPU use many cores?", device=False),

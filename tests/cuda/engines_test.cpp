@@ -136,6 +136,42 @@ TEST_CASE("without the cache every process asks the heuristics") {
               Events{"NVRTC", "heuristics", "plan of 3", "run 3", "run 3"});
 }
 
+TEST_CASE("every proposal is shown, with its notes and what is against it") {
+    RecordedEngine hungry = compiled, broken{4};
+    hungry.workspace = 100;
+    broken.works = false;
+    const CudnnTable& table = recording_cudnn();
+    recorded_cudnn().engines = {on_tensor_cores, hungry, broken, simple};
+    const auto proposals = [&](Precision precision, std::size_t most) {
+        ConvShape shape = some_shape();
+        shape.precision = precision;
+        std::vector<ConvProposal> list;
+        CHECK(for_each_proposal(table, shape, {nullptr, "{}"}, 99, [&](ConvProposal p) {
+                  list.push_back(std::move(p));
+                  return list.size() < most;
+              }).empty());
+        return list;
+    };
+    // The mode for everything and that for the rest are answered alike here.
+    const std::vector<ConvProposal> all = proposals(Precision::float32, 100);
+    REQUIRE(all.size() == 8);
+    CHECK((all[0].notes.tensor_cores && all[0].inexact && !all[0].plan));
+    CHECK_THAT(all[0].refusal, ContainsSubstring("engine 5 is less exact"));
+    CHECK((all[1].notes.runtime_compiled && all[1].engine.runtime_compiled && !all[1].inexact));
+    CHECK(all[1].refusal == "engine 9 wants 100 bytes of workspace");
+    CHECK((all[2].engine.index == 4 && !all[2].plan && !all[2].refusal.empty()));
+    CHECK(all[3].engine == ConvEngine{3, false, {{2, 1}}});
+    REQUIRE(all[3].plan);
+    CHECK(all[3].plan->engine == all[3].engine);
+    CHECK(all[3].notes == EngineNotes{});
+    // Nothing is planned that nobody has looked at.
+    recorded_cudnn().events.clear();
+    const std::vector<ConvProposal> first = proposals(Precision::tf32, 1);
+    REQUIRE(first.size() == 1);
+    CHECK((first[0].plan && first[0].plan->tensor_cores));
+    CHECK(recorded_cudnn().events == Events{"heuristics", "plan of 5"});
+}
+
 TEST_CASE("engines depend on the library, the GPU and the driver") {
     const std::string identity = engine_identity(recording_cudnn(), emulated_runtime(), 0);
     CHECK_THAT(identity, ContainsSubstring("91900") && ContainsSubstring("emulated GPU"));

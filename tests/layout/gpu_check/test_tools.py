@@ -144,6 +144,27 @@ class Tools(InFolder):
         with self.assertRaisesRegex(Skip, "no program gpu_steps"):
             made.program("gpu_steps")
 
+    def test_engines(self):
+        made = self.on_a_gpu()
+        self.program("gpu_probe", PROBE)
+        second.engines(made)
+        entries = {entry["name"]: entry for entry in made.part["entries"]}
+        self.assertEqual(list(entries), ["d", "e64", "e", "b128", "d tf32", "e64 tf32", "e tf32", "b128 tf32"])
+        self.assertEqual(
+            {name for name, entry in entries.items() if entry["state"] == "failed"}, {"e64 tf32", "b128"}
+        )
+        self.assertEqual(entries["b128"]["why"], "engine 4: error 0.3")
+        # What a process found before it crashed is kept, and the engine that it ran is named.
+        self.assertEqual(entries["e64 tf32"]["result"]["calls"][0]["engines"][1]["us"], 3.0)
+        self.assertEqual(
+            (made.results.data["faults"][0]["case"], made.results.data["faults"][0]["kernel"]),
+            ("e64 tf32", "engine 4"),
+        )
+        self.assertEqual(len(made.part["table"][1]), 8)
+        self.assertEqual(
+            made.part["table"][1][0], ["d", "a convolution", 4, 3, "cuDNN's engine 3", 5.0, "engine 7", 3.0]
+        )
+
     def test_a_wrong_step_is_narrowed_down(self):
         made = self.on_a_gpu()
         made.options.quick = True
@@ -178,6 +199,25 @@ class Tools(InFolder):
         self.assertIn("No module named 'jax'", entries["jax"]["why"])
 
 
+PROBE = """
+import json, os, signal, sys
+name = sys.argv[sys.argv.index("--only") + 1]
+assert "--engines" in sys.argv
+slow = {"engine": "engine 3", "qualifies": True, "chosen": True, "state": "passed", "us": 5.0}
+fast = {"engine": "engine 7", "qualifies": True, "chosen": False, "state": "passed", "us": 3.0}
+last = {"engine": "engine 4", "qualifies": True, "chosen": False, "state": "failed", "us": 1.0}
+item = {"state": "passed", "calls": [{"call": "a convolution", "chosen": "cuDNN's engine 3", "engines": [
+    slow, fast, last, {"engine": "engine 5", "qualifies": False, "why": "less exact"}]}]}
+if name == "b128":
+    item.update(state="failed", error="engine 4: error 0.3")
+if name == "e64 tf32":
+    item.update(state="running")
+with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
+    json.dump({"launching": "engine 4", "items": {name: item}}, file)
+if name == "e64 tf32":
+    os.kill(os.getpid(), signal.SIGSEGV)
+sys.exit(name == "b128")
+"""
 PEER = """
 import json, sys
 with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:

@@ -74,10 +74,23 @@ class Visits(unittest.TestCase):
             self.assertRegex(line, r"\.(cpp|h):\d+$")
 
     def everything_passed(self, found):
-        """But for what wants a GPU. What becomes of NaN in the emulated libraries is for their own tests to say."""
+        """But for what wants a GPU."""
         bad = {name for name, state in found.states().items() if state != "passed"}
-        self.assertEqual(bad - {"nan"}, {"peers"}, found.said)
-        self.assertEqual(found.status, int(found.states()["nan"] == "failed"))
+        self.assertEqual((bad, found.status), ({"peers"}, 0), found.said)
+
+    def engines_are_timed(self, found, names):
+        """Each call has engines that qualify, with times; one of them is what Bitale takes."""
+        self.assertEqual([entry["name"] for entry in found.parts["engines"]["entries"]], names)
+        for entry in found.parts["engines"]["entries"]:
+            self.assertTrue(entry["result"]["calls"])
+            for call in entry["result"]["calls"]:
+                timed = [each for each in call["engines"] if each["qualifies"]]
+                self.assertGreater(len(timed), 1)
+                self.assertEqual(sum(each["chosen"] for each in timed), 1, call)
+                for each in timed:
+                    self.assertGreater(each["us"], 0)
+        for line in found.parts["engines"]["table"][1]:
+            self.assertNotIn(None, line)
 
     def hardware_alone_is_skipped(self, found, names):
         for name in names:
@@ -101,9 +114,10 @@ class Quick(Visits):
         self.assertIn("--after FILE", found.why("counters"))
         self.assertEqual(
             {name for name, state in found.states().items() if state == "passed"},
-            {"information", "libraries", "graphs", "cpu"},
+            {"information", "engines", "libraries", "graphs", "cpu"},
             found.said,
         )
+        self.engines_are_timed(found, ["b128", "b128 tf32"])
 
     def test_an_illegal_address(self):
         found = self.visit("--first", "--quick", "--part", "kernel", "--part", "steps", fault="illegal:#1")
@@ -195,6 +209,8 @@ class Complete(Visits):
         self.hardware_alone_is_skipped(after, ["sanitizers", "counters"])
         self.assertEqual(len(after.parts["counters"]["furthest"]), 5)
         self.assertEqual(len(after.parts["graphs"]["entries"]), 16)
+        steps = ["d", "e64", "e", "b128"]
+        self.engines_are_timed(after, steps + [f"{name} tf32" for name in steps])
 
 
 if __name__ == "__main__":
