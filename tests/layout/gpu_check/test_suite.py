@@ -53,6 +53,11 @@ FAKE = """
         kind = FAULT.get(name)
         if kind == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
+        if kind == "compiles":
+            cache = re.search("cache_dir=([^,]*)", os.environ["BITALE_FLAGS"])[1]
+            for number in range(6):
+                time.sleep(0.4)
+                open(os.path.join(cache, str(number)), "w").close()
         if kind == "hang":
             if "launches=wait" in os.environ["BITALE_FLAGS"]:
                 print("launches=wait: still running after 2.0 s: kernel k_12ab34cd of train (phase 2 of 3, 1 blocks of "
@@ -120,6 +125,10 @@ class Faults(InFolder):
             (faults[0]["kind"], faults[0]["kernel"], faults[0]["phase"]), ("hang", "k_12ab34cd", 2)
         )
         self.assertIn("no progress for 1 s", faults[0]["how"])
+
+    def test_a_case_that_compiles_for_long_does_not_hang(self):
+        entry, faults = self.entry({"two, with a comma": "compiles"})
+        self.assertEqual((entry["state"], entry["cases"], entry["processes"], faults), ("passed", 5, 1, []))
 
     def test_time_that_runs_out_is_no_fault(self):
         entry, faults = self.entry({"four": "hang"}, seconds=6, stall=60)
