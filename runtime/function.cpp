@@ -155,8 +155,8 @@ std::span<const Array> completed(const Function::State& state, std::span<const A
             throw GraphError(
                 fmt::format("function \"{}\" takes {} arguments, the call has {}: input {} at {} has no "
                             "default",
-                            state.name, state.inputs.size(), arguments.size(), in_quotes(state.inputs[i].name),
-                            state.inputs[i].where.text()));
+                            state.name, state.inputs.size(), arguments.size(),
+                            in_quotes(state.inputs[i].name), state.inputs[i].where.text()));
         storage.push_back(*state.defaults[i]);
     }
     return storage;

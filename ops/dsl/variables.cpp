@@ -19,7 +19,8 @@ Int unknown_length(const std::string& name, int axis) {
 }  // namespace
 
 Expr input_of_rank(DType dtype, int rank, std::string name, Where where) {
-    if (rank < 0) throw ShapeError(where, "input " + in_quotes(name) + ": the rank is " + std::to_string(rank));
+    if (rank < 0)
+        throw ShapeError(where, "input " + in_quotes(name) + ": the rank is " + std::to_string(rank));
     Shape shape;
     for (int i = 0; i < rank; ++i) shape.push_back(unknown_length(name, i));
     return variable(dtype, std::move(shape), std::move(name), where);
