@@ -149,6 +149,13 @@ class Lanes {
         return k <= widest_phase && l.extent.constant() >= k ? k : 1;
     }
 
+    // A let has one value for all results of a block.
+    bool has_lets_along(const Loop& l) {
+        return std::any_of(nest().lets.begin(), nest().lets.end(), [&](const Let& let) {
+            return varies(nest(), let.value, l.variable) || depends_on(let.extent, l.variable.symbol_id());
+        });
+    }
+
     // A loop whose last block is not a whole one: what comes before it, and that.
     std::optional<std::pair<Member, Member>> whole_blocks() {
         if (builder_.short_text || !nest().lets.empty()) return {};
@@ -177,7 +184,7 @@ class Lanes {
         for (std::size_t i = 0; i + 1 < nest().parallel.size(); ++i) {
             const Loop l = nest().parallel[i];
             const std::int64_t k = sharing(l);
-            if (k == 1 || l.extent.constant() % k != 0) continue;
+            if (k == 1 || l.extent.constant() % k != 0 || has_lets_along(l)) continue;
             const Loop blocks = make_loop("block", l.extent.constant() / k);
             std::vector<Substitution> longer;
             for (const Substitution& point : block_)
@@ -448,10 +455,7 @@ class Lanes {
     // k where indices have floordiv(lane, k); 1 otherwise.
     std::int64_t lanes_together() {
         const Loop& last = lanes();
-        if (!last.extent.is_constant()) return 1;
-        for (const Let& l : nest().lets)
-            if (varies(nest(), l.value, last.variable) || depends_on(l.extent, last.variable.symbol_id()))
-                return 1;
+        if (!last.extent.is_constant() || has_lets_along(last)) return 1;
         std::set<std::int64_t> divisors;
         bool plain = true;
         const auto look = [&](const Int& x) {

@@ -122,6 +122,27 @@ TEST_CASE("axes in another order, with arithmetic on the way and rows chosen at 
     cases.run();
 }
 
+TEST_CASE("pairs of rows that share elements, of rows chosen at run time") {
+    PackedCases cases(tested_device());
+    Random random(8);
+    for (const DType dtype : {float32, float64})
+        for (const std::int64_t half_of : {1, 8, 9, 40}) {
+            const std::int64_t rows = 2 * half_of;
+            const Expr x = input(dtype, {rows, 2}, "x"), order = lvector("order");
+            const Array values = random_array(dtype, {rows, 2}, random, -2, 2),
+                        numbers = random_array(int64, {rows}, random, 0, static_cast<double>(rows - 1));
+            const Expr chosen = x * gather(x, order);
+            const std::string name = fmt::format("{} of {} {}", "pairs", rows, name_of(dtype));
+            cases.add("both of a row " + name, {x, order}, {values, numbers},
+                      transpose(reshape(chosen, {2, rows})));
+            cases.add("beside others " + name, {x, order}, {values, numbers},
+                      chosen + transpose(reshape(chosen, {2, rows})));
+            cases.add("gradient " + name, {x, order}, {values, numbers},
+                      grad(weighted(transpose(reshape(chosen, {2, rows}))), x));
+        }
+    cases.run();
+}
+
 TEST_CASE("pooling of short rows: ties, infinities and NaN, forward and backward") {
     PackedCases cases(tested_device());
     Random random(7);
