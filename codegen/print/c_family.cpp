@@ -278,7 +278,8 @@ class Printer {
         const Stmt& columns = s.body.at(0);
         const Stmt& one = columns.body.at(0);
         const ScalarNode& from = *one.value;
-        BITALE_CHECK(!cuda_ && one.kind == Stmt::Kind::set && from.kind == ScalarNode::Kind::read,
+        BITALE_CHECK(!cuda_ && one.kind == Stmt::Kind::set && from.kind == ScalarNode::Kind::read &&
+                         from.guards.empty(),
                      "a tile that is not read from memory");
         std::vector<Int> first = from.at, next = from.at;
         for (Int& x : first)

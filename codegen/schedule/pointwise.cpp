@@ -406,22 +406,24 @@ class Lanes {
                                       inner.guarded(substitute(stores(member_, turned), at(lane, line))))}));
             return {loop(second, 0, other.extent, Binding::serial, std::move(body), tile)};
         }
-        std::map<std::vector<Int>, Scalar> copies;  // by index and place
+        // By guards, index and place. Guards are the same for a whole tile: only what they let through is
+        // there to be read.
+        std::map<std::pair<std::vector<Guard>, std::vector<Int>>, int> copies;
         const auto turned = [&](const Scalar& s) -> Scalar {
             if (!crosses(*s)) return s;
             std::vector<Int> key = s->at;
             key.emplace_back(s->operand);
-            Scalar& copy = copies[key];
-            if (!copy) {
-                const int place = builder_.scratch(Place::Scope::private_, s->dtype, {Int(tile), Int(tile)});
-                const Scalar from = substitute(s, at(row, column));
-                body.push_back(declare(place));
-                body.push_back(
-                    loop(row, 0, rows, Binding::turned,
-                         {loop(column, 0, columns, Binding::serial, {set(place, {column, row}, from)})}));
-                copy = scalar_read(s->dtype, place, {line, lane});
+            const auto [copy, fresh] = copies.try_emplace({s->guards, std::move(key)}, -1);
+            if (fresh) {
+                copy->second = builder_.scratch(Place::Scope::private_, s->dtype, {Int(tile), Int(tile)});
+                const Scalar from = substitute(scalar_read(s->dtype, s->operand, s->at), at(row, column));
+                const Stmts turn{loop(
+                    row, 0, rows, Binding::turned,
+                    {loop(column, 0, columns, Binding::serial, {set(copy->second, {column, row}, from)})})};
+                body.push_back(declare(copy->second));
+                append(body, s->guards.empty() ? turn : Stmts{when(s->guards, turn)});
             }
-            return copy;
+            return scalar_read(s->dtype, copy->second, {line, lane}, s->guards, s->otherwise);
         };
         Stmts each;
         for (const Member& m : results())

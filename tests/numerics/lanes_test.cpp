@@ -122,6 +122,30 @@ TEST_CASE("axes in another order, with arithmetic on the way and rows chosen at 
     cases.run();
 }
 
+TEST_CASE("axes in another order, of rows that are not everywhere") {
+    PackedCases cases(tested_device());
+    Random random(9);
+    for (const Dims& shape : {Dims{3, 8, 31, 9}, Dims{2, 16, 33, 8}, Dims{4, 5, 7, 11}}) {
+        const std::int64_t n = shape[0];
+        const Dims rows{n + 3, shape[3], shape[1], shape[2]};
+        const Expr last = input(float32, shape, "last"), x = input(float32, rows, "x");
+        const std::vector<Expr> inputs{last, x};
+        const std::vector<Array> values = {random_array(float32, shape, random, -2, 2),
+                                           random_array(float32, rows, random, -2, 2)};
+        const Expr first = transpose(last, {0, 3, 1, 2});
+        const auto some = [&](int before, double outside) {
+            return pad(first, {{before, 3 - before}, {0, 0}, {0, 0}, {0, 0}}, outside);
+        };
+        const std::string name = text_of(shape);
+        cases.add("rows before and after " + name, inputs, values, x + some(1, 0));
+        cases.add("other numbers outside " + name, inputs, values, x * some(0, 3) - some(0, -1));
+        cases.add("other rows " + name, inputs, values, x + some(3, 0) * some(1, 2));
+        cases.add("joined " + name, inputs, values, tanh(concatenate({first * 0.5, x}))[Slice{1, n + 2}]);
+        cases.add("gradient " + name, inputs, values, grad(weighted(x * some(1, 2)), last));
+    }
+    cases.run();
+}
+
 TEST_CASE("pairs of rows that share elements, of rows chosen at run time") {
     PackedCases cases(tested_device());
     Random random(8);
