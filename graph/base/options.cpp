@@ -101,10 +101,14 @@ constexpr Flag flags[] = {
                     : v == "step" ? Options::Graphs::step
                                   : Options::Graphs::off;
      }},
-    {"launches", "ahead|wait", "whether each launch on a GPU is waited for, so that a fault names its kernel",
+    {"launches", "ahead|wait|compare",
+     "whether each launch on a GPU is waited for, so that a fault names its kernel, or repeated on the "
+     "emulator, so that a wrong result does",
      [](Options& o, std::string_view v) {
-         if (v != "ahead" && v != "wait") malformed(flags_variable, "launches", v, "ahead or wait");
-         o.wait_for_launches = v == "wait";
+         if (v != "ahead" && v != "wait" && v != "compare")
+             malformed(flags_variable, "launches", v, "ahead, wait or compare");
+         o.compare_launches = v == "compare";
+         o.wait_for_launches = v != "ahead";
      }},
     {"debug_lines", "on|off", "machine code for a GPU names the lines of its CUDA text",
      [](Options& o, std::string_view v) { o.debug_lines = on_off("debug_lines", v); }},

@@ -33,6 +33,7 @@ struct Options {
     int emulator_devices = 1;                 // GPUs that the emulator shows
     Graphs graphs = Graphs::loop;             // the most that a GPU may be given at once
     bool wait_for_launches = false;           // each launch on a GPU is waited for: faults name their kernel
+    bool compare_launches = false;            // and repeated on the emulator: so do wrong results
     bool debug_lines = false;                 // machine code for a GPU names the lines of its CUDA text
     std::string dump_target = "sm_90";        // what the emulator's kernels are compiled for in a dump
     bool interpret = true;                    // the cpu device evaluates graphs where there is no compiler

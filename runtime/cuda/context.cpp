@@ -30,7 +30,8 @@ class Warning {
         : thread_([this, patience, &words] {
               std::unique_lock lock(mutex_);
               if (!over_.wait_for(lock, patience, [this] { return is_over_; }))
-                  warn(fmt::format("launches=wait: still running after {:.1f} s: {}",
+                  warn(fmt::format("launches={}: still running after {:.1f} s: {}",
+                                   options().compare_launches ? "compare" : "wait",
                                    std::chrono::duration<double>(patience).count(), words()));
           }) {}
     ~Warning() {

@@ -88,6 +88,7 @@ class Context {
 
     const Backend& backend() const { return backend_; }
     const RuntimeTable& runtime() const { return *backend_.runtime; }
+    const std::string& name() const { return name_; }
     Stream stream() const { return stream_; }
     Stream capture_stream() const { return capture_stream_; }  // nothing ever runs on it
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "graph/base/check.h"
-#include "graph/base/text.h"
+#include "graph/base/options.h"
 #include "graph/ir/shared.h"
 #include "runtime/cuda/loading.h"
 #include "runtime/cuda/loop.h"
@@ -98,6 +98,7 @@ void CudaRunner::load() {
                 kernels_[static_cast<std::size_t>(k)].push_back(function);
             }
     }
+    if (options().compare_launches) comparison_ = std::make_unique<Comparison>(context_, program_, units);
 }
 
 void CudaRunner::plan(const Region& region, std::vector<StepPlan>& plans) {
@@ -159,6 +160,7 @@ void CudaRunner::place(const Frame& frame, std::span<const Array> arguments) {
         blocks_[b]->grow(frame.output_bytes[i]);
         pointers_[b] = blocks_[b]->data();
     }
+    if (comparison_) comparison_->remember();
     use(frame);
 }
 
@@ -224,18 +226,18 @@ std::string CudaRunner::biggest_buffers(const Frame& frame, std::int64_t steps) 
             list.emplace_back(bytes, fmt::format("{} {} ({:.1f} MB)", what, text_of(info.type),
                                                  static_cast<double>(bytes) / 1e6));
         };
-        const std::string name = info.name.empty() ? "" : " " + in_quotes(info.name);
+        const std::string words = buffer_words(info);
         switch (info.kind) {
             case Kind::arena:
-                if (frame.placement->offsets[b] >= 0) add(in_quotes(info.name), 1);
+                if (frame.placement->offsets[b] >= 0) add(words, 1);
                 break;
-            case Kind::input: add("input" + name, 1); break;
-            case Kind::shared: add("shared variable" + name, 1); break;
             case Kind::output:
-                add("result" + name, 1);
-                if (steps > 1) add(fmt::format("{} steps' result{}", steps, name), steps);
+                add(words, 1);
+                if (steps > 1) add(fmt::format("{} steps' {}", steps, words), steps);
                 break;
-            case Kind::constant: add("constant" + name, 1); break;
+            case Kind::input:
+            case Kind::shared:
+            case Kind::constant: add(words, 1); break;
             case Kind::errors:
             case Kind::slice:
             case Kind::counters: break;
@@ -271,9 +273,26 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Str
             program_->kernels[static_cast<std::size_t>(plan.step->kernel)].cuda_threads.at(phase));
         config.stream = stream;
         const auto words = [&] { return kernel_words(*program_, *plan.step, phase, config); };
+        if (comparison_) comparison_->before(compared_buffers(*plan.step));
         context_.launched(context_.runtime().cudaLaunchKernelExC(&config, plan.phases.at(phase), arguments),
                           stream, std::cref(words));
+        if (comparison_)
+            comparison_->kernel(
+                program_->kernels[static_cast<std::size_t>(plan.step->kernel)].entries.at(phase), config,
+                launch_arguments_, std::cref(words));
     }
+}
+
+std::vector<ComparedBuffer> CudaRunner::compared_buffers(const Step& step) const {
+    std::vector<ComparedBuffer> list;
+    for (const int number : step.buffers) {
+        const auto b = static_cast<std::size_t>(number);
+        const BufferInfo& info = program_->buffers[b];
+        const DType dtype = info.type.dtype;
+        list.push_back({pointers_[b], bytes_of_buffer(b) / bytes_of(dtype), dtype,
+                        buffer_words(info) + " " + text_of(info.type), info.kind == Kind::errors});
+    }
+    return list;
 }
 
 void CudaRunner::call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words) {
@@ -297,6 +316,12 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
     };
     const auto write = [&] { return call_words(*program_, *plan.step, sizes); };
     const LaunchWords words = std::cref(write);
+    const auto named = [&] {
+        const std::string choice = library_choice(*plan.step);
+        return choice.empty() ? write() : fmt::format("{}, {}", write(), choice);
+    };
+    const bool by_library = plan.step->kind == Step::Kind::gemm || plan.step->kind == Step::Kind::conv;
+    if (comparison_ && by_library) comparison_->before(compared_buffers(*plan.step));
     switch (plan.step->kind) {
         case Step::Kind::kernel: launch_kernel(plan, sizes, stream); break;
         case Step::Kind::gemm:
@@ -309,6 +334,7 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
                 },
                 stream, words);
             note_call(plan, sizes);
+            if (comparison_) comparison_->product(sizes.gemm, std::cref(named));
             break;
         case Step::Kind::conv: {
             std::array<void*, 4> buffers{};
@@ -317,6 +343,7 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
                 [&] { context_.backend().conv(sizes.conv, conv_data(sizes.conv, buffers.data()), stream); },
                 stream, words);
             note_call(plan, sizes);
+            if (comparison_) comparison_->convolution(sizes.conv, std::cref(named));
             break;
         }
         case Step::Kind::copy:
@@ -378,7 +405,7 @@ void CudaRunner::launch_timed(std::vector<StepPlan>& plans, const std::vector<St
 }
 
 Graphs::Most CudaRunner::most() const {
-    if (profile_) return Graphs::Most::off;
+    if (profile_ || comparison_) return Graphs::Most::off;
     return std::min(limit_, gpu_.graphs.most());
 }
 
@@ -424,6 +451,7 @@ std::string CudaRunner::how_launched() const {
     if (most == Graphs::Most::loop)
         return "a loop is one launch, of a graph with a WHILE node; a call is one launch of a graph" + nodes;
     const std::string why = profile_               ? "the profile"
+                            : comparison_          ? "launches=compare"
                             : why_limited_.empty() ? gpu_.graphs.why_not_more()
                                                    : why_limited_;
     const std::string what = most == Graphs::Most::step

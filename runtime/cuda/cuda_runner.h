@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/compare.h"
 #include "runtime/cuda/graphs.h"
 #include "runtime/cuda/step_cache.h"
 #include "runtime/exec/device.h"
@@ -60,6 +61,7 @@ class CudaRunner : public Executable {
     // Errors get `words` in front.
     void call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words);
     void note_call(const StepPlan& plan, const StepSizes& sizes);  // for library_choice()
+    std::vector<ComparedBuffer> compared_buffers(const Step& step) const;
     void launch_body(const Frame& frame, Stream stream);
     void launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
     void execute(const Frame& frame);  // one step, as the most that one launch can hold
@@ -98,7 +100,8 @@ class CudaRunner : public Executable {
     std::vector<std::size_t> input_buffers_, output_buffers_;
     std::size_t errors_buffer_;
     std::vector<char> launch_arguments_;
-    std::shared_ptr<CallCheck> call_check_;  // made by the first call that is not waited for
+    std::unique_ptr<Comparison> comparison_;  // with launches=compare
+    std::shared_ptr<CallCheck> call_check_;   // made by the first call that is not waited for
 
     StepCache steps_;
     Graphs::Most limit_ = Graphs::Most::loop;  // what turned out to be possible

@@ -157,7 +157,7 @@ Graphs::Most Graphs::most() {
 std::string Graphs::why_not_more() {
     const Most most = this->most();
     if (most == Most::loop) return "";
-    if (options().wait_for_launches) return "launches=wait";
+    if (options().wait_for_launches) return options().compare_launches ? "launches=compare" : "launches=wait";
     if (most == options().graphs) return most == Most::off ? "graphs=off" : "graphs=step";
     return why_not_able_;
 }

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/text.h"
+
 namespace bitale::cuda {
 
 namespace {
@@ -84,6 +86,22 @@ std::string graph_words(const Program& program, const char* what) {
     for (const Step& step : program.body.steps) lines.add(step);
     return fmt::format("the graph of {} of {}, which computes {}", what, program.name,
                        lines.text(most_lines_of_graph));
+}
+
+std::string buffer_words(const BufferInfo& info) {
+    using Kind = BufferInfo::Kind;
+    const std::string name = info.name.empty() ? "" : " " + in_quotes(info.name);
+    switch (info.kind) {
+        case Kind::arena: return in_quotes(info.name);
+        case Kind::input: return "input" + name;
+        case Kind::shared: return "shared variable" + name;
+        case Kind::output: return "result" + name;
+        case Kind::constant: return "constant" + name;
+        case Kind::errors: return "the error word";
+        case Kind::slice: return "slice" + name;
+        case Kind::counters: return "counters" + name;
+    }
+    return info.name;
 }
 
 std::string lines_of_named_kernels(const Program& program, const std::string& text) {

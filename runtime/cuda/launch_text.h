@@ -24,6 +24,9 @@ std::string call_words(const Program& program, const Step& step, const StepSizes
 // "the graph of a step of train, which computes ...": five lines and how many more there are.
 std::string graph_words(const Program& program, const char* what);
 
+// "input "x"", "shared variable "w"", ""dot"": without its type.
+std::string buffer_words(const BufferInfo& info);
+
 // "k_12ab computes dot at net.cpp:12" for each kernel of the program that a text names; empty for none.
 std::string lines_of_named_kernels(const Program& program, const std::string& text);
 

@@ -202,6 +202,8 @@ std::vector<Array> CudaRunner::loop(const LoopCall& call) {
             refusal = std::current_exception();
         }
         if (end > done) {
+            // Sizes are asked for as they are in these steps.
+            arguments_.set_scalar(0, value(done), symbols_.data());
             naming_buffers(frame, steps, [&] {
                 use(frame);
                 done = loop_->run(frame, done, end);

@@ -31,6 +31,7 @@ TEST_CASE("unset variables give the defaults") {
     CHECK(o.mode == Options::Mode::fast_run);
     CHECK(o.cpu_target == "native");
     CHECK_FALSE(o.wait_for_launches);
+    CHECK_FALSE(o.compare_launches);
     CHECK_FALSE(o.debug_lines);
     CHECK(o.dump_target == "sm_90");
     CHECK(o.debug == 0);
@@ -60,6 +61,9 @@ TEST_CASE("flags are read one by one") {
     CHECK(o.verify);
     CHECK(o.compiler == "clang++");
     CHECK(o.wait_for_launches);
+    CHECK_FALSE(o.compare_launches);
+    const Options compares = parse_options("launches=compare", nullptr, nullptr);
+    CHECK((compares.wait_for_launches && compares.compare_launches));
     CHECK(o.debug_lines);
     CHECK(o.dump_target == "sm_80");
     CHECK(o.debug == 3);
@@ -82,7 +86,8 @@ TEST_CASE("malformed values say what is expected") {
     CHECK_THAT(message_for("promotion=numpy"), ContainsSubstring("strict or theano"));
     CHECK_THAT(message_for("mode=fast"), ContainsSubstring("fast_run or fast_compile"));
     CHECK_THAT(message_for("cpu_target=x86-64-v5"), ContainsSubstring("native, x86-64-v4, x86-64-v3"));
-    CHECK_THAT(message_for("launches=on"), ContainsSubstring("launches=\"on\" is not ahead or wait"));
+    CHECK_THAT(message_for("launches=on"),
+               ContainsSubstring("launches=\"on\" is not ahead, wait or compare"));
     for (const char* target : {"90", "sm_", "sm_9x", "sm_90000", "compute_90"})
         CHECK_THAT(message_for((std::string("dump_target=") + target).c_str()),
                    ContainsSubstring("an architecture such as sm_90"));
