@@ -15,9 +15,16 @@ FINAL = re.compile(
 )
 ALONE = ("launches=wait",)
 LINES = ("launches=wait", "debug_lines=on")
+COMPARED = "launches=compare"
 LAUNCH = re.compile(
     r"\bkernel (?P<kernel>\S+) of (?P<function>[^()]+?) \(phase (?P<phase>\d+) of|"
     r"\bthe (?P<call>library's .+?|copy|graph of .+?),? of (?P<owner>[^,;]+), which computes"
+)
+# What launches=compare finds: `..., which computes dot at net.cpp:12: of "dot" float32 [8], element 3 is 4 on
+# device cuda, and 2 when the emulator repeats the launch; 1 of 8 elements differ`.
+DIFFERENCE = re.compile(
+    r": of (?P<buffer>.+), element (?P<element>\d+) is (?P<got>\S+) on device \S+, and (?P<expected>\S+) "
+    r"(?:when the emulator repeats the launch|by plain loops).*; (?P<differ>\d+) of (?P<count>\d+) elements differ"
 )
 
 
@@ -42,6 +49,7 @@ def facts_of(text):
     """Kernel, phase and the user's lines that the errors of launches name; they read
     `kernel K of F (phase 1 of 2, 18 blocks of 256 threads), which computes dot at net.cpp:12`."""
     told = [line.strip() for line in text.splitlines() if LAUNCH.search(line) or is_sticky(line)]
+    told = [line for line in told if DIFFERENCE.search(line)] or told
     # Those that name a launch say more than those that name functions, and the last word more than a warning.
     told.sort(key=lambda line: (bool(LAUNCH.search(line)), is_sticky(line)))
     if not told:
@@ -58,6 +66,10 @@ def facts_of(text):
     lines = re.findall(r"\bat ([^\s,;()]+:\d+)", best)
     if lines:
         facts["lines"] = list(dict.fromkeys(lines))
+    difference = DIFFERENCE.search(best)
+    if difference:
+        facts.update(buffer=difference["buffer"], got=difference["got"], expected=difference["expected"])
+        facts.update({name: int(difference[name]) for name in ("element", "differ", "count")})
     return facts
 
 
@@ -119,6 +131,43 @@ def investigate(visit, case, command, kind, ended, flags=(), extra=None):
         fault["kernel"] = fault["memcheck"].get("kernel")
     visit.results.fault(fault)
     return len(visit.results.data["faults"]) - 1
+
+
+def compare(visit, case, command, ended):
+    """Which launch of a wrong case is wrong: the fault's number and a sentence, or None and why it stays unknown.
+
+    Each launch is repeated on the host, which takes long: a minute, or what the part has left.
+    """
+    left = visit.left() - 5
+    if left < 5:
+        return None, "not compared launch by launch: out of time"
+    alone = commands.run(
+        command,
+        min(60 * visit.scale, left),
+        visit.environment((COMPARED,)),
+        visit.options.temporary,
+    )
+    text = visit.results.text(case + ".compared.txt", alone.text)
+    facts = facts_of(alone.text)
+    if "buffer" not in facts:
+        # Wrong for the host's compiler likewise, or wrong only where launches are graphs or overlap.
+        return None, f"no launch differs with {COMPARED}" if alone.kind is None else f"{COMPARED}: {alone.how}"
+    fault = {
+        "part": visit.part["part"],
+        "case": case,
+        "kind": "wrong",
+        "how": ended.how,
+        "kernel": None,
+        "phase": None,
+        "lines": [],
+        "message": "",
+        "alone": alone.how,
+        "alone_text": text,
+        "memcheck": "not tried: no access is at fault",
+        **facts,
+    }
+    visit.results.fault(fault)
+    return len(visit.results.data["faults"]) - 1, f"{fault['kernel']} is wrong in {fault['buffer']}"
 
 
 def memcheck(visit, case, command, flags, extra):

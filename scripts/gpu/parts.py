@@ -3,7 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from gpu import facts, peers, suite
+from gpu import facts, isolation, peers, suite
 from gpu.visit import Part, Skip
 from gpu.workloads import WORKLOADS, workloads
 
@@ -246,13 +246,18 @@ def steps(visit):
     def one(name):
         path = visit.scratch(".json")
         command = steps_command(visit, name, path, "--only", "build", "--only", "check", *against(visit))
-        entry, _ = visit.command(f"{name}: {WORKLOADS[name]}", command, 100)
+        case = f"{name}: {WORKLOADS[name]}"
+        entry, ended = visit.command(case, command, 100)
         check = take_steps(entry, path).get("check", {})
         if check.get("state") == "failed" and "fault" not in entry:
             entry["narrowed"] = narrow(visit, name, command)
             entry["why"] += "; " + ", ".join(
                 f"{said} with {flag}" for flag, said in entry["narrowed"].items()
             )
+            number, said = isolation.compare(visit, case, [*command, "--steps", "2"], ended)
+            entry["why"] += f"; {said}"
+            if number is not None:
+                entry["fault"] = number
         worst, by = largest_difference(check)
         bounds = ", ".join(f"{what} {bound:.2g}" for what, bound in check.get("bounds", {}).items())
         lines[name] = [

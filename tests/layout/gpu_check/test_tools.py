@@ -37,6 +37,9 @@ STICKY = """
 WRONG = """
     import json, os, sys
     right = "graphs=off" in os.environ["BITALE_FLAGS"]
+    if "launches=compare" in os.environ["BITALE_FLAGS"]:
+        assert sys.argv[sys.argv.index("--steps") + 1] == "2"
+        sys.exit('check: SAID')
     check = {"state": "passed"} if right else {
         "state": "failed", "error": "w0 differs by 0.5", "against": "cpu", "steps": 10, "loss_difference": 0.25,
         "bounds": {"two_steps": 0.01}, "parameters": [{"name": "b0", "after_first": {"difference": 0.1}},
@@ -45,6 +48,11 @@ WRONG = """
         json.dump({"workload": "a", "items": {"build": {"state": "passed"}, "check": check}}, file)
     sys.exit(0 if right else 1)
 """
+DIFFERS = (
+    "kernel k_12 of train (phase 1 of 1, 1 blocks of 32 threads), which computes dot at net.cpp:4: of shared "
+    "variable \"w0\" float32 [8, 2], element 3 is 4 on device cuda, and -2.5 when the emulator repeats the "
+    "launch; 1 of 16 elements differ"
+)
 FIRST = {
     "ceilings": {"graph_node": 1.0},
     "parts": [
@@ -168,19 +176,28 @@ class Tools(InFolder):
     def test_a_wrong_step_is_narrowed_down(self):
         made = self.on_a_gpu()
         made.options.quick = True
-        self.program("gpu_steps", WRONG)
+        self.program("gpu_steps", WRONG.replace("SAID", "it fails"))
         parts.steps(made)
         entry = made.part["entries"][0]
         self.assertEqual(
             (entry["state"], entry["narrowed"]), ("failed", {"graphs=off": "right", "disable=cudnn": "wrong"})
         )
         self.assertEqual(
-            entry["why"], "check: w0 differs by 0.5; right with graphs=off, wrong with disable=cudnn"
+            entry["why"], "check: w0 differs by 0.5; right with graphs=off, wrong with disable=cudnn; "
+            "no launch differs with launches=compare",
         )
         self.assertEqual(
             made.part["table"][1], [["a", "failed", "cpu", 10, 0.25, "w0", 0.5, "two_steps 0.01"]]
         )
         self.assertEqual(made.results.data["faults"], [])
+        self.program("gpu_steps", WRONG.replace("SAID", DIFFERS))
+        parts.steps(made)
+        entry, fault = made.part["entries"][1], made.results.data["faults"][0]
+        self.assertEqual((entry["fault"], fault["kind"], fault["kernel"], fault["phase"]), (0, "wrong", "k_12", 1))
+        self.assertEqual((fault["case"], fault["lines"]), (entry["name"], ["net.cpp:4"]))
+        self.assertEqual((fault["buffer"], fault["element"]), ('shared variable "w0" float32 [8, 2]', 3))
+        self.assertEqual((fault["got"], fault["expected"], fault["differ"], fault["count"]), ("4", "-2.5", 1, 16))
+        self.assertIn('; k_12 is wrong in shared variable "w0"', entry["why"])
 
     def test_peers(self):
         made = self.on_a_gpu()
