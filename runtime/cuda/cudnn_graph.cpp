@@ -226,6 +226,9 @@ Engine engine_of(const CudnnTable& library, const DnnObject& config) {
     e.notes.down_converts = numerical(dnn_note_down_convert);
     e.notes.reduced_sums = numerical(dnn_note_reduced_sum);
     e.notes.deterministic = !numerical(dnn_note_nondeterministic);
+    e.notes.transforms = numerical(dnn_note_fft);
+    for (int note = dnn_note_winograd; note <= dnn_note_winograd_last; ++note)
+        e.notes.transforms = e.notes.transforms || numerical(note);
     e.notes.keeps_nan = numerical(dnn_note_strict_nan);
     e.notes.runtime_compiled = notes(dnn_engine_behavior_notes, dnn_behavior_note)(dnn_note_runtime_compiled);
     return e;
@@ -233,7 +236,7 @@ Engine engine_of(const CudnnTable& library, const DnnObject& config) {
 
 bool exact_enough(const EngineNotes& notes, Precision precision) {
     return notes.deterministic && !notes.down_converts && !notes.reduced_sums &&
-           (precision != Precision::float32 || !notes.tensor_cores);
+           (precision != Precision::float32 || (!notes.tensor_cores && !notes.transforms));
 }
 
 // Makes plans of one shape.

@@ -70,11 +70,13 @@ std::string text_of(const ConvPlan& plan);  // for the report
 struct EngineNotes {
     bool tensor_cores = false, down_converts = false, reduced_sums = false, deterministic = true,
          keeps_nan = false, runtime_compiled = false;
+    bool transforms =
+        false;  // Winograd or FFT: rounds otherwise, and a NaN or infinity spreads to its neighbours
     bool operator==(const EngineNotes&) const = default;
 };
 // An engine that the heuristics propose for a convolution. It qualifies, and has a plan, where it is
 // deterministic, needs at most so many bytes of workspace, and is as exact as the shape asks: without tensor
-// cores for float32.
+// cores, Winograd and FFT for float32.
 struct ConvProposal {
     ConvEngine engine;
     EngineNotes notes;

@@ -147,11 +147,23 @@ void LoopKernels::prepare(LoopKernel kernel) {
     }
     for (std::size_t k = 0; k < functions_.size(); ++k) {
         if ((static_cast<LoopKernel>(k) == LoopKernel::repeat) != repeating) continue;
-        context_.check(runtime.cudaLibraryGetKernel(&functions_[k], library, entry_names[k]),
-                       "cudaLibraryGetKernel");
-        // CUDA may put off loading a kernel until somebody asks something of it.
+        KernelFunction function = nullptr;
+        // CUDA may put off loading a kernel until somebody asks something of it: the refusal of a driver
+        // without loops may come with either call.
         FunctionAttributes attributes;
-        context_.check(runtime.cudaFuncGetAttributes(&attributes, functions_[k]), "cudaFuncGetAttributes");
+        const auto ask = [&](Status status, const char* what) {
+            try {
+                context_.check(status, what);
+            } catch (const DeviceError& e) {
+                if (!repeating || context_.is_broken()) throw;
+                throw CaptureError(
+                    std::string("the driver does not load a kernel that calls cudaGraphSetConditional: ") +
+                    e.what());
+            }
+        };
+        ask(runtime.cudaLibraryGetKernel(&function, library, entry_names[k]), "cudaLibraryGetKernel");
+        ask(runtime.cudaFuncGetAttributes(&attributes, function), "cudaFuncGetAttributes");
+        functions_[k] = function;
     }
 }
 

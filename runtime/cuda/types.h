@@ -230,7 +230,10 @@ enum DnnNumber : int {
     dnn_note_tensor_core = 0,       // CUDNN_NUMERICAL_NOTE_TENSOR_CORE
     dnn_note_down_convert = 1,      // CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS
     dnn_note_reduced_sum = 2,       // CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION
+    dnn_note_fft = 3,               // CUDNN_NUMERICAL_NOTE_FFT
     dnn_note_nondeterministic = 4,  // CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC
+    dnn_note_winograd = 5,          // CUDNN_NUMERICAL_NOTE_WINOGRAD; those of its tile sizes follow
+    dnn_note_winograd_last = 8,     // CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13
     dnn_note_strict_nan = 9,        // CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP
     dnn_note_runtime_compiled = 0   // CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION
 };

@@ -234,6 +234,29 @@ TEST_CASE("what a driver cannot do is found out, and said") {
     };
     ask(Graphs::Most::step, "does not load a kernel that calls cudaGraphSetConditional");
 
+    // A driver that puts loading off refuses later, when the kernel is asked for or about.
+    backend.compile = [](const bitale::Program&, const std::vector<CudaUnit>& units) {
+        return Images{compile_emulated({units.at(0).text}).images, 0};
+    };
+    RuntimeTable late = runtime();
+    backend.runtime = &late;
+    late.cudaLibraryGetKernel = [](KernelFunction* kernel, Library library, const char* name) -> Status {
+        if (std::string_view(name).find("repeat") != std::string_view::npos) return error_not_found;
+        return runtime().cudaLibraryGetKernel(kernel, library, name);
+    };
+    ask(Graphs::Most::step, "does not load a kernel that calls cudaGraphSetConditional");
+    static KernelFunction repeat = nullptr;
+    late.cudaLibraryGetKernel = [](KernelFunction* kernel, Library library, const char* name) -> Status {
+        const Status status = runtime().cudaLibraryGetKernel(kernel, library, name);
+        if (std::string_view(name).find("repeat") != std::string_view::npos) repeat = *kernel;
+        return status;
+    };
+    late.cudaFuncGetAttributes = [](FunctionAttributes* attributes, const void* kernel) -> Status {
+        return kernel == repeat ? error_invalid_value : runtime().cudaFuncGetAttributes(attributes, kernel);
+    };
+    ask(Graphs::Most::step, "does not load a kernel that calls cudaGraphSetConditional");
+    backend.runtime = &runtime();
+
     LoopTable old = loops();
     old.cudaGraphAddNode = [](GraphNode*, GraphPointer, const GraphNode*, const GraphEdge*, std::size_t,
                               GraphNodeParameters*) -> Status { return error_invalid_value; };
