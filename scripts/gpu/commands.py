@@ -27,7 +27,7 @@ class Ended:
 
 
 running = set()  # process groups that abort() ends
-lock = threading.Lock()
+lock = threading.RLock()  # a signal may arrive while the main thread holds it
 aborted = threading.Event()
 
 

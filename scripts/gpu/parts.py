@@ -39,10 +39,13 @@ def information(visit):
             f"same commit: the programs are of {visit.options.packed['commit'][:12]}, the checkout "
             f"is {about['commit'][:12]}",
         )
-    entry, ended = visit.command("bitale-info", [visit.program("bitale-info")], 20, isolate=False)
+    entry, ended = visit.command("bitale-info", [visit.program("bitale-info")], 90, isolate=False)
     visit.results.text("bitale-info.txt", ended.text)
     problem = None
-    if not ended.passed:
+    if ended.kind in ("limit", "hang"):
+        # A slow start says nothing of the device: the next part asks it.
+        visit.results.note("missing", f"bitale-info: it did not end within {ended.seconds:.0f} s")
+    elif not ended.passed:
         problem = facts.why_not_starting(ended, visit.options.packed)
         entry["why"] = problem
     else:
@@ -60,6 +63,11 @@ def information(visit):
     visit.add(entry)
     for line in data["missing"]:
         visit.results.log(f"{'missing':>12}  {line}")
+    if not problem:
+        try:
+            probe(visit, "information")  # multiprocessors, memories and clocks, as CUDA tells them
+        except Skip as why:
+            visit.skip("information of the GPU", why)
 
 
 # ---- one thing at a time
@@ -331,7 +339,7 @@ def times(visit):
 
 
 FIRST = [
-    Part("information", 30, information, "what the machine is, and what is missing", device=False),
+    Part("information", 120, information, "what the machine is, and what is missing", device=False),
     Part("kernel", 60, kernel, "does one kernel run, and rightly?"),
     Part("graph", 40, graph, "is a captured graph launched?"),
     Part("while", 40, while_node, "does a WHILE node turn, so that a loop is one launch?"),

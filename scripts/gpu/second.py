@@ -45,22 +45,23 @@ def profiles(first):
 
 
 def furthest(first, count=5):
-    """The generated kernels of the first visit that are furthest from their bytes and operations."""
+    """The generated kernels of the first visit that lose most of a step against their bytes and operations."""
     found = {}
     for workload, row in profiles(first):
         least = limit_us(row, first.get("ceilings", {}))
-        ratio = row["us"] / least if least > 0 else 0
-        if ratio > found.get(row["name"], {"ratio": 0})["ratio"]:
+        ratio, lost = row["us"] / least if least > 0 else 0, row["us"] - least
+        if lost > found.get(row["name"], {"lost_us": 0})["lost_us"]:
             found[row["name"]] = {
                 "kernel": row["name"],
                 "workload": workload,
                 "us": row["us"],
                 "least_us": least,
                 "ratio": ratio,
+                "lost_us": lost,
                 "entries": row["entries"],
                 "where": row.get("where", []),
             }
-    return sorted(found.values(), key=lambda each: -each["ratio"])[:count]
+    return sorted(found.values(), key=lambda each: -each["lost_us"])[:count]
 
 
 def read_counters(text):
@@ -291,7 +292,7 @@ def cpu(visit):
 
 
 SECOND = [
-    Part("information", 30, parts.information, "what the machine is, and what is missing", device=False),
+    Part("information", 120, parts.information, "what the machine is, and what is missing", device=False),
     Part(
         "counters", 150, counters, "why are the five kernels furthest from their bytes and operations slow?"
     ),

@@ -160,7 +160,7 @@ class Counters(InFolder):
     def test_furthest_from_bytes_and_operations(self):
         self.assertEqual(
             [(each["kernel"], each["ratio"], each["workload"]) for each in second.furthest(self.FIRST)],
-            [("k_node", 20.0, "a"), ("k_by_bytes", 10.0, "a"), ("k_by_flops", 3.0, "a")],
+            [("k_by_flops", 3.0, "a"), ("k_by_bytes", 10.0, "a"), ("k_node", 20.0, "a")],
         )
         self.assertEqual(len(second.furthest(self.FIRST, 2)), 2)
         self.assertEqual(second.furthest({}), [])
