@@ -28,7 +28,6 @@
 namespace bitale {
 
 namespace {
-
 // Segments are loops of their own, so a kernel of many compiles in time linear in them; one launch can
 // therefore hold all parameter updates of a large network.
 constexpr int most_statements = 8000;
