@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 
+#include "graph/base/atomic_file.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
@@ -26,10 +26,7 @@ namespace bitale {
 namespace {
 
 void write(const std::string& folder, const std::string& name, const std::string& text) {
-    std::ofstream file(folder + "/" + name, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) warn("BITALE_DUMP: " + in_quotes(folder + "/" + name) + " cannot be written");
+    dump_file(folder + "/" + name, text);
 }
 
 std::string plain_name(const std::string& name) {

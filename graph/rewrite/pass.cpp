@@ -1,9 +1,9 @@
 #include "graph/rewrite/pass.h"
 
 #include <chrono>
-#include <fstream>
 #include <unordered_map>
 
+#include "graph/base/atomic_file.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
@@ -37,10 +37,7 @@ void show(const Graph& graph, std::size_t number, const std::string& pass, std::
     if (now == before) return log(3, pass + ": unchanged");
     log(3, "graph of " + printable(graph.name) + " after " + pass + ":\n" + now);
     if (!graph.dump_folder.empty()) {
-        const std::string path = graph.dump_folder + "/pass_" + std::to_string(number) + "_" + pass + ".txt";
-        std::ofstream file(path);
-        file << now;
-        if (!file.flush()) warn("BITALE_DUMP: " + in_quotes(path) + " cannot be written");
+        dump_file(graph.dump_folder + "/pass_" + std::to_string(number) + "_" + pass + ".txt", now);
     }
     before = std::move(now);
 }

@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <vector>
 
 #include "bitale/error.h"
-#include "graph/base/log.h"
+#include "graph/base/atomic_file.h"
 #include "graph/base/options.h"
 #include "runtime/cuda/cubins.h"
 #include "runtime/cuda/process.h"
@@ -18,13 +17,6 @@
 namespace bitale::cuda {
 
 namespace {
-
-void write(const std::string& path, const std::string& text) {
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) warn("BITALE_DUMP: \"" + path + "\" cannot be written");
-}
 
 // A tool of the toolkit, or its bare name, which is then looked for on PATH.
 std::string tool(const std::string& name) {
@@ -49,7 +41,7 @@ std::map<std::string, std::string> dump_cuda(const Program& program, const std::
                                              const std::string& folder) {
     const std::vector<CudaUnit> units = cuda_units(program);
     const auto base = [&](std::size_t unit) { return fmt::format("{}/kernels_{}", folder, unit); };
-    for (std::size_t u = 0; u < units.size(); ++u) write(base(u) + ".cu", units[u].text);
+    for (std::size_t u = 0; u < units.size(); ++u) dump_file(base(u) + ".cu", units[u].text);
 
     std::map<std::string, std::string> taken;
     try {
@@ -63,30 +55,31 @@ std::map<std::string, std::string> dump_cuda(const Program& program, const std::
                 resources += fmt::format("{}: {}\n", r.entry, text_of(r));
                 taken.emplace(r.entry, fmt::format("{}, for {}", text_of(r), target));
             }
-            write(base(u) + (machine_code ? ".cubin" : ".ptx"), compiled.modules[u].image);
+            dump_file(base(u) + (machine_code ? ".cubin" : ".ptx"), compiled.modules[u].image);
             if (!machine_code) continue;
             if (const std::optional<std::string> sass = disassembled(base(u) + ".cubin"))
-                write(base(u) + ".sass", *sass);
+                dump_file(base(u) + ".sass", *sass);
             else
                 without_tool = true;
         }
-        write(folder + "/resources.txt", resources);
+        dump_file(folder + "/resources.txt", resources);
         if (without_tool)
-            write(folder + "/sass.txt",
-                  "No SASS: neither nvdisasm nor cuobjdump, which CUDA's full toolkit has, is on PATH or in "
-                  "$CUDA_HOME/bin.\n");
+            dump_file(
+                folder + "/sass.txt",
+                "No SASS: neither nvdisasm nor cuobjdump, which CUDA's full toolkit has, is on PATH or in "
+                "$CUDA_HOME/bin.\n");
         if (!machine_code) {
-            write(folder + "/sass.txt",
-                  "No SASS: NVRTC does not know " + architecture + ", the driver compiles.\n");
+            dump_file(folder + "/sass.txt",
+                      "No SASS: NVRTC does not know " + architecture + ", the driver compiles.\n");
             return taken;
         }
         // Of the cache there is machine code only.
         const std::vector<CompiledModule> ptx =
             compile_units(units, "compute_" + target.substr(3), program.name);
-        for (std::size_t u = 0; u < units.size(); ++u) write(base(u) + ".ptx", ptx[u].image);
+        for (std::size_t u = 0; u < units.size(); ++u) dump_file(base(u) + ".ptx", ptx[u].image);
     } catch (const CompileError& e) {
         // A dump is there to look at what is wrong: whoever needs the machine code says so.
-        write(folder + "/nvrtc.txt", fmt::format("What is missing here was not made: {}\n", e.what()));
+        dump_file(folder + "/nvrtc.txt", fmt::format("What is missing here was not made: {}\n", e.what()));
     }
     return taken;
 }

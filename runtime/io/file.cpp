@@ -1,14 +1,12 @@
-// Reading and writing of whole files.
+// Reading whole files.
 #include "runtime/io/file.h"
 
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "bitale/error.h"
@@ -28,18 +26,6 @@ std::string read_bytes(const std::string& path) {
     for (std::size_t n = 0; (n = std::fread(block, 1, sizeof block, file.get())) > 0;) bytes.append(block, n);
     if (std::ferror(file.get())) file_error(path, std::string("cannot be read: ") + std::strerror(errno));
     return bytes;
-}
-
-void write_bytes(const std::string& path, std::string_view bytes) {
-    const std::string temporary = path + ".tmp" + std::to_string(getpid());
-    std::ofstream file(temporary, std::ios::binary);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-        const std::string cause = std::strerror(errno);
-        std::remove(temporary.c_str());
-        file_error(path, "cannot be written: " + cause);
-    }
 }
 
 std::string read_maybe_gzip(const std::string& path) {

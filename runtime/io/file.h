@@ -9,7 +9,6 @@ namespace bitale {
 
 // All throw FileError naming the path and the cause.
 std::string read_bytes(const std::string& path);
-void write_bytes(const std::string& path, std::string_view bytes);  // by a temporary file and a rename
 // Bytes of a gzip file; of any other file as they are.
 std::string read_maybe_gzip(const std::string& path);
 

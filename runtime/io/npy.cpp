@@ -1,5 +1,4 @@
-// NumPy's npy files: versions 1 to 3, either byte order and either memory order when reading; little-endian C
-// order when writing.
+// Reading NumPy's npy files: versions 1 to 3, either byte order and either memory order.
 #include "runtime/io/npy.h"
 
 #include <algorithm>
@@ -70,25 +69,6 @@ DType dtype_of_descr(const std::string& path, std::string_view descr) {
     file_error(path, "holds elements of type '" + std::string(descr) + "', which no bitale dtype can hold");
 }
 
-const char* descr_of(DType dtype) {
-    switch (dtype) {
-        case DType::boolean: return "|b1";
-        case DType::int8: return "|i1";
-        case DType::int16: return "<i2";
-        case DType::int32: return "<i4";
-        case DType::int64: return "<i8";
-        case DType::uint8: return "|u1";
-        case DType::uint16: return "<u2";
-        case DType::uint32: return "<u4";
-        case DType::uint64: return "<u8";
-        case DType::float16: return "<f2";
-        case DType::float32: return "<f4";
-        case DType::float64: return "<f8";
-        case DType::bfloat16: break;
-    }
-    throw TypeError("npy files cannot hold bfloat16; save x.as(float32)");
-}
-
 void swap_bytes(Array& a) {
     const auto width = static_cast<std::size_t>(bytes_of(a.dtype()));
     auto* p = static_cast<char*>(a.mutable_data());
@@ -147,30 +127,6 @@ Array parse_npy(const std::string& path, std::string_view bytes) {
     return fortran && shape.size() > 1 ? from_fortran(a, shape) : a;
 }
 
-std::string npy_text(const Array& value) {
-    std::string shape = "(";
-    for (const std::int64_t d : value.shape()) shape += std::to_string(d) + ", ";
-    if (value.rank() > 1)
-        shape.resize(shape.size() - 2);
-    else if (value.rank() == 1)
-        shape.pop_back();
-    std::string header = std::string("{'descr': '") + descr_of(value.dtype()) +
-                         "', 'fortran_order': False, 'shape': " + shape + "), }";
-    // The data begins at a multiple of 64, behind a newline.
-    const std::size_t before = magic.size() + 2 + 2;
-    header.append(63 - (before + header.size()) % 64, ' ');
-    header += '\n';
-    std::string text(magic);
-    text += '\1';
-    text += '\0';
-    text += static_cast<char>(header.size() & 0xff);
-    text += static_cast<char>(header.size() >> 8);
-    text += header;
-    text.append(static_cast<const char*>(value.data()), static_cast<std::size_t>(value.bytes()));
-    return text;
-}
-
 Array load_npy(const std::string& path) { return parse_npy(path, read_bytes(path)); }
-void save_npy(const std::string& path, const Array& value) { write_bytes(path, npy_text(value)); }
 
 }  // namespace bitale

@@ -10,6 +10,5 @@ namespace bitale {
 
 // `path` is for messages. Throws FileError.
 Array parse_npy(const std::string& path, std::string_view bytes);
-std::string npy_text(const Array& value);
 
 }  // namespace bitale

@@ -1,14 +1,14 @@
-// NumPy's npz files: zip archives of npy files, stored or deflated.
+// Reading NumPy's npz files: zip archives of npy files, stored or deflated.
 #include <zlib.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 
 #include "bitale/io.h"
 #include "graph/base/text.h"
 #include "runtime/io/file.h"
 #include "runtime/io/npy.h"
+#include "runtime/io/save.h"
 
 namespace bitale {
 
@@ -22,10 +22,6 @@ struct Entry {
     std::string name;
     std::uint64_t method = 0, crc = 0, packed = 0, size = 0, offset = 0;
 };
-
-void put(std::string& to, std::uint64_t x, int bytes) {
-    for (int i = 0; i < bytes; ++i) to += static_cast<char>(x >> (8 * i) & 0xff);
-}
 
 std::uint64_t crc_of(std::string_view bytes) {
     return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
@@ -66,11 +62,6 @@ Directory find_directory(const std::string& path, std::string_view bytes) {
         if (at == 0 || bytes.size() - at > record + 65535)
             file_error(path, "is no npz file, or truncated: it has no zip directory");
     }
-}
-
-bool has_control_characters(const std::string& name) {
-    return std::any_of(name.begin(), name.end(),
-                       [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
 }
 
 Entry read_entry(ByteReader& r) {
@@ -166,54 +157,6 @@ std::map<std::string, Array> load_npz(const std::string& path) {
         values.insert_or_assign(key, parse_npy(path + ":" + e.name, npy));
     }
     return values;
-}
-
-void save_npz(const std::string& path, const std::map<std::string, Array>& values) {
-    std::string archive, directory;
-    for (const auto& [key, value] : values) {
-        if (has_control_characters(key))
-            file_error(path, "cannot be written: the name " + in_quotes(key) + " holds control characters");
-        const std::string name = key + ".npy", npy = npy_text(value);
-        // Sizes of 4 GiB and more would need zip64 records.
-        if (npy.size() >= all_ones || archive.size() >= all_ones)
-            file_error(path, "cannot be written: npz files are limited to 4 GiB; save " + in_quotes(key) +
-                                 " with save_npy");
-        const std::size_t offset = archive.size();
-        std::string common;     // what the local header and the directory share
-        put(common, 20, 2);     // version needed
-        put(common, 0x800, 2);  // names are UTF-8
-        put(common, 0, 2);      // stored
-        put(common, 0, 2);      // time and date: 1980-01-01, so that equal values give equal files
-        put(common, 0x21, 2);
-        put(common, crc_of(npy), 4);
-        put(common, npy.size(), 4);
-        put(common, npy.size(), 4);
-        put(common, name.size(), 2);
-        put(common, 0, 2);  // extra
-        put(archive, local_magic, 4);
-        archive += common + name + npy;
-        put(directory, central_magic, 4);
-        put(directory, 20, 2);  // version made by
-        directory += common;
-        put(directory, 0, 2);  // comment
-        put(directory, 0, 2);  // disk
-        put(directory, 0, 2);  // attributes
-        put(directory, 0, 4);
-        put(directory, offset, 4);
-        directory += name;
-    }
-    const std::size_t offset = archive.size();
-    if (offset >= all_ones || values.size() >= 0xffff)
-        file_error(path, "cannot be written: npz files are limited to 4 GiB");
-    archive += directory;
-    put(archive, end_magic, 4);
-    put(archive, 0, 4);
-    put(archive, values.size(), 2);
-    put(archive, values.size(), 2);
-    put(archive, directory.size(), 4);
-    put(archive, offset, 4);
-    put(archive, 0, 2);
-    write_bytes(path, archive);
 }
 
 }  // namespace bitale
