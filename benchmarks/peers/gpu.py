@@ -31,6 +31,7 @@ def options_of(forms):
     parser.add_argument("--batch", type=int, default=0, help="default: the workload's own")
     parser.add_argument("--tf32", action="store_true", help="allow factors of products to be rounded to TF32")
     parser.add_argument("--reduced", action="store_true", help="fewer images, rounds and steps, to try the script")
+    parser.add_argument("--warm", action="store_true", help="run three steps and time nothing, to fill caches")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -51,6 +52,8 @@ def measure(run, options):
     start = time.perf_counter()
     run(max(3, multiple))
     setup = time.perf_counter() - start
+    if options.warm:
+        raise common.NotSupported(f"--warm: three steps in {setup:.1f} s, nothing timed")
 
     def one_round(steps):
         begin = time.perf_counter()

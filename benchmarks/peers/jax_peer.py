@@ -97,7 +97,7 @@ def initial(workload, nhwc):
     kinds = {"sgd": "", "momentum": "m", "adam": "mv", "adadelta": "mv"}[workload.optimizer["name"]]
     states = {kind: {name: jnp.zeros_like(p) for name, p in values.items()} if kind in kinds else {}
               for kind in "mv"}
-    return values, states | {"step": jnp.int32(0)}
+    return values, {**states, "step": jnp.int32(0)}
 
 
 def make(workload, form, length=None):

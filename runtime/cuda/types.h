@@ -233,6 +233,7 @@ enum DnnNumber : int {
     dnn_note_fft = 3,               // CUDNN_NUMERICAL_NOTE_FFT
     dnn_note_nondeterministic = 4,  // CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC
     dnn_note_winograd = 5,          // CUDNN_NUMERICAL_NOTE_WINOGRAD; those of its tile sizes follow
+    dnn_note_winograd_4x4 = 6,      // CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4
     dnn_note_winograd_last = 8,     // CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13
     dnn_note_strict_nan = 9,        // CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP
     dnn_note_runtime_compiled = 0   // CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION

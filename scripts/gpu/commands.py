@@ -10,6 +10,7 @@ import time
 
 MOST_OUTPUT = 64 << 20  # a command that prints more is ended
 KEPT_OUTPUT = 1 << 20
+KILLED = 10  # seconds that a killed process may take to be gone
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
@@ -84,11 +85,16 @@ def run(command, seconds, environment=None, folder=None, progress=None, stall=No
             return Ended(command, None, f"did not start: {problem}", 0.0, "", "refused")
         with lock:
             running.add(process.pid)
+        kind, why = None, ""
         try:
             kind, why = _wait(process, file, begin + seconds, seconds, progress, stall)
         finally:
             _kill(process.pid)  # what it left behind
-            process.wait()
+            try:
+                process.wait(KILLED)
+            except subprocess.TimeoutExpired:
+                # Uninterruptible: a driver waits for a device that does not answer. The visit goes on without it.
+                kind, why = "hang", f"{why or 'ended'}; SIGKILL did not end it within {KILLED} s"
             with lock:
                 running.discard(process.pid)
         text = _read(file)

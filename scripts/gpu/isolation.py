@@ -90,6 +90,14 @@ def memcheck_facts(text):
     return facts
 
 
+def why_under_sanitizer(ended, found):
+    """The tool's first finding; where it found nothing, how the program failed by itself."""
+    if found["first"] and not re.search(r"SUMMARY: 0 errors", found["summary"]):
+        return found["first"][0]
+    own = [line.strip() for line in ended.text.splitlines() if line.strip() and not line.startswith("=========")]
+    return f"no finding, but the program fails ({ended.how}): {own[-1][:400] if own else 'it printed nothing'}"
+
+
 def sanitizer_command(tool, what, command):
     return [tool, "--tool", what, "--error-exitcode", "99", "--print-limit", "20", *command]
 

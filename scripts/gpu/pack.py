@@ -71,6 +71,20 @@ def needs_libc(programs):
     return max(found, key=lambda version: int(version.split(".")[1]), default="")
 
 
+PORTABLE_LIBC = (2, 35)
+
+
+def wants_newer_libc(programs):
+    """Symbols of glibc newer than Ubuntu 22.04's, the oldest system of CUDA's usual images."""
+    found = set()
+    for program in programs:
+        text = commands.output_of(["readelf", "--dyn-syms", "--wide", program])
+        for name, minor in re.findall(r"UND (\S+)@GLIBC_2\.(\d+)", text):
+            if (2, int(minor)) > PORTABLE_LIBC:
+                found.add(name)
+    return sorted(found)
+
+
 def build(root, folder):
     """Builds what is packed."""
     targets = [target for names in TARGETS.values() for target in names]
@@ -169,6 +183,9 @@ def make(options, temporary):
         file.write(data)
     os.replace(path + ".new", path)
     print(f"{path}, wants glibc {about['needs_libc'] or 'of any version'}")
+    newer = wants_newer_libc([path for name, path in files if os.path.dirname(name) in TARGETS])
+    if newer:
+        print(f"Programs do not start on Ubuntu 22.04 (glibc 2.35), because of {', '.join(newer)}.")
     print(
         "In a checkout with this archive in its root or in build/gpu_pack:  scripts/gpu_check --first --out"
         " results"

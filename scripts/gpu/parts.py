@@ -148,7 +148,8 @@ def ceilings(visit):
         for entry in visit.part["entries"]
         if CEILINGS[entry["name"]] in entry.get("result", {})
     }
-    visit.results.data["ceilings"] = found
+    by_size = [entry.get("result", {}).get("sizes", []) for entry in visit.part["entries"]]
+    visit.results.data["ceilings"] = dict(found, copy_by_size=sum(by_size, []))
     visit.part["table"] = [
         ["ceiling", "value", "unit"],
         [[name, value, CEILINGS[name]] for name, value in found.items()],

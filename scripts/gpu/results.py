@@ -139,6 +139,7 @@ class Results:
         with self.lock:
             self.data["faults"].append(fault)
             self.write()
+            self.write_texts()  # whatever ends the visit later, what a fault said is kept
         words = [f"{name} {fault[name]}" for name in ("kernel", "phase") if fault.get(name) is not None]
         words += fault.get("lines", [])
         self.log(

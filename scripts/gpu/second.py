@@ -22,9 +22,17 @@ SECTIONS = [
 # ---- counters
 
 
+def copy_rate(bytes_, ceilings):
+    """GB/s of a copy that touches as many bytes, so that what lies in the L2 cache has the cache's ceiling."""
+    by_size = sorted(ceilings.get("copy_by_size", []), key=lambda each: each["bytes"])
+    fitting = [each["GB_s"] for each in by_size if 2 * each["bytes"] >= bytes_]  # read and written
+    return fitting[0] if fitting else ceilings.get("copy", 0)
+
+
 def limit_us(row, ceilings):
     """The least time that a row's bytes and operations take, by the ceilings; never below one node of a graph."""
-    by_bytes = row.get("bytes", 0) / (ceilings["copy"] * 1e3) if ceilings.get("copy") else 0
+    rate = copy_rate(row.get("bytes", 0), ceilings)
+    by_bytes = row.get("bytes", 0) / (rate * 1e3) if rate else 0
     by_flops = row.get("flops", 0) / (ceilings["fma"] * 1e6) if ceilings.get("fma") else 0
     return max(by_bytes, by_flops, ceilings.get("graph_node", 0.0))
 
@@ -252,8 +260,8 @@ def sanitizers(visit):
                 visit.skip(f"{what}: {name}", why)
                 continue
             entry["found"] = isolation.memcheck_facts(ended.text)
-            if entry["state"] == "failed" and entry["found"]["first"]:
-                entry["why"] = entry["found"]["first"][0]
+            if entry["state"] == "failed":
+                entry["why"] = isolation.why_under_sanitizer(ended, entry["found"])
             visit.add(entry)
 
     parts.side_by_side(

@@ -234,6 +234,43 @@ TEST_CASE("convolutions by cuDNN and their gradients follow the definition") {
         }
 }
 
+TEST_CASE("a NaN and an infinity reach the sums that they are factors of, and at strict float32 no others") {
+    if (skipped()) return;
+    Random random(7);
+    for (const Precision precision : {Precision::float32, Precision::tf32}) {
+        const Layer l{.image = {16, 8, 24, 20}, .filters = {16, 8, 3, 3}};
+        const Expr x = input(float32, l.image, "x"), w = input(float32, l.filters, "w"),
+                   g = input(float32, l.output(), "g");
+        const Expr y = conv2d(x, w), cost = sum(y * g);
+        Array xv = random_array(float32, l.image, random, 1, 2);
+        const Array wv = random_array(float32, l.filters, random, 1, 2),
+                    gv = random_array(float32, l.output(), random, 1, 2);
+        auto* const pixels = static_cast<float*>(xv.mutable_data());
+        pixels[5 * 20 + 9] = std::numeric_limits<float>::quiet_NaN();
+        pixels[(8 + 3) * 24 * 20 + 17 * 20 + 2] = std::numeric_limits<float>::infinity();
+        const Expected expected = define(l, xv, wv, gv);
+        Function f = function({x, w, g}, {y, grad(cost, w)}, {.device = "cuda", .precision = precision});
+        INFO(f.report());
+        REQUIRE(calls_of(f, Step::Kind::conv) == 2);
+        const Results got = f(xv, wv, gv);
+        int lost = 0, spread = 0, differ = 0;
+        for (const std::size_t k : {0U, 1U}) {
+            const auto values = got[k].view<float>();
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const double right = (k == 0 ? expected.y : expected.dw)[i];
+                lost += !std::isfinite(right) && std::isfinite(values[i]);
+                spread += std::isfinite(right) && !std::isfinite(values[i]);
+                differ += std::isnan(values[i]) != std::isnan(right);
+            }
+        }
+        CHECK(lost == 0);
+        if (precision == Precision::float32) {
+            CHECK(spread == 0);
+            CHECK(differ == 0);
+        }
+    }
+}
+
 TEST_CASE("bias, relu and channel-last images reach cuDNN") {
     if (skipped()) return;
     Random random(4);

@@ -1,6 +1,7 @@
 """The parts that need a GPU's tools, with programs in their place that print what the tools print."""
 
 import os
+import time
 from unittest import mock
 
 from support import InFolder
@@ -96,6 +97,20 @@ class Tools(InFolder):
         self.assertEqual(entries["racecheck: networks"]["why"], "Invalid __global__ write of size 4 bytes")
         self.assertEqual(entries["racecheck: networks"]["found"]["line"], "kernels.cu:14")
         self.assertEqual(entries["memcheck: networks"]["found"]["summary"], "ERROR SUMMARY: 0 errors")
+        self.program("test_cuda", "print('losses differ'); raise SystemExit(3)")
+        second.sanitizers(made)
+        self.assertEqual(
+            [entry["why"] for entry in made.part["entries"][8:] if entry["name"] == "memcheck: networks"],
+            ["no finding, but the program fails (exit status 3): losses differ"],
+        )
+
+    def test_a_slow_tool_is_no_hang(self):
+        made = self.on_a_gpu()
+        program = self.program("gpu_steps", "import time; time.sleep(30)")
+        watched, _ = made.command("watched", [program], 1, isolate=False)
+        self.assertEqual(watched["state"], "skipped")
+        self.assertRegex(watched["why"], "^out of time: ended after its limit of 1 s")
+        self.assertEqual(made.results.data["faults"], [])
 
     def test_a_fault_is_tried_under_memcheck(self):
         made = self.on_a_gpu(
@@ -202,6 +217,7 @@ class Tools(InFolder):
     def test_peers(self):
         made = self.on_a_gpu()
         made.options.root, made.options.quick = self.folder, True
+        made.end = made.part_end = time.monotonic() + 500
         with open(self.path("modules", "torch.py"), "w", encoding="utf-8") as file:
             file.write("__version__ = '2.0'\n")
         with open(self.path("benchmarks", "peers", "torch_gpu.py"), "w", encoding="utf-8") as file:
@@ -213,6 +229,8 @@ class Tools(InFolder):
         self.assertEqual(entries["torch a: eager, graph"]["why"], "graph: no")
         self.assertEqual(made.part["table"], [["us a step", "a"], [["torch, eager", 12.5]]])
         self.assertEqual(entries["jax"]["state"], "skipped")
+        with open(self.path("out", "log.txt"), encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"torch compiled ahead: a: \d+ s\n")
         self.assertIn("No module named 'jax'", entries["jax"]["why"])
 
 
@@ -237,6 +255,8 @@ sys.exit(name == "b128")
 """
 PEER = """
 import json, sys
+if "--warm" in sys.argv:
+    sys.exit()
 with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
     json.dump({"items": {"eager": {"state": "passed", "us": 12.5}, "graph": {"state": "failed", "error": "no"}}}, file)
 """

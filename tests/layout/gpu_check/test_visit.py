@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 from support import ROOT, SCRIPT, InFolder
 
@@ -31,6 +32,19 @@ class Commands(InFolder):
         ended = commands.run(["/nowhere/program"], 5)
         self.assertEqual((ended.kind, ended.passed), ("refused", False))
         self.assertIn("did not start", ended.how)
+
+    def test_what_survives_sigkill_is_left_behind(self):
+        class Stuck:
+            pid, returncode = 2**22 + 1, None
+
+            def wait(self, timeout=None):
+                time.sleep(0.05)
+                raise subprocess.TimeoutExpired("stuck", timeout)
+
+        with mock.patch("subprocess.Popen", return_value=Stuck()):
+            ended = commands.run(["stuck"], 0.1)
+        self.assertEqual((ended.kind, ended.passed), ("hang", False))
+        self.assertRegex(ended.how, "SIGKILL did not end it")
 
     def test_endless_output_ends(self):
         ended = commands.run(["yes"], 60)
@@ -164,6 +178,13 @@ class Counters(InFolder):
         )
         self.assertEqual(len(second.furthest(self.FIRST, 2)), 2)
         self.assertEqual(second.furthest({}), [])
+
+    def test_bytes_that_fit_into_caches_have_the_rate_of_caches(self):
+        sizes = [{"bytes": 1_000_000, "GB_s": 5000.0}, {"bytes": 100_000_000, "GB_s": 2000.0}]
+        ceilings = {"copy": 2000.0, "copy_by_size": sizes}
+        for bytes_, rate in ((2_000_000, 5000), (2_000_001, 2000), (10**9, 2000)):
+            self.assertEqual(second.copy_rate(bytes_, ceilings), rate)
+        self.assertEqual(second.limit_us({"bytes": 1_000_000}, ceilings), 0.2)
 
     def test_counters_of_the_profiler(self):
         text = (

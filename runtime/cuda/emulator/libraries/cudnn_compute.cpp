@@ -3,6 +3,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <set>
 #include <vector>
 
 #include "runtime/cpu/conv.h"
@@ -95,6 +98,7 @@ class Run {
         convolve(alone, s,
                  {operand(o.image, copies[0]), operand(o.filters, copies[1]), operand(o.output, copies[2]),
                   nullptr});
+        if (arithmetic_.transformed_tile) spread(to, sums);
         const auto alpha = static_cast<float>(o.alpha), beta = static_cast<float>(o.beta);
         static std::atomic<int> runs{0};
         const bool odd = arithmetic_.changes_from_run_to_run && runs.fetch_add(1) % 2 == 1;
@@ -104,6 +108,31 @@ class Run {
             if (odd) value = std::nextafter(value, HUGE_VALF);
             if (beta != 0) value += beta * result[place[0]];
             result[place[0]] = value;
+        });
+    }
+
+    // The inverse transform of a tile reads every element of it: a sum that is not finite makes them all NaN.
+    void spread(const DnnTensor& to, std::vector<float>& sums) const {
+        std::set<std::vector<std::int64_t>> spoilt;
+        const auto each_of_tile = [&](auto&& f) {
+            std::vector<std::int64_t> at(4);
+            for (at[0] = 0; at[0] < to.shape[0]; ++at[0])
+                for (at[1] = 0; at[1] < to.shape[1]; ++at[1])
+                    for (at[2] = 0; at[2] < to.shape[2]; ++at[2])
+                        for (at[3] = 0; at[3] < to.shape[3]; ++at[3]) {
+                            const std::int64_t side = arithmetic_.transformed_tile;
+                            std::int64_t place = 0;
+                            for (std::size_t a = 0; a < 4; ++a)
+                                if (to.shape[a] > 1) place += at[a] * to.strides[a];
+                            f(std::vector{at[0], at[1], at[2] / side, at[3] / side},
+                              sums[static_cast<std::size_t>(place)]);
+                        }
+        };
+        each_of_tile([&](const std::vector<std::int64_t>& tile, float sum) {
+            if (!std::isfinite(sum)) spoilt.insert(tile);
+        });
+        each_of_tile([&](const std::vector<std::int64_t>& tile, float& sum) {
+            if (spoilt.count(tile)) sum = std::numeric_limits<float>::quiet_NaN();
         });
     }
 

@@ -42,6 +42,10 @@ const std::vector<DnnEngine>& engines() {
          .numerical_notes = {dnn_note_tensor_core, dnn_note_nondeterministic},
          .least_capability = tensor_cores_since,
          .arithmetic = {.mantissa_bits = tf32_mantissa_bits, .changes_from_run_to_run = true}},
+        {.index = 9,
+         .numerical_notes = {dnn_note_winograd, dnn_note_winograd_4x4},
+         .arithmetic = {.transformed_tile = 4}},
+        {.index = 10, .numerical_notes = {dnn_note_fft}, .arithmetic = {.transformed_tile = 16}},
     };
     return all;
 }
@@ -90,7 +94,7 @@ bool supports(const DnnEngine& engine, const DnnGraph& graph, int capability) {
 }
 
 std::vector<DnnChoice> proposals(const DnnGraph& graph, int mode, int capability) {
-    static constexpr int by_speed[] = {3, 5, 4, 8, 2, 6, 7, 1, 0}, safe[] = {1, 0};
+    static constexpr int by_speed[] = {3, 5, 4, 8, 2, 9, 10, 6, 7, 1, 0}, safe[] = {1, 0};
     std::vector<DnnChoice> list;
     const auto propose = [&](int index) {
         if (supports(*dnn_engine_at(index), graph, capability))

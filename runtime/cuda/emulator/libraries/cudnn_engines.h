@@ -17,6 +17,7 @@ struct DnnArithmetic {
     int mantissa_bits = all_mantissa_bits;  // factors are rounded to them
     int sum_bits = all_mantissa_bits;       // and sums to these
     bool changes_from_run_to_run = false;
+    std::int64_t transformed_tile = 0;  // a side of the tiles all over which a NaN or infinity spreads
 };
 
 struct DnnEngine {
@@ -27,7 +28,7 @@ struct DnnEngine {
     bool runtime_compiled = false;
     DnnArithmetic arithmetic{};
 };
-constexpr int dnn_engine_count = 9;
+constexpr int dnn_engine_count = 11;
 
 // Null where there is none of that number.
 const DnnEngine* dnn_engine_at(int index);
