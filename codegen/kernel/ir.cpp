@@ -205,7 +205,9 @@ namespace {
 
 class Verifier {
   public:
-    explicit Verifier(const KernelIR& kernel) : kernel_(kernel) {}
+    using Symbols = std::set<std::uint64_t>;
+
+    Verifier(const KernelIR& kernel, const Symbols& sizes) : kernel_(kernel), sizes_(sizes) {}
 
     void run() {
         for (const Place& place : kernel_.places) {
@@ -214,17 +216,30 @@ class Verifier {
                              "a place outside the buffer list");
             else
                 BITALE_CHECK(is_static(place.extents), "scratch of unknown size");
+            for (const Int& x : place.extents) index(x, {});
         }
         for (const Phase& phase : kernel_.phases)
             for (const Segment& segment : phase.segments) {
-                std::set<std::uint64_t> declared;
-                std::set<int> alive;
+                Symbols declared;
                 if (const std::uint64_t id = segment.task.symbol_id()) declared.insert(id);
-                walk(segment.body, declared, alive);
+                index(segment.tasks, {});
+                walk(segment.body, declared, {});
             }
     }
 
   private:
+    // What is no variable around here becomes a parameter of the kernel, so the caller must know its value.
+    void index(const Int& x, const Symbols& declared) const {
+        for (const AtomPtr& symbol : symbols_of(x))
+            BITALE_CHECK(declared.contains(symbol->id) || sizes_.contains(symbol->id),
+                         "the symbol " + symbol->name +
+                             " is neither declared around its use nor a length of the call");
+    }
+    void guards(const std::vector<Guard>& list, const Symbols& declared) const {
+        for (const Guard& g : list)
+            for (const Int* x : {&g.value, &g.low, &g.high}) index(*x, declared);
+    }
+
     const Place& place(int number, std::size_t rank, const std::set<int>& alive) const {
         BITALE_CHECK(number >= 0 && number < static_cast<int>(kernel_.places.size()), "an unknown place");
         const Place& p = kernel_.places[number];
@@ -245,19 +260,25 @@ class Verifier {
         }
     }
 
-    void scalar(const Scalar& s, const std::set<int>& alive) const {
+    void scalar(const Scalar& s, const std::set<int>& alive, const Symbols& declared) const {
         for_each_part(s, [&](const ScalarNode& part) {
+            index(part.index, declared);
+            for (const Int& x : part.at) index(x, declared);
+            guards(part.guards, declared);
             if (part.kind == ScalarNode::Kind::read) element(part.operand, part.at, alive);
             BITALE_CHECK(part.guards.empty() || part.otherwise, "a guard without a value for outside");
         });
     }
 
-    void walk(const Stmts& body, std::set<std::uint64_t> declared, std::set<int> alive) {
+    void walk(const Stmts& body, Symbols declared, std::set<int> alive) {
         for (const Stmt& s : body) {
+            for (const Int* x : {&s.begin, &s.end, &s.low, &s.high}) index(*x, declared);
+            for (const Int& x : s.at) index(x, declared);
+            guards(s.guards, declared);
             switch (s.kind) {
                 case Stmt::Kind::loop:
                 case Stmt::Kind::when: {
-                    std::set<std::uint64_t> inner = declared;
+                    Symbols inner = declared;
                     if (const std::uint64_t id = s.variable.symbol_id())
                         BITALE_CHECK(inner.insert(id).second, "a loop variable declared twice");
                     if (s.kind == Stmt::Kind::loop) bounds_.enter(s);
@@ -271,7 +292,7 @@ class Verifier {
                     element(s.place, s.at, alive);
                     BITALE_CHECK(kernel_.places[s.place].written,
                                  "a place that is written without being marked so");
-                    scalar(s.value, alive);
+                    scalar(s.value, alive, declared);
                     break;
                 case Stmt::Kind::exchange: place(s.place, 0, alive); break;
                 case Stmt::Kind::fetch:
@@ -302,10 +323,13 @@ class Verifier {
                     BITALE_CHECK(s.value->kind == ScalarNode::Kind::read && s.value->guards.empty(),
                                  "a list or a row of what is not in memory");
                     element(s.place, s.at, alive);
-                    scalar(s.value, alive);
+                    scalar(s.value, alive, declared);
                     break;
-                case Stmt::Kind::let: declared.insert(s.variable.symbol_id()); [[fallthrough]];
-                case Stmt::Kind::check: scalar(s.value, alive); break;
+                case Stmt::Kind::let:
+                    scalar(s.value, alive, declared);
+                    declared.insert(s.variable.symbol_id());
+                    break;
+                case Stmt::Kind::check: scalar(s.value, alive, declared); break;
                 case Stmt::Kind::ask: place(s.place, s.at.size(), alive); break;
                 case Stmt::Kind::barrier:
                 case Stmt::Kind::comment: break;
@@ -314,12 +338,13 @@ class Verifier {
     }
 
     const KernelIR& kernel_;
+    const Symbols& sizes_;
     Bounds bounds_;
 };
 
 }  // namespace
 
-void verify(const KernelIR& kernel) { Verifier(kernel).run(); }
+void verify(const KernelIR& kernel, const std::set<std::uint64_t>& sizes) { Verifier(kernel, sizes).run(); }
 
 namespace {
 

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -161,7 +162,8 @@ int threads_of(const Phase& phase);
 bool mentions(const KernelIR& kernel, std::uint64_t symbol);
 
 // Loops well-formed, variables declared before use and once, at's of the right rank, scratch declared before
-// its use; of a value that a task has in part, no element of another part. InternalError.
-void verify(const KernelIR& kernel);
+// its use; of a value that a task has in part, no element of another part; lengths are those of the call,
+// whose symbols are `sizes`, or of variables. InternalError.
+void verify(const KernelIR& kernel, const std::set<std::uint64_t>& sizes);
 
 }  // namespace bitale

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <variant>
 
 #include "codegen/kernel/fuse.h"
@@ -379,13 +380,19 @@ class Assembler {
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
     }
 
+    std::set<std::uint64_t> sizes_of_call() const {
+        std::set<std::uint64_t> symbols;
+        for (const SizeSource& source : program_.size_sources) symbols.insert(source.symbol);
+        return symbols;
+    }
+
     // From IR to text.
     Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, Step& step) {
         Traffic traffic = traffic_of(builder.ir);
         if (target_.kind == Target::Kind::cpu) fuse_loops(builder.ir);
         if (target_.kind == Target::Kind::cpu && !target_.fast_compile)
             fill_tails(builder.ir, target_.vector_bytes);
-        verify(builder.ir);
+        verify(builder.ir, sizes_of_call());
         const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
         PrintedKernel printed = print_kernel(builder.ir, dialect);
         if (dialect == Dialect::cuda)

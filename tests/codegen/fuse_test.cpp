@@ -40,7 +40,7 @@ class Kernel {
 
     std::int64_t loops() {
         fuse_loops(ir);
-        verify(ir);
+        verify(ir, {});
         return std::count_if(body().begin(), body().end(),
                              [](const Stmt& s) { return s.kind == Stmt::Kind::loop; });
     }

@@ -21,6 +21,7 @@ struct Kernel {
         register_all_ops();
         task = Int::symbol("task", {0, 99});
         rows = Int::symbol("rows", {1, 400});
+        sizes.insert(rows.symbol_id());
         ir.phases.resize(1);
         ir.phases[0].segments.resize(1);
         ir.phases[0].segments[0].task = task;
@@ -55,7 +56,7 @@ struct Kernel {
         KernelIR whole = ir;
         append(whole.phases[0].segments[0].body, std::move(statements));
         try {
-            verify(whole);
+            verify(whole, sizes);
             return true;
         } catch (const InternalError&) {
             return false;
@@ -63,6 +64,7 @@ struct Kernel {
     }
 
     KernelIR ir;
+    std::set<std::uint64_t> sizes;  // symbols of the call
     Int task, rows;
     int out = -1;
 };
@@ -86,8 +88,10 @@ TEST_CASE("a copy of one row is that of the task") {
         const int copy = k.copy(1, scope);
         CHECK(k.accepts({k.reads(copy, k.task)}));
         const Int known = Int::symbol("known", {0, 99});
+        k.sizes.insert(known.symbol_id());
         for (const Int& row : {k.task + 1, k.rows - 1 - k.task, Int(0), Int(1), known, 2 * k.task})
             CHECK_FALSE(k.accepts({k.reads(copy, row)}));
+        k.sizes.erase(known.symbol_id());
         const Stmts by_value{let(known, scalar_integer(DType::int64, 3), k.rows)};
         Stmts gathered = by_value;
         gathered.push_back(k.reads(copy, known));
@@ -136,6 +140,7 @@ TEST_CASE("rows of a block are those of the task, however its loops are cut") {
     CHECK_FALSE(k.accepts({joined(first + floordiv(point, columns - 1))}));
     // Also over columns of which only the call tells how many there are.
     const Int n = Int::symbol("n"), all = Int::symbol("all");
+    k.sizes.insert(n.symbol_id());
     const auto unknown = [&](const Int& end, const Int& row) {
         return loop(all, 0, end * n, Binding::threads,
                     {set(k.out, {row, Int(0)}, scalar_read(DType::float32, copy, {row, Int(0)}))});
@@ -179,6 +184,7 @@ TEST_CASE("whatever a statement loads or stores is of the task's part") {
 TEST_CASE("a task that has some channels of a row reads no others") {
     Kernel k;
     const Int part = Int::symbol("part", {0, 1}), j = Int::symbol("j", {0, 3});
+    k.sizes.insert(part.symbol_id());
     const int copy = k.add({Place::Scope::local,
                             DType::float32,
                             {Int(1), Int(4)},
@@ -194,4 +200,48 @@ TEST_CASE("a task that has some channels of a row reads no others") {
     CHECK(k.accepts({reads(part * 4 + j)}));
     CHECK_FALSE(k.accepts({reads(j)}));
     CHECK_FALSE(k.accepts({reads(part * 4 + j + 1)}));
+}
+
+TEST_CASE("a symbol that is neither declared around its use nor a length of the call is refused") {
+    Kernel k;
+    const int memory = k.add({Place::Scope::global, DType::int64, {k.rows}, k.ir.buffers++, true});
+    const Int lost = Int::symbol("lost", {0, 7}), i = Int::symbol("i", {0, 7});
+    const Scalar one = scalar_integer(DType::int64, 1);
+    const auto over = [&](const Int& end, Stmt inner) {
+        return loop(i, 0, end, Binding::serial, {std::move(inner)});
+    };
+    // All places where a statement mentions a symbol, with one that is there in its stead.
+    const auto statements = [&](const Int& x) {
+        const Scalar read = scalar_read(DType::int64, memory, {x}),
+                     guarded = scalar_read(DType::int64, memory, {Int(0)}, {{x, 0, 4}}, one);
+        return std::vector<Stmt>{
+            over(x, set(memory, {i}, one)),
+            over(8, set(memory, {i + x}, one)),
+            over(8, set(memory, {i}, scalar_index(DType::int64, i * x))),
+            over(8, set(memory, {i}, read)),
+            over(8, set(memory, {i}, guarded)),
+            over(8, set(memory, {i}, scalar_apply(find_op("add"), DType::int64, {one, read}))),
+            when({{x, 0, 4}}, {set(memory, {Int(0)}, one)}),
+            when({{Int(0), 0, x}}, {set(memory, {Int(0)}, one)}),
+            check(1, one, 0, x, 0),
+            ask(memory, {x}, 64)};
+    };
+    const std::vector<Stmt> good = statements(k.rows), of_task = statements(k.task), bad = statements(lost);
+    for (std::size_t n = 0; n < bad.size(); ++n) {
+        INFO("statement " << n);
+        CHECK(k.accepts({good[n]}));
+        CHECK(k.accepts({of_task[n]}));
+        CHECK_FALSE(k.accepts({bad[n]}));
+        // A variable is known where its statement stands in the loop, and not behind it.
+        CHECK(k.accepts({loop(lost, 0, 8, Binding::serial, {bad[n]})}));
+        CHECK_FALSE(k.accepts({loop(lost, 0, 8, Binding::serial, {}), bad[n]}));
+        CHECK(k.accepts({let(lost, one, 8), bad[n]}));
+        CHECK_FALSE(k.accepts({bad[n], let(lost, one, 8)}));
+    }
+    k.ir.phases[0].segments[0].tasks = lost;
+    CHECK_FALSE(k.accepts({}));
+    k.ir.phases[0].segments[0].tasks = k.rows;
+    CHECK(k.accepts({}));
+    k.add({Place::Scope::global, DType::float32, {lost}, k.ir.buffers++, false});
+    CHECK_FALSE(k.accepts({}));
 }
