@@ -5,6 +5,7 @@
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/rewrite/work.h"
 #include "graph/walk/traverse.h"
 
 namespace bitale {
@@ -75,13 +76,20 @@ class RuleIndex {
     bool counts_users_ = false;
 };
 
-// The replacement with the node's type; null if the rule does not apply or its result cannot have that type.
+// The nodes that need no work because they are there anyway.
+using Exists = std::function<bool(const Node&)>;
+
+// The replacement with the node's type; null if the rule does not apply, its result cannot have that type, or
+// it would do again what stays in use: then `refused` is counted.
 NodePtr replacement(const Rule& rule, const RuleSet& set, const NodePtr& node, const MatchContext& context,
-                    Match& match) {
+                    const Exists& exists, Match& match, std::size_t& refused) {
     NodePtr made = rule.apply(node, context, &match);
     if (made && made->type != node->type && made->type.dtype == node->type.dtype && set.adapt)
         made = set.adapt(made, node->type, node->where);
-    return made && made->type == node->type ? made : nullptr;
+    if (!made || made->type != node->type) return nullptr;
+    if (!repeats_work(rule.pattern, match, made, *context.users, exists)) return made;
+    ++refused;
+    return nullptr;
 }
 
 // One pass over the graph, operands first.
@@ -101,6 +109,7 @@ class Rewriter {
     }
 
     std::size_t steps() const { return steps_; }
+    std::size_t refused() const { return refused_; }
     const std::map<std::string, std::size_t>& fired() const { return fired_; }
 
   private:
@@ -145,9 +154,11 @@ class Rewriter {
             return finish(NodePtr(*done));
         }
         const MatchContext context{options_.barriers, &users_};
+        // Operands are in normal form, so whatever is known is no work of this rewrite.
+        const Exists exists = [&](const Node& other) { return normal_.contains(&other); };
         const bool rewritten = index_.any(*node, [&](const Rule& rule) {
             Match match;
-            const NodePtr made = replacement(rule, set_, node, context, match);
+            const NodePtr made = replacement(rule, set_, node, context, exists, match, refused_);
             if (!made) return false;
             BITALE_CHECK(made != node, "rule " + rule.name + " replaces a node by itself");
             count(rule);
@@ -235,7 +246,7 @@ class Rewriter {
     const RuleIndex& index_;
     const RewriteOptions& options_;
     const std::size_t most_steps_;
-    std::size_t steps_ = 0;
+    std::size_t steps_ = 0, refused_ = 0;
     std::map<std::string, std::size_t> fired_;
     std::vector<Frame> stack_;
     NodeMap normal_;
@@ -262,7 +273,7 @@ Nodes rewrite(const Nodes& roots, const RuleSet& set, const RewriteOptions& how)
         Rewriter rewriter(set, index, how, most_steps);
         results = rewriter.run(results);
         if (logs(3) && !rewriter.fired().empty()) log(3, summary(set, rewriter.fired()));
-        if (rewriter.steps() == 0 || !index.counts_users()) break;
+        if (rewriter.steps() == 0 || (!index.counts_users() && rewriter.refused() == 0)) break;
     }
     return results;
 }
@@ -274,12 +285,16 @@ void verify_normal_form(const Nodes& roots, const RuleSet& set, const RewriteOpt
     for (const NodePtr& node : order)
         for (const NodePtr& input : node->inputs) ++users[input.get()];
     for (const NodePtr& root : roots) ++users[root.get()];
+    std::unordered_set<const Node*> there;
+    for (const NodePtr& node : order) there.insert(node.get());
+    const Exists exists = [&](const Node& node) { return there.contains(&node); };
+    std::size_t refused = 0;
     for (const NodePtr& node : order) {
         if (how.barriers && how.barriers->contains(node.get())) continue;
         index.any(*node, [&](const Rule& rule) {
             Match match;
             BITALE_CHECK(
-                !replacement(rule, set, node, {how.barriers, &users}, match),
+                !replacement(rule, set, node, {how.barriers, &users}, exists, match, refused),
                 "after " + set.name + ", rule " + rule.name + " still applies to " + describe(*node));
             return false;
         });

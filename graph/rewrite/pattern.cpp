@@ -47,6 +47,12 @@ Pattern Pattern::once() const {
     return Pattern(std::move(node));
 }
 
+Pattern Pattern::again() const {
+    auto node = std::make_shared<PatternNode>(*node_);
+    node->again = true;
+    return Pattern(std::move(node));
+}
+
 Pattern Pattern::with(const std::string& name, Attribute value) const {
     auto node = std::make_shared<PatternNode>(*node_);
     node->attributes.set(name, std::move(value));

@@ -36,6 +36,9 @@ class Pattern {
 
     // Matches only a node with exactly one user: for rewrites that would otherwise compute it twice.
     Pattern once() const;
+    // Marks what a rule may compute a second time, operands included, where it has other users. Of all else
+    // the driver refuses a rewrite that makes work grow so: see repeats_work.
+    Pattern again() const;
     // Pattern: the node has this attribute. Template: sets it.
     Pattern with(const std::string& name, Attribute value) const;
     // Template attributes: those of the matched node. Without it, those of the matched node with the same op;
@@ -59,7 +62,7 @@ struct PatternNode {
     OpKind op_kind = OpKind::leaf;
     std::vector<Pattern> operands;
     Attributes attributes;
-    bool once = false;
+    bool once = false, again = false;
     std::optional<Pattern> like;
 
     // The op of an apply; InternalError for a name that no op has.

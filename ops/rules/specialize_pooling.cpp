@@ -30,7 +30,8 @@ NodePtr over_pooled(const NodePtr& repeated, const Shape& pooled, Where where) {
     return make_expand(each, pooled, where);
 }
 
-// max_pool(x + b) = max_pool(x) + b for a b that is the same everywhere in a plane: rounding keeps the order.
+// max_pool((x + b).again()) = max_pool(x) + b for a b that is the same everywhere in a plane: rounding keeps
+// the order.
 Replace bias_behind_pool(const Pattern& x, const Pattern& b, const char* op) {
     return [=](const Match& m) -> NodePtr {
         const Node& pool = *m.root();
@@ -58,15 +59,17 @@ NodePtr total_of_unpooled(const Match& m, const Pattern& g) {
 
 std::vector<Rule> pooling_rules() {
     const Pattern x = any("x"), b = any("b"), g = any("g"), k = any("k");
-    const Pattern pool = max_pool(relu(x)), winner = pool_winner(relu(x)), unpooled = unpool(g, winner);
+    // Maps before pooling are computed as it reads them: other users do not share them.
+    const Pattern pool = max_pool(relu(x).again()), winner = pool_winner(relu(x)),
+                  unpooled = unpool(g, winner).again();
     const auto floats = [](const Match& m) { return is_float(m.root()->type.dtype); };
     return {
         {"max-pool-relu", pool, relu(max_pool(x).like(pool)), Tag::reassociates},
-        {"max-pool-add", max_pool(x + b), bias_behind_pool(x, b, "add"), Tag::reassociates, floats},
-        {"max-pool-sub", max_pool(x - b), bias_behind_pool(x, b, "sub"), Tag::reassociates, floats},
-        {"relu-positive", gt(relu(x), 0), gt(x, 0)},
+        {"max-pool-add", max_pool((x + b).again()), bias_behind_pool(x, b, "add"), Tag::reassociates, floats},
+        {"max-pool-sub", max_pool((x - b).again()), bias_behind_pool(x, b, "sub"), Tag::reassociates, floats},
+        {"relu-positive", gt(relu(x).again(), 0), gt(x, 0)},
         // The winner is the same wherever the mask lets something through.
-        {"unpool-relu", where(gt(x, 0), unpooled, 0),
+        {"unpool-relu", where(gt(x, 0).again(), unpooled, 0),
          unpool(where(gt(max_pool(x).like(winner), 0), g, 0), pool_winner(x).like(winner)).like(unpooled)},
         {"sum-unpool", sum(unpool(g, k)), [g](const Match& m) { return total_of_unpooled(m, g); },
          Tag::reassociates},
@@ -77,9 +80,9 @@ RuleSet winner_rules(Condition worth_it, Condition many_zeros) {
     const Pattern x = any("x"), g = any("g"), k = any("k"), w = any("w");
     return {
         "winners",
-        {{"conv-grad-w-unpool", conv_grad_w(x, unpool(g, k)),
+        {{"conv-grad-w-unpool", conv_grad_w(x, unpool(g, k).again()),
           [](const Match& m) { return through_winners(m.root()); }, Tag::skips_zeros, std::move(worth_it)},
-         {"conv-grad-x-unpool", conv_grad_x(unpool(g, k), w),
+         {"conv-grad-x-unpool", conv_grad_x(unpool(g, k).again(), w),
           [](const Match& m) { return with_taps_first(m.root()); }, Tag::reassociates,
           std::move(many_zeros)}}};
 }

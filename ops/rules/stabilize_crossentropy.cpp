@@ -19,7 +19,7 @@ Condition over_last_axis(const Pattern& probabilities) {
 }  // namespace
 
 std::vector<Rule> stabilize_crossentropy_rules() {
-    const Pattern z = any("z"), y = any("y"), p = softmax(z);
+    const Pattern z = any("z"), y = any("y"), p = softmax(z).again();
     return {
         {"crossentropy-labels-softmax", crossentropy_labels(p, y), softmax_crossentropy_labels(z, y),
          Tag::stabilizes, over_last_axis(p)},
@@ -27,7 +27,7 @@ std::vector<Rule> stabilize_crossentropy_rules() {
          Tag::stabilizes, over_last_axis(p)},
         // Not softplus(z) - z * y, which cancels where the prediction is right. As in the original, what a
         // target of 0 or 1 leaves out may be infinite.
-        {"binary-crossentropy-sigmoid", binary_crossentropy(sigmoid(z), y),
+        {"binary-crossentropy-sigmoid", binary_crossentropy(sigmoid(z).again(), y),
          where(eq(y, 0), 0, y * softplus(-z)) + where(eq(y, 1), 0, (1 - y) * softplus(z)), Tag::stabilizes},
     };
 }

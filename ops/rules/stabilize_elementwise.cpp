@@ -1,4 +1,5 @@
-// Elementwise functions that cancel or overflow.
+// Elementwise functions that cancel or overflow. What a rule needs for finite results it computes again where
+// it has other users; 1 - sigmoid(x), which only loses digits, is left alone then.
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
 
@@ -10,16 +11,17 @@ std::vector<Rule> stabilize_elementwise_rules() {
     const Pattern x = any("x");
     const auto t = Tag::stabilizes;
     return {
-        {"log1p", log(x + 1), log1p(x), t},
-        {"log1p-minus", log(1 - x), log1p(-x), t},
-        {"expm1", exp(x) - 1, expm1(x), t},
-        {"softplus", log1p(exp(x)), softplus(x), t},
+        {"log1p", log((x + 1).again()), log1p(x), t},
+        {"log1p-minus", log((1 - x).again()), log1p(-x), t},
+        {"expm1", exp(x).again() - 1, expm1(x), t},
+        {"softplus", log1p(exp(x).again()), softplus(x), t},
         {"log-exp", log(exp(x)), x, t},
-        {"sqrt-sqr", sqrt(sqr(x)), abs(x), t},
-        {"sigmoid", reciprocal(exp(-x) + 1), sigmoid(x), t},
-        {"sigmoid-minus", reciprocal(exp(x) + 1), sigmoid(-x), t},
+        {"sqrt-sqr", sqrt(sqr(x).again()), abs(x), t},
+        {"sigmoid", reciprocal((exp(-x) + 1).again()), sigmoid(x), t},
+        {"sigmoid-minus", reciprocal((exp(x) + 1).again()), sigmoid(-x), t},
         {"one-minus-sigmoid", 1 - sigmoid(x), sigmoid(-x), t},
-        {"log-sigmoid", log(sigmoid(x)), -softplus(-x), t},
+        {"log-one-minus-sigmoid", log1p((-sigmoid(x)).again()), -softplus(x), t},
+        {"log-sigmoid", log(sigmoid(x).again()), -softplus(-x), t},
     };
 }
 

@@ -57,7 +57,7 @@ NodePtr shifted(const Match& m, const Pattern& x, const Pattern& total) {
 
 // A view that only moves elements commutes with a map.
 Rule log_of_moved_softmax(const char* view) {
-    const Pattern x = any("x"), inner = softmax(x), moved = Pattern::apply(view, {inner});
+    const Pattern x = any("x"), inner = softmax(x), moved = Pattern::apply(view, {inner}).again();
     return {std::string("log-softmax-") + view, log(moved), Pattern::apply(view, {log(inner)}).like(moved),
             Tag::stabilizes};
 }
@@ -65,9 +65,9 @@ Rule log_of_moved_softmax(const char* view) {
 }  // namespace
 
 std::vector<Rule> stabilize_softmax_rules() {
-    const Pattern x = any("x"), total = sum(exp(x));
+    const Pattern x = any("x"), total = sum(exp(x)).again();
     return {
-        {"log-softmax", log(softmax(x)), log_softmax(x), Tag::stabilizes},
+        {"log-softmax", log(softmax(x).again()), log_softmax(x), Tag::stabilizes},
         {"exp-log-softmax", exp(log_softmax(x)), softmax(x), Tag::stabilizes},
         {"log-sum-exp", log(total), [=](const Match& m) { return shifted(m, x, total); }, Tag::stabilizes},
         log_of_moved_softmax("reshape"),

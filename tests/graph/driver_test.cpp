@@ -21,7 +21,8 @@ Pattern exp(const Pattern& a) { return toy::of(toy::exp(), {a}); }
 Pattern log(const Pattern& a) { return toy::of(toy::log(), {a}); }
 
 RuleSet signs() {
-    return {"signs", {{"neg-neg", neg(neg(x)), x}, {"add-neg", add(neg(x), neg(y)), neg(add(x, y))}}};
+    return {"signs",
+            {{"neg-neg", neg(neg(x)), x}, {"add-neg", add(neg(x).again(), neg(y).again()), neg(add(x, y))}}};
 }
 
 NodePtr chain(const NodePtr& from, const Op* op, int length) {
@@ -125,6 +126,45 @@ TEST_CASE("a node that loses its other users is seen again") {
     CHECK(toy::text(results[1]) == "a");
     const Nodes kept = rewrite({user, toy::node(toy::exp(), {shared})}, set);
     CHECK(toy::text(kept[0]) == "toy_log(toy_neg(a))");
+}
+
+TEST_CASE("what stays in use is not computed again, unless the rule says so") {
+    const auto dear = [](const Pattern& a) { return toy::of(toy::dear(), {a}); };
+    const Pattern inner = dear(x), tolerated = inner.again();
+    const RuleSet refuses{"refuses", {{"log-dear", log(inner), dear(neg(x))}, {"neg-neg", neg(neg(y)), y}}};
+    const RuleSet repeats{"repeats", {{"log-dear", log(tolerated), dear(neg(x))}}};
+    const RuleSet cheap{"cheap", {{"log-dear", log(inner), neg(x)}}};
+    const NodePtr a = toy::leaf("a"), shared = toy::node(toy::dear(), {a});
+    const NodePtr user = toy::node(toy::log(), {shared}), other = toy::node(toy::exp(), {shared});
+
+    const Nodes kept = rewrite({user, other}, refuses);
+    CHECK(kept[0] == user);
+    CHECK_NOTHROW(verify_normal_form(kept, refuses));
+    CHECK_THROWS_WITH(verify_normal_form({user}, refuses), ContainsSubstring("rule log-dear still applies"));
+    CHECK(toy::text(rewrite({user}, refuses)[0]) == "toy_dear(toy_neg(a))");
+    CHECK(toy::text(rewrite({user, other}, repeats)[0]) == "toy_dear(toy_neg(a))");
+    // No more work than the logarithm that goes.
+    CHECK(toy::text(rewrite({user, other}, cheap)[0]) == "toy_neg(a)");
+    // A result of the graph is a user as well.
+    CHECK(rewrite({user, shared}, refuses)[0] == user);
+
+    // What lies between is in use through its user: dear(a) stays because exp(log(dear(a))) does.
+    const NodePtr between = toy::node(toy::log(), {shared}), top = toy::node(toy::neg(), {between});
+    const RuleSet deep{"deep", {{"neg-log-dear", neg(log(inner)), dear(exp(x))}}};
+    CHECK(rewrite({top, toy::node(toy::exp(), {between})}, deep)[0] == top);
+    CHECK(toy::text(rewrite({top}, deep)[0]) == "toy_dear(toy_exp(a))");
+}
+
+TEST_CASE("a refusal is looked at again when users have gone") {
+    const auto dear = [](const Pattern& a) { return toy::of(toy::dear(), {a}); };
+    const Pattern inner = dear(x);
+    const RuleSet set{"set", {{"log-dear", log(inner), dear(neg(x))}, {"exp", exp(y), 1}}, nullptr};
+    const NodePtr a = toy::leaf("a", float32, {}), shared = toy::node(toy::dear(), {a});
+    const NodePtr sum =
+        toy::node(toy::sub(), {toy::node(toy::log(), {shared}), toy::node(toy::exp(), {shared})});
+    const Nodes results = rewrite({sum}, set);
+    CHECK(toy::text(results[0]) == "toy_sub(toy_dear(toy_neg(a)), float32 [] {1})");
+    CHECK_NOTHROW(verify_normal_form(results, set));
 }
 
 TEST_CASE("long chains are rewritten in linear time") {

@@ -6,10 +6,12 @@
 
 namespace bitale::toy {
 
-inline const Op* op(const std::string& name, int arity, bool commutative = false, OpKind kind = OpKind::map) {
+inline const Op* op(const std::string& name, int arity, bool commutative = false, OpKind kind = OpKind::map,
+                    int cost = 1) {
     if (const Op* known = find_op(name)) return known;
     auto info = std::make_shared<MapInfo>();
     info->commutative = commutative;
+    info->cost = cost;
     Op record;
     record.name = name;
     record.kind = kind;
@@ -24,6 +26,7 @@ inline const Op* sub() { return op("toy_sub", 2); }
 inline const Op* exp() { return op("toy_exp", 1); }
 inline const Op* log() { return op("toy_log", 1); }
 inline const Op* neg() { return op("toy_neg", 1); }
+inline const Op* dear() { return op("toy_dear", 1, false, OpKind::map, 20); }
 inline const Op* soft() { return op("toy_soft", 1, false, OpKind::composite); }
 inline const Op* log_soft() { return op("toy_log_soft", 1, false, OpKind::composite); }
 
