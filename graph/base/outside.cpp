@@ -104,6 +104,18 @@ int make_folder(const std::string& path, unsigned mode) {
     return shut(Door::folder) ? -1 : mkdir(path.c_str(), mode);
 }
 
+int make_folders(const std::string& path) {
+    struct stat s {};
+    for (std::size_t at = 0; at != std::string::npos;) {
+        at = path.find('/', at + 1);
+        const std::string part = path.substr(0, at);
+        if (stat(part.c_str(), &s) == 0 && S_ISDIR(s.st_mode)) continue;
+        if (make_folder(part, 0777) != 0 && errno != EEXIST) return -1;
+    }
+    if (stat(path.c_str(), &s) == 0 && !S_ISDIR(s.st_mode)) errno = ENOTDIR;
+    return S_ISDIR(s.st_mode) ? 0 : -1;
+}
+
 bool write_all(int file, std::string_view bytes) {
     constexpr std::size_t most = std::size_t{1} << 30;
     const WithoutSignals quiet;

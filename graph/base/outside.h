@@ -37,6 +37,7 @@ int rename_file(const std::string& from, const std::string& to);
 int remove_file(const std::string& path);
 int remove_folder(const std::string& path);
 int make_folder(const std::string& path, unsigned mode);
+int make_folders(const std::string& path);  // and those above it; no failure where it is there
 // All of it; a limit of file sizes and a reader that went away are errors, no signals.
 bool write_all(int file, std::string_view bytes);
 

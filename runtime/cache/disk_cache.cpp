@@ -7,17 +7,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <vector>
 
+#include "bitale/error.h"
+#include "graph/base/atomic_file.h"
 #include "graph/base/options.h"
+#include "graph/base/outside.h"
+#include "graph/base/text.h"
 #include "runtime/cache/sha256.h"
+#include "runtime/cache/workshop.h"
 
 namespace bitale {
 
@@ -55,43 +60,58 @@ bool is_key(std::string_view name) {
            });
 }
 
-bool is_temporary(std::string_view name) {
-    return name.starts_with("tmp-") && name.size() > 4 + key_digits && is_key(name.substr(4, key_digits));
+// KEY.so, KEY.cpp, and what earlier versions built beside them: tmp-KEY-...
+std::string key_in(const std::string& name) {
+    const std::string_view prefix = "tmp-";
+    if (name.starts_with(prefix) && is_key(name.substr(prefix.size()).substr(0, key_digits))) return name;
+    if (!name.ends_with(".so") && !name.ends_with(".cpp")) return "";
+    const std::string key = name.substr(0, name.rfind('.'));
+    return is_key(key) ? key : "";
 }
 
-// KEY.so, KEY.cpp and temporary files.
-bool is_ours(const fs::path& path) {
-    const std::string name = path.filename().string();
-    const std::string ending = path.extension().string();
-    return is_temporary(name) || (is_key(path.stem().string()) && (ending == ".so" || ending == ".cpp"));
-}
-
+// What is kept under one key.
 struct Entry {
-    fs::path path;
-    std::time_t used = 0;
-    std::int64_t bytes = 0;
+    std::int64_t used = 0, bytes = 0;
+    std::vector<std::string> paths;
 };
 
-std::vector<Entry> entries_of(const std::string& directory) {
-    std::vector<Entry> list;
+std::map<std::string, Entry> entries_of(const std::string& directory) {
+    std::map<std::string, Entry> list;
     std::error_code ignored;
     for (fs::directory_iterator at(directory, ignored), end; !ignored && at != end; at.increment(ignored)) {
+        const std::string key = key_in(at->path().filename().string());
         struct stat s {};
-        if (!is_ours(at->path()) || lstat(at->path().c_str(), &s) != 0 || !S_ISREG(s.st_mode)) continue;
-        list.push_back({at->path(), s.st_mtime, s.st_size});
+        if (key.empty() || lstat(at->path().c_str(), &s) != 0 || !S_ISREG(s.st_mode)) continue;
+        Entry& entry = list[key];
+        entry.used = std::max<std::int64_t>(entry.used, s.st_mtime);
+        entry.bytes += s.st_size;
+        entry.paths.push_back(at->path().string());
     }
     return list;
+}
+
+// The counter: the time of this file.
+constexpr const char* counter = "/order";
+// The last number that every file system can hold as a time.
+constexpr std::int64_t last_number = 0x7fffffff - 1;
+
+bool set_time(const std::string& path, std::int64_t number) {
+    const timespec when{static_cast<std::time_t>(number), 0}, both[] = {when, when};
+    return utimensat(AT_FDCWD, path.c_str(), both, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::string cannot_be_written(const std::string& directory) {
+    return in_quotes(directory) + " cannot be written: " + std::strerror(errno);
 }
 
 // Why the folder must not be used; empty when it may.
 std::string problem_of(const std::string& directory) {
     if (directory.empty()) return "neither XDG_CACHE_HOME nor HOME is set";
-    std::error_code error;
-    if (const fs::path parent = fs::path(directory).parent_path(); !parent.empty())
-        fs::create_directories(parent, error);
-    if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
-        return "\"" + directory + "\" cannot be made: " + std::strerror(errno);
+    if (const std::string parent = fs::path(directory).parent_path().string(); !parent.empty())
+        outside::make_folders(parent);
     struct stat s {};
+    if (lstat(directory.c_str(), &s) != 0 && outside::make_folder(directory, 0700) != 0 && errno != EEXIST)
+        return "\"" + directory + "\" cannot be made: " + std::strerror(errno);
     if (lstat(directory.c_str(), &s) != 0)
         return "\"" + directory + "\" cannot be read: " + std::strerror(errno);
     if (!S_ISDIR(s.st_mode)) return "\"" + directory + "\" is not a folder";
@@ -108,109 +128,137 @@ std::string problem_of(const std::string& directory) {
 DiskCache::DiskCache(std::string directory, std::int64_t most_bytes)
     : directory_(std::move(directory)), problem_(problem_of(directory_)), most_bytes_(most_bytes) {}
 
-std::optional<std::string> DiskCache::find(const std::string& key) const {
+std::optional<std::string> DiskCache::read(const std::string& key) const {
     if (!usable()) return std::nullopt;
-    std::string path = directory_ + "/" + key + ".so";
+    const std::string path = path_of(key);
     struct stat s {};
     if (lstat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid()) return std::nullopt;
-    const std::optional<std::string> file = read_file(path);
+    std::optional<std::string> file = read_file(path);
     const std::size_t tail = trailer(key, "").size();
     if (!file || file->size() <= tail) return std::nullopt;
     const std::string_view object(file->data(), file->size() - tail);
     if (std::string_view(*file).substr(object.size()) != trailer(key, object)) return std::nullopt;
-    // Remember the use, for the sweep; an hour is fine enough.
-    if (std::time(nullptr) - s.st_mtime > 3600) {
-        utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
-        utimensat(AT_FDCWD, (directory_ + "/" + key + ".cpp").c_str(), nullptr, 0);
+    // Used now: as new as the last one that was stored.
+    if (const std::int64_t now = newest(); now > 0 && s.st_mtime != now) {
+        set_time(path, now);
+        set_time(directory_ + "/" + key + ".cpp", now);
     }
-    return path;
+    file->resize(object.size());
+    return file;
+}
+
+std::optional<std::string> DiskCache::find(const std::string& key) const {
+    return read(key) ? std::optional(path_of(key)) : std::nullopt;
 }
 
 bool DiskCache::holds(const std::string& key) const {
     struct stat s {};
-    return usable() && lstat((directory_ + "/" + key + ".so").c_str(), &s) == 0;
+    return usable() && lstat(path_of(key).c_str(), &s) == 0;
 }
 
-std::string DiskCache::temporary(const std::string& key, const std::string& ending) const {
-    static std::atomic<int> number{0};
-    return directory_ + "/tmp-" + key + "-" + std::to_string(getpid()) + "-" + std::to_string(++number) +
-           ending;
+std::string DiskCache::path_of(const std::string& key) const { return directory_ + "/" + key + ".so"; }
+
+std::int64_t DiskCache::newest() const {
+    struct stat s {};
+    return lstat((directory_ + counter).c_str(), &s) == 0 ? s.st_mtime : 0;
 }
 
-std::optional<std::string> DiskCache::store(const std::string& key, const std::string& built,
-                                            const std::string& source) {
-    if (!usable()) return std::nullopt;
-    const std::optional<std::string> object = read_file(built);
-    if (!object) return std::nullopt;
-    std::ofstream file(built, std::ios::binary | std::ios::app);
-    file << trailer(key, *object);
-    file.close();
-    if (!file) return std::nullopt;
-    std::string path = directory_ + "/" + key + ".so";
-    if (std::rename(source.c_str(), (directory_ + "/" + key + ".cpp").c_str()) != 0) return std::nullopt;
-    if (std::rename(built.c_str(), path.c_str()) != 0) return std::nullopt;
-    sweep();
-    return path;
-}
-
-std::optional<std::string> DiskCache::read(const std::string& key) const {
-    const std::optional<std::string> path = find(key);
-    std::optional<std::string> bytes = path ? read_file(*path) : std::nullopt;
-    const std::size_t tail = trailer(key, "").size();
-    if (!bytes || bytes->size() <= tail) return std::nullopt;
-    bytes->resize(bytes->size() - tail);
-    return bytes;
-}
-
-bool DiskCache::keep(const std::string& key, const std::string& object, const std::string& source) {
-    if (!usable()) return false;
-    const std::string built = temporary(key, ".so"), text = temporary(key, ".cpp");
-    const auto write = [](const std::string& path, const std::string& bytes) {
-        std::ofstream file(path, std::ios::binary);
-        file << bytes;
-        file.close();
-        return file.good();
-    };
-    if (write(built, object) && write(text, source) && store(key, built, text)) return true;
-    unlink(built.c_str());
-    unlink(text.c_str());
-    return false;
-}
-
-void DiskCache::sweep() {
-    std::vector<Entry> list = entries_of(directory_);
-    const std::time_t now = std::time(nullptr);
-    std::int64_t total = 0;
-    std::erase_if(list, [&](const Entry& e) {
-        // A process that died left it behind; one that lives still needs it.
-        if (is_temporary(e.path.filename().string())) {
-            if (now - e.used > 24 * 3600) unlink(e.path.c_str());
-            return true;
+// Makes the entry the newest one. Times that no counter of ours has given, as those of a clock that was wrong
+// or of another program, only say an order.
+void DiskCache::count_on(const std::string& key) {
+    std::map<std::string, Entry> list = entries_of(directory_);
+    std::int64_t last = newest();
+    for (const auto& [other, entry] : list)
+        if (other != key) last = std::max(last, entry.used);
+    if (last >= last_number) {
+        std::vector<const Entry*> order;
+        for (const auto& [other, entry] : list)
+            if (other != key) order.push_back(&entry);
+        std::stable_sort(order.begin(), order.end(),
+                         [](const Entry* a, const Entry* b) { return a->used < b->used; });
+        last = 0;
+        for (const Entry* entry : order) {
+            ++last;
+            for (const std::string& path : entry->paths) set_time(path, last);
         }
-        total += e.bytes;
-        return false;
-    });
+    }
+    for (const std::string& path : list[key].paths) set_time(path, last + 1);
+    const std::string file = directory_ + counter;
+    if (set_time(file, last + 1)) return;
+    if (const int made = outside::open_file(file, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600); made >= 0)
+        close(made);
+    set_time(file, last + 1);
+}
+
+std::string DiskCache::store(const std::string& key, const std::string& built, const std::string& source) {
+    if (!usable()) return problem_;
+    const std::optional<std::string> object = read_file(built);
+    if (!object) return in_quotes(built) + " cannot be read";
+    const int file = outside::open_file(built, O_WRONLY | O_APPEND | O_NOFOLLOW);
+    const bool sealed = file >= 0 && outside::write_all(file, trailer(key, *object));
+    const std::string problem = sealed ? "" : cannot_be_written(directory_);
+    if (file >= 0) close(file);
+    if (!sealed) return problem;
+    if (outside::rename_file(source, directory_ + "/" + key + ".cpp") != 0 ||
+        outside::rename_file(built, path_of(key)) != 0)
+        return cannot_be_written(directory_);
+    count_on(key);
+    sweep(key);
+    return "";
+}
+
+std::string DiskCache::keep(const std::string& key, const std::string& object, const std::string& source) {
+    if (!usable()) return problem_;
+    try {
+        save_file(directory_ + "/" + key + ".cpp", source, /*durable=*/false);
+        AtomicFile file(path_of(key), /*durable=*/false);
+        file.write(object);
+        file.write(trailer(key, object));
+        file.commit();
+    } catch (const FileError& e) {
+        return e.what();
+    }
+    count_on(key);
+    sweep(key);
+    return "";
+}
+
+// Entries that were used longest ago go, until an eighth is free; what was stored just now stays, unless it
+// alone is too much.
+void DiskCache::sweep(const std::string& but_for) {
+    sweep_unfinished(directory_);
+    const std::map<std::string, Entry> list = entries_of(directory_);
+    std::int64_t total = sweep_workshops(directory_);
+    std::vector<const Entry*> order;
+    for (const auto& [key, entry] : list) {
+        total += entry.bytes;
+        if (key != but_for || entry.bytes > most_bytes_) order.push_back(&entry);
+    }
     if (total <= most_bytes_) return;
-    std::sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) {
-        return a.used != b.used ? a.used < b.used : a.path < b.path;
-    });
-    for (const Entry& e : list) {
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Entry* a, const Entry* b) { return a->used < b->used; });
+    for (const Entry* entry : order) {
         if (total <= most_bytes_ - most_bytes_ / 8) break;
-        if (unlink(e.path.c_str()) == 0) total -= e.bytes;
+        bool gone = true;
+        for (const std::string& path : entry->paths) gone = outside::remove_file(path) == 0 && gone;
+        if (gone) total -= entry->bytes;
     }
 }
 
 std::int64_t DiskCache::bytes() const {
-    std::int64_t total = 0;
-    if (usable())
-        for (const Entry& e : entries_of(directory_)) total += e.bytes;
+    if (!usable()) return 0;
+    std::int64_t total = sweep_workshops(directory_);
+    for (const auto& [key, entry] : entries_of(directory_)) total += entry.bytes;
     return total;
 }
 
 int DiskCache::clear() {
-    int removed = 0;
-    if (usable())
-        for (const Entry& e : entries_of(directory_)) removed += unlink(e.path.c_str()) == 0;
+    if (!usable()) return 0;
+    int removed = sweep_unfinished(directory_);
+    sweep_workshops(directory_);
+    for (const auto& [key, entry] : entries_of(directory_))
+        for (const std::string& path : entry.paths) removed += outside::remove_file(path) == 0;
+    outside::remove_file(directory_ + counter);
     return removed;
 }
 

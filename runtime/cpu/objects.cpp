@@ -3,11 +3,8 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -19,6 +16,7 @@
 #include "graph/base/options.h"
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cache/sha256.h"
+#include "runtime/cache/workshop.h"
 
 namespace bitale {
 
@@ -76,30 +74,9 @@ LoadedObjects& loaded_objects() {
     return objects;
 }
 
-// A private folder for objects that no cache keeps. What is left in it at the end (a source that did not
-// compile) stays for the reader of the message.
-class Workshop {
-  public:
-    Workshop() {
-        const char* base = std::getenv("TMPDIR");
-        path_ = std::string(base && *base ? base : "/tmp") + "/bitale-XXXXXX";
-        if (!mkdtemp(path_.data()))
-            throw CompileError("no temporary folder for generated code can be made in " +
-                               std::string(base && *base ? base : "/tmp"));
-    }
-    ~Workshop() { rmdir(path_.c_str()); }
-    Workshop(const Workshop&) = delete;
-    Workshop& operator=(const Workshop&) = delete;
-    const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
-
 struct Missing {
     std::size_t unit = 0;
     std::string key;
-    CompileJob job;
 };
 
 class Loader {
@@ -124,22 +101,12 @@ class Loader {
                 ++result.from_disk;
                 loaded_objects().add(key, handles[i]);
             } else {
-                missing.push_back({i, key, {}});
+                missing.push_back({i, key});
             }
         }
         if (missing.empty()) return handles;
-        try {
-            compile(units, missing, /*in_cache=*/usable());
-        } catch (const FileError&) {  // the cache's folder takes no files
-            warn("compiled kernels are not kept between runs: \"" + cache_.directory() +
-                 "\" cannot be written");
-            compile(units, missing, /*in_cache=*/false);
-        }
-        result.compiler_runs += static_cast<int>(missing.size());
-        for (const Missing& m : missing) {
-            handles[m.unit] = open_built(m);
-            loaded_objects().add(m.key, handles[m.unit]);
-        }
+        build_somewhere(usable() ? &cache_ : nullptr,
+                        [&](Workshop& workshop) { build(workshop, units, missing, handles, result); });
         return handles;
     }
 
@@ -155,52 +122,35 @@ class Loader {
         return handle;
     }
 
-    void compile(const std::vector<TranslationUnit>& units, std::vector<Missing>& missing, bool in_cache) {
-        if (!in_cache && !workshop_) workshop_.emplace();
+    // What is compiled is loaded before the cache gets it: whatever becomes of it there, this process has it.
+    void build(Workshop& workshop, const std::vector<TranslationUnit>& units,
+               const std::vector<Missing>& missing, std::vector<void*>& handles, LoadedKernels& result) {
         std::vector<CompileJob> jobs;
-        for (Missing& m : missing) {
-            m.job = in_cache ? CompileJob{cache_.temporary(m.key, ".cpp"), cache_.temporary(m.key, ".so")}
-                             : CompileJob{workshop_->path() + "/" + m.key + ".cpp",
-                                          workshop_->path() + "/" + m.key + ".so"};
-            m.job.more_flags = link_flags();
-            std::ofstream file(m.job.source, std::ios::binary);
-            file << units[m.unit].text;
-            file.close();
-            if (!file) {
-                for (const Missing& written : missing) unlink(written.job.source.c_str());
-                if (in_cache) throw FileError("\"" + m.job.source + "\" cannot be written");
-                throw CompileError("the generated code cannot be written to \"" + m.job.source + "\"");
-            }
-            jobs.push_back(m.job);
+        std::vector<const Missing*> built;
+        for (const Missing& m : missing) {
+            if (handles[m.unit]) continue;  // by an attempt that failed later
+            built.push_back(&m);
+            jobs.push_back({workshop.add(m.key + ".cpp", units[m.unit].text),
+                            workshop.path() + "/" + m.key + ".so", link_flags()});
         }
         compile_all(compiler_, jobs, parallel_);
-    }
-
-    // Moves the object into the cache where there is one, and loads it.
-    void* open_built(const Missing& m) {
-        const bool in_workshop = workshop_ && m.job.object.starts_with(workshop_->path());
-        std::string path = m.job.object;
-        if (!in_workshop) {
-            if (const std::optional<std::string> kept = cache_.store(m.key, m.job.object, m.job.source))
-                path = *kept;
-            else
-                warn("compiled kernels are not kept between runs: \"" + cache_.directory() +
-                     "\" cannot be written");
+        for (std::size_t j = 0; j < jobs.size(); ++j) {
+            void* handle = dlopen(jobs[j].object.c_str(), RTLD_NOW | RTLD_LOCAL);
+            if (!handle)
+                throw CompileError("the compiled kernels cannot be loaded: " + std::string(dlerror()));
+            ++result.compiler_runs;
+            loaded_objects().add(built[j]->key, handle);
+            handles[built[j]->unit] = handle;
+            if (!usable() || !workshop.path().starts_with(cache_.directory())) continue;
+            if (const std::string problem = cache_.store(built[j]->key, jobs[j].object, jobs[j].source);
+                !problem.empty())
+                warn("compiled kernels are not kept between runs: " + problem);
         }
-        void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        const std::string problem = handle ? "" : dlerror();
-        if (path == m.job.object) {
-            unlink(path.c_str());
-            if (handle) unlink(m.job.source.c_str());
-        }
-        if (!handle) throw CompileError("the compiled kernels cannot be loaded: " + problem);
-        return handle;
     }
 
     const HostCompiler& compiler_;
     const int parallel_;
     DiskCache cache_;
-    std::optional<Workshop> workshop_;
 };
 
 }  // namespace

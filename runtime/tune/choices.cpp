@@ -103,9 +103,7 @@ std::string remember(const std::string& question, const Choice& choice) {
     }
     if (!options().cache) return "cache=off";
     DiskCache cache = disk();
-    if (!cache.usable()) return cache.problem();
-    return cache.keep(key, text_of(choice), question) ? ""
-                                                      : "\"" + cache.directory() + "\" cannot be written";
+    return cache.keep(key, text_of(choice), question);
 }
 
 void forget_choices() {

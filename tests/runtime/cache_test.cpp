@@ -6,10 +6,13 @@
 #include <unistd.h>
 #include <utime.h>
 
+#include <csignal>
 #include <ctime>
+#include <filesystem>
 
 #include "graph/base/options.h"
 #include "runtime/cache/sha256.h"
+#include "runtime/cache/workshop.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary.h"
 
@@ -23,10 +26,11 @@ constexpr std::int64_t plenty = std::int64_t{1} << 30;
 std::string key_of(const std::string& text) { return sha256(text).substr(0, 32); }
 
 std::optional<std::string> put(DiskCache& cache, const std::string& key, const std::string& object) {
-    const std::string built = cache.temporary(key, ".so"), source = cache.temporary(key, ".cpp");
-    write_file(built, object);
-    write_file(source, "source of " + key);
-    return cache.store(key, built, source);
+    const Workshop workshop(cache.directory());
+    const std::string built = workshop.add("object", object),
+                      source = workshop.add("source", "source of " + key);
+    if (!cache.store(key, built, source).empty()) return std::nullopt;
+    return cache.directory() + "/" + key + ".so";
 }
 
 }  // namespace
@@ -69,7 +73,7 @@ TEST_CASE("objects of any length are read as they were written", "[core][runtime
         for (std::size_t i = 0; i < length; i += 97) object[i] = static_cast<char>(i);
         const std::string key = key_of(std::to_string(length));
         CHECK_FALSE(cache.holds(key));
-        REQUIRE(cache.keep(key, object, "source"));
+        REQUIRE(cache.keep(key, object, "source").empty());
         CHECK(cache.holds(key));
         CHECK(cache.read(key) == object);
         std::string file = text_of_file(folder / "cache/" + key + ".so");
@@ -137,7 +141,8 @@ TEST_CASE("storing into a folder that vanished leaves the files where they were"
     REQUIRE(rmdir((folder / "cache").c_str()) == 0);
     write_file(folder / "built", "object");
     write_file(folder / "source", "source");
-    REQUIRE(!cache.store(key_of("a"), folder / "built", folder / "source"));
+    REQUIRE_THAT(cache.store(key_of("a"), folder / "built", folder / "source"),
+                 ContainsSubstring("cannot be written"));
     REQUIRE(text_of_file(folder / "source") == "source");
 }
 
@@ -161,6 +166,65 @@ TEST_CASE("the least recently used objects go first when the cache is full", "[c
     write_file(folder / "cache/notes.txt", "mine");
     cache.clear();
     REQUIRE(text_of_file(folder / "cache/notes.txt") == "mine");
+}
+
+TEST_CASE("what is used last is told without clocks", "[core][runtime][cache]") {
+    // Entries with the times of a clock that stood at 1970, of one that stood at 2099, and of today's.
+    for (const std::time_t when :
+         {std::time_t{0}, std::time_t{100}, std::time_t{4070908800}, std::time(nullptr)}) {
+        INFO("the clock says " << when);
+        const TemporaryFolder folder;
+        DiskCache cache(folder / "cache", 100000);
+        const std::string big(20000, 'x');
+        const auto key = [](int i) { return key_of(std::to_string(i)); };
+        for (int i = 0; i < 4; ++i) REQUIRE(put(cache, key(i), big));
+        for (const auto& entry : std::filesystem::directory_iterator(folder / "cache")) {
+            const utimbuf times{when, when};
+            REQUIRE(utime(entry.path().c_str(), &times) == 0);
+        }
+        for (int i = 4; i < 12; ++i) {
+            REQUIRE(put(cache, key(i), big));
+            CHECK(cache.find(key(i)));             // what was stored last is there
+            if (i < 8) CHECK(cache.find(key(4)));  // and what is used all the time
+            CHECK(cache.bytes() <= 100000);
+        }
+        for (int i = 0; i < 4; ++i) CHECK_FALSE(cache.find(key(i)));
+    }
+}
+
+TEST_CASE("what is being built counts, and goes with its process", "[core][runtime][cache]") {
+    const TemporaryFolder folder;
+    DiskCache cache(folder / "cache", plenty);
+    std::string dead;
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        auto* workshop = new Workshop(cache.directory());
+        workshop->add("object", std::string(5000, 'x'));
+        const std::string& path = workshop->path();
+        if (write(ends[1], path.data(), path.size()) < 0) _exit(1);
+        close(ends[1]);
+        pause();
+    }
+    close(ends[1]);
+    char text[4096];
+    const ssize_t n = read(ends[0], text, sizeof text);
+    close(ends[0]);
+    REQUIRE(n > 0);
+    const std::string path(text, static_cast<std::size_t>(n));
+    {
+        const Workshop mine(cache.directory());
+        CHECK(access((path + "/object").c_str(), F_OK) == 0);
+    }
+    CHECK(cache.bytes() == 5000);
+    CHECK(cache.clear() == 0);
+    CHECK(access((path + "/object").c_str(), F_OK) == 0);
+    kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(cache.bytes() == 0);
+    CHECK(access(path.c_str(), F_OK) != 0);
 }
 
 TEST_CASE("processes that store the same keys at once see whole objects only", "[core][runtime][cache]") {

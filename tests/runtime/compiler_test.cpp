@@ -3,6 +3,7 @@
 
 #include "runtime/cpu/compiler.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "graph/base/options.h"
 #include "runtime/cpu/objects.h"
 #include "tests/support/catch.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/temporary.h"
 
 using namespace bitale;
@@ -189,6 +191,62 @@ TEST_CASE("without a usable cache kernels are compiled all the same, with one wa
     REQUIRE(kernels.compiler_runs == 1);
     REQUIRE(run(kernels) == 3);
     REQUIRE_THAT(warned, ContainsSubstring("not kept between runs") && ContainsSubstring("is not a folder"));
+}
+
+TEST_CASE("a cache is never why kernels cannot be built", "[core][runtime][compiler]") {
+    static int number = 0;
+    const auto builds = [&](const Options& options) {
+        const ScopedOptions scoped(options);
+        const std::string name = "k_anywhere_" + std::to_string(getpid()) + "_" + std::to_string(++number);
+        const LoadedKernels kernels = load_kernels(adding(name, "5"), compiler(), 1);
+        return kernels.compiler_runs == 1 && run(kernels) == 6;
+    };
+    std::string warned;
+    const ScopedLog log([&](const std::string& line) { warned += line; });
+    const TemporaryFolder folder, temporary;
+    const ScopedVariable variable("TMPDIR", temporary.path());
+    SECTION("of size 0") {
+        Options o = with_cache(folder / "cache");
+        o.cache_bytes = 0;
+        CHECK(builds(o));
+        CHECK(warned.empty());
+    }
+    SECTION("full, with entries from the future") {
+        Options o = with_cache(folder / "cache");
+        o.cache_bytes = 20000;
+        for (int i = 0; i < 6; ++i) {
+            CHECK(builds(o));
+            for (const auto& entry : std::filesystem::directory_iterator(folder / "cache")) {
+                const timespec late{4070908800, 0}, both[] = {late, late};
+                utimensat(AT_FDCWD, entry.path().c_str(), both, 0);
+            }
+        }
+        CHECK(warned.empty());
+    }
+    SECTION("on a disk that is full, at any moment") {
+        int kept = 0;
+        for (const int kilobytes : {4, 8, 12, 16, 20, 24, 28, 36, 64, 256}) {
+            const SmallDisk disk(kilobytes);
+            if (!disk.mounted()) {
+                WARN("no file system can be mounted here");
+                return;
+            }
+            INFO(kilobytes << " KB, " << warned);
+            warned.clear();
+            CHECK(builds(with_cache(disk / "cache")));
+            kept += warned.empty() ? 1 : 0;
+            CHECK((warned.empty() || warned.find("not kept between runs") != std::string::npos));
+        }
+        CHECK(kept >= 2);
+        CHECK(kept < 10);
+    }
+    SECTION("on a disk whose files cannot be executed") {
+        const SmallDisk disk(1024, MS_NOEXEC);
+        if (!disk.mounted()) return;
+        CHECK(builds(with_cache(disk / "cache")));
+        CHECK_THAT(warned, ContainsSubstring("not kept between runs"));
+    }
+    CHECK(std::filesystem::is_empty(temporary.path()));
 }
 
 TEST_CASE("without a host compiler functions are interpreted, and that is said",

@@ -1,7 +1,6 @@
 // Saving: old file or new file, whatever happens; links, modes, devices, pipes, planted links, full disks,
 // processes that die, archives beyond 32 bits.
 #include <fcntl.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -18,6 +17,7 @@
 #include "graph/base/atomic_file.h"
 #include "runtime/io/save.h"
 #include "tests/support/catch.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/temporary.h"
 
 using namespace bitale;
@@ -44,27 +44,6 @@ mode_t mode_of(const std::string& path) {
     REQUIRE(lstat(path.c_str(), &s) == 0);
     return s.st_mode;
 }
-
-// A file system of so many bytes, where the tests may mount one.
-class SmallDisk {
-  public:
-    explicit SmallDisk(int kilobytes) {
-        const std::string size = "size=" + std::to_string(kilobytes) + "k";
-        mounted_ = mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, size.c_str()) == 0;
-    }
-    ~SmallDisk() {
-        if (mounted_) umount2(folder_.path().c_str(), MNT_DETACH);
-    }
-    SmallDisk(const SmallDisk&) = delete;
-    SmallDisk& operator=(const SmallDisk&) = delete;
-    bool mounted() const { return mounted_; }
-    std::string operator/(const std::string& name) const { return folder_ / name; }
-    const std::string& path() const { return folder_.path(); }
-
-  private:
-    TemporaryFolder folder_;
-    bool mounted_ = false;
-};
 
 // Runs f in a child that is then killed.
 template <class F>

@@ -3,17 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <optional>
 
 #include "bitale/error.h"
 #include "codegen/print/comments.h"
+#include "graph/base/log.h"
 #include "graph/base/options.h"
-#include "graph/base/text.h"
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cache/sha256.h"
+#include "runtime/cache/workshop.h"
 #include "runtime/cpu/compiler.h"
 #include "runtime/cuda/emulator/checks.h"
 
@@ -52,19 +52,8 @@ std::string key_of(const std::string& text, const HostCompiler& compiler, bool c
 
 struct Job {
     std::size_t text = 0;
-    std::string key;
-    CompileJob files;
+    std::string key, source;
 };
-
-// Two files of a fresh name, outside of the cache.
-CompileJob temporary_files() {
-    const char* base = std::getenv("TMPDIR");
-    std::string path = std::string(base && *base ? base : "/tmp") + "/bitale-emulated-XXXXXX.cpp";
-    const int file = mkstemps(path.data(), 4);
-    if (file < 0) throw CompileError("the generated code cannot be written to " + in_quotes(path));
-    close(file);
-    return {path, path.substr(0, path.size() - 4) + ".so"};
-}
 
 }  // namespace
 
@@ -80,30 +69,27 @@ EmulatedModules compile_emulated(const std::vector<std::string>& texts) {
     std::vector<Job> jobs;
     for (std::size_t u = 0; u < texts.size(); ++u) {
         const std::string text = emulated_text(texts[u], checked), key = key_of(text, compiler, checked);
-        if (const std::optional<std::string> found = cached ? cache.find(key) : std::nullopt) {
-            modules.images[u] = bytes_of_file(*found);
+        if (std::optional<std::string> found = cached ? cache.read(key) : std::nullopt) {
+            modules.images[u] = *std::move(found);
             continue;
         }
-        Job job{u, key,
-                cached ? CompileJob{cache.temporary(key, ".cpp"), cache.temporary(key, ".so")}
-                       : temporary_files()};
-        job.files.more_flags = more_flags(checked);
-        std::ofstream file(job.files.source, std::ios::binary);
-        file << text;
-        file.close();
-        if (!file) throw CompileError("the generated code cannot be written to \"" + job.files.source + "\"");
-        jobs.push_back(std::move(job));
+        jobs.push_back({u, key, text});
     }
-    std::vector<CompileJob> list;
-    list.reserve(jobs.size());
-    for (const Job& job : jobs) list.push_back(job.files);
-    compile_all(compiler, list, static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
-    for (const Job& job : jobs) {
-        modules.images[job.text] = bytes_of_file(job.files.object);
-        if (cached && cache.store(job.key, job.files.object, job.files.source)) continue;
-        unlink(job.files.object.c_str());
-        unlink(job.files.source.c_str());
-    }
+    if (!jobs.empty())
+        build_somewhere(cached ? &cache : nullptr, [&](Workshop& workshop) {
+            std::vector<CompileJob> list;
+            for (const Job& job : jobs)
+                list.push_back({workshop.add(job.key + ".cpp", job.source),
+                                workshop.path() + "/" + job.key + ".so", more_flags(checked)});
+            compile_all(compiler, list, static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+            for (std::size_t j = 0; j < jobs.size(); ++j)
+                modules.images[jobs[j].text] = bytes_of_file(list[j].object);
+        });
+    if (cached)
+        for (const Job& job : jobs)
+            if (const std::string problem = cache.keep(job.key, modules.images[job.text], job.source);
+                !problem.empty())
+                warn("compiled kernels are not kept between runs: " + problem);
     modules.compiler_runs = static_cast<int>(jobs.size());
     return modules;
 }

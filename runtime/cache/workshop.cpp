@@ -1,0 +1,145 @@
+#include "runtime/cache/workshop.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "bitale/error.h"
+#include "graph/base/log.h"
+#include "graph/base/outside.h"
+#include "graph/base/text.h"
+#include "runtime/io/file.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::string_view beginning = "bitale-work-";
+constexpr const char* marker = "kept";  // in workshops whose files a message names
+
+// The names in a folder, those of all its files.
+template <class F>
+void each_name(const std::string& folder, F&& f) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> list(opendir(folder.c_str()), closedir);
+    while (const dirent* entry = list ? readdir(list.get()) : nullptr)
+        if (const std::string_view name = entry->d_name; name != "." && name != "..") f(std::string(name));
+}
+
+void remove_all(const std::string& folder) {
+    each_name(folder, [&](const std::string& name) { outside::remove_file(folder + "/" + name); });
+    outside::remove_folder(folder);
+}
+
+bool lock_at_once(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0; }
+
+std::string temporary_folder() {
+    const char* base = std::getenv("TMPDIR");
+    return base && *base ? base : "/tmp";
+}
+
+}  // namespace
+
+std::int64_t sweep_workshops(const std::string& base) {
+    std::int64_t bytes = 0;
+    each_name(base, [&](const std::string& name) {
+        if (!name.starts_with(beginning)) return;
+        const std::string path = base + "/" + name;
+        const int folder = outside::open_file(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        if (folder < 0) return;
+        struct stat s {};
+        const bool ours = fstat(folder, &s) == 0 && s.st_uid == geteuid();
+        if (ours && access((path + "/" + marker).c_str(), F_OK) != 0 && lock_at_once(folder)) {
+            remove_all(path);
+        } else if (ours) {
+            each_name(path, [&](const std::string& file) {
+                if (lstat((path + "/" + file).c_str(), &s) == 0) bytes += s.st_size;
+            });
+        }
+        close(folder);
+    });
+    return bytes;
+}
+
+Workshop::Workshop(const std::string& base) {
+    sweep_workshops(base);
+    constexpr int attempts = 100;
+    for (int i = 0; i < attempts; ++i) {
+        char number[17];
+        std::snprintf(number, sizeof number, "%016llx",
+                      static_cast<unsigned long long>(outside::unpredictable()));
+        path_ = base + "/" + std::string(beginning) + number;
+        // Until it is locked somebody may take the folder for a dead process's.
+        if (outside::make_folder(path_, 0700) != 0) {
+            if (errno == EEXIST) continue;
+            break;
+        }
+        lock_ = outside::open_file(path_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        if (lock_ < 0) {
+            const int code = errno;
+            outside::remove_folder(path_);
+            errno = code;
+            if (code == ENOENT) continue;
+            break;
+        }
+        struct stat s {};
+        if ((lock_at_once(lock_) || errno != EWOULDBLOCK) && fstat(lock_, &s) == 0 && s.st_nlink > 0) return;
+        close(lock_);
+    }
+    file_error(path_, std::string("cannot be made: ") + std::strerror(errno));
+}
+
+Workshop::~Workshop() {
+    if (!kept_) remove_all(path_);
+    close(lock_);
+}
+
+std::string Workshop::add(const std::string& name, std::string_view text) const {
+    std::string path = path_ + "/" + name;
+    const int file = outside::open_file(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    const bool written = file >= 0 && outside::write_all(file, text);
+    const int code = errno;
+    if (file >= 0 && close(file) == 0 && written) return path;
+    file_error(path, std::string("cannot be written: ") + std::strerror(written ? errno : code));
+}
+
+void Workshop::keep() {
+    kept_ = true;
+    // Where the mark cannot be made the next sweep takes the files, which is no harm.
+    if (const int file = outside::open_file(path_ + "/" + marker, O_WRONLY | O_CREAT, 0600); file >= 0)
+        close(file);
+}
+
+void build_somewhere(const DiskCache* cache, const std::function<void(Workshop&)>& build) {
+    std::string problem;
+    if (cache && cache->usable()) try {
+            Workshop workshop(cache->directory());
+            return build(workshop);
+        } catch (const Error& e) {
+            problem = e.what();
+        }
+    std::optional<Workshop> workshop;
+    try {
+        workshop.emplace(temporary_folder());
+        build(*workshop);
+    } catch (const FileError& e) {
+        throw CompileError("generated code cannot be compiled: " + std::string(e.what()));
+    } catch (const CompileError&) {
+        if (workshop) workshop->keep();
+        throw;
+    }
+    if (!problem.empty())
+        warn("compiled kernels are not kept between runs: nothing can be built in " +
+             in_quotes(cache->directory()) + ": " + problem.substr(0, problem.find('\n')));
+}
+
+}  // namespace bitale
