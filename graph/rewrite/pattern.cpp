@@ -4,6 +4,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "graph/walk/interner.h"
+
 namespace bitale {
 
 Pattern::Pattern(double number) {
@@ -125,13 +127,6 @@ bool equal_numbers(double a, double b) {
     return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 
-// Equal constants and nodes of one shared variable are the same value even where nodes are not merged.
-bool same_value(const NodePtr& a, const NodePtr& b) {
-    if (a == b) return true;
-    if (is_constant(a) && is_constant(b)) return same(constant_value(a), constant_value(b));
-    return shared_of(a) && shared_of(a) == shared_of(b);
-}
-
 }  // namespace
 
 // Backtracks over the operand orders of commutative ops; patterns are small.
@@ -167,7 +162,7 @@ class Matcher {
             goals.pop_back();
             const PatternNode& pattern = *goal.pattern;
             if (const NodePtr* bound = match_.find(&pattern)) {
-                if (!same_value(*bound, goal.node))
+                if (!same_expression(*bound, goal.node))
                     return fail(goal, "not the same value as the other " + pattern.name);
                 continue;
             }

@@ -91,6 +91,23 @@ bool same_structure(const Node& a, const Node& b) {
     return a.op == b.op && a.inputs == b.inputs && a.type == b.type && a.attributes == b.attributes;
 }
 
+bool same_expression(const NodePtr& a, const NodePtr& b) {
+    constexpr int most_nodes = 64;
+    std::vector<std::pair<const Node*, const Node*>> stack{{a.get(), b.get()}};
+    for (int looked = 0; !stack.empty(); ++looked) {
+        const auto [x, y] = stack.back();
+        stack.pop_back();
+        if (x == y) continue;
+        // An input is only equal to itself.
+        if (looked == most_nodes || x->op != y->op || x->op == input_op() || x->type != y->type ||
+            x->attributes != y->attributes || x->inputs.size() != y->inputs.size())
+            return false;
+        for (std::size_t i = 0; i < x->inputs.size(); ++i)
+            stack.emplace_back(x->inputs[i].get(), y->inputs[i].get());
+    }
+    return true;
+}
+
 void merge_origins(std::vector<Origin>& into, const std::vector<Origin>& more) {
     if (more.empty()) return;
     into.insert(into.end(), more.begin(), more.end());

@@ -34,5 +34,8 @@ std::uint64_t hash_of(const Int& x);
 std::uint64_t hash_of(const Attribute& x);
 std::uint64_t structure_hash(const Node& node);  // operands by address
 bool same_structure(const Node& a, const Node& b);
+// Whether two nodes that were not merged compute the same value: equal constants, nodes of one shared
+// variable, and equal ops over such. Looks at few nodes, then says no.
+bool same_expression(const NodePtr& a, const NodePtr& b);
 
 }  // namespace bitale

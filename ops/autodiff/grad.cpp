@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "graph/walk/traverse.h"
+#include "ops/autodiff/masks.h"
 #include "ops/autodiff/modifiers.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
@@ -39,6 +40,12 @@ NodeSet wanted_in(const Nodes& order, const Nodes& wrt) {
     return found;
 }
 
+NodeSet set_of(const Nodes& nodes) {
+    NodeSet r;
+    for (const NodePtr& node : nodes) r.insert(node.get());
+    return r;
+}
+
 // The float nodes on a way of float nodes from a wanted one to the cost.
 NodeSet differentiable(const Nodes& order, const NodeSet& wanted) {
     NodeSet r;
@@ -52,31 +59,28 @@ NodeSet differentiable(const Nodes& order, const NodeSet& wanted) {
     return r;
 }
 
-bool is_zero(const NodePtr& node) {
-    const NodePtr& x = node->op == expand_op() ? node->inputs[0] : node;
-    return is_constant(x) && constant_value(x).size() == 1 && constant_value(x).at(0) == 0;
-}
-
 class Differentiator {
   public:
     Differentiator(const NodePtr& cost, const Nodes& wrt)
         : order_(topological({cost})),
           wanted_(wanted_in(order_, wrt)),
-          needed_(differentiable(order_, wanted_)) {
-        for (const NodePtr& node : order_) known_.insert(node.get());
+          needed_(differentiable(order_, wanted_)),
+          forward_(set_of(order_)),
+          known_(forward_),
+          masks_(forward_, [this](const NodePtr& root, Where where) { settle(root, where); }) {
         const NodePtr seed = make_constant(Array(1).as(cost->type.dtype), cost->where);
         known_.insert(seed.get());
-        flows_[cost.get()] = {seed};
+        flows_[cost.get()] = {{seed}};
         for (auto node = order_.rbegin(); node != order_.rend(); ++node) visit(*node);
     }
 
     // Null where nothing flows.
-    NodePtr result(const NodePtr& wrt) const {
-        Nodes parts;
+    NodePtr result(const NodePtr& wrt) {
+        std::vector<Flow> parts;
         for (const NodePtr& node : order_)
             if (const auto at = totals_.find(node.get()); at != totals_.end() && is_wanted(node, wrt))
-                parts.push_back(at->second);
-        return parts.empty() ? nullptr : total(parts, wrt->where);
+                parts.push_back({at->second});
+        return parts.empty() ? nullptr : masks_.total(std::move(parts), wrt->where).value;
     }
     bool contains(const NodePtr& wrt) const {
         return std::any_of(order_.begin(), order_.end(),
@@ -87,13 +91,17 @@ class Differentiator {
     void visit(const NodePtr& node) {
         const auto at = flows_.find(node.get());
         if (at == flows_.end() || !needed_.contains(node.get())) return;
-        const NodePtr g = total(at->second, node->where);
+        Flow flow = masks_.total(std::move(at->second), node->where);
         flows_.erase(at);
-        settle(g, node->where);
-        if (wanted_.contains(node.get())) totals_[node.get()] = g;
         const auto is_needed = [&](const NodePtr& x) { return needed_.contains(x.get()); };
-        if (!node->op->gradient || std::none_of(node->inputs.begin(), node->inputs.end(), is_needed)) return;
-        const Nodes parts = node->op->gradient(node, g);
+        const bool goes_on =
+            node->op->gradient && std::any_of(node->inputs.begin(), node->inputs.end(), is_needed);
+        const bool is_map = node->op->kind == OpKind::map, is_asked = wanted_.contains(node.get());
+        if (is_asked || (goes_on && !is_map)) settle(masks_.apply(flow, node->where), node->where);
+        settle(flow.value, node->where);
+        if (is_asked) totals_[node.get()] = flow.value;
+        if (!goes_on) return;
+        const Nodes parts = node->op->gradient(node, flow.value);
         BITALE_CHECK(parts.size() == node->inputs.size(),
                      "the gradient of " + node->op->name + " has other operands");
         for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -103,28 +111,21 @@ class Differentiator {
                 parts[i]->type.dtype == input->type.dtype && parts[i]->type.rank() == input->type.rank(),
                 "the gradient of " + node->op->name + " is " + text_of(parts[i]->type) + " for an operand " +
                     text_of(input->type));
-            settle(parts[i], node->where);
-            collect(flows_[input.get()], parts[i]);
+            Flow below = is_map ? masks_.through_map(flow, parts[i], node)
+                                : masks_.through(flow, parts[i], node->where);
+            settle(below.value, node->where);
+            for (const std::vector<Side>* sides : {&below.pending, &below.known})
+                for (const Side& side : *sides) settle(side.condition, node->where);
+            collect(flows_[input.get()], std::move(below));
         }
     }
 
     // Zeros count only where nothing else arrives.
-    static void collect(Nodes& parts, const NodePtr& part) {
-        if (parts.size() == 1 && is_zero(parts[0]))
-            parts[0] = part;
-        else if (parts.empty() || !is_zero(part))
-            parts.push_back(part);
-    }
-
-    // In the order of arrival, which the graph alone decides. Half types add up in float32.
-    static NodePtr total(const Nodes& parts, Where where) {
-        Expr sum = wrap(parts[0]);
-        if (parts.size() == 1) return parts[0];
-        const DType dtype = sum.dtype(), wide = is_half(dtype) ? DType::float32 : dtype;
-        sum = cast(sum, wide, where);
-        for (std::size_t i = 1; i < parts.size(); ++i)
-            sum = elementwise(add_op(), {sum, cast(wrap(parts[i]), wide, where)}, where);
-        return cast(sum, dtype, where).node();
+    static void collect(std::vector<Flow>& parts, Flow part) {
+        if (parts.size() == 1 && is_zero(parts[0].value))
+            parts[0] = std::move(part);
+        else if (parts.empty() || !is_zero(part.value))
+            parts.push_back(std::move(part));
     }
 
     // New nodes stand for the forward node's statement.
@@ -141,8 +142,9 @@ class Differentiator {
     }
 
     Nodes order_;
-    NodeSet wanted_, needed_, known_;
-    std::unordered_map<const Node*, Nodes> flows_;
+    NodeSet wanted_, needed_, forward_, known_;
+    Masks masks_;
+    std::unordered_map<const Node*, std::vector<Flow>> flows_;
     std::unordered_map<const Node*, NodePtr> totals_;
     Nodes kept_;
 };
@@ -188,7 +190,7 @@ Nodes gradients(const NodePtr& cost, const Nodes& wrt, Where where) {
 
     const Nodes order = topological({cost});
     const NodeSet barriers = wanted_in(order, wrt);
-    const Differentiator differentiator(canonicalize_and_stabilize({cost}, barriers)[0], wrt);
+    Differentiator differentiator(canonicalize_and_stabilize({cost}, barriers)[0], wrt);
     Nodes r;
     for (const NodePtr& x : wrt) {
         NodePtr g = differentiator.result(x);

@@ -1,0 +1,155 @@
+// The gradient of where(c, f(z), k) never reads f outside c.
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "graph/walk/traverse.h"
+#include "tests/support/gradient_check.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+using Map = std::function<Expr(const Expr&)>;
+
+const double infinity = INFINITY, nan = NAN;
+
+// Each is infinite, NaN, or has an infinite or NaN derivative somewhere among `poison`.
+const std::vector<std::pair<const char*, Map>> maps = {
+    {"log", [](const Expr& x) { return log(x); }},
+    {"sqrt", [](const Expr& x) { return sqrt(x); }},
+    {"reciprocal", [](const Expr& x) { return 1 / x; }},
+    {"pow", [](const Expr& x) { return pow(x, 0.5); }},
+    {"exp", [](const Expr& x) { return exp(x * x); }},
+    {"acos", [](const Expr& x) { return acos(x / 8); }},
+    {"log1p", [](const Expr& x) { return log1p(x); }},
+    {"quotient", [](const Expr& x) { return x / (x - 1); }},
+    {"tan", [](const Expr& x) { return tan(sqr(x)); }},
+    {"self", [](const Expr& x) { return x * log(x); }},
+    {"clip", [](const Expr& x) { return clip(x, 0.1, 1e9); }},
+    {"relu", [](const Expr& x) { return relu(x) + 0.25; }},
+    {"shift", [](const Expr& x) { return 0.5 - x * -2; }},
+    {"maximum", [](const Expr& x) { return maximum(sqrt(x), x * 0.125); }},
+    {"turned", [](const Expr& x) { return transpose(sqrt(transpose(x))); }},
+    {"flat",
+     [](const Expr& x) {
+         return reshape(log(flatten(x)) + 3, {2, 3});
+     }},
+    {"padded",
+     [](const Expr& x) {
+         return pad(log(x), {{0, 0}, {0, 1}}, 1)[{Slice{}, Slice{0, 3}}];
+     }},
+    {"half", [](const Expr& x) { return cast(sqrt(cast(x, float32)), float64); }},
+};
+
+const std::vector<double> poison = {0, -1, infinity, -infinity, nan, 1, 1e200, -1e200};
+
+// The gradient of sum(where(c, f(z), k) * g) with respect to z.
+Array gradient_of(const Map& f, const Array& z, const Array& c, bool otherwise) {
+    const Expr x = input(float64, Dims{2, 3}, "z"), condition = input(boolean, Dims{2, 3}, "c");
+    const Expr taken = f(x), weights = constant(Array(std::vector<double>{1, -2, 3, 0.5, 7, -1}, {2, 3}));
+    const Expr chosen = otherwise ? where(condition, 3, taken) : where(condition, taken, 3);
+    return evaluated(grad(sum(chosen * weights), x), {x, condition}, {z, c});
+}
+
+}  // namespace
+
+TEST_CASE("derivatives below a selection count only where it takes them") {
+    std::mt19937 random(7);
+    const auto draw = [&](std::size_t n) {
+        return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+    };
+    for (int i = 0; i < 400; ++i) {
+        std::string name;
+        std::vector<Map> chain;
+        for (std::size_t depth = 0; depth <= draw(3); ++depth) {
+            const auto& [text, map] = maps[draw(maps.size())];
+            name = name + text + " of ";
+            chain.insert(chain.begin(), map);
+        }
+        const Map f = [&](Expr x) {
+            for (const Map& map : chain) x = map(x);
+            return x;
+        };
+        const bool otherwise = draw(2) == 0;
+        Array c(boolean, {2, 3}), good(float64, {2, 3}), bad(float64, {2, 3});
+        for (std::int64_t k = 0; k < 6; ++k) {
+            const bool taken = draw(2) == 0;
+            static_cast<bool*>(c.mutable_data())[k] = taken != otherwise;
+            const double usual = 1.25 + 0.25 * static_cast<double>(draw(9));
+            static_cast<double*>(good.mutable_data())[k] = usual;
+            static_cast<double*>(bad.mutable_data())[k] = taken ? usual : poison[draw(poison.size())];
+        }
+        // What is not taken may be anything: it changes nothing.
+        const Array expected = gradient_of(f, good, c, otherwise), got = gradient_of(f, bad, c, otherwise);
+        INFO(name << "z, case " << i << ": z = " << bad.text() << ", c = " << c.text());
+        for (std::int64_t k = 0; k < 6; ++k) {
+            const bool taken = static_cast<const bool*>(c.data())[k] != otherwise;
+            INFO("element " << k);
+            if (taken)
+                CHECK((got.at(k) == expected.at(k) || (std::isnan(got.at(k)) && std::isnan(expected.at(k)))));
+            else
+                CHECK(got.at(k) == 0);
+        }
+    }
+}
+
+TEST_CASE("selections that people write have finite gradients") {
+    const Expr z = vector("z", float64);
+    const Array at(std::vector<double>{-1, 0, 4}, {3});
+    const auto gradient = [&](const Expr& y) {
+        return evaluated(grad(sum(y), z), {z}, {at}).to_vector<double>();
+    };
+    using Numbers = std::vector<double>;
+    CHECK(gradient(where(z > 0, log(z), 0)) == Numbers{0, 0, 0.25});
+    CHECK(gradient(where(z > 0, sqrt(z), 0)) == Numbers{0, 0, 0.25});
+    CHECK(gradient(where(z > 1.5, log(z - 1), 0)) == Numbers{0, 0, 1 / 3.0});
+    CHECK(gradient(where(z <= 0, 0, 1 / z)) == Numbers{0, 0, -0.0625});
+    CHECK(gradient(sqrt(relu(z - 1)))[2] == 0.5 / std::sqrt(3.0));
+    CHECK(gradient(relu(where(z > 0, sqrt(z), -1))) == Numbers{0, 0, 0.25});
+    CHECK(gradient(clip(sqrt(z), 1, 9))[2] == 0.25);
+    CHECK(gradient(maximum(log(z), 1))[1] == 0);
+    CHECK(gradient(minimum(-1, 1 / z)) == Numbers{0, 0, 0});
+    // The largest alone is differentiated.
+    const std::vector<double> top = gradient(max(where(z > -1, sqrt(z), 0)));
+    CHECK(top == Numbers{0, 0, 0.25});
+    // Two ways to the same value, both masked.
+    CHECK(gradient(where(z > 0, log(z), 0) + where(z > 1, sqrt(z), 0)) == Numbers{0, 0, 0.5});
+    const Expr root = sqrt(z);
+    CHECK(gradient(where(z > 0, root, 0) + where(z > 1, root * root, 0)) == Numbers{0, 0, 1.25});
+    // A side for each of the two: together everywhere.
+    CHECK(gradient(where(z > 0, sqr(z), -z)) == Numbers{-1, -1, 8});
+    // A row that is not taken at all, behind a value that is repeated.
+    const Expr rows = expand_dims(sqrt(z), 1), none = zeros_like(rows);
+    CHECK(gradient(where(expand_dims(z, 1) > 0, rows, none)) == Numbers{0, 0, 0.25});
+}
+
+TEST_CASE("a scalar that is used under a selection collects what the selection takes") {
+    const Expr s = scalar("s", float64), z = vector("z", float64);
+    const Array at(std::vector<double>{-1, 0, 4}, {3});
+    const auto gradient = [&](const Expr& y, double value) {
+        return evaluated(grad(sum(y), s), {s, z}, {Array(value), at}).item<double>();
+    };
+    CHECK(gradient(where(z > 0, s * log(z), 0), 2) == std::log(4.0));
+    CHECK(gradient(where(z > 0, z / s, 0), 2) == -1);
+    CHECK(gradient(where(z > 5, sqrt(s) + z, 0), 0) == 0);
+}
+
+TEST_CASE("a selection is made once, after the last map") {
+    const Expr z = vector("z"), g = grad(sum(where(z > 0, log(z) * 3, 0)), z);
+    int selections = 0;
+    for (const NodePtr& node : topological({g.node()})) selections += node->op->name == "where";
+    CHECK(selections == 1);
+    CHECK(g.node()->op->name == "where");
+}
+
+TEST_CASE("a long chain of selections is differentiated in linear time") {
+    const Expr x = vector("x", float64);
+    Expr y = x;
+    for (int i = 0; i < 5'000; ++i) y = relu(y * 0.999);
+    const Array at(std::vector<double>{-1, 1}, {2});
+    const std::vector<double> g = evaluated(grad(sum(y), x), {x}, {at}).to_vector<double>();
+    CHECK(g[0] == 0);
+    CHECK(g[1] == Approx(std::pow(0.999, 5'000)));
+}
