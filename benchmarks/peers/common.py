@@ -33,7 +33,8 @@ class Workload:
         self.convolutional = any(layer[0] == "conv" for layer in self.layers)
 
     def images(self):
-        """uint8 [n, channels, height, width] and labels [n]; made up unless the data set is MNIST and is here."""
+        """uint8 [n, channels, height, width] and labels [n]; made up unless the data set is MNIST and is
+        here."""
         prefix = pathlib.Path(os.environ.get("BITALE_DATA") or BENCHMARKS.parent / "data" / "mnist")
         kind = "t10k" if self.evaluation else "train"
         pixels = prefix / f"{kind}-images-idx3-ubyte.gz"

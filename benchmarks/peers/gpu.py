@@ -21,7 +21,8 @@ except ImportError as problem:  # no NumPy: every form says so
 
 
 def options_of(forms):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", required=True, help="one of networks.json")
     parser.add_argument("--device", default="cuda", help="cuda, or cpu to try the script; default: cuda")
     parser.add_argument("--json", help="the file of the results")
@@ -30,8 +31,10 @@ def options_of(forms):
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--batch", type=int, default=0, help="default: the workload's own")
     parser.add_argument("--tf32", action="store_true", help="allow factors of products to be rounded to TF32")
-    parser.add_argument("--reduced", action="store_true", help="fewer images, rounds and steps, to try the script")
-    parser.add_argument("--warm", action="store_true", help="run three steps and time nothing, to fill caches")
+    parser.add_argument("--reduced", action="store_true",
+                        help="fewer images, rounds and steps, to try the script")
+    parser.add_argument("--warm", action="store_true",
+                        help="run three steps and time nothing, to fill caches")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -102,8 +105,8 @@ def form_in_process(form, options):
     command = [sys.executable, os.path.abspath(sys.argv[0]), *sys.argv[1:], "--form", form, "--child"]
     begin = time.perf_counter()
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                              timeout=options.seconds)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              errors="replace", timeout=options.seconds)
         lines = done.stdout.strip().splitlines()
         try:
             entry = json.loads(lines[-1])
@@ -120,8 +123,8 @@ def main(program, forms, version, make):
     if options.child:
         options.form = options.form[-1:]
         child(options, version, make)
-    results = {"program": program, "workload": options.workload, "device": options.device, "tf32": options.tf32,
-               "reduced": options.reduced, "finished": False, "running": None, "items": {}}
+    results = {"program": program, "workload": options.workload, "device": options.device,
+               "tf32": options.tf32, "reduced": options.reduced, "finished": False, "running": None, "items": {}}
     if common:
         workload = workload_of(options)
         results.update(batch=workload.batch, images=workload.count)
@@ -133,7 +136,8 @@ def main(program, forms, version, make):
         results["items"][form] = entry
         results["running"] = None
         write(results, options.json)
-        print(f"{entry['state']:>8}  {form}  {entry.get('us', entry.get('error', entry.get('why')))}", flush=True)
+        said = entry.get("us", entry.get("error", entry.get("why")))
+        print(f"{entry['state']:>8}  {form}  {said}", flush=True)
     results["finished"] = True
     write(results, options.json)
     return 1 if any(entry["state"] == "failed" for entry in results["items"].values()) else 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""JAX's training steps on a GPU: a jitted step called once a step, and lax.scan over many steps in one call."""
+"""JAX's training steps on a GPU: a jitted step called once a step, and lax.scan over many steps in one
+call."""
 
 import os
 import sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """PyTorch's training steps on a GPU: eager, compiled, and each of them as one CUDA graph of the whole step.
 
-The data set is on the device as bytes, and so is the number of the minibatch, so that a graph needs nothing of
-the host between two launches.
+The data set is on the device as bytes, and so is the number of the minibatch, so that a graph needs nothing
+of the host between two launches.
 """
 
 import sys
@@ -28,7 +28,8 @@ def step_of(workload, form, options):
     images, labels = (torch.from_numpy(a).to(device) for a in workload.images())
     labels = labels.long()
     per_epoch = workload.count // workload.batch
-    order = torch.from_numpy(workload.order())[:per_epoch * workload.batch].view(per_epoch, workload.batch).to(device)
+    order = torch.from_numpy(workload.order())[:per_epoch * workload.batch]
+    order = order.view(per_epoch, workload.batch).to(device)
     number = torch.zeros(1, dtype=torch.long, device=device)
     # Strict float32 engines read the plain order, tensor cores the one with channels last.
     network = peer.Network(workload, options.tf32).to(device)

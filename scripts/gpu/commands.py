@@ -93,7 +93,8 @@ def run(command, seconds, environment=None, folder=None, progress=None, stall=No
             try:
                 process.wait(KILLED)
             except subprocess.TimeoutExpired:
-                # Uninterruptible: a driver waits for a device that does not answer. The visit goes on without it.
+                # Uninterruptible: a driver waits for a device that does not answer. The visit goes on without
+                # it.
                 kind, why = "hang", f"{why or 'ended'}; SIGKILL did not end it within {KILLED} s"
             with lock:
                 running.discard(process.pid)

@@ -1,6 +1,8 @@
-"""After a fault: the case again, alone, with launches that are waited for, then under memcheck with line information.
+"""After a fault: the case again, alone, with launches that are waited for, then under memcheck with line
+information.
 
-A fault of a GPU ends the device for its process, and is told by whoever waits next, so by itself it names no kernel.
+A fault of a GPU ends the device for its process, and is told by whoever waits next, so by itself it names no
+kernel.
 """
 
 import re
@@ -24,7 +26,8 @@ LAUNCH = re.compile(
 # device cuda, and 2 when the emulator repeats the launch; 1 of 8 elements differ`.
 DIFFERENCE = re.compile(
     r": of (?P<buffer>.+), element (?P<element>\d+) is (?P<got>\S+) on device \S+, and (?P<expected>\S+) "
-    r"(?:when the emulator repeats the launch|by plain loops).*; (?P<differ>\d+) of (?P<count>\d+) elements differ"
+    r"(?:when the emulator repeats the launch|by plain loops).*; "
+    r"(?P<differ>\d+) of (?P<count>\d+) elements differ"
 )
 
 
@@ -94,8 +97,12 @@ def why_under_sanitizer(ended, found):
     """The tool's first finding; where it found nothing, how the program failed by itself."""
     if found["first"] and not re.search(r"SUMMARY: 0 errors", found["summary"]):
         return found["first"][0]
-    own = [line.strip() for line in ended.text.splitlines() if line.strip() and not line.startswith("=========")]
-    return f"no finding, but the program fails ({ended.how}): {own[-1][:400] if own else 'it printed nothing'}"
+    own = [
+        line.strip() for line in ended.text.splitlines() if line.strip() and not line.startswith("=========")
+    ]
+    return (
+        f"no finding, but the program fails ({ended.how}): {own[-1][:400] if own else 'it printed nothing'}"
+    )
 
 
 def sanitizer_command(tool, what, command):
@@ -105,7 +112,8 @@ def sanitizer_command(tool, what, command):
 def investigate(visit, case, command, kind, ended, flags=(), extra=None):
     """Runs a failed case alone and adds what that tells to the faults; its number there.
 
-    A third of the part's time for the first try and half of the rest for the second: other cases want some, too.
+    A third of the part's time for the first try and half of the rest for the second: other cases want some,
+    too.
     """
     fault = {
         "part": visit.part["part"],
@@ -142,7 +150,8 @@ def investigate(visit, case, command, kind, ended, flags=(), extra=None):
 
 
 def compare(visit, case, command, ended):
-    """Which launch of a wrong case is wrong: the fault's number and a sentence, or None and why it stays unknown.
+    """Which launch of a wrong case is wrong: the fault's number and a sentence, or None and why it stays
+    unknown.
 
     Each launch is repeated on the host, which takes long: a minute, or what the part has left.
     """
@@ -159,7 +168,9 @@ def compare(visit, case, command, ended):
     facts = facts_of(alone.text)
     if "buffer" not in facts:
         # Wrong for the host's compiler likewise, or wrong only where launches are graphs or overlap.
-        return None, f"no launch differs with {COMPARED}" if alone.kind is None else f"{COMPARED}: {alone.how}"
+        return None, (
+            f"no launch differs with {COMPARED}" if alone.kind is None else f"{COMPARED}: {alone.how}"
+        )
     fault = {
         "part": visit.part["part"],
         "case": case,

@@ -1,4 +1,5 @@
-"""One compressed archive of programs that run anywhere, and how it is found and unpacked on the other machine."""
+"""One compressed archive of programs that run anywhere, and how it is found and unpacked on the other
+machine."""
 
 import datetime
 import hashlib
@@ -207,7 +208,8 @@ def find(root):
 
 
 def unpack(path, into):
-    """Unpacks into a folder named by the archive's content, unless that was done; the folder of the programs."""
+    """Unpacks into a folder named by the archive's content, unless that was done; the folder of the
+    programs."""
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()[:16]
     folder = os.path.join(into, digest)

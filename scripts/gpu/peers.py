@@ -67,7 +67,8 @@ def command_of(visit, python, framework, forms, name, seconds):
 
 
 def compile_ahead(visit, python, framework, names):
-    """Fills the framework's own cache of compiled code on all cores, so that the timed process finds it there."""
+    """Fills the framework's own cache of compiled code on all cores, so that the timed process finds it
+    there."""
 
     def one_of(name):
         left = visit.left()

@@ -1,6 +1,7 @@
 """What a visit leaves behind: one JSON, one table, one archive of texts and one log, each of limited size.
 
-Each is written whole to another name and renamed, so that whenever a visit ends, the newest complete one is there.
+Each is written whole to another name and renamed, so that whenever a visit ends, the newest complete one is
+there.
 """
 
 import io

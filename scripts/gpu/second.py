@@ -23,14 +23,16 @@ SECTIONS = [
 
 
 def copy_rate(bytes_, ceilings):
-    """GB/s of a copy that touches as many bytes, so that what lies in the L2 cache has the cache's ceiling."""
+    """GB/s of a copy that touches as many bytes, so that what lies in the L2 cache has the cache's
+    ceiling."""
     by_size = sorted(ceilings.get("copy_by_size", []), key=lambda each: each["bytes"])
     fitting = [each["GB_s"] for each in by_size if 2 * each["bytes"] >= bytes_]  # read and written
     return fitting[0] if fitting else ceilings.get("copy", 0)
 
 
 def limit_us(row, ceilings):
-    """The least time that a row's bytes and operations take, by the ceilings; never below one node of a graph."""
+    """The least time that a row's bytes and operations take, by the ceilings; never below one node of a
+    graph."""
     rate = copy_rate(row.get("bytes", 0), ceilings)
     by_bytes = row.get("bytes", 0) / (rate * 1e3) if rate else 0
     by_flops = row.get("flops", 0) / (ceilings["fma"] * 1e6) if ceilings.get("fma") else 0
@@ -53,7 +55,8 @@ def profiles(first):
 
 
 def furthest(first, count=5):
-    """The generated kernels of the first visit that lose most of a step against their bytes and operations."""
+    """The generated kernels of the first visit that lose most of a step against their bytes and
+    operations."""
     found = {}
     for workload, row in profiles(first):
         least = limit_us(row, first.get("ceilings", {}))
@@ -152,7 +155,8 @@ ENGINES = ("d", "e64", "e", "b128")
 
 
 def engines(visit):
-    """Every engine that a library proposes for a step's calls: exact ones first, then those with tensor cores."""
+    """Every engine that a library proposes for a step's calls: exact ones first, then those with tensor
+    cores."""
     names = ENGINES[-1:] if visit.options.quick else ENGINES
     parts.probe(
         visit,
@@ -171,7 +175,8 @@ def engines(visit):
 
 
 def engines_line(call):
-    """Of one call: how many engines there are, which Bitale takes, and which is fastest of those that may be taken."""
+    """Of one call: how many engines there are, which Bitale takes, and which is fastest of those that may be
+    taken."""
     proposed = call.get("engines", [])
     timed = [each for each in proposed if each.get("state") == "passed" and "us" in each]
     own = next((each for each in timed if each.get("chosen")), {})

@@ -1,4 +1,5 @@
-"""Files of tests. The cases of a file run in one process until one of them ends the device; the rest then in a fresh one."""
+"""Files of tests. The cases of a file run in one process until one of them ends the device; the rest then in
+a fresh one."""
 
 import os
 import re
@@ -192,7 +193,8 @@ class File:
 
 
 def changed(cache):
-    """When a kernel was last kept: a case that compiles a hundred of them says nothing for a minute, and does not hang."""
+    """When a kernel was last kept: a case that compiles a hundred of them says nothing for a minute, and does
+    not hang."""
     try:
         return os.stat(cache).st_mtime_ns
     except OSError:

@@ -23,7 +23,8 @@ def section(title, text):
 
 
 def markdown(data):
-    """The whole table. Data may be cut or of a visit that goes on: nothing is taken for granted but the parts' names."""
+    """The whole table. Data may be cut or of a visit that goes on: nothing is taken for granted but the
+    parts' names."""
     machine = data.get("machine", {})
     gpu = machine.get("gpu")
     where = gpu.get("name") if isinstance(gpu, dict) else gpu

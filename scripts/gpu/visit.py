@@ -1,4 +1,5 @@
-"""A visit to a GPU machine: its parts in order, the time that each may take, and what its programs run with."""
+"""A visit to a GPU machine: its parts in order, the time that each may take, and what its programs run
+with."""
 
 import os
 import shutil
@@ -19,7 +20,8 @@ class Skip(Exception):
 
 
 class Part:
-    """A named part: what it answers, its limit in seconds, the function that runs it, and whether it needs a GPU."""
+    """A named part: what it answers, its limit in seconds, the function that runs it, and whether it needs a
+    GPU."""
 
     def __init__(self, name, limit, run, answers, hardware=False, device=True):
         self.name, self.limit, self.run, self.answers = name, limit, run, answers
@@ -147,7 +149,8 @@ class Visit:
         self.results.add(self.part, entry)
 
     def command(self, name, command, seconds, flags=(), extra=None, device=None, isolate=True):
-        """Runs one command; its entry, not yet added, and how it ended. After a fault the case runs again alone."""
+        """Runs one command; its entry, not yet added, and how it ended. After a fault the case runs again
+        alone."""
         left = self.left()
         if left < LEAST:
             raise Skip("out of time")

@@ -21,6 +21,7 @@
 #include "tests/support/emulator.h"
 #include "tests/support/nets.h"
 #include "tests/support/numerics.h"
+#include "tests/support/planted.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;
@@ -28,23 +29,10 @@ using namespace bitale::test;
 
 namespace {
 
-const char* gpu() { return std::strcmp(tested_device(), "cpu") == 0 ? "emulator" : tested_device(); }
-
 Options comparing() {
     Options o = options();
     o.wait_for_launches = o.compare_launches = true;
     return o;
-}
-
-// The fault that this process has, if it is started below.
-std::string_view planted() {
-    const char* fault = std::getenv("BITALE_EMULATED_FAULT");
-    return fault ? fault : "";
-}
-int with_fault(const std::string& fault, const std::string& name) {
-    const std::string command =
-        "BITALE_EMULATED_FAULT='" + fault + "' timeout 120 /proc/$PPID/exe '" + name + "' > /dev/null";
-    return WEXITSTATUS(std::system(command.c_str()));  // NOLINT(concurrency-mt-unsafe)
 }
 
 std::string here(unsigned line) { return "compare_test.cpp:" + std::to_string(line); }
@@ -83,7 +71,7 @@ TEST_CASE("a process whose third compared launch is wrong") {
     const ScopedOptions scope(comparing());
     const Expr x = vector("x");
     const unsigned line = __LINE__ + 1;
-    Function f = function({x}, exp(x) + 1, {.name = "plus", .device = gpu()});
+    Function f = function({x}, exp(x) + 1, {.name = "plus", .device = tested_gpu()});
     const Array zeros(std::vector<float>(40, 0.0F));
     for (int call = 1; call <= 4; ++call) {
         const std::string error = error_of([&] { f(zeros); });
@@ -92,12 +80,12 @@ TEST_CASE("a process whose third compared launch is wrong") {
             continue;
         }
         const std::string kernel = f.state().program->kernels.at(0).entries.at(0);
-        CHECK_THAT(error,
-                   Catch::Matchers::StartsWith("kernel " + kernel + " of plus (phase 1 of 1, ") &&
-                       ContainsSubstring(here(line)) && ContainsSubstring(": of result") &&
-                       ContainsSubstring(" float32 [x.0], element 0 is 4 on device " + std::string(gpu()) +
-                                         ", and 2 when the emulator repeats the launch; 1 of 40 "
-                                         "elements differ"));
+        CHECK_THAT(error, Catch::Matchers::StartsWith("kernel " + kernel + " of plus (phase 1 of 1, ") &&
+                              ContainsSubstring(here(line)) && ContainsSubstring(": of result") &&
+                              ContainsSubstring(" float32 [x.0], element 0 is 4 on device " +
+                                                std::string(tested_gpu()) +
+                                                ", and 2 when the emulator repeats the launch; 1 of 40 "
+                                                "elements differ"));
     }
 }
 
@@ -106,7 +94,7 @@ TEST_CASE("a process whose second compared launch spoils a shared variable") {
     const ScopedOptions scope(comparing());
     const Shared n = shared(Array(std::vector<float>{1, 10}), "n");
     const Expr x = scalar("x");
-    Function f = function({x}, {}, {.updates = {{n, n * x}}, .name = "times", .device = gpu()});
+    Function f = function({x}, {}, {.updates = {{n, n * x}}, .name = "times", .device = tested_gpu()});
     f(2.0F);
     CHECK(n.get_value().at(1) == 20);
     CHECK_THAT(error_of([&] { f(2.0F); }),
@@ -122,7 +110,7 @@ TEST_CASE("a process whose loop is wrong in a later step") {
     const ScopedOptions scope(comparing());
     const Shared n = shared(Array(1.0F), "n");
     const Expr i = scalar("i", int64);
-    Function f = function({i}, {i * 2}, {.updates = {{n, n * 2}}, .name = "turns", .device = gpu()});
+    Function f = function({i}, {i * 2}, {.updates = {{n, n * 2}}, .name = "turns", .device = tested_gpu()});
     f.loop(0, 2);
     CHECK(n.get_value().at(0) == 4);
     CHECK_THAT(error_of([&] { f.loop(0, 5); }),
@@ -144,7 +132,7 @@ TEST_CASE("launches that are compared are no graph, and the report says so") {
     if (emulator_skipped() || !planted().empty()) return;
     const ScopedOptions scope(comparing());
     const Expr x = vector("x");
-    Function f = function({x}, x + 1, {.device = gpu()});
+    Function f = function({x}, x + 1, {.device = tested_gpu()});
     for (int call = 0; call < 2; ++call) f(Array(std::vector<float>{1}));
     CHECK_THAT(f.report(), ContainsSubstring("because of launches=compare"));
 }
@@ -155,7 +143,7 @@ TEST_CASE("the corpus passes the comparison") {
     for (const CorpusPart& part : kernel_corpus()) {
         if (!part.typical) continue;
         INFO(part.name);
-        CHECK(error_of([&] { part.build(gpu()).call(part.arguments); }) == "");
+        CHECK(error_of([&] { part.build(tested_gpu()).call(part.arguments); }) == "");
     }
 }
 
@@ -167,8 +155,8 @@ TEST_CASE("networks pass the comparison, by libraries and by our own kernels") {
         const ScopedOptions scope(o);
         for (const std::string name : {"mlp", "small"}) {
             INFO(name << (libraries ? " with libraries" : ""));
-            Net net =
-                make_net(name, {.device = gpu(), .images = 40, .batch = 16, .test_batch = 20, .seed = 3});
+            Net net = make_net(
+                name, {.device = tested_gpu(), .images = 40, .batch = 16, .test_batch = 20, .seed = 3});
             CHECK(error_of([&] { net.step.loop(0, 3); }) == "");  // the last one is partial
         }
     }
@@ -178,7 +166,7 @@ TEST_CASE("NaN is NaN, and a check that fails is no wrong result") {
     if (emulator_skipped() || !planted().empty()) return;
     const ScopedOptions scope(comparing());
     const Expr x = vector("x"), i = vector("i", int64);
-    Function f = function({x, i}, gather(x, i) * 2, {.device = gpu()});
+    Function f = function({x, i}, gather(x, i) * 2, {.device = tested_gpu()});
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const Array values(std::vector<float>{1, nan, 3});
     CHECK(f(values, Array(std::vector<std::int64_t>{0, 2}))[0].at(1) == 6);

@@ -24,12 +24,11 @@ using namespace bitale::test;
 namespace {
 
 // A GPU where BITALE_TEST_DEVICE names one.
-const char* gpu() { return std::strcmp(tested_device(), "cpu") == 0 ? "emulator" : tested_device(); }
-bool on_emulator() { return std::strcmp(gpu(), "emulator") == 0; }
+bool on_emulator() { return std::strcmp(tested_gpu(), "emulator") == 0; }
 bool skipped() { return on_emulator() && emulator_skipped(); }
 // Of what reaches into the emulator of this process.
 bool left_out() {
-    if (!on_emulator()) WARN("left out: it reaches into the emulator, and the device is " << gpu());
+    if (!on_emulator()) WARN("left out: it reaches into the emulator, and the device is " << tested_gpu());
     return !on_emulator() || emulator_skipped();
 }
 // A GPU's library adds products in an order of its own.
@@ -95,7 +94,7 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         INFO("graphs " << static_cast<int>(graphs));
-        Small there(gpu()), other(gpu());
+        Small there(tested_gpu()), other(tested_gpu());
         CHECK_THAT(there.step.report(), ContainsSubstring("launches: none yet"));
         // Calls before loops, and the other way round.
         other.step(0);
@@ -166,7 +165,7 @@ TEST_CASE("a partial minibatch runs between and after the others, and results of
         for (const DType index : {int64, int32, uint8}) {
             const Rung scope(graphs);
             Shared(sum_so_far).set_value(zeros({9000}));
-            Function there = make(gpu(), index);
+            Function there = make(tested_gpu(), index);
             compare(there.loop(order), expected);
             CHECK(difference(sum_so_far.get_value(), sum) == "");
         }
@@ -177,7 +176,7 @@ TEST_CASE("a loop with results of different shapes stops before the step") {
     const Shared x = shared(Array(float32, {8, 2}), "x"), n = shared(Array(0.0f), "n");
     const Expr i = lscalar("i");
     Function f = function({i}, {x[Slice{i * 3, (i + 1) * 3}]},
-                          {.updates = {{n, n + 1}}, .name = "rows", .device = gpu()});
+                          {.updates = {{n, n + 1}}, .name = "rows", .device = tested_gpu()});
     CHECK_THROWS_WITH(f.loop(0, 3), ContainsSubstring("another shape") && ContainsSubstring("in step 2"));
     CHECK(n.get_value().at(0) == 2);
 }
@@ -192,7 +191,7 @@ TEST_CASE("a step that fails within a loop is named, and changes nothing") {
         Function f = function({i}, {gather(table, i)},
                               {.updates = {{total, total + gather(table, i)}, {before, total}},
                                .name = "pick",
-                               .device = gpu()});
+                               .device = tested_gpu()});
         std::vector<std::int64_t> values(40, 1);
         values[20] = 3;
         for (int twice = 0; twice < 2; ++twice) {
@@ -226,7 +225,7 @@ TEST_CASE("a library's result becomes a shared variable's value only after the c
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         Shared(w).set_value(before);
-        Function f = make(gpu());
+        Function f = make(tested_gpu());
         CHECK_THROWS_AS(f(3), IndexError);
         CHECK(difference(w.get_value(), before) == "");
         CHECK_THROWS_AS(f.loop(std::vector<std::int64_t>{0, 1, 5, 2, 0}), IndexError);
@@ -256,7 +255,7 @@ TEST_CASE("a copy that ends a step looks at the error word too") {
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         Shared(w).set_value(zeros({256, 256}));
-        Function f = make(gpu());
+        Function f = make(tested_gpu());
         f(1);
         f(2);
         CHECK_THROWS_AS(w.get_value(), IndexError);
@@ -273,7 +272,7 @@ TEST_CASE("a running loop tells its progress, and ends after the step when asked
         const Rung scope(graphs);
         const Shared n = shared(Array(0.0f), "n");
         const Expr i = lscalar("i");
-        Function f = function({i}, {cast(i, float32) + n}, {.updates = {{n, n + 1}}, .device = gpu()});
+        Function f = function({i}, {cast(i, float32) + n}, {.updates = {{n, n + 1}}, .device = tested_gpu()});
         constexpr std::int64_t steps = 1000000;
         std::atomic<bool> ended{false};
         std::int64_t done = 0;
@@ -297,8 +296,8 @@ TEST_CASE("a call without results is not waited for; its error comes up at the n
     const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table"), n = shared(Array(0.0f), "n");
     const Expr i = lscalar("i");
     Function add =
-        function({i}, {}, {.updates = {{n, n + gather(table, i)}}, .name = "add", .device = gpu()});
-    Function look = function({}, {n * 1}, {.name = "look", .device = gpu()});
+        function({i}, {}, {.updates = {{n, n + gather(table, i)}}, .name = "add", .device = tested_gpu()});
+    Function look = function({}, {n * 1}, {.name = "look", .device = tested_gpu()});
     for (int k = 0; k < 5; ++k) add(1);
     CHECK(n.get_value().at(0) == 10);
     add(2);
@@ -323,7 +322,7 @@ TEST_CASE("large arguments and values pass through pinned memory in pieces") {
     Random random(9);
     const Array large = random_array(float64, {3, 190000}, random);  // 4.6 MB
     const Expr x = matrix("x", float64);
-    Function f = function({x}, {x * 2, x[0] + 1}, {.device = gpu()});
+    Function f = function({x}, {x * 2, x[0] + 1}, {.device = tested_gpu()});
     Function g = function({x}, {x * 2, x[0] + 1}, {.device = "cpu"});
     compare(f(large), g(large));
     compare(f(large), g(large));
@@ -332,7 +331,7 @@ TEST_CASE("large arguments and values pass through pinned memory in pieces") {
 TEST_CASE("steps of the examples are few launches") {
     if (skipped()) return;
     for (const auto& [name, most] : {std::pair{"logistic", 4}, {"small", 12}}) {
-        Net net = make_net(name, {.device = gpu(), .images = 256, .batch = 128, .test_batch = 128});
+        Net net = make_net(name, {.device = tested_gpu(), .images = 256, .batch = 128, .test_batch = 128});
         net.step(0);
         net.step(1);
         INFO(net.step.report());
@@ -359,13 +358,13 @@ TEST_CASE("functions on one GPU are called from several threads") {
     if (skipped()) return;
     const Shared n = shared(Array(0.0f), "n");
     const Expr x = scalar("x");
-    Function f = function({x}, {x * 2}, {.device = gpu()});
-    Function g = function({}, {}, {.updates = {{n, n + 1}}, .device = gpu()});
+    Function f = function({x}, {x * 2}, {.device = tested_gpu()});
+    Function g = function({}, {}, {.updates = {{n, n + 1}}, .device = tested_gpu()});
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
         threads.emplace_back([&, t] {
-            Function own = function({x}, {x + 1}, {.device = gpu()});
+            Function own = function({x}, {x + 1}, {.device = tested_gpu()});
             for (int k = 0; k < 20; ++k) {
                 const double value = t * 100 + k;
                 wrong += double(f(static_cast<float>(value))) != value * 2;
@@ -382,7 +381,7 @@ TEST_CASE("functions on one GPU are called from several threads") {
 TEST_CASE("rows of a profile name the user's lines") {
     if (skipped()) return;
     const Expr x = vector("x");
-    Function f = function({x}, sum(exp(x)), {.device = gpu(), .profile = true});
+    Function f = function({x}, sum(exp(x)), {.device = tested_gpu(), .profile = true});
     f(Array(std::vector<float>(1000, 0.5f)));
     CHECK_THAT(f.profile().rows.at(0).where, ContainsSubstring("graphs_test.cpp"));
     CHECK_THAT(f.report(), ContainsSubstring("because of the profile"));

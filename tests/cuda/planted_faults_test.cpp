@@ -12,6 +12,7 @@
 #include "runtime/cuda/emulator/table.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
+#include "tests/support/planted.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;
@@ -20,24 +21,9 @@ using namespace bitale::test;
 
 namespace {
 
-const char* gpu() { return std::strcmp(tested_device(), "cpu") == 0 ? "emulator" : tested_device(); }
-
-// The fault that this process has, if it is one of those started below.
-std::string_view planted() {
-    const char* fault = std::getenv("BITALE_EMULATED_FAULT");
-    return fault ? fault : "";
-}
-
-// The exit status of a process of these tests that runs one case with a fault.
-int with_fault(const std::string& fault, const std::string& name) {
-    const std::string command =
-        "BITALE_EMULATED_FAULT='" + fault + "' timeout 120 /proc/$PPID/exe '" + name + "' > /dev/null";
-    return WEXITSTATUS(std::system(command.c_str()));  // NOLINT(concurrency-mt-unsafe)
-}
-
 Function doubled() {
     const Expr n = vector("n", int32);
-    return function({n}, n * 2, {.name = "doubled", .device = gpu()});
+    return function({n}, n * 2, {.name = "doubled", .device = tested_gpu()});
 }
 std::string kernel_of(const Function& f) {
     const std::string report = f.report();
@@ -71,7 +57,7 @@ TEST_CASE("a fault has a kind and a place, or is refused in words") {
 TEST_CASE("a process whose second launch is wrong") {
     if (planted() != "wrong:#2") return;
     const Expr x = vector("x");
-    Function f = function({x}, x + 1, {.name = "plus", .device = gpu()});
+    Function f = function({x}, x + 1, {.name = "plus", .device = tested_gpu()});
     const Array ones(std::vector<float>(40, 1.0F));
     for (int call = 1; call <= 4; ++call) {
         const Array y = f(ones);
@@ -84,7 +70,7 @@ TEST_CASE("a process of which one function is always wrong") {
     Function bad = doubled();
     if (planted() != "wrong:" + kernel_of(bad)) return;
     const Expr x = vector("x");
-    Function good = function({x}, x + 1, {.name = "good", .device = gpu()});
+    Function good = function({x}, x + 1, {.name = "good", .device = tested_gpu()});
     const Array ones(std::vector<float>(3, 1.0F)), numbers(std::vector<std::int32_t>{5, 6, 7});
     for (int call = 0; call < 3; ++call) {
         CHECK(good(ones)[0].at(0) == 2);
@@ -98,8 +84,8 @@ TEST_CASE("a process with an illegal access") {
     if (planted() != "illegal:#2") return;
     const Shared n = shared(Array(1.0F), "n");
     const Expr x = scalar("x");
-    Function f = function({x}, {}, {.updates = {{n, n * x}}, .name = "times", .device = gpu()});
-    Function other = function({x}, x + 1, {.name = "other", .device = gpu()});
+    Function f = function({x}, {}, {.updates = {{n, n * x}}, .name = "times", .device = tested_gpu()});
+    Function other = function({x}, x + 1, {.name = "other", .device = tested_gpu()});
     f(2.0F);
     CHECK(n.get_value().at(0) == 2);
     f(2.0F);  // nobody sees it yet
@@ -139,7 +125,7 @@ TEST_CASE("a process with a launch that never ends") {
 TEST_CASE("a process whose fault is malformed") {
     if (planted() != "wrong:#none") return;
     const Expr x = vector("x");
-    CHECK_THROWS_WITH(function({x}, x + 1, {.device = gpu()})(Array(std::vector<float>{1})),
+    CHECK_THROWS_WITH(function({x}, x + 1, {.device = tested_gpu()})(Array(std::vector<float>{1})),
                       ContainsSubstring("BITALE_EMULATED_FAULT=wrong:#none"));
 }
 

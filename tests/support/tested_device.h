@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <cstring>
 
 namespace bitale::test {
 
@@ -9,6 +10,11 @@ namespace bitale::test {
 inline const char* tested_device() {
     const char* device = std::getenv("BITALE_TEST_DEVICE");
     return device && *device ? device : "cpu";
+}
+
+// The device that tests of GPUs judge: the same, but the emulator where that is the CPU.
+inline const char* tested_gpu() {
+    return std::strcmp(tested_device(), "cpu") == 0 ? "emulator" : tested_device();
 }
 
 }  // namespace bitale::test

@@ -43,7 +43,8 @@ FAKE = """
         print("\\n".join(CASES))
         sys.exit(len(CASES))
     chosen = sys.argv[2]
-    names = CASES if chosen.startswith("[#") else [name for name in CASES if name.replace(",", "\\\\,") in chosen]
+    all_of_them = chosen.startswith("[#")
+    names = [name for name in CASES if all_of_them or name.replace(",", "\\\\,") in chosen]
     out = open(sys.argv[sys.argv.index("-o") + 1], "w") if "-o" in sys.argv else sys.stdout
     write = lambda text: (out.write(text), out.flush())
     write("<Catch>")
@@ -60,8 +61,8 @@ FAKE = """
                 open(os.path.join(cache, str(number)), "w").close()
         if kind == "hang":
             if "launches=wait" in os.environ["BITALE_FLAGS"]:
-                print("launches=wait: still running after 2.0 s: kernel k_12ab34cd of train (phase 2 of 3, 1 blocks of "
-                      "256 threads), which computes dot at net.cpp:12", flush=True)
+                print("launches=wait: still running after 2.0 s: kernel k_12ab34cd of train (phase 2 of 3, "
+                      "1 blocks of 256 threads), which computes dot at net.cpp:12", flush=True)
             time.sleep(60)
         gone = gone or kind == "sticky"
         if gone:
@@ -69,8 +70,8 @@ FAKE = """
             if "launches=wait" in os.environ["BITALE_FLAGS"]:
                 where = "which computes dot at net.cpp:12, relu at net.cpp:13"
                 where = "kernel k_12ab34cd of train (phase 1 of 2, 18 blocks of 256 threads), " + where
-            write('<Exception filename="x.cpp" line="1">%s fails: illegal address; device emulator is not usable any more in '
-                  'this process</Exception>' % where)
+            write('<Exception filename="x.cpp" line="1">%s fails: illegal address; device emulator '
+                  'is not usable any more in this process</Exception>' % where)
         bad = gone or kind == "wrong"
         if kind == "wrong":
             write('<Failure filename="x.cpp" line="2">differs by 0.5</Failure>')

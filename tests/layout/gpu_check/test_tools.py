@@ -18,8 +18,8 @@ SANITIZER = """
     bad = what in {found!r}
     if bad:
         print("========= Invalid __global__ write of size 4 bytes")
-        print("=========     at k_12ab34cd+0x90 in kernels.cu:14" if "debug_lines=on" in os.environ["BITALE_FLAGS"] else
-              "=========     at k_12ab34cd+0x90")
+        lines = "debug_lines=on" in os.environ["BITALE_FLAGS"]
+        print("=========     at k_12ab34cd+0x90" + (" in kernels.cu:14" if lines else ""))
     print("========= ERROR SUMMARY: %d errors" % bad)
     sys.exit(99 if bad else status)
 """
@@ -31,8 +31,8 @@ PROFILER = """
 """
 STICKY = """
     import os, sys
-    print("failed  check: kernel k_12ab34cd of train (phase 1 of 1, 3 blocks of 32 threads), which computes dot at net.cpp:4 "
-          "fails: illegal address; device cuda is not usable any more in this process")
+    print("failed  check: kernel k_12ab34cd of train (phase 1 of 1, 3 blocks of 32 threads), "
+          "which computes dot at net.cpp:4 fails: illegal address; device cuda is not usable any more in this process")
     sys.exit(1)
 """
 WRONG = """
@@ -42,7 +42,8 @@ WRONG = """
         assert sys.argv[sys.argv.index("--steps") + 1] == "2"
         sys.exit('check: SAID')
     check = {"state": "passed"} if right else {
-        "state": "failed", "error": "w0 differs by 0.5", "against": "cpu", "steps": 10, "loss_difference": 0.25,
+        "state": "failed", "error": "w0 differs by 0.5", "against": "cpu", "steps": 10,
+        "loss_difference": 0.25,
         "bounds": {"two_steps": 0.01}, "parameters": [{"name": "b0", "after_first": {"difference": 0.1}},
                                                       {"name": "w0", "after_first": {"difference": 0.5}}]}
     with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
@@ -51,7 +52,7 @@ WRONG = """
 """
 DIFFERS = (
     "kernel k_12 of train (phase 1 of 1, 1 blocks of 32 threads), which computes dot at net.cpp:4: of shared "
-    "variable \"w0\" float32 [8, 2], element 3 is 4 on device cuda, and -2.5 when the emulator repeats the "
+    'variable "w0" float32 [8, 2], element 3 is 4 on device cuda, and -2.5 when the emulator repeats the '
     "launch; 1 of 16 elements differ"
 )
 FIRST = {
@@ -172,7 +173,9 @@ class Tools(InFolder):
         self.program("gpu_probe", PROBE)
         second.engines(made)
         entries = {entry["name"]: entry for entry in made.part["entries"]}
-        self.assertEqual(list(entries), ["d", "e64", "e", "b128", "d tf32", "e64 tf32", "e tf32", "b128 tf32"])
+        self.assertEqual(
+            list(entries), ["d", "e64", "e", "b128", "d tf32", "e64 tf32", "e tf32", "b128 tf32"]
+        )
         self.assertEqual(
             {name for name, entry in entries.items() if entry["state"] == "failed"}, {"e64 tf32", "b128"}
         )
@@ -198,7 +201,8 @@ class Tools(InFolder):
             (entry["state"], entry["narrowed"]), ("failed", {"graphs=off": "right", "disable=cudnn": "wrong"})
         )
         self.assertEqual(
-            entry["why"], "check: w0 differs by 0.5; right with graphs=off, wrong with disable=cudnn; "
+            entry["why"],
+            "check: w0 differs by 0.5; right with graphs=off, wrong with disable=cudnn; "
             "no launch differs with launches=compare",
         )
         self.assertEqual(
@@ -208,10 +212,14 @@ class Tools(InFolder):
         self.program("gpu_steps", WRONG.replace("SAID", DIFFERS))
         parts.steps(made)
         entry, fault = made.part["entries"][1], made.results.data["faults"][0]
-        self.assertEqual((entry["fault"], fault["kind"], fault["kernel"], fault["phase"]), (0, "wrong", "k_12", 1))
+        self.assertEqual(
+            (entry["fault"], fault["kind"], fault["kernel"], fault["phase"]), (0, "wrong", "k_12", 1)
+        )
         self.assertEqual((fault["case"], fault["lines"]), (entry["name"], ["net.cpp:4"]))
         self.assertEqual((fault["buffer"], fault["element"]), ('shared variable "w0" float32 [8, 2]', 3))
-        self.assertEqual((fault["got"], fault["expected"], fault["differ"], fault["count"]), ("4", "-2.5", 1, 16))
+        self.assertEqual(
+            (fault["got"], fault["expected"], fault["differ"], fault["count"]), ("4", "-2.5", 1, 16)
+        )
         self.assertIn('; k_12 is wrong in shared variable "w0"', entry["why"])
 
     def test_peers(self):
@@ -258,5 +266,6 @@ import json, sys
 if "--warm" in sys.argv:
     sys.exit()
 with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
-    json.dump({"items": {"eager": {"state": "passed", "us": 12.5}, "graph": {"state": "failed", "error": "no"}}}, file)
+    eager, graph = {"state": "passed", "us": 12.5}, {"state": "failed", "error": "no"}
+    json.dump({"items": {"eager": eager, "graph": graph}}, file)
 """

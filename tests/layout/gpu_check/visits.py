@@ -129,7 +129,9 @@ class Quick(Visits):
 
     def test_a_wrong_result(self):
         found = self.visit("--first", "--quick", "--part", "steps", fault="wrong:#3")
-        self.assertEqual((found.status, len(found.faults), found.states()["steps"]), (1, 1, "failed"), found.said)
+        self.assertEqual(
+            (found.status, len(found.faults), found.states()["steps"]), (1, 1, "failed"), found.said
+        )
         self.named(found.faults[0], "wrong")
         self.assertEqual((found.faults[0]["case"], found.faults[0]["element"]), ("a: logistic, batch 600", 0))
         self.assertNotEqual(found.faults[0]["got"], found.faults[0]["expected"])
