@@ -10,6 +10,7 @@
 #include <set>
 
 #include "codegen/pipeline.h"
+#include "graph/base/border.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
@@ -25,6 +26,9 @@
 namespace bitale {
 
 namespace {
+
+const Border building("to build the function"), calling("for the call; shared variables are as before it"),
+    looping("for the loop; the steps before are complete");
 
 std::vector<SharedPtr> shared_variables(const Graph& graph) {
     std::set<SharedPtr> found;
@@ -180,7 +184,7 @@ void check_loop(const Function::State& state) {
 // NOLINTNEXTLINE(performance-unnecessary-value-param): users write options where they call.
 Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs, FunctionOptions options,
                   Where where) {
-    return Function(build(inputs, outputs, options, where));
+    return building([&] { return Function(build(inputs, outputs, options, where)); });
 }
 
 Function function(const std::vector<Input>& inputs, const Expr& output, FunctionOptions options,
@@ -194,33 +198,41 @@ Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> 
 }
 
 Results Function::call(std::span<const Array> arguments) {
-    State& state = used(state_);
-    state.device->check_runs(state.name, state.where);
-    std::vector<Array> storage;
-    const std::span<const Array> all = completed(state, arguments, storage);
-    measure_at_first_call(state, all);
-    const CallLock lock(*state.device, state.shared);
-    return Results(state.executable->run(all));
+    return calling([&] {
+        State& state = used(state_);
+        state.device->check_runs(state.name, state.where);
+        std::vector<Array> storage;
+        const std::span<const Array> all = completed(state, arguments, storage);
+        measure_at_first_call(state, all);
+        const CallLock lock(*state.device, state.shared);
+        return Results(state.executable->run(all));
+    });
 }
 
+void Function::no_memory() { calling.fail(); }
+
 Results Function::loop(std::int64_t first, std::int64_t last) {
-    std::vector<std::int64_t> values;
-    for (std::int64_t i = first; i < last; ++i) values.push_back(i);
-    return loop(values);
+    return looping([&] {
+        std::vector<std::int64_t> values;
+        for (std::int64_t i = first; i < last; ++i) values.push_back(i);
+        return loop(values);
+    });
 }
 
 Results Function::loop(std::span<const std::int64_t> indices) {
-    State& state = used(state_);
-    check_loop(state);
-    state.device->check_runs(state.name, state.where);
-    const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
-    std::vector<Array> storage;
-    const std::span<const Array> all = completed(state, {&zero, 1}, storage);
-    measure_at_first_call(state, all);
-    const CallLock lock(*state.device, state.shared);
-    state.stop.store(false);
-    state.steps_done.store(0);
-    return Results(state.executable->loop({indices, all, &state.stop, &state.steps_done}));
+    return looping([&] {
+        State& state = used(state_);
+        check_loop(state);
+        state.device->check_runs(state.name, state.where);
+        const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
+        std::vector<Array> storage;
+        const std::span<const Array> all = completed(state, {&zero, 1}, storage);
+        measure_at_first_call(state, all);
+        const CallLock lock(*state.device, state.shared);
+        state.stop.store(false);
+        state.steps_done.store(0);
+        return Results(state.executable->loop({indices, all, &state.stop, &state.steps_done}));
+    });
 }
 
 void Function::request_stop() { used(state_).stop.store(true); }

@@ -32,6 +32,7 @@ void plant(const std::optional<Fault>& fault);
 struct Uses {
     std::array<std::int64_t, doors> of{};
     std::int64_t all = 0, met = 0;
+    std::optional<Door> last_met{};
 };
 Uses uses();
 

@@ -273,6 +273,7 @@ bool refused(Door door, int* code) {
         const std::int64_t number = s.fault->door ? own : all;
         if (number < s.fault->number || (number > s.fault->number && !s.fault->onwards)) return false;
         ++s.uses.met;
+        s.uses.last_met = door;
         what = s.fault->what;
         milliseconds = s.fault->milliseconds;
     }

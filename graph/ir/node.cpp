@@ -1,5 +1,7 @@
 #include "graph/ir/node.h"
 
+#include <new>
+
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
 
@@ -19,7 +21,10 @@ Node::~Node() {
     // The thread's list of nodes to drop: the outermost destructor drains what the inner ones append.
     thread_local Nodes* pending = nullptr;
     if (pending) {
-        for (NodePtr& p : inputs) pending->push_back(std::move(p));
+        try {
+            for (NodePtr& p : inputs) pending->push_back(std::move(p));
+        } catch (const std::bad_alloc&) {  // the rest goes by itself, one destructor within the other
+        }
         return;
     }
     Nodes list = std::move(inputs);

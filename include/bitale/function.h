@@ -1,9 +1,11 @@
 // function: compiles a graph; Function: the compiled thing.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -83,11 +85,16 @@ class Function {
 
     // Arguments in the order of the inputs; trailing inputs with defaults may be left out. Exact dtypes,
     // except that a number converts to the input's dtype when it fits. Throws TypeError, ShapeError,
-    // IndexError (a label or row out of range; every shared variable then keeps its value), DeviceError.
+    // IndexError (a label or row out of range), DeviceError, OutOfMemory; whenever a call throws, every
+    // shared variable keeps its value.
     template <class... A>
     requires(std::is_convertible_v<A, Array>&&...) Results operator()(A&&... arguments) {
-        const std::vector<Array> list{Array(std::forward<A>(arguments))...};
-        return call(list);
+        try {
+            const std::array<Array, sizeof...(A)> list{Array(std::forward<A>(arguments))...};
+            return call(list);
+        } catch (const std::bad_alloc&) {
+            no_memory();
+        }
     }
     Results call(std::span<const Array> arguments);
 
@@ -116,6 +123,7 @@ class Function {
     const State& state() const;
 
   private:
+    [[noreturn]] static void no_memory();
     std::shared_ptr<State> state_;
 };
 

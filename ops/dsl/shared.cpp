@@ -2,6 +2,7 @@
 #include "graph/ir/shared.h"
 
 #include "bitale/expr.h"
+#include "graph/base/border.h"
 #include "graph/base/text.h"
 
 namespace bitale {
@@ -13,40 +14,50 @@ SharedState& state_of(const std::shared_ptr<SharedState>& state) {
     return *state;
 }
 
+const Border making("for a shared variable"), getting("to get the value of a shared variable"),
+    setting("to set the value of a shared variable, which is as before");
+
 }  // namespace
 
 Shared shared(const Array& value, std::string name, Where where) {
-    auto state = std::make_shared<SharedState>();
-    state->name = std::move(name);
-    state->where = where;
-    state->value = value;
-    return Shared(std::move(state));
+    return making([&] {
+        auto state = std::make_shared<SharedState>();
+        state->name = std::move(name);
+        state->where = where;
+        state->value = value;
+        return Shared(std::move(state));
+    });
 }
 
 Array Shared::get_value() const {
-    SharedState& state = state_of(state_);
-    const std::lock_guard lock(state.mutex);
-    state.bring_home();
-    return state.value;
+    return getting([&] {
+        SharedState& state = state_of(state_);
+        const std::lock_guard lock(state.mutex);
+        state.bring_home();
+        return state.value;
+    });
 }
 
 void Shared::set_value(const Array& value, Where where) {
-    SharedState& state = state_of(state_);
-    const std::lock_guard lock(state.mutex);
-    const std::string subject = "set_value of the shared variable " + in_quotes(state.name) +
-                                (state.where.line ? " at " + state.where.text() : "") + ": ";
-    if (value.dtype() != state.value.dtype())
-        throw TypeError(where, subject + "it holds " + std::string(name_of(state.value.dtype())) +
-                                   ", the value is " + std::string(name_of(value.dtype())) +
-                                   "; convert it, as in value.as(" +
-                                   std::string(name_of(state.value.dtype())) + ")");
-    if (value.shape() != state.value.shape())
-        throw ShapeError(where, subject + "its shape is " + text_of(state.value.shape()) +
-                                    ", that of the value " + text_of(value.shape()) +
-                                    "; a shape is fixed when the variable is created");
-    state.value = value;
-    state.fetch = nullptr;
-    ++state.version;
+    setting([&] {
+        SharedState& state = state_of(state_);
+        const std::lock_guard lock(state.mutex);
+        const std::string subject = "set_value of the shared variable " + in_quotes(state.name) +
+                                    (state.where.line ? " at " + state.where.text() : "") + ": ";
+        if (value.dtype() != state.value.dtype())
+            throw TypeError(where, subject + "it holds " + std::string(name_of(state.value.dtype())) +
+                                       ", the value is " + std::string(name_of(value.dtype())) +
+                                       "; convert it, as in value.as(" +
+                                       std::string(name_of(state.value.dtype())) + ")");
+        if (value.shape() != state.value.shape())
+            throw ShapeError(where, subject + "its shape is " + text_of(state.value.shape()) +
+                                        ", that of the value " + text_of(value.shape()) +
+                                        "; a shape is fixed when the variable is created");
+        Array copy = value;  // what may fail comes first
+        state.value = std::move(copy);
+        state.fetch = nullptr;
+        ++state.version;
+    });
 }
 
 const std::string& Shared::name() const { return state_of(state_).name; }

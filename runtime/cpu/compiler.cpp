@@ -16,12 +16,12 @@
 #include <iterator>
 #include <mutex>
 #include <sstream>
-#include <thread>
 
 #include "bitale/error.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "runtime/cpu/features.h"
+#include "runtime/outside.h"
 
 extern char** environ;  // NOLINT: POSIX
 
@@ -241,15 +241,15 @@ void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jo
                     fail(problem);
             } catch (const CompileError& e) {
                 fail(e.what());
+            } catch (...) {  // for the caller, once no thread works any more
+                fail("stopped");
+                throw;
             }
         }
     };
     // Each waits for its own process: whichever ends first, the next one starts.
     const std::size_t most = std::min(jobs.size(), static_cast<std::size_t>(std::max(1, parallel)));
-    std::vector<std::thread> threads;
-    for (std::size_t t = 1; t < most; ++t) threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
+    run_on_threads(most, work);
     if (!failure.empty()) throw CompileError(failure);
 }
 

@@ -12,6 +12,7 @@
 #include "bitale/error.h"
 #include "codegen/library/slices.h"
 #include "graph/base/check.h"
+#include "runtime/outside.h"
 
 namespace bitale {
 
@@ -47,10 +48,10 @@ Library open_library() {
     Library r;
     std::string tried;
     for (const std::string& name : file_names()) {
-        void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+        std::string problem = name;
+        void* handle = outside::load_library(name, RTLD_NOW | RTLD_LOCAL, &problem);
         if (!handle) {
-            const char* problem = dlerror();
-            if (tried.empty()) tried = problem ? problem : name;
+            if (tried.empty()) tried = problem;
             continue;
         }
         r.sgemm = reinterpret_cast<Sgemm>(dlsym(handle, "dnnl_sgemm"));
@@ -229,9 +230,10 @@ class GemmProduct {
         const float* a = d_.a + (s_.transpose_a ? begin * lda + slice.row : slice.row * lda + begin);
         const float* b = d_.b + (s_.transpose_b ? slice.column * ldb + begin : begin * ldb + slice.column);
         // The library fails for want of memory of its own, before it writes anything.
-        const int status = library().sgemm(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows,
-                                           slice.columns, k, s_.alpha, a, lda, b, ldb, s_.beta, to, ldc);
-        if (status != 0) multiply_plainly(slice, k, a, lda, b, ldb, to, ldc);
+        if (outside::refused(outside::Door::library) ||
+            library().sgemm(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows, slice.columns,
+                            k, s_.alpha, a, lda, b, ldb, s_.beta, to, ldc) != 0)
+            multiply_plainly(slice, k, a, lda, b, ldb, to, ldc);
     }
 
     void multiply_plainly(const Slice& slice, std::int64_t k, const float* a, std::int64_t lda,

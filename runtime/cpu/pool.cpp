@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "runtime/cpu/affinity.h"
+#include "runtime/outside.h"
 
 namespace bitale {
 
@@ -73,8 +75,11 @@ Pool::Pool(std::vector<int> cores)
     : cores_(cores.empty() ? std::vector<int>{0} : std::move(cores)), slots_(cores_.size()) {
     watch_forks();
     spare_core_ = cores_[0];
+    workers_.reserve(slots_.size());  // nothing may be thrown once a worker runs
     for (std::size_t t = 1; t < slots_.size(); ++t) {
-        std::thread& worker = workers_.emplace_back([this, t] { work_loop(t); });
+        std::optional<std::thread> started = outside::start_thread([this, t] { work_loop(t); });
+        if (!started) break;  // the slots behind this one never get a share
+        std::thread& worker = workers_.emplace_back(*std::move(started));
         const std::lock_guard lock(slots_[t].moving);
         slots_[t].home = cores_[t];
         slots_[t].clocked = pthread_getcpuclockid(worker.native_handle(), &slots_[t].clock) == 0;
@@ -246,7 +251,7 @@ void Pool::run_job(const Job& job, F&& begin_of) {
     leave_caller_alone();
     job_ = job;
     failed_.store(false, std::memory_order_relaxed);
-    const std::size_t threads = slots_.size();
+    const auto threads = static_cast<std::size_t>(this->threads());
     expected_ += begin_of(threads);
     for (std::size_t t = 0; t < threads; ++t)
         slots_[t].left.store(ranges_between(begin_of(t), begin_of(t + 1)), std::memory_order_release);
@@ -294,9 +299,10 @@ Pool& process_pool(int threads) {
         threads > 0 ? std::min(usable.size(), static_cast<std::size_t>(threads)) : usable.size();
     const std::lock_guard lock(mutex);
     Pool*& pool = pools[count];
-    if (!pool)
-        pool =
-            new Pool(std::vector<int>(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(count)));
+    if (pool) return *pool;
+    pool = new Pool(std::vector<int>(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(count)));
+    if (const auto got = static_cast<std::size_t>(pool->threads()); got < count)
+        warn_of_fewer_threads(count, got);
     return *pool;
 }
 

@@ -27,13 +27,13 @@ class Pool {
   public:
     using Task = void (*)(void* context, std::int64_t first, std::int64_t last);
 
-    // One thread for each of the cores; the caller counts as the first of them.
+    // One thread for each of the cores, or fewer where the system makes no more; the caller is the first.
     explicit Pool(std::vector<int> cores);
     ~Pool();
     Pool(const Pool&) = delete;
     Pool& operator=(const Pool&) = delete;
 
-    int threads() const { return static_cast<int>(cores_.size()); }
+    int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
     // Calls task(context, first, last) over disjoint ranges that cover [0, tasks), in any order and on any
     // thread; returns when all are done. One task, and calls from within a task, run inline. The first

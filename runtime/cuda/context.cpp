@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
+#include "runtime/cuda/outside.h"
+#include "runtime/outside.h"
 
 namespace bitale::cuda {
 
@@ -27,20 +30,22 @@ bool is_final(Status status) {
 class Warning {
   public:
     Warning(std::chrono::milliseconds patience, const LaunchWords& words)
-        : thread_([this, patience, &words] {
+        : thread_(outside::start_thread([this, patience, &words] {
               std::unique_lock lock(mutex_);
               if (!over_.wait_for(lock, patience, [this] { return is_over_; }))
                   warn(fmt::format("launches={}: still running after {:.1f} s: {}",
                                    options().compare_launches ? "compare" : "wait",
                                    std::chrono::duration<double>(patience).count(), words()));
-          }) {}
+          })) {
+        if (!thread_) warn("the system refuses a thread: launches that do not end are not said so");
+    }
     ~Warning() {
         {
             const std::lock_guard lock(mutex_);
             is_over_ = true;
         }
         over_.notify_one();
-        thread_.join();
+        if (thread_) thread_->join();
     }
     Warning(const Warning&) = delete;
     Warning& operator=(const Warning&) = delete;
@@ -49,7 +54,7 @@ class Warning {
     std::mutex mutex_;
     std::condition_variable over_;
     bool is_over_ = false;
-    std::thread thread_;  // the last member: it uses the others
+    std::optional<std::thread> thread_;  // the last member: it uses the others
 };
 
 }  // namespace
@@ -74,8 +79,7 @@ bool DeviceBlock::grow(std::int64_t bytes, Contents contents) {
 MappedWords::MappedWords(Context& context) : context_(&context) {
     const RuntimeTable& runtime = context.runtime();
     void *here = nullptr, *there = nullptr;
-    context.check(runtime.cudaHostAlloc(&here, count * sizeof *here_, host_memory_is_mapped),
-                  "cudaHostAlloc");
+    context.check(mapped_memory(runtime, &here, count * sizeof *here_), "cudaHostAlloc");
     here_ = static_cast<std::int64_t*>(here);
     std::fill_n(here_, count, 0);
     context.check(runtime.cudaHostGetDevicePointer(&there, here, 0), "cudaHostGetDevicePointer");
@@ -160,10 +164,10 @@ void Context::launched(Status status, Stream stream, const LaunchWords& words) {
 
 void* Context::allocate(std::int64_t bytes) {
     void* block = nullptr;
-    Status status = runtime().cudaMalloc(&block, static_cast<std::size_t>(bytes));
+    Status status = device_memory(runtime(), &block, static_cast<std::size_t>(bytes));
     if (status == error_out_of_memory) {
         forget_dead();
-        status = runtime().cudaMalloc(&block, static_cast<std::size_t>(bytes));
+        status = device_memory(runtime(), &block, static_cast<std::size_t>(bytes));
     }
     if (status == error_out_of_memory) {
         std::size_t free = 0, total = 0;

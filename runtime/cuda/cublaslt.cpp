@@ -6,6 +6,7 @@
 
 #include "bitale/error.h"
 #include "graph/base/check.h"
+#include "runtime/cuda/outside.h"
 
 namespace bitale::cuda {
 
@@ -67,7 +68,7 @@ LtDescription describe_product(const CublasLtTable& library, const GemmShape& sh
 CublasLt::CublasLt(const CublasLtTable& library, const RuntimeTable& runtime)
     : library_(library), runtime_(runtime) {
     // First what may be asked for again: nothing is left behind then.
-    if (runtime.cudaMalloc(&workspace_, workspace_bytes) != success)
+    if (device_memory(runtime, &workspace_, workspace_bytes) != success)
         throw OutOfMemory("no memory on the GPU for the workspace of cuBLASLt");
     try {
         start();
@@ -157,6 +158,7 @@ void CublasLt::multiply_with(const LtPlan& plan, const GemmShape& shape, const f
     const LtDescription& d = plan.description;
     if (shape.bias) set_bias(library_, d.product, bias);
     const float one = 1, zero = 0;
+    if (outside::refused(outside::Door::library)) throw DeviceError("cublasLtMatmul fails: refused");
     require(library_.cublasLtMatmul(handle_, d.product, &one, b, d.b, a, d.a, &zero, c, d.c, c, d.c,
                                     &plan.algorithm, workspace_, workspace_bytes, stream),
             "cublasLtMatmul");

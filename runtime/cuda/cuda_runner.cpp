@@ -14,6 +14,7 @@
 #include "graph/ir/shared.h"
 #include "runtime/cuda/loading.h"
 #include "runtime/cuda/loop.h"
+#include "runtime/cuda/outside.h"
 #include "runtime/storage/host_memory.h"
 
 namespace bitale::cuda {
@@ -274,8 +275,8 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Str
         config.stream = stream;
         const auto words = [&] { return kernel_words(*program_, *plan.step, phase, config); };
         if (comparison_) comparison_->before(compared_buffers(*plan.step));
-        context_.launched(context_.runtime().cudaLaunchKernelExC(&config, plan.phases.at(phase), arguments),
-                          stream, std::cref(words));
+        context_.launched(start_kernel(context_.runtime(), config, plan.phases.at(phase), arguments), stream,
+                          std::cref(words));
         if (comparison_)
             comparison_->kernel(
                 program_->kernels[static_cast<std::size_t>(plan.step->kernel)].entries.at(phase), config,

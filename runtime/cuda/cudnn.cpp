@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bitale/error.h"
+#include "runtime/cuda/outside.h"
 
 namespace bitale::cuda {
 
@@ -34,7 +35,7 @@ void* Cudnn::workspace(std::int64_t bytes) {
         const std::int64_t grown = workspaces_.empty() ? bytes : 2 * workspaces_.back().bytes;
         Workspace w;
         w.bytes = std::min(std::max(bytes, grown), most_workspace);
-        if (runtime_.cudaMalloc(&w.data, static_cast<std::size_t>(w.bytes)) != success)
+        if (device_memory(runtime_, &w.data, static_cast<std::size_t>(w.bytes)) != success)
             throw OutOfMemory(fmt::format("no memory on the GPU for {:.1f} MB of workspace of cuDNN",
                                           static_cast<double>(w.bytes) / 1e6));
         workspaces_.push_back(w);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bitale/error.h"
+#include "runtime/cuda/outside.h"
 
 namespace bitale::cuda {
 
@@ -437,6 +438,7 @@ void execute(const CudnnTable& library, DnnHandle* handle, const ConvShape& shap
             throw DeviceError(fmt::format("{} fails: {}", what, library.cudnnGetErrorString(status)));
     };
     worked(library.cudnnSetStream(handle, stream), "cudnnSetStream");
+    if (outside::refused(outside::Door::library)) throw DeviceError("cudnnBackendExecute fails: refused");
     worked(library.cudnnBackendExecute(handle, plan.plan.raw(), pack.raw()), "cudnnBackendExecute");
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph/base/log.h"
+#include "runtime/cuda/outside.h"
 
 namespace bitale::cuda {
 
@@ -56,8 +57,10 @@ LaunchGraph::~LaunchGraph() {
 }
 
 void LaunchGraph::launch() {
-    context_.launched(context_.backend().graphs->cudaGraphLaunch(executable_, context_.stream()),
-                      context_.stream(), [this] { return words_; });
+    const Status status = outside::refused(outside::Door::launch)
+                              ? error_out_of_memory
+                              : context_.backend().graphs->cudaGraphLaunch(executable_, context_.stream());
+    context_.launched(status, context_.stream(), [this] { return words_; });
 }
 
 std::size_t Graphs::nodes_of(GraphPointer graph) {

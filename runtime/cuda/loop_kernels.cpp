@@ -6,6 +6,7 @@
 
 #include "runtime/cuda/loading.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/outside.h"
 
 namespace bitale::cuda {
 
@@ -176,7 +177,7 @@ void LoopKernels::launch(LoopKernel kernel, const void* arguments, unsigned bloc
     config.stream = stream;
     void* list[] = {const_cast<void*>(arguments)};
     const auto index = static_cast<std::size_t>(kernel);
-    context_.launched(context_.runtime().cudaLaunchKernelExC(&config, functions_[index], list), stream, [&] {
+    context_.launched(start_kernel(context_.runtime(), config, functions_[index], list), stream, [&] {
         return fmt::format("kernel {} ({} blocks of {} threads), {}", entry_names[index], blocks, threads,
                            words());
     });

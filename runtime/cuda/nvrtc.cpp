@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <mutex>
 #include <numeric>
 #include <sstream>
 #include <thread>
@@ -13,6 +11,7 @@
 #include "bitale/error.h"
 #include "graph/base/options.h"
 #include "runtime/cuda/libraries.h"
+#include "runtime/outside.h"
 
 namespace bitale::cuda {
 
@@ -226,8 +225,6 @@ std::vector<CompiledModule> compile_units(const std::vector<CudaUnit>& units, co
     if (units.empty()) return modules;
     table();  // so that its absence is reported before any thread starts
     std::atomic<std::size_t> next{0};
-    std::exception_ptr failure;
-    std::mutex mutex;
     const auto work = [&] {
         try {
             for (std::size_t u = next++; u < units.size(); u = next++)
@@ -236,17 +233,12 @@ std::vector<CompiledModule> compile_units(const std::vector<CudaUnit>& units, co
                                  fmt::format("{}{}.cu", name,
                                              units[u].number > 0 ? fmt::format("_{}", units[u].number) : ""));
         } catch (...) {
-            const std::lock_guard lock(mutex);
-            if (!failure) failure = std::current_exception();
             next = units.size();
+            throw;
         }
     };
     const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-    std::vector<std::thread> threads;
-    for (std::size_t t = 1; t < std::min(cores, units.size()); ++t) threads.emplace_back(work);
-    work();
-    for (std::thread& t : threads) t.join();
-    if (failure) std::rethrow_exception(failure);
+    run_on_threads(std::min(cores, units.size()), work);
     return modules;
 }
 

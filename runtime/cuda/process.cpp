@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-extern char** environ;  // NOLINT: POSIX
+#include "runtime/outside.h"
 
 namespace bitale::cuda {
 
@@ -25,7 +25,7 @@ std::optional<std::string> output_of(const std::vector<std::string>& command) {
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
     pid_t process = 0;
-    const int problem = posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
+    const int problem = outside::start_program(&process, arguments[0], &actions, nullptr, arguments.data());
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     std::string text;

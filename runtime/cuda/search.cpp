@@ -13,6 +13,7 @@
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "runtime/outside.h"
 
 namespace bitale::cuda {
 
@@ -95,7 +96,7 @@ class Candidates {
 // already there when it asks.
 void open_builtins(const std::string& folder) {
     for (const std::string& builtins : expanded(folder + "/libnvrtc-builtins.so.*"))
-        dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL);
+        outside::load_library(builtins, RTLD_NOW | RTLD_GLOBAL);
 }
 
 std::string folder_of(void* library) {
@@ -135,7 +136,7 @@ SharedLibrary::SharedLibrary(const LibraryName& name) {
         if (path.find('/') != std::string::npos && access(path.c_str(), R_OK) != 0) continue;
         if (const std::size_t slash = path.rfind('/'); name.stem == "libnvrtc" && slash != std::string::npos)
             open_builtins(path.substr(0, slash));
-        handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        handle_ = outside::load_library(path, RTLD_NOW | RTLD_LOCAL);
         if (handle_) {
             if (name.stem == "libcudnn") open_builtins_for_cudnn(folder_of(handle_));
             path_ = path;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/outside.h"
 
 namespace bitale::cuda {
 
@@ -19,7 +20,7 @@ Transfers::Transfers(Context& context) : context_(context) {
     for (std::array<Half, 2>* halves : {&up_, &down_})
         for (Half& half : *halves) {
             void* memory = nullptr;
-            context_.check(runtime.cudaMallocHost(&memory, static_cast<std::size_t>(half_bytes)),
+            context_.check(locked_memory(runtime, &memory, static_cast<std::size_t>(half_bytes)),
                            "cudaMallocHost");
             half.memory = static_cast<char*>(memory);
             context_.check(runtime.cudaEventCreateWithFlags(&half.used, event_without_timing),

@@ -7,12 +7,15 @@
 #include <string_view>
 
 #include "bitale/io.h"
+#include "graph/base/border.h"
 #include "graph/base/text.h"
 #include "runtime/io/file.h"
 
 namespace bitale {
 
 namespace {
+
+const Border saving("to save an array; the file is as before");
 
 const char* descr_of(DType dtype) {
     switch (dtype) {
@@ -173,26 +176,31 @@ void write_npz(AtomicFile& file, const std::map<std::string, Array>& values, std
 }
 
 void save_npy(const std::string& path, const Array& value, SaveOptions options) {
-    const std::string header = npy_header(value);  // before the file: bfloat16 is refused here
-    AtomicFile file(path, options.durable);
-    file.write(header);
-    file.write(bytes_of(value));
-    file.commit();
+    saving([&] {
+        const std::string header = npy_header(value);  // before the file: bfloat16 is refused here
+        AtomicFile file(path, options.durable);
+        file.write(header);
+        file.write(bytes_of(value));
+        file.commit();
+    });
 }
 
 void save_npz(const std::string& path, const std::map<std::string, Array>& values, SaveOptions options) {
-    for (const auto& [key, value] : values) {
-        constexpr std::size_t ending = 4;
-        if (has_control_characters(key))
-            file_error(path, "cannot be written: the name " + in_quotes(key) + " holds control characters");
-        if (key.size() + ending > all_ones_16)
-            file_error(path, "cannot be written: a name of " + std::to_string(key.size()) +
-                                 " bytes is longer than zip can have");
-        descr_of(value.dtype());
-    }
-    AtomicFile file(path, options.durable);
-    write_npz(file, values);
-    file.commit();
+    saving([&] {
+        for (const auto& [key, value] : values) {
+            constexpr std::size_t ending = 4;
+            if (has_control_characters(key))
+                file_error(path,
+                           "cannot be written: the name " + in_quotes(key) + " holds control characters");
+            if (key.size() + ending > all_ones_16)
+                file_error(path, "cannot be written: a name of " + std::to_string(key.size()) +
+                                     " bytes is longer than zip can have");
+            descr_of(value.dtype());
+        }
+        AtomicFile file(path, options.durable);
+        write_npz(file, values);
+        file.commit();
+    });
 }
 
 }  // namespace bitale

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "graph/base/memory.h"
@@ -25,6 +26,17 @@ int class_of(std::int64_t bytes) {
     int c = 4 * power;
     while (class_bytes(c) < bytes) ++c;
     return c;
+}
+
+// Whether one more fits: memory is given back where nothing may be thrown.
+bool has_place(std::vector<void*>& list) {
+    if (list.size() < list.capacity()) return true;
+    try {
+        list.reserve(2 * list.size() + 8);
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
 }
 
 class HostPool {
@@ -54,9 +66,10 @@ class HostPool {
         {
             const std::lock_guard lock(mutex_);
             numbers_.used -= class_bytes(c);
-            if (numbers_.kept + class_bytes(c) <= most_kept) {
+            std::vector<void*>& list = free_[static_cast<std::size_t>(c)];
+            if (numbers_.kept + class_bytes(c) <= most_kept && has_place(list)) {
                 numbers_.kept += class_bytes(c);
-                free_[static_cast<std::size_t>(c)].push_back(p);
+                list.push_back(p);
                 return;
             }
         }

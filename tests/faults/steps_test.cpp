@@ -1,0 +1,178 @@
+// Steps, loops and values of variables under every failure: an error, whole steps, and the next one is right.
+#include <memory>
+
+#include "tests/faults/sweep.h"
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+constexpr Failing every_failing[] = {Failing::doors, Failing::doors_onwards, Failing::memory,
+                                     Failing::memory_onwards};
+
+void check(const Workload& workload) {
+    for (const Failing failing : every_failing) {
+        const Swept swept = sweep(workload, failing);
+        INFO(workload.name << ", way " << static_cast<int>(failing) << ": " << swept.text());
+        CHECK(swept.bad.empty());
+    }
+}
+
+std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, bool rounding) {
+    std::string text;
+    const Tolerance tolerance =
+        rounding ? Tolerance{.absolute = 1e-5, .relative = 1e-3} : Tolerance{};  // another order of additions
+    for (std::size_t k = 0; k < got.size(); ++k) text += difference(got[k], expected[k], tolerance);
+    return text;
+}
+
+// Two layers with momentum and a counter: some products are new values of variables themselves.
+struct Network {
+    Shared data, w, v, mw, mv, count;
+    Function step, minibatch;
+    Array x, t;
+
+    Network(const std::string& device, std::int64_t inputs, std::int64_t hidden, std::int64_t batch) {
+        Random random(5);
+        data = shared(random_array(float32, {batch * 4, inputs}, random), "data");
+        w = shared(random_array(float32, {inputs, hidden}, random, -0.1, 0.1), "w");
+        v = shared(random_array(float32, {hidden, 10}, random, -0.1, 0.1), "v");
+        mw = shared(zeros({inputs, hidden}), "mw");
+        mv = shared(zeros({hidden, 10}), "mv");
+        count = shared(Array(std::int64_t{0}), "count");
+        x = random_array(float32, {batch, inputs}, random);
+        t = random_array(int32, {batch}, random, 0, 9);
+        const Expr in = matrix("x"), i = lscalar("i"), labels = ivector("t");
+        step = trained(in, {in, labels}, labels, device);
+        minibatch = trained(data[Slice{i * batch, (i + 1) * batch}], {i, {labels, t}}, labels, device);
+    }
+
+    Function trained(const Expr& in, const std::vector<Input>& inputs, const Expr& labels,
+                     const std::string& device) const {
+        const Expr loss = mean(categorical_crossentropy(softmax(dot(tanh(dot(in, w)), v)), labels));
+        const std::vector<Expr> g = grad(loss, {w, v});
+        return function(inputs, {loss},
+                        {.updates = {{mw, mw * 0.9f + g[0]},
+                                     {mv, mv * 0.9f + g[1]},
+                                     {w, w - mw * 0.1f},
+                                     {v, v - g[1] * 0.1f},
+                                     {count, count + 1}},
+                         .device = device});
+    }
+    std::vector<Array> values() const {
+        std::vector<Array> all;
+        for (const Shared& s : {w, v, mw, mv, count}) all.push_back(s.get_value());
+        return all;
+    }
+    void set(const std::vector<Array>& values) {
+        std::size_t k = 0;
+        for (Shared* s : {&w, &v, &mw, &mv, &count}) s->set_value(values[k++]);
+    }
+};
+
+Workload calls(const std::shared_ptr<Network>& net) {
+    auto loss = std::make_shared<Array>();
+    const auto act = [net, loss] { *loss = net->step(net->x, net->t); };
+    const std::vector<Array> before = net->values();
+    act();
+    const std::vector<Array> after = net->values();
+    const Array expected = *loss;
+    return {"call", [net, before] { net->set(before); }, act,
+            [=](bool thrown, bool rounding) {
+                if (thrown) return differences(net->values(), before, false);
+                return differences(net->values(), after, rounding) +
+                       differences({*loss}, {expected}, rounding);
+            }};
+}
+
+Workload loops(const std::shared_ptr<Network>& net) {
+    constexpr std::int64_t steps = 3;
+    auto losses = std::make_shared<Results>(std::vector<Array>{});
+    std::vector<std::vector<Array>> states{net->values()};
+    for (std::int64_t k = 0; k < steps; ++k) {
+        net->minibatch(k);
+        states.push_back(net->values());
+    }
+    net->set(states[0]);
+    const auto act = [net, losses] { *losses = net->minibatch.loop(0, steps); };
+    act();
+    const Array expected = (*losses)[0];
+    return {"loop", [net, states] { net->set(states[0]); }, act,
+            [=](bool thrown, bool rounding) {
+                const std::vector<Array> now = net->values();
+                if (!thrown)
+                    return differences(now, states.back(), rounding) +
+                           differences({(*losses)[0]}, {expected}, rounding);
+                for (const std::vector<Array>& state : states)
+                    if (differences(now, state, rounding).empty()) return std::string();
+                return "no whole number of steps: " + differences(now, states[0], false);
+            }};
+}
+
+// Each call has a length that no call before had.
+Workload other_lengths(const std::string& device) {
+    struct State {
+        Shared w, count;
+        Function f;
+        std::int64_t length = 1;
+        Array x;
+        double got = 0;
+    };
+    auto s = std::make_shared<State>();
+    s->w = shared(zeros({4}), "w");
+    s->count = shared(Array(std::int64_t{0}), "count");
+    const Expr x = matrix("x");
+    s->f = function({x}, {sum(x)},
+                    {.updates = {{s->w, s->w + sum(x, {0})}, {s->count, s->count + 1}}, .device = device});
+    return {"call of another length",
+            [s] {
+                s->w.set_value(zeros({4}));
+                s->count.set_value(Array(std::int64_t{0}));
+                s->length = s->length % 97 * 37 % 97 + 1;
+                s->x = Array(std::vector<float>(static_cast<std::size_t>(4 * s->length), 1), {s->length, 4});
+            },
+            [s] { s->got = double(s->f(s->x)); },
+            [s](bool thrown, bool) {
+                const auto expected = static_cast<float>(thrown ? 0 : s->length);
+                const std::vector<float> w = s->w.get_value().to_vector<float>();
+                const auto steps = s->count.get_value().item<std::int64_t>();
+                if (w != std::vector<float>(4, expected) || steps != (thrown ? 0 : 1))
+                    return std::string("half a step");
+                return std::string(thrown || s->got == 4 * expected ? "" : "a wrong sum");
+            },
+            /*keeps_blocks=*/true};
+}
+
+Workload set_and_get(const std::shared_ptr<Network>& net) {
+    const Array before = net->w.get_value();
+    Random random(3);
+    const Array other = random_array(float32, before.shape(), random);
+    auto got = std::make_shared<Array>();
+    return {"set and get a value", [net, before] { net->w.set_value(before); },
+            [=] {
+                net->w.set_value(other);
+                *got = net->w.get_value();
+            },
+            [=](bool thrown, bool) {
+                const Array now = net->w.get_value();
+                if (thrown) return std::string(same(now, before) || same(now, other) ? "" : "a torn value");
+                return std::string(same(now, other) && same(*got, other) ? "" : "a wrong value");
+            }};
+}
+
+void check_all(const std::string& device, std::int64_t inputs, std::int64_t hidden, std::int64_t batch) {
+    const auto net = std::make_shared<Network>(device, inputs, hidden, batch);
+    check(calls(net));
+    check(loops(net));
+    check(other_lengths(device));
+    check(set_and_get(net));
+}
+
+}  // namespace
+
+TEST_CASE("steps on a CPU survive every failure", "[faults]") { check_all("cpu", 784, 100, 64); }
+
+TEST_CASE("steps of the reference survive every failure", "[faults]") { check_all("reference", 5, 3, 2); }
