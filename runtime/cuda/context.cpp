@@ -241,7 +241,7 @@ void Context::forget_dead() {
 void* Context::resident(const SharedPtr& variable) {
     Resident& r = residents_[variable.get()];
     if (r.variable.lock() != variable) {  // new, or at the address of one that is gone
-        r = {variable, std::make_unique<DeviceBlock>(*this), 0};
+        r = {this, variable.get(), variable, std::make_unique<DeviceBlock>(*this), 0};
         try {
             r.block->grow(variable->value.bytes());
         } catch (...) {
@@ -256,12 +256,24 @@ void* Context::resident(const SharedPtr& variable) {
     return r.block->data();
 }
 
-void Context::wrote(const SharedPtr& variable) {
-    Resident& r = residents_.at(variable.get());
+void Context::wrote(const SharedPtr& variable) noexcept {
+    Resident& r = residents_.find(variable.get())->second;
     r.version = ++variable->version;
     variable->home = owner_;
-    // Kept by the variable itself, so it outlives none of what it names.
-    variable->fetch = [this, state = variable.get(), block = r.block->data()] { fetch(*state, block); };
+    // Kept by the variable itself, so it outlives none of what it names. A single pointer: std::function
+    // takes no memory for it.
+    variable->fetch = [r = &r] { r->context->fetch(*r->state, r->block->data()); };
+}
+
+void Context::lost(const SharedPtr& variable) noexcept {
+    residents_.find(variable.get())->second.version = ++variable->version;
+    variable->home = nullptr;  // the device asks too
+    variable->fetch = [state = variable.get()] {
+        throw DeviceError(
+            fmt::format("the value of the shared variable {} is lost: a step failed after it had begun to "
+                        "write new values; set_value gives the variable another one",
+                        in_quotes(state->name)));
+    };
 }
 
 void Context::fetch(SharedState& variable, const void* block) {

@@ -123,11 +123,16 @@ class Context {
 
     // Where the newest value of a variable is here; brought here if need be. The variable's mutex is held.
     void* resident(const SharedPtr& variable);
-    // The value here is newer than the host's from now on: the version grows.
-    void wrote(const SharedPtr& variable);
+    // The value here is newer than the host's from now on: the version grows. After resident(); throws
+    // nothing, so that a step that was launched is never lost.
+    void wrote(const SharedPtr& variable) noexcept;
+    // A step has failed in the middle of writing it: every use says so until it is given another value.
+    void lost(const SharedPtr& variable) noexcept;
 
   private:
     struct Resident {
+        Context* context = nullptr;
+        SharedState* state = nullptr;
         std::weak_ptr<SharedState> variable;
         std::unique_ptr<DeviceBlock> block;
         std::uint64_t version = 0;

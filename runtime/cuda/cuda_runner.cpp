@@ -277,6 +277,7 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Str
         if (comparison_) comparison_->before(compared_buffers(*plan.step));
         context_.launched(start_kernel(context_.runtime(), config, plan.phases.at(phase), arguments), stream,
                           std::cref(words));
+        if (plan.step->commits && stream == context_.stream()) committing_ = true;  // one phase is enough
         if (comparison_)
             comparison_->kernel(
                 program_->kernels[static_cast<std::size_t>(plan.step->kernel)].entries.at(phase), config,
@@ -360,6 +361,7 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
             }
             break;
     }
+    if (plan.step->commits && stream == context_.stream()) committing_ = true;
 }
 
 void CudaRunner::note_call(const StepPlan& plan, const StepSizes& sizes) {
@@ -417,9 +419,10 @@ void CudaRunner::execute(const Frame& frame) {
             return gpu_.graphs.capture(graph_words(*program_, "a call"),
                                        [&](Stream stream) { launch_body(frame, stream); });
         });
-    if (as_graph)
+    if (as_graph) {
         step.call->launch();
-    else if (profile_)
+        committing_ = true;
+    } else if (profile_)
         launch_timed(body_, frame.body);
     else
         launch_body(frame, context_.stream());
@@ -484,9 +487,9 @@ void CudaRunner::clear_errors() {
     context_.zero(errors(), error_bytes);
 }
 
-void CudaRunner::watch_errors() {
-    if (!has_errors()) return;
-    if (!call_check_)
+// Makes what watch_errors() needs.
+void CudaRunner::prepare_to_watch() {
+    if (has_errors() && !call_check_)
         call_check_ = std::make_shared<CallCheck>(context_, [program = program_](const std::int64_t* words) {
             return fmt::format(
                 "{}: {} at element {} (in an earlier call of {}, which nobody waited for; it "
@@ -494,6 +497,10 @@ void CudaRunner::watch_errors() {
                 program->checks.at(static_cast<std::size_t>(words[0] - 1)).message, words[1], words[2],
                 program->name, program->name);
         });
+}
+
+void CudaRunner::watch_errors() {
+    if (!has_errors()) return;
     context_.check(context_.runtime().cudaMemcpyAsync(call_check_->copied.here(0), errors(),
                                                       error_words * sizeof(std::int64_t), device_to_host,
                                                       context_.stream()),
@@ -501,8 +508,15 @@ void CudaRunner::watch_errors() {
     context_.watch(call_check_);
 }
 
-void CudaRunner::count_versions() {
+void CudaRunner::count_versions() noexcept {
+    committing_ = false;
     for (const int s : program_->updated) context_.wrote(program_->shared[static_cast<std::size_t>(s)]);
+}
+
+// After a failure: what was launched of the step cannot be taken back.
+void CudaRunner::give_up_step() noexcept {
+    if (!std::exchange(committing_, false)) return;
+    for (const int s : program_->updated) context_.lost(program_->shared[static_cast<std::size_t>(s)]);
 }
 
 // ---- calls ----
@@ -515,15 +529,8 @@ std::vector<Array> CudaRunner::run(std::span<const Array> arguments) {
     const Frame& frame = frames_.find(symbols_.data());
     context_.begins(program_);
     clear_errors();
-    naming_buffers(frame, 0, [&] {
-        place(frame, arguments);
-        execute(frame);
-    });
-    if (!waits) {
-        watch_errors();
-        count_versions();
-        return {};
-    }
+    naming_buffers(frame, 0, [&] { place(frame, arguments); });
+    // What has to be there after the launch is made before it.
     std::vector<Array> results;
     std::vector<Download> parts;
     for (std::size_t i = 0; i < frame.outputs.size(); ++i) {
@@ -532,7 +539,21 @@ std::vector<Array> CudaRunner::run(std::span<const Array> arguments) {
     }
     std::int64_t words[error_words] = {};
     if (has_errors()) parts.push_back({words, errors(), sizeof words});
-    context_.transfers().download(parts);
+    if (waits)
+        context_.transfers().reserve(parts.size());
+    else
+        prepare_to_watch();
+    committing_ = false;
+    try {
+        naming_buffers(frame, 0, [&] { execute(frame); });
+        if (waits)
+            context_.transfers().download(parts);
+        else
+            watch_errors();
+    } catch (...) {
+        give_up_step();
+        throw;
+    }
     throw_error(words);
     count_versions();
     return results;

@@ -79,7 +79,9 @@ class CudaRunner : public Executable {
     void check_errors();  // waits; throws IndexError when a check has failed
     void throw_error(const std::int64_t* words);
     void watch_errors();
-    void count_versions();
+    void count_versions() noexcept;
+    void give_up_step() noexcept;
+    void prepare_to_watch();
 
     std::shared_ptr<const Program> program_;
     Arguments arguments_;
@@ -107,6 +109,7 @@ class CudaRunner : public Executable {
     Graphs::Most limit_ = Graphs::Most::loop;  // what turned out to be possible
     std::string why_limited_;
     bool launched_ = false;
+    bool committing_ = false;  // a step was launched in part, and that part writes shared variables
     std::map<const Step*, std::vector<StepSizes>> library_calls_;  // the sizes that were called, some of them
     std::size_t nodes_ = 0;                                        // of the step last launched as a graph
     std::unique_ptr<Loop> loop_;                                   // made by the first loop

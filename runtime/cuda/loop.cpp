@@ -116,6 +116,7 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
         else
             runner_.launch_body(frame, context_.stream());
         end_step(frame, LoopKernel::advance, 0, context_.stream());
+        runner_.committing_ = false;
         ++issued_;
         step.has_run = true;
     };
@@ -153,14 +154,32 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
     }
 }
 
+// After a failure: the steps that were launched whole are done, and count.
+void CudaRunner::Loop::end_early() {
+    try {
+        context_.synchronize();
+        const std::int64_t done = words_.read(progress);
+        if (call_->steps_done) call_->steps_done->store(done, std::memory_order_relaxed);
+        if (!runner_.committing_ && done > 0) runner_.count_versions();
+    } catch (const Error&) {  // the GPU is of no use any more, and says so whenever it is asked
+    }
+    runner_.give_up_step();
+}
+
 std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::int64_t end) {
     set_up(frame, first, end);
     CapturedStep& step = runner_.steps_.find(frame, runner_.pointers_);
     issued_ = first;
-    issue(frame, step, end);
-    runner_.note(step);
-    follow(end);
-    context_.synchronize();
+    runner_.committing_ = false;
+    try {
+        issue(frame, step, end);
+        runner_.note(step);
+        follow(end);
+        context_.synchronize();
+    } catch (...) {
+        end_early();
+        throw;
+    }
     const std::int64_t done = words_.read(progress);
     if (call_->steps_done) call_->steps_done->store(done, std::memory_order_relaxed);
     return done;

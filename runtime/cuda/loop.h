@@ -30,6 +30,7 @@ class CudaRunner::Loop {
     void end_step(const Frame& frame, LoopKernel kernel, ConditionalHandle handle, Stream stream);
     void issue(const Frame& frame, CapturedStep& step, std::int64_t end);
     std::int64_t follow(std::int64_t until);
+    void end_early();
 
     CudaRunner& runner_;
     Context& context_;

@@ -62,6 +62,11 @@ void Transfers::empty(Half& half) {
     half.arrived.clear();
 }
 
+void Transfers::reserve(std::size_t parts) {
+    const std::lock_guard lock(mutex_);
+    for (Half& half : down_) half.arrived.reserve(parts + 1);  // a part that began in the half before
+}
+
 void Transfers::download(std::span<const Download> parts) {
     const std::lock_guard lock(mutex_);
     const RuntimeTable& runtime = context_.runtime();

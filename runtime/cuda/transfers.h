@@ -32,6 +32,8 @@ class Transfers {
     void upload(void* to, const void* from, std::int64_t bytes);
     // All that is before it in the stream is done when it returns.
     void download(std::span<const Download> parts);
+    // Takes the memory that a download of so many parts needs, so that it finds it.
+    void reserve(std::size_t parts);
 
   private:
     struct Half {

@@ -15,6 +15,7 @@ namespace {
 std::atomic<std::int64_t> left{0};  // uses until one fails; 0: none fails
 std::atomic<bool> all_later{false}, failed{false};
 std::atomic<std::int64_t> alive{0};
+thread_local int without_failing = 0;
 
 constexpr std::size_t most_sites = std::size_t{1} << 20;
 std::uint64_t* sites = nullptr;
@@ -22,7 +23,7 @@ std::atomic<std::size_t> recorded{0};
 std::atomic<bool> recording{false};
 
 [[maybe_unused]] bool fails_now() {
-    if (left.load(std::memory_order_relaxed) <= 0) return false;
+    if (left.load(std::memory_order_relaxed) <= 0 || without_failing > 0) return false;
     const std::int64_t before = left.fetch_sub(1);
     if (before > 1) return false;
     if (all_later) left = 1;
@@ -54,6 +55,9 @@ bool stop_failing_new() {
     return failed;
 }
 
+WithoutFailing::WithoutFailing() { ++without_failing; }
+WithoutFailing::~WithoutFailing() { --without_failing; }
+
 std::int64_t blocks_alive() { return alive; }
 
 NewSites::NewSites() {
@@ -82,7 +86,7 @@ bool new_can_fail() { return true; }
 namespace {
 
 void* take_memory(std::size_t alignment, std::size_t bytes) {
-    if (recording.load(std::memory_order_relaxed)) record();
+    if (recording.load(std::memory_order_relaxed) && without_failing == 0) record();
     if (fails_now()) throw std::bad_alloc();
     if (bytes == 0) bytes = 1;
     void* p = alignment <= alignof(std::max_align_t)

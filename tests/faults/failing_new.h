@@ -12,6 +12,14 @@ bool new_can_fail();
 void fail_new(std::int64_t n, bool onwards = false);
 // Whether one failed since; none fails from now on.
 bool stop_failing_new();
+// None fails in this thread while such an object lives.
+class WithoutFailing {
+  public:
+    WithoutFailing();
+    ~WithoutFailing();
+    WithoutFailing(const WithoutFailing&) = delete;
+    WithoutFailing& operator=(const WithoutFailing&) = delete;
+};
 // What was allocated and not given back yet.
 std::int64_t blocks_alive();
 

@@ -239,7 +239,7 @@ std::string condition_problem() {
 }
 
 const GraphTable& emulated_graphs() {
-    static const GraphTable table = [] {
+    static GraphTable table = [] {  // tests put functions of their own around these
         GraphTable t;
         t.cudaStreamBeginCapture = [](Stream stream, CaptureMode) {
             return stream ? stream_of(stream).begin_capture(std::make_shared<EmulatedGraph>())
