@@ -211,28 +211,62 @@ Results Function::call(std::span<const Array> arguments) {
 
 void Function::no_memory() { calling.fail(); }
 
-Results Function::loop(std::int64_t first, std::int64_t last) {
-    return looping([&] {
-        std::vector<std::int64_t> values;
-        for (std::int64_t i = first; i < last; ++i) values.push_back(i);
-        return loop(values);
-    });
+namespace {
+
+// `call` has the steps and what may stop them.
+Results run_loop(Function::State& state, LoopCall call) {
+    check_loop(state);
+    state.device->check_runs(state.name, state.where);
+    const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
+    std::vector<Array> storage;
+    const std::span<const Array> all = completed(state, {&zero, 1}, storage);
+    measure_at_first_call(state, all);
+    const CallLock lock(*state.device, state.shared);
+    state.steps_done.store(0);
+    call.arguments = all;
+    call.stop = &state.stop;
+    call.steps_done = &state.steps_done;
+    Results results(state.executable->loop(call));
+    // A request is used up by the loop that ends by it, and by no other.
+    if (state.steps_done.load() < call.steps && !(call.token && call.token->requested()))
+        state.stop.store(false);
+    return results;
 }
 
+Results loop_of(Function::State& state, const LoopCall& call) {
+    return looping([&] { return run_loop(state, call); });
+}
+
+LoopCall steps_between(const Function::State& state, std::int64_t first, std::int64_t last) {
+    LoopCall call;
+    call.first = first;
+    if (last > first && __builtin_sub_overflow(last, first, &call.steps))
+        throw GraphError(
+            fmt::format("loop of \"{}\": from {} to {} there are more steps than an int64 counts", state.name,
+                        first, last));
+    return call;
+}
+
+LoopCall watching(LoopCall call, const StopToken& stop) {
+    call.token = stop;
+    return call;
+}
+
+}  // namespace
+
+Results Function::loop(std::int64_t first, std::int64_t last) {
+    State& state = used(state_);
+    return loop_of(state, steps_between(state, first, last));
+}
+Results Function::loop(std::int64_t first, std::int64_t last, const StopToken& stop) {
+    State& state = used(state_);
+    return loop_of(state, watching(steps_between(state, first, last), stop));
+}
 Results Function::loop(std::span<const std::int64_t> indices) {
-    return looping([&] {
-        State& state = used(state_);
-        check_loop(state);
-        state.device->check_runs(state.name, state.where);
-        const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
-        std::vector<Array> storage;
-        const std::span<const Array> all = completed(state, {&zero, 1}, storage);
-        measure_at_first_call(state, all);
-        const CallLock lock(*state.device, state.shared);
-        state.stop.store(false);
-        state.steps_done.store(0);
-        return Results(state.executable->loop({indices, all, &state.stop, &state.steps_done}));
-    });
+    return loop_of(used(state_), LoopCall::over(indices));
+}
+Results Function::loop(std::span<const std::int64_t> indices, const StopToken& stop) {
+    return loop_of(used(state_), watching(LoopCall::over(indices), stop));
 }
 
 void Function::request_stop() { used(state_).stop.store(true); }

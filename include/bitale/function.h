@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -79,6 +80,21 @@ struct Profile {
     std::vector<Row> rows;
 };
 
+// A wish to stop that outlives calls and belongs to the caller: any loops of any functions may watch it.
+// Copies share it. Once requested it stays so until reset(), so that no request is lost between two loops.
+// request() may be called from other threads and from signal handlers.
+class StopToken {
+  public:
+    StopToken() : requested_(std::make_shared<std::atomic<bool>>(false)) {}
+    void request() const noexcept { requested_->store(true, std::memory_order_relaxed); }
+    bool requested() const noexcept { return requested_->load(std::memory_order_relaxed); }
+    void reset() const noexcept { requested_->store(false, std::memory_order_relaxed); }
+
+  private:
+    static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers may not wait");
+    std::shared_ptr<std::atomic<bool>> requested_;
+};
+
 class Function {
   public:
     Function() = default;
@@ -100,11 +116,16 @@ class Function {
 
     // Calls the function with its first input = first .. last - 1 (resp. the values of indices) without
     // returning to the host between steps, and stacks output k's values as [steps, ...]. Stops early, with
-    // fewer steps, when request_stop() is called from another thread or a signal handler. Throws GraphError
-    // unless the function has exactly one integer scalar input (others need defaults); a failing step is
-    // named in the message, the state is that of the last good step.
+    // fewer steps, when request_stop() is called from another thread or a signal handler, or when `stop` is
+    // requested. Throws GraphError unless the function has exactly one integer scalar input (others need
+    // defaults), or where there are more steps than an int64 counts; a failing step is named in the message,
+    // the state is that of the last good step.
     Results loop(std::int64_t first, std::int64_t last);
+    Results loop(std::int64_t first, std::int64_t last, const StopToken& stop);
     Results loop(std::span<const std::int64_t> indices);
+    Results loop(std::span<const std::int64_t> indices, const StopToken& stop);
+    // Ends this function's loop after the step at hand. Where none runs, the next one ends before its first
+    // step: a request counts until a loop has ended by it.
     void request_stop();
     std::int64_t steps_done() const;  // of the running or last loop
 

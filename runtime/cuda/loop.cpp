@@ -40,11 +40,12 @@ CudaRunner::Loop::Loop(CudaRunner& runner)
 
 void CudaRunner::Loop::begin(const LoopCall& call, const std::vector<std::int64_t>& bytes) {
     call_ = &call;
-    const auto steps = static_cast<std::int64_t>(call.values.size());
-    const std::int64_t values_bytes = steps * static_cast<std::int64_t>(sizeof(std::int64_t));
-    values_.grow(values_bytes);
-    context_.upload(values_.data(), call.values.data(), values_bytes);
-    for (std::size_t i = 0; i < results_.size(); ++i) results_[i]->grow(bytes[i] * steps);
+    if (call.values) {
+        const std::int64_t values_bytes = call.steps * static_cast<std::int64_t>(sizeof(std::int64_t));
+        values_.grow(values_bytes);
+        context_.upload(values_.data(), call.values, values_bytes);
+    }
+    for (std::size_t i = 0; i < results_.size(); ++i) results_[i]->grow(bytes[i] * call.steps);
     words_.write(stop, 0);
     words_.write(progress, 0);
 }
@@ -52,15 +53,15 @@ void CudaRunner::Loop::begin(const LoopCall& call, const std::vector<std::int64_
 void CudaRunner::Loop::set_up(const Frame& frame, std::int64_t first, std::int64_t end) {
     const std::size_t index = runner_.input_buffers_[0];
     LoopState state;
-    state.values = values_.data();
+    if (call_->values) state.values = values_.data();
+    state.first = call_->first;
     state.position = first;
     state.end = end;
     if (index < runner_.pointers_.size()) {
         // The first step's index comes from here, the others from the end of the step before.
         state.index = runner_.pointers_[index];
         state.index_bytes = bytes_of(runner_.program_->inputs[0].dtype);
-        const std::int64_t value = call_->values[static_cast<std::size_t>(first)];
-        runner_.arguments_.set_scalar(0, value, runner_.symbols_.data());
+        runner_.arguments_.set_scalar(0, call_->value(first), runner_.symbols_.data());
         context_.upload(state.index, runner_.argument_data_[0], state.index_bytes);
     }
     if (runner_.has_errors()) state.errors = runner_.errors();
@@ -186,8 +187,8 @@ std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::
 }
 
 std::vector<Array> CudaRunner::loop(const LoopCall& call) {
-    const auto steps = static_cast<std::int64_t>(call.values.size());
-    const auto value = [&](std::int64_t step) { return call.values[static_cast<std::size_t>(step)]; };
+    const std::int64_t steps = call.steps;
+    const auto value = [&](std::int64_t step) { return call.value(step); };
     context_.enter();
     context_.settle(true);
     arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
@@ -210,7 +211,7 @@ std::vector<Array> CudaRunner::loop(const LoopCall& call) {
         std::int64_t end = done;
         std::exception_ptr refusal;
         try {
-            for (; end < steps; ++end) {
+            for (; end < steps && !call.stopped(); ++end) {
                 arguments_.set_scalar(0, value(end), symbols_.data());
                 const Frame& next = frames_.find(symbols_.data());
                 stacked.check(next);

@@ -20,7 +20,7 @@ class CudaRunner::Loop {
     // Runs the steps [first, end), all with this frame and no other. Returns the number of steps that are
     // done since begin(): less than `end` when a step failed or the loop was asked to stop.
     std::int64_t run(const Frame& frame, std::int64_t first, std::int64_t end);
-    bool stopped() const { return call_->stop && call_->stop->load(std::memory_order_relaxed); }
+    bool stopped() const { return call_->stopped(); }
     const void* collected(std::size_t i) const { return results_[i]->data(); }
 
   private:

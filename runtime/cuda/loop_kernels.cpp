@@ -16,7 +16,7 @@ constexpr const char* structs = R"(typedef long long i64;
 struct loop_result { const char* from; char* to; i64 bytes; };
 struct loop_state {
     const i64* values;
-    i64 position, end;
+    i64 first, position, end;
     char* index;
     i64 index_bytes;
     const i64* errors;
@@ -45,7 +45,7 @@ static __device__ __forceinline__ bool next_step(loop_state* state) {
     *state->progress = position;
     __threadfence_system();
     if (position >= state->end) return false;
-    const i64 value = state->values[position];
+    const i64 value = state->values ? state->values[position] : state->first + position;
     if (state->index_bytes == 8) *(i64*)state->index = value;
     if (state->index_bytes == 4) *(int*)state->index = (int)value;
     if (state->index_bytes == 2) *(short*)state->index = (short)value;

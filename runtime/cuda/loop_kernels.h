@@ -18,8 +18,10 @@ struct LoopResult {
     std::int64_t bytes = 0;
 };
 struct LoopState {
-    const void* values = nullptr;  // int64: of the counted input, for each step
-    std::int64_t position = 0;     // steps that are done; the next one's number
+    const void* values =
+        nullptr;  // int64: of the counted input, for each step; null: they count from `first`
+    std::int64_t first = 0;
+    std::int64_t position = 0;  // steps that are done; the next one's number
     std::int64_t end = 0;
     void* index = nullptr;  // the input's buffer; may be null
     std::int64_t index_bytes = 0;
@@ -28,7 +30,7 @@ struct LoopState {
     void* progress = nullptr;      // host-visible: position
     std::int64_t results = 0;      // so many LoopResult follow
 };
-static_assert(sizeof(LoopResult) == 24 && sizeof(LoopState) == 72);
+static_assert(sizeof(LoopResult) == 24 && sizeof(LoopState) == 80);
 
 enum class LoopKernel : std::uint8_t {
     advance,  // the end of a step, one block: collects small results, sets up the next step

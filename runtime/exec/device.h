@@ -19,10 +19,24 @@ namespace bitale {
 
 // Steps without the host between them: the first input takes the values one after another.
 struct LoopCall {
-    std::span<const std::int64_t> values;
+    const std::int64_t* values = nullptr;  // of each step; null: first, first + 1, ...
+    std::int64_t first = 0, steps = 0;
     std::span<const Array> arguments;  // of all inputs; the first one's value does not matter
     const std::atomic<bool>* stop = nullptr;
+    std::optional<StopToken> token{};
     std::atomic<std::int64_t>* steps_done = nullptr;
+
+    static LoopCall over(std::span<const std::int64_t> values) {
+        static const std::int64_t none = 0;
+        LoopCall call;
+        call.values = values.empty() ? &none : values.data();
+        call.steps = static_cast<std::int64_t>(values.size());
+        return call;
+    }
+    std::int64_t value(std::int64_t step) const { return values ? values[step] : first + step; }
+    bool stopped() const {
+        return (stop && stop->load(std::memory_order_relaxed)) || (token && token->requested());
+    }
 };
 
 // Calls are serialised by the device's mutex; see CallLock.
@@ -123,8 +137,8 @@ std::int64_t for_each_step(const LoopCall& call, F&& step);
 template <class F>
 std::int64_t for_each_step(const LoopCall& call, F&& step) {
     std::int64_t done = 0;
-    for (const std::int64_t value : call.values) {
-        if (call.stop && call.stop->load(std::memory_order_relaxed)) break;
+    while (done < call.steps && !call.stopped()) {
+        const std::int64_t value = call.value(done);
         try {
             step(done, value);
         } catch (const Error&) {

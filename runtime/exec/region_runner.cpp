@@ -193,9 +193,9 @@ std::vector<Array> RegionRunner::run(std::span<const Array> arguments) {
 }
 
 std::vector<Array> RegionRunner::loop(const LoopCall& call) {
-    const auto steps = static_cast<std::int64_t>(call.values.size());
+    const std::int64_t steps = call.steps;
     arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
-    if (steps > 0) arguments_.set_scalar(0, call.values[0], symbols_.data());
+    if (steps > 0) arguments_.set_scalar(0, call.value(0), symbols_.data());
     const Frame first = frames_.find(symbols_.data());
     StackedResults stacked(*program_, first, steps);
     for (std::size_t i = 0; i < first.outputs.size() && !launcher_->computes(); ++i)

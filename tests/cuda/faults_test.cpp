@@ -66,7 +66,9 @@ class OnGpu {
     std::string error_of_loop(const std::vector<std::int64_t>& values) {
         const Array zero{std::int64_t{0}};
         try {
-            runner_.loop({values, {&zero, 1}});
+            LoopCall call = LoopCall::over(values);
+            call.arguments = {&zero, 1};
+            runner_.loop(call);
         } catch (const Error& e) {
             return e.what();
         }

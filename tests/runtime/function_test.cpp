@@ -10,6 +10,7 @@
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "tests/support/catch.h"
+#include "tests/support/emulator.h"
 #include "tests/support/temporary.h"
 
 using namespace bitale;
@@ -29,6 +30,14 @@ void on_each_device(F&& f) {
         INFO("device " << device);
         f(std::string(device));
     }
+}
+
+template <class F>
+void on_each_device_with_loops(F&& f) {
+    on_each_device(f);
+    if (emulator_left_out()) return;
+    INFO("device emulator");
+    f(std::string("emulator"));
 }
 
 }  // namespace
@@ -375,6 +384,69 @@ TEST_CASE("a loop stops when asked to", "[core][runtime][function]") {
         REQUIRE(results.size() == f.steps_done());
         REQUIRE(count.get_value() == double(f.steps_done()));
         if (device == "cpu") REQUIRE(f.steps_done() < 50000000);
+    });
+}
+
+TEST_CASE("a request to stop counts until a loop has ended by it", "[core][runtime][function]") {
+    on_each_device_with_loops([](const std::string& device) {
+        Shared count = shared(Array(std::int64_t{0}), "count");
+        Expr i = lscalar("i");
+        Function f = function({i}, i * 2, {.updates = {{count, count + 1}}, .device = device});
+        f.request_stop();
+        const Array none = f.loop(0, 5);
+        CHECK(none.shape() == Dims{0});
+        CHECK(f.steps_done() == 0);
+        CHECK(count.get_value() == 0.0);
+        CHECK(Array(f.loop(3, 5)).shape() == Dims{2});
+        CHECK(count.get_value() == 2.0);
+        const std::vector<std::int64_t> order{7, 1};
+        f.request_stop();
+        CHECK(Array(f.loop(order)).shape() == Dims{0});
+        CHECK(values(f.loop(order)[0]) == std::vector<double>{14, 2});
+    });
+}
+
+TEST_CASE("a stop token belongs to its owner and is watched by all loops", "[core][runtime][function]") {
+    on_each_device_with_loops([](const std::string& device) {
+        Expr i = lscalar("i"), j = lscalar("j");
+        Function f = function({i}, i * 2, {.device = device}), g = function({j}, j + 1, {.device = device});
+        const StopToken token;
+        const StopToken& same = token;
+        CHECK(Array(f.loop(0, 3, token)).shape() == Dims{3});
+        token.request();
+        CHECK(same.requested());
+        for (int round = 0; round < 2; ++round) {
+            CHECK(Array(f.loop(0, 3, token)).shape() == Dims{0});
+            CHECK(Array(g.loop(std::vector<std::int64_t>{4, 5}, token)).shape() == Dims{0});
+        }
+        CHECK(Array(g.loop(0, 3)).shape() == Dims{3});  // watches no token
+        // What ended by the token has not used up a request to the function.
+        f.request_stop();
+        CHECK(Array(f.loop(0, 3, token)).shape() == Dims{0});
+        token.reset();
+        CHECK(Array(f.loop(0, 3, token)).shape() == Dims{0});
+        CHECK(Array(f.loop(0, 3, token)).shape() == Dims{3});
+    });
+}
+
+TEST_CASE("a loop over a range needs no list of it", "[core][runtime][function]") {
+    on_each_device_with_loops([](const std::string& device) {
+        Shared last = shared(Array(std::int64_t{0}), "last");
+        Expr i = lscalar("i");
+        Function f = function({i}, {}, {.updates = {{last, i}}, .device = device});
+        const std::int64_t first = std::int64_t{1} << 40;
+        std::thread other([&] {
+            while (f.steps_done() < 3) std::this_thread::yield();
+            f.request_stop();
+        });
+        // A list would take 2^63 bytes on a device whose steps are found one after another.
+        f.loop(first, first + (device == "emulator" ? 1000 : std::int64_t{1} << 60));
+        other.join();
+        CHECK(f.steps_done() >= 3);
+        CHECK(last.get_value() == static_cast<double>(first + f.steps_done() - 1));
+        CHECK(f.loop(5, 2).size() == 0);
+        REQUIRE_THAT(message_of<GraphError>([&] { f.loop(INT64_MIN, INT64_MAX); }),
+                     ContainsSubstring("more steps than an int64 counts"));
     });
 }
 

@@ -171,15 +171,19 @@ TEST_CASE("a loop stacks results and commits each step", "[core][runtime][runner
     const std::vector<Array> arguments{Array(std::int64_t{0}), Array(std::vector<float>{1, 2})};
     const std::vector<std::int64_t> values{4, 5, 6};
     std::atomic<std::int64_t> done{0};
-    const std::vector<Array> r = runner->loop({values, arguments, nullptr, &done});
+    const auto loop = [&](const std::vector<std::int64_t>& over) {
+        LoopCall call = LoopCall::over(over);
+        call.arguments = arguments;
+        call.steps_done = &done;
+        return runner->loop(call);
+    };
+    const std::vector<Array> r = loop(values);
     REQUIRE(r.at(0).shape() == Dims{3, 2});
     REQUIRE(r.at(0).to_vector<int>() == std::vector<int>{6, 12, 6, 12, 6, 12});
     REQUIRE(done == 3);
     REQUIRE(e.state->value == 18.0);
     const std::vector<std::int64_t> bad{1, 11, 2};
-    REQUIRE_THAT(message_of<IndexError>([&] {
-                     runner->loop({bad, arguments, nullptr, &done});
-                 }),
+    REQUIRE_THAT(message_of<IndexError>([&] { loop(bad); }),
                  ContainsSubstring("step 1") && ContainsSubstring("11"));
     REQUIRE(done == 1);
     REQUIRE(e.state->value == 24.0);
