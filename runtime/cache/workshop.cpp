@@ -18,7 +18,7 @@
 #include "graph/base/log.h"
 #include "graph/base/outside.h"
 #include "graph/base/text.h"
-#include "runtime/io/file.h"
+#include "runtime/io/input.h"
 
 namespace bitale {
 
@@ -43,7 +43,7 @@ void remove_all(const std::string& folder) {
 bool lock_at_once(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0; }
 
 std::string temporary_folder() {
-    const char* base = std::getenv("TMPDIR");
+    const char* base = secure_getenv("TMPDIR");
     return base && *base ? base : "/tmp";
 }
 

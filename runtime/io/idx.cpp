@@ -1,10 +1,9 @@
 // The idx format of the MNIST files: a magic with the element type and the rank, lengths, elements;
 // big-endian.
-#include <algorithm>
-#include <cstring>
+#include <cstdint>
 
 #include "bitale/io.h"
-#include "runtime/io/file.h"
+#include "runtime/io/load.h"
 
 namespace bitale {
 
@@ -22,32 +21,31 @@ DType dtype_of_code(const std::string& path, unsigned code) {
     }
 }
 
+std::uint32_t big_endian(Stream& stream) {
+    std::uint32_t x = 0;
+    for (const char c : stream.take(4, "the idx header")) x = x << 8 | static_cast<unsigned char>(c);
+    return x;
+}
+
 }  // namespace
 
-Array load_idx(const std::string& path) {
-    const std::string bytes = read_maybe_gzip(path);
-    ByteReader reader(path, bytes);
-    const std::uint64_t magic = reader.big_endian(4, "the idx header");
-    if (magic >> 16 != 0) file_error(path, "is not an idx file: it does not begin with two zero bytes");
-    const DType dtype = dtype_of_code(path, static_cast<unsigned>(magic >> 8 & 0xff));
+Array read_idx(Input& input, const LoadLimits& limits) {
+    const std::unique_ptr<Stream> stream = file_stream(input);
+    LoadBudget budget(limits);
+    const std::uint32_t magic = big_endian(*stream);
+    if (magic >> 16 != 0)
+        file_error(input.path(), "is not an idx file: it does not begin with two zero bytes");
+    const DType dtype = dtype_of_code(input.path(), magic >> 8 & 0xff);
+    budget.check_rank(magic & 0xff, *stream);
     Dims shape;
-    std::int64_t size = bytes_of(dtype);
-    for (std::uint64_t axis = 0; axis < (magic & 0xff); ++axis) {
-        shape.push_back(static_cast<std::int64_t>(reader.big_endian(4, "the idx header")));
-        if (__builtin_mul_overflow(size, shape.back(), &size))
-            file_error(path, "has an absurd shape, " + text_of(shape));
-    }
-    const std::string_view data = reader.take(static_cast<std::size_t>(size), "the elements");
-    if (reader.left() != 0)
-        file_error(path, "is no idx file of shape " + text_of(shape) + ": " + std::to_string(reader.left()) +
-                             " bytes are left over");
-    Array a(dtype, shape);
-    char* to = static_cast<char*>(a.mutable_data());
-    if (size > 0) std::memcpy(to, data.data(), data.size());
-    const std::int64_t width = bytes_of(dtype);
-    if (width > 1)
-        for (std::int64_t i = 0; i < a.size(); ++i) std::reverse(to + i * width, to + (i + 1) * width);
+    for (std::uint32_t axis = 0; axis < (magic & 0xff); ++axis) shape.push_back(big_endian(*stream));
+    Array a = budget.array(dtype, shape, *stream);
+    stream->take(a.mutable_data(), static_cast<std::size_t>(a.bytes()), "the elements");
+    stream->finish("the elements");
+    swap_bytes(a);
     return a;
 }
+
+Array load_idx(const std::string& path, LoadLimits limits) { return read_idx(*open_input(path), limits); }
 
 }  // namespace bitale

@@ -9,7 +9,7 @@
 #include "bitale/io.h"
 #include "graph/base/border.h"
 #include "graph/base/text.h"
-#include "runtime/io/file.h"
+#include "runtime/io/input.h"
 
 namespace bitale {
 

@@ -222,8 +222,9 @@ TEST_CASE("a bad idx file is named with its fault", "[core][runtime][io]") {
     REQUIRE_THAT(fault(""), ContainsSubstring("truncated"));
     REQUIRE_THAT(fault("<!DOCTYPE html>"), ContainsSubstring("is not an idx file"));
     REQUIRE_THAT(fault(bytes_of_text({0, 0, 0x07, 1, 0, 0, 0, 0})), ContainsSubstring("element type is 7"));
-    REQUIRE_THAT(fault(good.substr(0, 10)), ContainsSubstring("truncated: the elements needs 4 bytes"));
-    REQUIRE_THAT(fault(good + "x"), ContainsSubstring("1 bytes are left over"));
+    REQUIRE_THAT(fault(good.substr(0, 10)),
+                 ContainsSubstring("truncated: its array of shape [4] needs 4 bytes, at most 2"));
+    REQUIRE_THAT(fault(good + "x"), ContainsSubstring("bytes are left over behind the elements"));
     const std::string packed = gzip(good + std::string(5000, 'a'));
     REQUIRE_THAT(fault(packed.substr(0, packed.size() / 2)), ContainsSubstring("truncated"));
     REQUIRE_THAT(fault(packed.substr(0, 2)), ContainsSubstring("truncated"));

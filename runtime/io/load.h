@@ -1,0 +1,18 @@
+// The readers of file formats, of any bytes. All throw FileError, and take no more memory than the bytes
+// themselves and the arrays that the limits allow.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "runtime/io/stream.h"
+
+namespace bitale {
+
+// The array that the stream holds, to its end.
+Array read_npy(Stream& stream, LoadBudget& budget);
+Array read_npy(Input& input, const LoadLimits& limits);
+std::map<std::string, Array> read_npz(Input& input, const LoadLimits& limits);
+Array read_idx(Input& input, const LoadLimits& limits);
+
+}  // namespace bitale
