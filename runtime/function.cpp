@@ -38,11 +38,8 @@ std::vector<SharedPtr> shared_variables(const Graph& graph) {
     return {found.begin(), found.end()};
 }
 
-// Which shared variables the body writes, and the checks of the graph as it was before any rewrite.
+// The checks of the graph as it was before any rewrite.
 void complete(Program& program, const Graph& graph, const Signature& signature) {
-    for (const SharedUpdate& u : graph.updates)
-        for (std::size_t i = 0; i < program.shared.size(); ++i)
-            if (program.shared[i] == u.target) program.updated.push_back(static_cast<int>(i));
     program.size_sources = signature.sources;
     program.length_checks = signature.checks;
     BITALE_CHECK(program.inputs.size() == signature.inputs.size(), "the program lost an input");
@@ -55,25 +52,38 @@ std::optional<Target> target_of(const Function::State& state) {
     return target;
 }
 
+struct Compiled {
+    std::shared_ptr<const Program> program;
+    std::vector<Kernel> kernels;
+    std::optional<TuningNotes> tuning;
+};
+
 // From the optimised graph to a Program. `numbers`: values of the symbols of a call, none before the first.
-void compile(Function::State& state, const Target& target,
-             const std::map<std::uint64_t, std::int64_t>& numbers) {
+Compiled compile(const Function::State& state, const Target& target,
+                 const std::map<std::uint64_t, std::int64_t>& numbers) {
+    Compiled r;
     std::optional<Autotuner> tuner;
     if (state.autotune && state.device->timing().why_not.empty())
         tuner.emplace(*state.device, target, numbers);
     Program program = generate(*state.optimised, target, tuner ? &*tuner : nullptr);
     complete(program, *state.optimised, state.signature);
     if (tuner) {
-        const int runs = state.tuning.compiler_runs;
-        state.tuning = tuner->notes();
-        state.tuning.compiler_runs += runs;
+        r.tuning = tuner->notes();
+        r.tuning->compiler_runs += state.tuning.compiler_runs;
     }
-    state.program = std::make_shared<const Program>(std::move(program));
-    state.kernels = kernel_list(*state.program, state.device->name());
+    r.program = std::make_shared<const Program>(std::move(program));
+    r.kernels = kernel_list(*r.program, state.device->name());
+    return r;
 }
 
-void prepare(Function::State& state) {
-    state.executable = state.device->prepare({state.plain, state.signature, state.program, state.profile});
+void take(Function::State& state, Compiled compiled) {
+    state.program = std::move(compiled.program);
+    state.kernels = std::make_unique<const std::vector<Kernel>>(std::move(compiled.kernels));
+    if (compiled.tuning) state.tuning = std::move(*compiled.tuning);
+}
+
+std::unique_ptr<Executable> prepared(const Function::State& state, std::shared_ptr<const Program> program) {
+    return state.device->prepare({state.plain, state.signature, std::move(program), state.profile});
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -103,17 +113,17 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
         Graph graph = *state->plain;
         optimize(graph);
         state->optimised = std::make_shared<const Graph>(std::move(graph));
-        compile(*state, *target, {});
+        take(*state, compile(*state, *target, {}));
         state->waits_for_lengths = state->tuning.waiting > 0;
     }
     dump_before_compiling(*state);
-    prepare(*state);
+    state->executable = prepared(*state, state->program);
     state->compile_seconds = seconds_since(start);
     dump_report(*state);
     log(1, fmt::format("function {} on {}: {} kernels and library calls, {:.3f} s", state->name,
-                       state->device->name(), state->kernels.size(), state->compile_seconds));
+                       state->device->name(), state->kernels->size(), state->compile_seconds));
     if (logs(2))
-        for (const Kernel& k : state->kernels)
+        for (const Kernel& k : *state->kernels)
             log(2, fmt::format("  {}: {}", k.name, fmt::join(k.fused, ", ")));
     return state;
 }
@@ -137,8 +147,15 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
         if (substitute(check.a, lengths) != substitute(check.b, lengths)) return;  // the call will say so
     const std::optional<Target> target = target_of(state);
     if (!target) throw CompileError("the host compiler disappeared");
-    compile(state, *target, numbers);
-    prepare(state);
+    Compiled compiled = compile(state, *target, numbers);
+    std::unique_ptr<Executable> executable = prepared(state, compiled.program);
+    {
+        // Other threads may be calling what there was until now; who holds its list of kernels keeps it.
+        const CallLock lock(*state.device, state.shared);
+        state.kernels_before = std::move(state.kernels);
+        take(state, std::move(compiled));
+        state.executable.swap(executable);
+    }
     state.compile_seconds += seconds_since(start);
     dump_report(state);
     state.waits_for_lengths.store(false, std::memory_order_release);
@@ -195,6 +212,14 @@ Function function(const std::vector<Input>& inputs, const Expr& output, Function
 Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs,
                   FunctionOptions options, Where where) {
     return function(inputs, std::vector<Expr>(outputs), std::move(options), where);
+}
+
+const Array& Results::operator[](std::size_t i) const {
+    if (i >= values_.size())
+        throw IndexError(values_.empty() ? "the value of a function without outputs is used"
+                                         : fmt::format("output {} of a function with {} output{} is used", i,
+                                                       values_.size(), values_.size() == 1 ? "" : "s"));
+    return values_[i];
 }
 
 Results Function::call(std::span<const Array> arguments) {
@@ -272,14 +297,27 @@ Results Function::loop(std::span<const std::int64_t> indices, const StopToken& s
 void Function::request_stop() { used(state_).stop.store(true); }
 std::int64_t Function::steps_done() const { return used(state_).steps_done.load(); }
 const std::string& Function::name() const { return used(state_).name; }
-const std::vector<Kernel>& Function::kernels() const { return used(state_).kernels; }
+const std::vector<Kernel>& Function::kernels() const {
+    State& state = used(state_);
+    const std::lock_guard lock(state.waiting);
+    return *state.kernels;
+}
 const Function::State& Function::state() const { return used(state_); }
-double Function::compile_seconds() const { return used(state_).compile_seconds; }
+double Function::compile_seconds() const {
+    State& state = used(state_);
+    const std::lock_guard lock(state.waiting);
+    return state.compile_seconds;
+}
 int Function::compiler_runs() const {
-    const State& state = used(state_);
+    State& state = used(state_);
+    const std::lock_guard lock(state.waiting);
     return state.executable->compiler_runs() + state.tuning.compiler_runs;
 }
-std::string Function::report() const { return report_of(used(state_)); }
+std::string Function::report() const {
+    State& state = used(state_);
+    const std::lock_guard lock(state.waiting);
+    return report_of(state);
+}
 
 Profile Function::profile() const {
     const State& state = used(state_);

@@ -28,11 +28,11 @@ std::optional<std::thread> start_thread(std::function<void()> work) {
 }
 
 int start_program(pid_t* process, const char* program, const posix_spawn_file_actions_t* actions,
-                  const posix_spawnattr_t* attributes, char* const* arguments) {
+                  const posix_spawnattr_t* attributes, char* const* arguments, char* const* variables) {
     int code = 0;
     if (refused(Door::spawn, &code)) return code;
     const auto start = std::strchr(program, '/') ? posix_spawn : posix_spawnp;
-    return start(process, program, actions, attributes, arguments, environ);
+    return start(process, program, actions, attributes, arguments, variables ? variables : environ);
 }
 
 void* load_library(const std::string& path, int flags, std::string* problem) {

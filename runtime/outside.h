@@ -19,9 +19,10 @@ namespace bitale::outside {
 // Nothing where the system makes no further thread, or has no memory for it.
 std::optional<std::thread> start_thread(std::function<void()> work);
 
-// As posix_spawn, or with a bare name posix_spawnp: an errno, or 0.
+// As posix_spawn, or with a bare name posix_spawnp: an errno, or 0. Without `variables` it gets our own.
 int start_program(pid_t* process, const char* program, const posix_spawn_file_actions_t* actions,
-                  const posix_spawnattr_t* attributes, char* const* arguments);
+                  const posix_spawnattr_t* attributes, char* const* arguments,
+                  char* const* variables = nullptr);
 
 // As dlopen: null, and dlerror() or `problem` says why.
 void* load_library(const std::string& path, int flags, std::string* problem = nullptr);

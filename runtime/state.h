@@ -28,7 +28,7 @@ struct Function::State {
     std::vector<std::optional<Array>> defaults;
     std::vector<SharedPtr> shared;  // all that a call reads or writes, sorted by address
     std::unique_ptr<Executable> executable;
-    std::vector<Kernel> kernels;
+    std::unique_ptr<const std::vector<Kernel>> kernels = std::make_unique<const std::vector<Kernel>>();
     double compile_seconds = 0;
     Precision precision = Precision::float32;
     bool profile = false;
@@ -36,8 +36,9 @@ struct Function::State {
     bool autotune = false;
     TuningNotes tuning;
     std::atomic<bool> waits_for_lengths{false};
-    std::mutex waiting;
-    std::string dump_folder;  // of BITALE_DUMP, or empty
+    std::mutex waiting;  // held while they are made, and by whoever looks at program, kernels or notes
+    std::unique_ptr<const std::vector<Kernel>> kernels_before;  // users may look at them still
+    std::string dump_folder;                                    // of BITALE_DUMP, or empty
     std::map<std::string, std::string>
         dumped;  // what machine code of a dump takes, by entry, where it was made
 

@@ -78,6 +78,11 @@ constexpr Flag flags[] = {
      }},
     {"compiler", "COMMAND", "host compiler for generated code",
      [](Options& o, std::string_view v) { o.compiler = v; }},
+    {"compiler_seconds", "N", "a host compiler that takes longer is ended; 0: it may take any time",
+     [](Options& o, std::string_view v) {
+         o.compiler_seconds = static_cast<int>(
+             number(flags_variable, "compiler_seconds", v, 0, 86400, "a number of seconds up to 86400"));
+     }},
     {"autotune", "on|off",
      "measure the ways in which a value can be computed, once, and remember the fastest",
      [](Options& o, std::string_view v) { o.autotune = on_off("autotune", v); }},
@@ -198,8 +203,8 @@ Options parse_options(const char* flags_text, const char* debug, const char* dum
 const Options& options() {
     if (const Options* now = in_force.load()) return *now;
     // Leaked: kernels and static shared variables may still ask after main.
-    static const Options& environment = *new Options(
-        parse_options(std::getenv("BITALE_FLAGS"), std::getenv("BITALE_DEBUG"), std::getenv("BITALE_DUMP")));
+    static const Options& environment = *new Options(parse_options(
+        secure_getenv("BITALE_FLAGS"), secure_getenv("BITALE_DEBUG"), secure_getenv("BITALE_DUMP")));
     return environment;
 }
 

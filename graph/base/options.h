@@ -23,20 +23,21 @@ struct Options {
     bool cache = true;                                 // compiled kernels on disk
     std::string cache_directory;                       // empty: the user's cache folder
     std::int64_t cache_bytes = std::int64_t{1} << 30;  // the least recently used files beyond it are removed
-    int threads = 0;                          // of the cpu device; 0: one for each core of the affinity mask
-    Mode mode = Mode::fast_run;               // what the host compiler's time is spent on
-    std::string cpu_target = "native";        // the processor that kernels are compiled for
-    bool autotune = false;                    // choices are measured instead of estimated
-    std::string compiler;                     // host compiler for generated code; empty: the first one found
-    std::string cuda_home;                    // folders where CUDA's libraries are looked for first
-    bool emulator_checks = false;             // every access of a kernel is watched on the emulator
-    int emulator_devices = 1;                 // GPUs that the emulator shows
-    Graphs graphs = Graphs::loop;             // the most that a GPU may be given at once
-    bool wait_for_launches = false;           // each launch on a GPU is waited for: faults name their kernel
-    bool compare_launches = false;            // and repeated on the emulator: so do wrong results
-    bool debug_lines = false;                 // machine code for a GPU names the lines of its CUDA text
-    std::string dump_target = "sm_90";        // what the emulator's kernels are compiled for in a dump
-    bool interpret = true;                    // the cpu device evaluates graphs where there is no compiler
+    int threads = 0;                    // of the cpu device; 0: one for each core of the affinity mask
+    Mode mode = Mode::fast_run;         // what the host compiler's time is spent on
+    std::string cpu_target = "native";  // the processor that kernels are compiled for
+    bool autotune = false;              // choices are measured instead of estimated
+    std::string compiler;               // host compiler for generated code; empty: the first one found
+    int compiler_seconds = 600;         // a compiler that takes longer is ended; 0: it may take any time
+    std::string cuda_home;              // folders where CUDA's libraries are looked for first
+    bool emulator_checks = false;       // every access of a kernel is watched on the emulator
+    int emulator_devices = 1;           // GPUs that the emulator shows
+    Graphs graphs = Graphs::loop;       // the most that a GPU may be given at once
+    bool wait_for_launches = false;     // each launch on a GPU is waited for: faults name their kernel
+    bool compare_launches = false;      // and repeated on the emulator: so do wrong results
+    bool debug_lines = false;           // machine code for a GPU names the lines of its CUDA text
+    std::string dump_target = "sm_90";  // what the emulator's kernels are compiled for in a dump
+    bool interpret = true;              // the cpu device evaluates graphs where there is no compiler
     Promotion promotion = Promotion::strict;  // of mixed dtypes; theano: its whole table
     bool assume_finite = false;               // allows the rules that hold only without inf and NaN
     bool verify = false;                      // verifies after every pass, as debug builds always do
@@ -48,8 +49,9 @@ struct Options {
     bool verifies() const;  // verify, or a debug build, or debug >= 3
 };
 
-// The options in force. The environment is read at the first call: throws Error for an unknown flag or a
-// malformed value, with the list of the known ones.
+// The options in force. The environment is read at the first call, and nothing of it in a program that runs
+// with more rights than whoever started it (set-user-id), who may be a stranger. Throws Error for an unknown
+// flag or a malformed value, with the list of the known ones.
 const Options& options();
 
 // The same from given texts; null stands for an unset variable.

@@ -174,7 +174,7 @@ struct State {
     Uses uses;
     std::function<void(const FileEvent&)> observer;
     State() {
-        const char* text = std::getenv("FAULTS");
+        const char* text = secure_getenv("FAULTS");
         if (!text || !*text) return;
         fault = parse_fault(text);
         if (fault) return;

@@ -272,9 +272,9 @@ std::optional<DiskCache> cache_in_use() {
 std::string cache_directory() {
     if (!options().cache_directory.empty()) return options().cache_directory;
     // The standard asks to ignore a relative path.
-    if (const char* home = std::getenv("XDG_CACHE_HOME"); home && home[0] == '/')
+    if (const char* home = secure_getenv("XDG_CACHE_HOME"); home && home[0] == '/')
         return std::string(home) + "/bitale";
-    const char* home = std::getenv("HOME");
+    const char* home = secure_getenv("HOME");
     if (!home || home[0] != '/') {
         const passwd* user = getpwuid(geteuid());
         home = user ? user->pw_dir : nullptr;

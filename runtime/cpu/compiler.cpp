@@ -1,19 +1,16 @@
-// Finding the compiler, starting it without a shell, and explaining its failures.
+// Finding the compiler, knowing it again, and explaining its failures.
 #include "runtime/cpu/compiler.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <sstream>
 
@@ -21,9 +18,8 @@
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "runtime/cpu/features.h"
+#include "runtime/cpu/program.h"
 #include "runtime/outside.h"
-
-extern char** environ;  // NOLINT: POSIX
 
 namespace bitale {
 
@@ -37,7 +33,7 @@ bool is_program(const std::string& path) {
 // The full path of a program named as a shell would name it; empty when there is none.
 std::string resolve(const std::string& name) {
     if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
-    const char* path = std::getenv("PATH");
+    const char* path = secure_getenv("PATH");
     std::istringstream folders(path ? path : "/usr/local/bin:/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');)
         if (const std::string full = (folder.empty() ? "." : folder) + "/" + name; is_program(full))
@@ -45,14 +41,59 @@ std::string resolve(const std::string& name) {
     return "";
 }
 
-std::string identity_of(const std::vector<std::string>& command) {
-    char real[PATH_MAX];
-    std::string text = realpath(command[0].c_str(), real) ? real : command[0];
+std::string stamp_of(const std::string& path) {
     struct stat s {};
-    if (stat(text.c_str(), &s) == 0)
-        text += " " + std::to_string(s.st_size) + " " + std::to_string(s.st_mtim.tv_sec) + "." +
-                std::to_string(s.st_mtim.tv_nsec);
+    if (stat(path.c_str(), &s) != 0) return "";
+    return " " + std::to_string(s.st_size) + " " + std::to_string(s.st_mtim.tv_sec) + "." +
+           std::to_string(s.st_mtim.tv_nsec);
+}
+
+// Whether the command is a compiler's own program and nothing else; ccache, a script or a link to one of them
+// says nothing of the compiler behind it.
+bool is_plain_compiler(const std::vector<std::string>& command, const std::string& real) {
+    const std::string name = real.substr(real.rfind('/') + 1);
+    const bool named = name.find("g++") != std::string::npos || name.find("clang") != std::string::npos;
+    std::array<char, 4> first{};
+    std::ifstream(real, std::ios::binary).read(first.data(), first.size());
+    return command.size() == 1 && named &&
+           std::string_view(first.data(), first.size()) ==
+               "\x7f"
+               "ELF";
+}
+
+// What a command behind a wrapper says of itself, and the program that does the compiling; asked once.
+std::string answers_of(const std::vector<std::string>& command, const std::string& identity) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& known = *new std::map<std::string, std::string>;
+    const std::lock_guard lock(mutex);
+    if (const auto at = known.find(identity); at != known.end()) return at->second;
+    // The first line of the answer; empty where there is none.
+    const auto ask = [&](const char* question) -> std::string {
+        constexpr int most_seconds = 10;
+        const int limit = options().compiler_seconds;
+        std::vector<std::string> asked = command;
+        asked.emplace_back(question);
+        try {
+            const Ended ended = run_program(asked, limit > 0 ? std::min(limit, most_seconds) : most_seconds);
+            return ended.succeeded() ? ended.said.substr(0, ended.said.find('\n')) : "";
+        } catch (const CompileError&) {
+            return "";  // the first compilation will say so
+        }
+    };
+    std::string answers = ask("--version");
+    if (!answers.empty()) {
+        const std::string inner = ask("-print-prog-name=cc1plus");
+        answers = " " + answers + " " + inner + stamp_of(inner);
+    }
+    return known[identity] = answers;
+}
+
+std::string identity_of(const std::vector<std::string>& command) {
+    char path[PATH_MAX];
+    const std::string real = realpath(command[0].c_str(), path) ? path : command[0];
+    std::string text = real + stamp_of(real);
     for (std::size_t i = 1; i < command.size(); ++i) text += " " + command[i];
+    if (!is_plain_compiler(command, real)) text += answers_of(command, text);
     return text;
 }
 
@@ -85,11 +126,6 @@ std::string joined(const std::vector<std::string>& words) {
     return s;
 }
 
-std::string text_of_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 // The line that the first "PATH:LINE:" with an error in the log names; 0 for none.
 int fault_line(const std::string& log, const std::string& source) {
     int first = 0;
@@ -117,80 +153,58 @@ std::string lines_around(const std::string& path, int fault) {
     return text;
 }
 
-struct Running {
-    pid_t pid = 0;
-    const CompileJob* job = nullptr;
-    std::vector<std::string> command;
-};
-
-std::string log_path(const CompileJob& job) { return job.object + ".log"; }
-
-Running start(const HostCompiler& compiler, const CompileJob& job) {
-    Running r{0, &job, compiler.command};
-    std::vector<std::string> flags = compile_flags();
-    flags.insert(flags.end(), compiler.flags.begin(), compiler.flags.end());
-    r.command.insert(r.command.end(), flags.begin(), flags.end());
-    r.command.insert(r.command.end(), {"-o", job.object, job.source});
-    r.command.insert(r.command.end(), job.more_flags.begin(), job.more_flags.end());
-    std::vector<char*> argv;
-    for (std::string& word : r.command) argv.push_back(word.data());
-    argv.push_back(nullptr);
-
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, log_path(job).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    const int problem = posix_spawn(&r.pid, argv[0], &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (problem != 0)
-        throw CompileError("the host compiler cannot be started: " + std::string(std::strerror(problem)) +
-                           "\n  command: " + joined(r.command));
-    log(4, "started " + joined(r.command));
-    return r;
+std::vector<std::string> command_of(const HostCompiler& compiler, const CompileJob& job) {
+    std::vector<std::string> command = compiler.command;
+    const std::vector<std::string> flags = compile_flags();
+    command.insert(command.end(), flags.begin(), flags.end());
+    command.insert(command.end(), compiler.flags.begin(), compiler.flags.end());
+    command.insert(command.end(), {"-o", job.object, job.source});
+    command.insert(command.end(), job.more_flags.begin(), job.more_flags.end());
+    return command;
 }
 
 // Empty when the object is there; else why not.
-std::string outcome(const Running& r, int status) {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return access(r.job->object.c_str(), R_OK) == 0 ? "" : "it left no object";
-    if (WIFEXITED(status)) return "exit status " + std::to_string(WEXITSTATUS(status));
-    if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
-    return "status " + std::to_string(status);
-}
-
-std::string explain(const Running& r, const std::string& why) {
-    constexpr std::size_t most = 4000;
-    std::string said = text_of_file(log_path(*r.job));
-    const int fault = fault_line(said, r.job->source);
-    if (said.size() > most) said = said.substr(0, most) + "...\n";
-    std::string text = "the host compiler failed (" + why + ")\n  command: " + joined(r.command) +
-                       "\n  source: " + r.job->source + "\n";
-    if (fault > 0) text += lines_around(r.job->source, fault);
-    return text + said;
-}
-
-// Waits for one process; its failure, or empty.
-std::string finish(const Running& r) {
-    int status = 0;
-    while (waitpid(r.pid, &status, 0) < 0) {
-        if (errno == EINTR) continue;
-        // The program ignores its children's ends, so the status is lost: only the object can tell.
-        status = 0;
-        break;
+std::string outcome(const CompileJob& job, const Ended& ended) {
+    switch (ended.how) {
+        case Ended::How::exited:
+            if (ended.number != 0) return "exit status " + std::to_string(ended.number);
+            [[fallthrough]];
+        case Ended::How::unknown:  // only the object can tell
+            return access(job.object.c_str(), R_OK) == 0 ? "" : "it left no object";
+        case Ended::How::signalled: return "killed by signal " + std::to_string(ended.number);
+        case Ended::How::too_long: break;
     }
-    const std::string why = outcome(r, status);
-    std::string failure = why.empty() ? "" : explain(r, why);
-    unlink(log_path(*r.job).c_str());
-    if (!failure.empty()) unlink(r.job->object.c_str());
-    return failure;
+    return "it was ended because it took more than " + std::to_string(ended.number) +
+           " s, the limit that compiler_seconds in BITALE_FLAGS sets";
+}
+
+std::string explain(const CompileJob& job, const std::vector<std::string>& command, const std::string& why,
+                    const std::string& log) {
+    constexpr std::size_t most = 4000;
+    const int fault = fault_line(log, job.source);
+    std::string text = "the host compiler failed (" + why + ")\n";
+    if (!job.subject.empty()) text += "  compiling: " + job.subject + "\n";
+    text += "  command: " + joined(command) + "\n  source: " + job.source + "\n";
+    if (fault > 0) text += lines_around(job.source, fault);
+    return text + (log.size() > most ? log.substr(0, most) + "...\n" : log);
+}
+
+// The failure of one job, or empty.
+std::string compile(const HostCompiler& compiler, const CompileJob& job) {
+    const std::vector<std::string> command = command_of(compiler, job);
+    log(4, "starts " + joined(command));
+    const Ended ended = run_program(command, options().compiler_seconds);
+    const std::string why = outcome(job, ended);
+    if (why.empty()) return "";
+    unlink(job.object.c_str());
+    return explain(job, command, why, ended.said);
 }
 
 }  // namespace
 
 CompilerSearch find_compiler() {
     CompilerSearch r;
-    const char* variable = std::getenv("BITALE_CXX");
+    const char* variable = secure_getenv("BITALE_CXX");
     const std::string named = !options().compiler.empty() ? options().compiler : variable ? variable : "";
     if (!named.empty()) {
         r.found = from_text(named);
@@ -237,8 +251,7 @@ void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jo
     const auto work = [&] {
         while (const CompileJob* job = take()) {
             try {
-                if (const std::string problem = finish(start(compiler, *job)); !problem.empty())
-                    fail(problem);
+                if (const std::string problem = compile(compiler, *job); !problem.empty()) fail(problem);
             } catch (const CompileError& e) {
                 fail(e.what());
             } catch (...) {  // for the caller, once no thread works any more

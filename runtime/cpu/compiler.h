@@ -10,7 +10,7 @@ namespace bitale {
 struct HostCompiler {
     std::vector<std::string> command;  // the program's full path and the user's own arguments
     // Path, size and time of the program behind all links, and the arguments: changes when the compiler does,
-    // and costs no process.
+    // and costs no process. A wrapper (ccache, a script) is asked once what it starts.
     std::string identity;
     std::vector<std::string> flags;  // that this compiler alone needs; part of its identity
 };
@@ -30,9 +30,11 @@ std::vector<std::string> compile_flags();
 struct CompileJob {
     std::string source, object;                // paths
     std::vector<std::string> more_flags = {};  // behind those of every object
+    std::string subject = {};                  // what is compiled, for messages
 };
-// Compiles all, at most `parallel` at a time. Throws CompileError with the command, the compiler's message
-// and the lines around the fault; the failing source stays where it is, and its path is in the message.
+// Compiles all, at most `parallel` at a time; a compiler that takes longer than the option compiler_seconds
+// is ended. Throws CompileError with the command, the compiler's message and the lines around the fault; the
+// failing source stays where it is, and its path is in the message.
 void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jobs, int parallel);
 
 }  // namespace bitale

@@ -23,8 +23,8 @@ namespace {
 
 class CpuLauncher : public Launcher {
   public:
-    CpuLauncher(std::vector<std::vector<KernelEntry>> entries, Pool& pool)
-        : entries_(std::move(entries)), pool_(pool) {}
+    CpuLauncher(LoadedKernels kernels, Pool& pool)
+        : objects_(std::move(kernels.objects)), entries_(std::move(kernels.entries)), pool_(pool) {}
 
     void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes, std::int64_t tasks,
                 const Shares* shares) override {
@@ -61,6 +61,7 @@ class CpuLauncher : public Launcher {
     }
 
   private:
+    std::vector<LoadedObjects::Use> objects_;  // where the entries are
     std::vector<std::vector<KernelEntry>> entries_;
     Pool& pool_;
     GemmScratch scratch_;
@@ -90,9 +91,9 @@ class CpuDevice : public Device {
         if (!compiler) throw CompileError("the host compiler disappeared: " + find_compiler().problem);
         Pool& pool = process_pool(build.threads > 0 ? build.threads : options().threads);
         LoadedKernels kernels = load_kernels(*build.program, *compiler, pool.threads());
+        const int runs = kernels.compiler_runs;
         return std::make_unique<RegionRunner>(std::move(build),
-                                              std::make_unique<CpuLauncher>(std::move(kernels.entries), pool),
-                                              kernels.compiler_runs);
+                                              std::make_unique<CpuLauncher>(std::move(kernels), pool), runs);
     }
 
     Timing timing() override {

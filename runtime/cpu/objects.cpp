@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -14,6 +12,7 @@
 #include "codegen/print/comments.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cache/sha256.h"
 #include "runtime/cache/workshop.h"
@@ -51,26 +50,12 @@ std::string key_of(const TranslationUnit& unit, const std::string& common) {
         .substr(0, 32);
 }
 
-// Objects that this process has loaded, by key; never unloaded.
-class LoadedObjects {
-  public:
-    void* find(const std::string& key) {
-        const std::lock_guard lock(mutex_);
-        const auto at = handles_.find(key);
-        return at == handles_.end() ? nullptr : at->second;
-    }
-    void add(const std::string& key, void* handle) {
-        const std::lock_guard lock(mutex_);
-        handles_.emplace(key, handle);
-    }
+// Far fewer than what a process may map; a kernel takes some 0.1 MB.
+constexpr std::size_t most_unused_objects = 256;
 
-  private:
-    std::mutex mutex_;
-    std::map<std::string, void*> handles_;
-};
-
+// Leaked: functions in static variables drop their kernels at the very end.
 LoadedObjects& loaded_objects() {
-    static LoadedObjects& objects = *new LoadedObjects;
+    static LoadedObjects& objects = *new LoadedObjects(most_unused_objects);
     return objects;
 }
 
@@ -89,8 +74,8 @@ class Loader {
             warn("compiled kernels are not kept between runs: " + cache_.problem());
     }
 
-    std::vector<void*> load(const std::vector<TranslationUnit>& units, LoadedKernels& result) {
-        std::vector<void*> handles(units.size(), nullptr);
+    std::vector<LoadedObjects::Use> load(const std::vector<TranslationUnit>& units, LoadedKernels& result) {
+        std::vector<LoadedObjects::Use> handles(units.size());
         std::vector<Missing> missing;
         const std::string common = units.empty() ? "" : common_key(units[0], compiler_);
         for (std::size_t i = 0; i < units.size(); ++i) {
@@ -99,7 +84,6 @@ class Loader {
                 ++result.from_memory;
             } else if ((handles[i] = from_disk(key))) {
                 ++result.from_disk;
-                loaded_objects().add(key, handles[i]);
             } else {
                 missing.push_back({i, key});
             }
@@ -113,38 +97,39 @@ class Loader {
   private:
     bool usable() const { return options().cache && cache_.usable(); }
 
-    void* from_disk(const std::string& key) const {
+    LoadedObjects::Use from_disk(const std::string& key) const {
         if (!usable()) return nullptr;
         const std::optional<std::string> path = cache_.find(key);
         if (!path) return nullptr;
-        void* handle = dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (!handle) log(1, "cached object not usable: " + std::string(dlerror()));
+        std::string problem;
+        LoadedObjects::Use handle = loaded_objects().open(key, *path, problem);
+        if (!handle) log(1, "cached object not usable: " + problem);
         return handle;
     }
 
     // What is compiled is loaded before the cache gets it: whatever becomes of it there, this process has it.
     void build(Workshop& workshop, const std::vector<TranslationUnit>& units,
-               const std::vector<Missing>& missing, std::vector<void*>& handles, LoadedKernels& result) {
+               const std::vector<Missing>& missing, std::vector<LoadedObjects::Use>& handles,
+               LoadedKernels& result) {
         std::vector<CompileJob> jobs;
         std::vector<const Missing*> built;
         for (const Missing& m : missing) {
             if (handles[m.unit]) continue;  // by an attempt that failed later
             built.push_back(&m);
             jobs.push_back({workshop.add(m.key + ".cpp", units[m.unit].text),
-                            workshop.path() + "/" + m.key + ".so", link_flags()});
+                            workshop.path() + "/" + m.key + ".so", link_flags(), units[m.unit].subject});
         }
         compile_all(compiler_, jobs, parallel_);
         for (std::size_t j = 0; j < jobs.size(); ++j) {
-            void* handle = dlopen(jobs[j].object.c_str(), RTLD_NOW | RTLD_LOCAL);
-            if (!handle)
-                throw CompileError("the compiled kernels cannot be loaded: " + std::string(dlerror()));
+            std::string problem;
+            LoadedObjects::Use handle = loaded_objects().open(built[j]->key, jobs[j].object, problem);
+            if (!handle) throw CompileError("the compiled kernels cannot be loaded: " + problem);
             ++result.compiler_runs;
-            loaded_objects().add(built[j]->key, handle);
-            handles[built[j]->unit] = handle;
+            handles[built[j]->unit] = std::move(handle);
             if (!usable() || !workshop.path().starts_with(cache_.directory())) continue;
-            if (const std::string problem = cache_.store(built[j]->key, jobs[j].object, jobs[j].source);
-                !problem.empty())
-                warn("compiled kernels are not kept between runs: " + problem);
+            if (const std::string unkept = cache_.store(built[j]->key, jobs[j].object, jobs[j].source);
+                !unkept.empty())
+                warn("compiled kernels are not kept between runs: " + unkept);
         }
     }
 
@@ -198,8 +183,12 @@ std::vector<TranslationUnit> translation_units(const Program& program) {
         std::sort(unit.kernels.begin(), unit.kernels.end());
         unit.text = program.prelude + "\n";
         unit.after_prelude = unit.text.size();
-        for (const int k : unit.kernels)
+        for (const int k : unit.kernels) {
             unit.text += program.kernels[static_cast<std::size_t>(k)].body + "\n";
+            unit.subject +=
+                (unit.subject.empty() ? "" : ", ") + program.kernels[static_cast<std::size_t>(k)].name;
+        }
+        unit.subject = "the kernels " + unit.subject + " of function " + in_quotes(program.name);
     }
     return list;
 }
@@ -208,12 +197,12 @@ LoadedKernels load_kernels(const Program& program, const HostCompiler& compiler,
     LoadedKernels result;
     result.entries.resize(program.kernels.size());
     const std::vector<TranslationUnit> units = translation_units(program);
-    const std::vector<void*> handles = Loader(compiler, parallel).load(units, result);
+    result.objects = Loader(compiler, parallel).load(units, result);
     for (std::size_t u = 0; u < units.size(); ++u)
         for (const int k : units[u].kernels) {
             const KernelText& kernel = program.kernels[static_cast<std::size_t>(k)];
             for (const std::string& entry : kernel.entries) {
-                void* symbol = dlsym(handles[u], entry.c_str());
+                void* symbol = dlsym(result.objects[u].get(), entry.c_str());
                 BITALE_CHECK(symbol, "kernel " + kernel.name + " has no entry " + entry);
                 result.entries[static_cast<std::size_t>(k)].push_back(reinterpret_cast<KernelEntry>(symbol));
             }

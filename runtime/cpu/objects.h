@@ -8,6 +8,7 @@
 
 #include "codegen/program.h"
 #include "runtime/cpu/compiler.h"
+#include "runtime/cpu/loaded.h"
 
 namespace bitale {
 
@@ -19,6 +20,7 @@ struct TranslationUnit {
     std::string text;
     std::vector<int> kernels;       // indexes into Program::kernels
     std::size_t after_prelude = 0;  // where the text of the kernels begins, on a line of its own
+    std::string subject = {};       // its kernels and their function, for messages
 };
 // The kernels in units of balanced length: several, because they compile in parallel; few, because each
 // repeats the fixed cost of a file. Depends on the program alone, so that the cache serves any machine.
@@ -26,11 +28,11 @@ std::vector<TranslationUnit> translation_units(const Program& program);
 
 struct LoadedKernels {
     std::vector<std::vector<KernelEntry>> entries;  // of each kernel, one per phase
+    std::vector<LoadedObjects::Use> objects;        // the entries are there while these are
     int compiler_runs = 0;
     int from_disk = 0, from_memory = 0;  // units that needed no compiler
 };
-// Loaded objects stay loaded for the life of the process: a profiler, a debugger or an exit handler may still
-// point into them. Throws CompileError.
+// Throws CompileError.
 LoadedKernels load_kernels(const Program& program, const HostCompiler& compiler, int parallel);
 
 }  // namespace bitale

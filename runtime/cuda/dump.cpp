@@ -20,7 +20,7 @@ namespace {
 
 // A tool of the toolkit, or its bare name, which is then looked for on PATH.
 std::string tool(const std::string& name) {
-    const char* home = std::getenv("CUDA_HOME");
+    const char* home = secure_getenv("CUDA_HOME");
     std::istringstream folders(options().cuda_home + ":" + (home ? home : ""));
     for (std::string folder; std::getline(folders, folder, ':');)
         if (std::string path = fmt::format("{}/bin/{}", folder, name);

@@ -20,7 +20,7 @@ namespace bitale::cuda {
 namespace {
 
 std::string variable(const char* name) {
-    const char* value = std::getenv(name);
+    const char* value = secure_getenv(name);
     return value ? value : "";
 }
 

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -409,4 +411,38 @@ TEST_CASE("candidates are timed in turn, a few times", "[core][runtime][autotune
     CHECK(runs[0] >= 5);
     CHECK(runs[1] >= 5);
     CHECK(runs[0] <= 2000);
+}
+
+TEST_CASE("threads that make the first call at once", "[core][runtime]") {
+    const TemporaryFolder folder;
+    const ScopedOptions scoped(tuned(folder / "cache"));
+    Stopwatch watch("library");
+    Function f = product(std::nullopt);
+    const std::vector<Kernel>& before = f.kernels();
+    const std::size_t count = before.size();
+    Random random(3);
+    const Array a = random_array(float32, {48, 96}, random, -1, 1),
+                b = random_array(float32, {96, 32}, random, -1, 1),
+                c = random_array(float32, {32}, random, -1, 1), wrong(float32, {48, 95});
+    const auto reference = product(48)(a, b, c)[0];
+    std::atomic<int> bad{0}, refused{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 20; ++i) {
+                try {
+                    // Lengths that do not fit are refused before anything is measured, or after.
+                    const Array y = f(t % 2 == 0 ? a : wrong, b, c);
+                    for (std::int64_t j = 0; j < y.size(); ++j)
+                        bad += std::abs(y.at(j) - reference.at(j)) > 1e-4 ? 1 : 0;
+                } catch (const ShapeError&) {
+                    ++refused;
+                }
+                bad += f.kernels().empty() || f.report().empty() ? 1 : 0;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(bad == 0);
+    CHECK(refused == 40);
+    CHECK(before.size() == count);  // the list that was taken before the call is still there
 }

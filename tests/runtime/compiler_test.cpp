@@ -1,18 +1,21 @@
 // The host compiler: missing, failing, cached, and how its failures read.
-#include <algorithm>
-
 #include "runtime/cpu/compiler.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 
 #include "bitale/function.h"
 #include "bitale/ops.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "runtime/cpu/objects.h"
+#include "runtime/cpu/program.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/temporary.h"
@@ -136,6 +139,80 @@ TEST_CASE("a compiler that dies, lies or cannot start is a CompileError", "[core
     REQUIRE(chmod((folder / "not a program").c_str(), 0700) == 0);
     const ScopedVariable variable("BITALE_CXX", folder / "not a program");
     REQUIRE_THROWS_AS(load_kernels(adding("k_any", "1"), compiler(), 1), CompileError);
+}
+
+TEST_CASE("a compiler that hangs is ended, with what it has started", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    Options o = with_cache(folder / "cache");
+    o.compiler_seconds = 1;
+    const ScopedOptions scoped(o);
+    // The compiler proper is a child of its driver.
+    make_script(folder / "cc", "[ \"$1\" = --version ] && exit 0\necho so far so good\nsh -c 'echo $$ > \"" +
+                                   (folder / "pid") + "\"; exec sleep 100' \n");
+    const ScopedVariable variable("BITALE_CXX", folder / "cc");
+    const std::string message =
+        message_of<CompileError>([&] { load_kernels(adding("k_slow", "1"), compiler(), 1); });
+    REQUIRE_THAT(message, ContainsSubstring("took more than 1 s") && ContainsSubstring("compiler_seconds") &&
+                              ContainsSubstring("the kernels k_slow of function \"k_slow\"") &&
+                              ContainsSubstring("so far so good"));
+    const pid_t child = std::stoi(text_of_file(folder / "pid"));
+    for (int i = 0; i < 200 && kill(child, 0) == 0 &&
+                    text_of_file("/proc/" + std::to_string(child) + "/stat").find(") Z") == std::string::npos;
+         ++i)
+        usleep(10000);
+    const bool gone =
+        kill(child, 0) != 0 ||
+        text_of_file("/proc/" + std::to_string(child) + "/stat").find(") Z") != std::string::npos;
+    REQUIRE(gone);
+}
+
+TEST_CASE("what a compiler says is read to 64 KB, however much it is", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    // 100 MB, and a child that keeps the output open after the end.
+    make_script(folder / "talker", "yes nonsense | head -c 100000000\nsleep 30 &\nexit 3\n");
+    const auto start = std::chrono::steady_clock::now();
+    const Ended ended = run_program({folder / "talker"}, 20);
+    REQUIRE(ended.how == Ended::How::exited);
+    REQUIRE(ended.number == 3);
+    REQUIRE(ended.said.size() == 65536);
+    REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+    // Forever.
+    make_script(folder / "talker", "yes nonsense\n");
+    REQUIRE(run_program({folder / "talker"}, 1).how == Ended::How::too_long);
+    make_script(folder / "talker", "kill -11 $$\n");
+    REQUIRE(run_program({folder / "talker"}, 0).number == 11);
+    REQUIRE_THROWS_AS(run_program({folder / "absent"}, 0), CompileError);
+}
+
+TEST_CASE("a wrapper is asked once which compiler it starts", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    const auto version = [&](const std::string& text) {
+        make_script(folder / "inner", "echo " + text + "\n");
+        struct stat s {};
+        REQUIRE(stat((folder / "inner").c_str(), &s) == 0);
+    };
+    make_script(folder / "wrap", "echo asked >> " + (folder / "log") + "\nexec " + (folder / "inner") + "\n");
+    version("g++ 12");
+    const ScopedVariable variable("BITALE_CXX", folder / "wrap");
+    const std::string before = find_compiler().found->identity;
+    REQUIRE_THAT(before, ContainsSubstring("g++ 12"));
+    REQUIRE(find_compiler().found->identity == before);
+    REQUIRE(text_of_file(folder / "log") == "asked\nasked\n");  // its version, and what it starts
+    // Another process would find another compiler behind the same wrapper.
+    version("g++ 13");
+    const pid_t child = fork();
+    if (child == 0) {
+        make_script(folder / "wrap2", text_of_file(folder / "wrap").substr(10));
+        setenv("BITALE_CXX", (folder / "wrap2").c_str(), 1);
+        const std::string now = find_compiler().found->identity;
+        _exit(now.find("g++ 13") != std::string::npos ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    REQUIRE((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    // Two words: the arguments are asked with the program.
+    const ScopedVariable two("BITALE_CXX", "env " + (folder / "inner"));
+    REQUIRE_THAT(find_compiler().found->identity, ContainsSubstring("g++ 13"));
 }
 
 TEST_CASE("kernels come from memory, then from disk, then from the compiler", "[core][runtime][compiler]") {

@@ -21,7 +21,7 @@ namespace {
 constexpr const char* variable = "BITALE_EMULATED_FAULT";
 
 struct Planted {
-    Planted() : fault(parse_fault(std::getenv(variable), problem)) {}
+    Planted() : fault(parse_fault(secure_getenv(variable), problem)) {}
     std::string problem;
     Fault fault;
     std::atomic<std::int64_t> launches{0};

@@ -22,7 +22,7 @@ namespace {
 class TemporaryObject {
   public:
     explicit TemporaryObject(const std::string& bytes) {
-        const char* base = std::getenv("TMPDIR");
+        const char* base = secure_getenv("TMPDIR");
         path_ = std::string(base && *base ? base : "/tmp") + "/bitale-module-XXXXXX";
         const int file = mkstemp(path_.data());
         if (file < 0) return;

@@ -1,0 +1,108 @@
+// Counting the uses of loaded objects; closing those that have been unused for longest.
+#include "runtime/cpu/loaded.h"
+
+#include <dlfcn.h>
+
+#include <list>
+#include <map>
+#include <mutex>
+
+#include "runtime/outside.h"
+
+namespace bitale {
+
+struct LoadedObjects::State : std::enable_shared_from_this<LoadedObjects::State> {
+    struct Object {
+        void* handle = nullptr;
+        int users = 0;                            // handles given out and not yet dropped
+        std::list<std::string>::iterator unused;  // where it stands in the list, without users
+    };
+    using Entry = std::map<std::string, Object>::iterator;
+
+    std::mutex mutex;
+    std::size_t most_unused = 0;
+    std::map<std::string, Object> objects;
+    std::list<std::string> unused;  // the one that was dropped first is the first
+
+    // One of the handles given out. All that its end needs is allocated before it counts.
+    struct Holder {
+        std::shared_ptr<State> state;
+        std::list<std::string> key;  // becomes an entry of `unused`
+        bool counts = false;
+        Holder(std::shared_ptr<State> s, const std::string& k) : state(std::move(s)), key{k} {}
+        Holder(const Holder&) = delete;
+        Holder& operator=(const Holder&) = delete;
+        ~Holder() {
+            if (counts) state->drop(key);
+        }
+    };
+
+    // The caller holds the mutex, here and in close_all_but().
+    Use use(Entry at) {
+        Object& object = at->second;
+        const auto holder = std::make_shared<Holder>(shared_from_this(), at->first);
+        if (object.users++ == 0 && object.unused != unused.end()) {
+            unused.erase(object.unused);
+            object.unused = unused.end();
+        }
+        holder->counts = true;
+        return {holder, object.handle};
+    }
+
+    void drop(std::list<std::string>& key) {
+        const std::lock_guard lock(mutex);
+        const Entry at = objects.find(key.front());
+        if (--at->second.users > 0) return;
+        unused.splice(unused.end(), key);
+        at->second.unused = std::prev(unused.end());
+        close_all_but(most_unused);
+    }
+
+    // Of the objects without users, those that were used last stay open.
+    void close_all_but(std::size_t most) {
+        while (unused.size() > most) {
+            const Entry at = objects.find(unused.front());
+            dlclose(at->second.handle);
+            objects.erase(at);
+            unused.pop_front();
+        }
+    }
+};
+
+LoadedObjects::LoadedObjects(std::size_t most_unused) : state_(std::make_shared<State>()) {
+    state_->most_unused = most_unused;
+}
+
+LoadedObjects::~LoadedObjects() {
+    const std::lock_guard lock(state_->mutex);
+    state_->most_unused = 0;
+    state_->close_all_but(0);
+}
+
+LoadedObjects::Use LoadedObjects::find(const std::string& key) {
+    const std::lock_guard lock(state_->mutex);
+    const State::Entry at = state_->objects.find(key);
+    return at == state_->objects.end() ? nullptr : state_->use(at);
+}
+
+LoadedObjects::Use LoadedObjects::open(const std::string& key, const std::string& path,
+                                       std::string& problem) {
+    void* handle = outside::load_library(path, RTLD_NOW | RTLD_LOCAL, &problem);
+    if (!handle) return nullptr;
+    const std::lock_guard lock(state_->mutex);
+    const auto [at, fresh] = state_->objects.try_emplace(key);
+    if (fresh) {
+        at->second.handle = handle;
+        at->second.unused = state_->unused.end();
+    } else {
+        dlclose(handle);  // another thread was faster
+    }
+    return state_->use(at);
+}
+
+std::size_t LoadedObjects::open_objects() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->objects.size();
+}
+
+}  // namespace bitale
