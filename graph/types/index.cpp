@@ -44,7 +44,19 @@ IntRange multiply(IntRange a, IntRange b) {
     return {saturate(*std::min_element(p, p + 4)), saturate(*std::max_element(p, p + 4))};
 }
 
+// Numbers of a hostile file may leave 64 bits: they wrap, as the integers of every dtype do.
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t times(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+std::int64_t minus(std::int64_t a) { return times(a, -1); }
+std::uint64_t magnitude(std::int64_t a) { return static_cast<std::uint64_t>(a < 0 ? minus(a) : a); }
+bool is_multiple(std::int64_t a, std::int64_t b) { return b == -1 || a % b == 0; }
+
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
+    if (b == -1) return minus(a);
     const std::int64_t q = a / b;
     return q - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
 }
@@ -57,11 +69,11 @@ class IntBuilder {
     explicit IntBuilder(std::int64_t constant = 0) : constant_(constant) {}
     explicit IntBuilder(const Int& start) : constant_(start.constant_), start_(start.terms_) {}
 
-    void add(std::int64_t constant) { constant_ += constant; }
+    void add(std::int64_t constant) { constant_ = plus(constant_, constant); }
     void add(std::int64_t factor, const std::vector<AtomPtr>& atoms) {
         if (factor == 0) return;
         if (atoms.empty()) {
-            constant_ += factor;
+            constant_ = plus(constant_, factor);
             return;
         }
         own();
@@ -69,20 +81,20 @@ class IntBuilder {
             terms_.begin(), terms_.end(), atoms,
             [](const Int::Term& t, const std::vector<AtomPtr>& x) { return compare(t.atoms, x) < 0; });
         if (at != terms_.end() && compare(at->atoms, atoms) == 0) {
-            at->factor += factor;
+            at->factor = plus(at->factor, factor);
             if (at->factor == 0) terms_.erase(at);
         } else {
             terms_.insert(at, {factor, atoms});
         }
     }
-    void add(const Int& x, std::int64_t times) {
-        constant_ += x.constant_ * times;
-        if (times == 0 || !x.terms_) return;
-        if (times == 1 && !start_ && terms_.empty()) {
+    void add(const Int& x, std::int64_t factor) {
+        constant_ = plus(constant_, times(x.constant_, factor));
+        if (factor == 0 || !x.terms_) return;
+        if (factor == 1 && !start_ && terms_.empty()) {
             start_ = x.terms_;
             return;
         }
-        for (const Int::Term& t : *x.terms_) add(t.factor * times, t.atoms);
+        for (const Int::Term& t : *x.terms_) add(times(t.factor, factor), t.atoms);
     }
     Int done() && {
         Int x(constant_);
@@ -183,13 +195,13 @@ Int operator*(const Int& a, const Int& b) {
     IntBuilder r;
     r.add(a, b.constant_);
     for (const Int::Term& t : b.terms()) {
-        r.add(t.factor * a.constant_, t.atoms);
+        r.add(times(t.factor, a.constant_), t.atoms);
         for (const Int::Term& s : a.terms()) {
             std::vector<AtomPtr> atoms = s.atoms;
             atoms.insert(atoms.end(), t.atoms.begin(), t.atoms.end());
             std::sort(atoms.begin(), atoms.end(),
                       [](const AtomPtr& x, const AtomPtr& y) { return compare(x, y) < 0; });
-            r.add(s.factor * t.factor, atoms);
+            r.add(times(s.factor, t.factor), atoms);
         }
     }
     return std::move(r).done();
@@ -230,18 +242,19 @@ IntRange Int::range() const {
         const Int& x = t.atoms[0]->a;
         const std::int64_t c = t.atoms[0]->b.constant();
         if (c <= 0 || t.factor % c != 0 || x.is_constant()) continue;
-        const std::int64_t times = -t.factor / c;
+        const std::int64_t multiple = minus(t.factor) / c;
         const bool whole =
-            times != 0 && std::all_of(x.terms().begin(), x.terms().end(), [&](const Term& inner) {
+            multiple != 0 && std::all_of(x.terms().begin(), x.terms().end(), [&](const Term& inner) {
                 return std::any_of(terms.begin(), terms.end(), [&](const Term& mine) {
-                    return mine.factor == inner.factor * times && compare(mine.atoms, inner.atoms) == 0;
+                    return mine.factor == times(inner.factor, multiple) &&
+                           compare(mine.atoms, inner.atoms) == 0;
                 });
             });
         if (!whole) continue;
         IntBuilder rest(*this);
-        rest.add(x, -times);
-        rest.add(-t.factor, t.atoms);
-        return add(std::move(rest).done().range(), multiply({0, c - 1}, {times, times}));
+        rest.add(x, minus(multiple));
+        rest.add(minus(t.factor), t.atoms);
+        return add(std::move(rest).done().range(), multiply({0, c - 1}, {multiple, multiple}));
     }
     // floordiv(x, d) - c * floordiv(x, d * c) is mod(floordiv(x, d), c).
     for (const Term& t : terms) {
@@ -251,10 +264,10 @@ IntRange Int::range() const {
             const Atom* inner = single_floordiv(s);
             if (!inner || inner == outer || outer->b.constant() % inner->b.constant() != 0) continue;
             const std::int64_t c = outer->b.constant() / inner->b.constant();
-            if (t.factor != -s.factor * c || !(inner->a == outer->a)) continue;
+            if (t.factor != minus(times(s.factor, c)) || !(inner->a == outer->a)) continue;
             IntBuilder rest(*this);
-            rest.add(-t.factor, t.atoms);
-            rest.add(-s.factor, s.atoms);
+            rest.add(minus(t.factor), t.atoms);
+            rest.add(minus(s.factor), s.atoms);
             return add(std::move(rest).done().range(), multiply({0, c - 1}, {s.factor, s.factor}));
         }
     }
@@ -285,15 +298,16 @@ Int floordiv(const Int& a, const Int& b) {
         }
         const std::int64_t q = floor_divide(a.constant_term(), c);
         whole.add(q);
-        left_over.add(a.constant_term() - q * c);
+        left_over.add(plus(a.constant_term(), minus(times(q, c))));
         Int quotient = std::move(whole).done();
         const Int rest = std::move(left_over).done();
         const IntRange r = rest.range();
         if (r.low >= 0 && r.high < c) return quotient;
         // floordiv(floordiv(x, m), c) = floordiv(x, m * c)
-        if (const AtomPtr inner = rest.as_atom();
-            inner && inner->kind == Atom::Kind::floordiv && inner->b.is_constant() && inner->b.constant() > 0)
-            return quotient + floordiv(inner->a, inner->b.constant() * c);
+        if (const AtomPtr inner = rest.as_atom(); inner && inner->kind == Atom::Kind::floordiv &&
+                                                  inner->b.is_constant() && inner->b.constant() > 0 &&
+                                                  inner->b.constant() <= IntRange::highest / c)
+            return quotient + floordiv(inner->a, times(inner->b.constant(), c));
         return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
     }
     // A symbolic divisor that is one monomial: take out the terms that contain it. It is positive here: a
@@ -302,7 +316,7 @@ Int floordiv(const Int& a, const Int& b) {
         const Int::Term& d = b.terms()[0];
         for (const Int::Term& t : a.terms()) {
             std::vector<AtomPtr> left = t.atoms;
-            bool divides = t.factor % d.factor == 0;
+            bool divides = is_multiple(t.factor, d.factor);
             for (const AtomPtr& atom : d.atoms) {
                 const auto at = std::find_if(left.begin(), left.end(),
                                              [&](const AtomPtr& x) { return compare(x, atom) == 0; });
@@ -313,7 +327,7 @@ Int floordiv(const Int& a, const Int& b) {
                 left.erase(at);
             }
             if (divides)
-                whole.add(t.factor / d.factor, left);
+                whole.add(floor_divide(t.factor, d.factor), left);
             else
                 left_over.add(t.factor, t.atoms);
         }
@@ -353,7 +367,7 @@ std::string Int::text() const {
             s += "-";
         bool first = true;
         if (f != 1 && f != -1) {
-            s += std::to_string(f < 0 ? -f : f);
+            s += std::to_string(magnitude(f));
             first = false;
         }
         for (const AtomPtr& a : t.atoms) {
@@ -369,7 +383,7 @@ std::string Int::text() const {
     }
     if (s.empty()) return std::to_string(constant_);
     if (constant_ > 0) s += " + " + std::to_string(constant_);
-    if (constant_ < 0) s += " - " + std::to_string(-constant_);
+    if (constant_ < 0) s += " - " + std::to_string(magnitude(constant_));
     return s;
 }
 

@@ -63,7 +63,9 @@ class Writer {
         body["inputs"] = list(p.inputs, [&](const Type& t) { return write(t); });
         body["outputs"] = list(p.outputs, [&](const Type& t) { return write(t); });
         body["length_checks"] = list(p.length_checks, [&](const LengthCheck& c) {
-            return Json{{"a", write(c.a)}, {"b", write(c.b)}, {"message", c.message}};
+            Json check{{"a", write(c.a)}, {"b", write(c.b)}, {"message", c.message}};
+            if (c.is_index) check["is_index"] = true;
+            return check;
         });
         body["checks"] = list(p.checks, [&](const Program::CheckText& c) { return Json(c.message); });
         body["shared"] = list(p.shared, [&](const SharedPtr& s) {
@@ -217,17 +219,26 @@ class Writer {
     std::vector<AtomPtr> symbols_;
 };
 
+// What a program may ask for by its text alone.
+constexpr int deepest = 64;
+constexpr std::size_t most_atoms = 1 << 20, most_terms = 1 << 10;
+
 class Reader {
   public:
+    explicit Reader(const LoadLimits& limits) : limits_(limits), left_(limits.bytes) {}
+
     Program run(const Json& j) {
         if (!j.is_object() || j.value("bitale_program", 0) != Program::version)
             throw FileError("this is not a program of version " + std::to_string(Program::version));
         Program p;
         p.name = j.at("name");
         p.target = j.at("target");
-        for (const Json& s : j.at("symbols"))
-            symbols_.push_back(Int::symbol(
-                s.at("name"), {s.at("low").get<std::int64_t>(), s.at("high").get<std::int64_t>()}));
+        for (const Json& s : j.at("symbols")) {
+            const IntRange range{s.at("low").get<std::int64_t>(), s.at("high").get<std::int64_t>()};
+            if (range.low < IntRange::lowest || range.high > IntRange::highest || range.low >= range.high)
+                throw FileError("a symbol of the program has an impossible range");
+            symbols_.push_back(Int::symbol(s.at("name"), range));
+        }
         for (const Json& s : j.at("size_sources")) {
             const Int value = integer(s.at("value"));
             p.size_sources.push_back({value.symbol_id(), value, s.at("input"), s.at("axis")});
@@ -235,13 +246,13 @@ class Reader {
         for (const Json& t : j.at("inputs")) p.inputs.push_back(type(t));
         for (const Json& t : j.at("outputs")) p.outputs.push_back(type(t));
         for (const Json& c : j.at("length_checks"))
-            p.length_checks.push_back({integer(c.at("a")), integer(c.at("b")), c.at("message")});
+            p.length_checks.push_back(
+                {integer(c.at("a")), integer(c.at("b")), c.at("message"), c.value("is_index", false)});
         for (const Json& c : j.at("checks")) p.checks.push_back({c.get<std::string>()});
         for (const Json& s : j.at("shared")) {
             auto state = std::make_shared<SharedState>();
             state->name = s.at("name");
-            const Type t = type(s.at("type"));
-            state->value = Array(t.dtype, static_dims(t.shape));
+            state->value = array(type(s.at("type")));
             p.shared.push_back(std::move(state));
         }
         p.updated = j.at("updated").get<std::vector<int>>();
@@ -266,13 +277,20 @@ class Reader {
         Int sum = j.at(1).get<std::int64_t>();
         for (std::size_t t = 2; t < j.size(); ++t) {
             Int product = j[t].at(0).get<std::int64_t>();
-            for (std::size_t a = 1; a < j[t].size(); ++a) product = product * atom(j[t][a]);
-            sum = sum + product;
+            for (std::size_t a = 1; a < j[t].size(); ++a) product = short_enough(product * atom(j[t][a]));
+            sum = short_enough(sum + product);
         }
         return sum;
     }
 
+    // A product of sums has as many terms as both together have pairs.
+    static Int short_enough(Int x) {
+        if (x.terms().size() > most_terms) throw FileError("a number of the program is too long");
+        return x;
+    }
+
     Int atom(const Json& j) {
+        if (++atoms_ > most_atoms) throw FileError("the numbers of the program are too long");
         if (j.is_number_integer()) return symbols_.at(j.get<std::size_t>());
         const Int a = integer(j.at(1)), b = integer(j.at(2));
         switch (kind_named<Atom::Kind>(atom_kinds, j.at(0))) {
@@ -289,12 +307,29 @@ class Reader {
         return t;
     }
 
+    static std::int64_t bytes_of_array(const Type& t) {
+        if (!is_static(t.shape)) throw FileError("an array of the program has the shape " + text_of(t.shape));
+        std::int64_t bytes = 0;
+        if (__builtin_mul_overflow(count_of(static_dims(t.shape)), bytes_of(t.dtype), &bytes) ||
+            bytes > IntRange::highest)
+            throw FileError("an array of the program has the shape " + text_of(t.shape));
+        return bytes;
+    }
+
+    Array array(const Type& t) {
+        const std::int64_t bytes = bytes_of_array(t);
+        if (t.rank() > limits_.rank || bytes > left_)
+            throw FileError("an array of the program is beyond the limits of LoadLimits: " + text_of(t));
+        left_ -= bytes;
+        return Array(t.dtype, static_dims(t.shape));
+    }
+
     Array constant(const Json& j) {
         const Type t = type(j.at("type"));
-        Array a(t.dtype, static_dims(t.shape));
         const std::string& hex = j.at("bytes").get_ref<const std::string&>();
-        if (static_cast<std::int64_t>(hex.size()) != 2 * a.bytes())
+        if (static_cast<std::int64_t>(hex.size()) != 2 * bytes_of_array(t))
             throw FileError("a constant of the program is truncated");
+        Array a = array(t);
         auto* to = static_cast<unsigned char*>(a.mutable_data());
         for (std::size_t i = 0; i < hex.size() / 2; ++i)
             to[i] = static_cast<unsigned char>(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
@@ -383,18 +418,33 @@ class Reader {
         return s;
     }
 
+    LoadLimits limits_;
+    std::int64_t left_;
+    std::size_t atoms_ = 0;
     std::vector<Int> symbols_;
 };
+
+// Numbers are read by recursion, so a text may not nest without end.
+Json parsed(const std::string& text) {
+    return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+        if (depth > deepest) throw FileError("a program cannot be read: it nests too deep");
+        return true;
+    });
+}
 
 }  // namespace
 
 std::string program_to_json(const Program& program) { return Writer().run(program); }
 
-Program program_from_json(const std::string& text) {
+Program program_from_json(const std::string& text, const LoadLimits& limits) {
     try {
-        return Reader().run(Json::parse(text));
-    } catch (const nlohmann::json::exception& e) {
+        return Reader(limits).run(parsed(text));
+    } catch (const FileError&) {
+        throw;
+    } catch (const Error& e) {
         throw FileError(std::string("a program cannot be read: ") + e.what());
+    } catch (const nlohmann::json::exception& e) {
+        throw FileError(std::string("a program cannot be read: ") + printable(e.what()));
     } catch (const std::out_of_range& e) {
         throw FileError(std::string("a program cannot be read: ") + e.what());
     }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "bitale/io.h"
 #include "codegen/program.h"
 
 namespace bitale {
@@ -12,7 +13,7 @@ namespace bitale {
 std::string program_to_json(const Program& program);
 
 // The program, with fresh symbols; its shared variables are new ones, filled with zeros. Throws FileError for
-// text that is not a program of this version.
-Program program_from_json(const std::string& text);
+// text that is not a program of this version, and for one that asks for more memory than the limits allow.
+Program program_from_json(const std::string& text, const LoadLimits& limits = {});
 
 }  // namespace bitale

@@ -1,0 +1,161 @@
+#include "tests/fuzz/targets.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "bitale/error.h"
+#include "graph/base/options.h"
+#include "runtime/cache/disk_cache.h"
+#include "runtime/cache/sha256.h"
+#include "runtime/exec/program_io.h"
+#include "runtime/io/load.h"
+#include "runtime/tune/choices.h"
+
+namespace bitale::fuzz {
+
+namespace {
+
+// Small, so that a header that claims much costs little, and large enough for every seed.
+constexpr LoadLimits limits{.bytes = 1 << 20, .rank = 32};
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::logic_error(what);
+}
+
+void check(const Array& a) {
+    require(a.bytes() <= limits.bytes && a.rank() <= limits.rank, "an array beyond the limits");
+    if (a.dtype() != DType::boolean) return;
+    const auto* bytes = static_cast<const unsigned char*>(a.data());
+    require(std::all_of(bytes, bytes + a.size(), [](unsigned char b) { return b <= 1; }),
+            "a boolean that is neither 0 nor 1");
+}
+
+void idx(std::string_view bytes) {
+    try {
+        check(read_idx(*memory_input("x.idx", bytes), limits));
+    } catch (const FileError&) {
+    }
+}
+
+void npy(std::string_view bytes) {
+    try {
+        check(read_npy(*memory_input("x.npy", bytes), limits));
+    } catch (const FileError&) {
+    }
+}
+
+void npz(std::string_view bytes) {
+    try {
+        std::int64_t all = 0;
+        for (const auto& [name, value] : read_npz(*memory_input("x.npz", bytes), limits)) {
+            check(value);
+            all += value.bytes();
+            require(name.find('\n') == std::string::npos, "a name with a line end");
+        }
+        require(all <= limits.bytes, "arrays beyond the limits");
+    } catch (const FileError&) {
+    }
+}
+
+void program(std::string_view bytes) {
+    try {
+        const std::string json = program_to_json(program_from_json(std::string(bytes), limits));
+        require(program_to_json(program_from_json(json, limits)) == json,
+                "a program that is another one when read again");
+    } catch (const FileError&) {
+    }
+}
+
+// BITALE_FLAGS, and behind a line end BITALE_DEBUG.
+void flags(std::string_view bytes) {
+    const std::string text(bytes.substr(0, bytes.find('\n')));
+    const std::string debug(bytes.size() > text.size() ? bytes.substr(text.size() + 1) : "");
+    try {
+        const Options o = parse_options(text.c_str(), debug.empty() ? nullptr : debug.c_str(), nullptr);
+        require(o.debug >= 0 && o.debug <= 6 && o.emulator_devices >= 1, "an option out of its range");
+    } catch (const Error&) {
+    }
+}
+
+// A folder in memory, where there is one; removed at the end.
+class Folder {
+  public:
+    Folder() {
+        const bool shm = access("/dev/shm", W_OK) == 0;
+        path_ = std::string(shm ? "/dev/shm" : "/tmp") + "/bitale-fuzz-XXXXXX";
+        if (!mkdtemp(path_.data())) throw std::runtime_error("no temporary folder");
+    }
+    ~Folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+void cache(std::string_view bytes) {
+    static const Folder folder;
+    static const DiskCache cache(folder.path(), 1 << 20);
+    static const std::string key(32, 'a');
+    const std::string path = folder.path() + "/" + key + ".so";
+    std::ofstream(path, std::ios::binary) << bytes;
+    const std::optional<std::string> object = cache.read(key);
+    require(cache.find(key).has_value() == object.has_value(), "an entry that is found and cannot be read");
+    if (!object) return;
+    // The seal holds the object's checksum and the key.
+    const std::string_view seal = bytes.substr(object->size());
+    require(bytes.substr(0, object->size()) == *object, "an object that is not in its file");
+    require(seal.find(sha256(*object)) != std::string_view::npos && seal.find(key) != std::string_view::npos,
+            "an object without its seal");
+}
+
+void choices(std::string_view bytes) {
+    for (const std::vector<Way>& ways :
+         {std::vector<Way>{Way::library, Way::generated}, std::vector<Way>{Way::winners, Way::all_places}}) {
+        const std::optional<Choice> choice = parse_choice(std::string(bytes), ways);
+        if (!choice) continue;
+        require(std::find(ways.begin(), ways.end(), choice->chosen) != ways.end(), "a choice of no such way");
+        const std::optional<Choice> again = parse_choice(text_of(*choice), ways);
+        require(again && again->chosen == choice->chosen && text_of(*again) == text_of(*choice),
+                "a choice that is another one when read again");
+    }
+}
+
+}  // namespace
+
+const std::vector<Target>& targets() {
+    static const auto& list = *new std::vector<Target>{
+        {"idx", idx},     {"npy", npy},     {"npz", npz},        {"program", program},
+        {"flags", flags}, {"cache", cache}, {"choices", choices}};
+    return list;
+}
+
+const Target* target_named(std::string_view name) {
+    for (const Target& target : targets())
+        if (name == target.name) return &target;
+    return nullptr;
+}
+
+std::vector<std::string> corpus_of(const std::string& folder) {
+    std::vector<std::filesystem::path> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
+    std::sort(paths.begin(), paths.end());
+    std::vector<std::string> inputs;
+    for (const auto& path : paths) {
+        std::ifstream file(path, std::ios::binary);
+        inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    return inputs;
+}
+
+}  // namespace bitale::fuzz
