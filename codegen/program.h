@@ -23,9 +23,10 @@ struct SizeSource {
     int axis = -1;             // its length on this axis, or -1: the argument's own value (an integer scalar)
 };
 
-struct LengthCheck {  // a == b, else ShapeError with `message`
+struct LengthCheck {  // a == b, else ShapeError with `message`, or IndexError
     Int a, b;
     std::string message;
+    bool is_index = false;
 };
 
 struct BufferInfo {

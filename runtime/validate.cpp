@@ -53,6 +53,7 @@ class Validator {
         }
         take_updates();
         take_givens();
+        move_streams_on();
         check_leaves();
         collect_checks(graph);
         request_.signature = signature_of(graph);
@@ -153,8 +154,32 @@ class Validator {
                 for (const NodePtr& node : order)
                     if (shared_of(node) == shared) with.emplace(node.get(), replacement);
             replaced_.insert(variable.get());
+            const bool occurs = shared ? std::any_of(order.begin(), order.end(),
+                                                     [&](const NodePtr& n) { return shared_of(n) == shared; })
+                                       : std::find(order.begin(), order.end(), variable) != order.end();
+            if (!occurs)
+                complain(g.where,
+                         fmt::format("{} is given as {}, but occurs in no output or update",
+                                     describe(*variable), describe(*replacement)),
+                         "; remove the given, or set .on_unused_input");
         }
         graph.set_roots(replace(graph.roots(), with));
+    }
+
+    // Each random stream that the function draws from counts the call, unless an update says what becomes of
+    // it.
+    void move_streams_on() {
+        if (options_.hold_streams) return;
+        Graph& graph = request_.graph;
+        std::unordered_set<const SharedState*> updated;
+        for (const SharedUpdate& u : graph.updates) updated.insert(u.target.get());
+        for (const NodePtr& node : topological(graph.roots())) {
+            if (!node->op->draws) continue;
+            const SharedPtr counter = shared_of(node->inputs.back());
+            if (!counter || !updated.insert(counter.get()).second) continue;
+            const Expr next = Arg(Expr(node->inputs.back()), node->where) + Arg(1, node->where);
+            graph.updates.push_back({counter, next.node(), node->where});
+        }
     }
 
     void check_given(const Given& g, const Node& variable, const Node& replacement) {
@@ -237,15 +262,21 @@ class Validator {
     }
 
     void unused(const Node& input) const {
-        if (options_.on_unused_input == OnUnused::ignore) return;
         const std::string why = replaced_.contains(&input)
                                     ? "is replaced in givens, so its value would not be used"
                                     : "is not used by any output or update";
-        const std::string text =
-            fmt::format("the input {} of the function \"{}\" {}", describe(input), request_.graph.name, why);
+        complain(
+            where_,
+            fmt::format("the input {} of the function \"{}\" {}", describe(input), request_.graph.name, why),
+            "; remove it, or set .on_unused_input");
+    }
+
+    // What changes nothing in the function, as the user wants such things treated.
+    void complain(Where where, const std::string& text, const char* cure) const {
+        if (options_.on_unused_input == OnUnused::ignore) return;
         if (options_.on_unused_input == OnUnused::warn)
-            return warn((where_.line ? where_.text() + ": " : "") + text);
-        throw GraphError(where_, text + "; remove it, or set .on_unused_input");
+            return warn((where.line ? where.text() + ": " : "") + text);
+        throw GraphError(where, text + cure);
     }
 
     const std::vector<Input>& inputs_;

@@ -569,7 +569,7 @@ class Assembler {
             if (!node->op->equalities) continue;
             for (const Equality& e : node->op->equalities(*node)) {
                 if (e.a == e.b) continue;
-                program_.length_checks.push_back({e.a, e.b, message_of(e, *node)});
+                program_.length_checks.push_back({e.a, e.b, message_of(e, *node), e.is_index});
             }
         }
         std::string all;

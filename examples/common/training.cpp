@@ -61,7 +61,9 @@ void load_params(const std::string& path, std::vector<Shared> params) {
 
 void save_params(const std::string& path, const std::vector<Shared>& params) {
     std::map<std::string, Array> values;
-    for (const Shared& param : params) values.emplace(param.name(), param.get_value());
+    for (const Shared& param : params)
+        if (!values.emplace(param.name(), param.get_value()).second)
+            throw FileError(path + ": two parameters have the name " + param.name());
     save_npz(path, values);
 }
 

@@ -16,6 +16,7 @@ namespace bitale {
 namespace {
 
 constexpr std::size_t alignment = 64;
+constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max() - std::int64_t{4096};
 
 std::shared_ptr<void> allocate(std::size_t bytes) {
     const std::size_t padded = (bytes + 2 * alignment - 1) / alignment * alignment;
@@ -28,13 +29,16 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
 }  // namespace
 
 std::int64_t count_of(const Dims& shape) {
+    // Strides of an array without elements are products of its lengths too.
     std::int64_t n = 1;
+    bool empty = false;
     for (const std::int64_t d : shape) {
         if (d < 0) throw ShapeError("an array cannot have the shape " + text_of(shape));
-        if (__builtin_mul_overflow(n, d, &n))
+        if (__builtin_mul_overflow(n, std::max<std::int64_t>(d, 1), &n))
             throw ShapeError("the shape " + text_of(shape) + " has too many elements");
+        empty |= d == 0;
     }
-    return n;
+    return empty ? 0 : n;
 }
 
 std::string text_of(const Dims& shape) {
@@ -44,6 +48,9 @@ std::string text_of(const Dims& shape) {
 }
 
 Array::Array(DType dtype, Dims shape) : dtype_(dtype), shape_(std::move(shape)), size_(count_of(shape_)) {
+    if (size_ > most_bytes / bytes_of(dtype))
+        throw ShapeError("an array of " + std::string(name_of(dtype)) + " " + text_of(shape_) +
+                         " has more bytes than can be counted");
     storage_ = allocate(static_cast<std::size_t>(bytes()));
 }
 
@@ -74,17 +81,20 @@ void* Array::mutable_data() {
     return storage_.get();
 }
 
-double Array::at(std::int64_t i) const {
+void Array::convert_element(std::int64_t i, DType dtype, void* to) const {
     if (i < 0 || i >= size_)
         throw IndexError("element " + std::to_string(i) + " of an array with " + std::to_string(size_) +
                          " elements");
-    return dispatch(dtype_,
-                    [&](auto t) { return convert<double>(static_cast<const decltype(t)*>(data())[i]); });
+    dispatch(dtype_, [&](auto from) {
+        dispatch(dtype, [&](auto wanted) {
+            const auto x = convert<decltype(wanted)>(static_cast<const decltype(from)*>(data())[i]);
+            std::memcpy(to, &x, sizeof x);
+        });
+    });
 }
 
-double Array::only() const {
+void Array::require_one() const {
     if (size_ != 1) throw ShapeError("one number wanted from an array of shape " + text_of(shape_));
-    return at(0);
 }
 
 void Array::require(DType dtype) const {

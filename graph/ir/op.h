@@ -44,6 +44,7 @@ struct Equality {
     Int a, b;
     std::string what;
     bool is_sentence = false;
+    bool is_index = false;  // a place out of range: IndexError, else ShapeError
 };
 
 // Every element of the integer tensor `value` must lie in [low, high), or the call fails before anything is
@@ -58,7 +59,8 @@ struct Check {
 struct Op {
     std::string name;
     OpKind kind = OpKind::composite;
-    int arity = -1;  // -1: any
+    int arity = -1;      // -1: any
+    bool draws = false;  // random numbers, by the counter of a stream, its last operand
 
     // The result's dtype and shape, or a thrown ShapeError/TypeError whose text names op, dtypes and shapes.
     std::function<Type(const Nodes& inputs, const Attributes& attributes, Where where)> infer{};

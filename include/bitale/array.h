@@ -28,7 +28,7 @@ class Array {
     template <Number T>
     // NOLINTNEXTLINE(*-explicit-*)
     Array(T scalar) : Array(dtype_of<T>(), Dims{}) {
-        *static_cast<T*>(mutable_data()) = scalar;
+        *static_cast<Stored<T>*>(mutable_data()) = static_cast<Stored<T>>(scalar);
     }
     // [n], of T's dtype.
     template <Element T>
@@ -57,14 +57,22 @@ class Array {
     const void* data() const { return storage_.get(); }
     void* mutable_data();
 
-    // Element i in row-major order, converted as cast does. Throws IndexError.
-    double at(std::int64_t i) const;
-    // The only element. Throws ShapeError unless there is exactly one.
+    // Element i in row-major order, converted once, as cast does: 64-bit integers keep every digit as
+    // themselves, and are rounded as doubles. Throws IndexError.
+    template <Number T>
+    T at(std::int64_t i) const {
+        Stored<T> x;
+        convert_element(i, dtype_of<T>(), &x);
+        return x;
+    }
+    double at(std::int64_t i) const { return at<double>(i); }
+    // The only element, likewise. Throws ShapeError unless there is exactly one.
     template <Number T>
     T item() const {
-        return static_cast<T>(only());
+        require_one();
+        return at<T>(0);
     }
-    operator double() const { return only(); }  // NOLINT: `total += step(i)`
+    operator double() const { return item<double>(); }  // NOLINT: `total += step(i)`
     // All elements in row-major order, converted as cast does.
     template <Element T>
     std::vector<T> to_vector() const {
@@ -90,7 +98,8 @@ class Array {
 
   private:
     Array(DType dtype, Dims shape, std::shared_ptr<void> storage);
-    double only() const;
+    void require_one() const;
+    void convert_element(std::int64_t i, DType dtype, void* to) const;
     void require(DType dtype) const;
     void fill_from(const void* values, std::size_t count);
 

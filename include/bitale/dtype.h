@@ -44,11 +44,14 @@ struct BFloat16 {
     explicit operator float() const;
 };
 
-// C++ types that Array can hold.
+// C++ types that convert to an element, and those that Array can hold: a long double becomes a double.
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 template <class T>
-concept Element = Number<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+concept Element = (Number<T> && !std::is_same_v<T, long double>) || std::is_same_v<T, Float16> ||
+                  std::is_same_v<T, BFloat16>;
+template <Number T>
+using Stored = std::conditional_t<std::is_same_v<T, long double>, double, T>;
 
 constexpr int bits_of(DType t) {
     constexpr int bits[dtype_count] = {8, 8, 16, 32, 64, 8, 16, 32, 64, 16, 16, 32, 64};

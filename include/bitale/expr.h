@@ -89,9 +89,9 @@ struct Arg {
     Where where;
 };
 
-// Elementwise, with broadcasting of axes of length exactly 1 and of missing leading axes. Integer with
-// float32 is float32; other mixtures of two typed tensors follow Theano's table within integers and within
-// floats, and are a TypeError across (cast one). Throws ShapeError where the lengths can never be equal.
+// Elementwise, with broadcasting of axes of length exactly 1 and of missing leading axes. Dtypes meet as the
+// guide's table says; TypeError for integers with float64, uint64 with a signed integer (comparisons of them
+// are exact), and unsigned - literal. Throws ShapeError where the lengths can never be equal.
 Expr operator+(const Arg& a, const Arg& b);
 Expr operator-(const Arg& a, const Arg& b);
 Expr operator*(const Arg& a, const Arg& b);
@@ -110,8 +110,8 @@ inline bool same(const Expr& a, const Expr& b) { return a.node() == b.node(); }
 // A whole axis in an index.
 struct Colon {};
 inline constexpr Colon colon{};
-// NumPy's slice: clips to the axis; a missing bound is the axis's end. Bounds may be symbolic integers that
-// are known at the call (inputs, lengths); the step is a positive or negative number.
+// NumPy's slice: clips to the axis; a missing bound is its end. Bounds may be symbolic integers known at the
+// call (inputs, lengths); a symbolic start behind the last element is an IndexError. The step is a number.
 struct Slice {
     std::optional<Expr> start{}, stop{};
     std::int64_t step = 1;

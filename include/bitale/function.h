@@ -46,6 +46,9 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     bool profile = false;
     Precision precision = Precision::float32;  // of matrix products and convolutions by libraries on a GPU
     std::optional<bool> autotune{};  // measure choices and remember them; empty: BITALE_FLAGS autotune=
+    // Random streams stay where they are, so that every call draws the same numbers, unless their updates are
+    // among `updates`; else each stream that the function draws from moves on by one with each call.
+    bool hold_streams = false;
 };
 
 // One generated kernel or library call of a function.
@@ -62,9 +65,9 @@ class Results {
   public:
     explicit Results(std::vector<Array> values) : values_(std::move(values)) {}
     std::size_t size() const { return values_.size(); }
-    const Array& operator[](std::size_t i) const { return values_.at(i); }
-    operator Array() const { return values_.at(0); }   // NOLINT
-    operator double() const { return values_.at(0); }  // NOLINT
+    const Array& operator[](std::size_t i) const;   // throws IndexError
+    operator Array() const { return (*this)[0]; }   // NOLINT
+    operator double() const { return (*this)[0]; }  // NOLINT
 
   private:
     std::vector<Array> values_;

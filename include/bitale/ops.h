@@ -63,7 +63,8 @@ Expr flip(const Expr& x, int axis, Where where = Where::current());
 Expr range(const Expr& start, const Expr& stop, Where where = Where::current());
 // x[start : start + count] along axis 0; out of range is an error, never clipped.
 Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where = Where::current());
-// x[indices] along axis 0 for an integer tensor of any rank: [indices..., rest of x].
+// x[indices] along axis 0 for an integer tensor of any rank: [indices..., rest of x]. Each index lies in
+// [0, length), else IndexError at the call: computed ones do not count from the end.
 Expr gather(const Expr& x, const Expr& indices, Where where = Where::current());
 Expr zeros_like(const Expr& x, Where where = Where::current());
 Expr ones_like(const Expr& x, Where where = Where::current());
@@ -126,8 +127,9 @@ Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where 
 // ---- Random numbers
 // ------------------------------------------------------------------------------------------- A stream of
 // Philox-4x32-10 draws. Each draw of the graph has a key of its own, made of the seed and the draw's number;
-// the shared counter tells the calls apart, so pass updates() to function() or every call repeats its
-// numbers. The same bits on every device and for every split of the work.
+// the shared counter tells the calls apart. A function that draws from the stream moves the counter on by one
+// with each call, whether it is given updates() or not; FunctionOptions::hold_streams keeps it. The same bits
+// on every device and for every split of the work.
 struct Update;
 class RandomStream {
   public:
@@ -139,7 +141,8 @@ class RandomStream {
     // float32. Throws Error for a negative deviation.
     Expr normal(const std::vector<Expr>& shape, double mean = 0, double deviation = 1,
                 Where where = Where::current());
-    // The counter advances by one call.
+    // The counter advances by one call: for a function that is to move a stream on without drawing from it,
+    // or in spite of hold_streams.
     std::vector<Update> updates(Where where = Where::current()) const;
     const Shared& counter() const { return counter_; }  // uint64 scalar
     std::uint64_t next_draw() { return draws_++; }

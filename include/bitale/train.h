@@ -31,9 +31,9 @@ struct Update {
 using Updates = std::vector<Update>;
 Updates operator+(Updates a, const Updates& b);
 
-// All take the gradients of a scalar loss with respect to float parameters (TypeError, GraphError as grad
-// does) and a scalar float rate (ShapeError, TypeError), a number or an expression. Their state is in shared
-// variables named after the parameters ("w.m"), zero at first, of the parameter's dtype.
+// All take the gradients of a scalar loss with respect to float parameters (TypeError; GraphError as grad,
+// and for two of one name) and a scalar float rate (ShapeError, TypeError), a number or an expression. Their
+// state is in shared variables named after the parameters ("w.m"), zero at first, of the parameter's dtype.
 
 // p - rate * grad.
 Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "bitale/ops.h"
+#include "graph/base/options.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/promotion.h"
@@ -112,6 +113,54 @@ Nodes gradient(const Row& row, const NodePtr& node, const NodePtr& g) {
     return r;
 }
 
+// a < 0 and the like decide where one side has values that the other dtype has not; what is left is compared
+// in uint64.
+Expr compared(const Op* op, const Expr& a, const Expr& b, Where where) {
+    const bool signed_first = is_signed_integer(a.dtype());
+    const Arg negative = lt(Arg(signed_first ? a : b, where), Arg(0, where));
+    const auto wide = [&](const Expr& x) { return cast(x, DType::uint64, where); };
+    const Arg both(elementwise(op, {wide(a), wide(b)}, where), where);
+    // What the comparison says of a negative number and an unsigned one.
+    const std::string& name = op->name;
+    const bool holds =
+        name == "neq" || (signed_first ? name == "lt" || name == "le" : name == "gt" || name == "ge");
+    return holds ? logical_or(negative, both) : logical_and(Arg(logical_not(negative), where), both);
+}
+
+// Comparisons and logic of integers without a common dtype are exact all the same; null for other operands.
+Expr exact_logic(const Op* op, const std::vector<Expr>& given, Where where) {
+    if (given.size() != 2 || given[0].is_weak() || given[1].is_weak()) return {};
+    if (!share_no_integer(given[0].dtype(), given[1].dtype())) return {};
+    if (op->name.starts_with("logical_"))
+        return elementwise(op, {cast(given[0], DType::boolean, where), cast(given[1], DType::boolean, where)},
+                           where);
+    return compared(op, given[0], given[1], where);
+}
+
+// An unsigned dtype has no numbers below 0: `byte - 128` would wrap for most bytes, without a word.
+void reject_wrapping_literal(const std::vector<Expr>& given, Where where) {
+    if (!given[0].is_weak() && !given[1].is_weak()) return;
+    const bool literal_last = given[1].is_weak();
+    const Expr &tensor = given[literal_last ? 0 : 1], &literal = given[literal_last ? 1 : 0];
+    if (!is_unsigned_integer(tensor.dtype()) || is_float(literal.dtype())) return;
+    const DType dtype = tensor.dtype();
+    const Array converted = constant_value(strengthen(literal, dtype, where).node());
+    // x - 0 and 255 - x never wrap.
+    const Array harmless = Array(literal_last ? std::uint64_t{0} : ~std::uint64_t{0}).as(dtype);
+    if (same(converted, harmless)) return;
+    const std::string name(name_of(dtype)), number = std::to_string(converted.item<std::uint64_t>()),
+                                            wider(name_of(dtype == DType::uint8    ? DType::int16
+                                                          : dtype == DType::uint16 ? DType::int32
+                                                                                   : DType::int64));
+    const std::string difference =
+        literal_last ? "cast(x, " + wider + ") - " + number : number + " - cast(x, " + wider + ")";
+    const std::string wrapping =
+        literal_last ? "x - cast(" + number + ", " + name + ")" : "cast(" + number + ", " + name + ") - x";
+    type_error(where, "sub",
+               name + " has no negative numbers, so a difference with the literal " + number +
+                   " may wrap; write " + difference + ", or " + wrapping + " where it is to wrap");
+}
+
 // A map of literals is a literal: computed now, in double precision.
 Expr fold(const Row& row, const std::vector<Expr>& operands, Where where) {
     const std::size_t first = row.rule == Rule::selecting ? 1 : 0;
@@ -120,7 +169,13 @@ Expr fold(const Row& row, const std::vector<Expr>& operands, Where where) {
     for (std::size_t i = first; i < operands.size(); ++i) {
         const DType own = operands[i].dtype();
         real |= is_float(own);
-        if (!is_float(own)) dtype = dtype ? promote(*dtype, own) : own;
+        if (is_float(own)) continue;
+        const std::optional<DType> both = dtype ? promote(*dtype, own) : own;
+        if (!both)
+            type_error(where, row.name,
+                       "literals of uint64 and of a signed dtype have no common integer dtype; cast one, as "
+                       "in std::uint64_t(1)");
+        dtype = both;
     }
     const DType common = row.rule == Rule::random_bits ? DType::uint64 : real ? DType::float64 : *dtype;
     if (!admits(row.traits, row.rule, common))
@@ -201,6 +256,10 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
         literals &= x.is_weak();
     }
     if (literals) return table_row::fold(row, given, where);
+    const bool theano = options().promotion == Options::Promotion::theano;
+    if (row.rule == Rule::logical)
+        if (Expr exact = table_row::exact_logic(op, given, where); !exact.is_null()) return exact;
+    if (op == sub_op() && !theano) table_row::reject_wrapping_literal(given, where);
 
     const std::size_t first = row.rule == Rule::selecting ? 1 : 0;
     std::optional<DType> common;
@@ -210,19 +269,25 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
         if (is_half(own))
             type_error(where, op->name,
                        std::string(name_of(own)) + " is for storage only; compute on cast(x, float32)");
-        const std::optional<DType> both = common ? promote(*common, own) : own;
-        if (!both)
-            type_error(where, op->name,
-                       std::string(name_of(*common)) + " and " + std::string(name_of(own)) +
-                           " do not mix; cast one, as in cast(x, " + std::string(name_of(DType::float64)) +
-                           ")");
-        common = both;
+        const std::optional<DType> both = common ? promote(*common, own, options().promotion) : own;
+        if (!both && row.rule != Rule::random_bits)
+            type_error(
+                where, op->name,
+                std::string(name_of(*common)) + " and " + std::string(name_of(own)) +
+                    " do not mix; cast one, as in cast(x, " +
+                    std::string(name_of(share_no_integer(*common, own) ? DType::int64 : DType::float64)) +
+                    ")");
+        common = both ? both : own;
     }
     for (std::size_t i = first; i < given.size(); ++i) {
         if (!given[i].is_weak()) continue;
         // Of literals alone, a real number is a float32.
         const DType own = given[i].dtype();
-        common = promote_literal(own, common ? *common : is_float(own) ? DType::float32 : own);
+        // Theano takes an integer for the smallest signed dtype: a difference of bytes and 128 is int16.
+        if (op == sub_op() && theano && common && is_unsigned_integer(*common) && !is_float(own))
+            common = promote(*common, smallest_signed(constant_value(given[i].node())), options().promotion);
+        else
+            common = promote_literal(own, common ? *common : is_float(own) ? DType::float32 : own);
     }
     if (row.rule == Rule::floating && !is_float(*common)) common = DType::float32;
 

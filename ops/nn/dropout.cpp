@@ -54,6 +54,7 @@ const Op* dropout_op() {
         .name = "dropout",
         .kind = OpKind::composite,
         .arity = 2,
+        .draws = true,
         .infer = infer,
         .gradient = gradient,
         .evaluate = evaluate_dropout,

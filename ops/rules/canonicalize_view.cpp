@@ -35,6 +35,7 @@ NodePtr joined_slice(const NodePtr& x, const Attributes& inner, const Attributes
     Attributes attributes = outer;
     attributes.set("start", starts);
     attributes.set("step", steps);
+    if (const Places places = joined_places(inner, outer); !places.empty()) attributes.set("places", places);
     return make_node(slice_op(), {x}, attributes, where);
 }
 

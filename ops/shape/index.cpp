@@ -72,16 +72,28 @@ Expr with_axis_first(const Expr& x, int axis, Where where, F&& f) {
     return wrap(make_permute(f(wrap(make_permute(x.node(), order, where))).node(), back, where));
 }
 
-Expr rows_at(const Expr& x, int axis, const Expr& start, const Int& count, bool clipped, Where where) {
+Expr rows_at(const Expr& x, int axis, const Expr& start, const Int& count, bool clipped, Where where,
+             const Places& places = {}) {
     return with_axis_first(x, axis, where, [&](const Expr& first) {
-        return apply(rows_op(), {first, start}, {{"count", count}, {"clipped", clipped}}, where);
+        Attributes attributes{{"count", count}, {"clipped", clipped}};
+        if (!places.empty()) attributes.set("places", places);
+        return apply(rows_op(), {first, start}, attributes, where);
     });
 }
 
 // `count` elements from `first` on, which is in range.
-Expr part(const Expr& x, int axis, const Position& first, const Int& count, Where where) {
-    if (first.is_value()) return rows_at(x, axis, first.value, count, true, where);
-    return wrap(make_slice(x.node(), axis, first.length, count, 1, where));
+Expr part(const Expr& x, int axis, const Position& first, const Int& count, Where where,
+          const Places& places = {}) {
+    if (first.is_value()) return rows_at(x, axis, first.value, count, true, where, places);
+    return wrap(make_slice(x.node(), axis, first.length, count, 1, where, places));
+}
+
+// A start that changes from call to call and lies behind the last element is a mistake, a minibatch too many,
+// where the slice as it is written has elements at all.
+Places places_of(const Position& start, const Position& written_stop, const Int& extent) {
+    if (start.length.is_constant()) return {};
+    const Int some = min(max(written_stop.length - start.length, 0), 1);
+    return {start.length * some + 1, max(extent, 1)};
 }
 
 Position bound_of(const Expr& e, Where where) {
@@ -103,8 +115,9 @@ Expr slice_axis(const Expr& x, int axis, const Slice& slice, Where where) {
     if (step > 0) {
         Position start{0, {}, true}, stop{extent, {}, true};
         if (slice.start) start = from_end(bound_of(*slice.start, where), extent, 0, where);
-        if (slice.stop)
-            stop = at_most(from_end(bound_of(*slice.stop, where), extent, 0, where), extent, where);
+        if (slice.stop) stop = from_end(bound_of(*slice.stop, where), extent, 0, where);
+        const Places places = places_of(start, stop, extent);
+        if (slice.stop) stop = at_most(stop, extent, where);
         Int span = max(stop.length - start.length, 0);
         // Clipping never makes a part longer, so a minibatch has a bound that plans can use.
         if (slice.start && slice.stop) {
@@ -112,8 +125,8 @@ Expr slice_axis(const Expr& x, int axis, const Slice& slice, Where where) {
             if (most.is_constant() && most.constant() >= 0) span = min(span, most);
         }
         if (!start.is_value())  // a start behind the end takes no elements: it need not be clipped
-            return wrap(make_slice(x.node(), axis, start.length, ceildiv(span, step), step, where));
-        const Expr all = part(x, axis, at_most(start, extent, where), span, where);
+            return wrap(make_slice(x.node(), axis, start.length, ceildiv(span, step), step, where, places));
+        const Expr all = part(x, axis, at_most(start, extent, where), span, where, places);
         return wrap(make_slice(all.node(), axis, 0, ceildiv(span, step), step, where));
     }
     const Int last = extent - 1;

@@ -41,6 +41,22 @@ Type infer_slice(const Nodes& inputs, const Attributes& attributes, Where where)
     return {x.dtype, count};
 }
 
+// Appends that a place exists: IndexError where it does not.
+void demand_place(std::vector<Equality>& into, const Int& needed, const Int& there, std::string sentence) {
+    const std::size_t before = into.size();
+    demand_at_most(into, needed, there, std::move(sentence));
+    if (into.size() > before) into.back().is_index = true;
+}
+
+void demand_places(std::vector<Equality>& into, const Node& node) {
+    const Attribute* attribute = node.attributes.find("places");
+    if (!attribute) return;
+    const auto& places = std::get<Places>(*attribute);
+    for (std::size_t i = 0; i + 1 < places.size(); i += 2)
+        demand_place(into, places[i], places[i + 1],
+                     "the slice of " + describe(*node.inputs[0]) + " begins behind the last element");
+}
+
 // A number as index, or a part of fixed size, needs a long enough axis; what was clipped fits whatever it
 // meets.
 std::vector<Equality> slice_equalities(const Node& node) {
@@ -52,12 +68,13 @@ std::vector<Equality> slice_equalities(const Node& node) {
         const Int last = start[i] + (count[i] - 1) * step[i];
         const Int &low = step[i] > 0 ? start[i] : last, &high = step[i] > 0 ? last : start[i];
         const std::string axis = "axis " + std::to_string(i) + " of " + text_of(node.inputs[0]->type.shape);
-        demand_at_most(
-            r, high + 1, node.inputs[0]->type.shape[i],
+        const Int& extent = node.inputs[0]->type.shape[i];
+        demand_place(
+            r, high + 1, extent,
             axis + " must have at least " + (high + 1).text() + " elements for the index " + high.text());
-        demand_at_most(r, 0, low,
-                       axis + " is too short for the index " + (low - node.inputs[0]->type.shape[i]).text());
+        demand_place(r, extent - low, extent, axis + " is too short for the index " + (low - extent).text());
     }
+    demand_places(r, node);
     return r;
 }
 
@@ -152,11 +169,12 @@ Type infer_rows(const Nodes& inputs, const Attributes& attributes, Where where) 
 std::vector<Equality> rows_equalities(const Node& node) {
     std::vector<Equality> r;
     const Int &count = node.type.shape[0], &extent = node.inputs[0]->type.shape[0];
+    demand_places(r, node);
     if (is_clipped(node.attributes)) return r;
     const Int first =
         is_constant(node.inputs[1]) ? Int(constant_value(node.inputs[1]).item<std::int64_t>()) : Int(0);
-    demand_at_most(r, first + count, extent,
-                   describe(*node.inputs[0]) + " must have at least " + (first + count).text() + " rows");
+    demand_place(r, first + count, extent,
+                 describe(*node.inputs[0]) + " must have at least " + (first + count).text() + " rows");
     demand_at_most(r, 0, count, "the number of rows, " + count.text() + ", must not be negative");
     return r;
 }
@@ -322,8 +340,18 @@ const Op* place_rows_op() {
     return op;
 }
 
+Places joined_places(const Attributes& inner, const Attributes& outer) {
+    Places all;
+    for (const Attributes* one : {&inner, &outer})
+        if (const Attribute* places = one->find("places")) {
+            const auto& list = std::get<Places>(*places);
+            all.insert(all.end(), list.begin(), list.end());
+        }
+    return all;
+}
+
 NodePtr make_slice(const NodePtr& x, int axis, const Int& start, const Int& count, std::int64_t step,
-                   Where where) {
+                   Where where, const Places& places) {
     const Shape& shape = x->type.shape;
     const auto at = static_cast<std::size_t>(axis);
     if (start.is(0) && step == 1 && count == shape[at]) return x;
@@ -332,7 +360,9 @@ NodePtr make_slice(const NodePtr& x, int axis, const Int& start, const Int& coun
     starts[at] = start;
     counts[at] = count;
     steps[at] = step;
-    return make_node(slice_op(), {x}, {{"start", starts}, {"count", counts}, {"step", steps}}, where);
+    Attributes attributes{{"start", starts}, {"count", counts}, {"step", steps}};
+    if (!places.empty()) attributes.set("places", places);
+    return make_node(slice_op(), {x}, attributes, where);
 }
 
 }  // namespace bitale

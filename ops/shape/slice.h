@@ -6,7 +6,11 @@
 
 namespace bitale {
 
-const Op* slice_op();  // x; "start", "count" (vector<Int>), "step" (vector<int64>) per axis
+// Pairs (a, b), where a <= b says that the slice begins among the b elements of its axis; attribute "places"
+// of slice and rows, absent where nothing has to be checked.
+using Places = std::vector<Int>;
+
+const Op* slice_op();  // x; "start", "count" (vector<Int>), "step" (vector<int64>) per axis; "places"
 const Op*
 place_slice_op();     // g; "start" (vector<Int>), "step" (vector<int64>), "shape" (vector<Int>) of the result
 const Op* rows_op();  // x, start (rank-0 integer); "count" (Int); "clipped" (bool, may be absent): start is
@@ -16,6 +20,8 @@ const Op* place_rows_op();  // g, start; "extent" (Int), "clipped" (bool)
 // Elements start, start + step, ... of one axis; the other axes whole. Returns x itself where nothing would
 // change.
 NodePtr make_slice(const NodePtr& x, int axis, const Int& start, const Int& count, std::int64_t step,
-                   Where where);
+                   Where where, const Places& places = {});
+// Those of a slice of a slice.
+Places joined_places(const Attributes& inner, const Attributes& outer);
 
 }  // namespace bitale

@@ -1,7 +1,11 @@
 // Optimizers: the updates of parameters and of their state, as expressions.
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "bitale/train.h"
+#include "graph/base/text.h"
+#include "graph/ir/shared.h"
 #include "ops/dsl/compose.h"
 
 namespace bitale {
@@ -22,7 +26,25 @@ void require_rate(const Expr& rate, const char* optimizer, Where where) {
                                    describe(*rate.node()) + "; write cast(..., float32)");
 }
 
+// A parameter that is named twice, or two of one name, whose states could not be told apart in a file.
+void require_distinct(const std::vector<Shared>& params, Where where) {
+    std::map<std::string, Where> seen;
+    std::set<const SharedState*> states;
+    for (const Shared& p : params) {
+        const std::string& name = p.name();
+        const std::string line = p.state()->where.line ? " at " + p.state()->where.text() : "";
+        if (!states.insert(p.state().get()).second)
+            throw GraphError(where, "the parameter " + in_quotes(name) + line + " is listed twice");
+        if (name.empty()) continue;
+        if (const auto [at, fresh] = seen.emplace(name, p.state()->where); !fresh)
+            throw GraphError(where, "two parameters have the name " + in_quotes(name) + ", made at " +
+                                        at->second.text() + " and at " + p.state()->where.text() +
+                                        "; give each a name of its own");
+    }
+}
+
 std::vector<Parameter> differentiated(const Expr& loss, const std::vector<Shared>& params, Where where) {
+    require_distinct(params, where);
     std::vector<Expr> values;
     for (const Shared& p : params) values.emplace_back(p, where);
     const std::vector<Expr> gradients = grad(loss, values, where);
@@ -82,14 +104,19 @@ Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& ra
              Where where) {
     require_rate(rate, "adam", where);
     const std::vector<Parameter> parameters = differentiated(loss, params, where);
-    const Shared steps = shared(zeros({}), "adam.t", where);
-    const Term t = Term(Expr(steps, where), where) + 1;
-    // 1 - beta^t by way of expm1: in float32 the difference itself would lose most of its digits at the first
-    // steps.
+    // The count is exact for as long as anybody trains; the rate and its correction are as wide as the widest
+    // parameter, and are rounded once, to each parameter's own dtype.
+    DType widest = float32;
+    for (const Shared& p : params)
+        if (p.dtype() == float64) widest = float64;
+    const Shared steps = shared(zeros({}, int64), "adam.t", where);
+    const Term count = Term(Expr(steps, where), where) + 1;
+    const Term t(cast(count.x, widest, where), where);
+    // 1 - beta^t by way of expm1: the difference itself would lose most of its digits at the first steps.
     const auto correction = [&](double beta) { return -expm1(t * std::log(beta)); };
     const Term scale = sqrt(correction(options.beta2)) / correction(options.beta1);
-    const Term corrected = Term(rate.is_weak() ? rate : cast(rate, float32, where), where) * scale;
-    Updates updates{update_of(steps, t)};
+    const Term corrected = Term(rate.is_weak() ? rate : cast(rate, widest, where), where) * scale;
+    Updates updates{update_of(steps, count)};
     for (const Parameter& p : parameters) {
         const Shared first = state_of(p.shared, "m", where), second = state_of(p.shared, "v", where);
         const Term& g = p.gradient;

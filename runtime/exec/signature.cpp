@@ -48,15 +48,16 @@ Signature signature_of(const Graph& graph) {
         if (const Attribute* symbol = input.attributes.find("symbol")) source(std::get<Int>(*symbol), i, -1);
     }
     std::set<std::pair<Int, Int>> checked;
-    const auto check = [&](const Int& a, const Int& b, const std::string& message) {
+    const auto check = [&](const Int& a, const Int& b, const std::string& message, bool is_index = false) {
         if (a == b) return;
         if (a.is_constant() && b.is_constant())
             throw ShapeError(fmt::format("{}: {} and {}", message, a.text(), b.text()));
-        if (checked.emplace(a, b).second) s.checks.push_back({a, b, message});
+        if (checked.emplace(a, b).second) s.checks.push_back({a, b, message, is_index});
     };
     for (const NodePtr& node : topological(graph.roots())) {
         if (!node->op->equalities) continue;
-        for (const Equality& e : node->op->equalities(*node)) check(e.a, e.b, message_of(e, *node));
+        for (const Equality& e : node->op->equalities(*node))
+            check(e.a, e.b, message_of(e, *node), e.is_index);
     }
     for (const SharedUpdate& u : graph.updates) {
         const std::lock_guard lock(u.target->mutex);
@@ -180,13 +181,18 @@ void Arguments::set_scalar(std::size_t input, std::int64_t value, std::int64_t* 
 }
 
 LengthChecks::LengthChecks(const std::vector<LengthCheck>& checks, IntTable& table) {
-    for (const LengthCheck& c : checks) pairs_.push_back({table.add(c.a), table.add(c.b), c.message});
+    for (const LengthCheck& c : checks)
+        pairs_.push_back({table.add(c.a), table.add(c.b), c.message, c.is_index});
 }
 
 void LengthChecks::verify(const std::int64_t* slots) const {
     for (const Pair& p : pairs_)
-        if (slots[p.a] != slots[p.b])
+        if (slots[p.a] != slots[p.b]) {
+            if (p.is_index)
+                throw IndexError(
+                    fmt::format("{}: it takes {}, and there are {}", p.message, slots[p.a], slots[p.b]));
             throw ShapeError(fmt::format("{}: here {} and {}", p.message, slots[p.a], slots[p.b]));
+        }
 }
 
 }  // namespace bitale

@@ -62,7 +62,7 @@ class Arguments {
     std::vector<Cell> cells_;
 };
 
-// Checks `checks` for given values of the symbols; throws ShapeError with the numbers.
+// Checks `checks` for given values of the symbols; throws ShapeError or IndexError with the numbers.
 class LengthChecks {
   public:
     LengthChecks(const std::vector<LengthCheck>& checks, class IntTable& table);
@@ -72,6 +72,7 @@ class LengthChecks {
     struct Pair {
         int a = 0, b = 0;
         std::string message;
+        bool is_index = false;
     };
     std::vector<Pair> pairs_;
 };

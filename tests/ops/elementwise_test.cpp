@@ -139,11 +139,11 @@ TEST_CASE("promotion of two typed operands") {
     // Rows and columns: boolean, int8..int64, uint8..uint64, float32, float64. x: a cast must be written.
     const char* const order[] = {"boolean", "int8",   "int16",  "int32",   "int64",  "uint8",
                                  "uint16",  "uint32", "uint64", "float32", "float64"};
-    const char* const table[] = {"b  i1 i2 i4 i8 u1 u2 u4 u8 f4 f8", "i1 i1 i2 i4 i8 i2 i4 i8 i8 f4 x",
-                                 "i2 i2 i2 i4 i8 i2 i4 i8 i8 f4 x",  "i4 i4 i4 i4 i8 i4 i4 i8 i8 f4 x",
-                                 "i8 i8 i8 i8 i8 i8 i8 i8 i8 f4 x",  "u1 i2 i2 i4 i8 u1 u2 u4 u8 f4 x",
+    const char* const table[] = {"b  i1 i2 i4 i8 u1 u2 u4 u8 f4 f8", "i1 i1 i2 i4 i8 i2 i4 i8 x  f4 x",
+                                 "i2 i2 i2 i4 i8 i2 i4 i8 x  f4 x",  "i4 i4 i4 i4 i8 i4 i4 i8 x  f4 x",
+                                 "i8 i8 i8 i8 i8 i8 i8 i8 x  f4 x",  "u1 i2 i2 i4 i8 u1 u2 u4 u8 f4 x",
                                  "u2 i4 i4 i4 i8 u2 u2 u4 u8 f4 x",  "u4 i8 i8 i8 i8 u4 u4 u4 u8 f4 x",
-                                 "u8 i8 i8 i8 i8 u8 u8 u8 u8 f4 x",  "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8",
+                                 "u8 x  x  x  x  u8 u8 u8 u8 f4 x",  "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8",
                                  "f8 x  x  x  x  x  x  x  x  f8 f8"};
     const auto short_name = [](std::optional<DType> t) {
         if (!t) return std::string("x");
@@ -175,6 +175,85 @@ TEST_CASE("promotion of two typed operands") {
                       ContainsSubstring("storage only; compute on cast(x, float32)"));
 }
 
+TEST_CASE("promotion=theano is NumPy's table") {
+    Options o = options();
+    o.promotion = Options::Promotion::theano;
+    const ScopedOptions theano(o);
+    const auto common = [](DType a, DType b) { return (vector("x", a) + vector("y", b)).dtype(); };
+    for (const DType i : {int8, int16, int32, int64}) {
+        CHECK(common(uint64, i) == float64);
+        CHECK(common(i, float64) == float64);
+    }
+    CHECK(common(int8, float32) == float32);
+    CHECK(common(uint16, float32) == float32);
+    CHECK(common(int32, float32) == float64);
+    CHECK(common(uint64, float32) == float64);
+    CHECK(common(int32, uint32) == int64);
+    CHECK(common(float32, float64) == float64);
+    CHECK(common(boolean, uint8) == uint8);
+    // A literal counts as the smallest signed integer where the other operand could not hold the difference.
+    CHECK((vector("x", uint8) - 128).dtype() == int16);
+    CHECK((vector("x", uint8) - 1).dtype() == int16);
+    CHECK((1 - vector("x", uint32)).dtype() == int64);
+    CHECK((vector("x", uint64) - 1).dtype() == float64);
+    CHECK((vector("x", uint8) + 3).dtype() == uint8);
+    CHECK((vector("x", uint8) - 0.5).dtype() == float32);
+    CHECK(one<std::int16_t>(typed(std::uint8_t{100}) - 128) == -28);
+    CHECK_THROWS_AS(vector("h", float16) + vector("x"), TypeError);
+}
+
+TEST_CASE("integers without a common dtype are compared exactly, whatever the promotion") {
+    const auto check = [](std::uint64_t u, std::int64_t i) {
+        INFO(u << " and " << i);
+        const bool less = i >= 0 && u < static_cast<std::uint64_t>(i),
+                   equal = i >= 0 && u == static_cast<std::uint64_t>(i);
+        const Expr a = typed(u), b = typed(i);
+        CHECK(one<bool>(lt(a, b)) == less);
+        CHECK(one<bool>(le(a, b)) == (less || equal));
+        CHECK(one<bool>(gt(a, b)) == !(less || equal));
+        CHECK(one<bool>(ge(a, b)) == !less);
+        CHECK(one<bool>(eq(a, b)) == equal);
+        CHECK(one<bool>(neq(a, b)) == !equal);
+        CHECK(one<bool>(lt(b, a)) == !(less || equal));
+        CHECK(one<bool>(le(b, a)) == !less);
+        CHECK(one<bool>(gt(b, a)) == less);
+        CHECK(one<bool>(ge(b, a)) == (less || equal));
+        CHECK(one<bool>(eq(b, a)) == equal);
+        CHECK(one<bool>(neq(b, a)) == !equal);
+        CHECK(one<bool>(logical_and(a, b)) == (u != 0 && i != 0));
+        CHECK(one<bool>(logical_or(b, a)) == (u != 0 || i != 0));
+    };
+    for (const Options::Promotion promotion : {Options::Promotion::strict, Options::Promotion::theano}) {
+        Options o = options();
+        o.promotion = promotion;
+        const ScopedOptions scoped(o);
+        constexpr auto top = std::numeric_limits<std::int64_t>::max();
+        for (const std::uint64_t u :
+             {std::uint64_t{0}, std::uint64_t{1}, static_cast<std::uint64_t>(top) - 1,
+              static_cast<std::uint64_t>(top), static_cast<std::uint64_t>(top) + 1, ~std::uint64_t{0}})
+            for (const std::int64_t i :
+                 {-top - 1, -top, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, top})
+                check(u, i);
+        CHECK(one<bool>(lt(typed(std::int8_t{-1}), typed(~std::uint64_t{0}))));
+    }
+    CHECK_THROWS_WITH(vector("u", uint64) + lvector("i"),
+                      ContainsSubstring("uint64 and int64 do not mix; cast one, as in cast(x, int64)"));
+}
+
+TEST_CASE("unsigned dtypes and literals whose difference would wrap") {
+    CHECK_THROWS_WITH(vector("x", uint8) - 128,
+                      ContainsSubstring("may wrap; write cast(x, int16) - 128, or x - cast(128, uint8)"));
+    CHECK_THROWS_WITH(1 - vector("x", uint16),
+                      ContainsSubstring("write 1 - cast(x, int32), or cast(1, uint16) - x"));
+    CHECK_THROWS_WITH(vector("x", uint32) - 1, ContainsSubstring("cast(x, int64) - 1"));
+    CHECK((vector("x", uint8) - 0).dtype() == uint8);
+    CHECK((255 - vector("x", uint8)).dtype() == uint8);  // an inverted image
+    CHECK((vector("x", uint8) - 0.5).dtype() == float32);
+    CHECK((vector("x", int8) - 100).dtype() == int8);
+    CHECK(one<std::uint8_t>(typed(std::uint8_t{3}) - cast(5, uint8)) == 254);
+    CHECK(one<std::int16_t>(cast(typed(std::uint8_t{3}), int16) - 5) == -2);
+}
+
 TEST_CASE("literals take the dtype of what they meet") {
     CHECK((vector("x") / 128.0).dtype() == float32);
     CHECK((vector("x", float64) * 2).dtype() == float64);
@@ -191,6 +270,7 @@ TEST_CASE("literals take the dtype of what they meet") {
     CHECK_THROWS_AS(vector("x", int64) + ~std::uint64_t{0}, TypeError);
     CHECK_THROWS_AS(vector("x", float32) * 1e300, TypeError);
     CHECK((vector("x", float32) * infinity).dtype() == float32);
+    CHECK_THROWS_AS(Expr(~std::uint64_t{0}) + Expr(-1), TypeError);
     // Arithmetic of literals is a literal, in double precision.
     const Expr third = Expr(1) / 3.0;
     CHECK(third.is_weak());

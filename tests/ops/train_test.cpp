@@ -157,6 +157,44 @@ TEST_CASE("adam") {
     CHECK(updates[0].target.state()->value.item<double>() == 20);
 }
 
+TEST_CASE("adam counts exactly, and is as exact as its parameters") {
+    const Shared w = shared(Array(std::vector<double>{1, -2, 0.5}), "w");
+    const Expr factor = constant(Array(std::vector<double>{0.5, 1, 1.5}));
+    // A rate that float32 would round.
+    const Updates updates = adam(sum(Expr(w) * w * factor), {w}, constant(Array(0.0123456789)));
+    CHECK(updates[0].target.dtype() == int64);
+    std::vector<double> x = value_of(w), m(3, 0), v(3, 0);
+    for (int t = 1; t <= 50; ++t) {
+        step(updates);
+        for (std::size_t i = 0; i < 3; ++i) {
+            const double g = 2 * x[i] * std::vector<double>{0.5, 1, 1.5}[i];
+            m[i] = 0.9 * m[i] + 0.1 * g;
+            v[i] = 0.999 * v[i] + 0.001 * g * g;
+            const double rate = 0.0123456789 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
+            x[i] -= rate * m[i] / (std::sqrt(v[i]) + 1e-8);
+            REQUIRE(value_of(w)[i] == Approx(x[i]).epsilon(1e-11));
+        }
+    }
+    // Beyond 2^24 float32 would not count any more.
+    updates[0].target.state()->value = Array(std::int64_t{1} << 40);
+    step(updates);
+    CHECK(updates[0].target.state()->value.item<std::int64_t>() == (std::int64_t{1} << 40) + 1);
+}
+
+TEST_CASE("parameters of an optimizer are distinct") {
+    const Shared a = shared(Array(1.0f), "w"), b = shared(Array(2.0f), "w"), c = shared(Array(3.0f)),
+                 d = shared(Array(4.0f));
+    const Expr loss = Expr(a) * b + Expr(c) * d;
+    CHECK_THAT(
+        message_of<GraphError>([&] {
+            momentum(loss, {a, b}, 0.1);
+        }),
+        ContainsSubstring("two parameters have the name \"w\"") && ContainsSubstring("train_test.cpp:"));
+    CHECK_THAT(message_of<GraphError>([&] { sgd(loss, {a, a}, 0.1); }), ContainsSubstring("listed twice"));
+    CHECK(sgd(loss, {c, d}, 0.1).size() == 2);  // without names nothing can be mistaken
+    CHECK_THROWS_AS(sgd(loss, {a, Shared()}, 0.1), GraphError);
+}
+
 TEST_CASE("adadelta") {
     Problem problem;
     const Updates updates = adadelta(problem.loss, {problem.w, problem.b});

@@ -202,7 +202,10 @@ CorpusPart random_numbers() {
 Function CorpusPart::build(const std::string& device) const {
     std::vector<Input> list;
     for (const Expr& x : inputs) list.emplace_back(x);
-    return function(list, outputs, {.name = name, .device = device, .on_unused_input = OnUnused::ignore});
+    // Functions of one part are compared, so none may move the other's random stream on.
+    return function(
+        list, outputs,
+        {.name = name, .device = device, .on_unused_input = OnUnused::ignore, .hold_streams = true});
 }
 
 std::vector<CorpusPart> kernel_corpus() {

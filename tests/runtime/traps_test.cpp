@@ -1,0 +1,201 @@
+// What would otherwise go wrong without a word: streams that stand still, minibatches behind the end, givens
+// of nothing, empty handles.
+#include <algorithm>
+#include <limits>
+
+#include "bitale/function.h"
+#include "bitale/ops.h"
+#include "graph/base/log.h"
+#include "graph/ir/shared.h"
+#include "runtime/state.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+constexpr const char* devices[] = {"cpu", "emulator", "reference"};
+
+Array numbered(std::int64_t rows) {
+    std::vector<float> values(static_cast<std::size_t>(rows));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    return values;
+}
+
+}  // namespace
+
+TEST_CASE("a random stream moves on with each call, with or without its updates", "[core][runtime]") {
+    for (const char* device : devices) {
+        INFO(device);
+        const auto draws = [&](bool pass, bool hold) {
+            RandomStream random(7);
+            const Expr noise = random.uniform({4}), mask = dropout(ones({4}), 0.5, random);
+            FunctionOptions options{.device = device, .hold_streams = hold};
+            if (pass) options.updates = random.updates();
+            Function f = function({}, {noise, mask}, options);
+            std::vector<std::vector<float>> calls;
+            for (int call = 0; call < 3; ++call) calls.push_back(f()[0].to_vector<float>());
+            CHECK(random.counter().get_value().item<std::uint64_t>() == (hold && !pass ? 0u : 3u));
+            return calls;
+        };
+        const auto alone = draws(false, false);
+        CHECK(alone[0] != alone[1]);
+        CHECK(alone[1] != alone[2]);
+        CHECK(draws(true, false) == alone);  // once a call, not twice
+        CHECK(draws(true, true) == alone);
+        const auto held = draws(false, true);
+        CHECK(held[0] == alone[0]);
+        CHECK(held[0] == held[1]);
+        CHECK(held[1] == held[2]);
+    }
+}
+
+TEST_CASE("a loop draws what its calls would", "[core][runtime]") {
+    const auto make = [](RandomStream& random) {
+        const Expr i = lscalar("i");
+        return function({i}, sum(random.normal({8})) + cast(i, float32), {.device = "cpu"});
+    };
+    RandomStream one(3), other(3);
+    Function called = make(one), looped = make(other);
+    const Array all = looped.loop(0, 5)[0];
+    for (std::int64_t i = 0; i < 5; ++i) CHECK(called(i)[0].item<float>() == all.at<float>(i));
+    // A draw whose counter is given by the user leaves the stream alone.
+    RandomStream given(3);
+    const Expr counter = scalar("counter", uint64);
+    Function at = function({counter}, sum(given.normal({8})),
+                           {.givens = {{Expr(given.counter()), counter}}, .device = "cpu"});
+    CHECK(at(std::uint64_t{2})[0].item<float>() + 2 == all.at<float>(2));
+    CHECK(given.counter().get_value().item<std::uint64_t>() == 0);
+}
+
+TEST_CASE("a slice that begins behind the last row is an error of the step", "[core][runtime]") {
+    const Shared data = shared(numbered(10), "data");
+    const Expr i = lscalar("i");
+    for (const char* device : devices) {
+        INFO(device);
+        Function f = function({i}, sum(data[Slice{i * 4, (i + 1) * 4}]), {.device = device});
+        CHECK(f.loop(0, 3)[0].to_vector<int>() == std::vector<int>{6, 22, 17});  // the last one is short
+        CHECK_THAT(message_of<IndexError>([&] { f(3); }),
+                   ContainsSubstring("traps_test.cpp:") && ContainsSubstring("\"data\"") &&
+                       ContainsSubstring("begins behind the last element") &&
+                       ContainsSubstring("it takes 13, and there are 10"));
+        CHECK_THAT(message_of<IndexError>([&] { f.loop(0, 5); }), ContainsSubstring("in step 3 of the loop"));
+        CHECK(f(1)[0].item<int>() == 22);
+    }
+    // What is written as an empty slice stays one; so do slices without a stop, and literals.
+    const Expr n = lscalar("n");
+    Function some = function({n}, sum(data[Slice{n, n}]) + sum(data[Slice{n}]), {.device = "cpu"});
+    CHECK(some(10)[0].item<int>() == 0);
+    CHECK(some(8)[0].item<int>() == 17);
+    CHECK(function({}, data[Slice{20, 30}], {.device = "cpu"})()[0].size() == 0);
+    Function clipped = function({n}, data[Slice{minimum(n, 10), minimum(n + 4, 10)}], {.device = "cpu"});
+    CHECK(clipped(20)[0].size() == 0);
+    CHECK(clipped(8)[0].size() == 2);
+    // A step of such a slice, another axis, and a gradient alone.
+    Function rest = function({n}, data[Slice{n, n + 4, 2}], {.device = "cpu"});
+    CHECK(rest(8)[0].to_vector<int>() == std::vector<int>{8});
+    CHECK_THROWS_AS(rest(10), IndexError);
+    const Expr wide = reshape(data, {2, 5});
+    Function columns = function({n}, wide[{colon, Slice{n, n + 2}}], {.device = "cpu"});
+    CHECK(columns(4)[0].shape() == Dims{2, 1});
+    CHECK_THROWS_AS(columns(5), IndexError);
+    const Shared w = shared(Array(1.0f), "w");
+    Function train = function(
+        {i}, {}, {.updates = sgd(sum(data[Slice{i * 4, (i + 1) * 4}] * w), {w}, 0.1), .device = "cpu"});
+    train(1);
+    const Array before = w.get_value();
+    CHECK_THROWS_AS(train(3), IndexError);
+    CHECK(same(w.get_value(), before));
+    // Nothing at all is no mistake at its beginning.
+    const Expr x = vector("x");
+    Function none = function({x, n}, sum(x[Slice{n, n + 4}]), {.device = "cpu"});
+    CHECK(none(Array(float32, {0}), 0)[0].item<int>() == 0);
+    CHECK_THROWS_AS(none(Array(float32, {0}), 1), IndexError);
+}
+
+TEST_CASE("an element that is not there is an IndexError, whenever that is known", "[core][runtime]") {
+    const Expr x = vector("x"), k = lscalar("k");
+    Function fixed = function({x}, x[5], {.device = "cpu"}), last = function({x}, x[-5], {.device = "cpu"}),
+             given = function({x, k}, x[k], {.device = "cpu"});
+    CHECK(fixed(numbered(6))[0].item<int>() == 5);
+    CHECK_THAT(message_of<IndexError>([&] { fixed(numbered(3)); }),
+               ContainsSubstring("it takes 6, and there are 3"));
+    CHECK(last(numbered(6))[0].item<int>() == 1);
+    CHECK_THROWS_AS(last(numbered(3)), IndexError);
+    CHECK_THROWS_AS(given(numbered(3), 5), IndexError);
+}
+
+TEST_CASE("a given for a variable that does not occur", "[core][runtime]") {
+    const Expr x = vector("x"), y = vector("y");
+    const Shared w = shared(numbered(3), "w"), unused = shared(numbered(3), "unused");
+    const auto make = [&](const Givens& givens, OnUnused what) {
+        return function({x}, x * w, {.givens = givens, .device = "cpu", .on_unused_input = what});
+    };
+    CHECK_THAT(
+        message_of<GraphError>([&] {
+            make({{y, x * 2}}, OnUnused::raise);
+        }),
+        ContainsSubstring("\"y\"") && ContainsSubstring("occurs in no output or update; remove the given"));
+    CHECK_THROWS_AS(make({{Expr(unused), x}}, OnUnused::raise), GraphError);
+    std::string warned;
+    {
+        const ScopedLog log([&](const std::string& line) { warned += line; });
+        make({{y, x * 2}}, OnUnused::warn);
+    }
+    CHECK_THAT(warned, ContainsSubstring("occurs in no output"));
+    CHECK(make({{y, x * 2}}, OnUnused::ignore)(numbered(3))[0].size() == 3);
+    CHECK(make({{Expr(w), x}}, OnUnused::raise)(numbered(3))[0].to_vector<int>() ==
+          std::vector<int>{0, 1, 4});
+}
+
+TEST_CASE("empty handles and missing outputs are errors", "[core][runtime]") {
+    const Shared never;
+    CHECK_THROWS_AS(Expr(never), GraphError);
+    CHECK_THROWS_AS(never[0], GraphError);
+    CHECK_THROWS_AS(never + 1, GraphError);
+    CHECK_THROWS_AS(never.get_value(), GraphError);
+    CHECK_THROWS_AS(never.name(), GraphError);
+    CHECK_THROWS_AS(function({}, {}, {.updates = {{never, Expr(1)}}}), GraphError);
+    CHECK_THROWS_AS(function({}, Expr(), {}), GraphError);
+    const Expr x = vector("x");
+    CHECK_THROWS_AS(function({x}, x, {.givens = {{never, x}}}), GraphError);
+    CHECK_THROWS_AS(grad(sum(x), {Expr()}), GraphError);
+    const Shared count = shared(Array(1), "count");
+    Function f = function({}, {}, {.updates = {{count, count + 1}}, .device = "cpu"}),
+             g = function({x}, x, {.device = "cpu"});
+    CHECK_THAT(message_of<IndexError>([&] { (void)g(numbered(2))[1]; }),
+               ContainsSubstring("output 1 of a function with 1 output"));
+    CHECK_THAT(message_of<IndexError>([&] { (void)static_cast<double>(f()); }),
+               ContainsSubstring("function without outputs"));
+    CHECK_THROWS_AS(static_cast<Array>(f()), Error);
+    CHECK_THROWS_AS(Function()(1), GraphError);
+}
+
+TEST_CASE("a program lists each variable that it writes once", "[core][runtime]") {
+    const Shared a = shared(numbered(4), "a"), b = shared(numbered(4), "b");
+    Function f = function({}, {}, {.updates = {{a, b * 2}, {b, a + 1}}, .device = "cpu"});
+    const std::vector<int>& updated = f.state().program->updated;
+    REQUIRE(updated.size() == 2);
+    CHECK(updated[0] != updated[1]);
+    const std::uint64_t before = a.state()->version;
+    f();
+    CHECK(a.state()->version == before + 1);
+}
+
+TEST_CASE("signed and unsigned numbers are compared exactly on every device", "[core][runtime]") {
+    constexpr auto top = std::numeric_limits<std::int64_t>::max();
+    const Expr u = vector("u", uint64), i = lvector("i");
+    const Array us = std::vector<std::uint64_t>{~std::uint64_t{0}, 1, 0, static_cast<std::uint64_t>(top), 5},
+                is = std::vector<std::int64_t>{1, -1, 0, top, 6};
+    for (const char* device : devices) {
+        INFO(device);
+        Function f = function({u, i}, {u > i, eq(u, i), i < u, u <= i}, {.device = device});
+        const Results r = f(us, is);
+        CHECK(r[0].to_vector<int>() == std::vector<int>{1, 1, 0, 0, 0});
+        CHECK(r[1].to_vector<int>() == std::vector<int>{0, 0, 1, 1, 0});
+        CHECK(r[2].to_vector<int>() == std::vector<int>{1, 1, 0, 0, 0});
+        CHECK(r[3].to_vector<int>() == std::vector<int>{0, 0, 1, 1, 1});
+    }
+}
