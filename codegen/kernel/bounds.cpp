@@ -51,9 +51,10 @@ bool Bounds::never_negative(const Int& x, std::size_t loop) const {
         const Atom& quotient = *term.atoms.front();
         if (term.atoms.size() > 1 || quotient.kind != Atom::Kind::floordiv || !quotient.b.non_negative())
             continue;
-        // By its definition; 0 where the divisor is 0.
+        // By its definition for divisors above 0; where the divisor is 0, so is the quotient, and x is the
+        // rest.
         const Int rest = x - Int(term.factor) * Int::from(term.atoms.front());
-        if (!rest.non_negative()) continue;
+        if (!rest.non_negative() && !(quotient.b - 1).non_negative()) continue;
         if (term.factor == -1 && never_negative((rest + 1) * quotient.b - 1 - quotient.a, loop)) return true;
         if (term.factor == 1 && never_negative(rest * quotient.b + quotient.a, loop)) return true;
     }

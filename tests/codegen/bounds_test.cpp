@@ -1,0 +1,44 @@
+// Bounds of indices inside of loops whose lengths are not known, each against all values that it can have.
+#include "codegen/kernel/bounds.h"
+
+#include <cstdint>
+
+#include "tests/support/catch.h"
+
+using namespace bitale;  // NOLINT
+
+namespace {
+
+// p = 0 .. 6 * n - 1
+struct Points {
+    Points() {
+        n = Int::symbol("n", {0, 1 << 20});
+        p = Int::symbol("p", {0, std::int64_t{6} << 20});
+        bounds.enter(loop(p, 0, 6 * n, Binding::serial, {}));
+    }
+    Int n, p;
+    Bounds bounds;
+};
+
+}  // namespace
+
+TEST_CASE("a quotient of a quotient by an unknown length is bounded") {
+    Points k;
+    const Int image = floordiv(floordiv(k.p, 2), k.n);
+    CHECK(k.bounds.non_negative(image));
+    CHECK(k.bounds.below(image, 4));
+    CHECK(k.bounds.below(image, 3));
+    CHECK_FALSE(k.bounds.below(image, 2));
+    CHECK(k.bounds.below(floordiv(k.p, 2), 3 * k.n));
+    CHECK_FALSE(k.bounds.below(floordiv(k.p, 2), 3 * k.n - 1));
+    CHECK(k.bounds.non_negative(floordiv(k.p - 2, 2) + 1));
+    CHECK_FALSE(k.bounds.non_negative(floordiv(k.p - 3, 2) + 1));
+}
+
+TEST_CASE("a quotient by 0 is 0, so a bound below 0 is none") {
+    Points k;
+    const Int m = Int::symbol("m", {0, 9});
+    // For n = 0, floordiv(-7, n) is 0.
+    CHECK_FALSE(k.bounds.non_negative(-1 - floordiv(Int(0) - 7, m)));
+    CHECK(k.bounds.non_negative(-1 - floordiv(Int(0) - 7, m + 1)));
+}
