@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <filesystem>
+#include <cerrno>
+#include <cstring>
 
 #include "graph/base/atomic_file.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/outside.h"
 #include "graph/base/text.h"
 #include "graph/show/debugprint.h"
 #include "graph/show/dot.h"
@@ -52,10 +54,8 @@ std::string make_dump_folder(const std::string& name) {
     if (options().dump.empty()) return {};
     static std::atomic<int> number{0};
     std::string folder = fmt::format("{}/{:03}_{}", options().dump, ++number, plain_name(name));
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (!error) return folder;
-    warn("BITALE_DUMP: " + in_quotes(folder) + " cannot be made: " + error.message());
+    if (outside::make_folders(folder) == 0) return folder;
+    warn("BITALE_DUMP: " + in_quotes(folder) + " cannot be made: " + std::strerror(errno));
     return {};
 }
 

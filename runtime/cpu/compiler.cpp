@@ -196,7 +196,7 @@ std::string compile(const HostCompiler& compiler, const CompileJob& job) {
     const Ended ended = run_program(command, options().compiler_seconds);
     const std::string why = outcome(job, ended);
     if (why.empty()) return "";
-    unlink(job.object.c_str());
+    outside::remove_file(job.object);
     return explain(job, command, why, ended.said);
 }
 

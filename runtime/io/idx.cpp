@@ -46,6 +46,8 @@ Array read_idx(Input& input, const LoadLimits& limits) {
     return a;
 }
 
-Array load_idx(const std::string& path, LoadLimits limits) { return read_idx(*open_input(path), limits); }
+Array load_idx(const std::string& path, LoadLimits limits) {
+    return loading()([&] { return read_idx(*open_input(path), limits); });
+}
 
 }  // namespace bitale

@@ -5,9 +5,13 @@
 #include <map>
 #include <string>
 
+#include "graph/base/border.h"
 #include "runtime/io/stream.h"
 
 namespace bitale {
+
+// Around all of them: want of memory is OutOfMemory.
+const Border& loading();
 
 // The array that the stream holds, to its end.
 Array read_npy(Stream& stream, LoadBudget& budget);

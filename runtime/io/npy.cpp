@@ -86,6 +86,16 @@ Array read_npy(Input& input, const LoadLimits& limits) {
     return read_npy(*stream, budget);
 }
 
-Array load_npy(const std::string& path, LoadLimits limits) { return read_npy(*open_input(path), limits); }
+namespace {
+
+const Border border("to load a file");
+
+}  // namespace
+
+const Border& loading() { return border; }
+
+Array load_npy(const std::string& path, LoadLimits limits) {
+    return loading()([&] { return read_npy(*open_input(path), limits); });
+}
 
 }  // namespace bitale

@@ -220,7 +220,7 @@ std::map<std::string, Array> read_npz(Input& file, const LoadLimits& limits) {
 }
 
 std::map<std::string, Array> load_npz(const std::string& path, LoadLimits limits) {
-    return read_npz(*open_input(path), limits);
+    return loading()([&] { return read_npz(*open_input(path), limits); });
 }
 
 }  // namespace bitale

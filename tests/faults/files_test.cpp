@@ -61,6 +61,31 @@ TEST_CASE("saves survive every failure", "[faults]") {
     }
 }
 
+TEST_CASE("loads survive every failure", "[faults]") {
+    const TemporaryFolder folder;
+    Random random(1);
+    const std::map<std::string, Array> saved{{"w", random_array(float32, {200, 9}, random)},
+                                             {"b", random_array(float64, {9}, random)}};
+    const std::string all = folder / "model.npz", one = folder / "w.npy", name = "w";
+    save_npz(all, saved);
+    save_npy(one, saved.at(name));
+    std::map<std::string, Array> loaded;
+    for (const Failing failing :
+         {Failing::doors, Failing::doors_onwards, Failing::memory, Failing::memory_onwards})
+        check({"load", [&] { loaded.clear(); },
+               [&] {
+                   loaded = load_npz(all);
+                   const Array w = load_npy(one);
+                   if (!same(w, saved.at(name))) loaded.clear();
+               },
+               [&](bool thrown, bool) -> std::string {
+                   const bool whole = loaded.size() == 2 && same(loaded.at("w"), saved.at("w")) &&
+                                      same(loaded.at("b"), saved.at("b"));
+                   return whole || (thrown && loaded.empty()) ? "" : "something else was loaded";
+               }},
+              failing);
+}
+
 namespace {
 
 // A network's step, built anew; its expressions are there.

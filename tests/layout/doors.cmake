@@ -1,0 +1,52 @@
+# What the system may refuse is asked behind doors alone (graph/base/outside.h, runtime/outside.h,
+# runtime/cuda/outside.h), so that tests can make each request fail. Reading files is no such thing: what cannot
+# be read is tested by files. The emulator plays a machine, and what is generated runs on machines. Run with
+# -DROOT=the repository.
+cmake_minimum_required(VERSION 3.22)
+set(doors graph/base/outside.cpp runtime/outside.cpp runtime/outside.h runtime/cuda/outside.h)
+# Launches and calls of libraries go through tables of functions: these ask outside::refused() first.
+set(askers runtime/cpu/gemm.cpp runtime/cuda/graphs.cpp runtime/cuda/cudnn_graph.cpp runtime/cuda/cublaslt.cpp)
+set(requests "(^|[^a-z_:])(std::|::)?(ofstream|fopen|fwrite|mkstemps?|mkdtemp|unlink|rmdir|mkdir|fsync|posix_spawnp?|dlopen|posix_memalign|aligned_alloc|pthread_create)[ (]"
+  "std::rename" "std::remove[(]\"" "create_director" "std::ofstream" "std::thread[(]" "std::jthread" "std::async")
+set(calls "[.>]cudaMalloc(Host)?[(]" "[.>]cudaHostAlloc[(]" "[.>]cudaLaunchKernelExC[(]" "[.>]cudaGraphLaunch[(]"
+  "[.]sgemm[(]" "[.]cublasLtMatmul[(]" "[.]cudnnBackendExecute[(]")
+
+set(count 0)
+set(found 0)
+set(faults "")
+foreach(folder graph ops codegen runtime)
+  file(GLOB_RECURSE sources RELATIVE ${ROOT} ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp)
+  foreach(source ${sources})
+    if(source MATCHES "^runtime/cuda/emulator/|^runtime/tools/|^codegen/device/")
+      continue()
+    endif()
+    math(EXPR count "${count} + 1")
+    foreach(pattern ${requests} ${calls})
+      file(STRINGS ${ROOT}/${source} lines REGEX "${pattern}")
+      list(FILTER lines EXCLUDE REGEX "^ *//")
+      if(NOT lines)
+        continue()
+      endif()
+      math(EXPR found "${found} + 1")
+      if(source IN_LIST doors OR (source IN_LIST askers AND pattern IN_LIST calls))
+        continue()
+      endif()
+      list(APPEND faults "${source}: ${lines}")
+    endforeach()
+  endforeach()
+endforeach()
+foreach(source ${askers})
+  file(STRINGS ${ROOT}/${source} asks REGEX "outside::refused[(]")
+  if(NOT asks)
+    list(APPEND faults "${source}: it launches or calls without asking outside::refused()")
+  endif()
+endforeach()
+
+if(faults)
+  list(JOIN faults "\n  " faults)
+  message(FATAL_ERROR "Requests to the system that pass by the doors of outside.h:\n  ${faults}")
+endif()
+if(count LESS 100 OR found LESS 8)
+  message(FATAL_ERROR "${count} files with ${found} requests below ${ROOT}: is this the repository?")
+endif()
+message(STATUS "${count} files, requests to the system in those of the doors alone")
