@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -53,6 +55,10 @@ std::map<std::string, Array> values(std::uint64_t seed) {
     return {{"w", random_array(float32, {300, 70}, random)}, {"b", random_array(float32, {70}, random)}};
 }
 
+void show(const char* what, std::int64_t count) {
+    if (std::getenv("BITALE_TEST_FIGURES")) std::printf("%s: %lld\n", what, static_cast<long long>(count));
+}
+
 bool equal(const std::map<std::string, Array>& a, const std::map<std::string, Array>& b) {
     return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& entry) {
                return same(entry.second, b.at(entry.first));
@@ -79,6 +85,7 @@ TEST_CASE("a process that is killed at any door of a save leaves the old file or
         CHECK(equal(load_npz(path), next));
         CHECK(files_in(folder.path()) == 1);
     }
+    show("save", n - 1);
     CHECK(n > 6);
     CHECK(was_old);
     CHECK(was_new);
@@ -110,6 +117,7 @@ TEST_CASE("a process that is killed at any door of the cache leaves a miss or th
             cache.clear();
             CHECK(files_in(folder / "cache") == 0);
         }
+        show("cache", n - 1);
         CHECK(n > 8);
         CHECK(missed);
         CHECK(found);
@@ -244,6 +252,7 @@ TEST_CASE("a machine that stops at any moment of a save has the old file or the 
          {std::size_t{0}, std::size_t{10}, std::size_t{65536}, std::size_t{1000000}}) {
         const std::string next(length, 'n');
         const Replayed synced = replay(old, next, true);
+        show("states of a disk", synced.states);
         CHECK(synced.states > 5);
         CHECK(synced.torn == 0);
         CHECK(synced.certain);
