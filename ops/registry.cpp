@@ -7,6 +7,7 @@
 #include "ops/linear/contract.h"
 #include "ops/linear/conv.h"
 #include "ops/nn/dropout.h"
+#include "ops/nn/logsumexp.h"
 #include "ops/nn/losses.h"
 #include "ops/nn/pick.h"
 #include "ops/nn/pooling.h"
@@ -27,6 +28,7 @@ void register_all_ops() {
     register_contract_ops();
     register_conv_ops();
     register_softmax_ops();
+    register_logsumexp_ops();
     register_loss_ops();
     register_pick_ops();
     register_pooling_ops();

@@ -68,3 +68,11 @@ B_FN f32 b_log1p(f32 x) {
 
 // log(1 + exp(x)) without overflow.
 B_FN f32 b_softplus(f32 x) { return (x > 0.0f ? x : 0.0f) + b_log1p(b_exp(-b_magnitude(x))); }
+
+// log(exp(x) + exp(y)). Equal operands may be infinite, and then have no difference.
+B_FN f32 b_logaddexp(f32 x, f32 y) {
+    return (x > y ? x : y) + b_log1p(b_exp(x == y ? 0.0f : -b_magnitude(x - y)));
+}
+
+// log(1 - exp(x)): of the two ways, the one that does not cancel on its side of log(1/2).
+B_FN f32 b_log1mexp(f32 x) { return x > -0x1.62e43p-1f ? b_log(-b_expm1(x)) : b_log1p(-b_exp(x)); }

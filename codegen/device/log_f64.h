@@ -64,6 +64,12 @@ B_FN f64 b_log1p(f64 x) {
 
 B_FN f64 b_softplus(f64 x) { return (x > 0.0 ? x : 0.0) + b_log1p(b_exp(-b_magnitude(x))); }
 
+B_FN f64 b_logaddexp(f64 x, f64 y) {
+    return (x > y ? x : y) + b_log1p(b_exp(x == y ? 0.0 : -b_magnitude(x - y)));
+}
+
+B_FN f64 b_log1mexp(f64 x) { return x > -0x1.62e42fefa39efp-1 ? b_log(-b_expm1(x)) : b_log1p(-b_exp(x)); }
+
 // log2 of 2^k (1 + f) as a sum, exact to 2^-64 of its size: the exponent y log2(x) of a power may reach 2^10.
 struct b_pair {
     f64 high, low;

@@ -95,6 +95,12 @@ BITALE_UNARY(sigmoid, floating, "b_sigmoid(a)", reference::sigmoid(a), g * y * (
 // log(1 + exp(a)) without overflow.
 BITALE_UNARY(softplus, floating, "b_softplus(a)", reference::softplus(a), g * sigmoid(a), 45, non_decreasing,
              -4, 4)
+// log(exp(a) + exp(b)) without overflow. Of two equal infinities: that infinity.
+BITALE_BINARY(logaddexp, floating, "b_logaddexp(a, b)", reference::logaddexp(a, b),
+              g * sigmoid(where(eq(a, b), 0, a - b)), g * sigmoid(where(eq(a, b), 0, b - a)), 50, commutative,
+              -4, 4)
+// log(1 - exp(a)) without cancellation; NaN above 0.
+BITALE_UNARY(log1mexp, floating, "b_log1mexp(a)", reference::log1mexp(a), -g / expm1(-a), 60, plain, -4, -0.2)
 // a below 0 gives 0; NaN stays NaN. The gradient at 0 is 0.
 BITALE_UNARY(relu, same, "b_relu(a)", reference::relu(a), where(gt(y, 0), g, 0), 1,
              zero_to_zero | non_decreasing, -4, 4)

@@ -128,6 +128,12 @@ inline double sigmoid(double a) {
     const double e = std::exp(-std::fabs(a));
     return (a >= 0 ? 1 : e) / (1 + e);
 }
+inline double logaddexp(double a, double b) {
+    return maximum(a, b) + std::log1p(std::exp(a == b ? 0.0 : -std::fabs(a - b)));
+}
+inline double log1mexp(double a) {
+    return a > -0.69314718055994530942 ? std::log(-std::expm1(a)) : std::log1p(-std::exp(a));
+}
 inline double softplus(double a) { return maximum(a, 0.0) + std::log1p(std::exp(-std::fabs(a))); }
 
 template <class T>

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "ops/dsl/build.h"
+#include "ops/reduce/reduce.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -66,14 +68,14 @@ NodePtr decompose_softmax(const NodePtr& node) {
     const Term x(node->inputs[0], node->where);
     const int axis = axis_of(node);
     // One division a row: the sum is 1 or more, and NaN or infinite where the results are no numbers.
-    const Term e = exp(x - max_kept(x, axis));
+    const Term e = exp(x - highest_kept(x, {axis}));
     return (e * (1 / sum_kept(e, axis))).node();
 }
 
 NodePtr decompose_log_softmax(const NodePtr& node) {
     const Term x(node->inputs[0], node->where);
     const int axis = axis_of(node);
-    const Term shifted = x - max_kept(x, axis);
+    const Term shifted = x - highest_kept(x, {axis});
     return (shifted - log(sum_kept(exp(shifted), axis))).node();
 }
 
@@ -116,6 +118,43 @@ Term softmax_of(const Term& x, int axis) { return {softmax(x.x, axis, x.where), 
 Term log_softmax_of(const Term& x, int axis) { return {log_softmax(x.x, axis, x.where), x.where}; }
 Term sum_kept(const Term& x, int axis) { return {sum(x.x, {axis}, {.keepdims = true}, x.where), x.where}; }
 Term max_kept(const Term& x, int axis) { return {max(x.x, {axis}, {.keepdims = true}, x.where), x.where}; }
+
+Term highest_kept(const Term& x, const std::vector<std::int64_t>& axes) {
+    bool may_be_empty = false;
+    Axes all;
+    Shape kept = x.type().shape;
+    for (const std::int64_t axis : axes) {
+        Int& length = kept[static_cast<std::size_t>(axis)];
+        may_be_empty |= length.range().low < 1;
+        length = 1;
+        all.push_back(static_cast<int>(axis));
+    }
+    const Op* op = may_be_empty ? supremum_op() : max_op();
+    return {reduce(op, x.x, all, {.keepdims = true}, x.where), x.where};
+}
+
+NodePtr softmax_over(const Op* op, const NodePtr& x, const std::vector<std::int64_t>& axes, Where where) {
+    if (axes.size() == 1) return make_node(op, {x}, {{"axis", axes[0]}}, where);
+    // The axes come last, one beside the other, and are joined.
+    std::vector<std::int64_t> order, back(x->type.shape.size());
+    Shape joined;
+    for (std::int64_t i = 0; i < x->type.rank(); ++i)
+        if (std::find(axes.begin(), axes.end(), i) == axes.end()) {
+            order.push_back(i);
+            joined.push_back(x->type.shape[static_cast<std::size_t>(i)]);
+        }
+    joined.emplace_back(1);
+    for (const std::int64_t axis : axes) {
+        order.push_back(axis);
+        joined.back() = joined.back() * x->type.shape[static_cast<std::size_t>(axis)];
+    }
+    for (std::size_t i = 0; i < order.size(); ++i)
+        back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+    const NodePtr ordered = make_permute(x, order, where);
+    const auto last = static_cast<std::int64_t>(joined.size()) - 1;
+    const NodePtr y = make_node(op, {make_reshape(ordered, joined, where)}, {{"axis", last}}, where);
+    return make_permute(make_reshape(y, ordered->type.shape, where), back, where);
+}
 
 Expr softmax(const Expr& x, int axis, Where where) {
     const std::int64_t from_front = checked_axis(axis, x.rank(), "softmax", where);

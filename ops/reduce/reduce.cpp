@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "graph/types/convert.h"
 #include "ops/dsl/build.h"
@@ -159,6 +160,9 @@ Array reduced(const Kind& kind, const Array& x, const std::vector<std::int64_t>&
     const bool greater = kind.combine == Combine::max || kind.combine == Combine::argmax;
     Array best(x.dtype(), shape), position(DType::int64, shape);
     T* values = static_cast<T*>(best.mutable_data());
+    constexpr bool is_real = std::is_floating_point_v<T>;
+    std::fill(values, values + best.size(),
+              is_real ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest());
     auto* positions = static_cast<std::int64_t*>(position.mutable_data());
     walk<T>(x, axes, shape, [&](std::int64_t to, std::int64_t number, T value) {
         if (number > 0 && !is_better(value, values[to], greater)) return;
@@ -233,6 +237,8 @@ Array evaluate_mean(const Node& node, const std::vector<Array>& inputs) {
     return r;
 }
 
+}  // namespace
+
 // ---- What users call
 // --------------------------------------------------------------------------------------------
 
@@ -248,8 +254,6 @@ Expr reduce(const Op* op, const Expr& x, const Axes& axes, ReduceOptions options
     return options.keepdims ? reshape_to(r, kept_as_ones(*r.node()), where) : r;
 }
 
-}  // namespace
-
 const Op* sum_op() {
     static const Op* op = register_reduction({"sum", Combine::sum, sum_result, false}, gradient_sum);
     return op;
@@ -264,6 +268,10 @@ const Op* max_op() {
 }
 const Op* min_op() {
     static const Op* op = register_reduction({"min", Combine::min, same_result, true}, gradient_min);
+    return op;
+}
+const Op* supremum_op() {
+    static const Op* op = register_reduction({"supremum", Combine::max, same_result, false}, no_gradient);
     return op;
 }
 const Op* any_op() {
@@ -304,8 +312,8 @@ NodePtr make_sum(const NodePtr& x, const std::vector<std::int64_t>& axes, Where 
 }
 
 void register_reduce_ops() {
-    for (const Op* op :
-         {sum_op(), prod_op(), max_op(), min_op(), any_op(), all_op(), argmax_op(), argmin_op(), mean_op()})
+    for (const Op* op : {sum_op(), prod_op(), max_op(), min_op(), supremum_op(), any_op(), all_op(),
+                         argmax_op(), argmin_op(), mean_op()})
         BITALE_CHECK(op, "an op of ops/reduce is not registered");
 }
 

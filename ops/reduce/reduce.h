@@ -1,6 +1,7 @@
 // Reductions over axes: sum prod max min any all argmax argmin, and the composite mean.
 #pragma once
 
+#include "bitale/ops.h"
 #include "graph/ir/node.h"
 
 namespace bitale {
@@ -10,6 +11,8 @@ const Op* sum_op();
 const Op* prod_op();
 const Op* max_op();
 const Op* min_op();
+// As max, but of nothing it is the lowest number, -inf for floats: any length will do. No gradient.
+const Op* supremum_op();
 const Op* any_op();
 const Op* all_op();
 const Op* argmax_op();
@@ -21,6 +24,9 @@ DType accumulator_of(DType dtype);
 
 NodePtr make_sum(const NodePtr& x, const std::vector<std::int64_t>& axes,
                  Where where);  // x itself for no axes
+
+// What users call: axes from either end, none for all of them.
+Expr reduce(const Op* op, const Expr& x, const Axes& axes, ReduceOptions options, Where where);
 
 void register_reduce_ops();
 

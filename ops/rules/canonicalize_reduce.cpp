@@ -55,7 +55,7 @@ NodePtr over_both(const Match& m, const Pattern& x, const Pattern& inner) {
 std::vector<Rule> reduce_rules() {
     std::vector<Rule> rules;
     const Pattern x = any("x");
-    for (const char* op : {"sum", "prod", "max", "min"}) {
+    for (const char* op : {"sum", "prod", "max", "min", "supremum"}) {
         const bool rounds = op == std::string("sum") || op == std::string("prod");
         const Pattern once = Pattern::apply(op, {x}), twice = Pattern::apply(op, {once});
         // A sum begins with 0: of the single element -0 it is 0.

@@ -1,5 +1,11 @@
-// Logarithms of softmax and of sums of exponentials.
-#include "ops/elementwise/elementwise.h"
+// Softmax, its logarithm and logarithms of sums of exponentials, however they are written.
+#include <algorithm>
+
+#include "graph/walk/interner.h"
+#include "ops/nn/logsumexp.h"
+#include "ops/nn/softmax.h"
+#include "ops/reduce/gradients.h"
+#include "ops/reduce/kept.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
@@ -13,66 +19,89 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-// Whether x is already u - max(u), in whatever dress.
-bool is_shifted(const NodePtr& x) {
-    if (x->op != sub_op()) return false;
-    constexpr int most_dress = 8;
-    Nodes inside = {x->inputs[1]};
-    for (int depth = 0; depth < most_dress && !inside.empty(); ++depth) {
-        Nodes next;
-        for (const NodePtr& node : inside) {
-            if (node->op == max_op()) return node->inputs[0] == x->inputs[0];
-            if (node->op->kind != OpKind::reduce)
-                next.insert(next.end(), node->inputs.begin(), node->inputs.end());
-        }
-        inside = std::move(next);
-    }
-    return false;
+bool has_elements(const Node& reduction) {
+    const Shape& shape = reduction.inputs[0]->type.shape;
+    const Axes axes = reduced_axes(reduction);
+    return !axes.empty() && std::none_of(axes.begin(), axes.end(), [&](std::int64_t axis) {
+        return shape[static_cast<std::size_t>(axis)].is(0);
+    });
 }
 
-// log(sum(exp(x))) = log(sum(exp(x - m))) + m with m the maximum. No gradient is lost by holding m fixed: the
-// result does not depend on it. An infinite maximum must not be subtracted from itself.
-NodePtr shifted(const Match& m, const Pattern& x, const Pattern& total) {
-    const NodePtr& operand = m[x];
-    const Axes& axes = m[total]->attributes.get<Axes>("axes");
-    if (!is_float(operand->type.dtype) || axes.empty() || is_shifted(operand)) return nullptr;
-    Shape kept = operand->type.shape;
-    for (const std::int64_t axis : axes) {
-        Int& length = kept[static_cast<std::size_t>(axis)];
-        if (length.range().low < 1) return nullptr;  // nothing has no maximum
-        length = 1;
-    }
-    const Where where = m.root()->where;
-    const auto make = [where](const Op* op, Nodes inputs, Attributes attributes = {}) {
-        return make_node(op, std::move(inputs), std::move(attributes), where);
+// The reduction that d repeats beside elements of x.
+std::optional<Kept> reduction_beside(const Match& m, const Pattern& x, const Pattern& d) {
+    std::optional<Kept> kept =
+        kept_reduction(m[d], m[x]->type.shape, [&](const NodePtr& node) { return m.may_look_through(node); });
+    if (kept && !has_elements(*kept->reduction)) kept.reset();
+    return kept;
+}
+
+// exp(x) / sum(exp(x)), and as a product with the reciprocal.
+Replace softmax_of_quotient(const Pattern& x, const Pattern& d, bool inverted) {
+    return [=](const Match& m) -> NodePtr {
+        const std::optional<Kept> total = reduction_beside(m, x, d);
+        if (!total || total->inverted != inverted || total->reduction->op != sum_op()) return nullptr;
+        const NodePtr& terms = total->reduction->inputs[0];
+        if (!m.may_look_through(terms) || terms->op != exp_op() || !same_expression(terms->inputs[0], m[x]))
+            return nullptr;
+        return softmax_over(softmax_op(), m[x], reduced_axes(*total->reduction), m.root()->where);
     };
-    const NodePtr top = make(max_op(), {operand}, {{"axes", axes}});
-    const NodePtr zero = scalar_node(top->type.dtype, 0, where);
-    const NodePtr finite = make(where_op(), {make(isinf_op(), {top}), zero, top});
-    const NodePtr fixed = make(find_op("disconnected_grad"), {finite});
-    const NodePtr all = make_expand(make_reshape(fixed, kept, where), operand->type.shape, where);
-    const NodePtr sum = make(sum_op(), {make(exp_op(), {make(sub_op(), {operand, all})})}, {{"axes", axes}});
-    return make(add_op(), {make(log_op(), {sum}), fixed});
 }
 
-// A view that only moves elements commutes with a map.
-Rule log_of_moved_softmax(const char* view) {
-    const Pattern x = any("x"), inner = softmax(x), moved = Pattern::apply(view, {inner}).again();
-    return {std::string("log-softmax-") + view, log(moved), Pattern::apply(view, {log(inner)}).like(moved),
-            Tag::stabilizes};
+// x - logsumexp(x)
+Replace log_softmax_of_difference(const Pattern& x, const Pattern& d) {
+    return [=](const Match& m) -> NodePtr {
+        const std::optional<Kept> total = reduction_beside(m, x, d);
+        if (!total || total->inverted || total->reduction->op != logsumexp_op() ||
+            !same_expression(total->reduction->inputs[0], m[x]))
+            return nullptr;
+        return softmax_over(log_softmax_op(), m[x], reduced_axes(*total->reduction), m.root()->where);
+    };
+}
+
+// softmax(x - max(x)) = softmax(x), which subtracts the maximum itself.
+Replace without_shift(const Pattern& x) {
+    return [=](const Match& m) -> NodePtr {
+        const Node& node = *m.root();
+        const Axes axis{node.attributes.get<std::int64_t>("axis")};
+        if (!is_below_maximum(node.inputs[0], axis)) return nullptr;
+        return make_node(node.op, {m[x]}, node.attributes, node.where);
+    };
+}
+
+// sqrt(sum(sqr(x))), whose derivative at 0 is none, while that of the norm is chosen to be 0; with keepdims,
+// and of a mean.
+NodePtr norm_of_root(const Match& m, const Pattern& y) {
+    const NodePtr& root = m.root();
+    NodePtr inner = m[y];
+    if (inner->op == reshape_op() && m.may_look_through(inner)) inner = inner->inputs[0];
+    const bool is_mean = inner->op == mean_op();
+    if ((inner->op != sum_op() && !is_mean) || !m.may_look_through(inner) || !has_elements(*inner) ||
+        (inner->type.dtype != float32 && inner->type.dtype != float64))
+        return nullptr;
+    const NodePtr& squares = inner->inputs[0];
+    if (squares->op != sqr_op() || !m.may_look_through(squares)) return nullptr;
+    NodePtr norm = make_node(norm_op(), {squares->inputs[0]}, {{"axes", reduced_axes(*inner)}}, root->where);
+    if (is_mean) {
+        const NodePtr count = number_of(reduced_count(*inner), inner->type.dtype, root->where);
+        norm = make_node(div_op(), {norm, make_node(sqrt_op(), {count}, {}, root->where)}, {}, root->where);
+    }
+    return make_reshape(norm, root->type.shape, root->where);
 }
 
 }  // namespace
 
 std::vector<Rule> stabilize_softmax_rules() {
-    const Pattern x = any("x"), total = sum(exp(x)).again();
+    const Pattern x = any("x"), c = any("c"), d = any("d");
+    const auto t = Tag::stabilizes;
     return {
-        {"log-softmax", log(softmax(x).again()), log_softmax(x), Tag::stabilizes},
-        {"exp-log-softmax", exp(log_softmax(x)), softmax(x), Tag::stabilizes},
-        {"log-sum-exp", log(total), [=](const Match& m) { return shifted(m, x, total); }, Tag::stabilizes},
-        log_of_moved_softmax("reshape"),
-        log_of_moved_softmax("permute"),
-        log_of_moved_softmax("slice"),
+        {"log-softmax", log(softmax(x).again()), log_softmax(x), t},
+        {"exp-log-softmax", exp(log_softmax(x)), softmax(x), t},
+        {"softmax-quotient", exp(x).again() / d, softmax_of_quotient(x, d, false), t},
+        {"softmax-product", exp(x).again() * d, softmax_of_quotient(x, d, true), t},
+        {"log-softmax-difference", x - d, log_softmax_of_difference(x, d), t},
+        {"softmax-shift", softmax((x - c).again()), without_shift(x), t},
+        {"log-softmax-shift", log_softmax((x - c).again()), without_shift(x), t},
+        {"norm", sqrt(c), [c](const Match& m) { return norm_of_root(m, c); }, t},
     };
 }
 

@@ -33,6 +33,7 @@ class Instantiator {
         dtype_ = pick(dtypes);
         shape_ = pick(shapes);
         constants_ = chance(12);
+        beside_ = nullptr;
         return build(*pattern, "", 0);
     }
 
@@ -102,8 +103,9 @@ class Instantiator {
             if (rank == 0) throw std::runtime_error(name + " needs an axis");
             return {{"axis", between(0, rank - 1)}};
         }
-        if (name == "sum" || name == "prod" || name == "max" || name == "min" || name == "any" ||
-            name == "all" || name == "argmax" || name == "argmin" || name == "mean") {
+        if (name == "sum" || name == "prod" || name == "max" || name == "min" || name == "supremum" ||
+            name == "logsumexp" || name == "norm" || name == "any" || name == "all" || name == "argmax" ||
+            name == "argmin" || name == "mean") {
             Axes axes;
             for (std::int64_t i = 0; i < rank; ++i)
                 if (chance(2)) axes.push_back(i);
@@ -161,6 +163,7 @@ class Instantiator {
         if (position == 0 && user == "where") return leaf({boolean, shape_});
         if (position == 0 && user == "conv_grad_w") return convolved();
         if (position == 1 && user == "conv_grad_x") return leaf({dtype_, {1, between(1, 3), 3, 2}});
+        if (const NodePtr special = in_a_form(user, position)) return special;
         if (!shape_.empty() && chance(3)) {
             Shape small = shape_;
             for (std::size_t i = 0; i < small.size(); ++i)
@@ -168,6 +171,70 @@ class Instantiator {
             return make_expand(leaf({dtype_, chance(3) ? Shape{} : small}), shape_, {});
         }
         return leaf({chance(12) ? float32 : dtype_, chance(12) ? Shape{} : shape_});
+    }
+
+    // Exponentials and reductions in the forms that stabilising rules look for.
+    NodePtr in_a_form(const std::string& user, std::size_t position) {
+        if (beside_ && (user == "exp" || (user == "sub" && position == 0)))
+            return std::exchange(beside_, nullptr);
+        if (shape_.empty() || constants_ || (dtype_ != float32 && dtype_ != float64) || !chance(3))
+            return nullptr;
+        const auto make = [](const char* op, Nodes inputs) {
+            return make_node(find_op(op), std::move(inputs), {}, {"user.cpp", 2});
+        };
+        const Type type{dtype_, shape_};
+        const bool is_loss = user.find("crossentropy") != std::string::npos && position == 0;
+        if (user == "log" || user == "log1p" || user == "neg" || is_loss) return exponential(2);
+        if (user == "sqrt") return kept_or_not("sum", make("sqr", {leaf(type)}));
+        if (user == "cast") return leaf({boolean, shape_});
+        if (user == "div" && position == 1) {
+            beside_ = leaf(type);
+            const NodePtr e = make("exp", {beside_});
+            if (chance(2)) return kept("sum", e);
+            return make("add", {e, chance(2) ? make("exp", {leaf(type)}) : scalar_node(dtype_, 1.5)});
+        }
+        if (user == "mul" && position == 1) {
+            beside_ = leaf(type);
+            return make("reciprocal", {kept("sum", make("exp", {beside_}))});
+        }
+        if (user == "sub" && position == 1) {
+            beside_ = leaf(type);
+            return kept(chance(2) ? "max" : "logsumexp", beside_);
+        }
+        return nullptr;
+    }
+
+    NodePtr exponential(int depth) {
+        const Type type{dtype_, shape_};
+        const auto make = [](const char* op, Nodes inputs, Attributes attributes = {}) {
+            return make_node(find_op(op), std::move(inputs), std::move(attributes), {"user.cpp", 2});
+        };
+        switch (between(0, depth > 0 ? 8 : 2)) {
+            case 0: return make("exp", {leaf(type)});
+            case 1: return make("sigmoid", {leaf(type)});
+            case 2: return make("softmax", {leaf(type)}, {{"axis", between(0, type.rank() - 1)}});
+            case 3: return make("add", {exponential(depth - 1), exponential(depth - 1)});
+            case 4: return make("mul", {exponential(depth - 1), scalar_node(dtype_, 0.5)});
+            case 5: return make("div", {exponential(depth - 1), exponential(depth - 1)});
+            case 6:
+                return make("where",
+                            {leaf({boolean, shape_}), exponential(depth - 1), scalar_node(dtype_, 0)});
+            case 7: return make("sqrt", {exponential(depth - 1)});
+            default: return kept_or_not(chance(2) ? "sum" : "mean", exponential(depth - 1));
+        }
+    }
+
+    // A reduction over an axis, beside what it is of.
+    NodePtr kept(const char* op, const NodePtr& of) {
+        const std::int64_t axis = between(0, of->type.rank() - 1);
+        const NodePtr made = make_node(find_op(op), {of}, {{"axes", std::vector<std::int64_t>{axis}}}, {});
+        Shape ones = of->type.shape;
+        ones[static_cast<std::size_t>(axis)] = 1;
+        return make_expand(make_reshape(made, ones, {}), of->type.shape, {});
+    }
+    NodePtr kept_or_not(const char* op, const NodePtr& of) {
+        const NodePtr all = kept(op, of);
+        return all->op == expand_op() && chance(2) ? all->inputs[0] : all;
     }
 
     // An image whose convolution, of attributes that are drawn here, has the shape `pooled_`.
@@ -311,6 +378,7 @@ class Instantiator {
     Shape shape_, pooled_;
     Attributes conv_;  // of the convolution whose image was made last
     bool constants_ = false;
+    NodePtr beside_;  // what the other operand has reduced
     std::vector<std::pair<NodePtr, std::int64_t>> leaves_;
     std::map<const PatternNode*, NodePtr> bound_;
 };

@@ -65,7 +65,7 @@ TEST_CASE("only leaves, maps, views and reductions are left") {
 TEST_CASE("stops of gradients go once gradients are taken") {
     const Expr z = matrix("z");
     CHECK(optimized(log(disconnected_grad(exp(z)))) == "z");
-    CHECK(stabilized(log(disconnected_grad(exp(z)))) == "log(disconnected_grad(exp(z)))");
+    CHECK(stabilized(tanh(disconnected_grad(exp(z)))) == "tanh(disconnected_grad(exp(z)))");
 }
 
 TEST_CASE("checks are collected before anything is rewritten away") {
