@@ -46,7 +46,7 @@ struct Flag {
 };
 
 constexpr Flag flags[] = {
-    {"device", "cpu|cuda|emulator|reference|null", "device of functions that name none",
+    {"device", "cpu|cuda|emulator|reference|reference=wide|null", "device of functions that name none",
      [](Options& o, std::string_view v) {
          if (v.empty()) malformed(flags_variable, "device", v, "the name of a device");
          o.device = v;

@@ -66,6 +66,16 @@ Array computed(const std::vector<Array>& x, DType result, const Dims& shape, F f
     return r;
 }
 
+// The same function of long doubles.
+template <Rule rule, class F>
+table_row::WideFunction in_long_double(F) {
+    using L = long double;
+    if constexpr (rule == Rule::random_bits || !std::is_invocable_v<F, L, L, L>)
+        return nullptr;
+    else
+        return [](const L* x) -> L { return static_cast<L>(F{}(x[0], x[1], x[2])); };
+}
+
 // All rows are registered together, in the order of the table.
 struct Table {
 #define BITALE_UNARY(name, ...) const Op* name;
@@ -86,6 +96,9 @@ struct Table {
                           []([[maybe_unused]] auto a, [[maybe_unused]] auto b,                             \
                              [[maybe_unused]] auto c) -> std::decay_t<decltype(value)> { return value; }); \
                   },                                                                                       \
+                  in_long_double<Rule::rule>(                                                              \
+                      []([[maybe_unused]] auto a, [[maybe_unused]] auto b,                                 \
+                         [[maybe_unused]] auto c) -> std::decay_t<decltype(value)> { return value; }),     \
                   []([[maybe_unused]] const Expr& g, const std::vector<Expr>& operands,                    \
                      [[maybe_unused]] const Expr& y) -> std::vector<Expr> {                                \
                       [[maybe_unused]] const Expr &a = operands[0], &b = operands[1], &c = operands[2];    \

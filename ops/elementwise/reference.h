@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <numbers>
 #include <type_traits>
 
 namespace bitale::reference {
@@ -124,17 +125,23 @@ template <class T>
 T relu(T a) {
     return a < T(0) ? T(0) : a;
 }
-inline double sigmoid(double a) {
-    const double e = std::exp(-std::fabs(a));
+template <std::floating_point T>
+T sigmoid(T a) {
+    const T e = std::exp(-std::fabs(a));
     return (a >= 0 ? 1 : e) / (1 + e);
 }
-inline double logaddexp(double a, double b) {
-    return maximum(a, b) + std::log1p(std::exp(a == b ? 0.0 : -std::fabs(a - b)));
+template <std::floating_point T>
+T logaddexp(T a, T b) {
+    return maximum(a, b) + std::log1p(std::exp(a == b ? T(0) : -std::fabs(a - b)));
 }
-inline double log1mexp(double a) {
-    return a > -0.69314718055994530942 ? std::log(-std::expm1(a)) : std::log1p(-std::exp(a));
+template <std::floating_point T>
+T log1mexp(T a) {
+    return a > -std::numbers::ln2_v<T> ? std::log(-std::expm1(a)) : std::log1p(-std::exp(a));
 }
-inline double softplus(double a) { return maximum(a, 0.0) + std::log1p(std::exp(-std::fabs(a))); }
+template <std::floating_point T>
+T softplus(T a) {
+    return maximum(a, T(0)) + std::log1p(std::exp(-std::fabs(a)));
+}
 
 template <class T>
 T floor(T a) {

@@ -203,6 +203,9 @@ Int remainder(const Int& a, const Int& b) {
     return range.low > 0 || range.high < 0 ? rest : rest * min(max(b, -b), 1);
 }
 
+WideFunction wide_function_of(const Op* op) { return known_rows().at(op).wide; }
+bool is_logical(const Op* op) { return known_rows().at(op).rule == Rule::logical; }
+
 const Op* register_row(Row row) {
     const std::string name = row.name;
     MapInfo map;

@@ -48,12 +48,17 @@ using Gradient = std::vector<Expr> (*)(const Expr& g, const std::vector<Expr>& o
 // The reference over whole arrays: operands of equal length, or of one element.
 using Reference = Array (*)(const std::vector<Array>& operands, DType result, const Dims& shape);
 
+// The function of floats in long double, its operands one after the other; null where floats are not
+// computed.
+using WideFunction = long double (*)(const long double* operands);
+
 struct Row {
     const char* name;
     int arity;
     Rule rule;
     Text text;
     Reference reference;
+    WideFunction wide;
     Gradient gradient;
     int cost;
     Traits traits;
@@ -66,6 +71,9 @@ Int wrapped(const Int& x, DType dtype);
 
 // mod(a, b), and 0 where b is 0 as for integers of every dtype.
 Int remainder(const Int& a, const Int& b);
+
+WideFunction wide_function_of(const Op* op);
+bool is_logical(const Op* op);  // gives booleans
 
 // The op record of a row, registered.
 const Op* register_row(Row row);

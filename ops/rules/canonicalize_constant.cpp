@@ -1,7 +1,7 @@
 // Constants: what can be computed now is, as long as it stays small.
 #include <algorithm>
 
-#include "ops/evaluate.h"
+#include "ops/oracle/typed.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
 #include "ops/shape/view.h"

@@ -25,7 +25,8 @@ namespace bitale {
 namespace {
 
 struct Devices {
-    std::unique_ptr<Device> list[3] = {make_cpu_device(), make_reference_device(), make_null_device()};
+    std::unique_ptr<Device> list[4] = {make_cpu_device(), make_reference_device(false),
+                                       make_reference_device(true), make_null_device()};
 };
 
 // Leaked: functions in static variables may outlive main.

@@ -7,7 +7,8 @@
 
 #include "graph/ir/shared.h"
 #include "graph/walk/traverse.h"
-#include "ops/evaluate.h"
+#include "ops/oracle/typed.h"
+#include "ops/oracle/wide.h"
 #include "runtime/exec/int_table.h"
 #include "runtime/storage/host_memory.h"
 
@@ -17,14 +18,17 @@ namespace {
 
 class Interpreter : public Executable {
   public:
-    explicit Interpreter(Build build)
-        : graph_(std::move(build.plain)),
+    Interpreter(Build build, bool wide)
+        : wide_(wide),
+          graph_(std::move(build.plain)),
           arguments_(build.signature),
           table_(arguments_.symbol_ids()),
           checks_(build.signature.checks, table_),
           data_(graph_->inputs.size()),
-          symbols_(arguments_.symbols()),
-          slots_(table_.slots()) {
+          symbols_(arguments_.symbols()) {
+        for (const NodePtr& output : graph_->outputs)
+            for (const Int& length : output->type.shape) lengths_.push_back(table_.add(length));
+        slots_.resize(table_.slots());
         roots_ = graph_->outputs;
         for (const SharedUpdate& u : graph_->updates) roots_.push_back(u.value);
         for (const NodePtr& node : topological(roots_))
@@ -42,7 +46,7 @@ class Interpreter : public Executable {
         }
         // Also the shared variables: their locks are held by the call.
         for (const NodePtr& node : shared_) leaves.emplace(node.get(), shared_of(node)->value);
-        std::vector<Array> values = evaluate(roots_, leaves);
+        std::vector<Array> values = wide_ ? rounded(evaluate_wide(roots_, leaves)) : evaluate(roots_, leaves);
         // Everything is computed and checked: now the new values take effect together.
         std::vector<Array> results(values.begin(),
                                    values.begin() + static_cast<std::ptrdiff_t>(graph_->outputs.size()));
@@ -62,20 +66,37 @@ class Interpreter : public Executable {
             arguments[0] = number;
             steps.push_back(run(arguments));
         });
-        return stack(steps);
+        return steps.empty() ? of_no_step(call.arguments) : stack(steps);
     }
 
   private:
+    static std::vector<Array> rounded(const std::vector<WidePtr>& values) {
+        std::vector<Array> r;
+        for (const WidePtr& x : values) r.push_back(x->rounded());
+        return r;
+    }
+
+    // Of no step, the lengths of its results by the graph.
+    std::vector<Array> of_no_step(std::span<const Array> arguments) {
+        arguments_.bind(arguments, symbols_.data(), data_.data());
+        table_.evaluate(symbols_.data(), slots_.data());
+        std::vector<Array> results;
+        auto length = lengths_.begin();
+        for (const NodePtr& output : graph_->outputs) {
+            Dims dims(1, 0);
+            for (int axis = 0; axis < output->type.rank(); ++axis)
+                dims.push_back(slots_[static_cast<std::size_t>(*length++)]);
+            results.push_back(pooled_array(output->type.dtype, dims));
+        }
+        return results;
+    }
+
     std::vector<Array> stack(const std::vector<std::vector<Array>>& steps) const {
         std::vector<Array> stacked;
         for (std::size_t k = 0; k < graph_->outputs.size(); ++k) {
             Dims dims(1, static_cast<std::int64_t>(steps.size()));
-            if (!steps.empty()) {
-                const Dims& one = steps[0][k].shape();
-                dims.insert(dims.end(), one.begin(), one.end());
-            } else {
-                dims.resize(1 + static_cast<std::size_t>(graph_->outputs[k]->type.rank()), 0);
-            }
+            const Dims& one = steps[0][k].shape();
+            dims.insert(dims.end(), one.begin(), one.end());
             Array all = pooled_array(graph_->outputs[k]->type.dtype, dims);
             char* to = static_cast<char*>(all.mutable_data());
             for (const std::vector<Array>& step : steps) {
@@ -90,28 +111,40 @@ class Interpreter : public Executable {
         return stacked;
     }
 
+    bool wide_;
     std::shared_ptr<const Graph> graph_;
     Arguments arguments_;
     IntTable table_;
     LengthChecks checks_;
     std::vector<const void*> data_;
+    std::vector<int> lengths_;  // slots of the outputs' lengths
     std::vector<std::int64_t> symbols_, slots_;
     Nodes roots_, shared_;
 };
 
 class ReferenceDevice : public Device {
   public:
-    ReferenceDevice() : Device("reference") {}
+    explicit ReferenceDevice(bool wide) : Device(wide ? "reference=wide" : "reference"), wide_(wide) {}
     std::optional<Target> target() override { return std::nullopt; }
-    std::unique_ptr<Executable> prepare(Build build) override { return interpret(std::move(build)); }
+    std::unique_ptr<Executable> prepare(Build build) override {
+        return std::make_unique<Interpreter>(std::move(build), wide_);
+    }
     Timing timing() override { return {"", "graphs are evaluated as they are"}; }
-    std::string summary() override { return "evaluates graphs as they are, without a compiler"; }
+    std::string summary() override {
+        return wide_ ? "evaluates graphs as they are, in long double throughout"
+                     : "evaluates graphs as they are, each value rounded to its dtype, without a compiler";
+    }
+
+  private:
+    bool wide_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executable> interpret(Build build) { return std::make_unique<Interpreter>(std::move(build)); }
+std::unique_ptr<Executable> interpret(Build build) {
+    return std::make_unique<Interpreter>(std::move(build), false);
+}
 
-std::unique_ptr<Device> make_reference_device() { return std::make_unique<ReferenceDevice>(); }
+std::unique_ptr<Device> make_reference_device(bool wide) { return std::make_unique<ReferenceDevice>(wide); }
 
 }  // namespace bitale

@@ -1,5 +1,5 @@
-// The device "reference": evaluates graphs as they are, with each op's plain loops. No compiler; the oracle
-// of tests.
+// The devices "reference" and "reference=wide": evaluate graphs as they are, by the typed and by the wide
+// oracle (ops/oracle). No compiler.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace bitale {
 
-std::unique_ptr<Device> make_reference_device();
+std::unique_ptr<Device> make_reference_device(bool wide);
 // An executable that evaluates build.plain, for a device that cannot compile.
 std::unique_ptr<Executable> interpret(Build build);
 

@@ -1,7 +1,7 @@
 // Random graphs: optimised and not, the oracle must see the same values; every pass verified.
 #include <algorithm>
 
-#include "ops/evaluate.h"
+#include "ops/oracle/typed.h"
 #include "ops/registry.h"
 #include "tests/rules/instantiate.h"
 #include "tests/rules/text.h"

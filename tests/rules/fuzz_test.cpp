@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "ops/evaluate.h"
+#include "ops/oracle/typed.h"
 #include "ops/registry.h"
 #include "ops/rules/rules.h"
 #include "tests/rules/instantiate.h"

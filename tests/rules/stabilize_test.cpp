@@ -1,7 +1,7 @@
 // What is rewritten for the sake of numbers, before and after.
 #include <cmath>
 
-#include "ops/evaluate.h"
+#include "ops/oracle/typed.h"
 #include "tests/rules/text.h"
 #include "tests/support/catch.h"
 

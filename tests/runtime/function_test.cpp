@@ -26,7 +26,7 @@ std::vector<double> values(const Array& a) { return a.to_vector<double>(); }
 // Runs f on every device that computes.
 template <class F>
 void on_each_device(F&& f) {
-    for (const char* device : {"cpu", "reference"}) {
+    for (const char* device : {"cpu", "reference", "reference=wide"}) {
         INFO("device " << device);
         f(std::string(device));
     }
@@ -332,6 +332,11 @@ TEST_CASE("loop gives what the calls give, one after another", "[core][runtime][
         REQUIRE(values(f.loop(order)[0]) == std::vector<double>{11, 3});
         const Results none = f.loop(3, 3);
         REQUIRE(none[0].shape() == Dims{0});
+        // Of no step, the shapes are those of the graph.
+        const Expr n = lscalar("n");
+        Function three = function({n}, {Expr(data)[Slice{0, 3}] * 2, zeros({2, 1})}, {.device = device});
+        REQUIRE(three.loop(0, 0)[0].shape() == Dims{0, 3});
+        REQUIRE(three.loop(0, 0)[1].shape() == Dims{0, 2, 1});
         REQUIRE(total.get_value() == 42.0);
     });
 }

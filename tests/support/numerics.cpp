@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/oracle/wide_scalar.h"
 #include "tests/support/tested_device.h"
 
 namespace bitale::test {
@@ -198,6 +199,42 @@ std::string difference(const Array& got, const Array& expected, const Tolerance&
     return fmt::format("{} of {} elements of {} {} differ, first {}: {} instead of {}", count, got.size(),
                        name_of(got.dtype()), text_of(got.shape()), first, shown(got, first),
                        shown(expected, first));
+}
+
+std::string difference(const Array& got, const WideValue& expected, std::int64_t* passed_over) {
+    const Array rounded = expected.rounded();
+    if (got.dtype() != expected.dtype || got.shape() != expected.shape) return difference(got, rounded);
+    const bool real = is_float(got.dtype());
+    const Rounding rounding = rounding_of(got.dtype());
+    std::int64_t first = -1, count = 0;
+    for (std::int64_t i = 0; i < got.size(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const long double y = expected.values[at], error = expected.error(at);
+        if (std::isinf(error)) {
+            if (passed_over) ++*passed_over;
+            continue;
+        }
+        bool good = false;
+        if (!real) {
+            good = shown(got, i) == shown(rounded, i) ||
+                   std::fabs(static_cast<long double>(got.at(i)) - y) <= error;
+        } else {
+            const auto x = static_cast<long double>(got.at(i));
+            const long double allowed = 4 * error + 8 * rounding.unit * std::fabs(y) + 2 * rounding.least;
+            good = x == y || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= allowed ||
+                   (std::isinf(x) && std::fabs(y) + allowed > rounding.most &&
+                    std::signbit(x) == std::signbit(y));
+        }
+        if (good) continue;
+        if (first < 0) first = i;
+        ++count;
+    }
+    if (count == 0) return {};
+    const auto at = static_cast<std::size_t>(first);
+    return fmt::format(
+        "{} of {} elements of {} {} differ, first {}: {} instead of {}, which may be off by {:.3g}", count,
+        got.size(), name_of(got.dtype()), text_of(got.shape()), first, shown(got, first),
+        shown(rounded, first), static_cast<double>(expected.error(at)));
 }
 
 OnTwoDevices::OnTwoDevices(const std::vector<Expr>& inputs, std::vector<Case> cases, const std::string& name)

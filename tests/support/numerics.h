@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bitale/bitale.h"
+#include "ops/oracle/wide.h"
 
 namespace bitale::test {
 
@@ -49,6 +50,10 @@ struct Tolerance {
 // Empty if equal within the tolerance (NaN equals NaN, zeros have their sign when it is 0 ulps); else the
 // first element that differs, and how many do.
 std::string difference(const Array& got, const Array& expected, const Tolerance& tolerance = {});
+
+// The same against a wide result (ops/oracle/wide.h): within what its error says, and some roundings more for
+// what rules may rearrange. Elements that rounding may turn into anything are passed over and counted.
+std::string difference(const Array& got, const WideValue& expected, std::int64_t* passed_over = nullptr);
 
 // One graph on the tested device (tested_device.h) and the oracle.
 struct Case {

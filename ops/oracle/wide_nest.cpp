@@ -1,0 +1,368 @@
+#include "ops/oracle/wide_nest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include "ops/oracle/wide_scalar.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr long double infinite = std::numeric_limits<long double>::infinity();
+using Numbers = std::vector<std::int64_t>;
+using Mask = std::vector<char>;
+
+std::int64_t quotient(std::int64_t a, std::int64_t b) {
+    if (b == 0) return 0;
+    return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+// What has been combined for one element of the result.
+struct Total {
+    long double value = 0, error = 0, magnitude = 0, highest = 0, lowest = 0, chosen_error = 0;
+    std::uint64_t whole = 0;
+    std::int64_t count = 0, position = -1;
+    bool unsure = false;
+};
+
+class Run {
+  public:
+    Run(const Nest& nest, const std::vector<WidePtr>& operands) : nest_(nest), operands_(operands) {
+        loops_ = nest.parallel;
+        loops_.insert(loops_.end(), nest.reduced.begin(), nest.reduced.end());
+        result_.dtype = nest.dtype;
+        for (const Loop& loop : loops_) lengths_.push_back(loop.extent.constant());
+        result_.shape.assign(lengths_.begin(),
+                             lengths_.begin() + static_cast<std::ptrdiff_t>(nest.parallel.size()));
+        at_.assign(lengths_.size(), 0);
+    }
+
+    WidePtr operator()() {
+        const auto size = static_cast<std::size_t>(count_of(result_.shape));
+        result_.values.resize(size);
+        reduced_ = 1;
+        for (std::size_t i = nest_.parallel.size(); i < lengths_.size(); ++i) reduced_ *= lengths_[i];
+        if (nest_.combine != Combine::none) totals_.assign(size, start());
+        const std::int64_t points = static_cast<std::int64_t>(size) * reduced_;
+        for (std::int64_t first = 0; first < points; first += at_once)
+            batch(first, static_cast<std::size_t>(std::min(at_once, points - first)));
+        for (std::size_t i = 0; i < totals_.size(); ++i) finish(i);
+        return std::make_shared<const WideValue>(std::move(result_));
+    }
+
+  private:
+    static constexpr std::int64_t at_once = 4096;
+
+    bool picks() const { return nest_.combine == Combine::argmax || nest_.combine == Combine::argmin; }
+    bool greatest() const { return nest_.combine == Combine::max || nest_.combine == Combine::argmax; }
+
+    Total start() const {
+        Total t;
+        const bool one = nest_.combine == Combine::prod || nest_.combine == Combine::all;
+        t.value = one ? 1 : 0;
+        t.magnitude = t.value;
+        t.whole = one ? 1 : 0;
+        return t;
+    }
+
+    void batch(std::int64_t first, std::size_t count) {
+        count_ = count;
+        columns_.clear();
+        symbols_.clear();
+        unsure_.clear();
+        std::vector<Numbers> numbers(loops_.size(), Numbers(count));
+        for (std::size_t i = 0; i < count; ++i) {
+            for (std::size_t l = 0; l < loops_.size(); ++l) numbers[l][i] = at_[l];
+            for (std::size_t l = loops_.size(); l-- > 0;) {
+                if (++at_[l] < lengths_[l]) break;
+                at_[l] = 0;
+            }
+        }
+        for (std::size_t l = 0; l < loops_.size(); ++l)
+            if (const std::uint64_t id = loops_[l].variable.symbol_id()) symbols_[id] = std::move(numbers[l]);
+        // What is not visited may lie outside of the operands.
+        visited_.assign(count, 1);
+        visited_ = hold(nest_.guards);
+        for (const Let& let : nest_.lets) {
+            const Column x = scalar(*let.value);
+            const Numbers extents = index(let.extent);
+            Numbers chosen(count);
+            for (std::size_t i = 0; i < count; ++i) {
+                const auto high = static_cast<long double>(std::max<std::int64_t>(extents[i] - 1, 0));
+                chosen[i] = static_cast<std::int64_t>(std::clamp<long double>(x.values[i], 0, high));
+                if (x.error(i) == 0) continue;
+                unsure_.resize(count);
+                unsure_[i] = 1;
+            }
+            symbols_[let.symbol.symbol_id()] = std::move(chosen);
+        }
+        Column body = scalar(*nest_.body);
+        if (!unsure_.empty()) {
+            body.errors.resize(count);
+            for (std::size_t i = 0; i < count; ++i)
+                if (unsure_[i]) body.errors[i] = infinite;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto point = static_cast<std::size_t>(first) + i;
+            if (nest_.combine == Combine::none)
+                store(point, body.values[i], body.error(i));
+            else if (visited_[i])
+                add(totals_[point / static_cast<std::size_t>(reduced_)],
+                    static_cast<std::int64_t>(point % static_cast<std::size_t>(reduced_)), body.values[i],
+                    body.error(i));
+        }
+    }
+
+    void store(std::size_t i, long double value, long double error) {
+        result_.values[i] = value;
+        if (error == 0) return;
+        if (result_.errors.empty()) result_.errors.resize(result_.values.size());
+        result_.errors[i] = error;
+    }
+
+    // ---- reductions
+
+    void add(Total& t, std::int64_t position, long double x, long double e) const {
+        ++t.count;
+        switch (nest_.combine) {
+            case Combine::sum:
+                t.value += x;
+                t.error += e;
+                t.magnitude += std::fabs(x);
+                if (!is_float(nest_.accumulator)) t.whole += bits(x);
+                return;
+            case Combine::prod:
+                t.value *= x;
+                t.magnitude *= std::fabs(x) + e;
+                t.unsure |= e > 0;
+                if (!is_float(nest_.accumulator)) t.whole *= bits(x);
+                return;
+            case Combine::any:
+            case Combine::all: {
+                const bool decides = (x != 0) == (nest_.combine == Combine::any);
+                if (decides) t.value = nest_.combine == Combine::any ? 1 : 0;
+                if (decides && e == 0) t.position = 0;  // whatever the others are
+                t.unsure |= e > 0;
+                return;
+            }
+            default: break;
+        }
+        const bool first = t.position < 0;
+        const bool better =
+            first || (!std::isnan(t.value) && (std::isnan(x) || (greatest() ? x > t.value : x < t.value)));
+        // The range in which the extreme is, and whether more than one may be it.
+        const long double low = x - e, high = x + e;
+        if (first) {
+            t.lowest = low, t.highest = high;
+        } else {
+            const long double margin = greatest() ? high - t.lowest : t.highest - low;
+            if (margin >= 0 && (e > 0 || t.error > 0)) t.unsure = true;
+            t.lowest = greatest() ? std::max(t.lowest, low) : std::min(t.lowest, low);
+            t.highest = greatest() ? std::max(t.highest, high) : std::min(t.highest, high);
+        }
+        t.error = std::max(t.error, e);
+        if (!better) return;
+        t.value = x;
+        t.position = position;
+        t.chosen_error = e;
+    }
+
+    static std::uint64_t bits(long double x) {
+        return x < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(x))
+                     : static_cast<std::uint64_t>(x);
+    }
+
+    long double of_bits(std::uint64_t whole) const {
+        return is_unsigned_integer(nest_.accumulator)
+                   ? static_cast<long double>(whole)
+                   : static_cast<long double>(static_cast<std::int64_t>(whole));
+    }
+
+    void finish(std::size_t i) {
+        Total& t = totals_[i];
+        Column x;
+        x.values = {t.value};
+        x.errors = {0};
+        long double& error = x.errors[0];
+        const bool real = is_float(nest_.accumulator);
+        const Rounding rounding = rounding_of(nest_.accumulator);
+        const auto n = static_cast<long double>(t.count);
+        switch (nest_.combine) {
+            case Combine::sum:
+            case Combine::prod: {
+                const bool sum = nest_.combine == Combine::sum;
+                if (!real) {
+                    x.values = {of_bits(t.whole)};
+                    error = sum ? t.error : t.unsure ? infinite : 0;
+                    break;
+                }
+                // Errors of a sum are as often of one sign as of the other.
+                const long double share = sum ? 4 + 2 * std::sqrt(n) : n;
+                if (sum)
+                    error = t.error + (t.count > 1 ? share * rounding.unit * t.magnitude : 0);
+                else
+                    error = t.magnitude - std::fabs(t.value) +
+                            (t.count > 1 ? 2 * share * rounding.unit * t.magnitude : 0);
+                if (t.count > 1) error += n * rounding.least;
+                if (!std::isfinite(t.value))
+                    error = t.error > 0 || t.unsure ? infinite : 0;
+                else if (std::isnan(error) || t.magnitude > rounding.most)
+                    error = infinite;
+                break;
+            }
+            case Combine::any:
+            case Combine::all: error = t.unsure && t.position != 0 ? 1 : 0; break;
+            default:
+                if (picks()) {
+                    x.values = {static_cast<long double>(t.position)};
+                    error = t.unsure ? infinite : 0;
+                } else if (std::isfinite(t.value)) {
+                    error = std::max(t.highest - t.value, t.value - t.lowest);
+                } else {
+                    error = t.error > 0 ? infinite : 0;
+                }
+        }
+        const DType from = picks() ? DType::int64 : nest_.accumulator;
+        const Column r = WideScalars::cast(nest_.dtype, from, x);
+        store(i, r.values[0], r.error(0));
+    }
+
+    // ---- scalars
+
+    const Column& scalar(const ScalarNode& s) {
+        if (const auto at = columns_.find(&s); at != columns_.end()) return at->second;
+        Column c = fresh(s);
+        return columns_.emplace(&s, std::move(c)).first->second;
+    }
+
+    Column fresh(const ScalarNode& s) {
+        Column c;
+        switch (s.kind) {
+            case ScalarNode::Kind::constant: {
+                const long double x =
+                    !is_float(s.dtype)
+                        ? wrapped_to(s.dtype, DType::int64, static_cast<long double>(s.integer))
+                    : s.dtype == DType::float32 ? static_cast<long double>(static_cast<float>(s.number))
+                                                : static_cast<long double>(s.number);
+                c.values.assign(count_, x);
+                return c;
+            }
+            case ScalarNode::Kind::index: {
+                const Numbers numbers = index(s.index);
+                c.values.resize(count_);
+                for (std::size_t i = 0; i < count_; ++i)
+                    c.values[i] = wrapped_to(s.dtype, DType::int64, static_cast<long double>(numbers[i]));
+                return c;
+            }
+            case ScalarNode::Kind::read: return read(s);
+            case ScalarNode::Kind::cast:
+                return WideScalars::cast(s.dtype, s.arguments[0]->dtype, scalar(*s.arguments[0]));
+            case ScalarNode::Kind::select: {
+                const Column &yes = scalar(*s.arguments[0]), &no = scalar(*s.otherwise);
+                const Mask inside = hold(s.guards);
+                c.values.resize(count_);
+                if (!yes.errors.empty() || !no.errors.empty()) c.errors.resize(count_);
+                for (std::size_t i = 0; i < count_; ++i) {
+                    c.values[i] = inside[i] ? yes.values[i] : no.values[i];
+                    if (!c.errors.empty()) c.errors[i] = inside[i] ? yes.error(i) : no.error(i);
+                }
+                return c;
+            }
+            case ScalarNode::Kind::apply: break;
+        }
+        std::vector<const Column*> arguments;
+        for (const Scalar& a : s.arguments) scalar(*a);
+        for (const Scalar& a : s.arguments) arguments.push_back(&scalar(*a));
+        return scalars_.apply(s, arguments, count_);
+    }
+
+    Column read(const ScalarNode& s) {
+        const WideValue& x = *operands_.at(static_cast<std::size_t>(s.operand));
+        Mask inside = hold(s.guards);
+        const Column* outside = s.otherwise ? &scalar(*s.otherwise) : nullptr;
+        Numbers linear(count_, 0);
+        BITALE_CHECK(s.at.size() == x.shape.size(), "a read of the wrong rank");
+        for (std::size_t axis = 0; axis < s.at.size(); ++axis) {
+            const Numbers at = index(s.at[axis]);
+            for (std::size_t i = 0; i < count_; ++i) {
+                BITALE_CHECK(!inside[i] || !visited_[i] || (at[i] >= 0 && at[i] < x.shape[axis]),
+                             "a read outside of its operand");
+                linear[i] = linear[i] * x.shape[axis] + at[i];
+            }
+        }
+        Column c;
+        c.values.resize(count_);
+        if (!x.errors.empty() || (outside && !outside->errors.empty())) c.errors.resize(count_);
+        for (std::size_t i = 0; i < count_; ++i) {
+            if (!visited_[i]) continue;
+            const auto at = static_cast<std::size_t>(linear[i]);
+            c.values[i] = inside[i] ? x.values[at] : outside->values[i];
+            if (!c.errors.empty()) c.errors[i] = inside[i] ? x.error(at) : outside->error(i);
+        }
+        return c;
+    }
+
+    Mask hold(const std::vector<Guard>& guards) const {
+        Mask mask(count_, 1);
+        for (const Guard& g : guards) {
+            const Numbers value = index(g.value), low = index(g.low), high = index(g.high);
+            for (std::size_t i = 0; i < count_; ++i) mask[i] &= value[i] >= low[i] && value[i] < high[i];
+        }
+        return mask;
+    }
+
+    // ---- indices
+
+    Numbers index(const Int& x) const {
+        Numbers sum(count_, x.constant_term());
+        for (const Int::Term& term : x.terms()) {
+            if (term.atoms.size() == 1 && term.atoms[0]->kind == Atom::Kind::symbol) {
+                const Numbers& v = symbols_.at(term.atoms[0]->id);
+                for (std::size_t i = 0; i < count_; ++i) sum[i] += term.factor * v[i];
+                continue;
+            }
+            Numbers product(count_, term.factor);
+            for (const AtomPtr& a : term.atoms) {
+                const Numbers v = atom(*a);
+                for (std::size_t i = 0; i < count_; ++i) product[i] *= v[i];
+            }
+            for (std::size_t i = 0; i < count_; ++i) sum[i] += product[i];
+        }
+        return sum;
+    }
+
+    Numbers atom(const Atom& a) const {
+        if (a.kind == Atom::Kind::symbol) return symbols_.at(a.id);
+        Numbers x = index(a.a);
+        const Numbers y = index(a.b);
+        for (std::size_t i = 0; i < count_; ++i)
+            x[i] = a.kind == Atom::Kind::floordiv ? quotient(x[i], y[i])
+                   : a.kind == Atom::Kind::min    ? std::min(x[i], y[i])
+                                                  : std::max(x[i], y[i]);
+        return x;
+    }
+
+    const Nest& nest_;
+    const std::vector<WidePtr>& operands_;
+    std::vector<Loop> loops_;
+    Dims lengths_, at_;
+    std::int64_t reduced_ = 1;
+    std::vector<Total> totals_;
+    WideValue result_;
+    WideScalars scalars_;
+    // of the batch
+    std::size_t count_ = 0;
+    std::unordered_map<const ScalarNode*, Column> columns_;
+    std::map<std::uint64_t, Numbers> symbols_;
+    Mask visited_, unsure_;
+};
+
+}  // namespace
+
+WidePtr run_wide(const Nest& nest, const std::vector<WidePtr>& operands) { return Run(nest, operands)(); }
+
+}  // namespace bitale
