@@ -1,10 +1,18 @@
-// Random graphs on the CPU device against the oracle. For the long run BITALE_FUZZ_COUNT sets how many,
-// BITALE_FUZZ_SEED the first; BITALE_FUZZ_PRINT shows them.
+// Random graphs on the tested device against the oracles: whole numbers and special values equal the typed
+// one to the bit, real numbers are as near to the wide one as its errors say. Compiling costs far more than
+// running, so some graphs go into one function. For the long run BITALE_FUZZ_COUNT sets how many,
+// BITALE_FUZZ_SEED the first, BITALE_FUZZ_PACK how many in one function; BITALE_FUZZ_PRINT shows them.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 
+#include "graph/walk/traverse.h"
+#include "ops/oracle/typed.h"
+#include "ops/oracle/wide.h"
 #include "tests/numerics/random_graph.h"
 #include "tests/support/catch.h"
 #include "tests/support/tested_device.h"
@@ -19,115 +27,259 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
     return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-Array moved(const Array& value, double by) {
-    if (!is_float(value.dtype()) || by == 0) return value;
-    std::vector<double> x = value.to_vector<double>();
-    // Others for each distance: two elements that tie should part in one of them.
-    Random signs(static_cast<std::uint64_t>(value.size()) + static_cast<std::uint64_t>(1 / std::fabs(by)));
-    for (double& one : x) one += (signs.chance(2) ? by : -by) * (1 + std::fabs(one));
-    return Array(x, value.shape()).as(value.dtype());
+struct Seeded {
+    std::uint64_t seed = 0;
+    Arithmetic arithmetic = Arithmetic::whole;
+    RandomGraph graph;
+};
+
+Arithmetic arithmetic_of(std::uint64_t seed) {
+    static const std::vector<Arithmetic> turns = {Arithmetic::smooth, Arithmetic::whole, Arithmetic::smooth,
+                                                  Arithmetic::special};
+    return turns[seed % turns.size()];
 }
 
-// Results and new values of the shared variables of two calls on a device; the variables are then as before.
-// Floats are larger or smaller by about `by`, some one way, some the other.
-std::vector<Array> two_calls(const RandomGraph& graph, const std::string& device, double by = 0) {
-    FunctionOptions options;
-    options.updates = graph.updates;
-    options.name = "fuzz";
-    options.device = device;
-    options.on_unused_input = OnUnused::ignore;
-    const std::vector<Input> inputs(graph.inputs.begin(), graph.inputs.end());
-    Function f = function(inputs, graph.outputs, options);
-    std::vector<Array> before, all;
-    for (const Update& u : graph.updates) {
-        before.push_back(u.target.get_value());
-        Shared target = u.target;
-        target.set_value(moved(before.back(), by));
-    }
-    std::vector<Array> arguments;
-    for (const Array& x : graph.arguments) arguments.push_back(moved(x, by));
-    for (int call = 0; call < 2; ++call) {
-        const Results results = f.call(arguments);
-        for (std::size_t k = 0; k < results.size(); ++k) all.push_back(results[k]);
-        for (const Update& u : graph.updates) {
-            Shared target = u.target;
-            all.push_back(target.get_value());
-            // What an update has made equal to a part of the graph is a tie of its own.
-            target.set_value(moved(all.back(), by));
-        }
-    }
-    for (std::size_t i = 0; i < before.size(); ++i) {
-        Shared target = graph.updates[i].target;
-        target.set_value(before[i]);
-    }
-    return all;
+const char* name_of(Arithmetic a) {
+    return a == Arithmetic::whole ? "whole" : a == Arithmetic::special ? "special" : "smooth";
 }
 
-void compare(std::uint64_t seed, Arithmetic arithmetic) {
+Seeded generated(std::uint64_t seed, Arithmetic arithmetic) {
     GraphGenerator generator(seed, arithmetic);
-    const RandomGraph graph = generator.generate(static_cast<int>(10 + seed % 20));
-    std::vector<Array> expected, got;
-    INFO("seed " << seed << (arithmetic == Arithmetic::whole ? " whole" : " smooth"));
-    if (std::getenv("BITALE_FUZZ_PRINT")) {
-        for (const Expr& x : graph.outputs) std::cout << debugprint(x) << "\n";
-        for (const Update& u : graph.updates)
-            std::cout << u.target.name() << " <- " << debugprint(u.value) << "\n";
-    }
-    try {
-        expected = two_calls(graph, "reference");
-    } catch (const Error& e) {
-        FAIL_CHECK("the oracle fails: " << e.what());
-        return;
-    }
-    try {
-        got = two_calls(graph, tested_device());
-    } catch (const Error& e) {
-        FAIL_CHECK(e.what());
-        return;
-    }
-    const auto tolerance_of = [&](const Array& x) {
-        const bool narrow = x.dtype() == float32;
-        if (arithmetic == Arithmetic::whole) return Tolerance{.absolute = 1e-300};  // of the sign of a zero
-        return Tolerance{.absolute = narrow ? 1e-5 : 1e-11,
-                         .relative = narrow ? 1e-3 : 1e-10,
-                         .of_largest = narrow ? 1e-4 : 1e-11};
-    };
-    std::vector<std::vector<Array>> nearby;
-    for (std::size_t k = 0; k < got.size(); ++k) {
-        const Tolerance tolerance = tolerance_of(expected[k]);
-        const std::string differs = difference(got[k], expected[k], tolerance);
-        if (!differs.empty() && arithmetic == Arithmetic::smooth) {
-            // At a kink or a jump (two equal maxima, relu at 0) rounding may choose: then the oracle's own
-            // result changes with its inputs' last digits.
-            const double by = expected[k].dtype() == float32 ? 1e-6 : 1e-14;
-            if (nearby.empty())
-                for (const double distance : {by, -by, 2 * by, 3 * by})
-                    nearby.push_back(two_calls(graph, "reference", distance));
-            if (std::any_of(nearby.begin() + 1, nearby.end(), [&](const std::vector<Array>& other) {
-                    return !difference(nearby[0][k], other[k], tolerance).empty();
-                }))
-                continue;
+    generator.suffix = fmt::format("_{}", seed);
+    return {seed, arithmetic, generator.generate(static_cast<int>(10 + seed % 20))};
+}
+
+struct Counts {
+    std::int64_t graphs = 0, elements = 0, undetermined = 0;
+};
+
+// Some graphs as one function, called, looped and called again by another function over the same variables.
+class Together {
+  public:
+    Together(std::vector<Seeded> graphs, Counts& counts) : graphs_(std::move(graphs)), counts_(counts) {
+        for (const Seeded& g : graphs_) {
+            for (std::size_t i = 0; i < g.graph.inputs.size(); ++i) {
+                inputs_.push_back(g.graph.inputs[i]);
+                arguments_.push_back(g.graph.arguments[i]);
+            }
+            outputs_.insert(outputs_.end(), g.graph.outputs.begin(), g.graph.outputs.end());
+            updates_.insert(updates_.end(), g.graph.updates.begin(), g.graph.updates.end());
         }
-        INFO("result " << k << " of " << got.size());
-        CHECK(differs == "");
+        for (const Update& u : updates_) before_.push_back(u.target.get_value());
     }
+
+    // What is wrong; empty: nothing.
+    std::string run() {
+        std::string wrong;
+        try {
+            wrong = calls();
+            if (wrong.empty() && graphs_[0].seed % 5 == 0) wrong = loops();
+        } catch (const Error& e) {
+            wrong = std::string("error: ") + e.what();
+        }
+        restore();
+        return wrong;
+    }
+
+  private:
+    void restore() {
+        for (std::size_t i = 0; i < before_.size(); ++i) {
+            Shared target = updates_[i].target;
+            target.set_value(before_[i]);
+        }
+    }
+
+    FunctionOptions options(Updates updates) const {
+        FunctionOptions o;
+        o.updates = std::move(updates);
+        o.name = "fuzz";
+        o.device = tested_device();
+        o.on_unused_input = OnUnused::ignore;
+        return o;
+    }
+
+    std::string calls() {
+        const std::vector<Input> inputs(inputs_.begin(), inputs_.end());
+        FunctionOptions all = options(updates_);
+        // An input that is computed from another one.
+        NodeMap given;
+        std::vector<Input> of_call = inputs;
+        if (graphs_[0].seed % 7 == 0)
+            for (Input& x : of_call) {
+                const DType t = x.variable.dtype();
+                if (!has_known_shape(x.variable) || (t != float32 && t != float64)) continue;
+                Dims dims;
+                for (const Int& n : x.variable.node()->type.shape) dims.push_back(n.constant());
+                const Expr other = input(t, dims, "given");
+                all.givens.push_back({x.variable, -other});
+                given.emplace(x.variable.node().get(), (-other).node());
+                x = Input(other);
+                break;
+            }
+        Function f = function(of_call, outputs_, all);
+        std::string wrong = call(f, of_call, given, updates_);
+        // Another function over some of the variables, between two calls.
+        if (wrong.empty() && graphs_[0].seed % 3 == 0) {
+            const Updates some(updates_.begin(),
+                               updates_.begin() + static_cast<std::ptrdiff_t>(updates_.size() / 2));
+            Function g = function(inputs, outputs_, options(some));
+            wrong = call(g, inputs, {}, some);
+            if (!wrong.empty()) wrong = "another function over the same variables: " + wrong;
+        }
+        if (wrong.empty()) wrong = call(f, of_call, given, updates_);
+        return wrong;
+    }
+
+    // One call, of which the results and new values are held against those of the oracles.
+    std::string call(Function& f, const std::vector<Input>& inputs, const NodeMap& given,
+                     const Updates& updates) {
+        Nodes roots;
+        for (const Expr& x : outputs_) roots.push_back(x.node());
+        for (const Update& u : updates) roots.push_back(u.value.node());
+        if (!given.empty()) roots = replace(roots, given);
+        LeafValues leaves;
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            leaves.emplace(inputs[i].variable.node().get(), arguments_[i]);
+        const std::vector<Array> typed = evaluate(roots, leaves);
+        const std::vector<WidePtr> wide = wide_of(roots, leaves);
+        const Results results = f.call(arguments_);
+        std::string wrong;
+        for (std::size_t k = 0; k < roots.size(); ++k) {
+            const bool output = k < outputs_.size();
+            const Array got = output ? results[k] : updates[k - outputs_.size()].target.get_value();
+            counts_.elements += got.size();
+            std::string differs;
+            if (wide[k]) {
+                differs = difference(got, *wide[k], &counts_.undetermined);
+                const std::string oracles = difference(typed[k], *wide[k]);
+                if (!oracles.empty()) differs += " The oracles: " + oracles;
+            } else {
+                // Of the sign of a zero, maxima say nothing.
+                differs = difference(got, typed[k], {.absolute = 1e-300});
+            }
+            if (!differs.empty())
+                wrong += fmt::format("{} {}: {}\n", output ? "output" : "new value",
+                                     output ? k : k - outputs_.size(), differs);
+        }
+        return wrong;
+    }
+
+    // For the results of graphs that round, else null.
+    std::vector<WidePtr> wide_of(const Nodes& roots, const LeafValues& leaves) const {
+        Nodes rounding;
+        std::vector<bool> rounds;
+        for (const Seeded& g : graphs_)
+            rounds.insert(rounds.end(), g.graph.outputs.size(), g.arithmetic == Arithmetic::smooth);
+        for (const Seeded& g : graphs_)
+            rounds.insert(rounds.end(), g.graph.updates.size(), g.arithmetic == Arithmetic::smooth);
+        for (std::size_t k = 0; k < roots.size(); ++k)
+            if (rounds[k]) rounding.push_back(roots[k]);
+        std::vector<WidePtr> values = evaluate_wide(rounding, leaves), all(roots.size());
+        for (std::size_t k = 0, next = 0; k < roots.size(); ++k)
+            if (rounds[k]) all[k] = values[next++];
+        return all;
+    }
+
+    // A loop gives the bits of its steps.
+    std::string loops() {
+        restore();
+        const Expr i = lscalar("turn");
+        std::vector<Input> inputs{Input(i)};
+        for (std::size_t k = 0; k < inputs_.size(); ++k) inputs.emplace_back(inputs_[k], arguments_[k]);
+        std::vector<Expr> outputs = outputs_;
+        outputs.push_back(cast(i, float32) * 2);
+        Function f = function(inputs, outputs, options(updates_));
+        const auto values = [&] {
+            std::vector<Array> r;
+            for (const Update& u : updates_) r.push_back(u.target.get_value());
+            return r;
+        };
+        const Results looped = f.loop(1, 4);
+        const std::vector<Array> after = values();
+        restore();
+        for (std::int64_t turn = 1; turn < 4; ++turn) {
+            const Results one = f.call(std::vector<Array>{Array(turn)});
+            for (std::size_t k = 0; k < outputs.size(); ++k) {
+                const Array row = looped[k].rows(turn - 1, turn).reshaped(one[k].shape());
+                if (!same(row, one[k]))
+                    return fmt::format("step {} of a loop, output {}: {}\n", turn, k,
+                                       difference(row, one[k]));
+            }
+        }
+        const std::vector<Array> called = values();
+        for (std::size_t k = 0; k < called.size(); ++k)
+            if (!same(after[k], called[k]))
+                return fmt::format("after a loop, variable {}: {}\n", k, difference(after[k], called[k]));
+        return {};
+    }
+
+    std::vector<Seeded> graphs_;
+    Counts& counts_;
+    std::vector<Expr> inputs_, outputs_;
+    std::vector<Array> arguments_, before_;
+    Updates updates_;
+};
+
+// Graphs of these seeds, in one function; where something is wrong each by itself, to name it.
+void check(const std::vector<std::uint64_t>& seeds, Counts& counts) {
+    const auto graphs_of = [](const std::vector<std::uint64_t>& list) {
+        std::vector<Seeded> graphs;
+        for (const std::uint64_t seed : list) graphs.push_back(generated(seed, arithmetic_of(seed)));
+        return graphs;
+    };
+    if (std::getenv("BITALE_FUZZ_PRINT"))
+        for (const Seeded& g : graphs_of(seeds)) {
+            for (const Expr& x : g.graph.outputs) std::cout << debugprint(x) << "\n";
+            for (const Update& u : g.graph.updates)
+                std::cout << u.target.name() << " <- " << debugprint(u.value) << "\n";
+        }
+    counts.graphs += static_cast<std::int64_t>(seeds.size());
+    const std::string wrong = Together(graphs_of(seeds), counts).run();
+    if (wrong.empty()) return;
+    Counts again;
+    bool alone = false;
+    for (const std::uint64_t seed : seeds) {
+        const std::string of_one = seeds.size() == 1 ? wrong : Together(graphs_of({seed}), again).run();
+        if (of_one.empty()) continue;
+        alone = true;
+        INFO("seed " << seed << " " << name_of(arithmetic_of(seed)));
+        CHECK(of_one == "");
+    }
+    INFO("seeds " << seeds.front() << " to " << seeds.back() << " together");
+    if (!alone) CHECK(wrong == "");
+}
+
+Counts check(std::uint64_t first, std::uint64_t count, std::uint64_t packed) {
+    Counts counts;
+    for (std::uint64_t seed = first; seed < first + count; seed += packed) {
+        std::vector<std::uint64_t> seeds;
+        for (std::uint64_t s = seed; s < std::min(first + count, seed + packed); ++s) seeds.push_back(s);
+        check(seeds, counts);
+    }
+    return counts;
 }
 
 }  // namespace
 
-TEST_CASE("random graphs of whole numbers equal the oracle") {
-    for (std::uint64_t seed = 1; seed <= 25; ++seed) compare(seed, Arithmetic::whole);
+TEST_CASE("random graphs agree with the oracles") {
+    const Counts counts = check(1, 64, 4);
+    CHECK(counts.graphs == 64);
+    CHECK(counts.undetermined * 10 < counts.elements);
 }
 
-TEST_CASE("random graphs of real numbers and their gradients agree with the oracle") {
-    for (std::uint64_t seed = 1; seed <= 25; ++seed) compare(seed, Arithmetic::smooth);
-}
+TEST_CASE("random graphs agree with the oracles, each in a function of its own") { check(101, 12, 1); }
 
 TEST_CASE("many random graphs", "[slow]") {
-    const std::uint64_t first = from_environment("BITALE_FUZZ_SEED", 1000),
-                        count = from_environment("BITALE_FUZZ_COUNT", 1000);
-    // The position of the largest of many c / (x * x + 0.5) with x near 0, which are equal in float32.
-    constexpr std::uint64_t tie_of_rounding = 1314;
-    for (std::uint64_t seed = first; seed < first + count; ++seed)
-        if (seed != tie_of_rounding) compare(seed, seed % 2 ? Arithmetic::whole : Arithmetic::smooth);
+    const auto begin = std::chrono::steady_clock::now();
+    const Counts counts =
+        check(from_environment("BITALE_FUZZ_SEED", 1000), from_environment("BITALE_FUZZ_COUNT", 1000),
+              from_environment("BITALE_FUZZ_PACK", 8));
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    std::cout << fmt::format(
+        "{} graphs in {:.0f} s, {:.1f} a second; {:.1f} million elements compared, {:.2f} % "
+        "of them undetermined by rounding\n",
+        counts.graphs, seconds, static_cast<double>(counts.graphs) / seconds,
+        static_cast<double>(counts.elements) / 1e6,
+        100.0 * static_cast<double>(counts.undetermined) /
+            static_cast<double>(std::max<std::int64_t>(1, counts.elements)));
 }

@@ -12,7 +12,6 @@ namespace bitale::test {
 namespace {
 
 constexpr double most_exact = 1 << 20;  // whole numbers stay below it in magnitude
-constexpr std::int64_t most_elements = 20000;
 
 std::vector<Expr> lengths_of(const Dims& shape) { return {shape.begin(), shape.end()}; }
 
@@ -39,6 +38,10 @@ GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
     static const std::vector<std::int64_t> all = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 100};
     for (int i = 0; i < 3; ++i) lengths_.push_back(random_.pick(all));
     if (is_whole() && random_.chance(20)) lengths_.push_back(0);
+    if (random_.chance(30)) {  // enough for two threads
+        most_elements_ = 150000;
+        lengths_.push_back(random_.pick(std::vector<std::int64_t>{257, 500}));
+    }
 }
 
 DType GraphGenerator::some_dtype() {
@@ -49,7 +52,7 @@ DType GraphGenerator::some_dtype() {
 Dims GraphGenerator::some_shape(int rank) {
     Dims shape;
     for (int i = 0; i < rank; ++i) shape.push_back(random_.pick(lengths_));
-    while (count_of(shape) > most_elements) *std::max_element(shape.begin(), shape.end()) = 3;
+    while (count_of(shape) > most_elements_) *std::max_element(shape.begin(), shape.end()) = 3;
     return shape;
 }
 
@@ -60,21 +63,20 @@ GraphGenerator::Value GraphGenerator::make_input(DType dtype, const Dims& shape,
         if (declared[i] != 1 && random_.chance(2)) declared[i] = -1;
     const Expr x = input(dtype, declared, named("x" + std::to_string(graph_.inputs.size())));
     graph_.inputs.push_back(x);
-    Array value = random_array(dtype, shape, random_, low, high);
-    if (is_whole() && is_float(dtype)) value = value.as(int32).as(dtype);
-    graph_.arguments.push_back(value);
-    const double bound = dtype == boolean ? 1 : std::max(std::fabs(low), std::fabs(high)) + 1;
+    graph_.arguments.push_back(some_array(dtype, shape, low, high));
+    const double bound = is_special()       ? 1e300
+                         : dtype == boolean ? 1
+                                            : std::max(std::fabs(low), std::fabs(high)) + 1;
     if (is_float(dtype)) trainable_.push_back(x);
     return {x, shape, bound};
 }
 
 GraphGenerator::Value GraphGenerator::make_shared(DType dtype, const Dims& shape) {
-    Array value = random_array(dtype, shape, random_, -2, 2);
-    if (is_whole() && is_float(dtype)) value = value.as(int32).as(dtype);
-    const Shared s = shared(value, named("s" + std::to_string(graph_.updates.size())));
+    const Shared s =
+        shared(some_array(dtype, shape, -2, 2), named("s" + std::to_string(graph_.updates.size())));
     graph_.updates.emplace_back(s, Expr(s));  // replaced when the graph is complete
     if (is_float(dtype)) trainable_.emplace_back(s);
-    return {Expr(s), shape, is_integer(dtype) ? std::ldexp(1, bits_of(dtype)) : 3};
+    return {Expr(s), shape, is_special() ? 1e300 : is_integer(dtype) ? std::ldexp(1, bits_of(dtype)) : 3};
 }
 
 Expr GraphGenerator::index_input(DType dtype, const Dims& shape, std::int64_t length) {
@@ -93,9 +95,11 @@ const GraphGenerator::Value& GraphGenerator::any() {
 }
 
 bool GraphGenerator::keep(const Expr& x, const Dims& shape, double bound) {
-    if (count_of(shape) > most_elements || shape.size() > 5) return false;
+    if (count_of(shape) > most_elements_ || shape.size() > 5) return false;
     Value v{x, shape, bound};
-    if (is_whole() && x.dtype() != boolean && !(bound < most_exact)) {
+    if (is_special()) {
+        v.bound = 1e300;
+    } else if (is_whole() && x.dtype() != boolean && !(bound < most_exact)) {
         v.x = x % 17;
         v.bound = 17;
     } else if (!is_whole() && bound > 20) {
@@ -492,7 +496,8 @@ bool GraphGenerator::classify() {
 }
 
 bool GraphGenerator::step() {
-    switch (random_.between(0, 24)) {
+    if (is_special()) return special_step();
+    switch (random_.between(0, 31)) {
         case 0:
         case 1:
         case 2: return unary();
@@ -517,6 +522,13 @@ bool GraphGenerator::step() {
         case 21: return residual();
         case 22: return convolve_values();
         case 23: return rows_with_border();
+        case 24:
+        case 25: return slice_anywhere();
+        case 26: return computed_index();
+        case 27: return mixed();
+        case 28: return integers();
+        case 29: return keep_as_half();
+        case 30: return draw();
         default: return random_.chance(2) ? normalise() : classify();
     }
 }
@@ -550,6 +562,7 @@ RandomGraph GraphGenerator::generate(int operations) {
             }
         }
         graph_.outputs.push_back(cost);
+        if (!trainable_.empty() && random_.chance(3)) second_derivatives(cost);
     }
     // New values of the shared variables: of their own shape and dtype.
     for (Update& update : graph_.updates) {
@@ -563,6 +576,8 @@ RandomGraph GraphGenerator::generate(int operations) {
         update = Update(target, target.dtype() == boolean ? Expr(target) : value);
     }
     replace_by_values();
+    if (stream_)
+        for (const Update& u : stream_->updates()) graph_.updates.push_back(u);
     return graph_;
 }
 

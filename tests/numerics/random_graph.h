@@ -2,6 +2,7 @@
 // same graph.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,9 @@ namespace bitale::test {
 // What a graph computes with.
 enum class Arithmetic : std::uint8_t {
     whole,  // whole numbers in every dtype, small enough to be exact in float32: results are equal to the bit
-    smooth,  // float32 or float64 through differentiable functions, with gradients: equal within rounding
+    special,  // NaN, infinities, -0 and extremes of every dtype, through what does not round: equal to the
+              // bit
+    smooth,   // float32 or float64 through differentiable functions, with gradients: equal within rounding
 };
 
 struct RandomGraph {
@@ -73,6 +76,18 @@ class GraphGenerator {
     bool convolve_values();
     bool rows_with_border();
 
+    // Indices, integers, storage and draws (random_graph_more.cpp).
+    bool slice_anywhere();
+    bool computed_index();
+    bool mixed();
+    bool integers();
+    bool keep_as_half();
+    bool draw();
+    bool special_binary();
+    bool special_unary();
+    bool special_step();
+
+    void second_derivatives(const Expr& cost);
     // Variables whose new values are some of the values, and outputs that read the old ones beside others.
     void replace_by_values();
 
@@ -83,13 +98,17 @@ class GraphGenerator {
     // A value that broadcasts against v, of its dtype if it is typed.
     Value partner(const Value& v);
     bool keep(const Expr& x, const Dims& shape, double bound);
-    bool is_whole() const { return arithmetic_ == Arithmetic::whole; }
+    bool is_whole() const { return arithmetic_ != Arithmetic::smooth; }  // no rounding
+    bool is_special() const { return arithmetic_ == Arithmetic::special; }
+    Array some_array(DType dtype, const Dims& shape, double low, double high);
     bool floating(const Value& v) const { return v.x.dtype() == float32 || v.x.dtype() == float64; }
 
     Random random_;
     Arithmetic arithmetic_;
     DType real_;
     std::vector<std::int64_t> lengths_;
+    std::int64_t most_elements_ = 20000;
+    std::optional<RandomStream> stream_;
     std::vector<Value> values_;
     RandomGraph graph_;
     std::vector<Expr> trainable_;
