@@ -37,8 +37,8 @@ Expr mean(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Wher
 // NaN wins. An empty axis is a ShapeError when known, else at the call. Gradient: to the first maximum only.
 Expr max(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Expr min(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
-// log(sum(exp(x))) for x in float32 or float64 (TypeError); never overflows. Of nothing, and where all are -inf:
-// -inf.
+// log(sum(exp(x))) for x in float32 or float64 (TypeError); never overflows. Of nothing, and where all are
+// -inf: -inf.
 Expr logsumexp(const Expr& x, const Axes& axes = {}, ReduceOptions options = {},
                Where where = Where::current());
 Expr any(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
