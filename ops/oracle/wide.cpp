@@ -84,4 +84,10 @@ std::vector<WidePtr> evaluate_wide(const Nodes& roots, const LeafValues& leaves)
     return Wide().run(with_leaves(roots, leaves));
 }
 
+std::vector<Array> rounded(const std::vector<WidePtr>& values) {
+    std::vector<Array> r;
+    for (const WidePtr& x : values) r.push_back(x->rounded());
+    return r;
+}
+
 }  // namespace bitale

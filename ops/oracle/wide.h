@@ -30,5 +30,6 @@ using WidePtr = std::shared_ptr<const WideValue>;
 
 // As evaluate() in typed.h.
 std::vector<WidePtr> evaluate_wide(const Nodes& roots, const LeafValues& leaves);
+std::vector<Array> rounded(const std::vector<WidePtr>& values);
 
 }  // namespace bitale

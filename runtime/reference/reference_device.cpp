@@ -70,12 +70,6 @@ class Interpreter : public Executable {
     }
 
   private:
-    static std::vector<Array> rounded(const std::vector<WidePtr>& values) {
-        std::vector<Array> r;
-        for (const WidePtr& x : values) r.push_back(x->rounded());
-        return r;
-    }
-
     // Of no step, the lengths of its results by the graph.
     std::vector<Array> of_no_step(std::span<const Array> arguments) {
         arguments_.bind(arguments, symbols_.data(), data_.data());

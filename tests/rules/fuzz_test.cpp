@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "ops/oracle/typed.h"
+#include "ops/oracle/wide.h"
 #include "ops/registry.h"
 #include "ops/rules/rules.h"
 #include "tests/rules/instantiate.h"
@@ -82,7 +82,7 @@ Outcome try_rule(const Rule& rule, unsigned seed) {
     const auto leaves = instantiator.leaf_values(values);
     std::vector<Array> results;
     try {
-        results = evaluate({node, made}, leaves);
+        results = rounded(evaluate_wide({node, made}, leaves));
     } catch (const Error&) {
         return Outcome::no_instance;  // a label out of range, a maximum of nothing
     }

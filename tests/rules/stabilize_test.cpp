@@ -1,7 +1,7 @@
 // What is rewritten for the sake of numbers, before and after.
 #include <cmath>
 
-#include "ops/oracle/typed.h"
+#include "ops/oracle/wide.h"
 #include "tests/rules/text.h"
 #include "tests/support/catch.h"
 
@@ -13,7 +13,7 @@ const Expr x = vector("x"), z = matrix("z"), t = matrix("t"), y = vector("y", in
 
 double value(const Expr& e, const Expr& leaf, const Array& at) {
     const Nodes roots = canonicalize_and_stabilize({e.node()}, {});
-    return evaluate(roots, {{leaf.node().get(), at}}).at(0).at(0);
+    return evaluate_wide(roots, {{leaf.node().get(), at}}).at(0)->rounded().at(0);
 }
 
 }  // namespace
