@@ -1,7 +1,7 @@
 // What people write by hand becomes the op that computes it, whatever is known of the lengths.
 #include <cmath>
 
-#include "ops/evaluate.h"
+#include "ops/oracle/typed.h"
 #include "tests/rules/text.h"
 #include "tests/support/catch.h"
 
