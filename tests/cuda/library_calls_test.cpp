@@ -136,7 +136,7 @@ Options assuming_finite(bool finite) {
 }
 
 constexpr double exact = 2e-6;  // float32 sums of some hundred terms
-constexpr double rounded = 2e-3;
+constexpr double of_rounded_factors = 2e-3;
 
 const std::vector<Layer>& layers() {
     static const std::vector<Layer> all = {
@@ -225,7 +225,7 @@ TEST_CASE("convolutions by cuDNN and their gradients follow the definition") {
             REQUIRE(calls_of(f, Step::Kind::conv) == 3);
             const Results first = f.call(arguments), second = f.call(arguments);
             // The engines that cuDNN is fastest with round their factors, or change from run to run.
-            const double bound = precision == Precision::float32 ? exact : rounded;
+            const double bound = precision == Precision::float32 ? exact : of_rounded_factors;
             CHECK(error_of(first[0], expected.y) < bound);
             CHECK(error_of(first[1], expected.dx) < bound);
             CHECK(error_of(first[2], expected.dw) < bound);
