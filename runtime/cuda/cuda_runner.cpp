@@ -277,11 +277,12 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Str
         if (comparison_) comparison_->before(compared_buffers(*plan.step));
         context_.launched(start_kernel(context_.runtime(), config, plan.phases.at(phase), arguments), stream,
                           std::cref(words));
-        if (plan.step->commits && stream == context_.stream()) committing_ = true;  // one phase is enough
+        // One that differs has put back what it wrote.
         if (comparison_)
             comparison_->kernel(
                 program_->kernels[static_cast<std::size_t>(plan.step->kernel)].entries.at(phase), config,
                 launch_arguments_, std::cref(words));
+        if (plan.step->commits && stream == context_.stream()) committing_ = true;  // one phase is enough
     }
 }
 

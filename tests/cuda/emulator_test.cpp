@@ -108,7 +108,10 @@ TEST_CASE("the networks of the examples train on the emulator as on the CPU") {
     for (const std::string& name : net_names()) {
         if (emulator_sanitized() && name != "logistic" && name != "mlp") continue;
         NetOptions options{.device = "cpu", .images = 40, .batch = 16, .test_batch = 20};
-        if (name == "keras" || name == "cifar") options.images = options.batch = 4;
+        if (name == "keras" || name == "cifar") {
+            options.images = options.batch = 4;
+            options.test_batch = 2;
+        }
         Net cpu = make_net(name, options);
         options.device = "emulator";
         Net emulated = make_net(name, options);

@@ -55,7 +55,10 @@ TEST_CASE("the networks train on the tested device as on the CPU") {
     if (skipped()) return;
     for (const std::string& name : net_names()) {
         NetOptions options{.device = "cpu", .images = 40, .batch = 16, .test_batch = 20};
-        if (name == "keras" || name == "cifar") options.images = options.batch = 4;
+        if (name == "keras" || name == "cifar") {
+            options.images = options.batch = 4;
+            options.test_batch = 2;
+        }
         Net cpu = make_net(name, options);
         options.device = tested_device();
         Net tested = make_net(name, options);

@@ -74,7 +74,7 @@ TEST_CASE("flags are read one by one") {
 TEST_CASE("an unknown flag names the known ones") {
     const std::string message = message_for("devcie=cpu");
     CHECK_THAT(message, ContainsSubstring("unknown flag \"devcie\""));
-    CHECK_THAT(message, ContainsSubstring("device=cpu|cuda|emulator|reference|null"));
+    CHECK_THAT(message, ContainsSubstring("device=cpu|cuda|emulator|reference|reference=wide|null"));
     CHECK_THAT(message, ContainsSubstring("disable=NAME"));
 }
 
