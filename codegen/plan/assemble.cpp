@@ -62,7 +62,6 @@ class Assembler {
 
   private:
     // ---- buffers
-    // ------------------------------------------------------------------------------------------------
 
     int add(BufferInfo info) {
         program_.buffers.push_back(std::move(info));
@@ -88,6 +87,7 @@ class Assembler {
                                              {},
                                              {{node->where, node->name}}})};
         }
+        for (const SizeSource& source : program_.size_sources) lengths_.insert(source.symbol);
     }
 
     int shared_index(const SharedPtr& shared) {
@@ -181,7 +181,6 @@ class Assembler {
     }
 
     // ---- steps
-    // --------------------------------------------------------------------------------------------------
 
     void run_level(const std::vector<const Group*>& groups, bool once, bool last) {
         std::vector<const Group*> tasks;
@@ -380,19 +379,13 @@ class Assembler {
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
     }
 
-    std::set<std::uint64_t> sizes_of_call() const {
-        std::set<std::uint64_t> symbols;
-        for (const SizeSource& source : program_.size_sources) symbols.insert(source.symbol);
-        return symbols;
-    }
-
     // From IR to text.
     Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, Step& step) {
         Traffic traffic = traffic_of(builder.ir);
         if (target_.kind == Target::Kind::cpu) fuse_loops(builder.ir);
         if (target_.kind == Target::Kind::cpu && !target_.fast_compile)
             fill_tails(builder.ir, target_.vector_bytes);
-        verify(builder.ir, sizes_of_call());
+        verify(builder.ir, lengths_);
         const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
         PrintedKernel printed = print_kernel(builder.ir, dialect);
         if (dialect == Dialect::cuda)
@@ -574,9 +567,8 @@ class Assembler {
         }
         std::string all;
         for (const KernelText& k : program_.kernels) all += k.body + k.cuda_body;
-        program_.prelude = target_.kind == Target::Kind::cuda ? "" : device_prelude(false, device_names(all));
-        program_.cuda_prelude =
-            target_.kind == Target::Kind::cuda ? device_prelude(true, device_names(all)) : "";
+        const bool cuda = target_.kind == Target::Kind::cuda;
+        (cuda ? program_.cuda_prelude : program_.prelude) = device_prelude(cuda, device_names(all));
     }
 
     Nodes length_nodes() const {
@@ -594,6 +586,7 @@ class Assembler {
     std::map<int, std::vector<int>> buffers_;
     std::map<std::string, int> kernel_numbers_;
     std::vector<bool> leaving_;
+    std::set<std::uint64_t> lengths_;  // symbols whose values a call knows
     int errors_ = -1;
     bool rest_committed_ = false;
 };

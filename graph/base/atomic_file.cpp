@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -125,10 +124,7 @@ void AtomicFile::open_directly() {
 void AtomicFile::open_temporary(unsigned mode) {
     constexpr int attempts = 100;
     for (int i = 0; i < attempts; ++i) {
-        char number[17];
-        std::snprintf(number, sizeof number, "%016llx",
-                      static_cast<unsigned long long>(outside::unpredictable()));
-        temporary_ = folder_ + "/" + std::string(beginning) + number;
+        temporary_ = folder_ + "/" + outside::unpredictable_name(beginning);
         file_ = open_file(temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
         if (file_ < 0 && errno == EEXIST) continue;
         if (file_ < 0) {

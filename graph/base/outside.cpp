@@ -138,12 +138,15 @@ void* aligned_memory(std::size_t alignment, std::size_t bytes) {
     return shut(Door::memory) || posix_memalign(&p, alignment, bytes) != 0 ? nullptr : p;
 }
 
-std::uint64_t unpredictable() {
-    std::uint64_t bits = 0;
-    if (getrandom(&bits, sizeof bits, 0) == sizeof bits) return bits;
+std::string unpredictable_name(std::string_view beginning) {
+    unsigned long long bits = 0;
     // A system that old: nothing depends on it but that two names differ, which O_EXCL makes sure of.
-    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) *
-           0x9e3779b97f4a7c15u;
+    if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
+        bits = static_cast<unsigned long long>(std::chrono::steady_clock::now().time_since_epoch().count()) *
+               0x9e3779b97f4a7c15u;
+    char number[17];
+    std::snprintf(number, sizeof number, "%016llx", bits);
+    return std::string(beginning) + number;
 }
 
 #if !defined(BITALE_FAULTS)

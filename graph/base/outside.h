@@ -44,7 +44,7 @@ bool write_all(int file, std::string_view bytes);
 // 64-byte aligned and more, given back with std::free; null where there is none.
 void* aligned_memory(std::size_t alignment, std::size_t bytes);
 
-// Random bits that another process cannot foresee.
-std::uint64_t unpredictable();
+// The beginning and sixteen characters that another process cannot foresee.
+std::string unpredictable_name(std::string_view beginning);
 
 }  // namespace bitale::outside

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -74,10 +73,7 @@ Workshop::Workshop(const std::string& base) {
     sweep_workshops(base);
     constexpr int attempts = 100;
     for (int i = 0; i < attempts; ++i) {
-        char number[17];
-        std::snprintf(number, sizeof number, "%016llx",
-                      static_cast<unsigned long long>(outside::unpredictable()));
-        path_ = base + "/" + std::string(beginning) + number;
+        path_ = base + "/" + outside::unpredictable_name(beginning);
         // Until it is locked somebody may take the folder for a dead process's.
         if (outside::make_folder(path_, 0700) != 0) {
             if (errno == EEXIST) continue;

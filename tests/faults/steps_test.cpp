@@ -8,6 +8,7 @@
 #include "tests/faults/sweep.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
+#include "tests/support/small_network.h"
 
 using namespace bitale;
 using namespace bitale::test;
@@ -32,58 +33,12 @@ void check(const Workload& workload, bool sampled = false) {
 }
 
 std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, bool rounding) {
-    std::string text;
-    const Tolerance tolerance =
-        rounding ? Tolerance{.absolute = 1e-5, .relative = 1e-3} : Tolerance{};  // another order of additions
-    for (std::size_t k = 0; k < got.size(); ++k) text += difference(got[k], expected[k], tolerance);
-    return text;
+    // Of another order of additions.
+    const Tolerance tolerance = rounding ? Tolerance{.absolute = 1e-5, .relative = 1e-3} : Tolerance{};
+    return test::differences(got, expected, tolerance);
 }
 
-// Two layers with momentum and a counter: some products are new values of variables themselves.
-struct Network {
-    Shared data, w, v, mw, mv, count;
-    Function step, minibatch;
-    Array x, t;
-
-    Network(const std::string& device, std::int64_t inputs, std::int64_t hidden, std::int64_t batch) {
-        Random random(5);
-        data = shared(random_array(float32, {batch * 4, inputs}, random), "data");
-        w = shared(random_array(float32, {inputs, hidden}, random, -0.1, 0.1), "w");
-        v = shared(random_array(float32, {hidden, 10}, random, -0.1, 0.1), "v");
-        mw = shared(zeros({inputs, hidden}), "mw");
-        mv = shared(zeros({hidden, 10}), "mv");
-        count = shared(Array(std::int64_t{0}), "count");
-        x = random_array(float32, {batch, inputs}, random);
-        t = random_array(int32, {batch}, random, 0, 9);
-        const Expr in = matrix("x"), i = lscalar("i"), labels = ivector("t");
-        step = trained(in, {in, labels}, labels, device);
-        minibatch = trained(data[Slice{i * batch, (i + 1) * batch}], {i, {labels, t}}, labels, device);
-    }
-
-    Function trained(const Expr& in, const std::vector<Input>& inputs, const Expr& labels,
-                     const std::string& device) const {
-        const Expr loss = mean(categorical_crossentropy(softmax(dot(tanh(dot(in, w)), v)), labels));
-        const std::vector<Expr> g = grad(loss, {w, v});
-        return function(inputs, {loss},
-                        {.updates = {{mw, mw * 0.9f + g[0]},
-                                     {mv, mv * 0.9f + g[1]},
-                                     {w, w - mw * 0.1f},
-                                     {v, v - g[1] * 0.1f},
-                                     {count, count + 1}},
-                         .device = device});
-    }
-    std::vector<Array> values() const {
-        std::vector<Array> all;
-        for (const Shared& s : {w, v, mw, mv, count}) all.push_back(s.get_value());
-        return all;
-    }
-    void set(const std::vector<Array>& values) {
-        std::size_t k = 0;
-        for (Shared* s : {&w, &v, &mw, &mv, &count}) s->set_value(values[k++]);
-    }
-};
-
-Workload calls(const std::shared_ptr<Network>& net) {
+Workload calls(const std::shared_ptr<SmallNetwork>& net) {
     auto loss = std::make_shared<Array>();
     const auto act = [net, loss] { *loss = net->step(net->x, net->t); };
     const std::vector<Array> before = net->values();
@@ -98,7 +53,7 @@ Workload calls(const std::shared_ptr<Network>& net) {
             }};
 }
 
-Workload loops(const std::shared_ptr<Network>& net) {
+Workload loops(const std::shared_ptr<SmallNetwork>& net) {
     constexpr std::int64_t steps = 3;
     auto losses = std::make_shared<Results>(std::vector<Array>{});
     std::vector<std::vector<Array>> states{net->values()};
@@ -156,7 +111,7 @@ Workload other_lengths(const std::string& device) {
             /*keeps_blocks=*/true};
 }
 
-Workload set_and_get(const std::shared_ptr<Network>& net) {
+Workload set_and_get(const std::shared_ptr<SmallNetwork>& net) {
     const Array before = net->w.get_value();
     Random random(3);
     const Array other = random_array(float32, before.shape(), random);
@@ -188,7 +143,7 @@ Workload may_lose(Workload workload) {
 }
 
 void check_all(const std::string& device, std::int64_t inputs, std::int64_t hidden, std::int64_t batch) {
-    const auto net = std::make_shared<Network>(device, inputs, hidden, batch);
+    const auto net = std::make_shared<SmallNetwork>(device, inputs, hidden, batch);
     const bool sampled = device == "reference";  // an interpreter allocates for every value of every step
     check(calls(net), sampled);
     check(loops(net), sampled);
@@ -213,7 +168,7 @@ TEST_CASE("steps on a watched emulator survive every failure", "[faults]") {
     }
     o.graphs = Options::Graphs::off;  // launch by launch
     const ScopedOptions scoped(o);
-    const auto net = std::make_shared<Network>("emulator", 20, 8, 6);
+    const auto net = std::make_shared<SmallNetwork>("emulator", 20, 8, 6);
     check(may_lose(calls(net)));
     check(may_lose(loops(net)));
 }

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,6 +15,7 @@
 #include "runtime/exec/program_io.h"
 #include "runtime/io/load.h"
 #include "runtime/tune/choices.h"
+#include "tests/support/temporary.h"
 
 namespace bitale::fuzz {
 
@@ -83,28 +83,11 @@ void flags(std::string_view bytes) {
     }
 }
 
-// A folder in memory, where there is one; removed at the end.
-class Folder {
-  public:
-    Folder() {
-        const bool shm = access("/dev/shm", W_OK) == 0;
-        path_ = std::string(shm ? "/dev/shm" : "/tmp") + "/bitale-fuzz-XXXXXX";
-        if (!mkdtemp(path_.data())) throw std::runtime_error("no temporary folder");
-    }
-    ~Folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
+// In memory, where a folder is.
+const char* parent() { return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; }
 
 void cache(std::string_view bytes) {
-    static const Folder folder;
+    static const test::TemporaryFolder folder(parent());
     static const DiskCache cache(folder.path(), 1 << 20);
     static const std::string key(32, 'a');
     const std::string path = folder.path() + "/" + key + ".so";

@@ -132,6 +132,5 @@ TEST_CASE("chains of many operations compile and run with 1 MB of stack") {
         CHECK(WIFEXITED(ended.status));
         CHECK(WEXITSTATUS(ended.status) == 0);
         CHECK(ended.kilobytes <= most_kilobytes);
-        CHECK(ended.processor_seconds <= 30);
     }
 }

@@ -11,7 +11,7 @@
 #include "bitale/bitale.h"
 #include "runtime/cpu/gemm.h"
 #include "tests/support/catch.h"
-#include "tests/support/numerics.h"
+#include "tests/support/small_network.h"
 
 using namespace bitale;
 using namespace bitale::test;
@@ -72,54 +72,14 @@ TEST_CASE("steps of a loop allocate nothing", "[core][runtime][allocation]") {
 
 namespace {
 
-// Two layers with momentum and a counter: some products are new values of variables themselves.
-struct Network {
-    Shared w, v, mw, mv, count;
-    Function step;
-    Network() {
-        Random random(5);
-        w = shared(random_array(float32, {784, 100}, random, -0.1, 0.1), "w");
-        v = shared(random_array(float32, {100, 10}, random, -0.1, 0.1), "v");
-        mw = shared(zeros({784, 100}), "mw");
-        mv = shared(zeros({100, 10}), "mv");
-        count = shared(Array(std::int64_t{0}), "count");
-        const Expr x = matrix("x"), t = ivector("t");
-        const Expr loss = mean(categorical_crossentropy(softmax(dot(tanh(dot(x, w)), v)), t));
-        const std::vector<Expr> g = grad(loss, {w, v});
-        step = function({x, t}, {loss},
-                        {.updates = {{mw, mw * 0.9f + g[0]},
-                                     {mv, mv * 0.9f + g[1]},
-                                     {w, w - mw * 0.1f},
-                                     {v, v - g[1] * 0.1f},
-                                     {count, count + 1}},
-                         .device = "cpu"});
-    }
-    std::vector<Array> values() const {
-        std::vector<Array> all;
-        for (const Shared& s : {w, v, mw, mv, count}) all.push_back(s.get_value());
-        return all;
-    }
-    void set(const std::vector<Array>& values) {
-        std::size_t k = 0;
-        for (Shared* s : {&w, &v, &mw, &mv, &count}) s->set_value(values[k++]);
-    }
-};
-
-// Empty where all are equal to the bit, or within `tolerance`.
-std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected,
-                        const Tolerance& tolerance = {}) {
-    std::string text;
-    for (std::size_t k = 0; k < got.size(); ++k) text += difference(got[k], expected[k], tolerance);
-    return text;
-}
+SmallNetwork digits() { return {"cpu", 784, 100, 128}; }
 
 }  // namespace
 
 TEST_CASE("when an allocation of a step fails, its variables are as before or as after it",
           "[core][runtime]") {
-    Random random(7);
-    const Array x = random_array(float32, {128, 784}, random), t = random_array(int32, {128}, random, 0, 9);
-    Network net;
+    SmallNetwork net = digits();
+    const Array x = net.x, t = net.t;
     net.step(x, t);
     const std::vector<Array> before = net.values();
     net.step(x, t);
@@ -156,9 +116,8 @@ TEST_CASE("when an allocation of a step fails, its variables are as before or as
 
 TEST_CASE("products that the library refuses are computed all the same", "[core][runtime]") {
     if (!gemm_library().present) return;
-    Random random(9);
-    const Array x = random_array(float32, {128, 784}, random), t = random_array(int32, {128}, random, 0, 9);
-    Network net, refused;
+    SmallNetwork net = digits(), refused = digits();
+    const Array x = net.x, t = net.t;
     refused.set(net.values());
     const double expected = double(net.step(x, t));
     library_fails = true;

@@ -14,8 +14,8 @@ namespace bitale::test {
 // A fresh folder, removed with all that is in it.
 class TemporaryFolder {
   public:
-    TemporaryFolder() {
-        path_ = (std::filesystem::temp_directory_path() / "bitale-test-XXXXXX").string();
+    explicit TemporaryFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+        path_ = (parent / "bitale-test-XXXXXX").string();
         if (!mkdtemp(path_.data())) throw std::runtime_error("no temporary folder");
     }
     ~TemporaryFolder() {
