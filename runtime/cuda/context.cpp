@@ -59,6 +59,11 @@ class Warning {
 
 }  // namespace
 
+const RuntimeTable& selected_runtime(Context& context) noexcept {
+    context.select();
+    return context.runtime();
+}
+
 DeviceBlock::~DeviceBlock() {
     if (data_) context_->release(data_);
 }
@@ -76,30 +81,24 @@ bool DeviceBlock::grow(std::int64_t bytes, Contents contents) {
     return true;
 }
 
-MappedWords::MappedWords(Context& context) : context_(&context) {
+MappedWords::MappedWords(Context& context) : here_(context) {
     const RuntimeTable& runtime = context.runtime();
-    void *here = nullptr, *there = nullptr;
-    context.check(mapped_memory(runtime, &here, count * sizeof *here_), "cudaHostAlloc");
-    here_ = static_cast<std::int64_t*>(here);
-    std::fill_n(here_, count, 0);
-    context.check(runtime.cudaHostGetDevicePointer(&there, here, 0), "cudaHostGetDevicePointer");
+    context.check(mapped_memory(runtime, here_.put(), count * sizeof *there_), "cudaHostAlloc");
+    std::fill_n(here(), count, 0);
+    void* there = nullptr;
+    context.check(runtime.cudaHostGetDevicePointer(&there, here_.get(), 0), "cudaHostGetDevicePointer");
     there_ = static_cast<std::int64_t*>(there);
 }
 
-MappedWords::~MappedWords() {
-    if (context_->is_broken()) return;
-    context_->select();
-    context_->runtime().cudaFreeHost(here_);
-}
-
-std::int64_t MappedWords::read(std::size_t i) const { return std::atomic_ref(here_[i]).load(); }
-void MappedWords::write(std::size_t i, std::int64_t value) { std::atomic_ref(here_[i]).store(value); }
+std::int64_t MappedWords::read(std::size_t i) const { return std::atomic_ref(here()[i]).load(); }
+void MappedWords::write(std::size_t i, std::int64_t value) { std::atomic_ref(here()[i]).store(value); }
 
 Context::Context(const Backend& backend, const void* owner, std::string name)
     : backend_(backend), owner_(owner), name_(std::move(name)) {
     enter();
-    for (Stream* stream : {&stream_, &capture_stream_})
-        check(runtime().cudaStreamCreateWithFlags(stream, stream_non_blocking), "cudaStreamCreateWithFlags");
+    for (OwnedStream* stream : {&stream_, &capture_stream_})
+        check(runtime().cudaStreamCreateWithFlags(stream->put(), stream_non_blocking),
+              "cudaStreamCreateWithFlags");
     transfers_ = std::make_unique<Transfers>(*this);
 }
 
@@ -154,7 +153,7 @@ void Context::begins(const std::shared_ptr<const Program>& function) {
 
 void Context::launched(Status status, Stream stream, const LaunchWords& words) {
     if (status != success) fail(status, "launching " + words(), false);
-    if (!options().wait_for_launches || stream != stream_) return;
+    if (!options().wait_for_launches || stream != stream_.get()) return;
     {
         const Warning late(patience, words);
         status = runtime().cudaStreamSynchronize(stream);
@@ -197,7 +196,8 @@ void Context::copy(void* to, const void* from, std::int64_t bytes, Stream stream
 }
 
 void Context::zero(void* block, std::int64_t bytes) {
-    check(runtime().cudaMemsetAsync(block, 0, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync");
+    check(runtime().cudaMemsetAsync(block, 0, static_cast<std::size_t>(bytes), stream_.get()),
+          "cudaMemsetAsync");
 }
 
 void Context::synchronize() {
@@ -207,7 +207,7 @@ void Context::synchronize() {
         const std::lock_guard lock(state_);
         watched.swap(watched_);
     }
-    check(runtime().cudaStreamSynchronize(stream_), "waiting for the GPU");
+    check(runtime().cudaStreamSynchronize(stream_.get()), "waiting for the GPU");
     const std::lock_guard lock(state_);
     running_.clear();
     for (const std::shared_ptr<CallCheck>& call : watched) {

@@ -17,6 +17,7 @@
 #include "graph/ir/shared.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/cuda/launch_text.h"
+#include "runtime/cuda/owned.h"
 #include "runtime/cuda/transfers.h"
 
 namespace bitale::cuda {
@@ -47,19 +48,18 @@ class DeviceBlock {
 class MappedWords {
   public:
     explicit MappedWords(Context& context);
-    ~MappedWords();
-    MappedWords(const MappedWords&) = delete;
-    MappedWords& operator=(const MappedWords&) = delete;
 
     static constexpr std::size_t count = 8;
     std::int64_t read(std::size_t i) const;
     void write(std::size_t i, std::int64_t value);
-    void* here(std::size_t i) const { return here_ + i; }
+    void* here(std::size_t i) const { return here() + i; }
     void* there(std::size_t i) const { return there_ + i; }
 
   private:
-    Context* context_;
-    std::int64_t *here_ = nullptr, *there_ = nullptr;
+    std::int64_t* here() const { return static_cast<std::int64_t*>(here_.get()); }
+
+    OwnedPinnedMemory here_;
+    std::int64_t* there_ = nullptr;
 };
 
 // The error word of calls that nobody has waited for: copied here in the order of the stream.
@@ -89,8 +89,8 @@ class Context {
     const Backend& backend() const { return backend_; }
     const RuntimeTable& runtime() const { return *backend_.runtime; }
     const std::string& name() const { return name_; }
-    Stream stream() const { return stream_; }
-    Stream capture_stream() const { return capture_stream_; }  // nothing ever runs on it
+    Stream stream() const { return stream_.get(); }
+    Stream capture_stream() const { return capture_stream_.get(); }  // nothing ever runs on it
 
     // Makes the GPU that of the calling thread, as it must be for every call.
     void enter();
@@ -144,15 +144,16 @@ class Context {
     const Backend& backend_;
     const void* owner_;
     const std::string name_;
-    Stream stream_ = nullptr, capture_stream_ = nullptr;
-    std::unique_ptr<Transfers> transfers_;
-    std::map<const SharedState*, Resident> residents_;
 
-    std::mutex state_;  // of what follows: values are fetched while functions run
+    std::mutex state_;  // of the next four: values are fetched while functions run
     std::string broken_;
     std::vector<std::shared_ptr<const Program>> running_;  // functions since the GPU was last waited for
     std::vector<std::shared_ptr<CallCheck>> watched_;
     std::string unsettled_;  // the first error that was found and not thrown yet
+
+    OwnedStream stream_{*this}, capture_stream_{*this};
+    std::unique_ptr<Transfers> transfers_;
+    std::map<const SharedState*, Resident> residents_;
 };
 
 }  // namespace bitale::cuda

@@ -75,12 +75,8 @@ CudaRunner::~CudaRunner() {
         context_.enter();
         context_.synchronize();
     } catch (const Error&) {
-        return;  // every later use of the device says the same
+        // Every later use of the device says the same.
     }
-    for (std::vector<StepPlan>* plans : {&once_, &body_})
-        for (const StepPlan& p : *plans)
-            for (Event event : {p.begins, p.ends})
-                if (event) context_.runtime().cudaEventDestroy(event);
 }
 
 void CudaRunner::load() {
@@ -104,12 +100,13 @@ void CudaRunner::load() {
 
 void CudaRunner::plan(const Region& region, std::vector<StepPlan>& plans) {
     for (const Step& s : region.steps) {
-        StepPlan& p = plans.emplace_back();
+        StepPlan& p = plans.emplace_back(context_);
         p.step = &s;
         if (s.kind == Step::Kind::kernel) p.phases = kernels_.at(static_cast<std::size_t>(s.kernel));
         if (!profile_) continue;
-        for (Event* event : {&p.begins, &p.ends})
-            context_.check(context_.runtime().cudaEventCreateWithFlags(event, 0), "cudaEventCreateWithFlags");
+        for (OwnedEvent* event : {&p.begins, &p.ends})
+            context_.check(context_.runtime().cudaEventCreateWithFlags(event->put(), 0),
+                           "cudaEventCreateWithFlags");
     }
 }
 
@@ -395,14 +392,15 @@ void CudaRunner::launch_body(const Frame& frame, Stream stream) {
 void CudaRunner::launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes) {
     const RuntimeTable& runtime = context_.runtime();
     for (std::size_t i = 0; i < plans.size(); ++i) {
-        context_.check(runtime.cudaEventRecord(plans[i].begins, context_.stream()), "cudaEventRecord");
+        context_.check(runtime.cudaEventRecord(plans[i].begins.get(), context_.stream()), "cudaEventRecord");
         launch(plans[i], sizes[i], context_.stream());
-        context_.check(runtime.cudaEventRecord(plans[i].ends, context_.stream()), "cudaEventRecord");
+        context_.check(runtime.cudaEventRecord(plans[i].ends.get(), context_.stream()), "cudaEventRecord");
     }
     context_.synchronize();
     for (StepPlan& p : plans) {
         float milliseconds = 0;
-        context_.check(runtime.cudaEventElapsedTime(&milliseconds, p.begins, p.ends), "cudaEventElapsedTime");
+        context_.check(runtime.cudaEventElapsedTime(&milliseconds, p.begins.get(), p.ends.get()),
+                       "cudaEventElapsedTime");
         p.seconds += static_cast<double>(milliseconds) / 1000;
         ++p.calls;
     }

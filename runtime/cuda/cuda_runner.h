@@ -33,9 +33,11 @@ class CudaRunner : public Executable {
 
   private:
     struct StepPlan {
+        explicit StepPlan(Context& context) : begins(context), ends(context) {}
+
         const Step* step = nullptr;
-        std::vector<KernelFunction> phases;      // of a kernel
-        Event begins = nullptr, ends = nullptr;  // of the profile
+        std::vector<KernelFunction> phases;  // of a kernel
+        OwnedEvent begins, ends;             // of the profile
         std::int64_t calls = 0;
         double seconds = 0;
     };

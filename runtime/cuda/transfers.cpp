@@ -15,21 +15,16 @@ std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alig
 
 }  // namespace
 
-Transfers::Transfers(Context& context) : context_(context) {
-    const RuntimeTable& runtime = context_.runtime();
-    for (std::array<Half, 2>* halves : {&up_, &down_})
-        for (Half& half : *halves) {
-            void* memory = nullptr;
-            context_.check(locked_memory(runtime, &memory, static_cast<std::size_t>(half_bytes)),
-                           "cudaMallocHost");
-            half.memory = static_cast<char*>(memory);
-            context_.check(runtime.cudaEventCreateWithFlags(&half.used, event_without_timing),
-                           "cudaEventCreateWithFlags");
-        }
+Transfers::Half::Half(Context& context) : memory(context), used(context) {
+    const RuntimeTable& runtime = context.runtime();
+    context.check(locked_memory(runtime, memory.put(), static_cast<std::size_t>(half_bytes)),
+                  "cudaMallocHost");
+    context.check(runtime.cudaEventCreateWithFlags(used.put(), event_without_timing),
+                  "cudaEventCreateWithFlags");
 }
 
 void Transfers::wait(Half& half) {
-    if (half.in_use) context_.check(context_.runtime().cudaEventSynchronize(half.used), "a copy");
+    if (half.in_use) context_.check(context_.runtime().cudaEventSynchronize(half.used.get()), "a copy");
     half.in_use = false;
 }
 
@@ -39,13 +34,13 @@ void Transfers::upload(void* to, const void* from, std::int64_t bytes) {
     for (std::int64_t done = 0; done < bytes;) {
         if (filled_ >= half_bytes) {
             Half& full = up_[filling_];
-            context_.check(runtime.cudaEventRecord(full.used, context_.stream()), "cudaEventRecord");
+            context_.check(runtime.cudaEventRecord(full.used.get(), context_.stream()), "cudaEventRecord");
             full.in_use = true;
             filling_ = 1 - filling_;
             filled_ = 0;
             wait(up_[filling_]);
         }
-        char* staged = up_[filling_].memory + filled_;
+        char* staged = up_[filling_].at(filled_);
         const std::int64_t part = std::min(bytes - done, half_bytes - filled_);
         std::memcpy(staged, static_cast<const char*>(from) + done, static_cast<std::size_t>(part));
         context_.check(
@@ -77,7 +72,8 @@ void Transfers::download(std::span<const Download> parts) {
         for (std::int64_t done = 0; done < d.bytes;) {
             if (filled >= half_bytes) {
                 Half& full = down_[filling];
-                context_.check(runtime.cudaEventRecord(full.used, context_.stream()), "cudaEventRecord");
+                context_.check(runtime.cudaEventRecord(full.used.get(), context_.stream()),
+                               "cudaEventRecord");
                 full.in_use = true;
                 filling = 1 - filling;
                 filled = 0;
@@ -87,10 +83,10 @@ void Transfers::download(std::span<const Download> parts) {
             Half& half = down_[filling];
             const std::int64_t part = std::min(d.bytes - done, half_bytes - filled);
             context_.check(
-                runtime.cudaMemcpyAsync(half.memory + filled, static_cast<const char*>(d.from) + done,
+                runtime.cudaMemcpyAsync(half.at(filled), static_cast<const char*>(d.from) + done,
                                         static_cast<std::size_t>(part), device_to_host, context_.stream()),
                 "copying from the GPU");
-            half.arrived.push_back({static_cast<char*>(d.to) + done, half.memory + filled, part});
+            half.arrived.push_back({static_cast<char*>(d.to) + done, half.at(filled), part});
             filled += aligned(part);
             done += part;
         }

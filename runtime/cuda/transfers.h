@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/cuda/owned.h"
 #include "runtime/cuda/types.h"
 
 namespace bitale::cuda {
@@ -21,10 +22,10 @@ struct Download {
     std::int64_t bytes = 0;
 };
 
-// In the order of the context's stream; from any thread. Never destroyed: CUDA may be gone before us.
+// In the order of the context's stream; from any thread.
 class Transfers {
   public:
-    explicit Transfers(Context& context);
+    explicit Transfers(Context& context) : context_(context) {}
     Transfers(const Transfers&) = delete;
     Transfers& operator=(const Transfers&) = delete;
 
@@ -37,8 +38,11 @@ class Transfers {
 
   private:
     struct Half {
-        char* memory = nullptr;
-        Event used = nullptr;  // the copies from or to it are done
+        explicit Half(Context& context);
+        char* at(std::int64_t offset) const { return static_cast<char*>(memory.get()) + offset; }
+
+        OwnedPinnedMemory memory;
+        OwnedEvent used;  // the copies from or to it are done
         bool in_use = false;
         std::vector<Download> arrived;  // from here to the host, once `used`
     };
@@ -48,7 +52,7 @@ class Transfers {
     static constexpr std::int64_t half_bytes = std::int64_t{2} << 20;
     Context& context_;
     std::mutex mutex_;
-    std::array<Half, 2> up_, down_;
+    std::array<Half, 2> up_{Half(context_), Half(context_)}, down_{Half(context_), Half(context_)};
     std::size_t filling_ = 0;  // of up_
     std::int64_t filled_ = 0;
 };

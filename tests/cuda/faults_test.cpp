@@ -97,6 +97,57 @@ Array many() { return Array(std::vector<float>(100'000, 0.5f)); }
 
 }  // namespace
 
+namespace {
+
+// What a GPU's context has asked for and not given back, and which request is refused.
+struct Held {
+    int requests = 0, refused = 0, memory = 0, events = 0, streams = 0;
+    bool refuses() { return ++requests == refused; }
+};
+Held held;
+
+}  // namespace
+
+TEST_CASE("a GPU whose resources are refused midway gives back those that it has") {
+    Tables tables;
+    cuda::RuntimeTable& t = tables.runtime;
+    t.cudaMallocHost = [](void** block, std::size_t bytes) -> cuda::Status {
+        if (held.refuses()) return cuda::error_out_of_memory;
+        return ++held.memory, cuda::emulated_runtime().cudaMallocHost(block, bytes);
+    };
+    t.cudaFreeHost = [](void* block) { return --held.memory, cuda::emulated_runtime().cudaFreeHost(block); };
+    t.cudaEventCreateWithFlags = [](cuda::Event* event, unsigned flags) -> cuda::Status {
+        if (held.refuses()) return cuda::error_out_of_memory;
+        return ++held.events, cuda::emulated_runtime().cudaEventCreateWithFlags(event, flags);
+    };
+    t.cudaEventDestroy = [](cuda::Event event) {
+        return --held.events, cuda::emulated_runtime().cudaEventDestroy(event);
+    };
+    t.cudaStreamCreateWithFlags = [](cuda::Stream* stream, unsigned flags) -> cuda::Status {
+        if (held.refuses()) return cuda::error_out_of_memory;
+        return ++held.streams, cuda::emulated_runtime().cudaStreamCreateWithFlags(stream, flags);
+    };
+    t.cudaStreamDestroy = [](cuda::Stream stream) {
+        return --held.streams, cuda::emulated_runtime().cudaStreamDestroy(stream);
+    };
+    bool refused = true;
+    for (int n = 1; refused; ++n) {
+        held = {.refused = n};
+        try {
+            const cuda::Gpu gpu(tables.backend, &tables, "refused", "sm_90");
+            refused = false;
+            CHECK(held.memory == 4);
+            CHECK(n > 10);
+        } catch (const OutOfMemory&) {
+            // Given back, as below.
+        }
+        CAPTURE(n);
+        CHECK(held.memory == 0);
+        CHECK(held.events == 0);
+        CHECK(held.streams == 0);
+    }
+}
+
 TEST_CASE("a launch that is waited for names kernel, phase, grid and the user's lines") {
     if (emulator_skipped()) return;
     const Waiting waiting;

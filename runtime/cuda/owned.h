@@ -1,0 +1,42 @@
+// Streams, events and pinned memory of a GPU, destroyed with their owner.
+#pragma once
+
+#include <utility>
+
+#include "runtime/cuda/tables.h"
+#include "runtime/cuda/types.h"
+
+namespace bitale::cuda {
+
+class Context;
+
+// The runtime, with the context's GPU chosen for the calling thread.
+const RuntimeTable& selected_runtime(Context& context) noexcept;
+
+// `Destroy`: the function of the runtime, a member of RuntimeTable. On a GPU that is broken it refuses, and
+// CUDA frees everything when the process ends.
+template <class Handle, auto Destroy>
+class Owned {
+  public:
+    explicit Owned(Context& context) : context_(&context) {}
+    Owned(Owned&& other) noexcept
+        : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
+    Owned& operator=(Owned&&) = delete;
+    ~Owned() {
+        if (handle_) (selected_runtime(*context_).*Destroy)(handle_);
+    }
+
+    Handle get() const { return handle_; }
+    // Where a function of the runtime writes the handle that it makes; once.
+    Handle* put() { return &handle_; }
+
+  private:
+    Context* context_;
+    Handle handle_ = nullptr;
+};
+
+using OwnedStream = Owned<Stream, &RuntimeTable::cudaStreamDestroy>;
+using OwnedEvent = Owned<Event, &RuntimeTable::cudaEventDestroy>;
+using OwnedPinnedMemory = Owned<void*, &RuntimeTable::cudaFreeHost>;
+
+}  // namespace bitale::cuda
