@@ -19,11 +19,17 @@ namespace bitale::cuda {
 
 namespace {
 
-// Whether CUDA answers every later call with the same error: faults of kernels and of the hardware.
+// Whether CUDA answers every later call with the same error: faults of kernels and of the hardware. Others
+// between them are refusals of a call, as 701 and 720 of a launch that asks for too much.
 bool is_final(Status status) {
-    constexpr Status first_fault = 700, last_fault = 720, uncorrectable_memory = 214, unknown = 999;
-    return (status >= first_fault && status <= last_fault) || status == uncorrectable_memory ||
-           status == unknown;
+    constexpr Status uncorrectable_memory = 214, uncorrectable_link = 220, contained = 226,
+                     illegal_address = 700, launch_timeout = 702, context_is_destroyed = 709, assertion = 710,
+                     hardware_stack = 714, launch_failure = 719, tensor_memory_leak = 721, unknown = 999;
+    if (status >= hardware_stack && status <= launch_failure) return true;
+    const auto all = {
+        uncorrectable_memory, uncorrectable_link, contained,          illegal_address, launch_timeout,
+        context_is_destroyed, assertion,          tensor_memory_leak, unknown};
+    return std::find(all.begin(), all.end(), status) != all.end();
 }
 
 // Told by a thread of its own, as the one that waits may never come back.

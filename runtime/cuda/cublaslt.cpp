@@ -104,7 +104,7 @@ std::vector<LtPlan> CublasLt::proposals(const GemmShape& shape, const float* bia
             "cublasLtMatmulAlgoGetHeuristic");
     std::vector<LtPlan> plans;
     for (const LtChoice& c : choices)
-        if (found-- > 0) plans.push_back({d, c.algorithm, c.workspace});
+        if (found-- > 0 && c.status == 0) plans.push_back({d, c.algorithm, c.workspace});
     return plans;
 }
 

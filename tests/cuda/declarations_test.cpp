@@ -111,6 +111,10 @@ TEST_CASE("our declarations agree with the headers of CUDA") { SUCCEED("compared
 
 #else
 
-TEST_CASE("our declarations agree with the headers of CUDA") { WARN("the headers of CUDA are not here"); }
+#include <cstdio>
+
+TEST_CASE("our declarations agree with the headers of CUDA") {
+    std::printf("SKIPPED: no headers of CUDA here to compare with\n");
+}
 
 #endif

@@ -334,9 +334,16 @@ TEST_CASE("steps of the examples are few launches") {
         Net net = make_net(name, {.device = tested_gpu(), .images = 256, .batch = 128, .test_batch = 128});
         net.step(0);
         net.step(1);
+        const Program& program = *net.step.state().program;
+        int launches = 0;  // a library may need several nodes for its part
+        for (const Step& step : program.body.steps)
+            launches +=
+                step.kind == Step::Kind::kernel
+                    ? static_cast<int>(program.kernels[static_cast<std::size_t>(step.kernel)].entries.size())
+                    : 1;
         INFO(net.step.report());
-        CHECK(nodes_in(net.step.report()) > 0);
-        CHECK(nodes_in(net.step.report()) <= most);
+        CHECK(launches <= most);
+        CHECK(nodes_in(net.step.report()) >= launches);
     }
 }
 

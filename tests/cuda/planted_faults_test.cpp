@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "bitale/bitale.h"
+#include "graph/base/options.h"
 #include "runtime/cuda/emulator/compile.h"
 #include "runtime/cuda/emulator/table.h"
 #include "tests/support/catch.h"
@@ -122,6 +123,21 @@ TEST_CASE("a process with a launch that never ends") {
     CHECK(static_cast<const int*>(out)[1] == -1);
 }
 
+TEST_CASE("a process whose loop ends its first step by an illegal access") {
+    if (planted() != "illegal:bitale_advance") return;
+    Options waiting = options();
+    waiting.wait_for_launches = true;
+    waiting.debug_lines = true;
+    const ScopedOptions scope(waiting);
+    const Shared n = shared(Array(std::int32_t{1}), "n");
+    const Expr i = iscalar("i");
+    Function f = function({i}, {}, {.updates = {{n, n + i}}, .name = "adds", .device = tested_gpu()});
+    f(1);
+    CHECK_THROWS_WITH(f.loop(0, 4), ContainsSubstring("kernel bitale_advance") &&
+                                        ContainsSubstring("which ends a step of adds") &&
+                                        ContainsSubstring("an illegal memory access was encountered"));
+}
+
 TEST_CASE("a process whose fault is malformed") {
     if (planted() != "wrong:#none") return;
     const Expr x = vector("x");
@@ -136,5 +152,7 @@ TEST_CASE("planted faults are what they say, each in a process of its own") {
           0);
     CHECK(with_fault("illegal:#2", "a process with an illegal access") == 0);
     CHECK(with_fault("hang:k_long", "a process with a launch that never ends") == 0);
+    CHECK(with_fault("illegal:bitale_advance",
+                     "a process whose loop ends its first step by an illegal access") == 0);
     CHECK(with_fault("wrong:#none", "a process whose fault is malformed") == 0);
 }

@@ -82,10 +82,11 @@ const std::string& fault_problem() { return planted().problem; }
 
 Fault::Kind fault_of_launch(const std::string& kernel) {
     Planted& p = planted();
-    if (p.fault.kind == Fault::Kind::none || kernel.starts_with("bitale_")) return Fault::Kind::none;
-    const std::int64_t number = ++p.launches;
-    const bool here =
-        p.fault.kernel.empty() ? number == p.fault.launch : kernel.find(p.fault.kernel) != std::string::npos;
+    if (p.fault.kind == Fault::Kind::none) return Fault::Kind::none;
+    // A loop's own kernels are met by their names alone: numbers count generated kernels.
+    const bool here = p.fault.kernel.empty()
+                          ? !kernel.starts_with("bitale_") && ++p.launches == p.fault.launch
+                          : kernel.find(p.fault.kernel) != std::string::npos;
     return here ? p.fault.kind : Fault::Kind::none;
 }
 

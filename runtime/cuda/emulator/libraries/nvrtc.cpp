@@ -54,8 +54,8 @@ std::string target_in(const std::vector<std::string>& options, std::string& log)
             continue;
         }
         // Whatever these say, host compilers do as our flags for them say: no contraction, nothing flushed.
-        constexpr const char* known[] = {"std",       "default-device", "ptxas-options", "fmad=false",
-                                         "ftz=false", "prec-div=true",  "prec-sqrt=true"};
+        constexpr const char* known[] = {"std",        "default-device", "ptxas-options", "lineinfo",
+                                         "fmad=false", "ftz=false",      "prec-div=true", "prec-sqrt=true"};
         if (std::none_of(std::begin(known), std::end(known),
                          [&](const std::string& k) { return name == k || name + "=" + value == k; })) {
             log = fmt::format("nvrtc: error: unrecognized option {} found\n", option);
