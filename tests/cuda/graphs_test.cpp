@@ -12,6 +12,7 @@
 #include "graph/base/options.h"
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
+#include "runtime/state.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/nets.h"
