@@ -47,7 +47,10 @@ void layout(Compilation& c) {
     c.values.settle();
 }
 void group(Compilation& c) { c.grouping = form_groups(c.values, c.graph, c.target); }
-void kernels(Compilation& c) { c.program = assemble(c.graph, c.values, c.grouping, c.target); }
+void kernels(Compilation& c) {
+    c.program = assemble(c.graph, c.values, c.grouping, c.target);
+    c.program.held_back = c.graph.held_back;
+}
 
 struct Stage {
     const char* name;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,7 @@ struct Program {
         std::string message;
     };  // prefix of the IndexError of check number i
     std::vector<CheckText> checks;
+    std::set<std::string> held_back;  // rules that would have applied but for math=strict, for the report
 };
 
 // Offsets of the arena buffers (-1 for the others) for given values of the symbols; 64-byte aligned, 64 bytes

@@ -93,6 +93,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
                                        const FunctionOptions& wishes, Where where) {
     const auto start = std::chrono::steady_clock::now();
+    check_disabled();
     auto state = std::make_shared<Function::State>();
     state->device = &device_named(wishes.device);
     Request request = validate(inputs, outputs, wishes, where);
@@ -103,6 +104,7 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     state->defaults = std::move(request.defaults);
     state->precision = wishes.precision;
     state->profile = wishes.profile;
+    state->strict_math = options().strict_math;
     state->autotune = wishes.autotune.value_or(options().autotune);
     state->dump_folder = make_dump_folder(state->name);
     request.graph.dump_folder = state->dump_folder;

@@ -188,6 +188,11 @@ std::string report_of(const Function::State& state) {
         program.target, program.body.steps.size(), program.once.steps.size(), program.kernels.size(),
         state.compile_seconds,
         (state.executable ? state.executable->compiler_runs() : 0) + state.tuning.compiler_runs);
+    if (state.strict_math)
+        s += "  math=strict: " +
+             (program.held_back.empty() ? "no rule had to be held back"
+                                        : fmt::format("held back {}", fmt::join(program.held_back, ", "))) +
+             "\n";
     if (state.autotune) {
         const std::string why_not = state.device->timing().why_not;
         s += "  autotune: " +

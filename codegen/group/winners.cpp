@@ -10,6 +10,7 @@
 #include "codegen/group/values.h"
 #include "codegen/library/conv.h"
 #include "codegen/tune/excerpt.h"
+#include "graph/base/options.h"
 #include "graph/rewrite/driver.h"
 #include "ops/linear/conv_gradients.h"
 #include "ops/nn/pool_gradients.h"
@@ -104,17 +105,23 @@ std::string ratio(double more, double less) { return std::to_string(std::lround(
 }  // namespace
 
 void choose_winners(Graph& graph, const Target& target, Tuner* tuner) {
+    // Where strict arithmetic holds the rule back, nothing depends on a measurement.
+    Tuner* const asked = options().strict_math ? nullptr : tuner;
     const auto worth_it = [&](const Match& match) {
-        return !library_computes(*match.root(), target) && decide(match.root(), target, tuner).winners;
+        return !library_computes(*match.root(), target) && decide(match.root(), target, asked).winners;
     };
     const RuleSet rules =
         winner_rules(worth_it, [&](const Match& match) { return passes_over_zeros(*match.root(), target); });
-    graph.set_roots(rewrite(graph.roots(), rules));
+    RewriteOptions noting;
+    noting.held_back = &graph.held_back;
+    graph.set_roots(rewrite(graph.roots(), rules, noting));
 }
 
 std::string why_winners(const NodePtr& node, const Target& target, Tuner* tuner) {
     const bool winners = node->op == conv_grad_w_winners_op();
     if (!winners && (!is_behind_pooling(*node) || library_computes(*node, target))) return "";
+    if (!winners && options().strict_math)
+        return "over all places, because math=strict leaves out no product with zero";
     const NodePtr over_all_places = winners ? through_all_places(node) : node;
     const Work work = work_over_all_places(*over_all_places);
     const std::string measured = decide(over_all_places, target, tuner).measured;

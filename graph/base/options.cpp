@@ -132,11 +132,18 @@ constexpr Flag flags[] = {
          if (v != "strict" && v != "theano") malformed(flags_variable, "promotion", v, "strict or theano");
          o.promotion = v == "strict" ? Options::Promotion::strict : Options::Promotion::theano;
      }},
+    {"math", "usual|strict",
+     "strict: every operation is rounded as it is written, and no product is left out",
+     [](Options& o, std::string_view v) {
+         if (v != "usual" && v != "strict") malformed(flags_variable, "math", v, "usual or strict");
+         o.strict_math = v == "strict";
+     }},
     {"assume_finite", "on|off", "allow rules that hold only without inf and NaN",
      [](Options& o, std::string_view v) { o.assume_finite = on_off("assume_finite", v); }},
     {"verify", "on|off", "verify the graph after every pass",
      [](Options& o, std::string_view v) { o.verify = on_off("verify", v); }},
-    {"disable", "NAME[+NAME...]", "rules and passes to leave out, or onednn, cudnn; may be repeated",
+    {"disable", "NAME[+NAME...]",
+     "rules, tags of rules and passes to leave out, or onednn, cudnn; may be repeated",
      [](Options& o, std::string_view v) {
          while (!v.empty()) {
              const std::size_t end = std::min(v.find('+'), v.size());
@@ -193,6 +200,10 @@ Options parse_options(const char* flags_text, const char* debug, const char* dum
         if (!item.empty()) parse_flag(options, item);
         rest.remove_prefix(std::min(end + 1, rest.size()));
     }
+    if (options.strict_math && options.assume_finite)
+        throw Error(std::string(flags_variable) +
+                    ": math=strict keeps what infinities and NaN become, assume_finite=on gives it up; leave "
+                    "one of them out");
     if (debug && *debug)
         options.debug =
             static_cast<int>(number("BITALE_DEBUG", "level", trimmed(debug), 0, 6, "a level from 0 to 6"));

@@ -39,19 +39,21 @@ struct Options {
     std::string dump_target = "sm_90";  // what the emulator's kernels are compiled for in a dump
     bool interpret = true;              // the cpu device evaluates graphs where there is no compiler
     Promotion promotion = Promotion::strict;  // of mixed dtypes; theano: its whole table
-    bool assume_finite = false;               // allows the rules that hold only without inf and NaN
-    bool verify = false;                      // verifies after every pass, as debug builds always do
-    std::set<std::string> disabled;           // rules and passes switched off by name
+    bool strict_math = false;        // no rule that rounds elsewhere than the expression says, or skips zeros
+    bool assume_finite = false;      // allows the rules that hold only without inf and NaN
+    bool verify = false;             // verifies after every pass, as debug builds always do
+    std::set<std::string> disabled;  // rules, whole tags of rules, passes and libraries, switched off by name
     int debug = 0;
     std::string dump;  // empty: nothing is written
 
-    bool enabled(const std::string& rule_or_pass) const { return !disabled.contains(rule_or_pass); }
+    bool enabled(const std::string& name) const { return !disabled.contains(name); }
     bool verifies() const;  // verify, or a debug build, or debug >= 3
 };
 
 // The options in force. The environment is read at the first call, and nothing of it in a program that runs
 // with more rights than whoever started it (set-user-id), who may be a stranger. Throws Error for an unknown
-// flag or a malformed value, with the list of the known ones.
+// flag or a malformed value, with the list of the known ones; names of disable= are left to check_disabled
+// (ops/rules/phases.h), which knows the rules.
 const Options& options();
 
 // The same from given texts; null stands for an unset variable.

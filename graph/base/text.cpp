@@ -1,8 +1,11 @@
 #include "graph/base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 
 namespace bitale {
 
@@ -67,7 +70,38 @@ std::string escaped(std::string_view text, std::string_view marked) {
     return result;
 }
 
+// Letters to insert, remove or replace.
+std::size_t letters_between(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+        }
+    }
+    return row.back();
+}
+
 }  // namespace
+
+std::vector<std::string> names_like(std::string_view name, const std::set<std::string>& known) {
+    constexpr std::size_t most_names = 5, longest = 100, shortest_part = 3;
+    if (name.size() > longest) return {};
+    const std::size_t most_letters = std::max<std::size_t>(name.size() / 3, 2);
+    std::vector<std::pair<std::size_t, std::string>> near;
+    for (const std::string& other : known) {
+        const std::size_t letters = letters_between(name, other);
+        const bool contains = name.size() >= shortest_part && other.find(name) != std::string::npos;
+        if (letters <= most_letters || contains) near.emplace_back(letters, other);
+    }
+    std::sort(near.begin(), near.end());
+    if (near.size() > most_names) near.resize(most_names);
+    std::vector<std::string> names;
+    for (auto& [letters, other] : near) names.push_back(std::move(other));
+    return names;
+}
 
 std::string printable(std::string_view text) { return escaped(text, {}); }
 

@@ -3,8 +3,10 @@
 // (codegen/print/writer.h).
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bitale {
 
@@ -14,5 +16,9 @@ std::string printable(std::string_view text);
 
 // The same in quotes, with quotes and backslashes inside escaped, so that its end is where it seems to be.
 std::string in_quotes(std::string_view text);
+
+// The names that somebody who wrote `name` may have meant, nearest first: at most five that differ in few
+// letters or contain it.
+std::vector<std::string> names_like(std::string_view name, const std::set<std::string>& known);
 
 }  // namespace bitale

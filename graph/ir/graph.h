@@ -1,6 +1,7 @@
 // Graph: what one compiled function computes, after givens are replaced.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,8 @@ struct Graph {
     Nodes outputs;
     std::vector<SharedUpdate> updates;  // values read the old state
     std::vector<Check> checks;
-    std::string dump_folder;  // where passes leave the graph they made (BITALE_DUMP), or empty
+    std::set<std::string> held_back;  // rules that would have applied but for math=strict
+    std::string dump_folder;          // where passes leave the graph they made (BITALE_DUMP), or empty
 
     Nodes roots() const;                 // outputs, then update values, then checked values
     void set_roots(const Nodes& roots);  // in the same order

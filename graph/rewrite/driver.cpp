@@ -1,6 +1,7 @@
 #include "graph/rewrite/driver.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "graph/base/log.h"
@@ -19,13 +20,21 @@ struct Provenance {
     std::vector<std::string> rules;
 };
 
-// The enabled rules by the op that their pattern starts with.
+bool in_force(const Rule& rule) { return !rule.why_not(); }
+
+// Rules that would be in force without math=strict. The others that it concerns need assume_finite=on.
+bool held_back(const Rule& rule) {
+    const Options& o = options();
+    return o.strict_math && (rule.tag == Tag::reassociates || rule.tag == Tag::skips_zeros) &&
+           o.enabled(rule.name) && o.enabled(name_of(rule.tag));
+}
+
+// Some of the rules by the op that their pattern starts with.
 class RuleIndex {
   public:
-    explicit RuleIndex(const RuleSet& set) {
+    explicit RuleIndex(const RuleSet& set, bool (*takes)(const Rule&) = in_force) {
         for (const Rule& rule : set.rules) {
-            if (!options().enabled(rule.name)) continue;
-            if (rule.tag == Tag::assumes_finite && !options().assume_finite) continue;
+            if (!takes(rule)) continue;
             const PatternNode& top = *rule.pattern;
             (top.kind == PatternNode::Kind::apply ? by_op_[top.op()] : anywhere_).push_back(&rule);
             counts_users_ |= counts_users(top);
@@ -95,9 +104,9 @@ NodePtr replacement(const Rule& rule, const RuleSet& set, const NodePtr& node, c
 // One pass over the graph, operands first.
 class Rewriter {
   public:
-    Rewriter(const RuleSet& set, const RuleIndex& index, const RewriteOptions& options,
+    Rewriter(const RuleSet& set, const RuleIndex& index, const RuleIndex* held, const RewriteOptions& options,
              std::size_t most_steps)
-        : set_(set), index_(index), options_(options), most_steps_(most_steps) {}
+        : set_(set), index_(index), held_(held), options_(options), most_steps_(most_steps) {}
 
     Nodes run(const Nodes& roots) {
         for (const NodePtr& node : topological(roots))
@@ -165,10 +174,21 @@ class Rewriter {
             replace(frame, node, made, match, rule);
             return true;
         });
-        if (!rewritten) {
-            frame.replaced.push_back(node);
-            finish(node);
-        }
+        if (rewritten) return;
+        if (held_) note_held_back(node, context, exists);
+        frame.replaced.push_back(node);
+        finish(node);
+    }
+
+    void note_held_back(const NodePtr& node, const MatchContext& context, const Exists& exists) const {
+        std::size_t refused = 0;
+        held_->any(*node, [&](const Rule& rule) {
+            Match match;
+            if (!options_.held_back->contains(rule.name) &&
+                replacement(rule, set_, node, context, exists, match, refused))
+                options_.held_back->insert(rule.name);
+            return false;
+        });
     }
 
     NodePtr with_normal_operands(const Frame& frame) {
@@ -244,6 +264,7 @@ class Rewriter {
 
     const RuleSet& set_;
     const RuleIndex& index_;
+    const RuleIndex* const held_;
     const RewriteOptions& options_;
     const std::size_t most_steps_;
     std::size_t steps_ = 0, refused_ = 0;
@@ -264,13 +285,15 @@ std::string summary(const RuleSet& set, const std::map<std::string, std::size_t>
 
 Nodes rewrite(const Nodes& roots, const RuleSet& set, const RewriteOptions& how) {
     const RuleIndex index(set);
+    std::optional<RuleIndex> held;
+    if (how.held_back && options().strict_math) held.emplace(set, held_back);
     constexpr std::size_t most_steps_per_node = 64, small_graph = 4096;
     const std::size_t most_steps = most_steps_per_node * topological(roots).size() + small_graph;
     // Operands first, one round is enough, except that a node may lose all but one of its users in it.
     constexpr int most_rounds = 16;
     Nodes results = roots;
     for (int round = 0; round < most_rounds; ++round) {
-        Rewriter rewriter(set, index, how, most_steps);
+        Rewriter rewriter(set, index, held ? &*held : nullptr, how, most_steps);
         results = rewriter.run(results);
         if (logs(3) && !rewriter.fired().empty()) log(3, summary(set, rewriter.fired()));
         if (rewriter.steps() == 0 || (!index.counts_users() && rewriter.refused() == 0)) break;

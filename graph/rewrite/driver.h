@@ -1,6 +1,7 @@
 // The driver: applies a list of rules until none matches.
 #pragma once
 
+#include <set>
 #include <string>
 #include <unordered_set>
 
@@ -12,6 +13,7 @@ namespace bitale {
 struct RewriteOptions {
     Interner* interner = nullptr;  // merges what rewriting makes with what is there
     const std::unordered_set<const Node*>* barriers = nullptr;  // kept as they are, not looked through
+    std::set<std::string>* held_back = nullptr;  // gets the rules that would apply but for math=strict
 };
 
 // The roots in normal form: no enabled rule of the set matches anywhere between them and the barriers.

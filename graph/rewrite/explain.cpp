@@ -1,6 +1,5 @@
 #include "graph/rewrite/explain.h"
 
-#include "graph/base/options.h"
 #include "graph/walk/traverse.h"
 
 namespace bitale {
@@ -10,10 +9,8 @@ std::string explain(const Rule& rule, const NodePtr& node, const MatchContext& c
     const NodePtr made = rule.apply(node, context, nullptr, &why);
     std::string s = "rule " + rule.name + " (" + rule.pattern.text() + ") ";
     if (!made) return s + "misses " + describe(*node) + ": " + why;
-    if (!options().enabled(rule.name))
-        return s + "would apply to " + describe(*node) + ", but it is disabled";
-    if (rule.tag == Tag::assumes_finite && !options().assume_finite)
-        return s + "would apply to " + describe(*node) + " under assume_finite=on";
+    if (const char* why_not = rule.why_not())
+        return s + "would apply to " + describe(*node) + ", but " + why_not;
     if (made->type.dtype != node->type.dtype)
         return s + "misses " + describe(*node) + ": its result would be " + text_of(made->type);
     return s + "applies to " + describe(*node);

@@ -1,5 +1,7 @@
 #include "graph/rewrite/rule.h"
 
+#include "graph/base/options.h"
+
 namespace bitale {
 
 const char* name_of(Tag tag) {
@@ -8,9 +10,20 @@ const char* name_of(Tag tag) {
         case Tag::stabilizes: return "stabilizes";
         case Tag::reassociates: return "reassociates";
         case Tag::skips_zeros: return "skips_zeros";
-        case Tag::assumes_finite: break;
+        case Tag::assumes_finite: return "assumes_finite";
+        case Tag::defines: break;
     }
-    return "assumes_finite";
+    return "defines";
+}
+
+const char* Rule::why_not() const {
+    const Options& o = options();
+    if (!o.enabled(name)) return "it is disabled";
+    if (!o.enabled(name_of(tag))) return "its tag is disabled";
+    if (o.strict_math && (tag == Tag::reassociates || tag == Tag::skips_zeros || tag == Tag::assumes_finite))
+        return "math=strict holds it back";
+    if (tag == Tag::assumes_finite && !o.assume_finite) return "only under assume_finite=on";
+    return nullptr;
 }
 
 NodePtr Rule::apply(const NodePtr& node, const MatchContext& context, Match* found, std::string* why) const {

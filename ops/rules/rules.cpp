@@ -25,7 +25,7 @@ RuleSet make_set(const char* name, std::vector<Rule> rules) {
 
 Rule decomposition() {
     return {"decomposition", Pattern::of_kind(OpKind::composite, "composite"),
-            [](const Match& m) { return m.root()->op->decompose(m.root()); }, Tag::reassociates};
+            [](const Match& m) { return m.root()->op->decompose(m.root()); }, Tag::defines};
 }
 
 }  // namespace

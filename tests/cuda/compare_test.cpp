@@ -151,7 +151,7 @@ TEST_CASE("networks pass the comparison, by libraries and by our own kernels") {
     if (emulator_left_out() || !planted().empty()) return;
     for (const bool libraries : {true, false}) {
         Options o = comparing();
-        if (!libraries) o.disabled = {"cublaslt", "cudnn", "onednn"};
+        if (!libraries) o.disabled = {"cudnn", "onednn"};
         const ScopedOptions scope(o);
         for (const std::string name : {"mlp", "small"}) {
             INFO(name << (libraries ? " with libraries" : ""));

@@ -3,6 +3,7 @@
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/rewrite/explain.h"
 #include "graph/rewrite/pass.h"
 #include "graph/walk/import.h"
 #include "graph/walk/traverse.h"
@@ -113,6 +114,33 @@ TEST_CASE("rules are switched off by name, and those that assume finite numbers 
     assume.assume_finite = true;
     const ScopedOptions scope(assume);
     CHECK(toy::text(rewrite({node}, finite)[0]) == "a");
+}
+
+TEST_CASE("rules are switched off by tag, and math=strict says which ones it holds back") {
+    const NodePtr node = chain(toy::leaf("a"), toy::neg(), 2);
+    const RuleSet rounds{"rounds", {{"neg-neg", neg(neg(x)), x, Tag::reassociates}}};
+    CHECK(toy::text(rewrite({node}, rounds)[0]) == "a");
+    std::set<std::string> held_back;
+    RewriteOptions how;
+    how.held_back = &held_back;
+    Options off = options();
+    off.disabled = {"reassociates"};
+    {
+        const ScopedOptions scope(off);
+        CHECK(rewrite({node}, rounds, how)[0] == node);
+        CHECK_THAT(explain(rounds.rules[0], node), ContainsSubstring("but its tag is disabled"));
+    }
+    CHECK(held_back.empty());
+    Options strict = options();
+    strict.strict_math = true;
+    const ScopedOptions scope(strict);
+    CHECK(rewrite({node}, rounds, how)[0] == node);
+    CHECK(held_back == std::set<std::string>{"neg-neg"});
+    CHECK_NOTHROW(verify_normal_form({node}, rounds));
+    CHECK_THAT(explain(rounds.rules[0], node), ContainsSubstring("but math=strict holds it back"));
+    held_back.clear();
+    CHECK(toy::text(rewrite({node}, signs(), how)[0]) == "a");
+    CHECK(held_back.empty());
 }
 
 TEST_CASE("a node that loses its other users is seen again") {

@@ -3,6 +3,7 @@
 
 #include "bitale/error.h"
 #include "graph/base/log.h"
+#include "graph/base/text.h"
 #include "tests/support/catch.h"
 
 using namespace bitale;
@@ -27,6 +28,7 @@ TEST_CASE("unset variables give the defaults") {
     CHECK(o.threads == 0);
     CHECK(o.promotion == Options::Promotion::strict);
     CHECK_FALSE(o.assume_finite);
+    CHECK_FALSE(o.strict_math);
     CHECK_FALSE(o.autotune);
     CHECK(o.mode == Options::Mode::fast_run);
     CHECK(o.cpu_target == "native");
@@ -69,6 +71,8 @@ TEST_CASE("flags are read one by one") {
     CHECK(o.debug == 3);
     CHECK(o.dump == "out");
     CHECK(o.verifies());
+    CHECK(parse_options("math=strict", nullptr, nullptr).strict_math);
+    CHECK_FALSE(parse_options("math=usual", nullptr, nullptr).strict_math);
 }
 
 TEST_CASE("an unknown flag names the known ones") {
@@ -84,6 +88,8 @@ TEST_CASE("malformed values say what is expected") {
     CHECK_THAT(message_for("threads=many"), ContainsSubstring("threads=\"many\" is not a number"));
     CHECK_THAT(message_for("threads=-1"), ContainsSubstring("threads=\"-1\""));
     CHECK_THAT(message_for("promotion=numpy"), ContainsSubstring("strict or theano"));
+    CHECK_THAT(message_for("math=fast"), ContainsSubstring("math=\"fast\" is not usual or strict"));
+    CHECK_THAT(message_for("math=strict,assume_finite=on"), ContainsSubstring("leave one of them out"));
     CHECK_THAT(message_for("mode=fast"), ContainsSubstring("fast_run or fast_compile"));
     CHECK_THAT(message_for("cpu_target=x86-64-v5"), ContainsSubstring("native, x86-64-v4, x86-64-v3"));
     CHECK_THAT(message_for("launches=on"),
@@ -96,6 +102,19 @@ TEST_CASE("malformed values say what is expected") {
     CHECK_THAT(message_for("", "9"),
                ContainsSubstring("BITALE_DEBUG: level=\"9\" is not a level from 0 to 6"));
     CHECK_THAT(message_for("", "loud"), ContainsSubstring("BITALE_DEBUG"));
+}
+
+TEST_CASE("names like a name that nobody has are those of few other letters, or that contain it") {
+    const std::set<std::string> known = {"add-zero", "div-one",  "log-softmax", "log-softmax-shift",
+                                         "mul-one",  "mul-zero", "softmax"};
+    using Names = std::vector<std::string>;
+    CHECK(names_like("log-sofmax", known) == Names{"log-softmax"});
+    CHECK(names_like("softmax", known) == Names{"softmax", "log-softmax", "log-softmax-shift"});
+    CHECK(names_like("mul-onw", known) == Names{"mul-one"});
+    CHECK(names_like("", known).empty());
+    CHECK(names_like("convolution", known).empty());
+    CHECK(names_like(std::string(1000, 'x'), known).empty());
+    CHECK(names_like("o", {"ab", "bc", "cd", "de", "ef", "fg", "gh"}).size() == 5);
 }
 
 TEST_CASE("scoped options nest") {
