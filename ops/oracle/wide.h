@@ -5,7 +5,8 @@
 // no 0) that they save.
 //
 // Error bounds are running ones: each operation adds the rounding of its dtype, a sum of n terms about
-// sqrt(n) roundings of the sum of magnitudes, and what operands may be off is passed on through the function
+// sqrt(n) roundings of the sum of magnitudes, or, where terms are alike and roundings go one way, what the
+// plain loop in the dtype is off, and what operands may be off is passed on through the function
 // itself. So a sum that cancels has the bound of its summands, and what depends on a decision that rounding
 // can turn (a comparison of nearly equal numbers, the position of a maximum) has an infinite one.
 #pragma once

@@ -24,6 +24,7 @@ std::int64_t quotient(std::int64_t a, std::int64_t b) {
 // What has been combined for one element of the result.
 struct Total {
     long double value = 0, error = 0, magnitude = 0, highest = 0, lowest = 0, chosen_error = 0;
+    long double in_order = 0;  // of a sum, one term after the other, each addition rounded as the device does
     std::uint64_t whole = 0;
     std::int64_t count = 0, position = -1;
     bool unsure = false;
@@ -133,7 +134,10 @@ class Run {
                 t.value += x;
                 t.error += e;
                 t.magnitude += std::fabs(x);
-                if (!is_float(nest_.accumulator)) t.whole += bits(x);
+                if (is_float(nest_.accumulator))
+                    t.in_order = rounded_to_accumulator(t.in_order + x);
+                else
+                    t.whole += bits(x);
                 return;
             case Combine::prod:
                 t.value *= x;
@@ -171,6 +175,11 @@ class Run {
         t.chosen_error = e;
     }
 
+    long double rounded_to_accumulator(long double x) const {
+        return nest_.accumulator == DType::float64 ? static_cast<long double>(static_cast<double>(x))
+                                                   : static_cast<long double>(static_cast<float>(x));
+    }
+
     static std::uint64_t bits(long double x) {
         return x < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(x))
                      : static_cast<std::uint64_t>(x);
@@ -200,10 +209,14 @@ class Run {
                     error = sum ? t.error : t.unsure ? infinite : 0;
                     break;
                 }
-                // Errors of a sum are as often of one sign as of the other.
-                const long double share = sum ? 4 + 2 * std::sqrt(n) : n;
+                // Errors of a sum are as often of one sign as of the other, unless many terms are alike: to
+                // these, for as long as the total has one exponent, an addition does the same again and
+                // again.
+                const long double share = sum ? 4 + 2 * std::sqrt(n) : n,
+                                  drift = std::fabs(t.in_order - t.value);
                 if (sum)
-                    error = t.error + (t.count > 1 ? share * rounding.unit * t.magnitude : 0);
+                    error =
+                        t.error + (t.count > 1 ? std::max(share * rounding.unit * t.magnitude, drift) : 0);
                 else
                     error = t.magnitude - std::fabs(t.value) +
                             (t.count > 1 ? 2 * share * rounding.unit * t.magnitude : 0);

@@ -1,7 +1,9 @@
 // Both oracles: leaves, symbolic lengths, checks, composites without an evaluation of their own, and how the
 // one rounds to dtypes and the other does not.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/oracle/typed.h"
@@ -108,6 +110,28 @@ TEST_CASE("wide results say how far a device may be from them") {
     CHECK(error_of(cast(argmax(x / 3), float32)) == 0);
     CHECK(error_of(where(gt(x, 2), x, 1 / (x - x))) == 0);
     CHECK(error_of(exp(x * 40)) == infinite);  // beyond float32
+}
+
+TEST_CASE("a sum of terms that are alike may be as far off as a plain loop is") {
+    const Expr x = input(float32, {4032}, "x");
+    const auto sum_of = [&](const std::vector<float>& terms) {
+        return evaluate_wide({sum(x).node()}, {{x.node().get(), Array(terms)}}).at(0);
+    };
+    long double furthest = 0;
+    for (int k = 1; k <= 60; ++k) {
+        const std::vector<float> terms(4032, 0.1F + 0.9F / 61 * static_cast<float>(k));
+        const WidePtr exact = sum_of(terms);
+        const float plain = std::accumulate(terms.begin(), terms.end(), 0.0F);
+        INFO(terms[0] << " gives " << plain << ", off by at most " << static_cast<double>(exact->error(0)));
+        CHECK(std::fabs(static_cast<long double>(plain) - exact->values[0]) <= exact->error(0));
+        furthest = std::max(furthest, exact->error(0) / exact->values[0]);
+    }
+    CHECK(furthest > 4 * (4 + 2 * std::sqrt(4032.0L)) * 0x1p-24L);
+    // Roundings of others cancel.
+    std::vector<float> others;
+    for (int k = 0; k < 4032; ++k) others.push_back(0.1F + 0.9F * static_cast<float>(k * 977 % 4032) / 4032);
+    const WidePtr exact = sum_of(others);
+    CHECK(exact->error(0) / exact->values[0] < (6 + 2 * std::sqrt(4032.0L)) * 0x1p-24L);
 }
 
 TEST_CASE("lengths become numbers") {
