@@ -53,6 +53,19 @@ B_ROUNDING(b_trunc, truncf, trunc)
 // Half to even.
 B_ROUNDING(b_round, rintf, rint)
 
+// The exact quotient toward minus infinity. What is rounded may have reached the next whole number: then the
+// rest has the other sign. Beyond 2^24 and 2^53 the sum rounds.
+B_FN f32 b_floordiv(f32 a, f32 b) {
+    const f32 floor = b_floor(a / b), rest = b_fma(-floor, b, a);
+    const bool beyond = !b_isinf(floor) & (b > 0.0f ? rest < 0.0f : rest > 0.0f);
+    return beyond ? floor + b_minimum(-1.0f, b_floor(rest / b)) : floor;
+}
+B_FN f64 b_floordiv(f64 a, f64 b) {
+    const f64 floor = b_floor(a / b), rest = b_fma(-floor, b, a);
+    const bool beyond = !b_isinf(floor) & (b > 0.0 ? rest < 0.0 : rest > 0.0);
+    return beyond ? floor + b_minimum(-1.0, b_floor(rest / b)) : floor;
+}
+
 // The sign of the divisor, whose sign a zero has too; NaN for the divisor 0.
 #ifdef __CUDACC__
 #define B_FMOD32(a, b) fmodf(a, b)

@@ -28,9 +28,8 @@ BITALE_BINARY(mul, same, Text("a * b", "b_mul(a, b)"), reference::mul(a, b), g *
               commutative | as_length([](const Int& a, const Int& b) { return a * b; }), -4, 4)
 // True division.
 BITALE_BINARY(div, floating, "a / b", a / b, g / b, -(g * y) / b, 4, plain, 0.5, 4)
-// Toward minus infinity.
-BITALE_BINARY(floordiv, same, Text("b_floor(a / b)", "b_floordiv(a, b)"), reference::floordiv(a, b),
-              zeros_like(a), zeros_like(b), 8,
+// Of the exact quotient, toward minus infinity: a rounded quotient may have reached the next whole number.
+BITALE_BINARY(floordiv, same, "b_floordiv(a, b)", reference::floordiv(a, b), zeros_like(a), zeros_like(b), 8,
               numbers_only | as_length([](const Int& a, const Int& b) { return floordiv(a, b); }), 0.5, 4)
 // Sign of the divisor.
 BITALE_BINARY(mod, same, "b_mod(a, b)", reference::mod(a, b), g, -g * floordiv(a, b), 8,

@@ -2,6 +2,7 @@
 // clarity; generated code has helpers of its own, which are tested against these.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
@@ -55,7 +56,9 @@ T floordiv(T a, T b) {
         }
         return static_cast<T>(a / b);
     } else {
-        return std::floor(a / b);
+        const T floor = std::floor(a / b), rest = std::fma(-floor, b, a);
+        const bool beyond = !std::isinf(floor) && (b > 0 ? rest < 0 : rest > 0);
+        return beyond ? floor + std::min(T(-1), std::floor(rest / b)) : floor;
     }
 }
 template <class T>

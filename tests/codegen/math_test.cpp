@@ -204,6 +204,35 @@ TEST_CASE("pow is within 2 ulp, and C's pow where C defines special values", "[d
     check_pow<double>();
 }
 
+TEST_CASE("Quotients toward minus infinity are those of exact quotients", "[device]") {
+    std::mt19937_64 random(7);
+    const auto quotient = [](float a, float b) {
+        return static_cast<float>(std::floor(static_cast<double>(a) / b));
+    };
+    int wrong = 0, rounded_up = 0;
+    const auto one = [&](float a, float b) {
+        const float got = bitale::device::b_floordiv(a, b), expected = quotient(a, b);
+        wrong += !((got != got && expected != expected) ||
+                   (got == expected && std::signbit(got) == std::signbit(expected)));
+        rounded_up += std::floor(a / b) > expected;
+    };
+    std::uniform_real_distribution<float> large(-1e8F, 1e8F), small(-20, 20);
+    for (int i = 0; i < 100'000; ++i) {
+        const std::uint64_t bits = random();
+        one(std::bit_cast<float>(static_cast<std::uint32_t>(bits)),
+            std::bit_cast<float>(static_cast<std::uint32_t>(bits >> 32)));
+        one(large(random), std::rint(small(random)));
+        one(small(random), small(random) / 100);
+    }
+    for (const float a : edges<float>())
+        for (const float b : edges<float>()) one(a, b);
+    CHECK(wrong == 0);
+    CHECK(rounded_up > 1000);
+    CHECK(bitale::device::b_floordiv(1.0, 0.1) == 9);
+    CHECK(bitale::device::b_floordiv(-5e-324, 10.0) == -1);
+    CHECK(bitale::device::b_floordiv(1e300, 1e-300) == std::numeric_limits<double>::infinity());
+}
+
 TEMPLATE_TEST_CASE("Functions of several numbers treat NaN, zeros and infinities as defined", "[device]",
                    float, double) {
     using T = TestType;

@@ -342,6 +342,13 @@ TEST_CASE("NaN, infinities and zeros") {
     CHECK(value(f(1) % f(-3)) == -2);
     CHECK(std::signbit(value(f(0) % f(-3))));
     CHECK(value(floordiv(f(-1), f(3))) == -1);
+    CHECK(value(floordiv(f(1), f(0.1))) == 9);  // and 1 % 0.1 is nearly 0.1
+    CHECK(value(floordiv(f(-1), f(-0.1))) == 9);
+    CHECK(value(floordiv(f(-5e-324), f(10))) == -1);
+    CHECK(value(floordiv(f(1e300), f(0.1))) == 1e301);
+    CHECK(value(floordiv(f(infinity), f(-2))) == -infinity);
+    CHECK(value(floordiv(f(1e300), f(1e-300))) == infinity);
+    CHECK(value(floordiv(f(3), f(0))) == infinity);
     CHECK(one<bool>(isnan(f(no_number))));
     CHECK(one<bool>(isinf(f(-infinity))));
     CHECK(!one<bool>(isnan(typed(3))));
