@@ -184,7 +184,12 @@ bool GraphGenerator::binary() {
     const double wraps = is_integer(v.x.dtype()) ? 1e18 : 0;
     switch (random_.between(0, is_whole() ? 7 : 4)) {
         case 0: return keep(a + b, shape, std::max(wraps, v.bound + p.bound));
-        case 1: return keep(a - b, shape, std::max(wraps, v.bound + p.bound));
+        case 1: {
+            // With a literal it may wrap, which has to be said.
+            const DType t = v.x.dtype();
+            return keep(is_unsigned_integer(t) ? cast(a, t) - cast(b, t) : a - b, shape,
+                        std::max(wraps, v.bound + p.bound));
+        }
         case 2: return keep(a * b, shape, std::max(wraps, v.bound * p.bound));
         case 3: return keep(maximum(a, b), shape, std::max(v.bound, p.bound));
         case 4:
