@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from driver import extras, floors, machine, participants, peers, rounds, tables  # noqa: E402
+from driver import against, extras, floors, machine, participants, peers, rounds, tables  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "bitale" / "bench"
@@ -24,12 +24,19 @@ def arguments():
     parser.add_argument("--save", action="store_true",
                         help="the same into benchmarks/results/<date>-<machine class>[-W]")
     parser.add_argument("--ours", action="store_true", help="without peers")
+    parser.add_argument("--against", metavar="BUILD",
+                        help="with --ours: this build and another one alternate; a checkout or build folder")
     parser.add_argument("--prepare", action="store_true",
                         help="measure nothing: let everybody compile, so that the next run finds it done")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--programs", default=str(HERE.parent / "build" / "release" / "benchmarks"))
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.against and not options.ours:
+        parser.error("--against compares two builds of ours: add --ours")
+    if options.against and options.prepare:
+        parser.error("--prepare is for peers, and --against has none")
+    return options
 
 
 def chosen(description, options):
@@ -40,11 +47,23 @@ def chosen(description, options):
     unknown = [w for w in wanted if w not in groups and w not in groups.values() and w not in extras.NAMES]
     if unknown:
         sys.exit(f"unknown workload {', '.join(unknown)}; there are {', '.join([*groups, *extras.NAMES])}")
+    if options.against:
+        return compared(wanted, groups, options.quick)
     if not wanted:
         return ([name for name, group in groups.items() if not options.quick or group != "g"],
                 [] if options.quick else extras.NAMES)
     return ([name for name, group in groups.items() if name in wanted or group in wanted],
             [name for name in extras.NAMES if name in wanted])
+
+
+def compared(wanted, groups, quick):
+    """With --against: overhead is that of two workloads, and the other extras compare by themselves."""
+    alone = [name for name in extras.NAMES if name in wanted and name != "overhead"]
+    if alone:
+        sys.exit(f"--against does not measure {', '.join(alone)}")
+    names = [name for name, group in groups.items()
+             if name in wanted or group in wanted or (not wanted and (not quick or group != "g"))]
+    return names + (list(against.TINY) if not wanted or "overhead" in wanted else []), []
 
 
 def peers_folder():
@@ -85,12 +104,21 @@ def main():
     cores = set(sorted(os.sched_getaffinity(0))[:options.threads])
     CACHE.mkdir(parents=True, exist_ok=True)
     programs = pathlib.Path(options.programs)
-    flags = ",".join(f for f in (os.environ.get("BITALE_FLAGS"), f"threads={options.threads}") if f)
+    other = None
+    if options.against:
+        try:
+            other = against.programs_of(options.against, {against.program_for(n, description) for n in names})
+        except against.Refused as error:
+            sys.exit(str(error))
     with open(CACHE / "log.txt", "w") as log:
         roof_process = participants.Participant([str(programs / "bench_roofs")], {}, cores, log)
         ours = Ours(programs, options.threads, cores, log)
         everyone = [roof_process]
         try:
+            if options.against:
+                result = run_against(options, description, names, roof_process, ours, other)
+                print(tables.comparison(result))
+                return
             forms = {} if options.ours else {name: forms_of(description, name) for name in names}
             wanted = {form.process for of_one in forms.values() for form in of_one}
             started, versions = start_peers(options, wanted, cores, log)
@@ -119,9 +147,7 @@ def run(options, description, names, extra_names, forms, roof_process, ours, sta
     seconds = 0.1 if options.quick or options.ours else 0.3
     count = options.rounds or (3 if options.quick else 5)
     session = rounds.Session(roofs, started, seconds, count, remembered)
-    result = {"date": datetime.date.today().isoformat(), "class": machine.machine_class(facts),
-              "machine": facts, "threads": options.threads, "quick": options.quick,
-              "versions": versions | {"bitale": revision()}, "roofs": {}, "rows": [], "ours": []}
+    result = heading(options, facts, versions | {"bitale": revision(HERE)}) | {"ours": []}
     outcomes = {}
     for name in names:
         rounds.note(f"({name})")
@@ -140,6 +166,36 @@ def run(options, description, names, extra_names, forms, roof_process, ours, sta
     return result
 
 
+def heading(options, facts, versions):
+    return {"date": datetime.date.today().isoformat(), "class": machine.machine_class(facts),
+            "machine": facts, "threads": options.threads, "quick": options.quick, "versions": versions,
+            "roofs": {}, "rows": []}
+
+
+def run_against(options, description, names, roof_process, ours, other):
+    """Rows, and the files after each workload."""
+    roofs = machine.Roofs(roof_process, options.threads, 0.02)
+    count = options.rounds or (against.ROUNDS_QUICK if options.quick else against.ROUNDS)
+    session = rounds.Session(roofs, {}, 0.1, count, {})
+    result = heading(options, machine.description(), {"new": revision(HERE), "old": revision(other)})
+    for name in names:
+        rounds.note(f"({name})")
+        program = against.program_for(name, description)
+        start = lambda side: ours.start("", program, None if side == "new" else other)
+        result["rows"] += against.measure(session, start, name, facts_of(description, name), program)
+        result["roofs"] = roofs.as_json()
+        write(options, result, tables.document_of_comparison(result), "-against")
+    return result
+
+
+def facts_of(description, name):
+    if name in against.TINY:
+        return {"title": against.TINY[name], "batch": 1}
+    if name in description["kernels"]:
+        return {"op": description["kernels"][name]["op"]}
+    return {key: description["workloads"][name][key] for key in ("title", "batch")}
+
+
 def finish(options, description, outcomes, roofs, versions, result):
     """Rows and files, after each workload: a run that is ended early leaves what it has."""
     result["roofs"] = roofs.as_json()
@@ -151,16 +207,20 @@ def finish(options, description, outcomes, roofs, versions, result):
             facts = kernel_facts(kernel, outcome.ours.median())
         else:
             floor = floors.floor_ms(description, name, roofs)
-            facts = {key: description["workloads"][name][key] for key in ("title", "batch")}
+            facts = facts_of(description, name)
         result["rows"] += tables.rows_of(name, facts, outcome, floor, versions)
+    write(options, result, tables.document(result))
+
+
+def write(options, result, document, kind=""):
     files = [pathlib.Path(options.json)] if options.json else []
     if options.save:
         part = "-" + options.only.replace(",", "+") if options.only else ""
-        files.append(HERE / "results" / f"{result['date']}-{result['class']}{part}.json")
+        files.append(HERE / "results" / f"{result['date']}-{result['class']}{part}{kind}.json")
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(result, indent=1) + "\n")
-        file.with_suffix(".md").write_text(tables.document(result))
+        file.with_suffix(".md").write_text(document)
 
 
 class Ours:
@@ -176,10 +236,10 @@ class Ours:
             self._running[program] = self.start("", program)
         return self._running[program]
 
-    def start(self, flags, program="bench_steps"):
+    def start(self, flags, program="bench_steps", folder=None):
         everything = [os.environ.get("BITALE_FLAGS"), f"threads={self._threads}", flags]
         environment = {"BITALE_FLAGS": ",".join(f for f in everything if f)}
-        command = [str(self._programs / program)]
+        command = [str((folder or self._programs) / program)]
         self.all.append(participants.Participant(command, environment, self.cores, self._log))
         return self.all[-1]
 
@@ -190,8 +250,8 @@ def kernel_facts(kernel, ms):
             "gflops": round(operations / ms * 1e-6, 2) or None}
 
 
-def revision():
-    git = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=10"]
+def revision(folder):
+    git = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=10"]
     return machine.first_line(git)
 
 

@@ -21,8 +21,9 @@ class Session:
         self.seconds, self.rounds = seconds, rounds
         self.memory = memory  # probes of earlier runs, by workload and title of the form
 
-    def load(self, ours):
-        return machine.Load([self.roofs.pid(), ours.pid(), *(p.pid() for p in self.peers.values())])
+    def load(self, pids):
+        """pids: of our processes."""
+        return machine.Load([self.roofs.pid(), *pids, *(p.pid() for p in self.peers.values())])
 
 
 class Subject:
@@ -116,25 +117,42 @@ def prepare(forms, participants_by_name):
                 note(f"({name}) {form.peer}: {form.title()}: {error}")
 
 
-def run_rounds(session, ours, subjects, seconds, outcome):
+def quietly(session, pids, work):
+    """What work() returns, and who disturbed it, if anybody did."""
+    load = session.load(pids)
+    peak = session.roofs.peak_now()
+    result = work()
+    peak = min(peak, session.roofs.peak_now())
+    others, passed = load.others()
+    if others <= DISTURBED * passed + TICKS and peak >= WEAK * session.roofs.gflops:
+        return result, None
+    return result, f"others used {others:.2f} of {passed:.2f} s ({load.names()}), peak {peak:.0f} GFLOP/s"
+
+
+def repeat(session, outcome, one_round, keep):
     """Rounds until enough of them were undisturbed, at most twice as many as asked for."""
     tries = 0
     while outcome.rounds < session.rounds and tries < 2 * session.rounds:
         tries += 1
-        load = session.load(ours)
-        peak = session.roofs.peak_now()
-        times = [subject.measure(seconds) for subject in subjects]
-        peak = min(peak, session.roofs.peak_now())
-        others, passed = load.others()
+        result, disturbed_by = one_round()
         last_chance = tries - outcome.rounds > session.rounds
-        if (others > DISTURBED * passed + TICKS or peak < WEAK * session.roofs.gflops) and not last_chance:
+        if disturbed_by and not last_chance:
             outcome.disturbed += 1
-            note(f"    disturbed: others used {others:.2f} of {passed:.2f} s ({load.names()}), "
-                 f"peak {peak:.0f} GFLOP/s; again")
+            note(f"    disturbed: {disturbed_by}; again")
             continue
         outcome.rounds += 1
+        keep(result)
+
+
+def run_rounds(session, ours, subjects, seconds, outcome):
+    def one_round():
+        return quietly(session, [ours.pid()], lambda: [subject.measure(seconds) for subject in subjects])
+
+    def keep(times):
         for subject, ms in zip(subjects, times):
             subject.times.append(ms)
+
+    repeat(session, outcome, one_round, keep)
 
 
 def measure(session, ours, name, forms, quick, kernel):

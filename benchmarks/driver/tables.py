@@ -119,12 +119,43 @@ def _steps(rows):
                   ["best peer / ours"] * bool(used), lines)
 
 
-def document(result):
-    facts, roofs = result["machine"], result["roofs"]
-    text = [f"# Benchmarks, {result['date']}, {result['class']}", "",
+def comparison(result):
+    """Of two builds: how many times faster the new one is."""
+    heads = ["workload", "form", "ms, new", "ms, old", "old / new", "half of the rounds", "old / old",
+             "noise", ""]
+    return _table(heads, [_compared(row) for row in result["rows"]])
+
+
+def _compared(row):
+    if "why" in row:
+        return [row["workload"], row["form"], *["-"] * 6, f"not measured: {row['why']}"]
+    return [row["workload"], row["form"], f"{row['new_ms']:.4g}", f"{row['old_ms']:.4g}",
+            f"{row['ratio']:.3f}", f"{row['ratio_low']:.3f} to {row['ratio_high']:.3f}",
+            f"{row['noise_ratio']:.3f}", f"{row['noise']:.3f}",
+            "" if row["verdict"] == "same" else f"**{row['verdict']}**"]
+
+
+def document_of_comparison(result):
+    disturbed = sum({r["workload"]: r.get("disturbed_rounds", 0) for r in result["rows"]}.values())
+    return "\n".join([*_heading("Two builds", result), "",
+                      "Milliseconds and ratios are medians of the rounds; `noise` is what nine of ten "
+                      "rounds of old against old stay within. How it is measured: "
+                      "[docs/benchmarks.md](../../docs/benchmarks.md#two-builds).", "",
+                      comparison(result), "",
+                      f"Rounds repeated because others used the machine: {disturbed}."]) + "\n"
+
+
+def _heading(title, result):
+    facts = result["machine"]
+    return [f"# {title}, {result['date']}, {result['class']}", "",
             f"{facts['cores']} cores of {facts['processor']} (family {facts['family']}), {facts['isa']}, "
             f"{facts['memory_gb']} GB; {facts['compiler']}. Threads: {result['threads']}.",
-            "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(result["versions"].items())) + ".",
+            "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(result["versions"].items())) + "."]
+
+
+def document(result):
+    roofs = result["roofs"]
+    text = [*_heading("Benchmarks", result),
             f"Roofs: {roofs['fma_gflops']} GFLOP/s of fused multiply-adds "
             f"({roofs['fma_gflops_one_thread']} on one thread); copies, bytes read and written: " +
             ", ".join(f"{_size(int(s))} {g:.0f}" for s, g in roofs["copy_gbs"].items()) + " GB/s.", "",
