@@ -21,8 +21,6 @@ FIELDS = [
 TOOLS = {
     "compute-sanitizer": "no memcheck after a fault, no sanitizers in --second",
     "ncu": "no counters in --second",
-    "cuobjdump": "dumps without SASS, unless nvdisasm is there",
-    "nvdisasm": "dumps without SASS, unless cuobjdump is there",
 }
 HOST_COMPILERS = ("c++", "g++", "clang++")
 

@@ -20,6 +20,8 @@ LINES = ("launches=wait", "debug_lines=on")
 COMPARED = "launches=compare"
 LAUNCH = re.compile(
     r"\bkernel (?P<kernel>\S+) of (?P<function>[^()]+?) \(phase (?P<phase>\d+) of|"
+    r"\bkernel (?P<ending>\S+) \(\d+ blocks of \d+ threads\), which ends a step of "
+    r"(?P<loop>.+?)(?= fails: |$)|"
     r"\bthe (?P<call>library's .+?|copy|graph of .+?),? of (?P<owner>[^,;]+), which computes"
 )
 # What launches=compare finds: `..., which computes dot at net.cpp:12: of "dot" float32 [8], element 3 is 4 on
@@ -50,7 +52,8 @@ def sticky_sentence(text):
 
 def facts_of(text):
     """Kernel, phase and the user's lines that the errors of launches name; they read
-    `kernel K of F (phase 1 of 2, 18 blocks of 256 threads), which computes dot at net.cpp:12`."""
+    `kernel K of F (phase 1 of 2, 18 blocks of 256 threads), which computes dot at net.cpp:12`, or of those
+    that the loop itself adds `kernel K (1 blocks of 256 threads), which ends a step of F`."""
     told = [line.strip() for line in text.splitlines() if LAUNCH.search(line) or is_sticky(line)]
     told = [line for line in told if DIFFERENCE.search(line)] or told
     # Those that name a launch say more than those that name functions, and the last word more than a warning.
@@ -61,9 +64,11 @@ def facts_of(text):
     facts = {"message": best[:2000]}
     launch = LAUNCH.search(best)
     if launch:
-        facts["function"] = launch["function"] or launch["owner"]
+        facts["function"] = launch["function"] or launch["loop"] or launch["owner"]
         if launch["kernel"]:
             facts.update(kernel=launch["kernel"], phase=int(launch["phase"]))
+        elif launch["ending"]:
+            facts["kernel"] = launch["ending"]
         elif launch["call"].startswith("library's "):
             facts["kernel"] = launch["call"]
     lines = re.findall(r"\bat ([^\s,;()]+:\d+)", best)
@@ -145,8 +150,7 @@ def investigate(visit, case, command, kind, ended, flags=(), extra=None):
     fault["memcheck"] = memcheck(visit, case, command, flags, extra)
     if isinstance(fault["memcheck"], dict) and not fault["kernel"]:
         fault["kernel"] = fault["memcheck"].get("kernel")
-    visit.results.fault(fault)
-    return len(visit.results.data["faults"]) - 1
+    return visit.results.fault(fault)
 
 
 def compare(visit, case, command, ended):
@@ -185,8 +189,7 @@ def compare(visit, case, command, ended):
         "memcheck": "not tried: no access is at fault",
         **facts,
     }
-    visit.results.fault(fault)
-    return len(visit.results.data["faults"]) - 1, f"{fault['kernel']} is wrong in {fault['buffer']}"
+    return visit.results.fault(fault), f"{fault['kernel']} is wrong in {fault['buffer']}"
 
 
 def memcheck(visit, case, command, flags, extra):

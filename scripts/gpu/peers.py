@@ -5,7 +5,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 from gpu import commands, facts
-from gpu.visit import Skip
+from gpu.visit import LEAST, Skip
 from gpu.workloads import workloads
 
 FRAMEWORKS = {"torch": "torch_gpu.py", "jax": "jax_gpu.py"}
@@ -18,15 +18,20 @@ COMPILE = "compile"
 AT_ONCE = 4  # compilations side by side, before any of them is timed
 
 
-def python_with(module):
+def python_with(visit, module):
     """A python3 that imports the module, and what that said."""
     said = "no python3 on PATH"
     for name in ("python3", "python"):
         path = shutil.which(name)
         if path:
-            ended = commands.run([path, "-c", f"import {module}; print({module}.__version__)"], 60)
+            left = visit.left()
+            if left < LEAST:
+                return None, "out of time"
+            ended = commands.run([path, "-c", f"import {module}; print({module}.__version__)"], min(60, left))
             if ended.passed:
                 return path, ended.text.strip().splitlines()[-1]
+            if ended.kind == "limit":
+                return None, f"import {module} did not end: {ended.how}"
             lines = ended.text.strip().splitlines()
             said = lines[-1] if lines else ended.how
     return None, said
@@ -34,7 +39,7 @@ def python_with(module):
 
 def peers(visit):
     """Each framework and workload is one process, and in it each form another."""
-    pythons = {name: python_with(name) for name in FRAMEWORKS}
+    pythons = {name: python_with(visit, name) for name in FRAMEWORKS}
     for name, (path, said) in pythons.items():
         if not path:
             visit.skip(name, said)

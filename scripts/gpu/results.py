@@ -137,7 +137,9 @@ class Results:
             self.write_texts()
 
     def fault(self, fault):
+        """Adds a fault; its number."""
         with self.lock:
+            number = len(self.data["faults"])
             self.data["faults"].append(fault)
             self.write()
             self.write_texts()  # whatever ends the visit later, what a fault said is kept
@@ -147,6 +149,7 @@ class Results:
             f"{fault['part']:>12}  fault    {fault['case']}: {fault['kind']};"
             f" {', '.join(words) or 'no kernel named'}"
         )
+        return number
 
     def name_kernel(self, number, kernel):
         """A fault whose errors named no kernel, from what its program launched last."""

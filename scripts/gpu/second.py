@@ -124,6 +124,9 @@ def counters(visit):
             "--csv",
             "--page",
             "details",
+            # Else ncu locks the clocks to their base, and its times are not those of the first visit.
+            "--clock-control",
+            "none",
             "--kernel-name",
             f"regex:^({names})$",
             "--launch-skip",

@@ -4,6 +4,8 @@ import io
 import json
 import os
 import tarfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from support import InFolder
 
@@ -60,6 +62,24 @@ class Sizes(InFolder):
         self.assertIn("truncated", data)
         with open(found.path("log.txt"), encoding="utf-8") as file:
             self.assertIn("the log is full", file.read())
+
+    def test_faults_of_cases_side_by_side_have_numbers_of_their_own(self):
+        found = self.found(100000)
+        together = threading.Barrier(8)  # all have added theirs before any looks at its number
+        log = found.log
+
+        def late(line):
+            together.wait(20)
+            log(line)
+
+        found.log = late
+        with ThreadPoolExecutor(8) as pool:
+            usual = {"part": "steps", "kind": "hang", "kernel": None}
+            usual.update(phase=None, lines=[], memcheck="")
+            faults = [dict(usual, case=str(k)) for k in range(8)]
+            numbers = list(pool.map(found.fault, faults))
+        for number, fault in zip(numbers, faults):
+            self.assertIs(found.data["faults"][number], fault)
 
     def test_the_archive_holds_the_texts_under_plain_names(self):
         found = self.found(100000)

@@ -160,6 +160,19 @@ class Words(InFolder):
         )
         self.assertEqual(isolation.facts_of("nothing of the kind"), {})
 
+    def test_words_of_the_kernels_that_end_a_step(self):
+        for kernel in ("bitale_advance", "bitale_commit"):
+            launch = f"kernel {kernel} (1 blocks of 256 threads), which ends a step of train"
+            fails = f"{launch} fails: an illegal address (cudaErrorIllegalAddress); device cuda is not usable"
+            for text in (fails, f"launches=wait: still running after 10.0 s: {launch}"):
+                facts = isolation.facts_of("other\n" + text)
+                self.assertEqual((facts.get("kernel"), facts.get("function")), (kernel, "train"))
+                self.assertNotIn("phase", facts)
+                self.assertEqual(facts["message"], text)
+        # A copy is no kernel, and a kernel of a function says more than what follows it.
+        computes = "kernel k_12 of train (phase 1 of 2, 1 blocks of 32 threads), which computes sum at a.cpp:7"
+        self.assertEqual(isolation.facts_of(computes + " fails (cudaErrorUnknown)")["phase"], 1)
+
     def test_words_of_memcheck(self):
         facts = isolation.memcheck_facts(
             "========= COMPUTE-SANITIZER\nour line\n========= Invalid __global__ write of size 4"

@@ -25,6 +25,7 @@ SANITIZER = """
 """
 PROFILER = """
     import sys
+    assert sys.argv[sys.argv.index("--clock-control") + 1] == "none"
     print("==PROF== Connected to process 1", "regex:^(k_slow|k_slow_1)$" in sys.argv)
     print('"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"')
     print('"0","k_slow","GPU Speed Of Light Throughput","DRAM Throughput","%","12.5"')
@@ -240,6 +241,22 @@ class Tools(InFolder):
         with open(self.path("out", "log.txt"), encoding="utf-8") as file:
             self.assertRegex(file.read(), r"torch compiled ahead: a: \d+ s\n")
         self.assertIn("No module named 'jax'", entries["jax"]["why"])
+
+
+    def test_an_import_that_takes_too_long_is_not_a_missing_module(self):
+        made = self.on_a_gpu()
+        for name in peers.FRAMEWORKS:
+            with open(self.path("modules", f"{name}.py"), "w", encoding="utf-8") as file:
+                file.write("import time; time.sleep(30)\n")
+        made.end = made.part_end = time.monotonic() + 6
+        begin = time.monotonic()
+        with mock.patch.dict(os.environ, {"PYTHONPATH": self.path("modules")}):
+            peers.peers(made)
+        self.assertLess(time.monotonic() - begin, 20)
+        entries = {entry["name"]: entry for entry in made.part["entries"]}
+        self.assertEqual({entry["state"] for entry in entries.values()}, {"skipped"})
+        self.assertRegex(entries["torch"]["why"], "^import torch did not end: ended after its limit of [56] s")
+        self.assertEqual(entries["jax"]["why"], "out of time")
 
 
 PROBE = """

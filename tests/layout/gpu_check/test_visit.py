@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import unittest
 from unittest import mock
 
 from support import ROOT, SCRIPT, InFolder
@@ -144,6 +145,19 @@ class Facts(InFolder):
         )
         self.assertIn("wants glibc 2.99".replace("wants", "want"), made.no_device)
         self.assertEqual([part["state"] for part in made.results.data["parts"][1:]], ["failed", "skipped"])
+
+
+class Documents(unittest.TestCase):
+    def test_the_tables_of_parts_are_those_of_the_script(self):
+        with open(os.path.join(ROOT, "docs", "gpu.md"), encoding="utf-8") as file:
+            page = file.read()
+        for visit, known in (("first", parts.FIRST), ("second", second.SECOND)):
+            lines = page.split(f"| `--{visit}` | seconds | answers |\n|---|---|---|\n")[1].split("\n\n")[0]
+            told = []
+            for line in lines.splitlines():
+                names, seconds = (cell.strip().split(", ") for cell in line.split("|")[1:3])
+                told += zip(names, map(int, seconds))
+            self.assertEqual(told, [(part.name, part.limit) for part in known])
 
 
 class Counters(InFolder):
