@@ -3,6 +3,7 @@ a fresh one."""
 
 import os
 import re
+import time
 from xml.etree import ElementTree
 
 from gpu import commands, isolation
@@ -82,6 +83,10 @@ class File:
         self.visit, self.tags, self.stall = visit, tags, stall * visit.scale
         self.path = visit.program(program)
         self.seconds = seconds * visit.scale
+        # Of its own: what other files compile at the same time must not pass for progress of this one.
+        self.cache = os.path.join(visit.options.cache, "tests", re.sub(r"\W+", "_", f"{program} {tags}"))
+        os.makedirs(self.cache, mode=0o700, exist_ok=True)
+        self.flags = (f"cache_dir={self.cache}",)
         self.entry = {
             "name": f"{program} {tags}",
             "state": "passed",
@@ -114,14 +119,26 @@ class File:
         whole = self.entry["processes"] == 0
         self.entry["processes"] += 1
         chosen = self.tags if whole else ",".join(select(name) for name in names)
+        last = {"cases": 0, "since": time.monotonic()}
+
+        def progress():
+            cases = len(re.findall(b"<TestCase ", read(report)))
+            if cases != last["cases"]:
+                last.update(cases=cases, since=time.monotonic())
+            return cases, changed(self.cache)
+
         ended = commands.run(
             [self.path, "-#", chosen, "-r", "xml", "-o", report],
             seconds,
-            self.visit.environment(),
+            self.visit.environment(self.flags),
             self.visit.options.temporary,
-            lambda: (len(re.findall(b"<TestCase ", read(report))), changed(self.visit.options.cache)),
+            progress,
             self.stall,
         )
+        waited = time.monotonic() - last["since"]
+        if ended.kind == "limit" and last["cases"] and waited > self.stall:
+            ended.kind = "hang"
+            ended.how += f", {waited:.0f} s after its last case began"
         data = read(report)
         if not ended.passed:
             self.visit.results.text(
@@ -170,7 +187,7 @@ class File:
         text = "\n".join(case.texts) or ended.text
         told = commands.Ended(ended.command, ended.status, ended.how, ended.seconds, text, ended.kind)
         self.entry["failures"].setdefault(name, [f"{kind}: {ended.how}"])
-        isolation.investigate(self.visit, name, [self.path, "-#", select(name)], kind, told)
+        isolation.investigate(self.visit, name, [self.path, "-#", select(name)], kind, told, self.flags)
 
     def finish(self, total, spent, skips):
         entry = self.entry
@@ -183,7 +200,7 @@ class File:
             )
         elif entry["not_run"]:
             entry.update(
-                state="skipped" if entry["cases"] == 0 else "passed",
+                state="skipped" if entry["cases"] == 0 or "interrupted" in entry else "passed",
                 why=f"out of time before the end of {len(entry['not_run'])} of {total} cases",
             )
         elif skips and len(skips) >= total:

@@ -88,7 +88,9 @@ class Visit:
 
     def environment(self, flags=(), extra=None, device=None):
         """Flags of ours go first: they are read in order, so the caller's win."""
-        words = [f"device={device or self.options.device}", f"cache_dir={self.options.cache}"]
+        words = [f"device={device or self.options.device}"]
+        if not any(flag.startswith("cache_dir=") for flag in flags):
+            words.append(f"cache_dir={self.options.cache}")
         if self.options.emulated:
             words.append(
                 f"cuda_home={os.path.join(self.options.build, 'emulated_cuda', self.options.emulated)}"

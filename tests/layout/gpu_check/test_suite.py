@@ -1,5 +1,7 @@
 """Files of tests: reports of a testing library, whole or cut; faults cost one case, not the file."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from support import InFolder
 
 from gpu import isolation, suite
@@ -58,6 +60,11 @@ FAKE = """
             cache = re.search("cache_dir=([^,]*)", os.environ["BITALE_FLAGS"])[1]
             for number in range(6):
                 time.sleep(0.4)
+                open(os.path.join(cache, f"{{name}} {{number}}"), "w").close()
+        if kind == "compiles forever":
+            cache = re.search("cache_dir=([^,]*)", os.environ["BITALE_FLAGS"])[1]
+            for number in range(100):
+                time.sleep(0.2)
                 open(os.path.join(cache, str(number)), "w").close()
         if kind == "hang":
             if "launches=wait" in os.environ["BITALE_FLAGS"]:
@@ -131,9 +138,34 @@ class Faults(InFolder):
         entry, faults = self.entry({"two, with a comma": "compiles"})
         self.assertEqual((entry["state"], entry["cases"], entry["processes"], faults), ("passed", 5, 1, []))
 
+    def test_what_compiles_beside_a_hang_does_not_hide_it(self):
+        visit = self.visit()
+        self.program("test_hangs", FAKE.format(fault={"two, with a comma": "hang"}))
+        self.program("test_other", FAKE.format(fault={name: "compiles" for name in ("one", "three", "four")}))
+        with ThreadPoolExecutor(2) as pool:
+            list(
+                pool.map(
+                    lambda name: suite.run_file(visit, name, f"[#{name}]", 7, 3), ("test_hangs", "test_other")
+                )
+            )
+        entries = {entry["name"]: entry for entry in visit.part["entries"]}
+        self.assertEqual(list(entries["test_hangs [#test_hangs]"]["failures"]), ["two, with a comma"])
+        self.assertEqual(entries["test_hangs [#test_hangs]"]["state"], "failed")
+        self.assertEqual(
+            [(fault["case"], fault["kind"]) for fault in visit.results.data["faults"]],
+            [("two, with a comma", "hang")],
+        )
+        self.assertEqual(entries["test_other [#test_other]"]["failures"], {})
+
+    def test_a_case_that_stays_open_beyond_the_stall_hangs_at_the_limit(self):
+        entry, faults = self.entry({"two, with a comma": "compiles forever"}, seconds=4, stall=2)
+        self.assertEqual((entry["state"], list(entry["failures"])), ("failed", ["two, with a comma"]))
+        self.assertEqual(faults[0]["kind"], "hang")
+        self.assertRegex(faults[0]["how"], r"limit of 4 s, \d s after its last case began")
+
     def test_time_that_runs_out_is_no_fault(self):
         entry, faults = self.entry({"four": "hang"}, seconds=6, stall=60)
-        self.assertEqual((entry["state"], entry["cases"], faults), ("passed", 3, []))
+        self.assertEqual((entry["state"], entry["cases"], faults), ("skipped", 3, []))
         self.assertEqual((entry["not_run"], entry["interrupted"]), (["four", "five"], "four"))
         self.assertIn("out of time", entry["why"])
 
@@ -163,7 +195,7 @@ class Words(InFolder):
     def test_words_of_the_kernels_that_end_a_step(self):
         for kernel in ("bitale_advance", "bitale_commit"):
             launch = f"kernel {kernel} (1 blocks of 256 threads), which ends a step of train"
-            fails = f"{launch} fails: an illegal address (cudaErrorIllegalAddress); device cuda is not usable"
+            fails = f"{launch} fails: an illegal address (cudaErrorIllegalAddress); device cuda is gone"
             for text in (fails, f"launches=wait: still running after 10.0 s: {launch}"):
                 facts = isolation.facts_of("other\n" + text)
                 self.assertEqual((facts.get("kernel"), facts.get("function")), (kernel, "train"))
