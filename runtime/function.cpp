@@ -7,7 +7,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "codegen/pipeline.h"
 #include "graph/base/border.h"
@@ -30,12 +30,14 @@ namespace {
 const Border building("to build the function"), calling("for the call; shared variables are as before it"),
     looping("for the loop; the steps before are complete");
 
-std::vector<SharedPtr> shared_variables(const Graph& graph) {
-    std::set<SharedPtr> found;
+std::vector<SharedUse> shared_variables(const Graph& graph) {
+    std::map<SharedPtr, bool> written;
     for (const NodePtr& node : topological(graph.roots()))
-        if (SharedPtr s = shared_of(node)) found.insert(std::move(s));
-    for (const SharedUpdate& u : graph.updates) found.insert(u.target);
-    return {found.begin(), found.end()};
+        if (SharedPtr s = shared_of(node)) written.emplace(std::move(s), false);
+    for (const SharedUpdate& u : graph.updates) written[u.target] = true;
+    std::vector<SharedUse> uses;
+    for (const auto& [variable, is_written] : written) uses.push_back({variable, is_written});
+    return uses;
 }
 
 // The checks of the graph as it was before any rewrite.
@@ -120,6 +122,7 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     }
     dump_before_compiling(*state);
     state->executable = prepared(*state, state->program);
+    state->current.store(state->executable.get());
     state->compile_seconds = seconds_since(start);
     dump_report(*state);
     log(1, fmt::format("function {} on {}: {} kernels and library calls, {:.3f} s", state->name,
@@ -153,10 +156,11 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
     std::unique_ptr<Executable> executable = prepared(state, compiled.program);
     {
         // Other threads may be calling what there was until now; who holds its list of kernels keeps it.
-        const CallLock lock(*state.device, state.shared);
+        const Running running;
         state.kernels_before = std::move(state.kernels);
         take(state, std::move(compiled));
-        state.executable.swap(executable);
+        state.executable_before = std::exchange(state.executable, std::move(executable));
+        state.current.store(state.executable.get(), std::memory_order_release);
     }
     state.compile_seconds += seconds_since(start);
     dump_report(state);
@@ -232,7 +236,7 @@ Results Function::call(std::span<const Array> arguments) {
         const std::span<const Array> all = completed(state, arguments, storage);
         measure_at_first_call(state, all);
         const CallLock lock(*state.device, state.shared);
-        return Results(state.executable->run(all));
+        return Results(state.current.load(std::memory_order_acquire)->run(all));
     });
 }
 
@@ -248,15 +252,19 @@ Results run_loop(Function::State& state, LoopCall call) {
     std::vector<Array> storage;
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
     measure_at_first_call(state, all);
-    const CallLock lock(*state.device, state.shared);
+    CallLock lock(*state.device, state.shared);
     state.steps_done.store(0);
     call.arguments = all;
-    call.stop = &state.stop;
+    call.lock = &lock;
+    call.stops = &state.stops;
+    call.stops_before = state.stops_answered.load();
     call.steps_done = &state.steps_done;
-    Results results(state.executable->loop(call));
-    // A request is used up by the loop that ends by it, and by no other.
-    if (state.steps_done.load() < call.steps && !(call.token && call.token->requested()))
-        state.stop.store(false);
+    std::int64_t done = 0;
+    call.own_steps_done = &done;
+    Results results(state.current.load(std::memory_order_acquire)->loop(call));
+    // A request is used up by the loops that run and end by it, and by no other.
+    if (done < call.steps && !(call.token && call.token->requested()))
+        state.stops_answered.store(state.stops.load());
     return results;
 }
 
@@ -296,7 +304,7 @@ Results Function::loop(std::span<const std::int64_t> indices, const StopToken& s
     return loop_of(used(state_), watching(LoopCall::over(indices), stop));
 }
 
-void Function::request_stop() { used(state_).stop.store(true); }
+void Function::request_stop() { used(state_).stops.fetch_add(1); }
 std::int64_t Function::steps_done() const { return used(state_).steps_done.load(); }
 const std::string& Function::name() const { return used(state_).name; }
 const std::vector<Kernel>& Function::kernels() const {
@@ -323,16 +331,19 @@ std::string Function::report() const {
 
 Profile Function::profile() const {
     const State& state = used(state_);
-    const std::lock_guard lock(state.device->mutex());
-    return {state.executable->profile()};
+    const std::lock_guard lock(state.device->turns());
+    return {state.current.load(std::memory_order_acquire)->profile()};
 }
 
 std::int64_t Function::peak_bytes() const {
     const State& state = used(state_);
-    const CallLock lock(*state.device, state.shared);
-    std::int64_t bytes = state.executable->arena_bytes();
-    for (const SharedPtr& s : state.shared) bytes += s->value.bytes();
-    return bytes;
+    std::int64_t bytes = 0;
+    for (const SharedUse& use : state.shared) {
+        const Reading reading(use.variable->turns);
+        bytes += use.variable->value.bytes();
+    }
+    const std::lock_guard lock(state.device->turns());
+    return bytes + state.current.load(std::memory_order_acquire)->arena_bytes();
 }
 
 std::string debugprint(const Function& f) {

@@ -114,7 +114,7 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
     else if (!step.why.empty())
         to += fmt::format("     {}\n", step.why);
     if (state.executable) {
-        const std::lock_guard lock(state.device->mutex());
+        const std::lock_guard lock(state.device->turns());
         if (const std::string choice = state.executable->library_choice(step); !choice.empty())
             to += fmt::format("     {}\n", choice);
     }
@@ -199,14 +199,14 @@ std::string report_of(const Function::State& state) {
              (why_not.empty() ? text_of(state.tuning) : "nothing is measured, because " + why_not) + "\n";
     }
     if (state.executable) {
-        const std::lock_guard lock(state.device->mutex());
+        const std::lock_guard lock(state.device->turns());
         if (const std::string how = state.executable->launches(); !how.empty())
             s += "  launches: " + how + "\n";
     }
     for (std::size_t i = 0; i < program.inputs.size(); ++i)
         s += fmt::format("  input {}: {}\n", in_quotes(state.inputs[i].name), text_of(program.inputs[i]));
     for (const SharedPtr& p : program.shared) {
-        const std::lock_guard lock(p->mutex);
+        const Reading reading(p->turns);
         s += fmt::format("  shared {}: {} {}, {}\n", in_quotes(p->name), name_of(p->value.dtype()),
                          text_of(p->value.shape()), scaled(static_cast<double>(p->value.bytes()), "B"));
     }

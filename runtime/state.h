@@ -4,7 +4,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,8 +25,9 @@ struct Function::State {
     Signature signature;
     std::vector<InputInfo> inputs;
     std::vector<std::optional<Array>> defaults;
-    std::vector<SharedPtr> shared;  // all that a call reads or writes, sorted by address
-    std::unique_ptr<Executable> executable;
+    std::vector<SharedUse> shared;  // all that a call reads or writes, sorted by address
+    std::unique_ptr<Executable> executable, executable_before;  // calls may have begun on the latter
+    std::atomic<Executable*> current{nullptr};                  // what calls use
     std::unique_ptr<const std::vector<Kernel>> kernels = std::make_unique<const std::vector<Kernel>>();
     double compile_seconds = 0;
     Precision precision = Precision::float32;
@@ -37,13 +37,14 @@ struct Function::State {
     bool autotune = false;
     TuningNotes tuning;
     std::atomic<bool> waits_for_lengths{false};
-    std::mutex waiting;  // held while they are made, and by whoever looks at program, kernels or notes
+    TurnLock waiting;  // held while they are made, and by whoever looks at program, kernels or notes
     std::unique_ptr<const std::vector<Kernel>> kernels_before;  // users may look at them still
     std::string dump_folder;                                    // of BITALE_DUMP, or empty
     std::map<std::string, std::string>
         dumped;  // what machine code of a dump takes, by entry, where it was made
 
-    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> stops{0};           // requests so far
+    std::atomic<std::uint64_t> stops_answered{0};  // those that ended a loop
     std::atomic<std::int64_t> steps_done{0};
 };
 

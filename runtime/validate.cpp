@@ -106,7 +106,7 @@ class Validator {
         for (const Update& u : options_.updates) {
             const SharedPtr& target = u.target.state();
             if (!target || u.value.is_null()) throw GraphError(u.where, "an update is empty");
-            const std::lock_guard lock(target->mutex);
+            const Reading reading(target->turns);
             if (const auto [at, fresh] = seen.emplace(target.get(), u.where); !fresh)
                 throw GraphError(u.where, fmt::format("{} has two updates, here and at {}",
                                                       described(*target), at->second.text()));

@@ -5,13 +5,14 @@
 #include <set>
 
 #include "graph/base/options.h"
+#include "graph/base/turns.h"
 
 namespace bitale {
 
 namespace {
 
 struct Output {
-    std::mutex mutex;
+    ForkMutex mutex{ForkMutex::Rank::log};
     ScopedLog::Sink sink;
     std::set<std::string> warned;
 };

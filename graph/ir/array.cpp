@@ -1,6 +1,7 @@
 #include "bitale/array.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -77,6 +78,13 @@ void* Array::mutable_data() {
         std::shared_ptr<void> own = allocate(static_cast<std::size_t>(bytes()));
         std::memcpy(own.get(), storage_.get(), static_cast<std::size_t>(bytes()));
         storage_ = std::move(own);
+    } else {
+        // Another thread may have read them, and dropped its copy, without any lock in between.
+#if defined(__SANITIZE_THREAD__)
+        const std::shared_ptr<void> fence = storage_;  // fences are not known to ThreadSanitizer
+#else
+        std::atomic_thread_fence(std::memory_order_acquire);
+#endif
     }
     return storage_.get();
 }

@@ -97,7 +97,7 @@ NodePtr make_input(Type type, std::string name, Where where) {
 NodePtr make_shared_node(const SharedPtr& shared, Where where) {
     if (!shared)
         throw GraphError(where, "an empty shared variable is used; create it with shared(value, name)");
-    const std::lock_guard lock(shared->mutex);
+    const Reading reading(shared->turns);
     return make_leaf(shared_op(), {shared->value.dtype(), shape_of(shared->value.shape())},
                      {{"shared", shared}}, where, shared->name);
 }

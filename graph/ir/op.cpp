@@ -3,12 +3,14 @@
 #include <map>
 #include <mutex>
 
+#include "graph/base/turns.h"
+
 namespace bitale {
 
 namespace {
 
 struct Registry {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::map<std::string, std::unique_ptr<const Op>> ops;
 };
 

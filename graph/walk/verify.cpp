@@ -38,7 +38,7 @@ void verify(const Graph& graph) {
     }
     for (const SharedUpdate& update : graph.updates) {
         BITALE_CHECK(update.target, "an update without a target");
-        const std::lock_guard lock(update.target->mutex);
+        const Reading reading(update.target->turns);
         const Array& value = update.target->value;
         BITALE_CHECK(update.value->type.dtype == value.dtype() && update.value->type.rank() == value.rank(),
                      "an update of another dtype or rank than " + update.target->name + ": " +

@@ -32,7 +32,11 @@ Shared shared(const Array& value, std::string name, Where where) {
 Array Shared::get_value() const {
     return getting([&] {
         SharedState& state = state_of(state_);
-        const std::lock_guard lock(state.mutex);
+        {
+            const Reading reading(state.turns);
+            if (!state.fetch) return state.value;
+        }
+        const Writing writing(state.turns);
         state.bring_home();
         return state.value;
     });
@@ -41,7 +45,7 @@ Array Shared::get_value() const {
 void Shared::set_value(const Array& value, Where where) {
     setting([&] {
         SharedState& state = state_of(state_);
-        const std::lock_guard lock(state.mutex);
+        const Writing writing(state.turns);
         const std::string subject = "set_value of the shared variable " + in_quotes(state.name) +
                                     (state.where.line ? " at " + state.where.text() : "") + ": ";
         if (value.dtype() != state.value.dtype())
@@ -64,13 +68,13 @@ const std::string& Shared::name() const { return state_of(state_).name; }
 
 DType Shared::dtype() const {
     SharedState& state = state_of(state_);
-    const std::lock_guard lock(state.mutex);
+    const Reading reading(state.turns);
     return state.value.dtype();
 }
 
 Dims Shared::shape() const {
     SharedState& state = state_of(state_);
-    const std::lock_guard lock(state.mutex);
+    const Reading reading(state.turns);
     return state.value.shape();
 }
 

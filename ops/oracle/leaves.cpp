@@ -33,7 +33,7 @@ Nodes with_leaves(const Nodes& roots, const LeafValues& leaves) {
 }
 
 Array current_value(const SharedPtr& shared) {
-    const std::lock_guard lock(shared->mutex);
+    const Writing writing(shared->turns);
     shared->bring_home();
     return shared->value;
 }

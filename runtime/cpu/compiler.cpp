@@ -17,6 +17,7 @@
 #include "bitale/error.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/base/turns.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/program.h"
 #include "runtime/outside.h"
@@ -63,9 +64,9 @@ bool is_plain_compiler(const std::vector<std::string>& command, const std::strin
 
 // What a command behind a wrapper says of itself, and the program that does the compiling; asked once.
 std::string answers_of(const std::vector<std::string>& command, const std::string& identity) {
-    static std::mutex& mutex = *new std::mutex;
+    static TurnLock& turns = *new TurnLock;
     static auto& known = *new std::map<std::string, std::string>;
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(turns);
     if (const auto at = known.find(identity); at != known.end()) return at->second;
     // The first line of the answer; empty where there is none.
     const auto ask = [&](const char* question) -> std::string {
@@ -85,6 +86,7 @@ std::string answers_of(const std::vector<std::string>& command, const std::strin
         const std::string inner = ask("-print-prog-name=cc1plus");
         answers = " " + answers + " " + inner + stamp_of(inner);
     }
+    const Running running;
     return known[identity] = answers;
 }
 

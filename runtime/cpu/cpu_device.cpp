@@ -23,8 +23,8 @@ namespace {
 
 class CpuLauncher : public Launcher {
   public:
-    CpuLauncher(LoadedKernels kernels, Pool& pool)
-        : objects_(std::move(kernels.objects)), entries_(std::move(kernels.entries)), pool_(pool) {}
+    CpuLauncher(std::shared_ptr<const LoadedKernels> kernels, Pool& pool)
+        : kernels_(std::move(kernels)), entries_(kernels_->entries), pool_(pool) {}
 
     void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes, std::int64_t tasks,
                 const Shares* shares) override {
@@ -61,15 +61,15 @@ class CpuLauncher : public Launcher {
     }
 
   private:
-    std::vector<LoadedObjects::Use> objects_;  // where the entries are
-    std::vector<std::vector<KernelEntry>> entries_;
+    std::shared_ptr<const LoadedKernels> kernels_;
+    const std::vector<std::vector<KernelEntry>>& entries_;
     Pool& pool_;
     GemmScratch scratch_;
 };
 
 class CpuDevice : public Device {
   public:
-    CpuDevice() : Device("cpu") {}
+    CpuDevice() : Device("cpu", Calls::at_once) {}
 
     std::optional<Target> target() override {
         if (!usable_compiler()) return std::nullopt;
@@ -90,10 +90,11 @@ class CpuDevice : public Device {
         const std::optional<HostCompiler> compiler = usable_compiler();
         if (!compiler) throw CompileError("the host compiler disappeared: " + find_compiler().problem);
         Pool& pool = process_pool(build.threads > 0 ? build.threads : options().threads);
-        LoadedKernels kernels = load_kernels(*build.program, *compiler, pool.threads());
-        const int runs = kernels.compiler_runs;
-        return std::make_unique<RegionRunner>(std::move(build),
-                                              std::make_unique<CpuLauncher>(std::move(kernels), pool), runs);
+        const auto kernels =
+            std::make_shared<const LoadedKernels>(load_kernels(*build.program, *compiler, pool.threads()));
+        return std::make_unique<RegionRunner>(
+            std::move(build), [kernels, &pool] { return std::make_unique<CpuLauncher>(kernels, pool); },
+            kernels->compiler_runs);
     }
 
     Timing timing() override {

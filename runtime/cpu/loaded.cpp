@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "graph/base/turns.h"
 #include "runtime/outside.h"
 
 namespace bitale {
@@ -19,7 +20,7 @@ struct LoadedObjects::State : std::enable_shared_from_this<LoadedObjects::State>
     };
     using Entry = std::map<std::string, Object>::iterator;
 
-    std::mutex mutex;
+    ForkMutex mutex{ForkMutex::Rank::outer};
     std::size_t most_unused = 0;
     std::map<std::string, Object> objects;
     std::list<std::string> unused;  // the one that was dropped first is the first

@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "graph/base/poll.h"
+#include "graph/base/turns.h"
 #include "runtime/cpu/affinity.h"
 #include "runtime/outside.h"
 
@@ -25,29 +27,6 @@ std::atomic<bool> workers_gone{false};
 void watch_forks() {
     static const int registered = pthread_atfork(nullptr, nullptr, [] { workers_gone.store(true); });
     (void)registered;
-}
-
-void pause_briefly() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
-
-// Polls `ready`, at first without giving the core away, then yielding; false when nothing came.
-template <class F>
-bool poll(F&& ready, std::chrono::microseconds spinning, std::chrono::microseconds yielding) {
-    const auto start = std::chrono::steady_clock::now();
-    for (;;) {
-        for (int i = 0; i < 64; ++i) {
-            if (ready()) return true;
-            pause_briefly();
-        }
-        const auto waited = std::chrono::steady_clock::now() - start;
-        if (waited > spinning + yielding) return false;
-        if (waited > spinning) sched_yield();
-    }
 }
 
 constexpr int ranges_per_thread = 8;
@@ -292,7 +271,7 @@ void Pool::run(const Shares& shares, Task task, void* context) {
 }
 
 Pool& process_pool(int threads) {
-    static std::mutex& mutex = *new std::mutex;
+    static ForkMutex& mutex = *new ForkMutex(ForkMutex::Rank::outer);
     static auto& pools = *new std::map<std::size_t, Pool*>;
     static const std::vector<int>& usable = *new std::vector<int>(usable_cores());
     const std::size_t count =

@@ -108,7 +108,15 @@ Context::Context(const Backend& backend, const void* owner, std::string name)
     transfers_ = std::make_unique<Transfers>(*this);
 }
 
-void Context::enter() { check(runtime().cudaSetDevice(backend_.index), "cudaSetDevice"); }
+void Context::enter() {
+    if (is_forked())
+        throw DeviceError(
+            fmt::format("device {} cannot be used in this process, which was forked from another that had "
+                        "begun to use it: CUDA does not work in such a child. Use the device in the parent "
+                        "only, or fork before its first function is built, or start a program of its own",
+                        name_));
+    check(runtime().cudaSetDevice(backend_.index), "cudaSetDevice");
+}
 
 void Context::check(Status status, std::string_view what) {
     if (status != success) fail(status, what, false);
@@ -145,6 +153,7 @@ void Context::fail(Status status, std::string_view what, bool is_its_own) {
 }
 
 bool Context::is_broken() {
+    if (is_forked()) return true;
     const std::lock_guard lock(state_);
     return !broken_.empty();
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bitale/error.h"
+#include "graph/base/turns.h"
 #include "graph/ir/shared.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/cuda/launch_text.h"
@@ -95,7 +96,9 @@ class Context {
     // Makes the GPU that of the calling thread, as it must be for every call.
     void enter();
     // The same for destructors: does not throw, and is of no use where the GPU is broken.
-    void select() noexcept { runtime().cudaSetDevice(backend_.index); }
+    void select() noexcept {
+        if (!is_forked()) runtime().cudaSetDevice(backend_.index);
+    }
     // Throws OutOfMemory, CaptureError, or DeviceError. After a fault, which CUDA keeps until the process
     // ends, every further use throws the same.
     void check(Status status, std::string_view what);
@@ -130,6 +133,9 @@ class Context {
     void lost(const SharedPtr& variable) noexcept;
 
   private:
+    // Whether this process is a child of the one that made the context: CUDA does not work in there.
+    bool is_forked() const { return forks_so_far() != made_after_forks_; }
+
     struct Resident {
         Context* context = nullptr;
         SharedState* state = nullptr;
@@ -144,6 +150,7 @@ class Context {
     const Backend& backend_;
     const void* owner_;
     const std::string name_;
+    const int made_after_forks_ = forks_so_far();
 
     std::mutex state_;  // of the next four: values are fetched while functions run
     std::string broken_;

@@ -33,7 +33,8 @@ using namespace cuda;  // NOLINT
 
 class CudaDevice : public Device {
   public:
-    CudaDevice(std::string name, Backend backend) : Device(std::move(name)), backend_(std::move(backend)) {}
+    CudaDevice(std::string name, Backend backend)
+        : Device(std::move(name), Calls::in_turns), backend_(std::move(backend)) {}
 
     std::optional<Target> target() override {
         Target t = target_of("sm_" + architecture());
@@ -43,7 +44,7 @@ class CudaDevice : public Device {
     }
 
     std::unique_ptr<Executable> prepare(Build build) override {
-        const std::lock_guard lock(mutex());
+        const std::lock_guard lock(turns());
         gpu().context.exact_blocks = backend_.separate_buffers && backend_.separate_buffers();
         return std::make_unique<CudaRunner>(build, gpu());
     }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "runtime/cuda/step_cache.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/frame.h"
+#include "runtime/exec/stacked.h"
 
 namespace bitale::cuda {
 
@@ -32,6 +34,10 @@ class CudaRunner : public Executable {
     std::string launches() const override;
 
   private:
+    // Steps of a loop until others wait for the device, or for what it holds: how many. Results are added to
+    // `stacked`, which the first call makes.
+    std::int64_t run_steps(const LoopCall& call, std::optional<StackedResults>& stacked);
+
     struct StepPlan {
         explicit StepPlan(Context& context) : begins(context), ends(context) {}
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "bitale/error.h"
@@ -20,6 +21,8 @@ constexpr std::int64_t small_results = std::int64_t{64} << 10;
 constexpr std::int64_t bytes_per_block = std::int64_t{16} << 10, most_blocks = 1024;
 // Steps that are launched before the first of them is done: enough to hide the launch.
 constexpr std::int64_t most_ahead = 4;
+// Steps of one launch: as their sizes are looked at before it, others would wait for that too.
+constexpr std::int64_t most_steps = std::int64_t{1} << 16;
 
 // Whether a captured step of one frame serves the other.
 bool same_step(const Frame& a, const Frame& b) {
@@ -99,8 +102,8 @@ std::int64_t CudaRunner::Loop::follow(std::int64_t until) {
         const Status status = context_.runtime().cudaStreamQuery(context_.stream());
         if (status != error_not_ready) context_.check(status, "a loop");
         const std::int64_t done = words_.read(progress);
-        if (call_->steps_done) call_->steps_done->store(done, std::memory_order_relaxed);
-        if (stopped()) words_.write(stop, 1);
+        call_->tell(done);
+        if (ends_early()) words_.write(stop, 1);
         if (status == success || done >= until) return done;
         if (round < patience)
             std::this_thread::yield();
@@ -137,7 +140,7 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
         issued_ = end;
         return;
     }
-    while (issued_ < end && !stopped()) {
+    while (issued_ < end && !call_->stopped() && (issued_ == first_ || !ends_early())) {
         if (follow(issued_ - most_ahead + 1) <= issued_ - most_ahead) return;  // a step has failed
         const bool as_graph =
             runner_.most() != Graphs::Most::off && runner_.captured(step.step, Graphs::Most::off, [&] {
@@ -160,7 +163,7 @@ void CudaRunner::Loop::end_early() {
     try {
         context_.synchronize();
         const std::int64_t done = words_.read(progress);
-        if (call_->steps_done) call_->steps_done->store(done, std::memory_order_relaxed);
+        call_->tell(done);
         if (!runner_.committing_ && done > 0) runner_.count_versions();
     } catch (const Error&) {  // the GPU is of no use any more, and says so whenever it is asked
     }
@@ -170,7 +173,7 @@ void CudaRunner::Loop::end_early() {
 std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::int64_t end) {
     set_up(frame, first, end);
     CapturedStep& step = runner_.steps_.find(frame, runner_.pointers_);
-    issued_ = first;
+    first_ = issued_ = first;
     runner_.committing_ = false;
     try {
         issue(frame, step, end);
@@ -182,11 +185,27 @@ std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::
         throw;
     }
     const std::int64_t done = words_.read(progress);
-    if (call_->steps_done) call_->steps_done->store(done, std::memory_order_relaxed);
+    call_->tell(done);
     return done;
 }
 
 std::vector<Array> CudaRunner::loop(const LoopCall& call) {
+    std::optional<StackedResults> stacked;
+    LoopCall rest = call;
+    for (;;) {
+        const std::int64_t done = run_steps(rest, stacked);
+        if (done == rest.steps || call.stopped()) return stacked->take();
+        rest = rest.rest(done);
+        try {
+            if (call.lock) call.lock->let_others();
+        } catch (const Error&) {
+            rethrow_in_step(rest.told, rest.value(0));
+        }
+        if (call.stopped()) return stacked->take();
+    }
+}
+
+std::int64_t CudaRunner::run_steps(const LoopCall& call, std::optional<StackedResults>& stacked) {
     const std::int64_t steps = call.steps;
     const auto value = [&](std::int64_t step) { return call.value(step); };
     context_.enter();
@@ -194,8 +213,8 @@ std::vector<Array> CudaRunner::loop(const LoopCall& call) {
     arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
     if (steps > 0) arguments_.set_scalar(0, value(0), symbols_.data());
     const Frame first = frames_.find(symbols_.data());
-    StackedResults stacked(*program_, first, steps);
-    if (steps == 0) return stacked.take();
+    if (!stacked) stacked.emplace(*program_, first, steps);
+    if (steps == 0) return 0;
     context_.begins(program_);
     clear_errors();
     naming_buffers(first, steps, [&] {
@@ -205,16 +224,16 @@ std::vector<Array> CudaRunner::loop(const LoopCall& call) {
     });
 
     std::int64_t done = 0;
-    while (done < steps && !loop_->stopped()) {
+    while (done < steps && !(call.stopped() || (done > 0 && loop_->ends_early()))) {
         // As many steps as one captured step serves; then, if there is one, the step that cannot be made.
         Frame frame;
         std::int64_t end = done;
         std::exception_ptr refusal;
         try {
-            for (; end < steps && !call.stopped(); ++end) {
+            for (; end < steps && end - done < most_steps && !call.stopped(); ++end) {
                 arguments_.set_scalar(0, value(end), symbols_.data());
                 const Frame& next = frames_.find(symbols_.data());
-                stacked.check(next);
+                stacked->check(next);
                 if (end == done) frame = next;
                 if (!same_step(frame, next)) break;
             }
@@ -234,18 +253,18 @@ std::vector<Array> CudaRunner::loop(const LoopCall& call) {
             if (done < end && has_errors()) check_errors();
             if (done == end && refusal) std::rethrow_exception(refusal);
         } catch (const Error&) {
-            rethrow_in_step(done, value(done));
+            rethrow_in_step(call.told + done, value(done));
         }
-        BITALE_CHECK(done == end || loop_->stopped(), "steps of a loop are missing");
+        if (done < end) break;  // asked to
     }
     std::vector<Download> parts;
-    stacked.add(
+    stacked->add(
         [&](std::size_t i, char* to, std::int64_t bytes) {
             parts.push_back({to, loop_->collected(i), bytes});
         },
         done);
     context_.transfers().download(parts);
-    return stacked.take();
+    return done;
 }
 
 }  // namespace bitale::cuda

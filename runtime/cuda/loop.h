@@ -18,9 +18,9 @@ class CudaRunner::Loop {
     // Memory for the results of so many steps. `bytes` of one step, for each result.
     void begin(const LoopCall& call, const std::vector<std::int64_t>& bytes);
     // Runs the steps [first, end), all with this frame and no other. Returns the number of steps that are
-    // done since begin(): less than `end` when a step failed or the loop was asked to stop.
+    // done since begin(): less than `end` when a step failed, the loop was asked to stop, or others wait.
     std::int64_t run(const Frame& frame, std::int64_t first, std::int64_t end);
-    bool stopped() const { return call_->stopped(); }
+    bool ends_early() const { return call_->stopped() || (call_->lock && call_->lock->wanted()); }
     const void* collected(std::size_t i) const { return results_[i]->data(); }
 
   private:
@@ -39,7 +39,7 @@ class CudaRunner::Loop {
     std::vector<std::unique_ptr<DeviceBlock>> results_;
     std::vector<char> state_text_;  // as it is uploaded
     const LoopCall* call_ = nullptr;
-    std::int64_t issued_ = 0;
+    std::int64_t first_ = 0, issued_ = 0;  // of this run: its first step, and that which is launched next
 };
 
 }  // namespace bitale::cuda

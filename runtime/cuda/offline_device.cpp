@@ -121,7 +121,7 @@ class OfflineExecutable : public Executable {
 class OfflineDevice : public Device {
   public:
     explicit OfflineDevice(const std::string& architecture)
-        : Device(DeviceName{false, 0, architecture}.text()), architecture_(architecture) {}
+        : Device(DeviceName{false, 0, architecture}.text(), Calls::in_turns), architecture_(architecture) {}
 
     // With both libraries, as on a GPU that is set up: what is decided here holds there.
     std::optional<Target> target() override {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "graph/base/options.h"
@@ -37,21 +38,22 @@ Devices& devices() {
 
 // A GPU, real or emulated, or nothing and the reason. Opens libraries of CUDA: only for those who ask for it.
 Device* gpu(const cuda::DeviceName& name, std::string& reason) {
-    static std::mutex mutex;
+    static TurnLock& turns = *new TurnLock;
     static std::map<std::string, std::unique_ptr<Device>>& made =
         *new std::map<std::string, std::unique_ptr<Device>>;
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(turns);
     if (const auto at = made.find(name.text()); at != made.end()) return at->second.get();
     reason = name.emulated ? cuda::why_not_emulated(name.index) : cuda::why_unavailable(name.index);
     if (!reason.empty()) return nullptr;
-    return (made[name.text()] =
-                name.emulated ? make_emulator_device(name.index) : make_cuda_device(name.index))
-        .get();
+    std::unique_ptr<Device> device =
+        name.emulated ? make_emulator_device(name.index) : make_cuda_device(name.index);
+    const Running running;
+    return (made[name.text()] = std::move(device)).get();
 }
 
 // Of a GPU that need not be there, as sm_90.
 Device& offline(const std::string& architecture) {
-    static std::mutex mutex;
+    static ForkMutex& mutex = *new ForkMutex(ForkMutex::Rank::outer);
     static auto& made = *new std::map<std::string, std::unique_ptr<Device>>;
     const std::lock_guard lock(mutex);
     std::unique_ptr<Device>& device = made[architecture];
@@ -100,25 +102,60 @@ std::vector<DeviceStatus> device_list() {
     return r;
 }
 
-CallLock::CallLock(Device& device, const std::vector<SharedPtr>& shared)
-    : device_(device.mutex()), shared_(shared) {
-    for (const SharedPtr& s : shared_) s->mutex.lock();
-    try {
-        for (const SharedPtr& s : shared_) {
-            if (s->home == &device) continue;  // it is where it is needed
-            s->bring_home();
+void CallLock::take() {
+    alone_ = device_.calls() == Device::Calls::in_turns;
+    for (;;) {
+        if (device_.calls() == Device::Calls::in_turns) device_.turns().lock();
+        for (const SharedUse& use : shared_) {
+            if (is_alone(use))
+                use.variable->turns.lock();
+            else
+                use.variable->turns.lock_shared();
         }
-    } catch (...) {
-        unlock();
-        throw;
+        held_ = true;
+        running_.emplace();
+        try {
+            if (bring_home()) return;
+        } catch (...) {
+            give_back();
+            throw;
+        }
+        // What lies elsewhere is brought by one alone.
+        give_back();
+        alone_ = true;
     }
 }
 
-void CallLock::unlock() {
-    for (const SharedPtr& s : shared_) s->mutex.unlock();
+bool CallLock::bring_home() {
+    for (const SharedUse& use : shared_) {
+        SharedState& variable = *use.variable;
+        if (!variable.fetch || variable.home == &device_) continue;  // it is where it is needed
+        if (!is_alone(use)) return false;
+        variable.bring_home();
+    }
+    return true;
 }
 
-CallLock::~CallLock() { unlock(); }
+void CallLock::give_back() {
+    if (!held_) return;
+    held_ = false;
+    running_.reset();
+    for (const SharedUse& use : shared_) {
+        if (is_alone(use))
+            use.variable->turns.unlock();
+        else
+            use.variable->turns.unlock_shared();
+    }
+    if (device_.calls() == Device::Calls::in_turns) device_.turns().unlock();
+}
+
+bool CallLock::is_wanted() const {
+    if (Running::fork_waits()) return true;
+    if (device_.calls() == Device::Calls::in_turns && device_.turns().wanted()) return true;
+    for (const SharedUse& use : shared_)
+        if (use.variable->turns.wanted()) return true;
+    return false;
+}
 
 void rethrow_in_step(std::int64_t step, std::int64_t value) {
     const auto text = [&](const Error& e) {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,19 +11,26 @@
 #include "bitale/function.h"
 #include "codegen/program.h"
 #include "codegen/target.h"
+#include "graph/base/turns.h"
 #include "graph/ir/graph.h"
 #include "runtime/exec/signature.h"
 
 namespace bitale {
+
+class CallLock;
 
 // Steps without the host between them: the first input takes the values one after another.
 struct LoopCall {
     const std::int64_t* values = nullptr;  // of each step; null: first, first + 1, ...
     std::int64_t first = 0, steps = 0;
     std::span<const Array> arguments;  // of all inputs; the first one's value does not matter
-    const std::atomic<bool>* stop = nullptr;
+    const std::atomic<std::uint64_t>* stops = nullptr;  // requests to stop so far; the loop ends by the next
+    std::uint64_t stops_before = 0;
     std::optional<StopToken> token{};
-    std::atomic<std::int64_t>* steps_done = nullptr;
+    std::atomic<std::int64_t>* steps_done = nullptr;  // of the function's loop that told last
+    std::int64_t* own_steps_done = nullptr;
+    std::int64_t told = 0;     // steps before the first of these
+    CallLock* lock = nullptr;  // that of the call; a loop lets others have it between steps
 
     static LoopCall over(std::span<const std::int64_t> values) {
         static const std::int64_t none = 0;
@@ -33,13 +39,30 @@ struct LoopCall {
         call.steps = static_cast<std::int64_t>(values.size());
         return call;
     }
+    // What is left of it after so many steps.
+    LoopCall rest(std::int64_t done) const {
+        LoopCall call = *this;
+        if (values)
+            call.values += done;
+        else
+            call.first += done;
+        call.steps -= done;
+        call.told += done;
+        return call;
+    }
     std::int64_t value(std::int64_t step) const { return values ? values[step] : first + step; }
+    void tell(std::int64_t done) const {
+        if (steps_done) steps_done->store(told + done, std::memory_order_relaxed);
+        if (own_steps_done) *own_steps_done = told + done;
+    }
     bool stopped() const {
-        return (stop && stop->load(std::memory_order_relaxed)) || (token && token->requested());
+        return (stops && stops->load(std::memory_order_relaxed) != stops_before) ||
+               (token && token->requested());
     }
 };
 
-// Calls are serialised by the device's mutex; see CallLock.
+// A CallLock is held during run() and loop(). They are called by several threads at once unless calls take
+// turns on the device.
 class Executable {
   public:
     Executable() = default;
@@ -81,7 +104,8 @@ struct Timing {
 
 class Device {
   public:
-    explicit Device(std::string name) : name_(std::move(name)) {}
+    enum class Calls : std::uint8_t { in_turns, at_once };
+    Device(std::string name, Calls calls) : name_(std::move(name)), calls_(calls) {}
     virtual ~Device() = default;
     Device(const Device&) = delete;
     Device& operator=(const Device&) = delete;
@@ -95,11 +119,14 @@ class Device {
     // Throws DeviceError where functions are built for this device, but cannot be called; before a call has
     // touched anything.
     virtual void check_runs(const std::string& /*function*/, Where /*of_function*/) const {}
-    std::mutex& mutex() { return mutex_; }
+    Calls calls() const { return calls_; }
+    // Of a device on which calls take turns, and of who measures or looks at what calls change.
+    TurnLock& turns() { return turns_; }
 
   private:
     std::string name_;
-    std::mutex mutex_;
+    Calls calls_;
+    TurnLock turns_;
 };
 
 // By name; empty: the default device. Throws DeviceError for an unknown name, listing the known ones, and for
@@ -112,40 +139,72 @@ struct DeviceStatus {
 };
 std::vector<DeviceStatus> device_list();
 
-// Holds the device and the shared variables of a function, in one order for all callers, while a call runs.
+// A shared variable of a function, and whether its calls write it.
+struct SharedUse {
+    SharedPtr variable;
+    bool written = false;
+};
+
+// Holds the shared variables of a function, and the device where calls take turns on it, while a call runs:
+// those that it writes alone, the others together with whoever reads them. All callers take them in one
+// order. A fork of the process waits meanwhile.
 class CallLock {
   public:
     // `shared` sorted by address, without duplicates.
-    CallLock(Device& device, const std::vector<SharedPtr>& shared);
-    ~CallLock();
+    CallLock(Device& device, const std::vector<SharedUse>& shared) : device_(device), shared_(shared) {
+        take();
+    }
+    ~CallLock() { give_back(); }
     CallLock(const CallLock&) = delete;
     CallLock& operator=(const CallLock&) = delete;
 
+    // Whether others wait for any of it, or a fork does.
+    bool wanted() const { return TurnLock::any_wanted() && is_wanted(); }
+    // Lets all go first who wait. Variables may have other values afterwards. Holds nothing any more where it
+    // throws.
+    void let_others() {
+        give_back();
+        take();
+    }
+
   private:
-    void unlock();
-    std::unique_lock<std::mutex> device_;
-    const std::vector<SharedPtr>& shared_;
+    void take();
+    void give_back();
+    bool bring_home();
+    bool is_wanted() const;
+    bool is_alone(const SharedUse& use) const { return use.written || alone_; }
+
+    Device& device_;
+    const std::vector<SharedUse>& shared_;
+    bool alone_ = false;  // with variables that it only reads, too
+    bool held_ = false;
+    std::optional<Running> running_;
 };
 
 // Runs `step` (an error of step k is rethrown with the step's number and value), and stops when asked to.
-template <class F>
-std::int64_t for_each_step(const LoopCall& call, F&& step);
+// Between steps, where others wait for the call's lock, `pause` lets them have it.
+template <class F, class P>
+std::int64_t for_each_step(const LoopCall& call, F&& step, P&& pause);
 
 // The error of one step of a loop, as the same type.
 [[noreturn]] void rethrow_in_step(std::int64_t step, std::int64_t value);
 
-template <class F>
-std::int64_t for_each_step(const LoopCall& call, F&& step) {
+template <class F, class P>
+std::int64_t for_each_step(const LoopCall& call, F&& step, P&& pause) {
     std::int64_t done = 0;
     while (done < call.steps && !call.stopped()) {
         const std::int64_t value = call.value(done);
         try {
+            if (call.lock && done > 0 && call.lock->wanted()) {
+                pause();
+                if (call.stopped()) break;
+            }
             step(done, value);
         } catch (const Error&) {
             rethrow_in_step(done, value);
         }
         ++done;
-        if (call.steps_done) call.steps_done->store(done, std::memory_order_relaxed);
+        call.tell(done);
     }
     return done;
 }

@@ -9,6 +9,7 @@
 
 #include "bitale/error.h"
 #include "graph/base/text.h"
+#include "graph/base/turns.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -346,7 +347,7 @@ class Reader {
 
     // Where points to text that lives as long as the process.
     static const char* kept(const std::string& file) {
-        static std::mutex& mutex = *new std::mutex;
+        static ForkMutex& mutex = *new ForkMutex;
         static auto& files = *new std::map<std::string, char>;
         const std::lock_guard lock(mutex);
         return files.emplace(file, 0).first->first.c_str();

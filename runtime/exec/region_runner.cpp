@@ -1,230 +1,26 @@
-// The executor of generated programs on host memory. Nothing is allocated between the arguments and the
-// results once the sizes of a call have been seen.
 #include "runtime/exec/region_runner.h"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <set>
-
-#include "graph/ir/shared.h"
-#include "runtime/exec/stacked.h"
-#include "runtime/storage/host_memory.h"
 
 namespace bitale {
 
-using Kind = BufferInfo::Kind;
-
-RegionRunner::RegionRunner(const Build& build, std::unique_ptr<Launcher> launcher, int compiler_runs)
-    : program_(build.program),
-      arguments_(build.signature),
-      launcher_(std::move(launcher)),
-      frames_(program_, arguments_.symbol_ids(), build.signature.checks, launcher_->threads()),
+RegionRunner::RegionRunner(Build build, std::function<std::unique_ptr<Launcher>()> launcher,
+                           int compiler_runs)
+    : build_(std::move(build)),
       compiler_runs_(compiler_runs),
-      profile_(build.profile),
-      pointers_(program_->buffers.size(), nullptr),
-      updated_(program_->shared.size(), false),
-      argument_data_(program_->inputs.size()),
-      symbols_(arguments_.symbols()),
-      output_buffers_(program_->outputs.size(), program_->buffers.size()) {
-    plan(program_->once, once_);
-    plan(program_->body, body_);
-    for (const int s : program_->updated) updated_.at(static_cast<std::size_t>(s)) = true;
-    for (std::size_t b = 0; b < pointers_.size(); ++b) {
-        const BufferInfo& info = program_->buffers[b];
-        if (info.kind == Kind::output) output_buffers_.at(static_cast<std::size_t>(info.index)) = b;
-        if (info.kind == Kind::errors) pointers_[b] = errors_.words.data();
-        if (info.kind == Kind::counters) {
-            counters_.emplace_back(info.type.dtype, static_dims(info.type.shape));
-            pointers_[b] = counters_.back().mutable_data();
-        }
-    }
-    for (const std::size_t b : output_buffers_)
-        BITALE_CHECK(b < pointers_.size(), "a result without a buffer");
-
-    std::set<std::size_t> buffers, shared;
-    for (const Step& step : program_->once.steps)
-        for (const int b : step.buffers) {
-            const BufferInfo& info = program_->buffers.at(static_cast<std::size_t>(b));
-            if (info.kind == Kind::arena) buffers.insert(static_cast<std::size_t>(b));
-            if (info.kind == Kind::shared) shared.insert(static_cast<std::size_t>(info.index));
-        }
-    once_buffers_.assign(buffers.begin(), buffers.end());
-    once_shared_.assign(shared.begin(), shared.end());
-    once_versions_.resize(once_shared_.size());
-    once_offsets_.resize(once_buffers_.size());
-}
-
-void RegionRunner::plan(const Region& region, std::vector<StepPlan>& plans) {
-    for (const Step& step : region.steps) {
-        StepPlan& p = plans.emplace_back();
-        p.step = &step;
-        p.first_pointer = step_pointers_.size();
-        step_pointers_.resize(step_pointers_.size() + step.buffers.size());
-    }
-}
-
-void RegionRunner::begin() {
-    for (std::size_t b = 0; b < pointers_.size(); ++b) {
-        const BufferInfo& info = program_->buffers[b];
-        const auto index = static_cast<std::size_t>(info.index);
-        // Kernels take plain pointers; what they must not write they do not write.
-        if (info.kind == Kind::shared) {
-            Array& value = program_->shared[index]->value;
-            pointers_[b] = updated_[index] ? value.mutable_data() : const_cast<void*>(value.data());
-        } else if (info.kind == Kind::input) {
-            pointers_[b] = const_cast<void*>(argument_data_[index]);
-        } else if (info.kind == Kind::constant) {
-            pointers_[b] = const_cast<void*>(program_->constants[index].data());
-        }
-    }
-}
-
-void RegionRunner::use(const Frame& frame) {
-    if (placement_ != frame.placement) {
-        placement_ = nullptr;  // where memory runs out, the next call starts without any
-        if (arena_.grow(frame.placement->bytes)) once_done_ = false;
-        placement_ = frame.placement;
-        for (std::size_t b = 0; b < pointers_.size(); ++b)
-            if (program_->buffers[b].kind == Kind::arena && placement_->offsets[b] >= 0)
-                pointers_[b] = arena_.base() + placement_->offsets[b];
-        for (std::size_t i = 0; i < once_buffers_.size(); ++i) {
-            const std::int64_t offset = placement_->offsets[once_buffers_[i]];
-            if (once_offsets_[i] != offset) once_done_ = false;
-            once_offsets_[i] = offset;
-        }
-    }
-    for (std::size_t i = 0; i < once_shared_.size(); ++i) {
-        const std::uint64_t version = program_->shared[once_shared_[i]]->version;
-        if (once_versions_[i] != version) once_done_ = false;
-        once_versions_[i] = version;
-    }
-    if (once_done_) return;
-    if (!run_steps(once_, frame.once)) fail();
-    once_done_ = true;
-}
-
-void RegionRunner::launch(const StepPlan& plan, const StepSizes& sizes) {
-    const Step& step = *plan.step;
-    void** buffers = step_pointers_.data() + plan.first_pointer;
-    for (std::size_t i = 0; i < step.buffers.size(); ++i)
-        buffers[i] = pointers_[static_cast<std::size_t>(step.buffers[i])];
-    switch (step.kind) {
-        case Step::Kind::kernel:
-            for (std::size_t phase = 0; phase < sizes.tasks.size(); ++phase)
-                if (sizes.tasks[phase] > 0)
-                    launcher_->kernel(step.kernel, static_cast<int>(phase), buffers, sizes.sizes.data(),
-                                      sizes.tasks[phase],
-                                      phase < sizes.shares.size() ? &sizes.shares[phase] : nullptr);
-            break;
-        case Step::Kind::gemm: {
-            const std::size_t own = sizes.gemm.bias ? 4 : 3;
-            const GemmData data{static_cast<const float*>(buffers[0]), static_cast<const float*>(buffers[1]),
-                                sizes.gemm.bias ? static_cast<const float*>(buffers[3]) : nullptr,
-                                static_cast<float*>(buffers[2])};
-            const EpilogueCall epilogue{step.kernel, buffers + own, step.buffers.size() - own,
-                                        sizes.sizes.data()};
-            launcher_->gemm(sizes.gemm, data, step.kernel >= 0 ? &epilogue : nullptr);
-            break;
-        }
-        case Step::Kind::conv: launcher_->conv(sizes.conv, conv_data(sizes.conv, buffers)); break;
-        case Step::Kind::copy: launcher_->copy(buffers[1], buffers[0], sizes.copy_bytes); break;
-    }
-}
-
-// False when the error word was set before the first step that commits, or at the end.
-bool RegionRunner::run_steps(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes) {
-    for (std::size_t i = 0; i < plans.size(); ++i)
-        if (const Step& step = *plans[i].step; step.kind == Step::Kind::gemm)
-            launcher_->reserve(sizes[i].gemm, pointers_[static_cast<std::size_t>(step.buffers[2])] != nullptr,
-                               step.buffers.size() - (sizes[i].gemm.bias ? 4 : 3));
-    bool committing = false;
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-        if (plans[i].step->commits && !committing) {
-            if (errors_.words[0] != 0) return false;
-            committing = true;
-        }
-        if (!profile_) {
-            launch(plans[i], sizes[i]);
-            continue;
-        }
-        const auto start = std::chrono::steady_clock::now();
-        launch(plans[i], sizes[i]);
-        plans[i].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        ++plans[i].calls;
-    }
-    return errors_.words[0] == 0;
-}
-
-void RegionRunner::step(const Frame& frame) {
-    errors_.words[0] = 0;
-    use(frame);
-    if (!run_steps(body_, frame.body)) fail();
-}
-
-void RegionRunner::fail() const {
-    const auto check = static_cast<std::size_t>(errors_.words[0] - 1);
-    BITALE_CHECK(check < program_->checks.size(), "the error word names an unknown check");
-    throw IndexError(fmt::format("{}: {} at element {}", program_->checks[check].message, errors_.words[1],
-                                 errors_.words[2]));
-}
-
-void RegionRunner::count_versions() {
-    if (!launcher_->computes()) return;
-    for (const int s : program_->updated) ++program_->shared[static_cast<std::size_t>(s)]->version;
-}
-
-std::vector<Array> RegionRunner::run(std::span<const Array> arguments) {
-    arguments_.bind(arguments, symbols_.data(), argument_data_.data());
-    const Frame& frame = frames_.find(symbols_.data());
-    std::vector<Array> results;
-    results.reserve(frame.outputs.size());
-    for (std::size_t i = 0; i < frame.outputs.size(); ++i) {
-        Array& a = results.emplace_back(pooled_array(program_->outputs[i].dtype, frame.outputs[i]));
-        pointers_[output_buffers_[i]] = a.mutable_data();
-        if (!launcher_->computes()) std::memset(a.mutable_data(), 0, static_cast<std::size_t>(a.bytes()));
-    }
-    begin();
-    step(frame);
-    count_versions();
-    return results;
-}
-
-std::vector<Array> RegionRunner::loop(const LoopCall& call) {
-    const std::int64_t steps = call.steps;
-    arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
-    if (steps > 0) arguments_.set_scalar(0, call.value(0), symbols_.data());
-    const Frame first = frames_.find(symbols_.data());
-    StackedResults stacked(*program_, first, steps);
-    for (std::size_t i = 0; i < first.outputs.size() && !launcher_->computes(); ++i)
-        std::memset(stacked.next(i), 0, static_cast<std::size_t>(steps * first.output_bytes[i]));
-    begin();
-    const auto body = [&](std::int64_t, std::int64_t value) {
-        arguments_.set_scalar(0, value, symbols_.data());
-        const Frame& frame = frames_.find(symbols_.data());
-        stacked.check(frame);
-        for (std::size_t i = 0; i < output_buffers_.size(); ++i)
-            pointers_[output_buffers_[i]] = stacked.next(i);
-        step(frame);
-        stacked.advance();
-    };
-    try {
-        for_each_step(call, body);
-    } catch (...) {
-        if (stacked.done() > 0) count_versions();
-        throw;
-    }
-    if (stacked.done() > 0) count_versions();
-    return stacked.take();
-}
+      meters_(*build_.program),
+      states_([this, launcher = std::move(launcher)] {
+          return std::make_unique<CallState>(build_, launcher(), meters_, arenas_);
+      }) {}
 
 std::vector<Profile::Row> RegionRunner::profile() const {
     std::vector<Profile::Row> rows;
-    for (const std::vector<StepPlan>* plans : {&once_, &body_})
-        for (const StepPlan& p : *plans)
-            if (profile_) rows.push_back({p.step->title, p.calls, p.seconds, text_of(p.step->fused)});
+    if (!build_.profile) return rows;
+    std::size_t number = 0;
+    for (const Region* region : {&build_.program->once, &build_.program->body})
+        for (const Step& step : region->steps) {
+            const Meters::Meter& m = meters_[number++];
+            rows.push_back({step.title, m.calls.load(std::memory_order_relaxed),
+                            m.seconds.load(std::memory_order_relaxed), text_of(step.fused)});
+        }
     return rows;
 }
 

@@ -60,7 +60,7 @@ Signature signature_of(const Graph& graph) {
             check(e.a, e.b, message_of(e, *node), e.is_index);
     }
     for (const SharedUpdate& u : graph.updates) {
-        const std::lock_guard lock(u.target->mutex);
+        const Reading reading(u.target->turns);
         const Dims& dims = u.target->value.shape();
         for (std::size_t axis = 0; axis < dims.size(); ++axis)
             check(u.value->type.shape.at(axis), dims[axis],

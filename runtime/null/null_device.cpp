@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "graph/base/turns.h"
 #include "runtime/exec/region_runner.h"
 
 namespace bitale {
@@ -11,7 +12,7 @@ namespace bitale {
 namespace {
 
 struct Notes {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::vector<Launch> launches;
     void add(const Launch& launch) {
         constexpr std::size_t most = 1 << 16;  // nobody may ever ask for them
@@ -58,7 +59,7 @@ class NullLauncher : public Launcher {
 
 class NullDevice : public Device {
   public:
-    NullDevice() : Device("null") {}
+    NullDevice() : Device("null", Calls::at_once) {}
     // The same on every machine, so that what it is given can be compared with what was kept.
     std::optional<Target> target() override {
         Target t;
@@ -68,7 +69,8 @@ class NullDevice : public Device {
         return t;
     }
     std::unique_ptr<Executable> prepare(Build build) override {
-        return std::make_unique<RegionRunner>(std::move(build), std::make_unique<NullLauncher>(), 0);
+        return std::make_unique<RegionRunner>(
+            std::move(build), [] { return std::make_unique<NullLauncher>(); }, 0);
     }
     Timing timing() override { return {"", "this device runs nothing"}; }
     std::string summary() override { return "compiles nothing and records launches"; }

@@ -9,6 +9,7 @@
 #include "graph/walk/traverse.h"
 #include "ops/oracle/typed.h"
 #include "ops/oracle/wide.h"
+#include "runtime/exec/call_states.h"
 #include "runtime/exec/int_table.h"
 #include "runtime/storage/host_memory.h"
 
@@ -16,11 +17,12 @@ namespace bitale {
 
 namespace {
 
-class Interpreter : public Executable {
+// One call at a time.
+class Interpretation {
   public:
-    Interpreter(Build build, bool wide)
+    Interpretation(const Build& build, bool wide)
         : wide_(wide),
-          graph_(std::move(build.plain)),
+          graph_(build.plain),
           arguments_(build.signature),
           table_(arguments_.symbol_ids()),
           checks_(build.signature.checks, table_),
@@ -35,7 +37,7 @@ class Interpreter : public Executable {
             if (shared_of(node)) shared_.push_back(node);
     }
 
-    std::vector<Array> run(std::span<const Array> arguments) override {
+    std::vector<Array> run(std::span<const Array> arguments) {
         arguments_.bind(arguments, symbols_.data(), data_.data());
         table_.evaluate(symbols_.data(), slots_.data());
         checks_.verify(slots_.data());
@@ -58,14 +60,15 @@ class Interpreter : public Executable {
         return results;
     }
 
-    std::vector<Array> loop(const LoopCall& call) override {
+    std::vector<Array> loop(const LoopCall& call) {
         std::vector<Array> arguments(call.arguments.begin(), call.arguments.end());
         std::vector<std::vector<Array>> steps;
-        for_each_step(call, [&](std::int64_t, std::int64_t value) {
+        const auto step = [&](std::int64_t, std::int64_t value) {
             const Array number(value);
             arguments[0] = number;
             steps.push_back(run(arguments));
-        });
+        };
+        for_each_step(call, step, [&] { call.lock->let_others(); });
         return steps.empty() ? of_no_step(call.arguments) : stack(steps);
     }
 
@@ -116,9 +119,29 @@ class Interpreter : public Executable {
     Nodes roots_, shared_;
 };
 
+class Interpreter : public Executable {
+  public:
+    Interpreter(Build build, bool wide)
+        : states_(
+              [build = std::move(build), wide] { return std::make_unique<Interpretation>(build, wide); }) {}
+
+    std::vector<Array> run(std::span<const Array> arguments) override {
+        const CallStates<Interpretation>::Claim state(states_);
+        return state->run(arguments);
+    }
+    std::vector<Array> loop(const LoopCall& call) override {
+        const CallStates<Interpretation>::Claim state(states_);
+        return state->loop(call);
+    }
+
+  private:
+    CallStates<Interpretation> states_;
+};
+
 class ReferenceDevice : public Device {
   public:
-    explicit ReferenceDevice(bool wide) : Device(wide ? "reference=wide" : "reference"), wide_(wide) {}
+    explicit ReferenceDevice(bool wide)
+        : Device(wide ? "reference=wide" : "reference", Calls::at_once), wide_(wide) {}
     std::optional<Target> target() override { return std::nullopt; }
     std::unique_ptr<Executable> prepare(Build build) override {
         return std::make_unique<Interpreter>(std::move(build), wide_);

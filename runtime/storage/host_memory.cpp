@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/base/memory.h"
+#include "graph/base/turns.h"
 
 namespace bitale {
 
@@ -82,7 +83,7 @@ class HostPool {
     }
 
   private:
-    std::mutex mutex_;
+    ForkMutex mutex_;
     HostMemory numbers_;
     std::array<std::vector<void*>, classes> free_;
 };

@@ -235,7 +235,7 @@ Answer Autotuner::measured(const Question& question, const std::string& key,
             candidates.push_back(
                 {name_of(way), [&excerpt, executable] { executable->run(excerpt.arguments); }});
         }
-        const std::lock_guard lock(device_.mutex());
+        const std::lock_guard lock(device_.turns());
         const std::vector<double> seconds = measure(candidates);
         Choice choice;
         for (std::size_t i = 0; i < seconds.size(); ++i)

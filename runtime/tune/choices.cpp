@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "graph/base/options.h"
+#include "graph/base/turns.h"
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cache/sha256.h"
 
@@ -20,7 +21,7 @@ constexpr const char* format = "bitale-choice-1";
 constexpr double fewest_seconds = 0, most_seconds = 1e6;
 
 struct Memory {
-    std::mutex mutex;
+    ForkMutex mutex{ForkMutex::Rank::outer};
     std::map<std::string, Choice> choices;  // by folder and key
 };
 Memory& memory() {

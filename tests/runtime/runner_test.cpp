@@ -106,8 +106,9 @@ struct Example {
             ++commits;
             f32(b[0])[0] += f32(b[1])[0];
         });
-        return std::make_unique<RegionRunner>(Build{nullptr, signature, program, true},
-                                              std::make_unique<TestLauncher>(std::move(kernels)), 0);
+        return std::make_unique<RegionRunner>(
+            Build{nullptr, signature, program, true},
+            [kernels] { return std::make_unique<TestLauncher>(kernels); }, 0);
     }
 };
 

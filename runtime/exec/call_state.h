@@ -1,0 +1,109 @@
+// One call at a time of a Program: binds arguments, places buffers, walks the steps, reads the error word,
+// commits.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "runtime/exec/device.h"
+#include "runtime/exec/frame.h"
+#include "runtime/exec/launcher.h"
+#include "runtime/storage/arena.h"
+
+namespace bitale {
+
+// Calls and times of each step of `once`, then of the body, by all calls together.
+class Meters {
+  public:
+    struct Meter {
+        std::atomic<std::int64_t> calls{0};
+        std::atomic<double> seconds{0};
+        void add(double more) {
+            calls.fetch_add(1, std::memory_order_relaxed);
+            seconds.fetch_add(more, std::memory_order_relaxed);
+        }
+    };
+    explicit Meters(const Program& program)
+        : meters_(std::make_unique<Meter[]>(program.once.steps.size() + program.body.steps.size())) {}
+    Meter& operator[](std::size_t i) { return meters_[i]; }
+    const Meter& operator[](std::size_t i) const { return meters_[i]; }
+
+  private:
+    std::unique_ptr<Meter[]> meters_;
+};
+
+// What the arenas of calls that overlap hold together.
+class ArenaBytes {
+  public:
+    void add(std::int64_t bytes) {
+        const std::int64_t now = now_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+        std::int64_t most = most_.load(std::memory_order_relaxed);
+        while (most < now && !most_.compare_exchange_weak(most, now, std::memory_order_relaxed)) continue;
+    }
+    std::int64_t most() const { return most_.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<std::int64_t> now_{0}, most_{0};
+};
+
+class CallState {
+  public:
+    CallState(const Build& build, std::unique_ptr<Launcher> launcher, Meters& meters, ArenaBytes& arenas);
+    ~CallState();
+    CallState(const CallState&) = delete;
+    CallState& operator=(const CallState&) = delete;
+
+    // As those of Executable.
+    std::vector<Array> run(std::span<const Array> arguments);
+    std::vector<Array> loop(const LoopCall& call);
+
+  private:
+    struct StepPlan {
+        const Step* step = nullptr;
+        std::size_t first_pointer = 0;  // into step_pointers_
+        Meters::Meter* meter = nullptr;
+    };
+    struct Block {
+        alignas(64) std::array<std::int64_t, 16> words{};  // the error word, and the tail that may be read
+    };
+
+    void plan(const Region& region, std::vector<StepPlan>& plans, Meters& meters);
+    void begin();                   // pointers of shared variables and constants
+    void use(const Frame& frame);   // pointers into the arena; runs `once` where it is out of date
+    void step(const Frame& frame);  // one run of the body; throws IndexError before anything is committed
+    bool run_steps(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
+    void launch(const StepPlan& plan, const StepSizes& sizes);
+    void count_versions();
+    [[noreturn]] void fail() const;
+
+    std::shared_ptr<const Program> program_;
+    Arguments arguments_;
+    std::unique_ptr<Launcher> launcher_;
+    Frames frames_;
+    const bool profile_;
+    ArenaBytes& arenas_;
+    std::int64_t arena_bytes_ = 0;  // those of them that this has
+
+    std::vector<StepPlan> once_, body_;
+    std::vector<void*> pointers_;       // of each buffer
+    std::vector<void*> step_pointers_;  // of each step's buffers, one after another
+    std::vector<bool> updated_;         // of each shared variable
+    std::vector<const void*> argument_data_;
+    std::vector<std::int64_t> symbols_;
+    std::vector<std::size_t> output_buffers_;
+    Block errors_;
+    std::vector<Array> counters_;
+
+    Arena arena_;
+    std::shared_ptr<const Placement> placement_;
+    // What `once` was last computed from, and where it left its values.
+    std::vector<std::size_t> once_buffers_, once_shared_;
+    std::vector<std::uint64_t> once_versions_;
+    std::vector<std::int64_t> once_offsets_;
+    bool once_done_ = false;
+};
+
+}  // namespace bitale
