@@ -65,9 +65,10 @@ class Warning {
 
 }  // namespace
 
-const RuntimeTable& selected_runtime(Context& context) noexcept {
+const RuntimeTable* runtime_to_destroy(Context& context) noexcept {
+    if (context.is_forked()) return nullptr;
     context.select();
-    return context.runtime();
+    return &context.runtime();
 }
 
 DeviceBlock::~DeviceBlock() {

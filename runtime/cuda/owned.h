@@ -10,8 +10,9 @@ namespace bitale::cuda {
 
 class Context;
 
-// The runtime, with the context's GPU chosen for the calling thread.
-const RuntimeTable& selected_runtime(Context& context) noexcept;
+// The runtime, with the context's GPU chosen for the calling thread; null in a child of the process that made
+// the context, where CUDA must not be called.
+const RuntimeTable* runtime_to_destroy(Context& context) noexcept;
 
 // `Destroy`: the function of the runtime, a member of RuntimeTable. On a GPU that is broken it refuses, and
 // CUDA frees everything when the process ends.
@@ -23,7 +24,8 @@ class Owned {
         : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
     Owned& operator=(Owned&&) = delete;
     ~Owned() {
-        if (handle_) (selected_runtime(*context_).*Destroy)(handle_);
+        if (!handle_) return;
+        if (const RuntimeTable* runtime = runtime_to_destroy(*context_)) (runtime->*Destroy)(handle_);
     }
 
     Handle get() const { return handle_; }
