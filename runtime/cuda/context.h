@@ -93,6 +93,8 @@ class Context {
     Stream stream() const { return stream_.get(); }
     Stream capture_stream() const { return capture_stream_.get(); }  // nothing ever runs on it
 
+    // Whether this process is a child of the one that made the context: CUDA does not work in there.
+    bool is_forked() const { return forks_so_far() != made_after_forks_; }
     // Makes the GPU that of the calling thread, as it must be for every call.
     void enter();
     // The same for destructors: does not throw, and is of no use where the GPU is broken.
@@ -133,8 +135,6 @@ class Context {
     void lost(const SharedPtr& variable) noexcept;
 
   private:
-    // Whether this process is a child of the one that made the context: CUDA does not work in there.
-    bool is_forked() const { return forks_so_far() != made_after_forks_; }
 
     struct Resident {
         Context* context = nullptr;
