@@ -135,7 +135,6 @@ class Context {
     void lost(const SharedPtr& variable) noexcept;
 
   private:
-
     struct Resident {
         Context* context = nullptr;
         SharedState* state = nullptr;

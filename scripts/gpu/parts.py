@@ -160,11 +160,13 @@ def ceilings(visit):
 
 CORE = [
     "test_cuda [#hardware_test]~[slow]",
+    "test_cuda [#library_calls_test]~[slow]",
+    "test_cuda [#nan_test]~[slow]",
     "test_cuda [#graphs_test]~[slow]",
     "test_numerics [#updates_test]~[slow]",
     "test_numerics [#layout_test]~[slow]",
     "test_numerics [#views_test]~[slow]",
-    "test_cuda [#library_test]~[slow]",
+    # What does not depend on this GPU comes last.
     "test_cuda [#cudnn_test]~[slow]",
     "test_cuda [#loading_test]~[slow]",
     "test_cuda [#cubins_test]~[slow]",
