@@ -21,6 +21,7 @@
 #include "graph/base/options.h"
 #include "graph/base/outside.h"
 #include "graph/base/text.h"
+#include "runtime/cache/names.h"
 #include "runtime/cache/sha256.h"
 #include "runtime/cache/workshop.h"
 
@@ -77,16 +78,15 @@ struct Entry {
 
 std::map<std::string, Entry> entries_of(const std::string& directory) {
     std::map<std::string, Entry> list;
-    std::error_code ignored;
-    for (fs::directory_iterator at(directory, ignored), end; !ignored && at != end; at.increment(ignored)) {
-        const std::string key = key_in(at->path().filename().string());
+    each_name(directory, [&](const std::string& name) {
+        const std::string key = key_in(name), path = directory + "/" + name;
         struct stat s {};
-        if (key.empty() || lstat(at->path().c_str(), &s) != 0 || !S_ISREG(s.st_mode)) continue;
+        if (key.empty() || lstat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return;
         Entry& entry = list[key];
         entry.used = std::max<std::int64_t>(entry.used, s.st_mtime);
         entry.bytes += s.st_size;
-        entry.paths.push_back(at->path().string());
-    }
+        entry.paths.push_back(path);
+    });
     return list;
 }
 

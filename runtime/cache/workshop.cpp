@@ -1,6 +1,5 @@
 #include "runtime/cache/workshop.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include "graph/base/log.h"
 #include "graph/base/outside.h"
 #include "graph/base/text.h"
+#include "runtime/cache/names.h"
 #include "runtime/io/input.h"
 
 namespace bitale {
@@ -25,14 +25,6 @@ namespace {
 
 constexpr std::string_view beginning = "bitale-work-";
 constexpr const char* marker = "kept";  // in workshops whose files a message names
-
-// The names in a folder, those of all its files.
-template <class F>
-void each_name(const std::string& folder, F&& f) {
-    const std::unique_ptr<DIR, int (*)(DIR*)> list(opendir(folder.c_str()), closedir);
-    while (const dirent* entry = list ? readdir(list.get()) : nullptr)
-        if (const std::string_view name = entry->d_name; name != "." && name != "..") f(std::string(name));
-}
 
 void remove_all(const std::string& folder) {
     each_name(folder, [&](const std::string& name) { outside::remove_file(folder + "/" + name); });
@@ -115,15 +107,41 @@ void Workshop::keep() {
         close(file);
 }
 
+namespace {
+
+// Of a workshop in the cache, which nobody tidies up by hand: its files to where they may stay.
+[[noreturn]] void fail_elsewhere(const Workshop& in_cache, std::string message) {
+    std::optional<Workshop> kept;
+    try {
+        kept.emplace(temporary_folder());
+        each_name(in_cache.path(), [&](const std::string& name) {
+            const std::unique_ptr<Input> file = open_input(in_cache.path() + "/" + name);
+            kept->add(name, file->part(0, file->size(), name.c_str()));
+        });
+        kept->keep();
+        const std::string& from = in_cache.path();
+        for (std::size_t at = 0; (at = message.find(from, at)) != std::string::npos;)
+            message.replace(at, from.size(), kept->path());
+    } catch (const FileError&) {
+        message += "its files could not be kept\n";
+    }
+    throw CompileError(message);
+}
+
+}  // namespace
+
 void build_somewhere(const DiskCache* cache, const std::function<void(Workshop&)>& build) {
     std::string problem;
+    std::optional<Workshop> workshop;
     if (cache && cache->usable()) try {
-            Workshop workshop(cache->directory());
-            return build(workshop);
+            workshop.emplace(cache->directory());
+            return build(*workshop);
+        } catch (const SameElsewhere& e) {
+            fail_elsewhere(*workshop, e.what());
         } catch (const Error& e) {
             problem = e.what();
         }
-    std::optional<Workshop> workshop;
+    workshop.reset();
     try {
         workshop.emplace(temporary_folder());
         build(*workshop);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "bitale/error.h"
 #include "runtime/cache/disk_cache.h"
 
 namespace bitale {
@@ -33,9 +34,17 @@ class Workshop {
 // Removes workshops of dead processes; bytes in those of living ones.
 std::int64_t sweep_workshops(const std::string& base);
 
+// Of a build that would not end otherwise in another folder, such as one that takes too long. Its message may
+// name files of the workshop.
+class SameElsewhere : public CompileError {
+  public:
+    using CompileError::CompileError;
+};
+
 // Builds in the cache's folder, where there is one, so that storing is renaming; where that fails for
-// whatever reason, once more in the folder for temporary files: a cache must never be why something cannot be
-// built. `build` throws what it likes; what it throws the last time is thrown, and its files stay then.
+// whatever reason but SameElsewhere, once more in the folder for temporary files: a cache must never be why
+// something cannot be built. `build` throws what it likes; what it throws the last time is thrown, and its
+// files stay then, in the folder for temporary files.
 void build_somewhere(const DiskCache* cache, const std::function<void(Workshop&)>& build);
 
 }  // namespace bitale

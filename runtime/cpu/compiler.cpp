@@ -8,6 +8,7 @@
 #include <array>
 #include <climits>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -18,6 +19,7 @@
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/turns.h"
+#include "runtime/cache/workshop.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/program.h"
 #include "runtime/outside.h"
@@ -191,15 +193,17 @@ std::string explain(const CompileJob& job, const std::vector<std::string>& comma
     return text + (log.size() > most ? log.substr(0, most) + "...\n" : log);
 }
 
-// The failure of one job, or empty.
-std::string compile(const HostCompiler& compiler, const CompileJob& job) {
+// Throws CompileError.
+void compile(const HostCompiler& compiler, const CompileJob& job) {
     const std::vector<std::string> command = command_of(compiler, job);
     log(4, "starts " + joined(command));
     const Ended ended = run_program(command, options().compiler_seconds);
     const std::string why = outcome(job, ended);
-    if (why.empty()) return "";
+    if (why.empty()) return;
     outside::remove_file(job.object);
-    return explain(job, command, why, ended.said);
+    const std::string text = explain(job, command, why, ended.said);
+    if (ended.how == Ended::How::too_long) throw SameElsewhere(text);
+    throw CompileError(text);
 }
 
 }  // namespace
@@ -239,33 +243,27 @@ std::vector<std::string> compile_flags() {
 
 void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jobs, int parallel) {
     std::mutex mutex;
-    std::string failure;
+    std::exception_ptr failure;  // the first one
     std::size_t next = 0;
     // The job whose turn it is; null when there is none left, or one failed.
     const auto take = [&]() -> const CompileJob* {
         const std::lock_guard lock(mutex);
-        return failure.empty() && next < jobs.size() ? &jobs[next++] : nullptr;
-    };
-    const auto fail = [&](const std::string& why) {
-        const std::lock_guard lock(mutex);
-        if (failure.empty()) failure = why;
+        return !failure && next < jobs.size() ? &jobs[next++] : nullptr;
     };
     const auto work = [&] {
         while (const CompileJob* job = take()) {
             try {
-                if (const std::string problem = compile(compiler, *job); !problem.empty()) fail(problem);
-            } catch (const CompileError& e) {
-                fail(e.what());
+                compile(compiler, *job);
             } catch (...) {  // for the caller, once no thread works any more
-                fail("stopped");
-                throw;
+                const std::lock_guard lock(mutex);
+                if (!failure) failure = std::current_exception();
             }
         }
     };
     // Each waits for its own process: whichever ends first, the next one starts.
     const std::size_t most = std::min(jobs.size(), static_cast<std::size_t>(std::max(1, parallel)));
     run_on_threads(most, work);
-    if (!failure.empty()) throw CompileError(failure);
+    if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace bitale

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "bitale/function.h"
 #include "bitale/ops.h"
@@ -147,14 +148,25 @@ TEST_CASE("a compiler that hangs is ended, with what it has started", "[core][ru
     o.compiler_seconds = 1;
     const ScopedOptions scoped(o);
     // The compiler proper is a child of its driver.
-    make_script(folder / "cc", "[ \"$1\" = --version ] && exit 0\necho so far so good\nsh -c 'echo $$ > \"" +
-                                   (folder / "pid") + "\"; exec sleep 100' \n");
+    make_script(folder / "cc", "[ \"$1\" = --version ] && exit 0\necho so far so good\necho begun >> '" +
+                                   (folder / "begun") + "'\nsh -c 'echo $$ > \"" + (folder / "pid") +
+                                   "\"; exec sleep 100' \n");
     const ScopedVariable variable("BITALE_CXX", folder / "cc");
     const std::string message =
         message_of<CompileError>([&] { load_kernels(adding("k_slow", "1"), compiler(), 1); });
     REQUIRE_THAT(message, ContainsSubstring("took more than 1 s") && ContainsSubstring("compiler_seconds") &&
                               ContainsSubstring("the kernels k_slow of function \"k_slow\"") &&
                               ContainsSubstring("so far so good"));
+    // Another folder would not make it faster; what it was compiling stays, where nothing is swept.
+    REQUIRE(text_of_file(folder / "begun") == "begun\n");
+    const std::size_t named = message.find("source: ") + 8;
+    const std::string source = message.substr(named, message.find('\n', named) - named);
+    REQUIRE_THAT(text_of_file(source), ContainsSubstring("k_slow"));
+    REQUIRE_FALSE(source.starts_with(folder.path() + "/cache"));
+    std::filesystem::remove_all(std::filesystem::path(source).parent_path());
+    REQUIRE(std::none_of(std::filesystem::directory_iterator(folder / "cache"), {}, [](const auto& entry) {
+        return entry.path().filename().string().starts_with("bitale-work-");
+    }));
     const pid_t child = std::stoi(text_of_file(folder / "pid"));
     for (int i = 0; i < 200 && kill(child, 0) == 0 &&
                     text_of_file("/proc/" + std::to_string(child) + "/stat").find(") Z") == std::string::npos;
