@@ -27,8 +27,8 @@ namespace bitale {
 
 namespace {
 
-const Border building("to build the function"), calling("for the call; shared variables are as before it"),
-    looping("for the loop; the steps before are complete");
+const ApiBorder building("to build the function"), calling("for the call; shared variables are as before it"),
+    looping("for the loop; the steps before are complete"), reporting("for a report");
 
 std::vector<SharedUse> shared_variables(const Graph& graph) {
     std::map<SharedPtr, bool> written;
@@ -212,12 +212,12 @@ Function function(const std::vector<Input>& inputs, const std::vector<Expr>& out
 
 Function function(const std::vector<Input>& inputs, const Expr& output, FunctionOptions options,
                   Where where) {
-    return function(inputs, std::vector<Expr>{output}, std::move(options), where);
+    return building([&] { return function(inputs, std::vector<Expr>{output}, std::move(options), where); });
 }
 
 Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs,
                   FunctionOptions options, Where where) {
-    return function(inputs, std::vector<Expr>(outputs), std::move(options), where);
+    return building([&] { return function(inputs, std::vector<Expr>(outputs), std::move(options), where); });
 }
 
 const Array& Results::operator[](std::size_t i) const {
@@ -326,13 +326,13 @@ int Function::compiler_runs() const {
 std::string Function::report() const {
     State& state = used(state_);
     const std::lock_guard lock(state.waiting);
-    return report_of(state);
+    return reporting([&] { return report_of(state); });
 }
 
 Profile Function::profile() const {
     const State& state = used(state_);
     const std::lock_guard lock(state.device->turns());
-    return {state.current.load(std::memory_order_acquire)->profile()};
+    return reporting([&] { return Profile{state.current.load(std::memory_order_acquire)->profile()}; });
 }
 
 std::int64_t Function::peak_bytes() const {
@@ -348,7 +348,7 @@ std::int64_t Function::peak_bytes() const {
 
 std::string debugprint(const Function& f) {
     const Function::State& state = f.state();
-    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
+    return reporting([&] { return debugprint((state.optimised ? *state.optimised : *state.plain).roots()); });
 }
 
 }  // namespace bitale

@@ -11,9 +11,9 @@ namespace bitale {
 
 // One for each kind of call, made before main: where memory is out there is none for words either, and a copy
 // of an error takes none.
-class Border {
+class ApiBorder {
   public:
-    explicit Border(const std::string& doing) : error_("no memory is left " + doing) {}
+    explicit ApiBorder(const std::string& doing) : error_("no memory is left " + doing) {}
     template <class F>
     decltype(auto) operator()(F&& f) const {
         try {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <new>
 
+#include "graph/base/border.h"
 #include "graph/base/memory.h"
 #include "graph/types/convert.h"
 
@@ -19,12 +20,16 @@ namespace {
 constexpr std::size_t alignment = 64;
 constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max() - std::int64_t{4096};
 
-std::shared_ptr<void> allocate(std::size_t bytes) {
+const ApiBorder making("for an array");
+
+std::shared_ptr<void> allocate(std::size_t bytes) try {
     const std::size_t padded = (bytes + 2 * alignment - 1) / alignment * alignment;
     void* p = allocate_memory(padded);
     if (!p) throw OutOfMemory("no host memory for an array of " + std::to_string(bytes) + " bytes");
     std::memset(p, 0, padded);
     return {p, [](void* q) { std::free(q); }};
+} catch (const std::bad_alloc&) {
+    making.fail();
 }
 
 }  // namespace
@@ -48,6 +53,23 @@ std::string text_of(const Dims& shape) {
     return s + "]";
 }
 
+void Array::no_memory() { making.fail(); }
+
+Dims Array::one_axis(std::size_t length) {
+    return making([&] { return Dims{static_cast<std::int64_t>(length)}; });
+}
+
+Array::Array(const Array& other)
+    : dtype_(other.dtype_),
+      shape_(making([&] { return other.shape_; })),
+      size_(other.size_),
+      storage_(other.storage_) {}
+
+Array& Array::operator=(const Array& other) {
+    Array copy = other;
+    return *this = std::move(copy);
+}
+
 Array::Array(DType dtype, Dims shape) : dtype_(dtype), shape_(std::move(shape)), size_(count_of(shape_)) {
     if (size_ > most_bytes / bytes_of(dtype))
         throw ShapeError("an array of " + std::string(name_of(dtype)) + " " + text_of(shape_) +
@@ -62,8 +84,7 @@ Array Array::adopt(DType dtype, Dims shape, std::shared_ptr<void> storage) {
     return {dtype, std::move(shape), std::move(storage)};
 }
 
-Array::Array(const std::vector<bool>& values)
-    : Array(DType::boolean, Dims{static_cast<std::int64_t>(values.size())}) {
+Array::Array(const std::vector<bool>& values) : Array(DType::boolean, one_axis(values.size())) {
     std::copy(values.begin(), values.end(), static_cast<bool*>(mutable_data()));
 }
 
@@ -113,7 +134,7 @@ void Array::require(DType dtype) const {
 
 Array Array::as(DType dtype) const {
     if (dtype == dtype_) return *this;
-    Array r(dtype, shape_);
+    Array r(dtype, making([&] { return shape_; }));
     dispatch(dtype_, [&](auto from) {
         dispatch(dtype, [&](auto to) {
             const auto* source = static_cast<const decltype(from)*>(data());
@@ -136,16 +157,16 @@ Array Array::rows(std::int64_t first, std::int64_t last) const {
     if (shape_.empty() || first < 0 || last < first || last > shape_[0])
         throw IndexError("rows " + std::to_string(first) + " to " + std::to_string(last) +
                          " of an array of shape " + text_of(shape_));
-    Dims shape = shape_;
+    Dims shape = making([&] { return shape_; });
     shape[0] = last - first;
-    Array r(dtype_, shape);
+    Array r(dtype_, std::move(shape));
     const std::int64_t row = shape_[0] ? bytes() / shape_[0] : 0;
     std::memcpy(r.mutable_data(), static_cast<const char*>(data()) + first * row,
                 static_cast<std::size_t>((last - first) * row));
     return r;
 }
 
-std::string Array::text() const {
+std::string Array::text() const try {
     std::string s = std::string(name_of(dtype_)) + " " + text_of(shape_) + " {";
     for (std::int64_t i = 0; i < std::min<std::int64_t>(size_, 8); ++i) {
         char number[40];
@@ -153,6 +174,8 @@ std::string Array::text() const {
         s += number;
     }
     return s + (size_ > 8 ? ", ...}" : "}");
+} catch (const std::bad_alloc&) {
+    making.fail();
 }
 
 bool same(const Array& a, const Array& b) {

@@ -37,6 +37,8 @@ NodePtr Rule::apply(const NodePtr& node, const MatchContext& context, Match* fou
     try {
         const auto* replace = std::get_if<Replace>(&replacement);
         made = replace ? (*replace)(*m) : build(std::get<Pattern>(replacement), *m);
+    } catch (const OutOfMemory&) {
+        throw;
     } catch (const Error& error) {
         internal_failure(__FILE__, __LINE__, "a well-typed replacement",
                          "rule " + name + ": " + error.what());

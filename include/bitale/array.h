@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,12 @@ std::string text_of(const Dims& shape);    // "[2, 3]"
 // Copies share their bytes until one of them is written (mutable_data).
 class Array {
   public:
-    Array() : Array(DType::float32, Dims{0}) {}
+    Array() : Array(DType::float32, one_axis(0)) {}
+    Array(const Array& other);
+    Array(Array&& other) noexcept = default;
+    Array& operator=(const Array& other);
+    Array& operator=(Array&& other) noexcept = default;
+    ~Array() = default;
     // Zero-filled. Throws ShapeError for a negative length.
     Array(DType dtype, Dims shape);
     // A rank-0 array of the number's own dtype.
@@ -33,7 +39,7 @@ class Array {
     // [n], of T's dtype.
     template <Element T>
     requires(!std::is_same_v<T, bool>) Array(const std::vector<T>& values)  // NOLINT
-        : Array(std::span<const T>(values), Dims{static_cast<std::int64_t>(values.size())}) {}
+        : Array(std::span<const T>(values), one_axis(values.size())) {}
     Array(const std::vector<bool>& values);  // NOLINT
     // Throws ShapeError unless the shape has as many elements as the span.
     template <Element T>
@@ -78,7 +84,11 @@ class Array {
     std::vector<T> to_vector() const {
         const Array same = as(dtype_of<T>());
         const T* first = static_cast<const T*>(same.data());
-        return std::vector<T>(first, first + size_);
+        try {
+            return std::vector<T>(first, first + size_);
+        } catch (const std::bad_alloc&) {
+            no_memory();
+        }
     }
     // The elements in place. Throws TypeError unless T is the dtype's C++ type.
     template <Element T>
@@ -98,6 +108,8 @@ class Array {
 
   private:
     Array(DType dtype, Dims shape, std::shared_ptr<void> storage);
+    static Dims one_axis(std::size_t length);
+    [[noreturn]] static void no_memory();
     void require_one() const;
     void convert_element(std::int64_t i, DType dtype, void* to) const;
     void require(DType dtype) const;

@@ -133,14 +133,18 @@ class Index {
         Slice slice;
         Kind kind;
     };
-    Index(Expr e, Where w = Where::current()) : where(w), items{Item(std::move(e))} {}         // NOLINT
-    Index(const Shared& s, Where w = Where::current()) : where(w), items{Item(Expr(s, w))} {}  // NOLINT
-    Index(Slice s, Where w = Where::current()) : where(w), items{Item(std::move(s))} {}        // NOLINT
+    Index(Expr e, Where w = Where::current()) : where(w), items(list_of({Item(std::move(e))})) {}  // NOLINT
+    Index(const Shared& s, Where w = Where::current())
+        : where(w), items(list_of({Item(Expr(s, w))})) {}                                           // NOLINT
+    Index(Slice s, Where w = Where::current()) : where(w), items(list_of({Item(std::move(s))})) {}  // NOLINT
     template <Number T>
-    Index(T i, Where w = Where::current()) : where(w), items{Item(i)} {}  // NOLINT
-    Index(std::initializer_list<Item> list, Where w = Where::current()) : where(w), items(list) {}
+    Index(T i, Where w = Where::current()) : where(w), items(list_of({Item(i)})) {}  // NOLINT
+    Index(std::initializer_list<Item> list, Where w = Where::current()) : where(w), items(list_of(list)) {}
     Where where;
     std::vector<Item> items;
+
+  private:
+    static std::vector<Item> list_of(std::initializer_list<Item> items);
 };
 
 // Free variables. Every axis length is a symbol of its own until the function is called. A number is a rank,

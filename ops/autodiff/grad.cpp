@@ -206,7 +206,7 @@ Nodes gradients(const NodePtr& cost, const Nodes& wrt, Where where) {
     return r;
 }
 
-std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where) {
+std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where) try {
     Nodes nodes;
     for (const Expr& x : wrt) {
         if (x.is_null())
@@ -217,14 +217,20 @@ std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where whe
     std::vector<Expr> r;
     for (NodePtr& g : gradients(cost.node(), nodes, where)) r.push_back(wrap(std::move(g)));
     return r;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-std::vector<Expr> grad(const Expr& cost, std::initializer_list<Expr> wrt, Where where) {
+std::vector<Expr> grad(const Expr& cost, std::initializer_list<Expr> wrt, Where where) try {
     return grad(cost, std::vector<Expr>(wrt), where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr grad(const Expr& cost, const Expr& wrt, Where where) {
+Expr grad(const Expr& cost, const Expr& wrt, Where where) try {
     return grad(cost, std::vector<Expr>{wrt}, where)[0];
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

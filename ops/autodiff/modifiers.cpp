@@ -21,6 +21,10 @@ const Op* disconnected_grad_op() {
 
 void register_autodiff_ops() { disconnected_grad_op(); }
 
-Expr disconnected_grad(const Expr& x, Where where) { return apply(disconnected_grad_op(), {x}, {}, where); }
+Expr disconnected_grad(const Expr& x, Where where) try {
+    return apply(disconnected_grad_op(), {x}, {}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
+}
 
 }  // namespace bitale

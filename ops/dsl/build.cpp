@@ -12,6 +12,8 @@
 
 namespace bitale {
 
+const ApiBorder expressing("for an expression");
+
 void type_error(Where where, const std::string& op, const std::string& message) {
     throw TypeError(where, op + ": " + message);
 }

@@ -5,10 +5,14 @@
 #include <vector>
 
 #include "bitale/ops.h"
+#include "graph/base/border.h"
 #include "graph/ir/nest.h"
 #include "graph/ir/node.h"
 
 namespace bitale {
+
+// Around what users call to build expressions: want of memory is OutOfMemory.
+extern const ApiBorder expressing;
 
 inline Expr wrap(NodePtr node) { return Expr(std::move(node)); }
 // make_node over expressions.

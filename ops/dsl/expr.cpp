@@ -9,10 +9,15 @@
 
 namespace bitale {
 
-Expr::Expr(const Shared& s, Where where) : node_(make_shared_node(s.state(), where)) {}
+Expr::Expr(const Shared& s, Where where)
+    : node_(expressing([&] { return make_shared_node(s.state(), where); })) {}
 
 Expr::Expr(const Array& constant, bool weak, Where where)
-    : node_(make_constant(constant, where)), weak_(weak) {}
+    : node_(expressing([&] { return make_constant(constant, where); })), weak_(weak) {}
+
+std::vector<Index::Item> Index::list_of(std::initializer_list<Item> items) {
+    return expressing([&] { return std::vector<Item>(items); });
+}
 
 const std::shared_ptr<const Node>& Expr::node() const {
     if (!node_) throw GraphError("an empty expression is used; assign it before");
@@ -21,15 +26,19 @@ const std::shared_ptr<const Node>& Expr::node() const {
 
 DType Expr::dtype() const { return node()->type.dtype; }
 int Expr::rank() const { return node()->type.rank(); }
-std::string Expr::shape_text() const { return text_of(node()->type.shape); }
+std::string Expr::shape_text() const {
+    return expressing([&] { return text_of(node()->type.shape); });
+}
 Where Expr::where() const { return node()->where; }
 
-Expr Expr::length(int axis, Where where) const {
+Expr Expr::length(int axis, Where where) const try {
     const int i = checked_axis(axis, rank(), "length", where);
     return expr_of(node()->type.shape[static_cast<std::size_t>(i)], where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr Expr::named(const std::string& name) const {
+Expr Expr::named(const std::string& name) const try {
     const NodePtr& old = node();
     // A variable is known by its identity: a copy would be another one. An alias has the same value.
     if (old->op == input_op())
@@ -37,8 +46,12 @@ Expr Expr::named(const std::string& name) const {
     auto copy = std::make_shared<Node>(*old);
     copy->name = name;
     return Expr(std::move(copy), weak_);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-std::string debugprint(const Expr& x) { return debugprint(Nodes{x.node()}); }
+std::string debugprint(const Expr& x) {
+    return expressing([&] { return debugprint(Nodes{x.node()}); });
+}
 
 }  // namespace bitale

@@ -14,7 +14,7 @@ SharedState& state_of(const std::shared_ptr<SharedState>& state) {
     return *state;
 }
 
-const Border making("for a shared variable"), getting("to get the value of a shared variable"),
+const ApiBorder making("for a shared variable"), getting("to get the value of a shared variable"),
     setting("to set the value of a shared variable, which is as before");
 
 }  // namespace
@@ -75,7 +75,7 @@ DType Shared::dtype() const {
 Dims Shared::shape() const {
     SharedState& state = state_of(state_);
     const Reading reading(state.turns);
-    return state.value.shape();
+    return getting([&] { return state.value.shape(); });
 }
 
 }  // namespace bitale

@@ -18,15 +18,17 @@ Int unknown_length(const std::string& name, int axis) {
 
 }  // namespace
 
-Expr input_of_rank(DType dtype, int rank, std::string name, Where where) {
+Expr input_of_rank(DType dtype, int rank, std::string name, Where where) try {
     if (rank < 0)
         throw ShapeError(where, "input " + in_quotes(name) + ": the rank is " + std::to_string(rank));
     Shape shape;
     for (int i = 0; i < rank; ++i) shape.push_back(unknown_length(name, i));
     return variable(dtype, std::move(shape), std::move(name), where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr input(DType dtype, const Dims& dims, std::string name, Where where) {
+Expr input(DType dtype, const Dims& dims, std::string name, Where where) try {
     Shape shape;
     for (const std::int64_t length : dims) {
         if (length < -1)
@@ -35,6 +37,8 @@ Expr input(DType dtype, const Dims& dims, std::string name, Where where) {
         shape.push_back(length < 0 ? unknown_length(name, static_cast<int>(shape.size())) : Int(length));
     }
     return variable(dtype, std::move(shape), std::move(name), where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 Expr scalar(std::string name, DType dtype, Where where) { return input(dtype, 0, std::move(name), where); }

@@ -44,11 +44,13 @@ const Op* cast_op() {
     return op;
 }
 
-Expr cast(const Expr& x, DType dtype, Where where) {
+Expr cast(const Expr& x, DType dtype, Where where) try {
     // A literal that is cast on purpose is a typed constant, whatever happens to its digits.
     if (x.is_weak()) return Expr(constant_value(x.node()).as(dtype), where);
     if (x.dtype() == dtype) return x;
     return apply(cast_op(), {x}, {{"dtype", dtype}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

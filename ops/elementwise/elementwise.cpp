@@ -138,21 +138,26 @@ Where line_of(std::initializer_list<const Arg*> operands) {
     return {};
 }
 
+Expr from_row(const Op* op, std::initializer_list<const Arg*> operands) {
+    return expressing([&] {
+        std::vector<Expr> list;
+        list.reserve(operands.size());
+        for (const Arg* x : operands) list.push_back(x->expr);
+        return elementwise(op, list, line_of(operands));
+    });
+}
+
 }  // namespace
 
 #define BITALE_UNARY(name, ...)                    \
     const Op* name##_op() { return table().name; } \
-    Expr name(const Arg& a) { return elementwise(name##_op(), {a.expr}, line_of({&a})); }
-#define BITALE_BINARY(name, ...)                                              \
-    const Op* name##_op() { return table().name; }                            \
-    Expr name(const Arg& a, const Arg& b) {                                   \
-        return elementwise(name##_op(), {a.expr, b.expr}, line_of({&a, &b})); \
-    }
-#define BITALE_TERNARY(name, ...)                                                         \
-    const Op* name##_op() { return table().name; }                                        \
-    Expr name(const Arg& a, const Arg& b, const Arg& c) {                                 \
-        return elementwise(name##_op(), {a.expr, b.expr, c.expr}, line_of({&a, &b, &c})); \
-    }
+    Expr name(const Arg& a) { return from_row(name##_op(), {&a}); }
+#define BITALE_BINARY(name, ...)                   \
+    const Op* name##_op() { return table().name; } \
+    Expr name(const Arg& a, const Arg& b) { return from_row(name##_op(), {&a, &b}); }
+#define BITALE_TERNARY(name, ...)                  \
+    const Op* name##_op() { return table().name; } \
+    Expr name(const Arg& a, const Arg& b, const Arg& c) { return from_row(name##_op(), {&a, &b, &c}); }
 #include "bitale/elementwise_table.h"
 #undef BITALE_UNARY
 #undef BITALE_BINARY

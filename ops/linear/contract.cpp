@@ -130,7 +130,7 @@ const Op* dot_op() {
 
 void register_contract_ops() { BITALE_CHECK(dot_op(), "dot is not registered"); }
 
-Expr dot(const Expr& a, const Expr& b, Where where) {
+Expr dot(const Expr& a, const Expr& b, Where where) try {
     if (a.rank() == 0 || b.rank() == 0)
         throw ShapeError(where, "dot of " + describe(*a.node()) + " and " + describe(*b.node()) +
                                     ": a scalar has no axis to sum over; write a * b");
@@ -154,6 +154,8 @@ Expr dot(const Expr& a, const Expr& b, Where where) {
     const Expr product = apply(dot_op(), {x, y}, {}, where);
     rows.insert(rows.end(), columns.begin(), columns.end());
     return reshape_to(product, rows, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

@@ -140,7 +140,7 @@ void register_conv_ops() {
     conv_grad_w_op();
 }
 
-Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options, Where where) {
+Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options, Where where) try {
     ConvGeometry geometry;
     geometry.flip = options.filter_flip;
     geometry.stride = {options.subsample.h, options.subsample.w};
@@ -167,6 +167,8 @@ Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options, Where w
                              "conv2d: a padding is at least 0, not " + std::to_string(geometry.pad[i]));
     }
     return apply(conv_op(), {input, filters}, geometry.attributes(), where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

@@ -65,11 +65,13 @@ const Op* dropout_op() {
 
 void register_dropout_ops() { dropout_op(); }
 
-Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where) {
+Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where) try {
     if (!(rate >= 0 && rate < 1))
         throw Error(where, "dropout: the rate is at least 0 and below 1, not " + std::to_string(rate));
     const auto key = static_cast<std::int64_t>(philox::key_of(stream.seed(), stream.next_draw()));
     return apply(dropout_op(), {x, Expr(stream.counter(), where)}, {{"key", key}, {"rate", rate}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

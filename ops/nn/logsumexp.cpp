@@ -137,8 +137,10 @@ void register_logsumexp_ops() {
     norm_op();
 }
 
-Expr logsumexp(const Expr& x, const Axes& axes, ReduceOptions options, Where where) {
+Expr logsumexp(const Expr& x, const Axes& axes, ReduceOptions options, Where where) try {
     return reduce(logsumexp_op(), x, axes, options, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

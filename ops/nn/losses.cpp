@@ -7,7 +7,7 @@ namespace bitale {
 
 namespace {
 
-Expr crossentropy(const Op* labels, const Op* dense, const Expr& x, const Expr& target, Where where) {
+Expr crossentropy(const Op* labels, const Op* dense, const Expr& x, const Expr& target, Where where) try {
     const bool is_labels = target.rank() == 1;
     if (x.rank() != 2 || (!is_labels && target.rank() != 2))
         throw ShapeError(
@@ -16,6 +16,8 @@ Expr crossentropy(const Op* labels, const Op* dense, const Expr& x, const Expr& 
             "[n, classes], not " +
                 describe(*x.node()) + " and " + describe(*target.node()));
     return apply(is_labels ? labels : dense, {x, target}, {}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace
@@ -38,7 +40,7 @@ Expr softmax_crossentropy(const Expr& logits, const Expr& target, Where where) {
                         where);
 }
 
-Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where) {
+Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where) try {
     // Bytes as targets become float32, as everywhere in elementwise arithmetic.
     const bool bytes =
         (is_integer(target.dtype()) || target.dtype() == boolean) && predicted.dtype() == float32;
@@ -47,6 +49,8 @@ Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where)
                                          : target;
     const std::vector<Expr> operands = broadcast({predicted, strong}, "binary_crossentropy", where);
     return apply(binary_crossentropy_op(), operands, {}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

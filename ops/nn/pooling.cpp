@@ -179,7 +179,7 @@ void register_pooling_ops() {
     conv_grad_w_winners_op();
 }
 
-Expr max_pool(const Expr& x, Size2 window, PoolOptions options, Where where) {
+Expr max_pool(const Expr& x, Size2 window, PoolOptions options, Where where) try {
     const Size2 stride = options.stride.value_or(window);
     const PoolGeometry geometry{{window.h, window.w}, {stride.h, stride.w}, {options.pad.h, options.pad.w}};
     for (std::size_t i = 0; i < 2; ++i) {
@@ -193,6 +193,8 @@ Expr max_pool(const Expr& x, Size2 window, PoolOptions options, Where where) {
                                         std::to_string(geometry.window[i]));
     }
     return apply(max_pool_op(), {x}, geometry.attributes(), where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

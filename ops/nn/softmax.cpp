@@ -156,14 +156,18 @@ NodePtr softmax_over(const Op* op, const NodePtr& x, const std::vector<std::int6
     return make_permute(make_reshape(y, ordered->type.shape, where), back, where);
 }
 
-Expr softmax(const Expr& x, int axis, Where where) {
+Expr softmax(const Expr& x, int axis, Where where) try {
     const std::int64_t from_front = checked_axis(axis, x.rank(), "softmax", where);
     return apply(softmax_op(), {x}, {{"axis", from_front}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr log_softmax(const Expr& x, int axis, Where where) {
+Expr log_softmax(const Expr& x, int axis, Where where) try {
     const std::int64_t from_front = checked_axis(axis, x.rank(), "log_softmax", where);
     return apply(log_softmax_op(), {x}, {{"axis", from_front}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

@@ -147,9 +147,10 @@ void register_random_ops() {
 }
 
 RandomStream::RandomStream(std::uint64_t seed, Where where)
-    : seed_(seed), counter_(shared(Array(std::uint64_t{0}), "random.counter", where)) {}
+    : seed_(seed),
+      counter_(expressing([&] { return shared(Array(std::uint64_t{0}), "random.counter", where); })) {}
 
-Expr RandomStream::uniform(const std::vector<Expr>& shape, double low, double high, Where where) {
+Expr RandomStream::uniform(const std::vector<Expr>& shape, double low, double high, Where where) try {
     if (!(static_cast<float>(low) < static_cast<float>(high)))
         throw Error(where, "uniform: the interval from " + std::to_string(low) + " to " +
                                std::to_string(high) + " is empty in float32");
@@ -157,9 +158,11 @@ Expr RandomStream::uniform(const std::vector<Expr>& shape, double low, double hi
     return apply(uniform_op(), {Expr(counter_, where)},
                  {{"key", key}, {"shape", lengths(shape, "uniform", where)}, {"low", low}, {"high", high}},
                  where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr RandomStream::normal(const std::vector<Expr>& shape, double mean, double deviation, Where where) {
+Expr RandomStream::normal(const std::vector<Expr>& shape, double mean, double deviation, Where where) try {
     if (!(deviation >= 0))
         throw Error(where, "normal: a deviation is at least 0, not " + std::to_string(deviation));
     const auto key = static_cast<std::int64_t>(philox::key_of(seed_, next_draw()));
@@ -167,11 +170,15 @@ Expr RandomStream::normal(const std::vector<Expr>& shape, double mean, double de
         normal_op(), {Expr(counter_, where)},
         {{"key", key}, {"shape", lengths(shape, "normal", where)}, {"mean", mean}, {"deviation", deviation}},
         where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Updates RandomStream::updates(Where where) const {
+Updates RandomStream::updates(Where where) const try {
     const Expr advanced = elementwise(add_op(), {Expr(counter_, where), Expr(1, where)}, where);
     return {{counter_, advanced, where}};
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

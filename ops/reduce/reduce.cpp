@@ -242,7 +242,7 @@ Array evaluate_mean(const Node& node, const std::vector<Array>& inputs) {
 // ---- What users call
 // --------------------------------------------------------------------------------------------
 
-Expr reduce(const Op* op, const Expr& x, const Axes& axes, ReduceOptions options, Where where) {
+Expr reduce(const Op* op, const Expr& x, const Axes& axes, ReduceOptions options, Where where) try {
     std::vector<std::int64_t> all;
     if (axes.empty())
         for (int i = 0; i < x.rank(); ++i) all.push_back(i);
@@ -252,6 +252,8 @@ Expr reduce(const Op* op, const Expr& x, const Axes& axes, ReduceOptions options
         throw IndexError(where, op->name + " of " + describe(*x.node()) + ": an axis is named twice");
     const Expr r = apply(op, {x}, {{"axes", all}}, where);
     return options.keepdims ? reshape_to(r, kept_as_ones(*r.node()), where) : r;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 const Op* sum_op() {

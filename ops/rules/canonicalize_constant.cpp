@@ -24,6 +24,8 @@ NodePtr folded(const Match& m) {
         if (!is_constant(input) || !m.may_look_through(input)) return nullptr;
     try {
         return make_constant(evaluate({node}, {}).at(0), node->where);
+    } catch (const OutOfMemory&) {
+        throw;
     } catch (const Error&) {
         return nullptr;  // a label out of range and the like: the user learns of it at the call
     }

@@ -191,11 +191,13 @@ const Op* scatter_op() {
     return op;
 }
 
-Expr gather(const Expr& x, const Expr& indices, Where where) {
+Expr gather(const Expr& x, const Expr& indices, Where where) try {
     return apply(gather_op(), {x, indices}, {}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr one_hot(const Expr& labels, const Expr& classes, DType dtype, Where where) {
+Expr one_hot(const Expr& labels, const Expr& classes, DType dtype, Where where) try {
     require_integers(labels.node(), "one_hot", where);
     const Int count = length_from(classes, "one_hot", where);
     Shape shape = type_of(labels).shape;
@@ -206,6 +208,8 @@ Expr one_hot(const Expr& labels, const Expr& classes, DType dtype, Where where) 
     const Expr hot =
         apply(eq_op(), {cast(expand_to(columns, shape, where), DType::int64, where), numbers}, {}, where);
     return cast(hot, dtype, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

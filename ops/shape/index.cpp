@@ -186,7 +186,7 @@ Expr index_axis(const Expr& x, int axis, const Expr& index, Where where) {
 
 }  // namespace
 
-Expr Expr::operator[](const Index& at) const {
+Expr Expr::operator[](const Index& at) const try {
     if (static_cast<int>(at.items.size()) > rank())
         throw IndexError(at.where, std::to_string(at.items.size()) + " indices for " + describe(*node()) +
                                        ", which has " + std::to_string(rank()) + " axes");
@@ -201,11 +201,13 @@ Expr Expr::operator[](const Index& at) const {
             r = index_axis(r, axis, item.expr, at.where);
     }
     return r;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 Expr Shared::operator[](const Index& at) const { return Expr(*this, at.where)[at]; }
 
-Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where) {
+Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where) try {
     const Int length = length_from(count, "rows", where);
     const std::optional<Int> first = length_of(start.node());
     if (x.rank() > 0 && first && first->is_constant() && length.is_constant() &&
@@ -215,6 +217,8 @@ Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where) {
         return wrap(make_slice(x.node(), 0, *first, length, 1, where));
     }
     return apply(rows_op(), {x, start}, {{"count", length}, {"clipped", false}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

@@ -193,13 +193,15 @@ const Op* pad_op() {
     return op;
 }
 
-Expr concatenate(const std::vector<Expr>& parts, int axis, Where where) {
+Expr concatenate(const std::vector<Expr>& parts, int axis, Where where) try {
     if (parts.empty()) throw ShapeError(where, "concatenate needs at least one part");
     const std::int64_t at = checked_axis(axis, parts[0].rank(), "concatenate", where);
     return apply(concat_op(), parts, {{"axis", at}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value, Where where) {
+Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value, Where where) try {
     if (static_cast<int>(widths.size()) != x.rank())
         throw ShapeError(where, "pad of " + describe(*x.node()) +
                                     " needs a pair (before, after) for each of its " +
@@ -218,6 +220,8 @@ Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double v
                    "the value " + std::to_string(value) + " does not fit the dtype of " +
                        describe(*x.node()) + "; cast x to a dtype that holds it");
     return apply(pad_op(), {x}, {{"before", before}, {"after", after}, {"value", value}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

@@ -101,9 +101,11 @@ NodePtr make_length(const Int& value, Where where) {
     return make_node(length_op(), {}, {{"value", value}}, where);
 }
 
-Expr range(const Expr& start, const Expr& stop, Where where) {
+Expr range(const Expr& start, const Expr& stop, Where where) try {
     const Int count = length_from(stop, "range", where) - length_from(start, "range", where);
     return apply(range_op(), {start}, {{"length", max(count, 0)}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

@@ -338,7 +338,7 @@ void register_shape_ops() {
 // ---- What users call
 // --------------------------------------------------------------------------------------------
 
-Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where) {
+Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where) try {
     std::vector<Int> lengths = lengths_from(shape, "reshape", where);
     const auto open = [](const Int& length) { return length.is(-1); };
     const auto missing = std::find_if(lengths.begin(), lengths.end(), open);
@@ -361,9 +361,11 @@ Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where) {
         *missing = length;
     }
     return reshape_to(x, lengths, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr flatten(const Expr& x, int rank, Where where) {
+Expr flatten(const Expr& x, int rank, Where where) try {
     const Shape& shape = type_of(x).shape;
     if (rank < 1 || rank > std::max(x.rank(), 1))
         throw ShapeError(where, "flatten of " + describe(*x.node()) + " to " + std::to_string(rank) +
@@ -373,19 +375,25 @@ Expr flatten(const Expr& x, int rank, Where where) {
     Shape joined(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(kept));
     joined.push_back(count_of(Shape(shape.begin() + static_cast<std::ptrdiff_t>(kept), shape.end())));
     return reshape_to(x, joined, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr transpose(const Expr& x, const std::vector<int>& axes, Where where) {
+Expr transpose(const Expr& x, const std::vector<int>& axes, Where where) try {
     return wrap(make_permute(x.node(), axes_from(axes, x.rank(), where), where));
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr expand_dims(const Expr& x, int axis, Where where) {
+Expr expand_dims(const Expr& x, int axis, Where where) try {
     Shape shape = type_of(x).shape;
     shape.insert(shape.begin() + checked_axis(axis, x.rank() + 1, "expand_dims", where), Int(1));
     return reshape_to(x, shape, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr squeeze(const Expr& x, int axis, Where where) {
+Expr squeeze(const Expr& x, int axis, Where where) try {
     Shape shape = type_of(x).shape;
     const int at = checked_axis(axis, x.rank(), "squeeze", where);
     if (!shape[static_cast<std::size_t>(at)].is(1))
@@ -395,30 +403,42 @@ Expr squeeze(const Expr& x, int axis, Where where) {
                                     "; take x[{..., 0}] or reshape it");
     shape.erase(shape.begin() + at);
     return reshape_to(x, shape, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape, Where where) {
+Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape, Where where) try {
     return expand_to(x, lengths_from(shape, "broadcast_to", where), where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr channel(const Expr& x, Where where) {
+Expr channel(const Expr& x, Where where) try {
     if (x.rank() != 1)
         throw ShapeError(where, "channel turns a vector [c] into [1, c, 1, 1]; " + describe(*x.node()) +
                                     " has " + std::to_string(x.rank()) + " axes");
     return reshape_to(x, {1, type_of(x).shape[0], 1, 1}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr flip(const Expr& x, int axis, Where where) {
+Expr flip(const Expr& x, int axis, Where where) try {
     const std::int64_t at = checked_axis(axis, x.rank(), "flip", where);
     return apply(flip_op(), {x}, {{"axis", at}}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr zeros_like(const Expr& x, Where where) {
+Expr zeros_like(const Expr& x, Where where) try {
     return wrap(make_expand(make_constant(Array(x.dtype(), Dims{}), where), type_of(x).shape, where));
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Expr ones_like(const Expr& x, Where where) {
+Expr ones_like(const Expr& x, Where where) try {
     return wrap(make_expand(make_constant(Array(1).as(x.dtype()), where), type_of(x).shape, where));
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

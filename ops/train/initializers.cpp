@@ -4,11 +4,14 @@
 #include <numeric>
 
 #include "bitale/train.h"
+#include "graph/base/border.h"
 #include "ops/random/philox.h"
 
 namespace bitale {
 
 namespace {
+
+const ApiBorder filling("for initial values");
 
 // Each kind of value draws from a stream of its own: equal seeds do not make equal patterns.
 enum class Stream : std::uint64_t { uniform = 1, normal = 2, permutation = 3 };
@@ -34,12 +37,14 @@ Fans fans_of(const Dims& shape, const char* name) {
 
 // value(i) for every element, rounded to float32.
 template <class F>
-Array filled(const Dims& shape, F&& value) {
+Array filled(const Dims& shape, F&& value) try {
     Array r(float32, shape);
     auto* to = static_cast<float*>(r.mutable_data());
     for (std::int64_t i = 0; i < r.size(); ++i)
         to[i] = static_cast<float>(value(static_cast<std::uint64_t>(i)));
     return r;
+} catch (const std::bad_alloc&) {
+    filling.fail();
 }
 
 // A uniform number in [0, bound) without bias: 64 random bits, the incomplete last interval is rejected.
@@ -54,7 +59,9 @@ std::uint64_t bounded(std::uint64_t key, std::uint64_t index, std::uint64_t boun
 
 }  // namespace
 
-Array zeros(const Dims& shape, DType dtype) { return Array(dtype, shape); }
+Array zeros(const Dims& shape, DType dtype) {
+    return filling([&] { return Array(dtype, shape); });
+}
 
 Array ones(const Dims& shape, DType dtype) { return full_of(shape, 1, dtype); }
 
@@ -82,13 +89,15 @@ Array he_normal(const Dims& shape, std::uint64_t seed) {
     });
 }
 
-Array permutation(std::int64_t count, std::uint64_t seed) {
+Array permutation(std::int64_t count, std::uint64_t seed) try {
     if (count < 0) throw ShapeError("a permutation of " + std::to_string(count) + " numbers");
     std::vector<std::int64_t> order(static_cast<std::size_t>(count));
     std::iota(order.begin(), order.end(), 0);
     const std::uint64_t key = key_of(seed, Stream::permutation);
     for (std::uint64_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[bounded(key, i, i)]);
     return Array(order);
+} catch (const std::bad_alloc&) {
+    filling.fail();
 }
 
 }  // namespace bitale

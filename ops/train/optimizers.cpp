@@ -6,6 +6,7 @@
 #include "bitale/train.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
+#include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
 
 namespace bitale {
@@ -72,21 +73,25 @@ Term rate_for(const Expr& rate, const Parameter& p) {
 
 }  // namespace
 
-Updates operator+(Updates a, const Updates& b) {
+Updates operator+(Updates a, const Updates& b) try {
     a.insert(a.end(), b.begin(), b.end());
     return a;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
-Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, Where where) {
+Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, Where where) try {
     require_rate(rate, "sgd", where);
     Updates updates;
     for (const Parameter& p : differentiated(loss, params, where))
         updates.push_back(update_of(p.shared, p.value - rate_for(rate, p) * p.gradient));
     return updates;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
-                 MomentumOptions options, Where where) {
+                 MomentumOptions options, Where where) try {
     require_rate(rate, "momentum", where);
     Updates updates;
     for (const Parameter& p : differentiated(loss, params, where)) {
@@ -98,10 +103,12 @@ Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr
         updates.push_back(update_of(p.shared, p.value + v));
     }
     return updates;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, AdamOptions options,
-             Where where) {
+             Where where) try {
     require_rate(rate, "adam", where);
     const std::vector<Parameter> parameters = differentiated(loss, params, where);
     // The count is exact for as long as anybody trains; the rate and its correction are as wide as the widest
@@ -128,10 +135,12 @@ Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& ra
             update_of(p.shared, p.value - rate_for(corrected.x, p) * m / (sqrt(v) + options.epsilon)));
     }
     return updates;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
-                 AdadeltaOptions options, Where where) {
+                 AdadeltaOptions options, Where where) try {
     require_rate(rate, "adadelta", where);
     Updates updates;
     for (const Parameter& p : differentiated(loss, params, where)) {
@@ -146,6 +155,8 @@ Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr
         updates.push_back(update_of(p.shared, p.value - rate_for(rate, p) * step));
     }
     return updates;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
 }
 
 }  // namespace bitale

@@ -11,7 +11,7 @@
 namespace bitale {
 
 // Around all of them: want of memory is OutOfMemory.
-const Border& loading();
+const ApiBorder& loading();
 
 // The array that the stream holds, to its end.
 Array read_npy(Stream& stream, LoadBudget& budget);

@@ -88,11 +88,11 @@ Array read_npy(Input& input, const LoadLimits& limits) {
 
 namespace {
 
-const Border border("to load a file");
+const ApiBorder border("to load a file");
 
 }  // namespace
 
-const Border& loading() { return border; }
+const ApiBorder& loading() { return border; }
 
 Array load_npy(const std::string& path, LoadLimits limits) {
     return loading()([&] { return read_npy(*open_input(path), limits); });

@@ -15,7 +15,7 @@ namespace bitale {
 
 namespace {
 
-const Border saving("to save an array; the file is as before");
+const ApiBorder saving("to save an array; the file is as before");
 
 const char* descr_of(DType dtype) {
     switch (dtype) {
