@@ -5,10 +5,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "runtime/cuda/emulator/entry.h"
 #include "runtime/cuda/emulator/stream.h"
 
 namespace bitale::cuda {
@@ -80,10 +82,11 @@ class Launch {
     explicit Launch(std::shared_ptr<Executable> executable) : executable_(std::move(executable)) {}
 
     Outcome piece() {
-        running = executable_.get();
-        Outcome outcome = run();
-        running = nullptr;
-        return outcome;
+        struct Running {
+            explicit Running(Executable* executable) { running = executable; }
+            ~Running() { running = nullptr; }
+        } const mine(executable_.get());
+        return run();
     }
 
   private:
@@ -181,8 +184,9 @@ Status destroy(GraphPointer graph) {
 Status add_to_registry(std::shared_ptr<EmulatedGraph> graph, GraphPointer* pointer) {
     Registry& r = registry();
     const std::lock_guard lock(r.mutex);
-    *pointer = pointer_to(graph.get());
+    const GraphPointer made = pointer_to(graph.get());
     if (!graph->is_body) r.graphs.emplace(graph.get(), std::move(graph));
+    *pointer = made;
     return success;
 }
 
@@ -203,11 +207,17 @@ Status add_node(GraphNode* node, GraphPointer graph, const GraphNode*, const Gra
     work.body = std::make_shared<EmulatedGraph>();
     work.body->is_body = true;
     const EmulatedGraph* body = work.body.get();
-    r.bodies.emplace(body, work.body);
-    std::vector<GraphPointer>& list = r.body_lists[body];
-    list = {pointer_to(body)};
-    parameters->body = list.data();
-    *node = reinterpret_cast<GraphNode>(list.data());
+    to->nodes.reserve(1);
+    std::vector<GraphPointer> only{pointer_to(body)};
+    const auto list = r.body_lists.emplace(body, std::move(only)).first;
+    try {
+        r.bodies.emplace(body, work.body);
+    } catch (const std::bad_alloc&) {
+        r.body_lists.erase(list);
+        throw;
+    }
+    parameters->body = list->second.data();
+    *node = reinterpret_cast<GraphNode>(list->second.data());
     to->nodes.push_back(std::move(work));
     return success;
 }
@@ -270,6 +280,9 @@ const GraphTable& emulated_graphs() {
             return r.executables.erase(executable) == 1 ? success : error_invalid_value;
         };
         t.cudaGraphDestroy = destroy;
+#define BITALE_ENTRY(result, name, arguments) Entry<&GraphTable::name>::put(t);
+        BITALE_CUDA_GRAPHS(BITALE_ENTRY)
+#undef BITALE_ENTRY
         return t;
     }();
     return table;
@@ -294,6 +307,9 @@ const LoopTable& emulated_loops() {
             if (!into || !stream || count > 0 || !into->nodes.empty()) return error_invalid_value;
             return stream_of(stream).begin_capture(std::move(into));
         };
+#define BITALE_ENTRY(result, name, arguments) Entry<&LoopTable::name>::put(t);
+        BITALE_CUDA_LOOPS(BITALE_ENTRY)
+#undef BITALE_ENTRY
         return t;
     }();
     return table;

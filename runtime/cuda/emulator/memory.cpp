@@ -52,14 +52,19 @@ Status allocate(void** block, std::size_t bytes, MemoryKind kind) {
     if (device && m.limit > 0 && m.used[owner] + bytes > m.limit) return error_out_of_memory;
     const std::size_t guard = emulator_checks() ? guard_bytes : 0;
     const std::size_t size = std::max<std::size_t>(bytes, 1);
-    void* base = nullptr;
-    if (posix_memalign(&base, alignment, size + 2 * guard) != 0) return error_out_of_memory;
-    *block = static_cast<char*>(base) + guard;
-    std::memset(*block, 0xff, size);  // NaN: nobody may count on zeros
-    Block made{base, bytes, kind, owner, nullptr};
+    void* taken = nullptr;
+    if (posix_memalign(&taken, alignment, size + 2 * guard) != 0) return error_out_of_memory;
+    const auto free = [](void* p) { std::free(p); };
+    std::unique_ptr<void, decltype(free)> base(taken, free);
+    char* const first = static_cast<char*>(taken) + guard;
+    std::memset(first, 0xff, size);  // NaN: nobody may count on zeros
+    Block made{taken, bytes, kind, owner, nullptr};
     if (device && emulator_checks()) made.written = std::make_unique<WrittenBytes>(bytes);
-    m.blocks.emplace(*block, std::move(made));
-    if (device) m.used[owner] += bytes;
+    std::size_t* const used = device ? &m.used[owner] : nullptr;
+    m.blocks.emplace(first, std::move(made));
+    if (used) *used += bytes;
+    base.release();
+    *block = first;
     return success;
 }
 

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <memory>
+#include <new>
 #include <set>
 #include <thread>
 #include <utility>
@@ -33,6 +35,14 @@ std::atomic<std::int64_t> kernel_launches{0}, graph_launches{0};
 
 }  // namespace
 
+Outcome outcome_of(const Work& work) {
+    try {
+        return work.run();
+    } catch (const std::bad_alloc&) {
+        return {"out of memory"};
+    }
+}
+
 Status EmulatedStream::chosen() const {
     if (chosen_device() == no_device) return error_invalid_device;
     return chosen_device() == device_ ? success : error_invalid_handle;
@@ -58,7 +68,9 @@ Status EmulatedStream::submit(Work work) {
         invalid_ = true;
         return error_capture_unsupported;
     }
+    invalid_ = true;  // should there be no memory for the node
     capture_->nodes.push_back(std::move(work));
+    invalid_ = false;
     return success;
 }
 
@@ -69,12 +81,10 @@ Status EmulatedStream::run_one() {
         return success;
     }
     if (!queue_.empty() && problem_.empty()) {
-        Work work = std::move(queue_.front());
-        queue_.pop_front();
-        Outcome outcome = work.run();
+        Outcome outcome = outcome_of(queue_.front());
         problem_ = std::move(outcome.problem);
         hangs_ = outcome.hangs;
-        if (outcome.more || outcome.hangs) queue_.push_front(std::move(work));
+        if (!outcome.more && !outcome.hangs) queue_.pop_front();
     }
     if (problem_.empty()) return device_is_broken() ? launch_error() : success;
     queue_.clear();
@@ -209,7 +219,9 @@ void drain_streams() {
 EmulatedStream* new_stream() {
     Streams& s = streams();
     const std::lock_guard lock(s.mutex);
-    return *s.all.insert(new EmulatedStream(chosen_device())).first;
+    auto stream = std::make_unique<EmulatedStream>(chosen_device());
+    s.all.insert(stream.get());
+    return stream.release();
 }
 
 void delete_stream(EmulatedStream* stream) {

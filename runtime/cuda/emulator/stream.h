@@ -41,6 +41,9 @@ struct Work {
     std::shared_ptr<EmulatedGraph> body;
 };
 
+// Of running the work. What finds no memory on its way has failed, as on a GPU.
+Outcome outcome_of(const Work& work);
+
 struct EmulatedGraph {
     struct Condition {
         unsigned at_launch = 0;

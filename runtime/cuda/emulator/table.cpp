@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "runtime/cuda/emulator/blocks.h"
 #include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/devices.h"
+#include "runtime/cuda/emulator/entry.h"
 #include "runtime/cuda/emulator/faults.h"
 #include "runtime/cuda/emulator/graphs.h"
 #include "runtime/cuda/emulator/image.h"
@@ -46,7 +48,7 @@ Status submit(Stream stream, Work work) {
         if (work.kind == Work::Kind::copy && status == error_invalid_handle) status = success;
         return status == success ? stream_of(stream).submit(std::move(work)) : status;
     }
-    const Outcome outcome = work.run();
+    const Outcome outcome = outcome_of(work);
     while (outcome.hangs) std::this_thread::sleep_for(std::chrono::seconds(1));
     last_problem() = outcome.problem;
     return last_problem().empty() ? success : launch_error();
@@ -291,9 +293,14 @@ Status record(Event event, Stream stream) {
     };
     e->stream = reinterpret_cast<EmulatedStream*>(stream);
     e->pending = true;
-    const Status status = submit(stream, std::move(work));
-    if (status != success) e->pending = false;
-    return status;
+    try {
+        const Status status = submit(stream, std::move(work));
+        if (status != success) e->pending = false;
+        return status;
+    } catch (const std::bad_alloc&) {
+        e->pending = false;  // nothing will set it
+        throw;
+    }
 }
 
 Status wait_for(Event event) {
@@ -412,6 +419,9 @@ RuntimeTable make_table() {
         return success;
     };
     t.cudaLaunchKernelExC = launch;
+#define BITALE_ENTRY(result, name, arguments) Entry<&RuntimeTable::name>::put(t);
+    BITALE_CUDA_RUNTIME(BITALE_ENTRY)
+#undef BITALE_ENTRY
     return t;
 }
 
