@@ -73,7 +73,7 @@ std::vector<std::uint64_t> NewSites::take() {
     return {sites, sites + std::min<std::size_t>(recorded, most_sites)};
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)
 
 bool new_can_fail() { return false; }
 
@@ -97,6 +97,12 @@ void* take_memory(std::size_t alignment, std::size_t bytes) {
     return p;
 }
 
+void* try_memory(std::size_t alignment, std::size_t bytes) noexcept try {
+    return take_memory(alignment, bytes);
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
 void give_memory(void* p) {
     if (p) alive.fetch_sub(1, std::memory_order_relaxed);
     std::free(p);
@@ -108,17 +114,31 @@ void give_memory(void* p) {
 
 using bitale::test::give_memory;
 using bitale::test::take_memory;
+using bitale::test::try_memory;
 
 void* operator new(std::size_t bytes) { return take_memory(1, bytes); }
 void* operator new[](std::size_t bytes) { return take_memory(1, bytes); }
 void* operator new(std::size_t bytes, std::align_val_t a) { return take_memory(std::size_t(a), bytes); }
 void* operator new[](std::size_t bytes, std::align_val_t a) { return take_memory(std::size_t(a), bytes); }
+// Sanitizers have their own of these; the system's call the ones above.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return try_memory(1, bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return try_memory(1, bytes); }
+void* operator new(std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
+    return try_memory(std::size_t(a), bytes);
+}
+void* operator new[](std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
+    return try_memory(std::size_t(a), bytes);
+}
 void operator delete(void* p) noexcept { give_memory(p); }
 void operator delete[](void* p) noexcept { give_memory(p); }
 void operator delete(void* p, std::size_t) noexcept { give_memory(p); }
 void operator delete[](void* p, std::size_t) noexcept { give_memory(p); }
 void operator delete(void* p, std::align_val_t) noexcept { give_memory(p); }
 void operator delete[](void* p, std::align_val_t) noexcept { give_memory(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { give_memory(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { give_memory(p); }
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { give_memory(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { give_memory(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_memory(p); }
 void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give_memory(p); }
 

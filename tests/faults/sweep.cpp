@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
 #include <map>
+#include <random>
 #include <set>
 
 #include "tests/faults/failing_new.h"
+#include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 
 namespace bitale::test {
@@ -135,6 +140,27 @@ std::vector<std::int64_t> interesting_allocations(const Workload& workload, std:
     for (std::size_t i = 0; i < random; ++i)
         chosen.insert(draws.between(1, static_cast<std::int64_t>(sites.size())));
     return {chosen.begin(), chosen.end()};
+}
+
+void check(const Workload& workload, Failing failing, const std::vector<std::int64_t>& numbers) {
+    const Swept swept = sweep(workload, failing, numbers);
+    INFO(workload.name << ", way " << static_cast<int>(failing) << ": " << swept.text());
+    CHECK(swept.bad.empty());
+    if (std::getenv("BITALE_TEST_FIGURES"))
+        std::printf("%s, way %d: %s\n", workload.name.c_str(), static_cast<int>(failing),
+                    swept.text().c_str());
+}
+
+std::uint64_t seed_of_run() {
+    if (const char* given = std::getenv("BITALE_TEST_SEED")) return std::strtoull(given, nullptr, 10);
+    return std::random_device()();
+}
+
+std::vector<std::int64_t> sample(std::vector<std::int64_t> numbers, std::size_t most, std::uint64_t seed) {
+    std::vector<std::int64_t> some;
+    std::mt19937_64 engine(seed);
+    std::sample(numbers.begin(), numbers.end(), std::back_inserter(some), most, engine);
+    return some;
 }
 
 }  // namespace bitale::test

@@ -38,4 +38,13 @@ Swept sweep(const Workload& workload, Failing failing, const std::vector<std::in
 std::vector<std::int64_t> interesting_allocations(const Workload& workload, std::size_t random,
                                                   std::uint64_t seed);
 
+// Those of `numbers` (empty: all), with the results as checks of the test that runs.
+void check(const Workload& workload, Failing failing, const std::vector<std::int64_t>& numbers = {});
+
+// Another one each time, or that of the environment's BITALE_TEST_SEED.
+std::uint64_t seed_of_run();
+
+// At most `most` of the numbers, drawn by the seed, in order.
+std::vector<std::int64_t> sample(std::vector<std::int64_t> numbers, std::size_t most, std::uint64_t seed);
+
 }  // namespace bitale::test
