@@ -112,24 +112,47 @@ def take_probe(visit, entry, result, name):
         entry["why"] = said
 
 
+def why_not_passed(visit, name):
+    """Why the part's entry of this name did not pass, or an empty string."""
+    entry = next((each for each in visit.part["entries"] if each["name"] == name), {"state": "not there"})
+    if entry["state"] == "passed":
+        return ""
+    return f"{name} did not pass: {entry.get('why') or entry['state']}"[:300]
+
+
 def kernel(visit):
     """One kernel."""
     probe(visit, "kernel")
 
 
 def graph(visit):
-    """One graph."""
+    """One graph; where it fails, later parts do without any."""
     probe(visit, "graph")
+    problem = why_not_passed(visit, "graph")
+    if problem:
+        visit.fall_back("graphs=off", problem)
 
 
 def while_node(visit):
-    """One WHILE node."""
+    """One WHILE node; where it fails, later parts launch one graph a step."""
+    if visit.falls_back("graphs="):
+        raise Skip("a WHILE node is part of a graph, and graph did not pass")
     probe(visit, "while")
+    problem = why_not_passed(visit, "while")
+    if problem:
+        visit.fall_back("graphs=step", problem)
 
 
 def libraries(visit):
-    """One call of each library."""
+    """One call of each library; where cuDNN's is a fault, later parts generate their convolutions."""
     probe(visit, "cublaslt", "cudnn")
+    faulty = [entry["name"] for entry in visit.part["entries"] if "fault" in entry]
+    if "cudnn" in faulty:
+        visit.fall_back("disable=cudnn", why_not_passed(visit, "cudnn"))
+    if "cublaslt" in faulty:
+        visit.results.note(
+            "reduced", "nothing, though cublaslt ends in a fault: no flag leaves its products out on a GPU"
+        )
 
 
 def nan(visit):
@@ -138,11 +161,23 @@ def nan(visit):
 
 
 CEILINGS = {"copy": "GB_s", "fma": "TFLOP_s", "launch": "us", "graph_node": "us", "while_turn": "us"}
+# What a flag of this start leaves out: ceilings and files of tests that are about nothing else.
+NEEDED = {
+    "graph_node": "graphs=off",
+    "while_turn": "graphs=",
+    "[#graphs_test]~[slow]": "graphs=",
+    "[#cudnn_test]~[slow]": "disable=cudnn",
+}
 
 
 def ceilings(visit):
     """What the machine can do at most, and what a launch costs."""
-    probe(visit, *CEILINGS)
+    for name in CEILINGS:
+        flag = visit.falls_back(NEEDED.get(name, "no flag"))
+        if flag:
+            visit.skip(name, f"programs run with {flag}")
+        else:
+            probe(visit, name)
     found = {
         entry["name"]: entry["result"][CEILINGS[entry["name"]]]
         for entry in visit.part["entries"]
@@ -184,9 +219,16 @@ def core(visit):
             if f"test_numerics [#{name}]~[slow]" not in chosen
             and name not in ("same_bits_test", "arm64_test")
         ]
-    side_by_side(
-        visit, [lambda words=line.split(): suite.run_file(visit, words[0], words[1], 100) for line in chosen]
-    )
+
+
+    def one(program, tags):
+        flag = visit.falls_back(NEEDED.get(tags, "no flag"))
+        if flag:
+            visit.skip(f"{program} {tags}", f"programs run with {flag}")
+        else:
+            suite.run_file(visit, program, tags, 100)
+
+    side_by_side(visit, [lambda words=line.split(): one(*words) for line in chosen])
 
 
 # ---- the eight training steps
@@ -224,6 +266,7 @@ def take_steps(entry, path):
 
 
 SUSPECTS = ("graphs=off", "disable=cudnn")
+LADDER = ("graphs=step", *SUSPECTS)
 
 
 def narrow(visit, name, command):
@@ -235,6 +278,25 @@ def narrow(visit, name, command):
         except Skip:
             break
         said[flag] = {"passed": "right", "failed": "wrong"}.get(entry["state"], entry["state"])
+    return said
+
+
+def descend(visit, name, command, kind):
+    """The first flag with which a step that ends in a fault is right: later parts run with it."""
+    said = {}
+    for flag in LADDER:
+        if visit.falls_back(flag):
+            continue
+        try:
+            # What hangs again is not waited for as long as what is right may take.
+            seconds = 30 if kind == "hang" else 60
+            entry, ended = visit.command(f"{name}, {flag}", command, seconds, flags=(flag,), isolate=False)
+        except Skip:
+            break
+        said[flag] = "right" if entry["state"] == "passed" else ended.how
+        if entry["state"] == "passed":
+            visit.fall_back(flag, f"{name} ends in a fault ({kind}) without it")
+            break
     return said
 
 
@@ -251,8 +313,8 @@ def largest_difference(check):
 
 
 def steps(visit):
-    """Losses and parameters of every training step."""
-    lines = {}
+    """Losses and parameters of every training step; once all are checked, what is to blame for wrong ones."""
+    lines, bad = {}, []
 
     def one(name):
         path = visit.scratch(".json")
@@ -260,15 +322,6 @@ def steps(visit):
         case = f"{name}: {WORKLOADS[name]}"
         entry, ended = visit.command(case, command, 100)
         check = take_steps(entry, path).get("check", {})
-        if check.get("state") == "failed" and "fault" not in entry:
-            entry["narrowed"] = narrow(visit, name, command)
-            entry["why"] += "; " + ", ".join(
-                f"{said} with {flag}" for flag, said in entry["narrowed"].items()
-            )
-            number, said = isolation.compare(visit, case, [*command, "--steps", "2"], ended)
-            entry["why"] += f"; {said}"
-            if number is not None:
-                entry["fault"] = number
         worst, by = largest_difference(check)
         bounds = ", ".join(f"{what} {bound:.2g}" for what, bound in check.get("bounds", {}).items())
         lines[name] = [
@@ -282,6 +335,20 @@ def steps(visit):
             bounds,
         ]
         visit.add(entry)
+        if "fault" in entry or check.get("state") == "failed":
+            bad.append((name, command, entry, ended))
+
+    def blame(name, command, entry, ended):
+        if "fault" in entry:
+            said = descend(visit, name, command, visit.results.data["faults"][entry["fault"]]["kind"])
+        else:
+            said = narrow(visit, name, command)
+        why = "; ".join([entry["why"], ", ".join(f"{how} with {flag}" for flag, how in said.items())])
+        visit.results.change(entry, narrowed=said, why=why)
+        if "fault" not in entry:
+            number, told = isolation.compare(visit, entry["name"], [*command, "--steps", "2"], ended)
+            found = {} if number is None else {"fault": number}
+            visit.results.change(entry, why=f"{why}; {told}", **found)
 
     def guarded(name):
         try:
@@ -290,6 +357,7 @@ def steps(visit):
             visit.skip(f"{name}: {WORKLOADS[name]}", why)
 
     side_by_side(visit, [lambda name=name: guarded(name) for name in workloads(visit)])
+    side_by_side(visit, [lambda each=each: blame(*each) for each in bad])
     visit.part["table"] = [
         ["step", "state", "against", "steps", "losses differ by", "worst parameter", "differs by", "bounds"],
         [lines[name] for name in workloads(visit) if name in lines],

@@ -94,6 +94,7 @@ class Results:
             "machine": {},
             "missing": [],
             "reduced": [],
+            "fallbacks": [],
             "faults": [],
             "parts": [],
         }
@@ -123,6 +124,14 @@ class Results:
             f"{part['part']:>12}  {entry['state']:7}  {entry['name']}  "
             f"{shortened(entry.get('why', ''), 400)}".rstrip()
         )
+
+    def change(self, entry, **values):
+        """What is found out of an entry later."""
+        with self.lock:
+            entry.update(values)
+            self.write()
+        why = shortened(entry.get("why", ""), 400)
+        self.log(f"{'':>12}  {entry['state']:7}  {entry['name']}  {why}".rstrip())
 
     def end(self, part, seconds):
         states = [entry["state"] for entry in part["entries"]]

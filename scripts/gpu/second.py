@@ -19,6 +19,13 @@ SECTIONS = [
 ]
 
 
+def information(visit):
+    """What the machine is; what the first visit had to leave out on it is left out here too."""
+    parts.information(visit)
+    for flag in facts.read_json(visit.options.after).get("fallbacks", []) if visit.options.after else []:
+        visit.fall_back(flag, f"as in {visit.options.after}")
+
+
 # ---- counters
 
 
@@ -308,7 +315,7 @@ def cpu(visit):
 
 
 SECOND = [
-    Part("information", 120, parts.information, "what the machine is, and what is missing", device=False),
+    Part("information", 120, information, "what the machine is, and what is missing", device=False),
     Part(
         "counters", 150, counters, "why are the five kernels furthest from their bytes and operations slow?"
     ),

@@ -95,7 +95,7 @@ class Visit:
             words.append(
                 f"cuda_home={os.path.join(self.options.build, 'emulated_cuda', self.options.emulated)}"
             )
-        words += [*flags, os.environ.get("BITALE_FLAGS", "")]
+        words += [*self.results.data["fallbacks"], *flags, os.environ.get("BITALE_FLAGS", "")]
         return dict(
             os.environ,
             BITALE_TEST_DEVICE=device or self.options.device,
@@ -103,6 +103,15 @@ class Visit:
             BITALE_FLAGS=",".join(word for word in words if word),
             **(extra or {}),
         )
+
+    def fall_back(self, flag, why):
+        """From here on programs run with a flag, since what it leaves out does not work on this machine."""
+        self.results.note("fallbacks", flag)
+        self.results.note("reduced", f"{flag} from here on: {why}")
+
+    def falls_back(self, start):
+        """The flag with this start that programs run with, or None."""
+        return next((flag for flag in self.results.data["fallbacks"] if flag.startswith(start)), None)
 
     def program(self, name):
         path = self.find_program(name)
@@ -156,7 +165,7 @@ class Visit:
         left = self.left()
         if left < LEAST:
             raise Skip("out of time")
-        own = QUICK if self.options.quick else seconds * self.scale
+        own = min(QUICK, seconds) if self.options.quick else seconds * self.scale
         ended = commands.run(
             command, min(own, left), self.environment(flags, extra, device), self.options.temporary
         )
