@@ -23,7 +23,8 @@ except ImportError as problem:  # no NumPy: every form says so
 def options_of(forms):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workload", required=True, help="one of networks.json")
+    parser.add_argument("--workload", required=True, action="append", metavar="NAME",
+                        help="one of networks.json; with --warm it may be repeated")
     parser.add_argument("--device", default="cuda", help="cuda, or cpu to try the script; default: cuda")
     parser.add_argument("--json", help="the file of the results")
     parser.add_argument("--form", action="append", choices=forms, help="only this form; may be repeated")
@@ -34,16 +35,19 @@ def options_of(forms):
     parser.add_argument("--reduced", action="store_true",
                         help="fewer images, rounds and steps, to try the script")
     parser.add_argument("--warm", action="store_true",
-                        help="run three steps and time nothing, to fill caches")
+                        help="run three steps and time nothing, to fill caches: all in one process")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if len(options.workload) > 1 and not options.warm:
+        parser.error("several workloads are for --warm: times are of one")
+    return options
 
 
-def workload_of(options):
-    workload = common.Workload(options.workload)
+def workload_of(options, name):
+    workload = common.Workload(name)
     if options.reduced:
         workload.count = 64
-        workload.batch = min(workload.batch, 4 if options.workload[0] in "de" else 24)
+        workload.batch = min(workload.batch, 4 if name[0] in "de" else 24)
     if options.batch:
         workload.batch = options.batch
     return workload
@@ -56,7 +60,7 @@ def measure(run, options):
     run(max(3, multiple))
     setup = time.perf_counter() - start
     if options.warm:
-        raise common.NotSupported(f"--warm: three steps in {setup:.1f} s, nothing timed")
+        return {"setup_seconds": setup}
 
     def one_round(steps):
         begin = time.perf_counter()
@@ -78,7 +82,8 @@ def measure(run, options):
 def child(options, version, make):
     """Measures one form; the answer is the last line that is printed."""
     try:
-        entry = {"state": "passed", **measure(make(workload_of(options), options.form[0], options), options)}
+        workload = workload_of(options, options.workload[0])
+        entry = {"state": "passed", **measure(make(workload, options.form[0], options), options)}
     except common.NotSupported as reason:
         entry = {"state": "skipped", "why": str(reason)}
     except ImportError as problem:
@@ -90,6 +95,23 @@ def child(options, version, make):
     print("\n" + json.dumps(entry), flush=True)
     # Without the interpreter's end: a device that hangs must not keep it.
     os._exit(0)
+
+
+def warm(options, forms, make):
+    """Three steps of each form of each workload, in one process, as an import takes as long as they do."""
+    failed = False
+    for name in options.workload:
+        for form in options.form or forms:
+            begin = time.perf_counter()
+            try:
+                measure(make(workload_of(options, name), form, options), options)
+                said = "warm"
+            except Exception as problem:
+                failed = True
+                said = f"{type(problem).__name__}: {problem}"[:2000]
+            print(f"{name}  {form}  {time.perf_counter() - begin:.1f} s  {said}", flush=True)
+    # As in child().
+    os._exit(1 if failed else 0)
 
 
 def write(results, path):
@@ -123,10 +145,15 @@ def main(program, forms, version, make):
     if options.child:
         options.form = options.form[-1:]
         child(options, version, make)
-    results = {"program": program, "workload": options.workload, "device": options.device,
-               "tf32": options.tf32, "reduced": options.reduced, "finished": False, "running": None, "items": {}}
+    if options.warm:
+        if not common:
+            sys.exit(missing)
+        warm(options, forms, make)
+    results = {"program": program, "workload": options.workload[0], "device": options.device,
+               "tf32": options.tf32, "reduced": options.reduced, "finished": False, "running": None,
+               "items": {}}
     if common:
-        workload = workload_of(options)
+        workload = workload_of(options, options.workload[0])
         results.update(batch=workload.batch, images=workload.count)
     for form in options.form or forms:
         results["running"] = form

@@ -111,6 +111,19 @@ def missing_here(visit, info, about):
     return lines
 
 
+def newest_first_visit(paths, device, where):
+    """Of files of results, the one of the newest first visit to the same kind of device that timed steps."""
+    found = []
+    for path in paths:
+        data = read_json(path)
+        if not isinstance(data, dict) or data.get("visit") != "first":
+            continue
+        timed = any(part["part"] == "times" and part["state"] != "skipped" for part in data.get("parts", []))
+        if timed and (data.get("device"), data.get("where")) == (device, where):
+            found.append((data.get("date", ""), path))
+    return max(found)[1] if found else None
+
+
 def read_json(path):
     """A program's JSON, or an empty one: it may have ended before it wrote any."""
     try:

@@ -9,13 +9,19 @@ from gpu.visit import LEAST, Skip
 from gpu.workloads import workloads
 
 FRAMEWORKS = {"torch": "torch_gpu.py", "jax": "jax_gpu.py"}
-# What compiles for long comes last, and the steps that differ most come first, should time run out.
-ROUNDS = [("torch", ("eager", "graph")), ("jax", ("jit", "scan")), ("torch", ("compile", "compile graph"))]
-ORDER = ("b128", "c8", "d", "e64", "a", "b20", "c128", "e")
+# Should time run out: the forms that are likely the best of a step come first, for every step.
+ROUNDS = [
+    [("jax", "scan"), ("torch", "graph")],
+    [("torch", "compile graph")],
+    [("torch", "eager"), ("jax", "jit"), ("torch", "compile")],
+]
+# What is compiled ahead of all times; a graph of what is compiled is of the same code.
+AHEAD = {"jax": ("scan", "jit"), "torch": ("compile",)}
+ORDER = ("b128", "c8", "d", "e64", "a", "b20", "c128", "e")  # those that differ most come first
 A_FORM = 30  # seconds
 A_COMPILED_FORM = 60
 COMPILE = "compile"
-AT_ONCE = 4  # compilations side by side, before any of them is timed
+PROCESSES = 4  # of a framework that compile ahead, each some of the steps: an import takes as long as a step
 
 
 def python_with(visit, module):
@@ -38,71 +44,88 @@ def python_with(visit, module):
 
 
 def peers(visit):
-    """Each framework and workload is one process, and in it each form another."""
+    """First each framework compiles on all cores; then each form of a step is timed by itself."""
     pythons = {name: python_with(visit, name) for name in FRAMEWORKS}
     for name, (path, said) in pythons.items():
         if not path:
             visit.skip(name, said)
     names = [name for name in ORDER if name in workloads(visit)]
+    compile_ahead(visit, {name: path for name, (path, _) in pythons.items() if path}, names)
     found = {}
-    for framework, forms in ROUNDS:
-        if COMPILE in forms and pythons[framework][0]:
-            compile_ahead(visit, pythons[framework][0], framework, names)
-        for name in names if pythons[framework][0] else []:
-            for form, us in one(visit, pythons[framework][0], framework, forms, name):
-                found[framework, form, name] = us
+    for forms in ROUNDS:
+        for name in names:
+            for framework, form in forms:
+                if pythons[framework][0]:
+                    found[framework, form, name] = one(visit, pythons[framework][0], framework, form, name)
     rows = [
         [f"{framework}, {form}", *(found.get((framework, form, name)) for name in names)]
-        for framework, forms in ROUNDS
-        for form in forms
+        for forms in ROUNDS
+        for framework, form in forms
     ]
     visit.part["table"] = [["us a step", *names], [row for row in rows if any(row[1:])]]
 
 
-def command_of(visit, python, framework, forms, name, seconds):
+def caches(visit):
+    """Where the frameworks keep what they compiled, for later visits too: beside our kernels."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": os.path.join(visit.options.cache, "jax"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "TORCHINDUCTOR_CACHE_DIR": os.path.join(visit.options.cache, "torch"),
+    }
+
+
+def command_of(visit, python, framework, forms, names, seconds):
     return [
         python,
         os.path.join(visit.options.root, "benchmarks", "peers", FRAMEWORKS[framework]),
-        "--workload",
-        name,
+        *(word for name in names for word in ("--workload", name)),
         "--seconds",
         str(seconds),
         *(word for form in forms for word in ("--form", form)),
     ]
 
 
-def compile_ahead(visit, python, framework, names):
-    """Fills the framework's own cache of compiled code on all cores, so that the timed process finds it
+def compile_ahead(visit, pythons, names):
+    """Fills the frameworks' own caches of compiled code on all cores, so that the timed processes find it
     there."""
 
-    def one_of(name):
+    def one_of(framework, group):
         left = visit.left()
         if left < A_COMPILED_FORM:
-            return f"{name}: no time"
-        command = command_of(visit, python, framework, [COMPILE], name, 2 * A_COMPILED_FORM) + ["--warm"]
-        ended = commands.run(command, min(2 * A_COMPILED_FORM + 10, left), folder=visit.options.temporary)
-        return f"{name}: {ended.seconds:.0f} s" + ("" if ended.passed else f", {ended.how}")
+            return framework, f"{' '.join(group)}: no time"
+        limit = min(2 * A_COMPILED_FORM, left / 2)  # the rest of the time is for times
+        command = command_of(visit, pythons[framework], framework, AHEAD[framework], group, limit)
+        command.append("--warm")
+        ended = commands.run(command, limit, visit.environment((), caches(visit)), visit.options.temporary)
+        said = f"{' '.join(group)}: {ended.seconds:.0f} s" + ("" if ended.passed else f", {ended.how}")
+        if not ended.passed:
+            visit.results.text(f"{framework}.{group[0]}.ahead.txt", ended.text)
+        return framework, said
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        said = list(pool.map(one_of, names))
-    visit.results.log(f"{'peers':>12}  {framework} compiled ahead: {'; '.join(said)}")
+    groups = [names[k::PROCESSES] for k in range(PROCESSES) if names[k::PROCESSES]]
+    jobs = [(framework, group) for group in groups for framework in pythons]
+    with ThreadPoolExecutor(max(2, min(8, len(os.sched_getaffinity(0)) // 2))) as pool:
+        said = list(pool.map(lambda job: one_of(*job), jobs))
+    for framework in pythons:
+        words = "; ".join(words for name, words in said if name == framework)
+        visit.results.log(f"{'peers':>12}  {framework} compiled ahead: {words}")
 
 
-def one(visit, python, framework, forms, name):
-    """Runs a framework's forms of a step and adds the entry; their times."""
+def one(visit, python, framework, form, name):
+    """Runs a framework's form of a step and adds the entry; its time."""
     path = visit.scratch(".json")
-    label = f"{framework} {name}: {', '.join(forms)}"
-    seconds = A_COMPILED_FORM if COMPILE in forms else A_FORM
-    command = command_of(visit, python, framework, forms, name, seconds) + ["--json", path]
+    label = f"{framework} {name}: {form}"
+    seconds = A_COMPILED_FORM if COMPILE in form else A_FORM
+    command = command_of(visit, python, framework, [form], [name], seconds) + ["--json", path]
     try:
-        entry, _ = visit.command(label, command, seconds * len(forms) + 10, isolate=False)
+        entry, _ = visit.command(label, command, seconds + 10, extra=caches(visit), isolate=False)
     except Skip as why:
         visit.skip(label, why)
-        return []
+        return None
     entry["result"] = facts.read_json(path)
-    items = entry["result"].get("items", {})
-    errors = [f"{form}: {item['error']}" for form, item in items.items() if item.get("error")]
-    if errors:
-        entry["why"] = "; ".join(errors)
+    item = entry["result"].get("items", {}).get(form, {})
+    if item.get("error"):
+        entry["why"] = f"{form}: {item['error']}"
     visit.add(entry)
-    return [(form, item["us"]) for form, item in items.items() if "us" in item]
+    return item.get("us")

@@ -48,9 +48,11 @@ class Visit:
         return min(self.part_end, self.end) - time.monotonic()
 
     def run_parts(self, parts):
+        """A part alone, but for the information, has all of the visit's time."""
+        alone = [part for part in parts if part.name != "information"]
         for part in parts:
             left = self.end - time.monotonic()
-            limit = min(part.limit * self.scale, max(0, left))
+            limit = max(0, left) if [part] == alone else min(part.limit * self.scale, max(0, left))
             self.part = self.results.begin(part.name, limit)
             self.part["answers"] = part.answers
             self.part_end = time.monotonic() + limit

@@ -2,12 +2,13 @@
 
 import os
 import re
+import sys
 import time
 from unittest import mock
 
-from support import InFolder
+from support import ROOT, InFolder
 
-from gpu import parts, peers, second
+from gpu import commands, parts, peers, second
 from gpu.visit import Skip
 
 # Stands for compute-sanitizer: runs the command, and finds what FOUND says.
@@ -333,14 +334,62 @@ class Tools(InFolder):
         with mock.patch.dict(os.environ, {"PYTHONPATH": self.path("modules")}):
             peers.peers(made)
         entries = {entry["name"]: entry for entry in made.part["entries"]}
-        self.assertEqual(entries["torch a: eager, graph"]["state"], "passed")
-        self.assertEqual(entries["torch a: eager, graph"]["why"], "graph: no")
+        self.assertEqual(entries["torch a: eager"]["state"], "passed")
+        self.assertEqual(entries["torch a: graph"]["why"], "graph: no")
         self.assertEqual(made.part["table"], [["us a step", "a"], [["torch, eager", 12.5]]])
         self.assertEqual(entries["jax"]["state"], "skipped")
         with open(self.path("out", "log.txt"), encoding="utf-8") as file:
             self.assertRegex(file.read(), r"torch compiled ahead: a: \d+ s\n")
+        forms = ("graph", "compile graph", "eager", "compile")
+        self.assertEqual(list(entries), ["jax", *(f"torch a: {form}" for form in forms)])
         self.assertIn("No module named 'jax'", entries["jax"]["why"])
 
+
+    def test_peers_are_warmed_together_and_the_best_forms_come_first(self):
+        made = self.on_a_gpu()
+        made.options.root = self.folder
+        made.end = made.part_end = time.monotonic() + 500
+        for name in peers.FRAMEWORKS:
+            with open(self.path("modules", f"{name}.py"), "w", encoding="utf-8") as file:
+                file.write("__version__ = '2.0'\n")
+        for name in peers.FRAMEWORKS.values():
+            with open(self.path("benchmarks", "peers", name), "w", encoding="utf-8") as file:
+                file.write(COUNTED.format(log=self.path("commands")))
+        with mock.patch.dict(os.environ, {"PYTHONPATH": self.path("modules")}), mock.patch(
+            "gpu.peers.workloads", return_value=("a", "b20", "b128", "c8", "d")
+        ):
+            peers.peers(made)
+        with open(self.path("commands"), encoding="utf-8") as file:
+            ran = [line.strip().split() for line in file]
+        warm = [line for line in ran if "--warm" in line]
+        self.assertTrue(all("--warm" in line for line in ran[: len(warm)]))
+        # Four processes a framework at most, and each workload in one of them.
+        for framework, program in peers.FRAMEWORKS.items():
+            own = [line for line in warm if line[0] == program]
+            self.assertEqual(len(own), 4)
+            named = [line[k + 1] for line in own for k, word in enumerate(line) if word == "--workload"]
+            self.assertEqual(sorted(named), ["a", "b128", "b20", "c8", "d"], framework)
+        after = lambda line, word: line[line.index(word) + 1]
+        timed = [(after(line, "--workload"), after(line, "--form")) for line in ran[len(warm) :]]
+        best = [(name, form) for name in ("b128", "c8", "d", "a", "b20") for form in ("scan", "graph")]
+        self.assertEqual(timed[:10], best)
+        self.assertEqual(len(timed), 5 * 6)
+
+    def test_one_process_warms_several_steps(self):
+        files = {"common": "class Workload:\n    def __init__(self, name): self.name = name\n", "peer": WARM}
+        for name, text in files.items():
+            with open(self.path("warm", f"{name}.py"), "w", encoding="utf-8") as file:
+                file.write(text)
+        command = [sys.executable, self.path("warm", "peer.py"), "--workload", "a", "--workload", "b20"]
+        environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "benchmarks", "peers"))
+        ended = commands.run([*command, "--warm"], 30, environment)
+        lines = [line.split()[:2] + line.split()[4:5] for line in ended.text.splitlines()]
+        self.assertEqual(
+            lines,
+            ["a jit warm".split(), "a scan ValueError:".split(), "b20 jit warm".split(), "b20 scan warm".split()],
+        )
+        self.assertEqual(ended.status, 1)
+        self.assertIn("several workloads are for --warm", commands.run(command, 30, environment).text)
 
     def test_an_import_that_takes_too_long_is_not_a_missing_module(self):
         made = self.on_a_gpu()
@@ -376,6 +425,22 @@ with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
 if name == "e64 tf32":
     os.kill(os.getpid(), signal.SIGSEGV)
 sys.exit(name == "b128")
+"""
+WARM = """
+import sys, gpu
+def make(workload, form, options):
+    if (workload.name, form) == ("a", "scan"):
+        raise ValueError("no")
+    return lambda steps: 0.5
+sys.exit(gpu.main("peer", ["jit", "scan"], lambda: "1", make))
+"""
+# Writes down how it was called, and whether the caches of compiled code are the visit's.
+COUNTED = """
+import json, os, sys
+for name in ("JAX_COMPILATION_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
+    assert "kernels" in os.environ[name]
+with open("{log}", "a") as file:
+    file.write(" ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + "\\n")
 """
 PEER = """
 import json, sys

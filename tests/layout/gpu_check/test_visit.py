@@ -1,5 +1,8 @@
 """Limits of time, what is missing, and the script itself."""
 
+import argparse
+import importlib.machinery
+import importlib.util
 import json
 import os
 import signal
@@ -93,6 +96,16 @@ class Budget(InFolder):
         self.assertIn("ValueError: a mistake", found["wrong"]["entries"][0]["why"])
         self.assertIn("out of time", found["c"]["entries"][0]["why"])
         self.assertEqual(found["a"]["seconds"] // 1, 5)
+
+    def test_a_part_alone_has_the_time_of_the_visit(self):
+        made = self.visit(seconds=100)
+        limits = []
+        part = visits.Part("peers", 5, lambda visit: limits.append(visit.left()), "")
+        made.run_parts([visits.Part("information", 5, part.run, ""), part])
+        self.assertLess(limits[0], 6)
+        self.assertGreater(limits[1], 60)
+        made.run_parts([part, part])
+        self.assertLess(limits[3], 6)
 
     def test_without_a_device_each_part_says_so(self):
         made = self.visit()
@@ -245,6 +258,45 @@ class Script(InFolder):
             "no part cpu; it has information, kernel",
             self.run_script("--first", "--out", self.folder, "--part", "cpu").stdout,
         )
+
+    def test_the_first_visit_that_the_second_is_after(self):
+        loader = importlib.machinery.SourceFileLoader("gpu_check_script", SCRIPT)
+        script = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+        loader.exec_module(script)
+        script.ROOT = self.folder
+        self.program("bitale-info", "")
+        times = [{"part": "times", "state": "passed", "entries": []}]
+
+        def saved(path, date, **more):
+            about = {"visit": "first", "device": "cuda", "where": None, "date": date, "parts": times, **more}
+            with open(self.path(*path), "w", encoding="utf-8") as file:
+                json.dump(about, file)
+            return self.path(*path)
+
+        def after(**more):
+            options = argparse.Namespace(
+                build=self.path("build"), cache=None, emulated=None, device="cuda", visit="second", after=None
+            )
+            vars(options).update(more)
+            script.locate(options, self.folder)
+            return options.after
+
+        folder = ("benchmarks", "results")
+        self.assertIsNone(after())
+        old = saved((*folder, "b.json"), "2030-01-02T00:00:00+00:00")
+        with open(self.path(*folder, "broken.json"), "w", encoding="utf-8") as file:
+            file.write("[1")
+        with open(self.path(*folder, "list.json"), "w", encoding="utf-8") as file:
+            file.write("[1]")
+        saved((*folder, "second.json"), "2030-01-09T00:00:00+00:00", visit="second")
+        saved((*folder, "emulated.json"), "2030-01-09T00:00:00+00:00", where="emulated libraries 13.1")
+        saved((*folder, "untimed.json"), "2030-01-09T00:00:00+00:00", parts=[])
+        self.assertEqual(after(), old)
+        kept = saved(("build", "gpu_pack", "first.json"), "2030-01-03T00:00:00+00:00")
+        self.assertEqual(after(), kept)
+        new = saved((*folder, "a.json"), "2030-01-04T00:00:00+00:00")
+        self.assertEqual(after(), new)
+        self.assertEqual(after(after="named.json"), "named.json")
 
     def test_results_are_not_overwritten(self):
         self.program("bitale-info", "")
