@@ -15,6 +15,7 @@
 #include "codegen/library/conv.h"
 #include "codegen/library/slices.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/operations.h"
 #include "codegen/nest/walk.h"
 #include "codegen/plan/names.h"
 #include "codegen/plan/updates.h"
@@ -448,11 +449,7 @@ class Assembler {
             const Value& value = values_.list[v];
             step.title += (step.title.empty() ? "" : " + ") + value.node->op->name;
             if (step.why.empty()) step.why = value.why_generated;
-            const Nest full = fully_composed_nest(values_, v);
-            Int points = 1;
-            for (const Loop& l : full.parallel) points = points * l.extent;
-            for (const Loop& l : full.reduced) points = points * l.extent;
-            step.flops = step.flops + points * (cost_of(full) + (full.combine == Combine::none ? 0 : 1));
+            step.flops = step.flops + operations_of(fully_composed_nest(values_, v));
             add_origins(v, step.fused);
         }
         for (const int c : group.checks)

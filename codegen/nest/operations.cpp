@@ -1,0 +1,82 @@
+#include "codegen/nest/operations.h"
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/nest/walk.h"
+
+namespace bitale {
+
+namespace {
+
+using Loops = std::set<std::size_t>;  // by position: parallel ones, then reduced ones
+
+class Counter {
+  public:
+    explicit Counter(const Nest& nest) {
+        for (const std::vector<Loop>* list : {&nest.parallel, &nest.reduced})
+            for (const Loop& l : *list) {
+                for (const AtomPtr& a : symbols_of(l.variable)) by_symbol_[a->id] = {extents_.size()};
+                extents_.push_back(l.extent);
+            }
+        // Operands of a part come before it.
+        for (const Let& let : nest.lets) {
+            parts(let.value);
+            for (const AtomPtr& a : symbols_of(let.symbol)) by_symbol_[a->id] = by_part_.at(let.value.get());
+        }
+        parts(nest.body);
+        if (nest.combine != Combine::none) {
+            Loops all;
+            for (std::size_t k = 0; k < extents_.size(); ++k) all.insert(k);
+            cost_[all] += 1;
+        }
+    }
+
+    Int total() const {
+        Int sum = 0;
+        for (const auto& [loops, cost] : cost_) {
+            Int points = cost;
+            for (const std::size_t k : loops) points = points * extents_[k];
+            sum = sum + points;
+        }
+        return sum;
+    }
+
+  private:
+    void parts(const Scalar& scalar) {
+        for_each_part(scalar, [&](const ScalarNode& s) {
+            if (by_part_.contains(&s)) return;
+            Loops loops;
+            for (const Scalar& a : s.arguments) add(by_part_.at(a.get()), loops);
+            if (s.otherwise) add(by_part_.at(s.otherwise.get()), loops);
+            for (const Int& x : s.at) add(x, loops);
+            if (s.kind == ScalarNode::Kind::index) add(s.index, loops);
+            for (const Guard& g : s.guards)
+                for (const Int* x : {&g.value, &g.low, &g.high}) add(*x, loops);
+            if (s.kind == ScalarNode::Kind::apply)
+                cost_[loops] += s.op->map->cost;
+            else if (s.kind == ScalarNode::Kind::cast || s.kind == ScalarNode::Kind::select)
+                cost_[loops] += 1;
+            by_part_[&s] = std::move(loops);
+        });
+    }
+    void add(const Int& x, Loops& to) const {
+        for (const AtomPtr& a : symbols_of(x))
+            if (const auto at = by_symbol_.find(a->id); at != by_symbol_.end()) add(at->second, to);
+    }
+    static void add(const Loops& from, Loops& to) { to.insert(from.begin(), from.end()); }
+
+    std::vector<Int> extents_;
+    std::map<std::uint64_t, Loops> by_symbol_;
+    std::unordered_map<const ScalarNode*, Loops> by_part_;
+    std::map<Loops, std::int64_t> cost_;
+};
+
+}  // namespace
+
+Int operations_of(const Nest& nest) { return Counter(nest).total(); }
+
+}  // namespace bitale
