@@ -132,6 +132,15 @@ Workload compile_tiny(bool output) {
     return r;
 }
 
+Workload compile_reading() {
+    const Expr i = lscalar("i");
+    const Shared x = shared(glorot_uniform({24, 64}, 1), "x"), w = shared(glorot_uniform({64, 32}, 2), "w");
+    Workload r;
+    r.steps = 100'000;
+    r.step = function({i}, {sum(tanh(dot(x, w) + cast(i, float32)))});
+    return r;
+}
+
 DataSet data_of(const std::string& name, const std::string& folder, std::int64_t most) {
     const Json& workload = workload_named(name);
     const bool test = workload.contains("evaluates");

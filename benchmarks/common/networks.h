@@ -20,6 +20,8 @@ struct Workload {
 // What a call and a step cost by themselves: a sum of two numbers, kept in a shared variable, or also
 // returned.
 Workload compile_tiny(bool output);
+// Writes no shared variable, and is small enough for one thread: what several threads may call at once.
+Workload compile_reading();
 
 struct DataSet {
     bitale::Array images, labels;  // uint8

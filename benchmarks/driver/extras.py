@@ -1,4 +1,5 @@
-"""What is measured of us alone: overhead, compile time, a busy neighbour, storage as bytes."""
+"""What is measured of us alone: overhead, threads that call at once, compile time, a busy neighbour, storage
+as bytes."""
 
 import os
 import signal
@@ -9,7 +10,7 @@ import tempfile
 
 from . import rounds
 
-NAMES = ["overhead", "compile", "busy", "storage"]
+NAMES = ["overhead", "threads", "compile", "busy", "storage"]
 PAIRS = 5
 
 
@@ -42,6 +43,23 @@ def overhead(maker, names):
     finally:
         participant.end()
     return rows
+
+
+def threads(maker, names):
+    """How many times the calls of one thread that as many threads as there are cores make of one function,
+    which writes nothing and runs on one thread: pairs, alternating."""
+    count = len(maker.cores)
+    participant = maker.start("")
+    try:
+        participant.ask(setup="reading")
+        participant.ask(threads=count, steps=5000)
+        pairs = [[participant.ask(threads=n, steps=50000)["ms"] * 1e3 for n in (1, count)]
+                 for _ in range(PAIRS)]
+    finally:
+        participant.end()
+    alone, together = (statistics.median(p[k] for p in pairs) for k in (0, 1))
+    return [{"workload": f"threads-{count}", "one_us": _r(alone), "all_us": _r(together),
+             "speedup": _r(statistics.median(p[0] / p[1] for p in pairs))}]
 
 
 def compile_times(maker, names):
@@ -121,7 +139,8 @@ def storage(maker, names):
     return rows
 
 
-MEASURE = {"overhead": overhead, "compile": compile_times, "busy": busy, "storage": storage}
+MEASURE = {"overhead": overhead, "threads": threads, "compile": compile_times, "busy": busy,
+           "storage": storage}
 
 
 def _r(value):

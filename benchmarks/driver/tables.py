@@ -81,6 +81,8 @@ def markdown(result):
 
 # What is measured of us alone: columns of the table, by the first word of the workload.
 ALONE = {"overhead": [("loop_us", "microseconds a step of a loop"), ("call_us", "a call")],
+         "threads": [("one_us", "microseconds a call of one thread"), ("all_us", "of all together"),
+                     ("speedup", "ratio")],
          "compile": [("cold_s", "seconds, cold"), ("warm_ms", "milliseconds, warm"),
                      ("compiler_runs", "compiler runs")],
          "busy": [("alone_ms", "ms alone"), ("busy_ms", "ms beside a busy core"), ("slowdown", "ratio")],

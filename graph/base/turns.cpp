@@ -15,18 +15,11 @@ namespace {
 // How long who waits keeps its core, and then yields it, before it sleeps.
 constexpr std::chrono::microseconds spins{20}, yields{100};
 
-// Of one thread: how many Running there are, one inside of the other.
-struct alignas(64) Record {
-    std::atomic<int> depth{0};
-    Record *before_ = nullptr, *after_ = nullptr;
-};
-
-// A fork waits, or takes place: nobody begins to run.
-constinit std::atomic<std::uint32_t> closed{0};
-
 }  // namespace
 
 std::atomic<int> TurnLock::waiting{0};
+thread_local constinit Running::Thread Running::thread;
+constinit std::atomic<std::uint32_t> Running::closed{0};
 
 struct TurnLock::Waiter {
     std::uint32_t as = 0;
@@ -69,7 +62,7 @@ class Forks {
     std::mutex mutex;  // of the lists, and of the queues of all locks
     TurnLock* locks = nullptr;
     ForkMutex* mutexes = nullptr;
-    Record* records = nullptr;
+    Running::Thread* threads = nullptr;
     std::atomic<int> generation{0};
 
   private:
@@ -86,35 +79,6 @@ class Forks {
     std::mutex one_fork_;
 };
 
-namespace {
-
-struct Registration {
-    Registration();
-    ~Registration();
-    Registration(const Registration&) = delete;
-    Registration& operator=(const Registration&) = delete;
-};
-
-// Two variables, so that the one that every step uses needs no look at whether it was made.
-constinit thread_local Record record;
-constinit thread_local bool registered = false;
-
-Registration::Registration() {
-    Forks::all().add(Forks::all().records, record);
-    registered = true;
-}
-Registration::~Registration() {
-    Forks::all().remove(Forks::all().records, record);
-    registered = false;
-}
-
-void register_thread() {
-    static thread_local const Registration registration;
-    (void)registration;
-}
-
-}  // namespace
-
 // ---- TurnLock ----
 
 TurnLock::TurnLock() { Forks::all().add(Forks::all().locks, *this); }
@@ -126,7 +90,7 @@ bool TurnLock::free_for(std::uint32_t as) const {
 }
 
 void TurnLock::wait(std::uint32_t as) {
-    BITALE_CHECK(record.depth.load(std::memory_order_relaxed) == 0, "a running step waits for a lock");
+    BITALE_CHECK(!Running::here(), "a running step waits for a lock");
     Waiter self;
     self.as = as;
     Forks& forks = Forks::all();
@@ -165,28 +129,31 @@ void TurnLock::hand_over(std::uint32_t leaving) {
 
 // ---- Running ----
 
-bool Running::fork_waits() { return closed.load(std::memory_order_relaxed) != 0; }
+// As long as its thread.
+struct Running::Known {
+    Known() {
+        Forks::all().add(Forks::all().threads, thread);
+        thread.is_known = true;
+    }
+    ~Known() {
+        Forks::all().remove(Forks::all().threads, thread);
+        thread.is_known = false;
+    }
+    Known(const Known&) = delete;
+    Known& operator=(const Known&) = delete;
+};
 
-void Running::begin() {
-    if (!registered) register_thread();
-    std::atomic<int>& depth = record.depth;
-    const int before = depth.load(std::memory_order_relaxed);
-    if (before > 0) {
-        depth.store(before + 1, std::memory_order_relaxed);
-        return;
-    }
-    for (;;) {
-        // Either the fork sees this thread running, or this thread sees the fork: both write before they
-        // read, in one total order.
-        depth.store(1, std::memory_order_seq_cst);
-        if (closed.load(std::memory_order_seq_cst) == 0) return;
-        depth.store(0, std::memory_order_release);
-        closed.wait(1, std::memory_order_relaxed);
-    }
+void Running::make_known() {
+    static thread_local const Known known;
+    (void)known;
 }
 
-void Running::end() {
-    record.depth.store(record.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+void Running::wait_for_fork() {
+    do {
+        thread.depth.store(0, std::memory_order_release);
+        closed.wait(1, std::memory_order_relaxed);
+        thread.depth.store(1, std::memory_order_seq_cst);
+    } while (closed.load(std::memory_order_seq_cst) != 0);
 }
 
 // ---- forks ----
@@ -197,14 +164,14 @@ ForkMutex::~ForkMutex() { Forks::all().remove(Forks::all().mutexes, *this); }
 int forks_so_far() { return Forks::all().generation.load(std::memory_order_relaxed); }
 
 bool Forks::others_run() const {
-    for (const Record* r = records; r; r = r->after_)
-        if (r != &record && r->depth.load(std::memory_order_seq_cst) != 0) return true;
+    for (const Running::Thread* t = threads; t; t = t->after_)
+        if (t != &Running::thread && t->depth.load(std::memory_order_seq_cst) != 0) return true;
     return false;
 }
 
 void Forks::prepare() {
     one_fork_.lock();
-    closed.store(1, std::memory_order_seq_cst);
+    Running::closed.store(1, std::memory_order_seq_cst);
     TurnLock::waiting.fetch_add(1, std::memory_order_relaxed);
     mutex.lock();
     while (others_run()) {
@@ -222,8 +189,8 @@ void Forks::resume() {
     for (ForkMutex* m = mutexes; m; m = m->after_) m->unlock();
     mutex.unlock();
     TurnLock::waiting.fetch_sub(1, std::memory_order_relaxed);
-    closed.store(0, std::memory_order_seq_cst);
-    closed.notify_all();
+    Running::closed.store(0, std::memory_order_seq_cst);
+    Running::closed.notify_all();
     one_fork_.unlock();
 }
 
@@ -235,8 +202,9 @@ void Forks::begin_child() {
         l->first_ = l->last_ = nullptr;
     }
     TurnLock::waiting.store(1, std::memory_order_relaxed);  // this fork's own
-    record.before_ = record.after_ = nullptr;
-    records = registered ? &record : nullptr;
+    Running::Thread& own = Running::thread;
+    own.before_ = own.after_ = nullptr;
+    threads = own.is_known ? &own : nullptr;
 }
 
 }  // namespace bitale

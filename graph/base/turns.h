@@ -69,16 +69,41 @@ class TurnLock {
 // taken and ends before they are given back: whoever is running waits for no TurnLock.
 class Running {
   public:
-    Running() { begin(); }
-    ~Running() { end(); }
+    Running() {
+        const int before = thread.depth.load(std::memory_order_relaxed);
+        if (before > 0) {
+            thread.depth.store(before + 1, std::memory_order_relaxed);
+            return;
+        }
+        if (!thread.is_known) make_known();
+        // Either the fork sees this thread running, or this thread sees the fork: both write before they
+        // read, in one total order.
+        thread.depth.store(1, std::memory_order_seq_cst);
+        if (closed.load(std::memory_order_seq_cst) != 0) wait_for_fork();
+    }
+    ~Running() {
+        thread.depth.store(thread.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
-    static bool fork_waits();
+    static bool fork_waits() { return closed.load(std::memory_order_relaxed) != 0; }
+    static bool here() { return thread.depth.load(std::memory_order_relaxed) != 0; }
 
   private:
-    static void begin();
-    static void end();
+    friend class Forks;
+    // Of one thread: how many of them there are, one inside of the other.
+    struct alignas(64) Thread {
+        std::atomic<int> depth{0};
+        bool is_known = false;  // to those who fork
+        Thread *before_ = nullptr, *after_ = nullptr;
+    };
+    struct Known;
+    static void make_known();
+    static void wait_for_fork();
+
+    static thread_local constinit Thread thread;
+    static std::atomic<std::uint32_t> closed;  // a fork waits, or takes place: nobody begins to run
 };
 
 // For a few words or a copy: the lock, and Running.

@@ -28,7 +28,7 @@ class Shared {
   public:
     Shared() = default;
     explicit Shared(std::shared_ptr<SharedState> state) : state_(std::move(state)) {}
-    Array get_value() const;  // a copy of the newest value; waits for running calls
+    Array get_value() const;  // a copy of the newest value; waits for the step at hand of who writes it
     // Throws TypeError for another dtype and ShapeError for another shape; a shape is fixed at creation.
     void set_value(const Array& value, Where where = Where::current());
     const std::string& name() const;

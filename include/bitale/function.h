@@ -98,6 +98,11 @@ class StopToken {
     std::shared_ptr<std::atomic<bool>> requested_;
 };
 
+// May be called from several threads at once. On cpu and reference, calls that read the same shared variables
+// run side by side, and have the bits that they have alone; calls that write a variable have it alone, for
+// one step: a loop lets others go on between its steps, and get_value() and set_value() wait for a step, not
+// for a loop. On a GPU, steps of all functions take turns. A fork of the process waits for the steps at hand;
+// the child can call what it had on cpu, and a GPU that its parent used is a DeviceError.
 class Function {
   public:
     Function() = default;
@@ -127,17 +132,18 @@ class Function {
     Results loop(std::int64_t first, std::int64_t last, const StopToken& stop);
     Results loop(std::span<const std::int64_t> indices);
     Results loop(std::span<const std::int64_t> indices, const StopToken& stop);
-    // Ends this function's loop after the step at hand. Where none runs, the next one ends before its first
+    // Ends this function's loops after the step at hand. Where none runs, the next one ends before its first
     // step: a request counts until a loop has ended by it.
     void request_stop();
-    std::int64_t steps_done() const;  // of the running or last loop
+    std::int64_t steps_done() const;  // of the running or last loop; where several run, of any of them
 
     const std::string& name() const;
     const std::vector<Kernel>& kernels() const;
     // Every kernel with what was fused in it, every materialised buffer with the reason, bytes and flops.
     std::string report() const;
     Profile profile() const;  // filled when FunctionOptions::profile is set
-    // Bytes of the arena for the largest shapes seen; bytes of shared variables used.
+    // Bytes of the arena for the largest shapes seen; bytes of shared variables used. Calls on cpu that run
+    // at once have an arena each: then of all those that were there at once.
     std::int64_t peak_bytes() const;
     double compile_seconds() const;
     int compiler_runs() const;  // host compiler processes that building this function started

@@ -194,6 +194,7 @@ std::vector<Array> CudaRunner::loop(const LoopCall& call) {
     LoopCall rest = call;
     for (;;) {
         const std::int64_t done = run_steps(rest, stacked);
+        rest.ended(done);
         if (done == rest.steps || call.stopped()) return stacked->take();
         rest = rest.rest(done);
         try {

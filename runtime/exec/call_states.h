@@ -65,8 +65,8 @@ class CallStates {
         for (;;) {
             const std::size_t count = count_.load(std::memory_order_acquire);
             Place* empty = nullptr;
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::size_t number = last < count ? (last + i) % count : i;
+            std::size_t number = last < count ? last : 0;
+            for (std::size_t i = 0; i < count; ++i, number = number + 1 < count ? number + 1 : 0) {
                 Place& place = *places_[number].load(std::memory_order_relaxed);
                 if (!take(place)) continue;
                 if (place.state) {

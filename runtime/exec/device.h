@@ -53,6 +53,9 @@ struct LoopCall {
     std::int64_t value(std::int64_t step) const { return values ? values[step] : first + step; }
     void tell(std::int64_t done) const {
         if (steps_done) steps_done->store(told + done, std::memory_order_relaxed);
+    }
+    // At its end, unless it throws.
+    void ended(std::int64_t done) const {
         if (own_steps_done) *own_steps_done = told + done;
     }
     bool stopped() const {
@@ -195,7 +198,7 @@ std::int64_t for_each_step(const LoopCall& call, F&& step, P&& pause) {
     while (done < call.steps && !call.stopped()) {
         const std::int64_t value = call.value(done);
         try {
-            if (call.lock && done > 0 && call.lock->wanted()) {
+            if (TurnLock::any_wanted() && call.lock && done > 0 && call.lock->wanted()) {
                 pause();
                 if (call.stopped()) break;
             }
@@ -206,6 +209,7 @@ std::int64_t for_each_step(const LoopCall& call, F&& step, P&& pause) {
         ++done;
         call.tell(done);
     }
+    call.ended(done);
     return done;
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/storage/host_memory.h"
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
@@ -40,52 +41,85 @@ bool has_place(std::vector<void*>& list) {
     }
 }
 
-class HostPool {
+class FreeBlocks {
   public:
-    void* take(int c) {
-        {
-            const std::lock_guard lock(mutex_);
-            numbers_.used += class_bytes(c);
-            std::vector<void*>& list = free_[static_cast<std::size_t>(c)];
-            if (!list.empty()) {
-                void* p = list.back();
-                list.pop_back();
-                numbers_.kept -= class_bytes(c);
-                return p;
-            }
-        }
-        void* p = allocate_memory(static_cast<std::size_t>(class_bytes(c)));
-        if (!p) {
-            const std::lock_guard lock(mutex_);
-            numbers_.used -= class_bytes(c);
-            throw OutOfMemory("no host memory for a result of " + std::to_string(class_bytes(c)) + " bytes");
-        }
+    explicit FreeBlocks(std::int64_t most_kept) : most_kept_(most_kept) {}
+
+    // Null where there is none. `counts`: those that are given out are counted here.
+    void* take(int c, bool counts) {
+        const std::lock_guard lock(mutex_);
+        if (counts) numbers_.used += class_bytes(c);
+        std::vector<void*>& list = free_[static_cast<std::size_t>(c)];
+        if (list.empty()) return nullptr;
+        void* p = list.back();
+        list.pop_back();
+        numbers_.kept -= class_bytes(c);
         return p;
     }
-
-    void give(int c, void* p) {
-        {
-            const std::lock_guard lock(mutex_);
-            numbers_.used -= class_bytes(c);
-            std::vector<void*>& list = free_[static_cast<std::size_t>(c)];
-            if (numbers_.kept + class_bytes(c) <= most_kept && has_place(list)) {
-                numbers_.kept += class_bytes(c);
-                list.push_back(p);
-                return;
-            }
-        }
-        std::free(p);
-    }
-
-    HostMemory numbers() {
+    // False where it is not kept.
+    bool give(int c, void* p, bool counts) {
         const std::lock_guard lock(mutex_);
-        return numbers_;
+        if (counts) numbers_.used -= class_bytes(c);
+        std::vector<void*>& list = free_[static_cast<std::size_t>(c)];
+        if (!p || numbers_.kept + class_bytes(c) > most_kept_ || !has_place(list)) return false;
+        numbers_.kept += class_bytes(c);
+        list.push_back(p);
+        return true;
+    }
+    void add_to(HostMemory& sum) {
+        const std::lock_guard lock(mutex_);
+        sum.used += numbers_.used;
+        sum.kept += numbers_.kept;
     }
 
   private:
+    const std::int64_t most_kept_;
     ForkMutex mutex_;
     HostMemory numbers_;
     std::array<std::vector<void*>, classes> free_;
+};
+
+// Small blocks are kept by threads, several of which share a place, so that those that call at once do not
+// wait for each other; the others, and what is left over, by all together.
+class HostPool {
+  public:
+    void* take(int c) {
+        FreeBlocks& own = list_for(c);
+        void* p = own.take(c, true);
+        if (!p && &own != &shared_) p = shared_.take(c, false);
+        if (!p) p = allocate_memory(static_cast<std::size_t>(class_bytes(c)));
+        if (p) return p;
+        own.give(c, nullptr, true);
+        throw OutOfMemory("no host memory for a result of " + std::to_string(class_bytes(c)) + " bytes");
+    }
+
+    void give(int c, void* p) {
+        FreeBlocks& own = list_for(c);
+        if (own.give(c, p, true)) return;
+        if (&own == &shared_ || !shared_.give(c, p, false)) std::free(p);
+    }
+
+    HostMemory numbers() {
+        HostMemory sum;
+        shared_.add_to(sum);
+        for (FreeBlocks& list : of_threads_) list.add_to(sum);
+        return sum;
+    }
+
+  private:
+    static constexpr std::int64_t most_kept_by_threads = std::int64_t{4} << 20, largest_small = 64 << 10;
+
+    FreeBlocks& list_for(int c) {
+        static std::atomic<std::size_t> threads{0};
+        constinit static thread_local std::size_t number = 0;  // from 1 on
+        if (class_bytes(c) > largest_small) return shared_;
+        if (number == 0) number = ++threads;
+        return of_threads_[number % of_threads_.size()];
+    }
+
+    FreeBlocks shared_{most_kept};
+    std::array<FreeBlocks, 4> of_threads_{FreeBlocks(most_kept_by_threads), FreeBlocks(most_kept_by_threads),
+                                          FreeBlocks(most_kept_by_threads), FreeBlocks(most_kept_by_threads)};
 };
 
 // Leaked: results may outlive main.

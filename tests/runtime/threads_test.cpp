@@ -252,8 +252,7 @@ TEST_CASE("loops that let others in have the results of loops alone", "[core][ru
 
 TEST_CASE("a request ends all loops of the function that run", "[core][runtime][threads]") {
     const Expr i = lscalar("i");
-    const Shared m = shared(Array(std::int64_t{1}), "m");
-    Function f = function({i}, {}, {.updates = {}, .on_unused_input = OnUnused::ignore});
+    Function f = function({i}, {}, {.on_unused_input = OnUnused::ignore});
     std::atomic<int> running{0};
     std::vector<std::thread> loops;
     for (int t = 0; t < 2; ++t)
@@ -273,7 +272,7 @@ TEST_CASE("a request ends all loops of the function that run", "[core][runtime][
         usleep(1000);
     }
     joiner.join();
-    f.loop(0, 0);
+    REQUIRE(f.steps_done() < endless);
 }
 
 TEST_CASE("a child of a process whose threads call can call what it had", "[runtime][threads]") {
@@ -348,4 +347,63 @@ TEST_CASE("a child of a process that uses a GPU is told so", "[runtime][threads]
             }) == 7);
     REQUIRE(loop.end() > 3);
     REQUIRE(n.get_value() > 3.0);
+}
+
+TEST_CASE("threads that call, loop, get, set, compile, fork and stop at once", "[core][runtime][threads]") {
+    // `n` and `twice` change together, whoever writes them.
+    Shared n = shared(Array(std::int64_t{0}), "n"), twice = shared(Array(std::int64_t{0}), "twice"),
+           rate = shared(Array(0.5f), "rate");
+    const Updates both = {{n, n + 1}, {twice, twice + 2}};
+    const Expr i = lscalar("i"), x = matrix("x");
+    Random random(9);
+    const Shared w = shared(random_array(float32, {30, 20}, random), "w");
+    Function count = function({i}, {twice - n * 2 + i * 0}, {.updates = both});
+    Function read = function({x}, {tanh(dot(x, w)), twice - n * 2});
+    Function train = function({i}, {}, {.updates = {{w, w * (1 - rate * 0) + cast(i * 0, float32)}}});
+    const Array rows = random_array(float32, {7, 30}, random);
+    const Array expected = read.call({&rows, 1})[0];
+    std::atomic<int> wrong{0}, working{6};
+    const auto thread = [&](auto&& work) {
+        return std::thread([&, work] {
+            for (int k = 0; k < 40; ++k) work(k);
+            --working;
+        });
+    };
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t)
+        threads.push_back(thread([&](int) {
+            const Results got = read.call({&rows, 1});
+            wrong += !same(got[0], expected) || double(got[1]) != 0;
+        }));
+    threads.push_back(thread([&](int k) {
+        const Array all = count.loop(0, 20 + k);
+        for (std::int64_t step = 0; step < all.size(); ++step) wrong += all.at(step) != 0;
+    }));
+    threads.push_back(thread([&](int k) {
+        train.loop(0, 5);
+        rate.set_value(Array(static_cast<float>(k)));
+        wrong += w.get_value().shape() != Dims{30, 20};
+    }));
+    threads.push_back(thread([&](int k) {
+        if (k % 10 == 0) wrong += double(function({i}, {i + n * 0 + 1}, {.device = "cpu"})(k)) != k + 1;
+        wrong += read.peak_bytes() <= 0 || count.report().empty();
+    }));
+    threads.push_back(thread([&](int k) {
+        if (k % 10 == 0)
+            wrong += in_a_child([&] {
+                         const Results got = read.call({&rows, 1});
+                         return same(got[0], expected) && double(got[1]) == 0 ? 7 : 1;
+                     }) != 7;
+        count(k);
+    }));
+    {
+        EndlessLoop endless_loop(function({i}, {}, {.updates = both, .on_unused_input = OnUnused::ignore}));
+        while (working > 0) {
+            wrong += n.get_value().item<std::int64_t>() < 0;
+            std::this_thread::yield();
+        }
+    }
+    for (std::thread& t : threads) t.join();
+    REQUIRE(wrong == 0);
+    REQUIRE(twice.get_value().item<std::int64_t>() == 2 * n.get_value().item<std::int64_t>());
 }
