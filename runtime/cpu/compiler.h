@@ -33,8 +33,8 @@ struct CompileJob {
     std::string subject = {};                  // what is compiled, for messages
 };
 // Compiles all, at most `parallel` at a time; a compiler that takes longer than the option compiler_seconds
-// is ended, which is SameElsewhere. Throws CompileError with the command, the compiler's message and the lines
-// around the fault; the failing source stays where it is, and its path is in the message.
+// is ended, which is SameElsewhere. Throws CompileError with the command, the compiler's message and the
+// lines around the fault; the failing source stays where it is, and its path is in the message.
 void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jobs, int parallel);
 
 }  // namespace bitale

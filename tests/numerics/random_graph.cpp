@@ -27,11 +27,6 @@ Dims broadcast_shape(const Dims& a, const Dims& b) {
 
 }  // namespace
 
-bool has_known_shape(const Expr& x) {
-    const Shape& shape = x.node()->type.shape;
-    return std::all_of(shape.begin(), shape.end(), [](const Int& n) { return n.is_constant(); });
-}
-
 GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
     : random_(seed), arithmetic_(arithmetic) {
     real_ = random_.chance(3) ? float64 : float32;

@@ -9,6 +9,11 @@
 
 namespace bitale::test {
 
+bool has_known_shape(const Expr& x) {
+    const Shape& shape = x.node()->type.shape;
+    return std::all_of(shape.begin(), shape.end(), [](const Int& n) { return n.is_constant(); });
+}
+
 namespace {
 
 constexpr double wraps = 1e18;  // the bound of what takes all values of its dtype
