@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "graph/ir/node.h"
 #include "tests/numerics/random_graph.h"
 
 namespace bitale::test {
