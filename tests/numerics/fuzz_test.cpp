@@ -222,26 +222,40 @@ class Together {
     Updates updates_;
 };
 
+std::vector<Seeded> graphs_of(const std::vector<std::uint64_t>& seeds) {
+    std::vector<Seeded> graphs;
+    for (const std::uint64_t seed : seeds) {
+        try {
+            graphs.push_back(generated(seed, arithmetic_of(seed)));
+        } catch (const Error& e) {
+            // A mistake of the generator: the other seeds go on.
+            FAIL_CHECK("seed " << seed << " makes no graph: " << e.what());
+        }
+    }
+    return graphs;
+}
+
+void print(const Seeded& g) {
+    for (const Expr& x : g.graph.outputs) std::cout << debugprint(x) << "\n";
+    for (const Update& u : g.graph.updates)
+        std::cout << u.target.name() << " <- " << debugprint(u.value) << "\n";
+}
+
 // Graphs of these seeds, in one function; where something is wrong each by itself, to name it.
 void check(const std::vector<std::uint64_t>& seeds, Counts& counts) {
-    const auto graphs_of = [](const std::vector<std::uint64_t>& list) {
-        std::vector<Seeded> graphs;
-        for (const std::uint64_t seed : list) graphs.push_back(generated(seed, arithmetic_of(seed)));
-        return graphs;
-    };
+    std::vector<Seeded> graphs = graphs_of(seeds);
+    if (graphs.empty()) return;
+    std::vector<std::uint64_t> made;
+    for (const Seeded& g : graphs) made.push_back(g.seed);
     if (std::getenv("BITALE_FUZZ_PRINT"))
-        for (const Seeded& g : graphs_of(seeds)) {
-            for (const Expr& x : g.graph.outputs) std::cout << debugprint(x) << "\n";
-            for (const Update& u : g.graph.updates)
-                std::cout << u.target.name() << " <- " << debugprint(u.value) << "\n";
-        }
-    counts.graphs += static_cast<std::int64_t>(seeds.size());
-    const std::string wrong = Together(graphs_of(seeds), counts).run();
+        for (const Seeded& g : graphs) print(g);
+    counts.graphs += static_cast<std::int64_t>(graphs.size());
+    const std::string wrong = Together(std::move(graphs), counts).run();
     if (wrong.empty()) return;
     Counts again;
     bool alone = false;
-    for (const std::uint64_t seed : seeds) {
-        const std::string of_one = seeds.size() == 1 ? wrong : Together(graphs_of({seed}), again).run();
+    for (const std::uint64_t seed : made) {
+        const std::string of_one = made.size() == 1 ? wrong : Together(graphs_of({seed}), again).run();
         if (of_one.empty()) continue;
         alone = true;
         INFO("seed " << seed << " " << name_of(arithmetic_of(seed)));
