@@ -158,7 +158,7 @@ bool GraphGenerator::integers() {
         case 6: return keep(mod(v.x, p.x), shape, wraps);
         case 7: return keep(pow(v.x, p.x), shape, wraps);
         case 8: return keep(clip(v.x, minimum(p.x, 3), maximum(p.x, 3)), shape, wraps);
-        default: return keep(prod(v.x, {-1}), {shape.begin(), shape.end() - (shape.empty() ? 0 : 1)}, wraps);
+        default: return !shape.empty() && keep(prod(v.x, {-1}), {shape.begin(), shape.end() - 1}, wraps);
     }
 }
 
