@@ -71,10 +71,13 @@ bool is_zero(const NodePtr& node) {
 NodePtr Masks::selected(const NodePtr& value, const Side& side) {
     NodePtr& known = selections_[{value.get(), side.condition.get(), side.wanted}];
     if (known) return known;
-    const Expr zero(0.0, side.where), condition = wrap(side.condition);
-    known = (side.wanted ? elementwise(where_op(), {condition, wrap(value), zero}, side.where)
-                         : elementwise(where_op(), {condition, zero, wrap(value)}, side.where))
-                .node();
+    // Half types are for storage: what is chosen is wider.
+    const DType dtype = value->type.dtype, wide = is_half(dtype) ? DType::float32 : dtype;
+    const Expr zero(0.0, side.where), condition = wrap(side.condition),
+                                      x = cast(wrap(value), wide, side.where);
+    const Expr chosen = side.wanted ? elementwise(where_op(), {condition, x, zero}, side.where)
+                                    : elementwise(where_op(), {condition, zero, x}, side.where);
+    known = cast(chosen, dtype, side.where).node();
     settle_(known, side.where);
     return known;
 }

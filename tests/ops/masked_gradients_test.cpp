@@ -153,3 +153,16 @@ TEST_CASE("a long chain of selections is differentiated in linear time") {
     CHECK(g[0] == 0);
     CHECK(g[1] == Approx(std::pow(0.999, 5'000)));
 }
+
+TEST_CASE("what is stored as a half has a gradient through selections") {
+    for (const DType half_type : {float16, bfloat16}) {
+        const Expr stored = input(half_type, Dims{4}, "stored"), x = cast(stored, float32);
+        const Expr cost = sum(where(gt(x, 0), log(x), 0));
+        const Expr g = grad(cost, stored);
+        CHECK(g.dtype() == half_type);
+        const Array at = Array(std::vector<float>{-1, 0, 0.5, 2}).as(half_type);
+        const Array got = evaluated(g, {stored}, {at});
+        for (std::int64_t i = 0; i < 4; ++i)
+            CHECK(got.at(i) == std::vector<double>{0, 0, 2, 0.5}[static_cast<std::size_t>(i)]);
+    }
+}
