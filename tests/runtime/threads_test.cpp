@@ -223,7 +223,7 @@ TEST_CASE("loops that let others in have the results of loops alone", "[core][ru
         const Expr i = lscalar("i");
         Function f = function({i}, {n + i * fixed}, {.updates = {{n, n + i}}, .device = device});
         Function waits = function({}, {n}, {.device = device});
-        const std::int64_t steps = device == "cpu" ? 20000 : 300;
+        const std::int64_t steps = device == "cpu" ? 1000 : 200;
         std::atomic<bool> ended{false};
         std::vector<std::thread> others;
         for (int t = 0; t < 2; ++t)
