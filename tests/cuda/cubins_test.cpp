@@ -259,8 +259,9 @@ TEST_CASE(
     CHECK(made(false, "little").modules[0].image.find("debug_line") == std::string::npos);
     const CompiledUnits with_lines = made(true, "little");
     CHECK(with_lines.compiler_runs == 1);
-    CHECK_THAT(with_lines.modules[0].image,
-               ContainsSubstring("debug_line") && ContainsSubstring("little.cu"));
+    // Machine code is no text to print.
+    CHECK(with_lines.modules[0].image.find("debug_line") != std::string::npos);
+    CHECK(with_lines.modules[0].image.find("little.cu") != std::string::npos);
     CHECK(made(true, "little").compiler_runs == 0);
     CHECK(made(true, "renamed").compiler_runs == 1);
     units[0].text = "// one more line\n" + units[0].text;
