@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <shared_mutex>
 
 namespace bitale {
 
@@ -107,32 +108,19 @@ class Running {
 };
 
 // For a few words or a copy: the lock, and Running.
-class Reading {
+template <class Lock>
+class RunningWith {
   public:
-    explicit Reading(TurnLock& lock) : lock_(lock) {}
-    Reading(const Reading&) = delete;
-    Reading& operator=(const Reading&) = delete;
+    explicit RunningWith(TurnLock& lock) : lock_(lock) {}
+    RunningWith(const RunningWith&) = delete;
+    RunningWith& operator=(const RunningWith&) = delete;
 
   private:
-    struct Held {
-        explicit Held(TurnLock& l) : lock(l) { lock.lock_shared(); }
-        ~Held() { lock.unlock_shared(); }
-        Held(const Held&) = delete;
-        Held& operator=(const Held&) = delete;
-        TurnLock& lock;
-    } lock_;
+    Lock lock_;
     Running running_;
 };
-class Writing {
-  public:
-    explicit Writing(TurnLock& lock) : lock_(lock) {}
-    Writing(const Writing&) = delete;
-    Writing& operator=(const Writing&) = delete;
-
-  private:
-    std::lock_guard<TurnLock> lock_;
-    Running running_;
-};
+using Reading = RunningWith<std::shared_lock<TurnLock>>;
+using Writing = RunningWith<std::lock_guard<TurnLock>>;
 
 // A mutex that a fork holds, so that its child finds it free and what it guards whole. Held for short times
 // only; who holds one of them may ask for one of a higher rank.

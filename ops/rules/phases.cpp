@@ -19,14 +19,13 @@ namespace bitale {
 namespace {
 
 Pass rule_pass(const RuleSet& set, Interner& interner) {
-    const RewriteOptions how{&interner, nullptr};
     return {set.name,
-            [&set, how](Graph& graph) {
-                RewriteOptions noting = how;
-                noting.held_back = &graph.held_back;
-                graph.set_roots(rewrite(graph.roots(), set, noting));
+            [&](Graph& graph) {
+                graph.set_roots(rewrite(graph.roots(), set, {&interner, nullptr, &graph.held_back}));
             },
-            [&set, how](const Graph& graph) { verify_normal_form(graph.roots(), set, how); }};
+            [&](const Graph& graph) {
+                verify_normal_form(graph.roots(), set, {&interner, nullptr});
+            }};
 }
 
 std::vector<Pass> passes_of(Interner& interner) {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "graph/base/check.h"
@@ -50,23 +49,13 @@ CudaRunner::CudaRunner(const Build& build, Gpu& gpu)
       input_buffers_(program_->inputs.size(), program_->buffers.size()),
       output_buffers_(program_->outputs.size(), program_->buffers.size()),
       errors_buffer_(program_->buffers.size()),
-      arena_(context_) {
+      arena_(context_),
+      once_values_(*program_) {
     context_.enter();
     load();
     plan(program_->once, once_);
     plan(program_->body, body_);
     fill_constant_buffers();
-    std::set<std::size_t> buffers, shared;
-    for (const Step& s : program_->once.steps)
-        for (const int b : s.buffers) {
-            const BufferInfo& info = program_->buffers.at(static_cast<std::size_t>(b));
-            if (info.kind == Kind::arena) buffers.insert(static_cast<std::size_t>(b));
-            if (info.kind == Kind::shared) shared.insert(static_cast<std::size_t>(info.index));
-        }
-    once_buffers_.assign(buffers.begin(), buffers.end());
-    once_shared_.assign(shared.begin(), shared.end());
-    once_versions_.resize(once_shared_.size());
-    once_offsets_.resize(once_buffers_.size(), -1);
 }
 
 // What was launched may still use the memory; and nobody waits for its error word after this.
@@ -170,34 +159,25 @@ void CudaRunner::use(const Frame& frame) {
         else if (arena_.grow(frame.placement->bytes, DeviceBlock::Contents::zeros))
             // What lies behind a buffer, and may be read, changes with the sizes: a gap, or a buffer that is
             // not computed yet. So every byte of the arena is written once.
-            once_done_ = false;
+            once_values_.forget();
         placement_ = frame.placement;
         for (std::size_t b = 0; b < pointers_.size(); ++b)
             if (!separate_buffers_ && program_->buffers[b].kind == Kind::arena && placement_->offsets[b] >= 0)
                 pointers_[b] = static_cast<char*>(arena_.data()) + placement_->offsets[b];
-        for (std::size_t i = 0; i < once_buffers_.size(); ++i) {
-            const std::int64_t offset = placement_->offsets[once_buffers_[i]];
-            if (once_offsets_[i] != offset) once_done_ = false;
-            once_offsets_[i] = offset;
-        }
+        once_values_.place(*placement_);
     }
-    for (std::size_t i = 0; i < once_shared_.size(); ++i) {
-        const std::uint64_t version = program_->shared[once_shared_[i]]->version;
-        if (once_versions_[i] != version) once_done_ = false;
-        once_versions_[i] = version;
-    }
-    if (once_done_ || once_.empty()) return;
+    if (!once_values_.are_due() || once_.empty()) return;
     if (profile_) {
         launch_timed(once_, frame.once);
     } else {
         for (std::size_t i = 0; i < once_.size(); ++i) launch(once_[i], frame.once[i], context_.stream());
     }
     if (has_errors()) check_errors();
-    once_done_ = true;
+    once_values_.computed();
 }
 
 void CudaRunner::place_separately(const Frame& frame) {
-    once_done_ = false;
+    once_values_.forget();
     for (std::size_t b = 0; b < pointers_.size(); ++b) {
         if (program_->buffers[b].kind != Kind::arena || frame.placement->offsets[b] < 0) continue;
         if (!blocks_[b]) blocks_[b] = std::make_unique<DeviceBlock>(context_);

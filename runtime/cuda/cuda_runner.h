@@ -15,6 +15,7 @@
 #include "runtime/cuda/step_cache.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/frame.h"
+#include "runtime/exec/once.h"
 #include "runtime/exec/stacked.h"
 
 namespace bitale::cuda {
@@ -124,11 +125,7 @@ class CudaRunner : public Executable {
 
     DeviceBlock arena_;
     std::shared_ptr<const Placement> placement_;
-    // What `once` was last computed from, and where it left its values.
-    std::vector<std::size_t> once_buffers_, once_shared_;
-    std::vector<std::uint64_t> once_versions_;
-    std::vector<std::int64_t> once_offsets_;
-    bool once_done_ = false;
+    OnceValues once_values_;
 };
 
 template <class F>

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <set>
 
 #include "graph/ir/shared.h"
 #include "runtime/exec/stacked.h"
@@ -29,7 +28,8 @@ CallState::CallState(const Build& build, std::unique_ptr<Launcher> launcher, Met
       updated_(program_->shared.size(), false),
       argument_data_(program_->inputs.size()),
       symbols_(arguments_.symbols()),
-      output_buffers_(program_->outputs.size(), program_->buffers.size()) {
+      output_buffers_(program_->outputs.size(), program_->buffers.size()),
+      once_values_(*program_) {
     plan(program_->once, once_, meters);
     plan(program_->body, body_, meters);
     for (const int s : program_->updated) updated_.at(static_cast<std::size_t>(s)) = true;
@@ -44,18 +44,6 @@ CallState::CallState(const Build& build, std::unique_ptr<Launcher> launcher, Met
     }
     for (const std::size_t b : output_buffers_)
         BITALE_CHECK(b < pointers_.size(), "a result without a buffer");
-
-    std::set<std::size_t> buffers, shared;
-    for (const Step& step : program_->once.steps)
-        for (const int b : step.buffers) {
-            const BufferInfo& info = program_->buffers.at(static_cast<std::size_t>(b));
-            if (info.kind == Kind::arena) buffers.insert(static_cast<std::size_t>(b));
-            if (info.kind == Kind::shared) shared.insert(static_cast<std::size_t>(info.index));
-        }
-    once_buffers_.assign(buffers.begin(), buffers.end());
-    once_shared_.assign(shared.begin(), shared.end());
-    once_versions_.resize(once_shared_.size());
-    once_offsets_.resize(once_buffers_.size());
 }
 
 CallState::~CallState() { arenas_.add(-arena_bytes_); }
@@ -90,7 +78,7 @@ void CallState::begin() {
 void CallState::use(const Frame& frame) {
     if (placement_ != frame.placement) {
         placement_ = nullptr;  // where memory runs out, the next call starts without any
-        if (arena_.grow(frame.placement->bytes)) once_done_ = false;
+        if (arena_.grow(frame.placement->bytes)) once_values_.forget();
         placement_ = frame.placement;
         if (placement_->bytes > arena_bytes_) {
             arenas_.add(placement_->bytes - arena_bytes_);
@@ -99,20 +87,11 @@ void CallState::use(const Frame& frame) {
         for (std::size_t b = 0; b < pointers_.size(); ++b)
             if (program_->buffers[b].kind == Kind::arena && placement_->offsets[b] >= 0)
                 pointers_[b] = arena_.base() + placement_->offsets[b];
-        for (std::size_t i = 0; i < once_buffers_.size(); ++i) {
-            const std::int64_t offset = placement_->offsets[once_buffers_[i]];
-            if (once_offsets_[i] != offset) once_done_ = false;
-            once_offsets_[i] = offset;
-        }
+        once_values_.place(*placement_);
     }
-    for (std::size_t i = 0; i < once_shared_.size(); ++i) {
-        const std::uint64_t version = program_->shared[once_shared_[i]]->version;
-        if (once_versions_[i] != version) once_done_ = false;
-        once_versions_[i] = version;
-    }
-    if (once_done_) return;
+    if (!once_values_.are_due()) return;
     if (!run_steps(once_, frame.once)) fail();
-    once_done_ = true;
+    once_values_.computed();
 }
 
 void CallState::launch(const StepPlan& plan, const StepSizes& sizes) {

@@ -11,6 +11,7 @@
 #include "runtime/exec/device.h"
 #include "runtime/exec/frame.h"
 #include "runtime/exec/launcher.h"
+#include "runtime/exec/once.h"
 #include "runtime/storage/arena.h"
 
 namespace bitale {
@@ -99,11 +100,7 @@ class CallState {
 
     Arena arena_;
     std::shared_ptr<const Placement> placement_;
-    // What `once` was last computed from, and where it left its values.
-    std::vector<std::size_t> once_buffers_, once_shared_;
-    std::vector<std::uint64_t> once_versions_;
-    std::vector<std::int64_t> once_offsets_;
-    bool once_done_ = false;
+    OnceValues once_values_;
 };
 
 }  // namespace bitale
