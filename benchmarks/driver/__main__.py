@@ -10,9 +10,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from driver import against, extras, floors, machine, participants, peers, rounds, tables  # noqa: E402
+from driver import against, busy, extras, floors, machine, participants, peers, rounds, tables  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
+EXTRAS = [*extras.NAMES, "busy"]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "bitale" / "bench"
 
 
@@ -44,21 +45,21 @@ def chosen(description, options):
     wanted = [w for w in options.only.split(",") if w]
     groups = {name: entry["group"] for name, entry in description["workloads"].items()}
     groups |= {name: "g" for name in description["kernels"]}
-    unknown = [w for w in wanted if w not in groups and w not in groups.values() and w not in extras.NAMES]
+    unknown = [w for w in wanted if w not in groups and w not in groups.values() and w not in EXTRAS]
     if unknown:
-        sys.exit(f"unknown workload {', '.join(unknown)}; there are {', '.join([*groups, *extras.NAMES])}")
+        sys.exit(f"unknown workload {', '.join(unknown)}; there are {', '.join([*groups, *EXTRAS])}")
     if options.against:
         return compared(wanted, groups, options.quick)
     if not wanted:
         return ([name for name, group in groups.items() if not options.quick or group != "g"],
-                [] if options.quick else extras.NAMES)
+                [] if options.quick else EXTRAS)
     return ([name for name, group in groups.items() if name in wanted or group in wanted],
-            [name for name in extras.NAMES if name in wanted])
+            [name for name in EXTRAS if name in wanted])
 
 
 def compared(wanted, groups, quick):
     """With --against: overhead is that of two workloads, and the other extras compare by themselves."""
-    alone = [name for name in extras.NAMES if name in wanted and name != "overhead"]
+    alone = [name for name in EXTRAS if name in wanted and name != "overhead"]
     if alone:
         sys.exit(f"--against does not measure {', '.join(alone)}")
     names = [name for name, group in groups.items()
@@ -119,7 +120,8 @@ def main():
                 result = run_against(options, description, names, roof_process, ours, other)
                 print(tables.comparison(result))
                 return
-            forms = {} if options.ours else {name: forms_of(description, name) for name in names}
+            compared_names = names + (busy_names(description, names) if "busy" in extra_names else [])
+            forms = {} if options.ours else {name: forms_of(description, name) for name in compared_names}
             wanted = {form.process for of_one in forms.values() for form in of_one}
             started, versions = start_peers(options, wanted, cores, log)
             everyone += started.values()
@@ -159,11 +161,29 @@ def run(options, description, names, extra_names, forms, roof_process, ours, sta
         finish(options, description, outcomes, roofs, versions, result)
     for name in extra_names:
         steps = [n for n in names if n in description["workloads"]] or list(description["workloads"])
+        if name == "busy":
+            for beside in busy_rows(options, description, session, ours, names, forms):
+                result["ours"] += beside
+                finish(options, description, outcomes, roofs, versions, result)
+            continue
         result["ours"] += extras.MEASURE[name](extras.Maker(ours.start, seconds, ours.cores), steps)
         finish(options, description, outcomes, roofs, versions, result)
     roofs.measure()
     finish(options, description, outcomes, roofs, versions, result)
     return result
+
+
+def busy_names(description, names):
+    """The steps of --only, or else the usual ones."""
+    return [n for n in names if n in description["workloads"]] or busy.WORKLOADS
+
+
+def busy_rows(options, description, session, ours, names, forms):
+    session.rounds = options.rounds or (busy.ROUNDS_QUICK if options.quick else busy.ROUNDS)
+    for name in busy_names(description, names):
+        rounds.note(f"(busy {name})")
+        yield busy.measure(session, ours("bench_steps"), name, forms.get(name, []), len(ours.cores),
+                           options.quick)
 
 
 def heading(options, facts, versions):

@@ -1,16 +1,12 @@
-"""What is measured of us alone: overhead, threads that call at once, compile time, a busy neighbour, storage
-as bytes."""
+"""What is measured of us alone: overhead, threads that call at once, compile time, storage as bytes."""
 
-import os
-import signal
+import concurrent.futures
 import statistics
-import subprocess
-import sys
 import tempfile
 
 from . import rounds
 
-NAMES = ["overhead", "threads", "compile", "busy", "storage"]
+NAMES = ["overhead", "threads", "compile", "storage"]
 PAIRS = 5
 
 
@@ -47,19 +43,32 @@ def overhead(maker, names):
 
 def threads(maker, names):
     """How many times the calls of one thread that as many threads as there are cores make of one function,
-    which writes nothing, each call on its own thread alone: pairs, alternating."""
+    which writes nothing, each call on its own thread alone; and as many processes with a function each, which
+    share nothing but the machine. Rounds of all three."""
     count = len(maker.cores)
-    participant = maker.start("threads=1")  # else a call takes the other cores, too, where it finds them free
+    # Else a call takes the other cores, too, where it finds them free.
+    processes = [maker.start("threads=1") for _ in range(count)]
+
+    def per_call(participant, n=1):
+        return participant.ask(threads=n, steps=300000)["ms"] * 1e3
+
     try:
-        participant.ask(setup="reading")
-        participant.ask(threads=count, steps=5000)
-        pairs = [[participant.ask(threads=n, steps=300000)["ms"] * 1e3 for n in (1, count)]
-                 for _ in range(PAIRS)]
+        for participant in processes:
+            participant.ask(setup="reading")
+            participant.ask(threads=count, steps=5000)
+        taken = []
+        with concurrent.futures.ThreadPoolExecutor(count) as asking:
+            for _ in range(PAIRS):
+                alone, together = per_call(processes[0]), per_call(processes[0], count)
+                apart = statistics.mean(asking.map(per_call, processes)) / count
+                taken.append((alone, together, apart))
     finally:
-        participant.end()
-    alone, together = (statistics.median(p[k] for p in pairs) for k in (0, 1))
-    return [{"workload": f"threads-{count}", "one_us": _r(alone), "all_us": _r(together),
-             "speedup": _r(statistics.median(p[0] / p[1] for p in pairs))}]
+        for participant in processes:
+            participant.end()
+    alone, together, apart = (_r(statistics.median(t[k] for t in taken)) for k in range(3))
+    return [{"workload": f"threads-{count}", "one_us": alone, "all_us": together, "apart_us": apart,
+             "speedup": _r(statistics.median(t[0] / t[1] for t in taken)),
+             "speedup_apart": _r(statistics.median(t[0] / t[2] for t in taken))}]
 
 
 def compile_times(maker, names):
@@ -78,43 +87,6 @@ def compile_times(maker, names):
                      "cold_min_s": _r(min(cold)), "warm_ms": _r(statistics.median(warm) * 1e3),
                      "warm_min_ms": _r(min(warm) * 1e3), "compiler_runs": runs})
     return rows
-
-
-def busy(maker, names):
-    """How much slower a workload is while another process keeps one core busy; the worst core counts."""
-    rows = []
-    for name in names:
-        subject, _ = maker.steps(name)
-        subject.probe()
-        alone, beside = [], {core: [] for core in maker.cores}
-        try:
-            for _ in range(PAIRS):
-                alone.append(subject.measure(maker.seconds))
-                for core, times in beside.items():
-                    with Neighbour(core):
-                        times.append(subject.measure(maker.seconds))
-        finally:
-            subject.participant.end()
-        slowest = max(statistics.median(times) for times in beside.values())
-        rows.append({"workload": "busy-" + name, "alone_ms": _r(statistics.median(alone)),
-                     "busy_ms": _r(slowest), "slowdown": _r(slowest / statistics.median(alone))})
-        rounds.note(f"(busy {name}) {rows[-1]['slowdown']:.2f}")
-    return rows
-
-
-class Neighbour:
-    """A process of the same priority that uses all of a core."""
-
-    def __init__(self, core):
-        self._core = core
-
-    def __enter__(self):
-        self._process = subprocess.Popen([sys.executable, "-c", "while True: pass"],
-                                         preexec_fn=lambda: os.sched_setaffinity(0, {self._core}))
-
-    def __exit__(self, *_):
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
 
 
 def storage(maker, names):
@@ -139,8 +111,7 @@ def storage(maker, names):
     return rows
 
 
-MEASURE = {"overhead": overhead, "threads": threads, "compile": compile_times, "busy": busy,
-           "storage": storage}
+MEASURE = {"overhead": overhead, "threads": threads, "compile": compile_times, "storage": storage}
 
 
 def _r(value):

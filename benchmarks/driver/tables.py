@@ -79,20 +79,23 @@ def markdown(result):
     return "\n\n".join(parts)
 
 
-# What is measured of us alone: columns of the table, by the first word of the workload.
+# What is not a workload by itself: columns of the table, by the first word of the row.
 ALONE = {"overhead": [("loop_us", "microseconds a step of a loop"), ("call_us", "a call")],
          "threads": [("one_us", "microseconds a call of one thread"), ("all_us", "of all together"),
-                     ("speedup", "ratio")],
+                     ("speedup", "ratio"), ("speedup_apart", "ratio of as many processes")],
          "compile": [("cold_s", "seconds, cold"), ("warm_ms", "milliseconds, warm"),
                      ("compiler_runs", "compiler runs")],
-         "busy": [("alone_ms", "ms alone"), ("busy_ms", "ms beside a busy core"), ("slowdown", "ratio")],
+         "busy": [("quiet_ms", "ms on a quiet machine"), ("busy_ms", "ms beside so many that spin"),
+                  ("slowdown", "ratio"), ("share", "over that of an even share"),
+                  ("ratio_quiet", "best peer / ours, quiet"), ("ratio", "beside them")],
          "storage": [("uint8_ms", "ms from uint8"), ("float32_ms", "ms from float32"), ("ratio", "ratio"),
                      ("same_loss", "same loss")]}
 
 
 def _alone(kind, rows):
     columns = ALONE[kind]
-    lines = [[row["workload"].removeprefix(kind + "-"), *(f"{row[key]:.3g}" for key, _ in columns)]
+    lines = [[row["workload"].removeprefix(kind + "-"),
+              *("-" if row[key] is None else f"{row[key]:.3g}" for key, _ in columns)]
              for row in rows if row["workload"].startswith(kind)]
     return _table([kind, *(title for _, title in columns)], lines)
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -45,6 +46,18 @@ class EndlessLoop {
     StopToken stop_;
     std::thread thread_;
 };
+
+// A fork waits for no lock of AddressSanitizer's allocator: where a thread has one just then, the child's
+// first allocation waits for ever, without any code of ours.
+bool children_are_safe() {
+    return std::string_view(BITALE_SANITIZE).find("address") == std::string_view::npos;
+}
+
+bool children_left_out() {
+    if (children_are_safe()) return false;
+    WARN("left out: a child cannot allocate under AddressSanitizer while its parent's threads do");
+    return true;
+}
 
 // The exit status of a child that does `work`; it is ended where it hangs.
 template <class Work>
@@ -276,6 +289,7 @@ TEST_CASE("a request ends all loops of the function that run", "[core][runtime][
 }
 
 TEST_CASE("a child of a process whose threads call can call what it had", "[runtime][threads]") {
+    if (children_left_out()) return;
     for (const std::string device : {"cpu", "reference"}) {
         INFO(device);
         SmallNetwork net(device, 12, 5, 4);
@@ -318,7 +332,7 @@ TEST_CASE("a child of a process whose threads call can call what it had", "[runt
 }
 
 TEST_CASE("a child of a process that uses a GPU is told so", "[runtime][threads]") {
-    if (emulator_skipped()) return;
+    if (emulator_skipped() || children_left_out()) return;
     const Shared n = shared(Array(std::int64_t{0}), "n");
     const Expr i = lscalar("i");
     Function count = function({i}, {}, {.updates = {{n, n + 1 + i * 0}}, .device = "emulator"});
@@ -389,7 +403,7 @@ TEST_CASE("threads that call, loop, get, set, compile, fork and stop at once", "
         wrong += read.peak_bytes() <= 0 || count.report().empty();
     }));
     threads.push_back(thread([&](int k) {
-        if (k % 10 == 0)
+        if (k % 10 == 0 && children_are_safe())
             wrong += in_a_child([&] {
                          const Results got = read.call({&rows, 1});
                          return same(got[0], expected) && double(got[1]) == 0 ? 7 : 1;
