@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -143,6 +144,13 @@ def _signal_name(number):
         return signal.Signals(number).name
     except ValueError:
         return "unknown"
+
+
+def commit_of(root):
+    """The commit that is checked out in a folder, or None: what git prints besides is no commit."""
+    ended = run(["git", "-C", root, "rev-parse", "HEAD"], 30)
+    said = ended.text.strip()
+    return said if ended.passed and re.fullmatch("[0-9a-f]{40}", said) else None
 
 
 def output_of(command, seconds=30, environment=None):

@@ -65,8 +65,8 @@ def machine(options):
     compiler = next((name for name in HOST_COMPILERS if shutil.which(name)), None)
     about["host_compiler"] = commands.output_of([compiler, "--version"]).split("\n")[0] if compiler else None
     about["packed"] = options.packed
-    if os.path.exists(os.path.join(options.root, ".git")) and shutil.which("git"):
-        about["commit"] = commands.output_of(["git", "-C", options.root, "rev-parse", "HEAD"])
+    if os.path.exists(os.path.join(options.root, ".git")):
+        about["commit"] = commands.commit_of(options.root)
     return about
 
 

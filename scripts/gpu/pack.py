@@ -86,6 +86,32 @@ def wants_newer_libc(programs):
     return sorted(found)
 
 
+def refuse_newer_libc(programs, allowed):
+    """The symbols that Ubuntu 22.04 does not have; programs that want some are refused, unless allowed."""
+    cure = "--newer-glibc packs them all the same, for a machine that is known to have it"
+    if not shutil.which("readelf"):
+        if not allowed:
+            sys.exit(
+                "There is no readelf (package binutils), so nobody knows which glibc the programs want; nothing"
+                f" was packed. {cure}."
+            )
+        return []
+    newer = wants_newer_libc(programs)
+    if newer and not allowed:
+        sys.exit(
+            f"The programs want a newer glibc than {'.'.join(map(str, PORTABLE_LIBC))}, that of Ubuntu 22.04,"
+            f" because of {', '.join(newer)}; nothing was packed. The preset portable, built on Debian 12,"
+            f" wants none of that; {cure}."
+        )
+    return newer
+
+
+def is_changed(root):
+    """Whether a checkout differs from its commit; what git cannot tell counts as a difference."""
+    ended = commands.run(["git", "-C", root, "status", "--porcelain", "--untracked-files=no"], 30)
+    return not ended.passed or bool(ended.text.strip())
+
+
 def build(root, folder):
     """Builds what is packed."""
     targets = [target for names in TARGETS.values() for target in names]
@@ -132,7 +158,7 @@ def compress(files, about, temporary):
         archive.addfile(entry, io.BytesIO(data))
 
     with tarfile.open(fileobj=buffer, mode="w:xz", preset=9) as archive:
-        add(archive, "README.txt", HOW.format(name=NAME, **about).encode(), 0o644)
+        add(archive, "README.txt", HOW.format(**{**about, "name": NAME, "commit": about["commit"] or "an unknown commit"}).encode(), 0o644)
         add(archive, "packed.json", json.dumps(about, indent=1).encode(), 0o644)
         for name, path in files:
             executable = os.access(path, os.X_OK)
@@ -158,16 +184,18 @@ def make(options, temporary):
     if not options.build:
         build(root, folder)
     files = collect(root, folder, options.data_too)
-    git = lambda *words: commands.output_of(["git", "-C", root, *words])
+    programs = [path for name, path in files if os.path.dirname(name) in TARGETS]
+    newer = refuse_newer_libc(programs, options.newer_glibc)
+    commit = commands.commit_of(root)
     now = datetime.datetime.now(datetime.timezone.utc)
     about = {
         "date": now.isoformat(timespec="seconds"),
         "time": int(now.timestamp()),
-        "commit": git("rev-parse", "HEAD"),
-        "changed": bool(git("status", "--porcelain", "--untracked-files=no")),
+        "commit": commit,
+        "changed": bool(commit) and is_changed(root),
         "compiler": commands.output_of(["c++", "--version"]).split("\n")[0],
         "libc": " ".join(platform.libc_ver()),
-        "needs_libc": needs_libc([path for name, path in files if os.path.dirname(name) in TARGETS]),
+        "needs_libc": needs_libc(programs),
     }
     data = compress(files, about, temporary)
     mib, beside = len(data) / MIB, 0 if options.data_too else tracked_bytes(root) / MIB
@@ -184,7 +212,6 @@ def make(options, temporary):
         file.write(data)
     os.replace(path + ".new", path)
     print(f"{path}, wants glibc {about['needs_libc'] or 'of any version'}")
-    newer = wants_newer_libc([path for name, path in files if os.path.dirname(name) in TARGETS])
     if newer:
         print(f"Programs do not start on Ubuntu 22.04 (glibc 2.35), because of {', '.join(newer)}.")
     print(

@@ -32,12 +32,11 @@ def information(visit):
     about = facts.machine(visit.options)
     data = visit.results.data
     data["machine"] = about
-    data["commit"] = visit.options.packed.get("commit") or about.get("commit")
-    if about.get("commit") and visit.options.packed.get("commit", about["commit"]) != about["commit"]:
+    packed, here = visit.options.packed.get("commit"), about.get("commit")
+    data["commit"] = packed or here
+    if packed and here and packed != here:
         visit.results.note(
-            "missing",
-            f"same commit: the programs are of {visit.options.packed['commit'][:12]}, the checkout "
-            f"is {about['commit'][:12]}",
+            "missing", f"same commit: the programs are of {packed[:12]}, the checkout is {here[:12]}"
         )
     entry, ended = visit.command("bitale-info", [visit.program("bitale-info")], 90, isolate=False)
     visit.results.text("bitale-info.txt", ended.text)

@@ -4,9 +4,11 @@ import argparse
 import contextlib
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
+from unittest import mock
 
 from support import ROOT, InFolder
 
@@ -22,7 +24,12 @@ class Packing(InFolder):
                     file.write(source.read())
                 os.chmod(self.path("build", inside, name), 0o755)
         options = argparse.Namespace(
-            root=ROOT, pack=self.path("to", ""), build=self.path("build"), limit=60, data_too=False
+            root=ROOT,
+            pack=self.path("to", ""),
+            build=self.path("build"),
+            limit=60,
+            data_too=False,
+            newer_glibc=False,
         )
         vars(options).update(changes)
         return options
@@ -52,6 +59,38 @@ class Packing(InFolder):
         os.remove(self.path("build", "bitale-info"))
         with self.assertRaisesRegex(SystemExit, "bitale-info is not built"):
             pack.make(options, self.folder)
+
+    NEWER = """
+        import sys
+        print("    12: 0 FUNC GLOBAL DEFAULT  UND malloc@GLIBC_2.2.5 (2)")
+        print("    13: 0 FUNC GLOBAL DEFAULT  UND arc4random@GLIBC_2.36 (7)")
+        print("    14: 0 FUNC GLOBAL DEFAULT  UND __isoc23_strtol@GLIBC_2.38 (8)")
+    """
+
+    def test_programs_of_a_newer_libc_are_refused_unless_allowed(self):
+        tools = os.path.dirname(self.program("readelf", self.NEWER))
+        with mock.patch.dict(os.environ, {"PATH": tools + os.pathsep + os.environ["PATH"]}):
+            with self.assertRaisesRegex(SystemExit, "because of __isoc23_strtol, arc4random; nothing was"):
+                self.make()
+            self.assertFalse(os.path.exists(self.path("to", pack.NAME)))
+            said = self.make(newer_glibc=True)
+        self.assertIn("do not start on Ubuntu 22.04 (glibc 2.35), because of __isoc23_strtol, arc4", said)
+        self.assertTrue(os.path.exists(self.path("to", pack.NAME)))
+        with mock.patch.dict(os.environ, {"PATH": self.path("nothing")}):
+            with self.assertRaisesRegex(SystemExit, "no readelf .* --newer-glibc packs them"):
+                self.make()
+
+    def test_a_pack_from_no_checkout_has_no_commit(self):
+        self.make(root=self.elsewhere())
+        about = pack.read_about(pack.unpack(self.path("to", pack.NAME), self.path("there", "")))
+        self.assertEqual((about["commit"], about["changed"]), (None, False))
+
+    def elsewhere(self):
+        """What is packed, in a folder that is no checkout."""
+        for name in ("scripts", "benchmarks"):
+            leave = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(os.path.join(ROOT, name), self.path("elsewhere", name), ignore=leave)
+        return self.path("elsewhere")
 
     def test_there_and_back(self):
         self.make()

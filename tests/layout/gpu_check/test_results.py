@@ -1,5 +1,6 @@
 """What a visit leaves behind: sizes are kept, and whatever ends it, what was written is whole."""
 
+import contextlib
 import io
 import json
 import os
@@ -62,6 +63,31 @@ class Sizes(InFolder):
         self.assertIn("truncated", data)
         with open(found.path("log.txt"), encoding="utf-8") as file:
             self.assertIn("the log is full", file.read())
+
+    def test_the_log_is_written_whatever_becomes_of_what_is_printed(self):
+        class Broken(io.StringIO):
+            encoding = "ascii"
+
+            def __init__(self, problem):
+                super().__init__()
+                self.problem = problem
+
+            def write(self, text):
+                if isinstance(self.problem, UnicodeEncodeError) and text.isascii():
+                    return super().write(text)
+                raise self.problem
+
+        found = self.found(100000)
+        unknown = UnicodeEncodeError("ascii", "\u00b5s", 0, 1, "ordinal not in range")
+        for k, problem in enumerate((BrokenPipeError(), OSError(28, "full"), ValueError("closed"), unknown)):
+            with contextlib.redirect_stdout(Broken(problem)) as out:
+                found.log(f"line {k} of \u00b5s")
+                found.log(f"and {k}")
+                if problem is unknown:
+                    self.assertEqual(out.getvalue(), "line 3 of \\xb5s\nand 3\n")
+        with open(found.path("log.txt"), encoding="utf-8") as file:
+            said = [line for k in range(4) for line in (f"line {k} of \u00b5s\n", f"and {k}\n")]
+            self.assertEqual(file.readlines(), said)
 
     def test_faults_of_cases_side_by_side_have_numbers_of_their_own(self):
         found = self.found(100000)

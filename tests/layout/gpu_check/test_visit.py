@@ -147,6 +147,24 @@ class Facts(InFolder):
         self.assertIn("libc is too old", facts.why_not_starting(silent, {"needs_libc": "2.999"}))
         self.assertIn("do not start here", facts.why_not_starting(silent, {"needs_libc": "2.2"}))
 
+    def test_only_a_commit_is_a_commit(self):
+        def git(*words):
+            words = ["git", "-c", "user.name=n", "-c", "user.email=e", "-C", self.path("checkout"), *words]
+            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+        options = argparse.Namespace(root=self.path("checkout"), packed={})
+        os.makedirs(self.path("checkout", ".git"))  # of a worktree whose repository is elsewhere, say
+        with mock.patch.dict(os.environ, {"GIT_CEILING_DIRECTORIES": self.folder}):
+            self.assertIsNone(facts.machine(options)["commit"])
+            git("init", "-q")
+            git("commit", "-q", "--allow-empty", "-m", "first")
+            self.assertRegex(facts.machine(options)["commit"], "^[0-9a-f]{40}$")
+            # Git itself fails.
+            with mock.patch.dict(os.environ, {"GIT_CONFIG_GLOBAL": self.path("config")}):
+                with open(self.path("config"), "w", encoding="utf-8") as file:
+                    file.write("[broken\n")
+                self.assertIsNone(facts.machine(options)["commit"])
+
     def test_a_visit_without_programs_that_start(self):
         made = self.visit()
         self.program("bitale-info", 'import sys; print("version `GLIBC_2.99\' not found"); sys.exit(1)')
@@ -305,6 +323,21 @@ class Script(InFolder):
         done = self.run_script("--first", "--build", self.path("build"), "--out", self.path("out"))
         self.assertEqual((done.returncode, done.stdout.count("\n")), (1, 1))
         self.assertIn("holds the results of another visit", done.stdout)
+
+    def test_a_visit_outlives_whoever_reads_what_it_prints(self):
+        self.program("bitale-info", "print('devices')")
+        self.program("gpu_probe", "")
+        command = [sys.executable, SCRIPT, "--first", "--device", "emulator", "--part", "kernel"]
+        command += ["--build", self.path("build"), "--out", self.path("out")]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+            process.stdout.close()
+            said = process.stderr.read()
+        with open(self.path("out", "results.json"), encoding="utf-8") as file:
+            data = json.load(file)
+        self.assertEqual((process.returncode, said, data["finished"]), (1, "", True))
+        self.assertEqual([part["part"] for part in data["parts"]], ["information", "kernel"])
+        self.assertTrue(self.holds(self.path("out", "log.txt"), "gpu_probe said nothing of kernel"))
 
     @staticmethod
     def holds(path, text):
