@@ -5,6 +5,8 @@ A fault of a GPU ends the device for its process, and is told by whoever waits n
 kernel.
 """
 
+import glob
+import os
 import re
 
 from gpu import commands
@@ -16,7 +18,7 @@ FINAL = re.compile(
     r"InvalidAddressSpace|InvalidPc|LaunchFailure|ECCUncorrectable|Unknown)\b"
 )
 ALONE = ("launches=wait",)
-LINES = ("launches=wait", "debug_lines=on")
+LINES = ("debug_lines=on",)
 COMPARED = "launches=compare"
 LAUNCH = re.compile(
     r"\bkernel (?P<kernel>\S+) of (?P<function>[^()]+?) \(phase (?P<phase>\d+) of|"
@@ -24,6 +26,12 @@ LAUNCH = re.compile(
     r"(?P<loop>.+?)(?= fails: |$)|"
     r"\bthe (?P<call>library's .+?|copy|graph of .+?),? of (?P<owner>[^,;]+), which computes"
 )
+# `...; the fault is of this launch or of one of those before it that nobody waited for: 3 others, then
+# k_12 phase 1 of train (dot at net.cpp:3), a copy; ...`
+UNWAITED = re.compile(
+    r"the fault is of (?:this|one)\b.*? that nobody waited for: (?:\d+ others, then )?(.*?)(?:; |$)"
+)
+PLACE = re.compile(r"[^\s,;()]+:\d+")
 # What launches=compare finds: `..., which computes dot at net.cpp:12: of "dot" float32 [8], element 3 is 4 on
 # device cuda, and 2 when the emulator repeats the launch; 1 of 8 elements differ`.
 DIFFERENCE = re.compile(
@@ -81,6 +89,27 @@ def facts_of(text):
     return facts
 
 
+def suspects_of(text):
+    """Of an error that nobody waited for at once: the launches that may have caused it. CUDA returns the
+    fault of a kernel from whatever is called later, so the launch that is refused need not be the culprit."""
+    best = facts_of(text)
+    told = UNWAITED.search(best.get("message", ""))
+    listed = re.split(r",\s+(?![^()]*\))", told[1]) if told else []
+    found = []
+    if best.get("kernel"):
+        found.append({"launch": best["kernel"], "kernel": best["kernel"], "lines": best.get("lines", [])})
+        if told:  # of its sentence: those of the others stand behind
+            found[0]["lines"] = PLACE.findall(best["message"][: best["message"].find(told[0])])
+    for launch in listed:
+        kernel = re.match(r"(?:kernel )?(k_\w+|bitale_\w+)", launch)
+        name = kernel[1] if kernel else None
+        if not any(name and name == known["kernel"] for known in found):
+            found.append(
+                {"launch": launch.split(" (")[0], "kernel": name, "lines": PLACE.findall(launch)}
+            )
+    return found[:20]
+
+
 def memcheck_facts(text):
     """What compute-sanitizer says of the first error: its sentences, and where."""
     said = [line[9:].strip() for line in text.splitlines() if line.startswith("=========")]
@@ -128,12 +157,18 @@ def investigate(visit, case, command, kind, ended, flags=(), extra=None):
         "kernel": None,
         "phase": None,
         "lines": [],
+        "suspects": [],
         "message": sticky_sentence(ended.text),
         "alone": "",
         "memcheck": "",
     }
-    fault.update(facts_of(ended.text) if kind == "sticky" else {})
+    if kind == "sticky":
+        # Which launch it was is known once somebody has waited for each.
+        told = facts_of(ended.text)
+        fault.update({name: told[name] for name in ("message", "function") if name in told})
+        fault["suspects"] = suspects_of(ended.text)
     left = visit.left()
+    passes = False
     if left > 5:
         alone = commands.run(
             command,
@@ -141,19 +176,21 @@ def investigate(visit, case, command, kind, ended, flags=(), extra=None):
             visit.environment((*flags, *ALONE), dict(extra or {}, BITALE_DEBUG="2")),
             visit.options.temporary,
         )
-        fault["alone"] = "passes alone with launches=wait" if alone.passed else alone.how
+        passes = alone.passed
+        fault["alone"] = "passes alone with launches=wait" if passes else alone.how
         fault["alone_text"] = visit.results.text(case + ".alone.txt", alone.text)
-        if not alone.passed:
+        if not passes:
             fault.update({name: value for name, value in facts_of(alone.text).items() if value})
     else:
         fault["alone"] = "not tried: out of time"
-    fault["memcheck"] = (
-        "not tried: memcheck finds accesses, not hangs"
-        if kind == "hang"
-        else memcheck(visit, case, command, flags, extra)
-    )
-    if isinstance(fault["memcheck"], dict) and not fault["kernel"]:
-        fault["kernel"] = fault["memcheck"].get("kernel")
+    if kind == "hang":
+        fault["memcheck"] = "not tried: memcheck finds accesses, not hangs"
+    else:
+        # What passes when launches are waited for, and so are no graphs, is looked at as it failed.
+        fault["memcheck"] = memcheck(visit, case, command, (*flags, *(() if passes else ALONE)), extra)
+    if isinstance(fault["memcheck"], dict):
+        fault["kernel"] = fault["kernel"] or fault["memcheck"].get("kernel")
+        fault["lines"] = fault["lines"] or fault["memcheck"].get("lines", [])
     return visit.results.fault(fault)
 
 
@@ -206,12 +243,45 @@ def memcheck(visit, case, command, flags, extra):
     left = visit.left()
     if left < 10:
         return "not tried: out of time"
+    dumped = visit.scratch(".dump")
     ended = commands.run(
         sanitizer_command(tool, "memcheck", command),
         min(90, left / 2),
-        visit.environment((*flags, *LINES), extra),
+        visit.environment((*flags, *LINES), dict(extra or {}, BITALE_DUMP=dumped)),
         visit.options.temporary,
     )
+    found = memcheck_facts(ended.text)
+    if "line" in found:
+        found.update(quoted(dumped, found["line"], found["kernel"]))
+    waits = "launches=wait" in flags
     return dict(
-        memcheck_facts(ended.text), how=ended.how, text=visit.results.text(case + ".memcheck.txt", ended.text)
+        found,
+        launches="waited for one by one" if waits else "as in the case that failed",
+        how=ended.how,
+        text=visit.results.text(case + ".memcheck.txt", ended.text),
     )
+
+
+AROUND = 4  # lines before and behind the one that is quoted
+WIDEST = 200
+
+
+def quoted(folder, place, kernel):
+    """Lines of the dumped CUDA text around `NAME.cu:14`, and the user's lines that they compute; nothing
+    where no dumped text has this kernel."""
+    number = int(place.rpartition(":")[2])
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*", "*.cu"))):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read().split("\n")
+        starts = [k for k, line in enumerate(text, 1) if re.search(rf"\b{re.escape(kernel)}\(", line)]
+        if not starts or number > len(text):
+            continue
+        above = [line for line in text[max(starts[0] - 1, 0) : number] if line.lstrip().startswith("//")]
+        first, last = max(1, number - AROUND), min(len(text), number + AROUND)
+        lines = list(dict.fromkeys(PLACE.findall(above[-1]))) if above else []
+        return {
+            "quoted": [f"{k}: {text[k - 1][:WIDEST]}" for k in range(first, last + 1)],
+            "computes": above[-1].strip()[:WIDEST] if above else "",
+            **({"lines": lines[:20]} if lines else {}),
+        }
+    return {}

@@ -22,6 +22,19 @@ def section(title, text):
     return f"\n## {title}\n\n{text}" if text else ""
 
 
+def suspected(fault):
+    """The launches that may have caused a fault of which the kernel is not known."""
+    names = [each.get("launch", "") for each in fault.get("suspects", []) if isinstance(each, dict)]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"one of {', '.join(names[:3])}{more}" if names else None
+
+
+def alone(fault):
+    """What became of the case when it ran again."""
+    again = fault.get("again")
+    return f"{fault.get('alone', '')}; the same again: {again}" if again else fault.get("alone", "")
+
+
 def markdown(data):
     """The whole table. Data may be cut or of a visit that goes on: nothing is taken for granted but the
     parts' names."""
@@ -65,15 +78,16 @@ def markdown(data):
         "Faults",
         (
             rows(
-                ["part", "case", "kind", "kernel", "phase", "lines", "memcheck"],
+                ["part", "case", "kind", "kernel", "phase", "lines", "alone", "memcheck"],
                 [
                     [
                         fault["part"],
                         fault["case"],
                         fault["kind"],
-                        fault["kernel"],
+                        fault["kernel"] or suspected(fault),
                         fault["phase"],
                         ", ".join(fault["lines"]),
+                        alone(fault),
                         (
                             fault["memcheck"]["summary"]
                             if isinstance(fault["memcheck"], dict)
