@@ -9,6 +9,8 @@ import tempfile
 import threading
 import time
 
+from gpu import watching
+
 MOST_OUTPUT = 64 << 20  # a command that prints more is ended
 KEPT_OUTPUT = 1 << 20
 KILLED = 10  # seconds that a killed process may take to be gone
@@ -65,8 +67,12 @@ def _read(file):
     return f"{head}\n... {size - 2 * half} bytes left out ...\n{file.read().decode(errors='replace')}"
 
 
-def run(command, seconds, environment=None, folder=None, progress=None, stall=None):
-    """Runs a command, `seconds` at most; where `progress()` stays the same for `stall` seconds, it hangs."""
+def run(command, seconds, environment=None, folder=None, progress=None, stall=None, most=None):
+    """Runs a command, `seconds` at most; where `progress()` stays the same for `stall` seconds, it hangs.
+
+    With `most`, `seconds` is only what it should take: what makes progress then is slow and goes on, `most`
+    seconds at most, and what does not hangs.
+    """
     begin = time.monotonic()
     if aborted.is_set():
         return Ended(command, None, "did not start: the visit was ended", 0.0, "", "refused")
@@ -88,7 +94,8 @@ def run(command, seconds, environment=None, folder=None, progress=None, stall=No
             running.add(process.pid)
         kind, why = None, ""
         try:
-            kind, why = _wait(process, file, begin + seconds, seconds, progress, stall)
+            watch = watching.Watch(process.pid, file, progress)
+            kind, why = _wait(process, file, watch, seconds, most, stall)
         finally:
             _kill(process.pid)  # what it left behind
             try:
@@ -116,9 +123,8 @@ def run(command, seconds, environment=None, folder=None, progress=None, stall=No
     return Ended(command, process.returncode, f"exit status {process.returncode}", took, text)
 
 
-def _wait(process, file, end, seconds, progress, stall):
+def _wait(process, file, watch, seconds, most, stall):
     """Nothing once the process has ended by itself, else of what kind its end is, and why."""
-    state, since = None, time.monotonic()
     pause = 0.01
     while True:
         try:
@@ -126,17 +132,12 @@ def _wait(process, file, end, seconds, progress, stall):
             return None, ""
         except subprocess.TimeoutExpired:
             pause = min(0.2, 2 * pause)
-        now = time.monotonic()
-        if now > end:
-            return "limit", f"ended after its limit of {seconds:.0f} s"
         if os.fstat(file.fileno()).st_size > MOST_OUTPUT:
             return "hang", f"ended: it printed more than {MOST_OUTPUT >> 20} MiB"
-        if progress and stall:
-            new = progress()
-            if new != state:
-                state, since = new, now
-            elif now - since > stall:
-                return "hang", f"ended: no progress for {stall:.0f} s"
+        watch.look()
+        found = watch.judge(seconds, most, stall)
+        if found:
+            return found
 
 
 def _signal_name(number):

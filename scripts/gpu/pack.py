@@ -92,8 +92,8 @@ def refuse_newer_libc(programs, allowed):
     if not shutil.which("readelf"):
         if not allowed:
             sys.exit(
-                "There is no readelf (package binutils), so nobody knows which glibc the programs want; nothing"
-                f" was packed. {cure}."
+                "There is no readelf (package binutils), so nobody knows which glibc the programs want;"
+                f" nothing was packed. {cure}."
             )
         return []
     newer = wants_newer_libc(programs)
@@ -158,7 +158,8 @@ def compress(files, about, temporary):
         archive.addfile(entry, io.BytesIO(data))
 
     with tarfile.open(fileobj=buffer, mode="w:xz", preset=9) as archive:
-        add(archive, "README.txt", HOW.format(**{**about, "name": NAME, "commit": about["commit"] or "an unknown commit"}).encode(), 0o644)
+        how = HOW.format(name=NAME, libc=about["libc"], commit=about["commit"] or "an unknown commit")
+        add(archive, "README.txt", how.encode(), 0o644)
         add(archive, "packed.json", json.dumps(about, indent=1).encode(), 0o644)
         for name, path in files:
             executable = os.access(path, os.X_OK)

@@ -3,7 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from gpu import facts, isolation, peers, suite
+from gpu import facts, fallbacks, isolation, peers, suite
 from gpu.visit import Part, Skip
 from gpu.workloads import WORKLOADS, workloads
 
@@ -75,23 +75,29 @@ def information(visit):
 def probe(visit, *names, seconds=30, options=()):
     """One process a name: what one of them breaks says nothing of the others."""
     for name in names:
-        path = visit.scratch(".json")
-        command = [
-            visit.program("gpu_probe"),
-            *options,
-            "--json",
-            path,
-            "--only",
-            name,
-            *reduced(visit, "gpu_probe"),
-        ]
         try:
-            entry, _ = visit.command(name, command, seconds)
+            entry = probe_once(visit, name, seconds, options)
         except Skip as why:
             visit.skip(name, why)
             continue
-        take_probe(visit, entry, facts.read_json(path), name)
         visit.add(entry)
+
+
+def probe_once(visit, name, seconds=30, options=(), investigate=True):
+    """The entry of a name, not yet added."""
+    path = visit.scratch(".json")
+    command = [
+        visit.program("gpu_probe"),
+        *options,
+        "--json",
+        path,
+        "--only",
+        name,
+        *reduced(visit, "gpu_probe"),
+    ]
+    entry, _ = visit.command(name, command, seconds, investigate=investigate)
+    take_probe(visit, entry, facts.read_json(path), name)
+    return entry
 
 
 def take_probe(visit, entry, result, name):
@@ -111,12 +117,22 @@ def take_probe(visit, entry, result, name):
         entry["why"] = said
 
 
-def why_not_passed(visit, name):
-    """Why the part's entry of this name did not pass, or an empty string."""
-    entry = next((each for each in visit.part["entries"] if each["name"] == name), {"state": "not there"})
-    if entry["state"] == "passed":
-        return ""
-    return f"{name} did not pass: {entry.get('why') or entry['state']}"[:300]
+def decide(visit, name, flag, workload):
+    """Whether later parts do without what a probe found not to work."""
+    entry = next((each for each in visit.part["entries"] if each["name"] == name), None)
+
+    def again():
+        return probe_once(visit, name, investigate=False)
+
+    def witness():
+        step = "a" if visit.options.quick else workload
+        words = ("--only", "build", "--only", "check", *against(visit))
+        return f"step {step}", steps_command(visit, step, visit.scratch(".json"), *words)
+
+    try:
+        fallbacks.after_probe(visit, name, flag, entry, again, witness)
+    except Skip as why:
+        visit.results.note("reduced", f"nothing by {flag}, though {name} did not pass, twice: {why}")
 
 
 def kernel(visit):
@@ -125,29 +141,26 @@ def kernel(visit):
 
 
 def graph(visit):
-    """One graph; where it fails, later parts do without any."""
+    """One graph; where it fails again and again, later parts do without any."""
     probe(visit, "graph")
-    problem = why_not_passed(visit, "graph")
-    if problem:
-        visit.fall_back("graphs=off", problem)
+    decide(visit, "graph", "graphs=off", "a")
 
 
 def while_node(visit):
-    """One WHILE node; where it fails, later parts launch one graph a step."""
-    if visit.falls_back("graphs="):
+    """One WHILE node; where it fails again and again, later parts launch one graph a step."""
+    if visit.falls_back("graphs=off"):
         raise Skip("a WHILE node is part of a graph, and graph did not pass")
     probe(visit, "while")
-    problem = why_not_passed(visit, "while")
-    if problem:
-        visit.fall_back("graphs=step", problem)
+    decide(visit, "while", "graphs=step", "a")
 
 
 def libraries(visit):
-    """One call of each library; where cuDNN's is a fault, later parts generate their convolutions."""
+    """One call of each library; where cuDNN's is a fault, and is one again, later parts generate their
+    convolutions."""
     probe(visit, "cublaslt", "cudnn")
     faulty = [entry["name"] for entry in visit.part["entries"] if "fault" in entry]
     if "cudnn" in faulty:
-        visit.fall_back("disable=cudnn", why_not_passed(visit, "cudnn"))
+        decide(visit, "cudnn", "disable=cudnn", "c8")
     if "cublaslt" in faulty:
         visit.results.note(
             "reduced", "nothing, though cublaslt ends in a fault: no flag leaves its products out on a GPU"
@@ -264,7 +277,6 @@ def take_steps(entry, path):
 
 
 SUSPECTS = ("graphs=off", "disable=cudnn")
-LADDER = ("graphs=step", *SUSPECTS)
 
 
 def narrow(visit, name, command):
@@ -276,25 +288,6 @@ def narrow(visit, name, command):
         except Skip:
             break
         said[flag] = {"passed": "right", "failed": "wrong"}.get(entry["state"], entry["state"])
-    return said
-
-
-def descend(visit, name, command, kind):
-    """The first flag with which a step that ends in a fault is right: later parts run with it."""
-    said = {}
-    for flag in LADDER:
-        if visit.falls_back(flag):
-            continue
-        try:
-            # What hangs again is not waited for as long as what is right may take.
-            seconds = 30 if kind == "hang" else 60
-            entry, ended = visit.command(f"{name}, {flag}", command, seconds, flags=(flag,), isolate=False)
-        except Skip:
-            break
-        said[flag] = "right" if entry["state"] == "passed" else ended.how
-        if entry["state"] == "passed":
-            visit.fall_back(flag, f"{name} ends in a fault ({kind}) without it")
-            break
     return said
 
 
@@ -313,12 +306,13 @@ def largest_difference(check):
 def steps(visit):
     """Losses and parameters of every training step; once all are checked, what is to blame for wrong ones."""
     lines, bad = {}, []
+    before = list(visit.results.data["fallbacks"])
 
     def one(name):
         path = visit.scratch(".json")
         command = steps_command(visit, name, path, "--only", "build", "--only", "check", *against(visit))
         case = f"{name}: {WORKLOADS[name]}"
-        entry, ended = visit.command(case, command, 100)
+        entry, ended = visit.command(case, command, 60)
         check = take_steps(entry, path).get("check", {})
         worst, by = largest_difference(check)
         bounds = ", ".join(f"{what} {bound:.2g}" for what, bound in check.get("bounds", {}).items())
@@ -338,10 +332,12 @@ def steps(visit):
 
     def blame(name, command, entry, ended):
         if "fault" in entry:
-            said = descend(visit, name, command, visit.results.data["faults"][entry["fault"]]["kind"])
+            kind = visit.results.data["faults"][entry["fault"]]["kind"]
+            said = fallbacks.descend(visit, name, command, entry, kind, before)
         else:
             said = narrow(visit, name, command)
-        why = "; ".join([entry["why"], ", ".join(f"{how} with {flag}" for flag, how in said.items())])
+        told = (f"{how} {'once more' if flag == 'again' else f'with {flag}'}" for flag, how in said.items())
+        why = "; ".join([entry["why"], ", ".join(told)])
         visit.results.change(entry, narrowed=said, why=why)
         if "fault" not in entry:
             number, told = isolation.compare(visit, entry["name"], [*command, "--steps", "2"], ended)
@@ -355,7 +351,10 @@ def steps(visit):
             visit.skip(f"{name}: {WORKLOADS[name]}", why)
 
     side_by_side(visit, [lambda name=name: guarded(name) for name in workloads(visit)])
-    side_by_side(visit, [lambda each=each: blame(*each) for each in bad])
+    # One after another: what is found out of one is what the others run with. Then the wrong ones.
+    for each in [each for each in bad if "fault" in each[2]]:
+        blame(*each)
+    side_by_side(visit, [lambda each=each: blame(*each) for each in bad if "fault" not in each[2]])
     visit.part["table"] = [
         ["step", "state", "against", "steps", "losses differ by", "worst parameter", "differs by", "bounds"],
         [lines[name] for name in workloads(visit) if name in lines],
@@ -410,12 +409,12 @@ def times(visit):
 FIRST = [
     Part("information", 120, information, "what the machine is, and what is missing", device=False),
     Part("kernel", 60, kernel, "does one kernel run, and rightly?"),
-    Part("graph", 40, graph, "is a captured graph launched?"),
-    Part("while", 40, while_node, "does a WHILE node turn, so that a loop is one launch?"),
-    Part("libraries", 80, libraries, "is one call of cuBLASLt and of cuDNN right, and by which engine?"),
+    Part("graph", 110, graph, "is a captured graph launched?"),
+    Part("while", 110, while_node, "does a WHILE node turn, so that a loop is one launch?"),
+    Part("libraries", 150, libraries, "is one call of cuBLASLt and of cuDNN right, and by which engine?"),
     Part("nan", 40, nan, "does NaN survive relu in both libraries and in generated code?"),
     Part("core", 130, core, "do kernels, graphs and libraries give the CPU's numbers?"),
-    Part("steps", 180, steps, "do all eight training steps give the CPU's losses and parameters?"),
+    Part("steps", 240, steps, "do all eight training steps give the CPU's losses and parameters?"),
     Part("ceilings", 60, ceilings, "what is the most that this GPU can do?"),
     Part("times", 150, times, "how long is a step, and which kernels take it?"),
     Part("peers", 280, peers.peers, "how long do PyTorch and JAX take for the same step?", hardware=True),

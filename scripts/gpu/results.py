@@ -177,6 +177,12 @@ class Results:
         )
         return number
 
+    def tell(self, found, **values):
+        """What is found out of an entry or a fault later, and is not worth a line of the log."""
+        with self.lock:
+            found.update(values)
+            self.write()
+
     def name_kernel(self, number, kernel):
         """A fault whose errors named no kernel, from what its program launched last."""
         with self.lock:

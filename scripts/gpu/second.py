@@ -227,6 +227,10 @@ def graphs(visit):
     for name in workloads(visit):
         columns = []
         for most in ("step", "off"):
+            if not visit.leaves_out_more(f"graphs={most}") and not visit.falls_back(f"graphs={most}"):
+                visit.skip(f"{name}, graphs={most}", f"programs run with {visit.falls_back('graphs=')}")
+                columns += [None, None]
+                continue
             items = parts.timed(
                 visit, f"{name}, graphs={most}", name, "--graphs", most, "--only", "loop", "--only", "calls"
             )

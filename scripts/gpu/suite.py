@@ -82,7 +82,7 @@ class File:
     def __init__(self, visit, program, tags, seconds, stall=45):
         self.visit, self.tags, self.stall = visit, tags, stall * visit.scale
         self.path = visit.program(program)
-        self.seconds = seconds * visit.scale
+        self.seconds, self.spent = seconds * visit.scale, 0.0
         self.cache = visit.options.cache
         if visit.real():
             # Of its own: what other files compile at the same time must not pass for progress of this one.
@@ -103,44 +103,46 @@ class File:
         remaining = names_of(self.path, self.tags)
         if not remaining:
             raise Skip(f"{self.entry['name']}: no such cases")
-        total, spent, skips = len(remaining), 0.0, []
+        total, skips = len(remaining), []
         while remaining:
-            left = min(self.seconds - spent, self.visit.left())
-            if left < LEAST or "interrupted" in self.entry:
+            left = self.visit.left()
+            if min(self.seconds - self.spent, left) < LEAST or "interrupted" in self.entry:
                 self.entry["not_run"] = remaining
                 break
             ended, cases = self.process(remaining, left)
-            spent += ended.seconds
+            self.spent += ended.seconds
             skips += re.findall(r"SKIPPED: (.*)", ended.text)
             remaining = self.judge(remaining, ended, cases)
-        self.finish(total, spent, skips)
+        self.finish(total, skips)
         return self.entry
 
-    def process(self, names, seconds):
+    def process(self, names, left):
         report = self.visit.scratch(".xml")
         whole = self.entry["processes"] == 0
         self.entry["processes"] += 1
         chosen = self.tags if whole else ",".join(select(name) for name in names)
-        last = {"cases": 0, "since": time.monotonic()}
+        last = {"state": None, "since": time.monotonic()}
 
         def progress():
-            cases = len(re.findall(b"<TestCase ", read(report)))
-            if cases != last["cases"]:
-                last.update(cases=cases, since=time.monotonic())
-            return cases, changed(self.cache)
+            state = len(re.findall(b"<TestCase ", read(report))), changed(self.cache)
+            if state != last["state"]:
+                last.update(state=state, since=time.monotonic())
+            return state
 
+        own = self.seconds - self.spent
         ended = commands.run(
             [self.path, "-#", chosen, "-r", "xml", "-o", report],
-            seconds,
+            min(own, left),
             self.visit.environment(self.flags),
             self.visit.options.temporary,
             progress,
             self.stall,
         )
         waited = time.monotonic() - last["since"]
-        if ended.kind == "limit" and last["cases"] and waited > self.stall:
+        # The end of the part says nothing of a case, and one that compiles is slow.
+        if ended.kind == "limit" and own <= left and waited > self.stall:
             ended.kind = "hang"
-            ended.how += f", {waited:.0f} s after its last case began"
+            ended.how += f", {waited:.0f} s after its last progress"
         data = read(report)
         if not ended.passed:
             self.visit.results.text(
@@ -191,9 +193,9 @@ class File:
         self.entry["failures"].setdefault(name, [f"{kind}: {ended.how}"])
         isolation.investigate(self.visit, name, [self.path, "-#", select(name)], kind, told, self.flags)
 
-    def finish(self, total, spent, skips):
+    def finish(self, total, skips):
         entry = self.entry
-        entry["seconds"] = round(spent, 2)
+        entry["seconds"] = round(self.spent, 2)
         failed = len(entry["failures"])
         if failed or entry["not_run"] and "why" in entry:
             entry["state"] = "failed"

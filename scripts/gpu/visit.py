@@ -15,6 +15,10 @@ QUICK = 25  # seconds of a command with --quick
 USUAL = 540  # seconds of a visit for which the parts' limits are meant; a longer one has longer parts
 
 
+# Flags that leave something out: of each ladder programs run with one, and later ones leave out more.
+LADDERS = (("graphs=step", "graphs=off"), ("disable=cudnn",))
+
+
 class Skip(Exception):
     """Why a part or a case does not run."""
 
@@ -107,9 +111,20 @@ class Visit:
         )
 
     def fall_back(self, flag, why):
-        """From here on programs run with a flag, since what it leaves out does not work on this machine."""
-        self.results.note("fallbacks", flag)
-        self.results.note("reduced", f"{flag} from here on: {why}")
+        """From here on programs run with a flag, since what it leaves out does not work on this machine.
+        Flags are read in order, so a second one of a ladder would undo the first: the lower one stays."""
+        with self.results.lock:
+            if not self.leaves_out_more(flag):
+                return
+            ladder = next((each for each in LADDERS if flag in each), (flag,))
+            kept = [each for each in self.results.data["fallbacks"] if each not in ladder]
+            self.results.data["fallbacks"] = [*kept, flag]
+            self.results.note("reduced", f"{flag} from here on: {why}")
+
+    def leaves_out_more(self, flag):
+        """Whether a flag goes further down its ladder than what programs run with."""
+        ladder = next((each for each in LADDERS if flag in each), (flag,))
+        return not any(each in self.results.data["fallbacks"] for each in ladder[ladder.index(flag) :])
 
     def falls_back(self, start):
         """The flag with this start that programs run with, or None."""
@@ -161,18 +176,23 @@ class Visit:
     def add(self, entry):
         self.results.add(self.part, entry)
 
-    def command(self, name, command, seconds, flags=(), extra=None, device=None, isolate=True):
+    def command(
+        self, name, command, seconds, flags=(), extra=None, device=None, isolate=True, investigate=True
+    ):
         """Runs one command; its entry, not yet added, and how it ended. After a fault the case runs again
-        alone."""
+        alone. Without `isolate` no limit's end is a fault: tools that only watch, and frameworks, are
+        slow."""
         left = self.left()
         if left < LEAST:
             raise Skip("out of time")
         own = min(QUICK, seconds) if self.options.quick else seconds * self.scale
         ended = commands.run(
-            command, min(own, left), self.environment(flags, extra, device), self.options.temporary
+            command,
+            own if isolate else min(own, left),
+            self.environment(flags, extra, device),
+            self.options.temporary,
+            most=left if isolate else None,
         )
-        if ended.kind == "limit" and own <= left and isolate:
-            ended.kind = "hang"  # tools that only watch, and frameworks, are slow rather than stuck
         entry = {"name": name, "state": "passed" if ended.passed else "failed", "seconds": ended.seconds}
         if not ended.passed:
             entry.update(command=" ".join(command), status=ended.how, output=ended.text[-4000:])
@@ -184,7 +204,7 @@ class Visit:
                 entry["why"] = (
                     f"{kind}: {ended.how}" if kind != "sticky" else isolation.sticky_sentence(ended.text)
                 )
-            if kind and isolate and device is None:
+            if kind and isolate and investigate and device is None:
                 entry["fault"] = isolation.investigate(self, name, command, kind, ended, flags, extra)
         return entry, ended
 

@@ -1,5 +1,6 @@
 """Files of tests: reports of a testing library, whole or cut; faults cost one case, not the file."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from support import InFolder
@@ -156,11 +157,22 @@ class Faults(InFolder):
         )
         self.assertEqual(entries["test_other [#test_other]"]["failures"], {})
 
-    def test_a_case_that_stays_open_beyond_the_stall_hangs_at_the_limit(self):
-        entry, faults = self.entry({"two, with a comma": "compiles forever"}, seconds=4, stall=2)
-        self.assertEqual((entry["state"], list(entry["failures"])), ("failed", ["two, with a comma"]))
-        self.assertEqual(faults[0]["kind"], "hang")
-        self.assertRegex(faults[0]["how"], r"limit of 4 s, \d s after its last case began")
+    def test_a_case_that_compiles_up_to_the_limit_is_slow(self):
+        entry, faults = self.entry({"two, with a comma": "compiles forever"}, seconds=6, stall=2)
+        self.assertEqual((entry["state"], entry["failures"], faults), ("skipped", {}, []))
+        self.assertEqual((entry["interrupted"], entry["cases"]), ("two, with a comma", 1))
+        self.assertIn("out of time", entry["why"])
+
+    def test_a_case_that_the_end_of_the_part_cuts_off_is_no_fault(self):
+        for kind in ("compiles forever", "hang"):
+            visit = self.visit()
+            self.program("test_fake", FAKE.format(fault={"two, with a comma": kind}))
+            visit.part_end = time.monotonic() + 7
+            suite.run_file(visit, "test_fake", "[#fake_test]", 100, 3 if kind == "compiles forever" else 45)
+            entry = visit.part["entries"][0]
+            self.assertEqual((entry["state"], visit.results.data["faults"]), ("skipped", []))
+            self.assertEqual((entry["interrupted"], len(entry["not_run"])), ("two, with a comma", 4))
+            self.assertIn("out of time", entry["why"])
 
     def test_time_that_runs_out_is_no_fault(self):
         entry, faults = self.entry({"four": "hang"}, seconds=6, stall=60)
