@@ -9,9 +9,9 @@ UNWAITED = (
     "launching kernel k_cc33 of train (phase 1 of 2, 3 blocks of 32 threads), which computes relu at"
     " net.cpp:9 fails: an illegal memory access was encountered (cudaErrorIllegalAddress), in train; the"
     " fault is of this launch or of one of those before it that nobody waited for: 2 others, then k_aa11"
-    " phase 1 of train (dot at net.cpp:3, add at net.cpp:4), a copy, a matrix product of the library of train (dot at net.cpp:7),"
-    " k_cc33 phase 1 of train (relu at net.cpp:9); launches=wait in BITALE_FLAGS waits after every launch and"
-    f" names the kernel; {GONE}"
+    " phase 1 of train (dot at net.cpp:3, add at net.cpp:4), a copy, a matrix product of the library of train"
+    " (dot at net.cpp:7), k_cc33 phase 1 of train (relu at net.cpp:9); launches=wait in BITALE_FLAGS waits"
+    f" after every launch and names the kernel; {GONE}"
 )
 WAITED = (
     "kernel k_aa11 of train (phase 1 of 1, 3 blocks of 32 threads), which computes dot at net.cpp:3 fails: an"
@@ -78,10 +78,10 @@ class Suspects(InFolder):
         self.assertIn("| passes alone with launches=wait |", row)
 
     def test_a_launch_before_which_all_was_waited_for_is_the_only_suspect(self):
-        only = "launching kernel k_1 of f (phase 1 of 1, 1 blocks of 9 threads), which computes dot at a.cpp:1"
+        only = "launching kernel k_1 of f (phase 1 of 1, 1 blocks of 9 threads), which computes dot at a.c:1"
         self.assertEqual(
             isolation.suspects_of(f"{only} fails: misaligned address; {GONE}"),
-            [{"launch": "k_1", "kernel": "k_1", "lines": ["a.cpp:1"]}],
+            [{"launch": "k_1", "kernel": "k_1", "lines": ["a.c:1"]}],
         )
         other = (
             "waiting for the GPU fails: x (cudaErrorUnknown), in f; the fault is of one of the launches"

@@ -23,15 +23,16 @@ MOST = 10 << 20
 class Visit:
     """One run of gpu_check and what it left."""
 
-    def __init__(self, out, words, fault=None):
+    def __init__(self, out, words, fault=None, script=None):
         begin = time.monotonic()
         environment = dict(os.environ)
         environment.pop("BITALE_EMULATED_FAULT", None)
         if fault:
             environment["BITALE_EMULATED_FAULT"] = fault
         cache = os.path.join(BUILD, "kernel_cache")
+        own = [script] if script else [SCRIPT, "--build", BUILD, "--cache", cache]
         done = subprocess.run(
-            [sys.executable, SCRIPT, "--build", BUILD, "--cache", cache, "--out", out, *words],
+            [sys.executable, *own, "--out", out, *words],
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -54,10 +55,11 @@ class Visit:
 
 
 class Visits(unittest.TestCase):
-    def visit(self, *words, fault=None, emulated=EMULATED, seconds=300):
+    def visit(self, *words, fault=None, emulated=EMULATED, seconds=300, script=None):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        made = Visit(folder.name, [*words, "--emulated", emulated, "--seconds", str(seconds)], fault)
+        words = [*words, "--emulated", emulated, "--seconds", str(seconds)]
+        made = Visit(folder.name, words, fault, script)
         self.assertEqual(sorted(made.sizes), sorted(results.NAMES), made.said)
         self.assertLessEqual(max(made.sizes.values()), MOST)
         self.assertLess(made.seconds, seconds + 5, made.said)
@@ -203,21 +205,69 @@ class Quick(Visits):
 
 @unittest.skipUnless(COMPLETE, "scripts/test --all runs the complete visits")
 class Complete(Visits):
+    SECONDS = 540  # of a visit to a GPU
+
     def test_a_first_and_a_second_visit(self):
-        found = self.visit("--first", seconds=1000)
+        found = self.visit("--first", seconds=self.SECONDS)
         self.hardware_alone_is_skipped(found, ["peers"])
         self.everything_passed(found)
         self.assertEqual(len(found.parts["steps"]["entries"]), 8)
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(found.data, file)
             file.flush()
-            after = self.visit("--second", "--after", file.name, seconds=1000)
+            after = self.visit("--second", "--after", file.name, seconds=self.SECONDS)
         self.assertEqual(after.status, 0, after.said)
         self.hardware_alone_is_skipped(after, ["sanitizers", "counters"])
         self.assertEqual(len(after.parts["counters"]["furthest"]), 5)
         self.assertEqual(len(after.parts["graphs"]["entries"]), 16)
         steps = ["d", "e64", "e", "b128"]
         self.engines_are_timed(after, steps + [f"{name} tf32" for name in steps])
+
+    def test_a_fault_in_the_body_of_a_while_node(self):
+        """Later parts launch a graph a step, and all of them pass."""
+        found = self.visit("--first", fault="illegal:probe_turn", seconds=self.SECONDS)
+        self.assertEqual(
+            {name: state for name, state in found.states().items() if state != "passed"},
+            {"while": "failed", "peers": "skipped"},
+            found.said,
+        )
+        self.assertEqual((len(found.faults), found.faults[0]["kernel"]), (1, "probe_turn"))
+        self.assertEqual(found.data["fallbacks"], ["graphs=step"])
+        self.assertEqual(found.faults[0]["cured"], {"graphs=step": ["right", "right"]})
+        turn = next(entry for entry in found.parts["ceilings"]["entries"] if entry["name"] == "while_turn")
+        self.assertEqual((turn["state"], turn["why"]), ("skipped", "programs run with graphs=step"))
+
+    def test_a_fault_at_the_end_of_each_step_of_a_loop(self):
+        """It is there with and without graphs: no flag cures it, so none is taken."""
+        found = self.visit("--first", "--part", "steps", fault="illegal:bitale_advance", seconds=self.SECONDS)
+        self.assertEqual(found.states()["steps"], "failed")
+        self.assertEqual({fault["kernel"] for fault in found.faults}, {"bitale_advance"}, found.said)
+        self.assertEqual(len(found.faults), 8)
+        self.assertEqual(found.data["fallbacks"], [])
+
+    def test_a_fault_in_a_case_of_the_suite(self):
+        found = self.visit("--first", "--quick", "--part", "core", fault="illegal:#12")
+        self.assertEqual((found.status, found.states()["core"], len(found.faults)), (1, "failed", 1))
+        fault = found.faults[0]
+        self.assertEqual((fault["part"], fault["kind"], fault["phase"]), ("core", "sticky", 2), fault)
+        self.assertRegex(fault["kernel"], r"^k_[0-9a-f]+_finish$")
+        entry = found.parts["core"]["entries"][-1]
+        self.assertEqual((list(entry["failures"]), entry["cases"]), ([fault["case"]], 4))
+
+    def test_an_archive_without_a_checkout(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        pack = [sys.executable, SCRIPT, "--pack", folder.name, "--build", BUILD, "--newer-glibc"]
+        subprocess.run(pack, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["tar", "xf", "gpu_pack.tar.xz"], cwd=folder.name, check=True)
+        packed = os.path.join(folder.name, "gpu_pack")
+        # What the machine itself would have.
+        shutil.copytree(os.path.join(BUILD, "emulated_cuda"), os.path.join(packed, "emulated_cuda"))
+        script = os.path.join(packed, "scripts", "gpu_check")
+        found = self.visit("--first", "--quick", seconds=self.SECONDS, script=script)
+        self.everything_passed(found)
+        self.assertEqual(found.data["programs"], ".")
+        self.assertTrue(os.path.exists(os.path.join(packed, "first.json")))
 
 
 if __name__ == "__main__":
