@@ -10,7 +10,7 @@ import time
 QUIET = 10  # seconds after which nothing written is no progress any more
 PATIENCE = 1.5  # times its limit that a command may take which only computes
 SLOWEST = 3  # times its limit that a command may take which writes
-BUSY = 0.5  # of a core
+BUSY = 0.2  # of a core
 
 
 class Watch:

@@ -1,6 +1,7 @@
 """What later parts do without: decided by failures that come again, and by flags that cure them, twice."""
 
 import os
+import tempfile
 from unittest import mock
 
 from support import InFolder
@@ -114,36 +115,56 @@ class Deciding(InFolder):
 
 
 class Watching(InFolder):
-    def run_(self, text, seconds, most):
-        return commands.run([self.program("program", text)], seconds, folder=self.folder, most=most)
+    def lived(self, seconds, most, cores=0.0, writes=lambda at: False, stall=None, progress=None):
+        """(second, kind) of the end of a command that takes so much of the cores, and writes then."""
+        now, written = 0.0, 0
+        usage = lambda _: (cores * now, written)
+        with tempfile.TemporaryFile() as file, mock.patch("gpu.watching.usage", usage):
+            watch = watching.Watch(1, file, progress and (lambda: progress(now)), lambda: now)
+            while now < 1000:
+                now += 1
+                written += writes(now)
+                watch.look()
+                found = watch.judge(seconds, most, stall)
+                if found:
+                    return now, found[0]
+        return None
+
+    def test_what_does_nothing_hangs_at_its_limit(self):
+        self.assertEqual(self.lived(30, 500), (31, "hang"))
+        self.assertEqual(self.lived(30, 500, writes=lambda at: at < 15), (31, "hang"))
 
     def test_what_writes_is_slow_and_goes_on(self):
-        writes = "import time\nfor k in range(10): time.sleep(0.5); print(k, flush=True)"
-        self.assertTrue(self.run_(writes, 3, 30).passed)
-        ended = self.run_(writes.replace("10", "100"), 3, 30)
-        self.assertEqual((ended.kind, ended.seconds // 1), ("limit", 9))
-        self.assertIn("slow", ended.how)
-        self.assertEqual(self.run_(writes, 3, 4).kind, "limit")
+        self.assertEqual(self.lived(30, 500, writes=lambda at: True), (91, "limit"))
+        self.assertEqual(self.lived(30, 500, writes=lambda at: at < 50), (60, "hang"))
+        self.assertEqual(self.lived(30, 40, writes=lambda at: True), (41, "limit"))
+
+    def test_who_waits_by_spinning_has_half_as_much_again(self):
+        self.assertEqual(self.lived(30, 500, cores=1.0), (46, "hang"))
+        self.assertEqual(self.lived(30, 500, cores=0.05), (31, "hang"))
+        self.assertEqual(self.lived(30, 40, cores=1.0), (41, "limit"))
+
+    def test_the_end_of_the_part_is_no_hang(self):
+        self.assertEqual(self.lived(30, 10), (11, "limit"))
+        self.assertEqual(self.lived(30, None), (31, "limit"))
+
+    def test_what_stands_still_hangs_before_its_limit(self):
+        still = {"stall": 45, "progress": lambda at: min(at, 20)}
+        self.assertEqual(self.lived(100, None, **still), (66, "hang"))
+        self.assertEqual(self.lived(100, None, cores=1.0, **still), (88, "hang"))
+        self.assertEqual(self.lived(100, None, stall=45, progress=lambda at: at // 40), (101, "limit"))
 
     def test_a_child_that_keeps_kernels_is_progress(self):
         child = """
-            import os, subprocess
-            subprocess.run(["sh", "-c", "for k in 1 2 3 4 5 6 7 8; do sleep 0.5; echo x >> kept; done"])
+            import subprocess
+            subprocess.run(["sh", "-c", "for k in 1 2 3 4 5 6 7 8 9; do sleep 0.5; echo x >> kept; done"])
         """
-        self.assertTrue(self.run_(child, 2.5, 30).passed)
+        ended = commands.run([self.program("program", child)], 4, folder=self.folder, most=60)
+        self.assertTrue(ended.passed, ended.how)
 
     def test_what_waits_for_nothing_hangs(self):
-        ended = self.run_("import time; print('begins', flush=True); time.sleep(30)", 3, 30)
-        self.assertEqual((ended.kind, ended.seconds // 1), ("hang", 3))
-
-    def test_who_waits_by_spinning_has_half_as_much_again(self):
-        spins = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
-        self.assertTrue(self.run_(spins.format(5), 4, 30).passed)
-        ended = self.run_(spins.format(30), 4, 30)
-        self.assertEqual((ended.kind, ended.seconds // 1), ("hang", 6))
-
-    def test_the_end_of_the_part_is_no_hang(self):
-        self.assertEqual(self.run_("import time; time.sleep(30)", 10, 1).kind, "limit")
+        idle = self.program("program", "import time; time.sleep(60)")
+        self.assertEqual(commands.run([idle], 3, folder=self.folder, most=60).kind, "hang")
 
     def test_of_processes_that_cannot_be_seen_nothing_is_known(self):
         self.assertEqual(watching.usage(2**22 + 1), (0.0, 0))
