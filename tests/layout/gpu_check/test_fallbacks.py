@@ -24,7 +24,7 @@ COUNTED = """
 
 
 class Deciding(InFolder):
-    def visited(self, plan, names, seconds=60, limit=2, workloads=("a",)):
+    def visited(self, plan, names, seconds=90, limit=6, workloads=("a",)):
         made = self.visit(device="cuda", seconds=seconds)
         made.tools = {"compute-sanitizer": None}
         for program in ("gpu_probe", "gpu_steps"):
@@ -37,7 +37,7 @@ class Deciding(InFolder):
 
     def test_a_slow_start_decides_nothing(self):
         """The first call of cuDNN sleeps for longer than it may take."""
-        slow = 'if name == "cudnn" and number == 1: time.sleep(5)'
+        slow = 'if name == "cudnn" and number == 1: time.sleep(40)'
         data, _ = self.visited(slow, ("libraries", "steps"))
         self.assertEqual(data["fallbacks"], [])
         fault = data["faults"][0]
