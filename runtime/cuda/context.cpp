@@ -120,35 +120,50 @@ void Context::enter() {
 }
 
 void Context::check(Status status, std::string_view what) {
-    if (status != success) fail(status, what, false);
+    if (status != success) fail(status, what, Suspects::earlier);
     const std::lock_guard lock(state_);
     if (!broken_.empty()) throw DeviceError(broken_);
 }
 
-void Context::fail(Status status, std::string_view what, bool is_its_own) {
+// What nobody has waited for may have left the error. The oldest of those that are known comes first.
+std::string Context::suspected(Suspects suspects) const {
+    const std::size_t unknown = launch_count_ - waited_for_, known = std::min(unknown, launches_.size());
+    if (suspects == Suspects::itself || known == 0) return "";
+    std::vector<std::string> list;
+    for (std::size_t k = launch_count_ - known; k < launch_count_; ++k)
+        list.push_back(text_of(launches_[k % launches_.size()]));
+    return fmt::format("; the fault is of {} that nobody waited for: {}{}",
+                       suspects == Suspects::itself_and_earlier ? "this launch or of one of those before it"
+                                                                : "one of the launches before this",
+                       known < unknown ? fmt::format("{} others, then ", unknown - known) : "",
+                       fmt::join(list, ", "));
+}
+
+void Context::fail(Status status, std::string_view what, Suspects suspects) {
     constexpr Status first_capture_error = 900, last_capture_error = 908;
     const std::lock_guard lock(state_);
     if (!broken_.empty()) throw DeviceError(broken_);
-    std::string words = fmt::format("{} fails: {} ({})", what, runtime().cudaGetErrorString(status),
-                                    runtime().cudaGetErrorName(status));
+    const std::string reason = runtime().cudaGetErrorString(status);
+    std::string words = fmt::format("{} fails: {} ({})", what, reason, runtime().cudaGetErrorName(status));
     if (status == error_out_of_memory) throw OutOfMemory(words);
     if (status >= first_capture_error && status <= last_capture_error) throw CaptureError(words);
     if (!is_final(status)) throw DeviceError(words);
-    if (!is_its_own && !running_.empty()) {
+    if (suspects != Suspects::itself && !running_.empty()) {
         std::vector<std::string> names, lines;
         for (const std::shared_ptr<const Program>& function : running_) {
             names.push_back(function->name);
-            if (std::string known = lines_of_named_kernels(*function, words); !known.empty())
+            if (std::string known = lines_of_named_kernels(*function, reason); !known.empty())
                 lines.push_back(std::move(known));
         }
         words += fmt::format(", in {}{}", names.size() > 1 ? "one of " : "", fmt::join(names, ", "));
         if (!lines.empty()) words += fmt::format("; {}", fmt::join(lines, "; "));
-        if (!options().wait_for_launches)
-            words +=
-                "; launches=wait in BITALE_FLAGS waits after every launch and names the kernel, its phase "
-                "and "
-                "the user's lines";
     }
+    words += suspected(suspects);
+    if (suspects != Suspects::itself && !options().wait_for_launches &&
+        !(running_.empty() && launch_count_ == waited_for_))
+        words +=
+            "; launches=wait in BITALE_FLAGS waits after every launch and names the kernel, its phase and "
+            "the user's lines";
     broken_ = fmt::format("{}; device {} is not usable any more in this process", words, name_);
     throw DeviceError(broken_);
 }
@@ -167,14 +182,44 @@ void Context::begins(const std::shared_ptr<const Program>& function) {
         running_.push_back(function);
 }
 
-void Context::launched(Status status, Stream stream, const LaunchWords& words) {
-    if (status != success) fail(status, "launching " + words(), false);
-    if (!options().wait_for_launches || stream != stream_.get()) return;
+void Context::launched(Status status, Stream stream, const LaunchWords& words, const LaunchNote& note) {
+    const bool runs = stream == stream_.get();
+    if (status != success)
+        fail(status, "launching " + words(), runs ? Suspects::itself_and_earlier : Suspects::earlier);
+    if (!runs) return;
+    if (!options().wait_for_launches) {
+        const std::lock_guard lock(state_);
+        launches_[launch_count_++ % launches_.size()] = note;
+        return;
+    }
     {
         const Warning late(patience, words);
         status = runtime().cudaStreamSynchronize(stream);
     }
-    if (status != success) fail(status, words(), true);
+    if (status != success) fail(status, words(), Suspects::itself);
+}
+
+void Context::library_failed(Stream stream, const std::string& what) {
+    if (stream != stream_.get()) return;
+    const Status status = runtime().cudaStreamQuery(stream);
+    if (status == error_not_ready) return;
+    if (status != success) fail(status, what, Suspects::itself_and_earlier);
+    check(success, what);
+}
+
+// Those that other threads have launched meanwhile are not done. A note keeps its program alive.
+void Context::waited(std::size_t launches) {
+    running_.clear();
+    const std::size_t kept = std::min(launch_count_, launches_.size());
+    for (std::size_t k = std::max(waited_for_, launch_count_ - kept); k < launches; ++k)
+        launches_[k % launches_.size()] = {};
+    waited_for_ = std::max(waited_for_, launches);
+}
+
+Status Context::progress(std::string_view what) {
+    const Status status = runtime().cudaStreamQuery(stream_.get());
+    if (status != error_not_ready) check(status, what);
+    return status;
 }
 
 void* Context::allocate(std::int64_t bytes) {
@@ -204,11 +249,12 @@ void Context::release(void* block) {
     runtime().cudaFree(block);
 }
 
-void Context::copy(void* to, const void* from, std::int64_t bytes, Stream stream, const LaunchWords& words) {
+void Context::copy(void* to, const void* from, std::int64_t bytes, Stream stream, const LaunchWords& words,
+                   const LaunchNote& note) {
     if (bytes > 0 && to != from)
         launched(
             runtime().cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), device_to_device, stream),
-            stream, words);
+            stream, words, note);
 }
 
 void Context::zero(void* block, std::int64_t bytes) {
@@ -219,13 +265,15 @@ void Context::zero(void* block, std::int64_t bytes) {
 void Context::synchronize() {
     // Those that are watched from now on may not have been waited for.
     std::vector<std::shared_ptr<CallCheck>> watched;
+    std::size_t launches = 0;
     {
         const std::lock_guard lock(state_);
         watched.swap(watched_);
+        launches = launch_count_;
     }
     check(runtime().cudaStreamSynchronize(stream_.get()), "waiting for the GPU");
     const std::lock_guard lock(state_);
-    running_.clear();
+    waited(launches);
     for (const std::shared_ptr<CallCheck>& call : watched) {
         if (call->copied.read(0) == 0 || call->failed) continue;
         std::int64_t words[4];

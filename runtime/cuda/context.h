@@ -2,6 +2,7 @@
 // or of the emulator, by the backend.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -108,7 +109,10 @@ class Context {
     void begins(const std::shared_ptr<const Program>& function);
     // After each launch, with what it returned. With launches=wait the launch is done when this returns, so
     // its fault is known to be its own; one that takes longer than `patience` is named in a warning.
-    void launched(Status status, Stream stream, const LaunchWords& words);
+    // Otherwise a fault comes up at a later launch or call, whose error names those that it may be of.
+    void launched(Status status, Stream stream, const LaunchWords& words, const LaunchNote& note);
+    // A library's call has failed, in words of its own. Throws where that is for a fault of the GPU.
+    void library_failed(Stream stream, const std::string& what);
     std::chrono::milliseconds patience{10'000};
 
     void* allocate(std::int64_t bytes);
@@ -116,9 +120,12 @@ class Context {
     Transfers& transfers() { return *transfers_; }
     void upload(void* to, const void* from, std::int64_t bytes) { transfers_->upload(to, from, bytes); }
     bool is_broken();
-    void copy(void* to, const void* from, std::int64_t bytes, Stream stream, const LaunchWords& words);
+    void copy(void* to, const void* from, std::int64_t bytes, Stream stream, const LaunchWords& words,
+              const LaunchNote& note);
     void zero(void* block, std::int64_t bytes);
     void synchronize();
+    // Where the work of the stream stands: success, or error_not_ready.
+    Status progress(std::string_view what);
 
     // The call whose error word is being copied to `check` is not waited for. Its error comes up at the next
     // settle() after the GPU was waited for.
@@ -142,7 +149,12 @@ class Context {
         std::unique_ptr<DeviceBlock> block;
         std::uint64_t version = 0;
     };
-    [[noreturn]] void fail(Status status, std::string_view what, bool is_its_own);
+    // Whose fault an error may tell of: the work that it was returned for; that or what was launched before;
+    // or only the latter.
+    enum class Suspects : std::uint8_t { itself, itself_and_earlier, earlier };
+    [[noreturn]] void fail(Status status, std::string_view what, Suspects suspects);
+    std::string suspected(Suspects suspects) const;
+    void waited(std::size_t launches);  // so many of all are done
     void forget_dead();
     void fetch(SharedState& variable, const void* block);
 
@@ -151,9 +163,11 @@ class Context {
     const std::string name_;
     const int made_after_forks_ = forks_so_far();
 
-    std::mutex state_;  // of the next four: values are fetched while functions run
+    std::mutex state_;  // of what follows, up to `unsettled_`: values are fetched while functions run
     std::string broken_;
     std::vector<std::shared_ptr<const Program>> running_;  // functions since the GPU was last waited for
+    std::array<LaunchNote, 16> launches_{};                // the last ones since then; a ring
+    std::size_t launch_count_ = 0, waited_for_ = 0;
     std::vector<std::shared_ptr<CallCheck>> watched_;
     std::string unsettled_;  // the first error that was found and not thrown yet
 

@@ -253,7 +253,7 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Str
         const auto words = [&] { return kernel_words(*program_, *plan.step, phase, config); };
         if (comparison_) comparison_->before(compared_buffers(*plan.step));
         context_.launched(start_kernel(context_.runtime(), config, plan.phases.at(phase), arguments), stream,
-                          std::cref(words));
+                          std::cref(words), {program_, plan.step, phase});
         // One that differs has put back what it wrote.
         if (comparison_)
             comparison_->kernel(
@@ -275,19 +275,18 @@ std::vector<ComparedBuffer> CudaRunner::compared_buffers(const Step& step) const
     return list;
 }
 
-void CudaRunner::call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words) {
+void CudaRunner::call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words,
+                              const LaunchNote& note) {
     try {
         call();
     } catch (const OutOfMemory& e) {
         throw OutOfMemory(words() + ": " + e.what());
     } catch (const DeviceError& e) {
         // Libraries meet the faults of kernels before them too, and say so in words of their own.
-        if (stream == context_.stream())
-            if (const Status status = context_.runtime().cudaStreamQuery(stream); status != error_not_ready)
-                context_.check(status, fmt::format("{} ({})", words(), e.what()));
+        context_.library_failed(stream, fmt::format("{} ({})", words(), e.what()));
         throw DeviceError(fmt::format("{}: {}", words(), e.what()));
     }
-    context_.launched(success, stream, words);
+    context_.launched(success, stream, words, note);
 }
 
 void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream stream) {
@@ -306,13 +305,14 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
         case Step::Kind::kernel: launch_kernel(plan, sizes, stream); break;
         case Step::Kind::gemm:
             call_library(
+    const LaunchNote note{program_, plan.step};
                 [&] {
                     context_.backend().gemm(sizes.gemm, static_cast<const float*>(pointer(0)),
                                             static_cast<const float*>(pointer(1)),
                                             sizes.gemm.bias ? static_cast<const float*>(pointer(3)) : nullptr,
                                             static_cast<float*>(pointer(2)), stream);
                 },
-                stream, words);
+                stream, words, note);
             note_call(plan, sizes);
             if (comparison_) comparison_->product(sizes.gemm, std::cref(named));
             break;
@@ -321,7 +321,7 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
             for (std::size_t i = 0; i < plan.step->buffers.size(); ++i) buffers.at(i) = pointer(i);
             call_library(
                 [&] { context_.backend().conv(sizes.conv, conv_data(sizes.conv, buffers.data()), stream); },
-                stream, words);
+                stream, words, note);
             note_call(plan, sizes);
             if (comparison_) comparison_->convolution(sizes.conv, std::cref(named));
             break;
@@ -333,9 +333,9 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
                 const std::int64_t blocks = (sizes.copy_bytes + 4095) / 4096;
                 gpu_.kernels.launch(LoopKernel::commit, &arguments,
                                     static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1024)), stream,
-                                    words);
+                                    words, note);
             } else {
-                context_.copy(pointer(1), pointer(0), sizes.copy_bytes, stream, words);
+                context_.copy(pointer(1), pointer(0), sizes.copy_bytes, stream, words, note);
             }
             break;
     }
@@ -395,7 +395,7 @@ void CudaRunner::execute(const Frame& frame) {
     CapturedStep& step = steps_.find(frame, pointers_);
     const bool as_graph =
         step.has_run && most() != Graphs::Most::off && captured(step.call, Graphs::Most::off, [&] {
-            return gpu_.graphs.capture(graph_words(*program_, "a call"),
+            return gpu_.graphs.capture(graph_words(*program_, "a call"), program_,
                                        [&](Stream stream) { launch_body(frame, stream); });
         });
     if (as_graph) {

@@ -68,7 +68,8 @@ class CudaRunner : public Executable {
     void launch(const StepPlan& plan, const StepSizes& sizes, Stream stream);
     void launch_kernel(const StepPlan& plan, const StepSizes& sizes, Stream stream);
     // Errors get `words` in front.
-    void call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words);
+    void call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words,
+                      const LaunchNote& note);
     void note_call(const StepPlan& plan, const StepSizes& sizes);  // for library_choice()
     std::vector<ComparedBuffer> compared_buffers(const Step& step) const;
     void launch_body(const Frame& frame, Stream stream);

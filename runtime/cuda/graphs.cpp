@@ -38,8 +38,9 @@ class GraphOwner {
 
 }  // namespace
 
-LaunchGraph::LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes, std::string words)
-    : context_(context), nodes_(nodes), words_(std::move(words)) {
+LaunchGraph::LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes, std::string words,
+                         LaunchNote note)
+    : context_(context), nodes_(nodes), words_(std::move(words)), note_(std::move(note)) {
     const GraphTable& table = *context_.backend().graphs;
     require(context_, table.cudaGraphInstantiate(&executable_, graph, 0), "cudaGraphInstantiate");
     if (const Status status = table.cudaGraphUpload(executable_, context_.stream()); status != success) {
@@ -60,7 +61,8 @@ void LaunchGraph::launch() {
     const Status status = outside::refused(outside::Door::launch)
                               ? error_out_of_memory
                               : context_.backend().graphs->cudaGraphLaunch(executable_, context_.stream());
-    context_.launched(status, context_.stream(), [this] { return words_; });
+    context_.launched(
+        status, context_.stream(), [this] { return words_; }, note_);
 }
 
 std::size_t Graphs::nodes_of(GraphPointer graph) {
@@ -84,17 +86,20 @@ void Graphs::fill(const std::function<void(Stream)>& body, GraphPointer& capture
     require(context_, status, "cudaStreamEndCapture");
 }
 
-std::unique_ptr<LaunchGraph> Graphs::capture(std::string words, const std::function<void(Stream)>& body) {
+std::unique_ptr<LaunchGraph> Graphs::capture(std::string words, std::shared_ptr<const Program> program,
+                                             const std::function<void(Stream)>& body) {
     const GraphTable& table = *context_.backend().graphs;
     GraphOwner owner(table);
     require(context_, table.cudaStreamBeginCapture(context_.capture_stream(), capture_of_this_thread),
             "cudaStreamBeginCapture");
     fill(body, owner.graph);
-    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(owner.graph), std::move(words));
+    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(owner.graph), std::move(words),
+                                         LaunchNote{std::move(program), nullptr, 0, "a graph"});
 }
 
 std::unique_ptr<LaunchGraph> Graphs::capture_loop(
-    std::string words, const std::function<void(Stream, ConditionalHandle)>& body) {
+    std::string words, std::shared_ptr<const Program> program,
+    const std::function<void(Stream, ConditionalHandle)>& body) {
     const LoopTable& table = *context_.backend().loops;
     GraphOwner owner(*context_.backend().graphs);
     require(context_, table.cudaGraphCreate(&owner.graph, 0), "cudaGraphCreate");
@@ -115,7 +120,8 @@ std::unique_ptr<LaunchGraph> Graphs::capture_loop(
             "cudaStreamBeginCaptureToGraph");
     GraphPointer captured = nullptr;  // the same graph; it belongs to the node
     fill([&](Stream stream) { body(stream, handle); }, captured);
-    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(inside), std::move(words));
+    return std::make_unique<LaunchGraph>(context_, owner.graph, nodes_of(inside), std::move(words),
+                                         LaunchNote{std::move(program), nullptr, 0, "a graph with a loop"});
 }
 
 // Makes a small graph of each kind; launches none.
@@ -129,7 +135,7 @@ void Graphs::probe() {
     try {
         DeviceBlock block(context_);
         block.grow(static_cast<std::int64_t>(sizeof(LoopState)));
-        capture("a graph", [&](Stream stream) {
+        capture("a graph", nullptr, [&](Stream stream) {
             context_.check(context_.runtime().cudaMemsetAsync(block.data(), 0, 1, stream), "cudaMemsetAsync");
         });
         able_ = Most::step;
@@ -138,9 +144,10 @@ void Graphs::probe() {
             return;
         }
         kernels_.prepare(LoopKernel::repeat);
-        capture_loop("a loop", [&](Stream stream, ConditionalHandle handle) {
+        capture_loop("a loop", nullptr, [&](Stream stream, ConditionalHandle handle) {
             const AdvanceArguments arguments{block.data(), handle, 0};
-            kernels_.launch(LoopKernel::repeat, &arguments, 1, stream, [] { return std::string("a loop"); });
+            kernels_.launch(LoopKernel::repeat, &arguments, 1, stream, [] { return std::string("a loop"); },
+                            {});
         });
         able_ = Most::loop;
     } catch (const CaptureError& e) {

@@ -16,8 +16,8 @@ namespace bitale::cuda {
 // Ready to be launched. What it reads and writes must outlive it.
 class LaunchGraph {
   public:
-    // Takes the graph over; `words` for errors. Throws CaptureError.
-    LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes, std::string words);
+    // Takes the graph over; `words` and `note` for errors. Throws CaptureError.
+    LaunchGraph(Context& context, GraphPointer graph, std::size_t nodes, std::string words, LaunchNote note);
     ~LaunchGraph();
     LaunchGraph(const LaunchGraph&) = delete;
     LaunchGraph& operator=(const LaunchGraph&) = delete;
@@ -30,6 +30,7 @@ class LaunchGraph {
     GraphExecutable executable_ = nullptr;
     const std::size_t nodes_;
     const std::string words_;
+    const LaunchNote note_;
 };
 
 class Graphs {
@@ -46,10 +47,12 @@ class Graphs {
     std::string why_not_more();  // empty where a loop is one launch
 
     // What `body` puts into its stream. It may launch, copy on the GPU and call libraries, nothing else.
-    // `words`: of the graph, for errors of its launches. Throws CaptureError; nothing has run then.
-    std::unique_ptr<LaunchGraph> capture(std::string words, const std::function<void(Stream)>& body);
+    // `words`: of the graph, for errors of its launches, and `program`, if it is a step's. Throws
+    // CaptureError; nothing has run then.
+    std::unique_ptr<LaunchGraph> capture(std::string words, std::shared_ptr<const Program> program,
+                                         const std::function<void(Stream)>& body);
     // The same again and again, until a kernel of the body sets the handle to 0.
-    std::unique_ptr<LaunchGraph> capture_loop(std::string words,
+    std::unique_ptr<LaunchGraph> capture_loop(std::string words, std::shared_ptr<const Program> program,
                                               const std::function<void(Stream, ConditionalHandle)>& body);
 
   private:

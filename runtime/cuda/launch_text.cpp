@@ -14,7 +14,7 @@ namespace bitale::cuda {
 namespace {
 
 // A kernel of a large network computes dozens of lines; whoever looks for a fault wants to see them.
-constexpr std::size_t most_lines = 16, most_lines_of_graph = 5;
+constexpr std::size_t most_lines = 16, most_lines_of_graph = 5, most_lines_of_note = 3;
 
 struct Lines {
     std::vector<std::string> list;
@@ -86,6 +86,28 @@ std::string graph_words(const Program& program, const char* what) {
     for (const Step& step : program.body.steps) lines.add(step);
     return fmt::format("the graph of {} of {}, which computes {}", what, program.name,
                        lines.text(most_lines_of_graph));
+}
+
+std::string text_of(const LaunchNote& note) {
+    Lines lines;
+    if (note.step)
+        lines.add(*note.step);
+    else if (note.program)
+        for (const Step& step : note.program->body.steps) lines.add(step);
+    std::string what = note.name ? note.name : "a copy";
+    if (note.step && !note.name) switch (note.step->kind) {
+            case Step::Kind::kernel:
+                what = fmt::format("{} phase {}",
+                                   note.program->kernels.at(static_cast<std::size_t>(note.step->kernel))
+                                       .entries.at(note.phase),
+                                   note.phase + 1);
+                break;
+            case Step::Kind::gemm: what = "a matrix product of the library"; break;
+            case Step::Kind::conv: what = "a convolution of the library"; break;
+            case Step::Kind::copy: break;
+        }
+    if (note.program) what += " of " + note.program->name;
+    return lines.list.empty() ? what : fmt::format("{} ({})", what, lines.text(most_lines_of_note));
 }
 
 std::string buffer_words(const BufferInfo& info) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "codegen/program.h"
@@ -14,6 +15,16 @@ namespace bitale::cuda {
 
 // Written where a launch has failed, not before each; made of std::cref, since every launch passes some.
 using LaunchWords = std::function<std::string()>;
+
+// Of a launch that nobody has waited for yet. Small, and takes no memory: each launch leaves one.
+struct LaunchNote {
+    std::shared_ptr<const Program> program = nullptr;
+    const Step* step = nullptr;  // of the program; null: what `name` says
+    std::size_t phase = 0;       // of a kernel
+    const char* name = nullptr;  // of a kernel of ours, or "a graph"
+};
+// "k_12ab phase 1 of train (dot at net.cpp:12)", "a graph of train (...)": with a few of the user's lines.
+std::string text_of(const LaunchNote& note);
 
 // "kernel k_12ab of train (phase 1 of 2, 18 blocks of 256 threads), which computes dot at net.cpp:12".
 std::string kernel_words(const Program& program, const Step& step, std::size_t phase,

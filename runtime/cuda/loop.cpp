@@ -87,10 +87,12 @@ void CudaRunner::Loop::end_step(const Frame& frame, LoopKernel kernel, Condition
     const AdvanceArguments arguments{state_.data(), handle, bytes <= small_results ? 1 : 0};
     LoopKernels& kernels = runner_.gpu_.kernels;
     const LaunchWords words = [this] { return "which ends a step of " + runner_.program_->name; };
+    const LaunchNote note{runner_.program_};
     if (bytes > small_results)
         kernels.launch(LoopKernel::collect, &arguments,
-                       static_cast<unsigned>(std::min(bytes / bytes_per_block, most_blocks)), stream, words);
-    kernels.launch(kernel, &arguments, 1, stream, words);
+                       static_cast<unsigned>(std::min(bytes / bytes_per_block, most_blocks)), stream, words,
+                       note);
+    kernels.launch(kernel, &arguments, 1, stream, words, note);
 }
 
 // Waits until so many steps are done, or until there is nothing to wait for. Passes on what the host should
@@ -99,8 +101,7 @@ std::int64_t CudaRunner::Loop::follow(std::int64_t until) {
     constexpr int patience = 100;
     constexpr std::chrono::microseconds nap{50};
     for (int round = 0;; ++round) {
-        const Status status = context_.runtime().cudaStreamQuery(context_.stream());
-        if (status != error_not_ready) context_.check(status, "a loop");
+        const Status status = context_.progress("a loop");
         const std::int64_t done = words_.read(progress);
         call_->tell(done);
         if (ends_early()) words_.write(stop, 1);
@@ -130,10 +131,11 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
     const bool as_loop =
         end - issued_ > 1 && runner_.most() == Graphs::Most::loop &&
         runner_.captured(step.loop, Graphs::Most::step, [&] {
-            return graphs.capture_loop(words("a loop"), [&](Stream stream, ConditionalHandle handle) {
-                runner_.launch_body(frame, stream);
-                end_step(frame, LoopKernel::repeat, handle, stream);
-            });
+            return graphs.capture_loop(words("a loop"), runner_.program_,
+                                       [&](Stream stream, ConditionalHandle handle) {
+                                           runner_.launch_body(frame, stream);
+                                           end_step(frame, LoopKernel::repeat, handle, stream);
+                                       });
         });
     if (as_loop) {
         step.loop->launch();
@@ -144,7 +146,7 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
         if (follow(issued_ - most_ahead + 1) <= issued_ - most_ahead) return;  // a step has failed
         const bool as_graph =
             runner_.most() != Graphs::Most::off && runner_.captured(step.step, Graphs::Most::off, [&] {
-                return graphs.capture(words("a step"), [&](Stream stream) {
+                return graphs.capture(words("a step"), runner_.program_, [&](Stream stream) {
                     runner_.launch_body(frame, stream);
                     end_step(frame, LoopKernel::advance, 0, stream);
                 });

@@ -169,7 +169,7 @@ void LoopKernels::prepare(LoopKernel kernel) {
 }
 
 void LoopKernels::launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream,
-                         const LaunchWords& words) {
+                         const LaunchWords& words, LaunchNote note) {
     prepare(kernel);
     LaunchConfig config;
     config.grid.x = blocks;
@@ -177,10 +177,14 @@ void LoopKernels::launch(LoopKernel kernel, const void* arguments, unsigned bloc
     config.stream = stream;
     void* list[] = {const_cast<void*>(arguments)};
     const auto index = static_cast<std::size_t>(kernel);
-    context_.launched(start_kernel(context_.runtime(), config, functions_[index], list), stream, [&] {
-        return fmt::format("kernel {} ({} blocks of {} threads), {}", entry_names[index], blocks, threads,
-                           words());
-    });
+    note.name = entry_names[index];
+    context_.launched(
+        start_kernel(context_.runtime(), config, functions_[index], list), stream,
+        [&] {
+            return fmt::format("kernel {} ({} blocks of {} threads), {}", entry_names[index], blocks, threads,
+                               words());
+        },
+        note);
 }
 
 }  // namespace bitale::cuda

@@ -59,9 +59,9 @@ class LoopKernels {
     // Compiles and loads when first asked. Throws CompileError, DeviceError.
     LoopKernels(Context& context, std::string target);
 
-    // `words`: for whom, in errors.
+    // `words` and `note`: for whom, in errors.
     void launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream,
-                const LaunchWords& words);
+                const LaunchWords& words, LaunchNote note);
     void prepare(LoopKernel kernel);  // so that launching it loads nothing
 
     static constexpr unsigned threads = 256;

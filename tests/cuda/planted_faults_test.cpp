@@ -26,6 +26,15 @@ Function doubled() {
     const Expr n = vector("n", int32);
     return function({n}, n * 2, {.name = "doubled", .device = tested_gpu()});
 }
+template <class F>
+std::string error_of(F&& f) {
+    try {
+        f();
+    } catch (const DeviceError& e) {
+        return e.what();
+    }
+    return "";
+}
 std::string kernel_of(const Function& f) {
     const std::string report = f.report();
     const std::size_t at = report.find("1. k_");
@@ -46,6 +55,10 @@ TEST_CASE("a fault has a kind and a place, or is refused in words") {
     CHECK(third.kernel.empty());
     CHECK(third.launch == 3);
     CHECK(parse_fault("hang:#12", problem).kind == Fault::Kind::hang);
+    CHECK(!third.at_next);
+    const Fault next = parse_fault("illegal-next:#1", problem);
+    CHECK(next.kind == Fault::Kind::illegal);
+    CHECK(next.at_next);
     CHECK(problem.empty());
     for (const char* text : {"wrong", "wrong:", "slow:k_a", "wrong:#", "wrong:#0", "wrong:#2x", "hang:#-1"}) {
         INFO(text);
@@ -93,6 +106,51 @@ TEST_CASE("a process with an illegal access") {
     CHECK_THROWS_WITH(n.get_value(), ContainsSubstring("an illegal memory access was encountered"));
     CHECK_THROWS_WITH(other(1.0F), ContainsSubstring("an illegal memory access was encountered"));
     CHECK_THROWS_AS(f(1.0F), DeviceError);
+}
+
+// As on a GPU: the error of a launch is returned by the next one, which has done nothing wrong.
+TEST_CASE("a process whose second launch is told the fault of the first") {
+    if (planted() != "illegal-next:#1") return;
+    const Expr x = vector("x");
+    const unsigned line = __LINE__ + 1;
+    Function f = function({x}, sum(exp(x)), {.name = "many", .device = tested_gpu()});
+    const std::string first = kernel_of(f);
+    const std::string error = error_of([&] { f(Array(std::vector<float>(100'000, 0.5F))); });
+    CHECK_THAT(error, Catch::Matchers::StartsWith("launching kernel ") && ContainsSubstring("phase 2 of 2") &&
+                          ContainsSubstring("an illegal memory access was encountered"));
+    const std::string list =
+        "; the fault is of this launch or of one of those before it that nobody waited for: " + first;
+    CHECK_THAT(error, ContainsSubstring(list) && ContainsSubstring(" phase 1 of many (") &&
+                          ContainsSubstring("planted_faults_test.cpp:" + std::to_string(line)) &&
+                          ContainsSubstring("launches=wait in BITALE_FLAGS"));
+}
+
+TEST_CASE("a process that is told a fault by a copy after many launches") {
+    if (planted() != "illegal-next:#20") return;
+    const Shared n = shared(Array(1.0F), "n");
+    const Expr x = scalar("x");
+    Options plain = options();
+    plain.graphs = Options::Graphs::off;
+    const ScopedOptions scope(plain);
+    Function f = function({x}, {}, {.updates = {{n, n * x}}, .name = "grows", .device = tested_gpu()});
+    for (int call = 0; call < 20; ++call) f(1.0F);
+    CHECK_THAT(error_of([&] { f(1.0F); }),
+               Catch::Matchers::StartsWith("copying ") &&
+                   ContainsSubstring("; the fault is of one of the launches before this that nobody waited "
+                                     "for: ") &&
+                   ContainsSubstring(" others, then k_"));
+}
+
+TEST_CASE("a process whose launches are waited for names the one") {
+    if (planted() != "illegal-next:#2") return;
+    Options waiting = options();
+    waiting.wait_for_launches = true;
+    const ScopedOptions scope(waiting);
+    const Expr x = vector("x");
+    Function f = function({x}, sum(exp(x)), {.name = "many", .device = tested_gpu()});
+    const std::string error = error_of([&] { f(Array(std::vector<float>(100'000, 0.5F))); });
+    CHECK_THAT(error, Catch::Matchers::StartsWith("kernel ") && ContainsSubstring("(phase 2 of 2"));
+    CHECK(error.find("the fault is of") == std::string::npos);
 }
 
 TEST_CASE("a process with a launch that never ends") {
@@ -151,6 +209,10 @@ TEST_CASE("planted faults are what they say, each in a process of its own") {
     CHECK(with_fault("wrong:" + kernel_of(doubled()), "a process of which one function is always wrong") ==
           0);
     CHECK(with_fault("illegal:#2", "a process with an illegal access") == 0);
+    CHECK(with_fault("illegal-next:#1", "a process whose second launch is told the fault of the first") == 0);
+    CHECK(with_fault("illegal-next:#20", "a process that is told a fault by a copy after many launches") ==
+          0);
+    CHECK(with_fault("illegal-next:#2", "a process whose launches are waited for names the one") == 0);
     CHECK(with_fault("hang:k_long", "a process with a launch that never ends") == 0);
     CHECK(with_fault("illegal:bitale_advance",
                      "a process whose loop ends its first step by an illegal access") == 0);

@@ -58,10 +58,11 @@ Fault parse_fault(const char* text, std::string& problem) {
     const std::string_view kind = all.substr(0, colon),
                            where = colon == std::string_view::npos ? "" : all.substr(colon + 1);
     Fault fault;
-    fault.kind = kind == "illegal" ? Fault::Kind::illegal
-                 : kind == "wrong" ? Fault::Kind::wrong
-                 : kind == "hang"  ? Fault::Kind::hang
-                                   : Fault::Kind::none;
+    fault.at_next = kind == "illegal-next";
+    fault.kind = kind == "illegal" || fault.at_next ? Fault::Kind::illegal
+                 : kind == "wrong"                  ? Fault::Kind::wrong
+                 : kind == "hang"                   ? Fault::Kind::hang
+                                                    : Fault::Kind::none;
     bool good = fault.kind != Fault::Kind::none && !where.empty();
     if (good && where[0] == '#') {
         const char* const end = where.data() + where.size();
@@ -72,13 +73,16 @@ Fault parse_fault(const char* text, std::string& problem) {
     }
     if (good) return fault;
     problem = fmt::format(
-        "{}={}: neither illegal, wrong nor hang, then a colon and a part of a kernel's name, or # and the "
+        "{}={}: neither illegal, illegal-next, wrong nor hang, then a colon and a part of a kernel's name, "
+        "or # and the "
         "number of a launch",
         variable, all);
     return {};
 }
 
 const std::string& fault_problem() { return planted().problem; }
+
+bool streams_run_at_once() { return planted().fault.at_next; }
 
 Fault::Kind fault_of_launch(const std::string& kernel) {
     Planted& p = planted();

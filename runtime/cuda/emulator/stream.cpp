@@ -59,6 +59,10 @@ Status EmulatedStream::submit(Work work) {
         if (work.kind == Work::Kind::kernel) ++kernel_launches;
         if (work.kind == Work::Kind::graph) ++graph_launches;
         queue_.push_back(std::move(work));
+        // What goes wrong now is seen by whoever comes next.
+        if (streams_run_at_once())
+            while (!queue_.empty() && !hangs_ && run_one() == success) {
+            }
         return queue_.size() > most_waiting ? run_one() : success;
     }
     if (invalid_) return error_capture_invalidated;
