@@ -35,7 +35,8 @@ std::string why_unavailable(const Loaded<RuntimeTable>& library, int index) {
                 return found + "is there, but no NVIDIA driver (libcuda.so.1); install the driver";
             return found +
                    fmt::format("needs a driver for CUDA {}.{}, the installed one is for {}.{}; update it",
-                               version / 1000, version % 1000 / 10, driver / 1000, driver % 1000 / 10);
+                               version / 1000, version % 1000 / 10, driver / 1000, driver % 1000 / 10) +
+                   passed_over_text(library.passed_over);
         }
         case error_stub_library:
             return found +

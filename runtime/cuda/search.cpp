@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "graph/base/log.h"
 #include "graph/base/options.h"
@@ -131,21 +133,55 @@ std::string file_identity(const std::string& path) {
     return fmt::format("{} {} {}.{}", real, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
 }
 
-SharedLibrary::SharedLibrary(const LibraryName& name) {
+SharedLibrary::SharedLibrary(const LibraryName& name, const Judge& judge) {
+    void* close = nullptr;
+    std::string close_path;
+    std::vector<std::string> others;  // than that one
     for (const std::string& path : library_candidates(name)) {
-        if (path.find('/') != std::string::npos && access(path.c_str(), R_OK) != 0) continue;
-        if (const std::size_t slash = path.rfind('/'); name.stem == "libnvrtc" && slash != std::string::npos)
-            open_builtins(path.substr(0, slash));
+        const bool is_file = path.find('/') != std::string::npos;
+        if (is_file && access(path.c_str(), R_OK) != 0) continue;
+        if (is_file && name.stem == "libnvrtc") open_builtins(path.substr(0, path.rfind('/')));
         handle_ = outside::load_library(path, RTLD_NOW | RTLD_LOCAL);
-        if (handle_) {
+        if (!handle_) {
+            const char* words = dlerror();
+            const std::string why = words ? words : path;
+            if (is_file) passed_over_.push_back(why);
+            if (is_file) others.push_back(why);
+            if (problem_.empty()) problem_ = why;
+            continue;
+        }
+        if (handle_ == close) {  // under another name
+            dlclose(handle_);
+            continue;
+        }
+        path_ = path;
+        const Verdict verdict = judge ? judge(*this) : Verdict{};
+        if (verdict.serves == Serves::yes) {
             if (name.stem == "libcudnn") open_builtins_for_cudnn(folder_of(handle_));
-            path_ = path;
             problem_.clear();
             log(1, fmt::format("{}: opened {}", name.title, path));
+            for (const std::string& other : passed_over_)
+                log(1, fmt::format("{}: passed over {}", name.title, other));
             return;
         }
-        const char* words = dlerror();
-        if (problem_.empty()) problem_ = words ? words : path;
+        if (!verdict.why.empty()) passed_over_.push_back(verdict.why);
+        if (verdict.serves == Serves::comes_close && !close) {
+            close = handle_;
+            close_path = path;
+        } else {
+            if (!verdict.why.empty()) others.push_back(verdict.why);
+            // So that the loader does not take it for another of the same name. Nothing of one that lacks
+            // functions has been used.
+            if (verdict.serves == Serves::no) dlclose(handle_);
+        }
+    }
+    handle_ = close;
+    path_ = close_path;
+    if (close) {
+        problem_.clear();
+        passed_over_ = std::move(others);
+    } else if (!passed_over_.empty()) {
+        problem_ = fmt::format("{}", fmt::join(passed_over_, "; "));
     }
 }
 

@@ -12,7 +12,8 @@ namespace bitale::cuda {
 
 using Status = int;  // cudaError_t
 constexpr Status success = 0, error_out_of_memory = 2, error_stub_library = 34,
-                 error_insufficient_driver = 35, error_no_device = 100, error_not_ready = 600;
+                 error_insufficient_driver = 35, error_needs_newer_driver = 36, error_no_device = 100,
+                 error_not_ready = 600, error_driver_mismatch = 803, error_compatibility = 804;
 
 struct StreamHandle;
 struct EventHandle;

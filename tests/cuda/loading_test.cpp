@@ -133,6 +133,93 @@ TEST_CASE("a runtime without a function for loops goes on with a graph a step, a
     CHECK(said);
 }
 
+// Each in a process of its own, with folders of emulated libraries and the version of their driver.
+namespace {
+
+std::string emulated_folder(const std::string& version) {
+    return std::string(BITALE_BINARY_DIR) + "/emulated_cuda/" + version;
+}
+int with_libraries(const std::string& folders, const std::string& driver, const std::string& name) {
+    const char* flags = std::getenv("BITALE_FLAGS");
+    const std::string command =
+        "BITALE_TEST_SEARCH='" + name + "' " + (driver.empty() ? "" : "BITALE_EMULATED_DRIVER=" + driver) +
+        " BITALE_FLAGS='cuda_home=" + folders + (flags ? std::string(",") + flags : "") +
+        "' timeout 120 /proc/$PPID/exe '" + name + "' > /dev/null";
+    return WEXITSTATUS(std::system(command.c_str()));  // NOLINT(concurrency-mt-unsafe)
+}
+// Whether this process is one of those.
+bool searches(const std::string& name) {
+    const char* searching = std::getenv("BITALE_TEST_SEARCH");
+    return searching && name == searching;
+}
+
+// By a library's product and convolution, so that each is asked to work with the others.
+void check_that_it_computes() {
+    const Expr x = matrix("x"), y = matrix("y");
+    Function f = function({x, y}, dot(x, y), {.device = "cuda"});
+    const Array a = full_of({64, 96}, 0.5), b = full_of({96, 128}, 2);
+    CHECK(f(a, b)[0].at(0) == 96);
+}
+std::string cudart_text() {
+    for (const LibraryStatus& library : library_list())
+        if (library.name == "cudart") return library.text;
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("a runtime that lacks a function is passed over") {
+    if (!searches("a runtime that lacks a function is passed over")) return;
+    CHECK(why_unavailable().empty());
+    CHECK_THAT(runtime_library().path, ContainsSubstring("/emulated_cuda/13.1/libcudart.so.13"));
+    CHECK(graph_library().present);
+    CHECK(loop_library().path == runtime_library().path);
+    CHECK_THAT(cudart_text(), ContainsSubstring("; passed over: ") &&
+                                  ContainsSubstring("13.1-without-cudaLaunchKernelExC/libcudart.so.13 has "
+                                                    "no function cudaLaunchKernelExC"));
+    check_that_it_computes();
+}
+
+TEST_CASE("a runtime that the driver is too old for is passed over with the libraries of its version") {
+    if (!searches(
+            "a runtime that the driver is too old for is passed over with the libraries of its version"))
+        return;
+    CHECK(why_unavailable().empty());
+    CHECK_THAT(runtime_library().path, ContainsSubstring("/emulated_cuda/12.8/libcudart.so.12"));
+    CHECK_THAT(cudart_text(), ContainsSubstring("/emulated_cuda/13.1/libcudart.so.13 is of CUDA 13.1, the "
+                                                "driver for 12.8"));
+    CHECK_THAT(nvrtc_library().path, ContainsSubstring("/emulated_cuda/12.8/libnvrtc.so.12"));
+    CHECK_THAT(cublaslt_library().path, ContainsSubstring("/emulated_cuda/12.8/libcublasLt.so.12"));
+    CHECK_THAT(cudnn_library().path, ContainsSubstring("/emulated_cuda/12.8/libcudnn.so.9"));
+    CHECK_THAT(passed_over_text(cudnn_library().passed_over),
+               ContainsSubstring("/emulated_cuda/13.1/libcudnn.so.9 is for CUDA 13.1, the CUDA runtime ") &&
+                   ContainsSubstring(" is of CUDA 12"));
+    check_that_it_computes();
+}
+
+TEST_CASE("runtimes none of which serves are all named") {
+    if (!searches("runtimes none of which serves are all named")) return;
+    CHECK_THAT(why_unavailable(), ContainsSubstring("needs a driver for CUDA 13.1, the installed one is for "
+                                                    "12.8; update it; passed over: ") &&
+                                      ContainsSubstring("has no function cudaLaunchKernelExC") &&
+                                      ContainsSubstring("13.5/libcudart.so.13 is of CUDA 13.5"));
+    CHECK_THROWS_WITH(function({vector("x")}, Expr(1.0F), {.device = "cuda"}),
+                      ContainsSubstring("13.5/libcudart.so.13 is of CUDA 13.5"));
+}
+
+TEST_CASE("a search goes on until a library serves, each in a process of its own") {
+    const std::string folder = options().cuda_home;
+    if (!std::string(BITALE_SANITIZE).empty() || std::getenv("BITALE_TEST_SEARCH") || !folder.empty()) return;
+    const std::string lacking = emulated_folder("13.1-without-cudaLaunchKernelExC"),
+                      newer = emulated_folder("13.1");
+    CHECK(with_libraries(lacking + ":" + newer, "", "a runtime that lacks a function is passed over") == 0);
+    CHECK(with_libraries(newer + ":" + emulated_folder("12.8"), "12080",
+                         "a runtime that the driver is too old for is passed over with the libraries of "
+                         "its version") == 0);
+    CHECK(with_libraries(lacking + ":" + newer + ":" + emulated_folder("13.5"), "12080",
+                         "runtimes none of which serves are all named") == 0);
+}
+
 TEST_CASE("each library has a version or a reason") {
     for (const LibraryStatus& library : library_list()) {
         INFO(library.name);

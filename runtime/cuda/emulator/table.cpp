@@ -61,6 +61,7 @@ const char* error_name(Status status) {
         case success: return "cudaSuccess";
         case error_invalid_value: return "cudaErrorInvalidValue";
         case error_out_of_memory: return "cudaErrorMemoryAllocation";
+        case error_insufficient_driver: return "cudaErrorInsufficientDriver";
         case error_invalid_device: return "cudaErrorInvalidDevice";
         case error_invalid_handle: return "cudaErrorInvalidResourceHandle";
         case error_invalid_image: return "cudaErrorInvalidKernelImage";
@@ -83,6 +84,7 @@ const char* error_string(Status status) {
         case error_initialization: return fault_problem().c_str();
         case error_illegal_address: return "an illegal memory access was encountered";
         case error_out_of_memory: return "out of memory";
+        case error_insufficient_driver: return "CUDA driver version is insufficient for CUDA runtime version";
         case error_invalid_device: return "no such device, or this thread has not chosen any";
         case error_invalid_handle: return "a stream or an event of another device than this thread's";
         case error_capture_unsupported: return "operation not permitted when stream is capturing";

@@ -2,6 +2,7 @@
 // The emulator does the work.
 #include "runtime/cuda/emulator/libraries/cudart.h"
 
+#include <cstdlib>
 #include <cstring>
 
 using namespace bitale::cuda;
@@ -27,14 +28,33 @@ constexpr abi::Property properties[] = {
     {388, 384, 4, 8},  // multiProcessorCount
 };
 
+// That of the driver, which is as new as the runtime unless the variable BITALE_EMULATED_DRIVER says
+// otherwise (12080 for CUDA 12.8). Then a runtime of a newer major version is refused.
+int driver_version() {
+    static const int version = [] {
+        const char* text = std::getenv("BITALE_EMULATED_DRIVER");
+        return text ? std::atoi(text) : BITALE_EMULATED_CUDA;
+    }();
+    return version;
+}
+Status driver_refusal() {
+    return driver_version() / 1000 < BITALE_EMULATED_CUDA / 1000 ? error_insufficient_driver : success;
+}
+
 Status unless_null(const void* pointer) { return pointer ? success : error_invalid_value; }
 
 }  // namespace
 
 // ---- the device ----
 
-EMULATED int cudaGetDeviceCount(int* count) { return runtime().cudaGetDeviceCount(count); }
-EMULATED int cudaSetDevice(int device) { return runtime().cudaSetDevice(device); }
+EMULATED int cudaGetDeviceCount(int* count) {
+    const Status refusal = driver_refusal();
+    return refusal == success ? runtime().cudaGetDeviceCount(count) : refusal;
+}
+EMULATED int cudaSetDevice(int device) {
+    const Status refusal = driver_refusal();
+    return refusal == success ? runtime().cudaSetDevice(device) : refusal;
+}
 
 #if BITALE_EMULATED_CUDA < 13000
 EMULATED int cudaGetDeviceProperties_v2(void* to, int device) {
@@ -60,7 +80,10 @@ EMULATED int cudaRuntimeGetVersion(int* version) {
     if (version) *version = BITALE_EMULATED_CUDA;
     return unless_null(version);
 }
-EMULATED int cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+EMULATED int cudaDriverGetVersion(int* version) {
+    if (version) *version = driver_version();
+    return unless_null(version);
+}
 EMULATED const char* cudaGetErrorName(int status) { return runtime().cudaGetErrorName(status); }
 EMULATED const char* cudaGetErrorString(int status) { return runtime().cudaGetErrorString(status); }
 

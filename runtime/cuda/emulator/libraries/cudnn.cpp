@@ -92,6 +92,7 @@ void execute(DnnHandle& handle, const Descriptor& plan, const Descriptor& pack) 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 EXPORTED std::size_t cudnnGetVersion() { return emulated_dnn_version; }
+EXPORTED std::size_t cudnnGetCudartVersion() { return BITALE_EMULATED_CUDA; }
 
 EXPORTED const char* cudnnGetErrorString(int status) {
     switch (status) {
