@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/cuda/compare.h"
+#include "runtime/cuda/gate.h"
 #include "runtime/cuda/graphs.h"
 #include "runtime/cuda/step_cache.h"
 #include "runtime/exec/device.h"
@@ -73,7 +74,10 @@ class CudaRunner : public Executable {
     void note_call(const StepPlan& plan, const StepSizes& sizes);  // for library_choice()
     std::vector<ComparedBuffer> compared_buffers(const Step& step) const;
     void launch_body(const Frame& frame, Stream stream);
-    void launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
+    // Between events. `again`: the same has run before, so nothing is loaded, chosen or allocated any more
+    // and the stream can be held until all is there; then the times hold no launches.
+    void launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes, bool again);
+    double seconds_between(const OwnedEvent& first, const OwnedEvent& last);
     void execute(const Frame& frame);  // one step, as the most that one launch can hold
 
     std::string how_launched() const;
@@ -102,6 +106,8 @@ class CudaRunner : public Executable {
     std::vector<KernelResources> resources_;
     const bool separate_buffers_;  // the arena's too are blocks of their own
     const bool profile_;
+    Gate gate_;  // of the profile
+    OwnedEvent nothing_begins_, nothing_ends_;
 
     std::vector<std::vector<KernelFunction>> kernels_;  // of each kernel, one per phase
     std::vector<StepPlan> once_, body_;

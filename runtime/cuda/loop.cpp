@@ -117,7 +117,7 @@ std::int64_t CudaRunner::Loop::follow(std::int64_t until) {
 void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_t end) {
     const auto plain = [&] {
         if (runner_.profile_)
-            runner_.launch_timed(runner_.body_, frame.body);
+            runner_.launch_timed(runner_.body_, frame.body, step.has_run);
         else
             runner_.launch_body(frame, context_.stream());
         end_step(frame, LoopKernel::advance, 0, context_.stream());

@@ -39,7 +39,8 @@
     X(Status, cudaLibraryUnload, (Library library))                                                      \
     X(Status, cudaLibraryGetKernel, (KernelFunction * kernel, Library library, const char* name))        \
     X(Status, cudaFuncGetAttributes, (FunctionAttributes * attributes, const void* kernel))              \
-    X(Status, cudaLaunchKernelExC, (const LaunchConfig* config, const void* kernel, void** arguments))
+    X(Status, cudaLaunchKernelExC, (const LaunchConfig* config, const void* kernel, void** arguments))   \
+    X(Status, cudaLaunchHostFunc, (Stream stream, HostFunction function, void* data))
 
 // What a step as a graph takes; the same in CUDA 12 and 13.
 #define BITALE_CUDA_GRAPHS(X)                                                                  \

@@ -23,6 +23,7 @@ using Stream = StreamHandle*;
 using Event = EventHandle*;
 using Library = LibraryHandle*;
 using KernelFunction = KernelHandle*;
+using HostFunction = void (*)(void* data);  // cudaHostFn_t
 
 struct Extent {  // dim3
     unsigned x = 1, y = 1, z = 1;

@@ -32,7 +32,7 @@ struct Outcome {
 
 // One thing to do, now or at each launch of a graph.
 struct Work {
-    enum class Kind : std::uint8_t { kernel, copy, set, library, event, graph, condition };
+    enum class Kind : std::uint8_t { kernel, copy, set, library, event, graph, condition, host };
     Kind kind = Kind::kernel;
     std::function<Outcome()> run;
     bool host_memory = false;  // a copy that touches host memory that is not mapped

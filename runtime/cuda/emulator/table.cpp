@@ -274,6 +274,18 @@ Status launch(const LaunchConfig* config, const void* kernel, void** arguments) 
     return submit(config->stream, std::move(work));
 }
 
+Status launch_host_function(Stream stream, HostFunction function, void* data) {
+    if (!function) return error_invalid_value;
+    Work work;
+    work.kind = Work::Kind::host;
+    work.host_memory = true;  // not in a body
+    work.run = [=]() -> Outcome {
+        function(data);
+        return {};
+    };
+    return submit(stream, std::move(work));
+}
+
 // ---- events ----
 
 struct EmulatedEvent {
@@ -421,6 +433,7 @@ RuntimeTable make_table() {
         return success;
     };
     t.cudaLaunchKernelExC = launch;
+    t.cudaLaunchHostFunc = launch_host_function;
 #define BITALE_ENTRY(result, name, arguments) Entry<&RuntimeTable::name>::put(t);
     BITALE_CUDA_RUNTIME(BITALE_ENTRY)
 #undef BITALE_ENTRY

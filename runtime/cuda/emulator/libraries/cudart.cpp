@@ -138,6 +138,10 @@ EMULATED int cudaEventElapsedTime(float* milliseconds, void* first, void* last) 
     return runtime().cudaEventElapsedTime(milliseconds, static_cast<Event>(first), static_cast<Event>(last));
 }
 
+EMULATED int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+    return runtime().cudaLaunchHostFunc(static_cast<Stream>(stream), function, data);
+}
+
 // ---- kernels ----
 
 EMULATED int cudaLibraryLoadData(void** library, const void* image, int* jit_options, void** jit_values,
