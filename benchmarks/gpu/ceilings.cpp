@@ -107,7 +107,7 @@ Json measure_copy(Machine& machine, bool reduced) {
     const std::int64_t grid = reduced ? 4 : blocks;
     std::size_t free = 0, total = 0;
     machine.require(machine.runtime().cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    Json sizes = Json::array();
+    Json sizes = Json::array(), result = Json::object();
     double best = 0;
     std::vector<std::int64_t> list = {mega, 4 * mega, 16 * mega, 64 * mega, 256 * mega};
     if (reduced) list = {mega / 64, mega / 16};
@@ -119,8 +119,10 @@ Json measure_copy(Machine& machine, bool reduced) {
         machine.fill(to.data(), 0, length);
         CopyArguments arguments{from.data(), to.data(), bytes / 16, 1, (bytes / 16) / 7 + 1};
         arguments.passes = reduced ? 2 : std::clamp<std::int64_t>(1024 * mega / bytes, 4, 256);
-        const double seconds = median_of(reduced ? 1 : 5, [&] {
-            return machine.seconds([&] { machine.launch(kernel, grid, threads, &arguments); });
+        const double seconds = settled_seconds(machine, reduced, result, [&](std::int64_t times) {
+            return machine.seconds([&] {
+                for (std::int64_t k = 0; k < times; ++k) machine.launch(kernel, grid, threads, &arguments);
+            });
         });
         const std::size_t part = std::min<std::size_t>(length, mega);
         std::vector<unsigned char> got(part);
@@ -135,7 +137,8 @@ Json measure_copy(Machine& machine, bool reduced) {
         best = rate;
     }
     // Of the largest: what memory itself does. The smaller ones fit into caches.
-    return {{"GB_s", best}, {"sizes", sizes}};
+    result.update({{"GB_s", best}, {"sizes", sizes}});
+    return result;
 }
 
 Json measure_fma(Machine& machine, bool reduced) {
@@ -145,8 +148,11 @@ Json measure_fma(Machine& machine, bool reduced) {
     const std::int64_t count = blocks * threads;
     Block to(machine, static_cast<std::size_t>(count) * sizeof(float));
     const FmaArguments arguments{to.floats(), 0.5F, 1.25F, reduced ? 2 : 4096};
-    const double seconds = median_of(reduced ? 1 : 7, [&] {
-        return machine.seconds([&] { machine.launch(kernel, blocks, threads, &arguments); });
+    Json result = Json::object();
+    const double seconds = settled_seconds(machine, reduced, result, [&](std::int64_t times) {
+        return machine.seconds([&] {
+            for (std::int64_t k = 0; k < times; ++k) machine.launch(kernel, blocks, threads, &arguments);
+        });
     });
     const std::vector<float> got = machine.floats(to, static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -163,64 +169,78 @@ Json measure_fma(Machine& machine, bool reduced) {
     }
     const double flop =
         2.0 * chains * fma_unrolled * static_cast<double>(arguments.turns) * static_cast<double>(count);
-    return {{"TFLOP_s", 1e-12 * flop / seconds}, {"flop", flop}, {"us", 1e6 * seconds}};
+    result.update({{"TFLOP_s", 1e-12 * flop / seconds}, {"flop", flop}, {"us", 1e6 * seconds}});
+    return result;
 }
 
 Json measure_launch(Machine& machine, bool reduced) {
     const KernelFunction kernel = empty_kernel(machine);
-    const int launches = reduced ? 10 : 1000, rounds = reduced ? 1 : 9;
+    const int launches = reduced ? 10 : 1000;
     const void* nothing = nullptr;
+    Json result = Json::object();
     double host = 0;
-    const double events = median_of(rounds, [&] {
+    const double events = settled_seconds(machine, reduced, result, [&](std::int64_t times) {
         return machine.seconds([&] {
             const Clock::time_point start = Clock::now();
-            for (int k = 0; k < launches; ++k) machine.launch(kernel, 1, 32, &nothing);
-            host = seconds_since(start);
+            for (std::int64_t k = 0; k < times * launches; ++k) machine.launch(kernel, 1, 32, &nothing);
+            host = seconds_since(start) / static_cast<double>(times);
         });
     });
-    const double waited = median_of(rounds, [&] {
+    const double waited = settled_seconds(machine, reduced, result, [&](std::int64_t times) {
         const Clock::time_point start = Clock::now();
-        for (int k = 0; k < launches / 10; ++k) {
+        for (std::int64_t k = 0; k < times; ++k) {
             machine.launch(kernel, 1, 32, &nothing);
             machine.wait();
         }
-        return seconds_since(start) / (launches / 10);
+        return seconds_since(start);
     });
-    return {{"us", 1e6 * events / launches},
-            {"host_us", 1e6 * host / launches},
-            {"waited_for_us", 1e6 * waited},
-            {"launches", launches}};
+    result.update({{"us", 1e6 * events / launches},
+                   {"host_us", 1e6 * host / launches},
+                   {"waited_for_us", 1e6 * waited},
+                   {"launches", launches}});
+    return result;
 }
 
 Json measure_graph_node(Machine& machine, bool reduced) {
     machine.graphs();  // or none
     const KernelFunction kernel = empty_kernel(machine);
     const void* nothing = nullptr;
+    Json result = Json::object();
     std::vector<std::pair<std::int64_t, double>> seconds;
     for (const std::int64_t nodes :
          reduced ? std::vector<std::int64_t>{3, 20} : std::vector<std::int64_t>{100, 1000}) {
         const auto graph = captured(machine, [&](Stream stream) {
             for (std::int64_t k = 0; k < nodes; ++k) machine.launch(kernel, 1, 32, &nothing, stream);
         });
-        seconds.emplace_back(
-            nodes, median_of(reduced ? 1 : 9, [&] { return machine.seconds([&] { graph->launch(); }); }));
+        seconds.emplace_back(nodes, settled_seconds(machine, reduced, result, [&](std::int64_t times) {
+                                 return machine.seconds([&] {
+                                     for (std::int64_t k = 0; k < times; ++k) graph->launch();
+                                 });
+                             }));
     }
-    return slope_of(seconds);
+    result.update(slope_of(seconds));
+    return result;
 }
 
 Json measure_while_turn(Machine& machine, bool reduced) {
     WhileLoop loop(machine);
+    Json result = Json::object();
     std::vector<std::pair<std::int64_t, double>> seconds;
     std::int64_t expected = 0;
     for (const std::int64_t turns :
          reduced ? std::vector<std::int64_t>{3, 20} : std::vector<std::int64_t>{100, 1000})
-        seconds.emplace_back(turns, median_of(reduced ? 1 : 9, [&] {
-                                 expected += turns;
-                                 return loop.run(turns);
+        seconds.emplace_back(turns, settled_seconds(machine, reduced, result, [&](std::int64_t times) {
+                                 double sum = 0;
+                                 for (std::int64_t k = 0; k < times; ++k) {
+                                     expected += turns;
+                                     sum += loop.run(turns);
+                                 }
+                                 return sum;
                              }));
+    result.update(slope_of(seconds));
     if (const std::int64_t done = loop.turns_done(); done != expected)
-        throw Wrong(fmt::format("{} turns were {}", expected, done), slope_of(seconds));
-    return slope_of(seconds);
+        throw Wrong(fmt::format("{} turns were {}", expected, done), result);
+    return result;
 }
 
 }  // namespace bench

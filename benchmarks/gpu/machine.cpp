@@ -11,6 +11,7 @@
 #include "bitale/error.h"
 #include "codegen/program.h"
 #include "gpu/record.h"
+#include "gpu/settle.h"
 #include "runtime/cuda/availability.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/device_name.h"
@@ -46,6 +47,7 @@ Machine::Machine(const std::string& device) {
     require(runtime().cudaGetDeviceProperties(properties.get(), index_), "cudaGetDeviceProperties");
     name_ = properties->name;
     emulated_ = backend_.runtime == &emulated_runtime() || name_ == "emulated GPU";
+    if (!emulated_) clocks_ = Clocks(backend_.runtime, index_);
     target_ = fmt::format("sm_{}{}", attribute(capability_major), attribute(capability_minor));
     require(runtime().cudaStreamCreateWithFlags(&stream_, stream_non_blocking), "cudaStreamCreateWithFlags");
     require(runtime().cudaMallocHost(&pinned_, pinned_bytes), "cudaMallocHost");
@@ -171,6 +173,15 @@ std::vector<float> Machine::floats(const Block& block, std::size_t count) {
     std::vector<float> values(count);
     download(values.data(), block.data(), count * sizeof(float));
     return values;
+}
+
+double settled_seconds(Machine& machine, bool reduced, Json& result,
+                       const std::function<double(std::int64_t)>& run) {
+    if (reduced) return few_rounds(1, 1, run).median();
+    constexpr std::int64_t most_units = 100'000;
+    const Rounds r = settled_rounds({1, 1, most_units, 7}, run, [&] { machine.clocks().note(); });
+    result["warm_up"].push_back(r.warm_up());
+    return r.median();
 }
 
 double median_of(int rounds, const std::function<double()>& measure) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/clocks.h"
 #include "runtime/cuda/backend.h"
 
 namespace bench {
@@ -63,6 +64,8 @@ class Machine {
     void download(void* to, const void* from, std::size_t bytes);
     void fill(void* block, int byte, std::size_t bytes);
     void wait();
+    // Readings are taken between measurements.
+    Clocks& clocks() { return clocks_; }
     // Of what `work` puts into the stream, by events around it.
     double seconds(const std::function<void()>& work);
     // Why nothing more can be had from the GPU; empty while it works.
@@ -77,6 +80,7 @@ class Machine {
 
   private:
     bitale::cuda::Backend backend_;
+    Clocks clocks_{nullptr, 0};
     int index_ = 0;
     bool emulated_ = false;
     std::string name_, target_, launched_;
@@ -86,6 +90,11 @@ class Machine {
     bitale::cuda::Event begins_ = nullptr, ends_ = nullptr;
     std::map<std::string, bitale::cuda::KernelFunction> kernels_;
 };
+
+// Seconds of a unit of work, of which `run` does so many; in rounds of a tenth of a second, once times have
+// settled. `reduced`: one round of one unit.
+double settled_seconds(Machine& machine, bool reduced, Json& result,
+                       const std::function<double(std::int64_t)>& run);
 
 // The middle of what `measure` returns in so many rounds, after one that does not count.
 double median_of(int rounds, const std::function<double()>& measure);

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu/ceilings.h"
@@ -132,11 +133,20 @@ int main(int argc, char** argv) {
         record.item("cublaslt", [&] { return probe_cublaslt(*machine); });
         record.item("cudnn", [&] { return probe_cudnn(*machine); });
         record.item("nan", [&] { return probe_nan(*machine, device); });
-        record.item("copy", [&] { return measure_copy(*machine, reduced); });
-        record.item("fma", [&] { return measure_fma(*machine, reduced); });
-        record.item("launch", [&] { return measure_launch(*machine, reduced); });
-        record.item("graph_node", [&] { return measure_graph_node(*machine, reduced); });
-        record.item("while_turn", [&] { return measure_while_turn(*machine, reduced); });
+        const auto ceiling = [&](const char* name, Json (*measure)(Machine&, bool)) {
+            record.item(name, [&] {
+                machine->clocks().take();
+                Json r = measure(*machine, reduced);
+                if (Json clocks = machine->clocks().take(); !clocks.is_null())
+                    r["clocks"] = std::move(clocks);
+                return r;
+            });
+        };
+        ceiling("copy", bench::measure_copy);
+        ceiling("fma", bench::measure_fma);
+        ceiling("launch", bench::measure_launch);
+        ceiling("graph_node", bench::measure_graph_node);
+        ceiling("while_turn", bench::measure_while_turn);
         return record.finish();
     } catch (const std::exception& e) {
         fmt::print(stderr, "gpu_probe: {}\n", e.what());

@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "common/networks.h"
+#include "gpu/clocks.h"
 #include "gpu/compare.h"
 #include "gpu/describe.h"
 #include "gpu/record.h"
+#include "gpu/settle.h"
 #include "graph/base/options.h"
 #include "runtime/exec/device.h"
 #include "runtime/state.h"
@@ -151,6 +153,10 @@ class Steps {
     Json check();
     Json measure(bool by_calls);
     Json profile();
+    bench::Clocks& clocks() {
+        if (!clocks_) clocks_ = bench::clocks_of(s_.device.empty() ? options().device : s_.device);
+        return *clocks_;
+    }
 
     Json report() {
         const std::string text = tested_->step.report();
@@ -183,6 +189,7 @@ class Steps {
     std::unique_ptr<bench::Workload> tested_;
     std::int64_t next_ = 0;  // step of tested_
     bench::Record* record_ = nullptr;
+    std::optional<bench::Clocks> clocks_;
 };
 
 // Generated kernels add in an order that the function fixes, whatever the device: where no library takes part
@@ -261,44 +268,52 @@ Json Steps::check() {
     throw bench::Wrong(why, r);
 }
 
-// A round is as many steps as take a tenth of a second, at most an epoch.
+// A round is as many steps as take a tenth of a second, at most 5,000, as for the peers (peers/gpu.py).
 Json Steps::measure(bool by_calls) {
     using Clock = std::chrono::steady_clock;
+    constexpr std::int64_t few = 20, least = 3, most = 5000;
     bench::Workload& w = *tested_;
     double loss = 0;
-    const auto round = [&](std::int64_t count) {
+    const auto run = [&](std::int64_t count) {
         const Clock::time_point start = Clock::now();
         if (by_calls) {
             for (std::int64_t k = 0; k < count; ++k, ++next_) loss = w.step(next_ % w.steps);
         } else {
             loss = train(w, next_, count).back();
         }
-        return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(count);
+        return std::chrono::duration<double>(Clock::now() - start).count();
     };
     // Of a function's steps the first is launched kernel by kernel, the second is captured.
-    std::int64_t count = std::min<std::int64_t>(w.steps, s_.reduced ? 1 : 20);
-    round(2);
-    if (!s_.reduced) {
-        const double estimate = round(count);
-        const double wanted = 0.1 / std::max(estimate, 1e-7);
-        count = std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted), 3, w.steps);
-        round(count);
-    }
+    run(2);
+    clocks().take();
+    const auto rounds = static_cast<int>(s_.rounds);
+    const bench::Rounds r =
+        s_.reduced ? bench::few_rounds(1, rounds, run)
+                   : bench::settled_rounds({few, least, most, rounds}, run, [&] { clocks().note(); });
     std::vector<double> us;
-    for (std::int64_t k = 0; k < s_.rounds; ++k) us.push_back(1e6 * round(count));
-    std::vector<double> sorted = us;
-    std::sort(sorted.begin(), sorted.end());
-    const std::size_t middle = sorted.size() / 2;
-    const double median = sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-    return {{"us", median}, {"rounds_us", us}, {"steps_a_round", count}, {"loss", loss}};
+    for (const double seconds : r.seconds) us.push_back(1e6 * seconds);
+    Json result = {{"us", 1e6 * r.median()}, {"rounds_us", us}, {"steps_a_round", r.units}, {"loss", loss}};
+    if (!s_.reduced) result["warm_up"] = r.warm_up();
+    if (Json clocks = this->clocks().take(); !clocks.is_null()) result["clocks"] = std::move(clocks);
+    return result;
 }
 
 Json Steps::profile() {
     const std::unique_ptr<bench::Workload> w = compile(s_.device, 0, true);
     std::int64_t next = 0;
     train(*w, next, 2);  // libraries choose their algorithms in the first step
+    if (!s_.reduced) {
+        const auto run = [&](std::int64_t count) {
+            const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+            train(*w, next, count);
+            return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        };
+        bench::settled_rounds({10, 3, 5000, 0}, run, [] {});
+    }
     const std::vector<Profile::Row> before = w->step.profile().rows;
+    clocks().take();
     train(*w, next, s_.reduced ? 2 : 50);
+    clocks().note();
     const std::vector<Profile::Row> after = w->step.profile().rows;
     Json rows = Json::array();
     double sum = 0;
@@ -315,7 +330,9 @@ Json Steps::profile() {
         rows[k].update({{"name", described[k]["name"]},
                         {"bytes", described[k]["bytes"]},
                         {"flops", described[k]["flops"]}});
-    return {{"us", sum}, {"rows", rows}};
+    Json result = {{"us", sum}, {"rows", rows}};
+    if (Json clocks = this->clocks().take(); !clocks.is_null()) result["clocks"] = std::move(clocks);
+    return result;
 }
 
 }  // namespace
