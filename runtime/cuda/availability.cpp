@@ -24,7 +24,8 @@ std::string why_unavailable(const Loaded<RuntimeTable>& library, int index) {
     const RuntimeTable& runtime = library.table;
     int count = 0;
     const Status status = runtime.cudaGetDeviceCount(&count);
-    const std::string found = fmt::format("the CUDA runtime {} ", library.path);
+    const std::string found = fmt::format("the CUDA runtime {} ", library.path),
+                      passed_over = passed_over_text(library.passed_over);
     switch (status) {
         case success: break;
         case error_insufficient_driver: {
@@ -32,21 +33,25 @@ std::string why_unavailable(const Loaded<RuntimeTable>& library, int index) {
             runtime.cudaDriverGetVersion(&driver);
             runtime.cudaRuntimeGetVersion(&version);
             if (driver == 0)
-                return found + "is there, but no NVIDIA driver (libcuda.so.1); install the driver";
+                return found + "is there, but no NVIDIA driver (libcuda.so.1); install the driver" +
+                       passed_over;
             return found +
                    fmt::format("needs a driver for CUDA {}.{}, the installed one is for {}.{}; update it",
                                version / 1000, version % 1000 / 10, driver / 1000, driver % 1000 / 10) +
-                   passed_over_text(library.passed_over);
+                   passed_over;
         }
         case error_stub_library:
             return found +
-                   "finds the stub of libcuda.so.1 that is meant for linking; put the driver's own first";
-        case error_no_device: return found + "and a driver are there, but no GPU";
+                   "finds the stub of libcuda.so.1 that is meant for linking; put the driver's own first" +
+                   passed_over;
+        case error_no_device: return found + "and a driver are there, but no GPU" + passed_over;
         default:
-            return found + fmt::format("fails: {} ({})", runtime.cudaGetErrorString(status),
-                                       runtime.cudaGetErrorName(status));
+            return found +
+                   fmt::format("fails: {} ({})", runtime.cudaGetErrorString(status),
+                               runtime.cudaGetErrorName(status)) +
+                   passed_over;
     }
-    if (count == 0) return found + "and a driver are there, but no GPU";
+    if (count == 0) return found + "and a driver are there, but no GPU" + passed_over;
     if (index >= count)
         return fmt::format("there is no GPU {}; {}finds {}", index, found, count_of_devices("cuda", count));
     return "";
