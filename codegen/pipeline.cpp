@@ -82,7 +82,7 @@ void show(const Compilation& c) {
 
 }  // namespace
 
-Program generate(const Graph& graph, const Target& target, Tuner* tuner) {
+Program generate(const Graph& graph, const Target& target, Tuner* tuner, Decisions* decisions) {
     Compilation c{target, tuner, graph};
     for (const Stage& stage : stages) {
         const auto begin = std::chrono::steady_clock::now();
@@ -92,6 +92,7 @@ Program generate(const Graph& graph, const Target& target, Tuner* tuner) {
                    "\": " + std::to_string(time.count()) + " ms");
     }
     if (logs(5)) show(c);
+    if (decisions) *decisions = {std::move(c.values), std::move(c.grouping)};
     return std::move(c.program);
 }
 
