@@ -1,0 +1,111 @@
+// Whole data sets at once, mostly bytes: covariance, k-means, moments; look-ups in tables and their
+// gradients.
+#include "tests/corpus/corpus.h"
+
+using namespace bitale;          // NOLINT
+using namespace bitale::corpus;  // NOLINT
+
+// The first half of whitening.
+GRAPH(covariance_bytes) {
+    const std::int64_t count = b.size(60000, 100), pixels = b.size(784, 50);
+    const Expr x = cast(b.bytes({count, pixels}, "images"), float32) / 255;
+    const Expr m = mean(x, {0});
+    b.output(dot(transpose(x), x) / count - expand_dims(m, 1) * expand_dims(m, 0), "covariance");
+}
+
+GRAPH(covariance_int8) {
+    const Expr raw = b.input(int8, {unknown(b.size(60000, 100)), b.size(784, 50)}, "images", {-128, 127});
+    const Expr x = cast(raw, float32) / 128;
+    const Expr centred = x - mean(x, {0});
+    b.output(dot(transpose(centred), centred) / x.length(0), "covariance");
+}
+
+GRAPH(whiten) {
+    const std::int64_t pixels = b.size(784, 40);
+    const Expr x = cast(b.bytes({unknown(b.size(10000, 30)), pixels}, "images"), float32) / 255;
+    const Shared m = b.variable({pixels}, "mean"), z = b.variable({pixels, pixels}, "zca");
+    b.output(dot(x - m, z), "white");
+}
+
+// New centres of 64 clusters of bytes.
+GRAPH(kmeans_step) {
+    const std::int64_t count = b.size(60000, 90), pixels = b.size(784, 30), clusters = b.size(64, 7);
+    const Shared images = b.variable({count, pixels}, "images", {0, 255}, uint8);
+    const Shared centres = b.variable({clusters, pixels}, "centres", {0, 1});
+    const Expr x = cast(images, float32) / 255;
+    const Expr squares = sum(sqr(centres), {1}) - 2 * dot(x, transpose(centres));
+    const Expr member = one_hot(argmin(squares, {1}), clusters);
+    const Expr sizes = expand_dims(sum(member, {0}), 1);
+    b.output(sum(min(squares, {1})), "inertia");
+    b.update({{centres, where(gt(sizes, 0), dot(transpose(member), x) / maximum(sizes, 1), Expr(centres))}});
+}
+
+GRAPH(standardise) {
+    const Expr x = b.floats({unknown(b.size(100000, 60)), 24}, "x");
+    const Expr centred = x - mean(x, {0});
+    b.output(centred / sqrt(mean(sqr(centred), {0})), "standard");
+}
+
+GRAPH(histogram) {
+    const Expr x = b.bytes({unknown(b.size(100000, 200))}, "x");
+    b.output(sum(one_hot(cast(x / 16, int32), 16), {0}), "counts");
+}
+
+GRAPH(image_statistics) {
+    const Expr x = cast(b.bytes({unknown(b.size(40000, 12)), 3, 32, 32}, "images"), float32);
+    b.output(mean(x, {0, 2, 3}), "mean of a channel");
+    b.output(mean(sqr(x), {0, 2, 3}), "mean square of a channel");
+    b.output(max(x, {1, 2, 3}) - min(x, {1, 2, 3}), "range of an image");
+}
+
+// ---- Tables
+// ---------------------------------------------------------------------------------------------------
+
+GRAPH(embedding_step) {
+    const std::int64_t words = b.size(100000, 300), rows = b.size(2048, 40);
+    const Shared table = b.variable({words, 64}, "table");
+    const Expr index = b.input(int32, {rows}, "index", {0, static_cast<double>(words - 1)});
+    const Expr y = gather(table, index);
+    const Expr loss = mean(sqr(y));
+    b.output(loss, "loss");
+    b.update(sgd(loss, {table}, 0.1));
+}
+
+GRAPH(embedding_gradient) {
+    const Expr table = b.floats({b.size(1000, 40), 16}, "table"),
+               index = b.input(int64, {unknown(b.size(200, 25))}, "index", {0, 39});
+    b.output(grad(sum(sqr(gather(table, index))), table), "gradient");
+}
+
+GRAPH(embedding_gradient_by_product) {
+    b.form_of("embedding_gradient");
+    const Expr table = b.floats({b.size(1000, 40), 16}, "table"),
+               index = b.input(int64, {unknown(b.size(200, 25))}, "index", {0, 39});
+    const Expr member = one_hot(index, b.size(1000, 40));
+    b.output(dot(transpose(member), 2 * gather(table, index)), "gradient");
+}
+
+// Words before the next one: Bengio et al. 2003.
+GRAPH(language_model_step) {
+    const std::int64_t words = b.size(5000, 50), width = 16, batch = b.size(128, 6);
+    const double last = static_cast<double>(words - 1);
+    const Expr before = b.input(int32, {batch, 3}, "before", {0, last}),
+               next = b.input(int32, {batch}, "next", {0, last});
+    const Shared table = b.weights({words, width}, "table");
+    const Expr x = reshape(gather(table, before), {batch, 3 * width});
+    const Expr h = tanh(dot(x, b.weights({3 * width, 32}, "w_hidden")) + b.bias(32, "b_hidden"));
+    const Expr loss =
+        mean(softmax_crossentropy(dot(h, b.weights({32, words}, "w_out")) + b.bias(words, "b_out"), next));
+    b.output(loss, "loss");
+    b.update(sgd(loss, b.parameters(), 0.1));
+}
+
+GRAPH(rows_and_numbers) {
+    const Expr x = b.floats({unknown(b.size(5000, 30)), 20}, "x");
+    const Expr start = b.number(4, "start"), index = b.input(int32, {unknown(9)}, "index", {0, 29});
+    b.output(rows(x, start, 5), "rows");
+    b.output(x[index], "gathered");
+    b.output(x[{start, colon}], "row");
+    b.output(x[{Slice{start, start + 8}, Slice{2, 18, 3}}], "moving slice");
+    b.output(sum(x[index] * x[Slice{start, start + 9}], {1}), "products");
+}
