@@ -119,7 +119,7 @@ def total(side, pairs, name):
 
 
 def report(old, new, out, only=""):
-    """Prints a line for each graph and target, writes the same and all differences below `out`. 0: all alike."""
+    """Prints a line for each graph, or for its targets where they differ, writes the same and all differences below `out`. 0: all alike."""
     lines, counts = [], {}
     (before, stopped_before), (now, stopped_now) = folders(old), folders(new)
     unable = {}
@@ -138,7 +138,7 @@ def report(old, new, out, only=""):
     for pair in sorted(before ^ now):
         if only in pair[1] and pair[1] not in unable:
             lines.append(f"{pair[1]} {pair[0]}: only in {'OLD' if pair in before else 'NEW'}")
-    different = 0
+    different, said = 0, {}
     for target, graph in sorted(both, key=lambda pair: (pair[1], pair[0])):
         folder = os.path.join(target, graph)
         labels, words = compare(os.path.join(old, folder), os.path.join(new, folder))
@@ -150,7 +150,13 @@ def report(old, new, out, only=""):
         if set(labels) - {"time"}:
             different += 1
             write_difference(os.path.join(old, folder), os.path.join(new, folder), path)
-        lines.append(f"{graph} {target}: {' '.join(labels) or 'same'}{': ' + words if words else ''}")
+        words = f"{' '.join(labels) or 'same'}{': ' + words if words else ''}"
+        said.setdefault(graph, {}).setdefault(words, []).append(target)
+    targets = {target for target, _ in both}
+    for graph, by_words in said.items():
+        for words, those in by_words.items():
+            where = "" if len(those) == len(targets) else " " + ", ".join(those)
+            lines.append(f"{graph}{where}: {words}")
     lines.append("")
     for name, unit in (("launches", ""), ("kernels", ""), ("text_bytes", " B"), ("arena_bytes", " B"),
                        ("milliseconds", " ms")):

@@ -61,11 +61,10 @@ class Side:
             self.commit = commit_of_checkout(root)
         elif earlier:
             self.folder = os.path.abspath(earlier)
-        elif os.path.isdir(wish) and not git(root, "rev-parse", "--verify", "--quiet", wish + "^{commit}",
-                                             check=False):
-            raise Refused(f"{wish} is neither a commit nor a folder of an earlier run: it has no run.json")
         else:
-            self.commit = git(root, "rev-parse", "--verify", wish + "^{commit}")
+            self.commit = git(root, "rev-parse", "--verify", "--quiet", wish + "^{commit}", check=False)
+            if not self.commit:
+                raise Refused(f"{wish} is neither a commit nor a folder of an earlier run, which has a run.json")
         self.unable = {}  # graph: why this library cannot express it
 
     def earlier(self):

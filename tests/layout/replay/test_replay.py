@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 import textwrap
@@ -121,13 +122,13 @@ class Comparing(unittest.TestCase):
             self.plan(side, "g")
         code, text = self.report()
         self.assertEqual(code, 0)
-        self.assertIn("g cpu: same\n", text)
+        self.assertIn("g: same\n", text)
         self.assertIn("1 plans compared: 1 same", text)
 
     def test_other_numbers_of_kernels_are_no_other_texts(self):
         self.plan("old", "g")
         self.plan("new", "g", kernels=("kernel1 b", "kernel2 a"))
-        self.assertIn("g cpu: same\n", self.report()[1])
+        self.assertIn("g: same\n", self.report()[1])
 
     def test_every_difference_has_its_word(self):
         self.plan("old", "g", ms=100)
@@ -135,10 +136,23 @@ class Comparing(unittest.TestCase):
                   schedule="t")
         code, text = self.report()
         self.assertEqual(code, 1)
-        self.assertIn("g cpu: storage schedule text time: 2 of 3 kernels new, kernels 2 -> 3, text 18 -> 31 B, "
+        self.assertIn("g: storage schedule text time: 2 of 3 kernels new, kernels 2 -> 3, text 18 -> 31 B, "
                       "arena 64 -> 128 B, planned in 100 -> 140 ms", text)
         with open(os.path.join(self.out, "differences", "cpu", "g.diff"), encoding="utf-8") as file:
             self.assertIn("+s\n", file.read())
+
+    def test_targets_that_differ_have_lines_of_their_own(self):
+        for side in ("old", "new"):
+            self.plan(side, "g")
+            self.plan(side, "h")
+            for target in ("gpu", "other"):
+                os.makedirs(os.path.join(self.out, side, target))
+                for graph in "gh":
+                    shutil.copytree(os.path.join(self.out, side, "cpu", graph),
+                                    os.path.join(self.out, side, target, graph))
+        self.write("new/gpu/g/groups.txt", "others\n")
+        text = self.report()[1]
+        self.assertIn("g cpu, other: same\ng gpu: groups\nh: same\n", text)
 
     def test_small_changes_of_time_are_noise(self):
         self.plan("old", "g", ms=5)
@@ -158,7 +172,7 @@ class Comparing(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("scan: OLD cannot express it: 'cumsum' was not declared\n", text)
         self.assertIn("slow: OLD: not planned within 120 s\n", text)
-        self.assertIn("g cpu: error: the old side does not build it: ShapeError\n", text)
+        self.assertIn("g: error: the old side does not build it: ShapeError\n", text)
 
 
 if __name__ == "__main__":
