@@ -1,0 +1,70 @@
+// Sums, maxima and their places over any axes, products, and prefixes.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "shapes/shapes.h"
+
+namespace bench {
+
+using namespace bitale;
+
+namespace {
+
+Expr reduced(const Expr& x, const std::string& how, const Axes& axes) {
+    if (how == "sum") return sum(x, axes);
+    if (how == "max") return max(x, axes);
+    if (how == "argmax") return argmax(x, axes);
+    if (how == "argmin") return argmin(x, axes);
+    throw std::runtime_error("unknown reduction " + how);
+}
+
+// `as`: the shape, and `turned`: the order of axes, in which the program looks at the same memory.
+Updates reduction(const Json& row) {
+    Dims shape = dims_of(row.at("shape"));
+    Expr x = shared(floats(shape, 1), "x");
+    if (row.contains("as")) {
+        shape = dims_of(row["as"]);
+        x = reshape(x, std::vector<Expr>(shape.begin(), shape.end()));
+    }
+    if (row.contains("turned")) {
+        const auto order = row["turned"].get<std::vector<int>>();
+        Dims turned;
+        for (const int axis : order) turned.push_back(shape[static_cast<std::size_t>(axis)]);
+        shape = turned;
+        x = transpose(x, order);
+    }
+    const auto axes = row.at("axes").get<Axes>();
+    Dims left;
+    for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)
+        if (std::find(axes.begin(), axes.end(), axis) == axes.end())
+            left.push_back(shape[static_cast<std::size_t>(axis)]);
+    return {result(left, reduced(x, row.at("how"), axes))};
+}
+
+Updates gradient_of_prod(const Json& row) {
+    const Dims shape = dims_of(row.at("shape"));
+    const Shared x = shared(floats(shape, 1, 0.95, 1.05), "x"),
+                 gradient = shared(floats({shape[0]}, 2), "gradient");
+    return {result(shape, grad(sum(prod(x, {1}) * gradient), x))};
+}
+
+// As a product with a triangle of ones: the language has no prefix along an axis.
+Updates prefix(const Json& row) {
+    const Dims shape = dims_of(row.at("shape"));
+    const Expr x = shared(floats(shape, 1), "x"), place = range(0, shape[1]);
+    const Expr ones = cast(expand_dims(place, 1) <= expand_dims(place, 0), float32);
+    return {result(shape, dot(x, ones))};
+}
+
+}  // namespace
+
+Updates reductions(const Json& row) {
+    const auto op = row.at("op").get<std::string>();
+    if (op == "reduce") return reduction(row);
+    if (op == "prod_gradient") return gradient_of_prod(row);
+    if (op == "prefix") return prefix(row);
+    return {};
+}
+
+}  // namespace bench
