@@ -76,6 +76,11 @@ def kernel(name):
     return json.loads((BENCHMARKS / "kernels.json").read_text())["kernels"][name]
 
 
+def shape(name):
+    """One of shapes.json."""
+    return json.loads((BENCHMARKS / "shapes.json").read_text())["shapes"][name]
+
+
 def _idx(path, header):
     with gzip.open(path) as file:
         return np.frombuffer(file.read(), np.uint8, offset=header).copy()
@@ -91,16 +96,17 @@ class NotSupported(Exception):
     """The peer has no way to run this workload."""
 
 
-def serve(version, make, described=Workload):
+def serve(version, make, described=Workload, difference=None):
     """Answers requests, one JSON a line. make(described(name), form) returns run(steps), which returns a
-    loss; it may throw NotSupported. For an evaluation a step is a pass over the whole set."""
+    loss; it may throw NotSupported. For an evaluation a step is a pass over the whole set.
+    difference(described(name), run, file), after one step, is that of the results of ours in a file."""
     forms = {}
     protocol = sys.stdout
     sys.stdout = sys.stderr  # what libraries print must not become an answer
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            reply = _answer(request, version, make, described, forms)
+            reply = _answer(request, version, make, described, difference, forms)
         except NotSupported as error:
             reply = {"not_supported": str(error)}
         except Exception as error:  # the driver lists it as not measured, with the reason
@@ -108,19 +114,38 @@ def serve(version, make, described=Workload):
         print(json.dumps(reply), file=protocol, flush=True)
 
 
-def _answer(request, version, make, described, forms):
+def megabytes(key):
+    """Of a line of /proc/self/status, such as VmRSS."""
+    for line in open("/proc/self/status"):
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) / 1024
+    raise KeyError(key)
+
+
+def forget_peak():
+    """From here on the peak of resident memory is that of what follows."""
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+
+
+def _answer(request, version, make, described, difference, forms):
     if "version" in request:
         return {"version": version}
+    if "peak" in request:
+        return {"peak_mb": megabytes("VmHWM"), "bare_mb": forms["bare"]}
     if "setup" in request:
         key = request["setup"], request["form"]
         if forms.get("") != key[0]:  # the forms of one workload at a time
             forms.clear()
-            forms[""] = key[0]
+            forms[""], forms["bare"] = key[0], megabytes("VmRSS")
         start = time.perf_counter()
         run = make(described(key[0]), key[1])
+        forget_peak()
         loss = run(1)
         forms[key[1]] = run
-        return {"setup_s": time.perf_counter() - start, "loss": float(loss)}
+        reply = {"setup_s": time.perf_counter() - start, "loss": float(loss)}
+        if "compare" in request:
+            reply["difference"] = difference(described(key[0]), run, request["compare"])
+        return reply
     run = forms[request["form"]]
     multiple = getattr(run, "multiple", 1)  # a form may take only so many steps at once
     steps = max(1, round(request["steps"] / multiple)) * multiple
