@@ -10,10 +10,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from driver import against, busy, extras, floors, machine, participants, peers, rounds, tables  # noqa: E402
+from driver import (against, busy, extras, floors, machine, participants, peers, rounds, shapes,  # noqa: E402
+                    tables)
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 EXTRAS = [*extras.NAMES, "busy"]
+LONG = ("g", "h")  # groups of so many rows that a quick run has them only when it is asked to
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "bitale" / "bench"
 
 
@@ -31,6 +33,8 @@ def arguments():
                         help="measure nothing: let everybody compile, so that the next run finds it done")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--build-limit", type=float, metavar="SECONDS", default=30,
+                        help="for building a row of (h); it is said of a row that takes longer")
     parser.add_argument("--programs", default=str(HERE.parent / "build" / "release" / "benchmarks"))
     options = parser.parse_args()
     if options.against and not options.ours:
@@ -45,13 +49,14 @@ def chosen(description, options):
     wanted = [w for w in options.only.split(",") if w]
     groups = {name: entry["group"] for name, entry in description["workloads"].items()}
     groups |= {name: "g" for name in description["kernels"]}
+    groups |= {name: "h" for name in description["shapes"]}
     unknown = [w for w in wanted if w not in groups and w not in groups.values() and w not in EXTRAS]
     if unknown:
         sys.exit(f"unknown workload {', '.join(unknown)}; there are {', '.join([*groups, *EXTRAS])}")
     if options.against:
         return compared(wanted, groups, options.quick)
     if not wanted:
-        return ([name for name, group in groups.items() if not options.quick or group != "g"],
+        return ([name for name, group in groups.items() if not options.quick or group not in LONG],
                 [] if options.quick else EXTRAS)
     return ([name for name, group in groups.items() if name in wanted or group in wanted],
             [name for name in EXTRAS if name in wanted])
@@ -63,7 +68,7 @@ def compared(wanted, groups, quick):
     if alone:
         sys.exit(f"--against does not measure {', '.join(alone)}")
     names = [name for name, group in groups.items()
-             if name in wanted or group in wanted or (not wanted and (not quick or group != "g"))]
+             if name in wanted or group in wanted or (not wanted and (not quick or group not in LONG))]
     return names + (list(against.TINY) if not wanted or "overhead" in wanted else []), []
 
 
@@ -71,17 +76,25 @@ def peers_folder():
     return pathlib.Path(os.environ.get("BITALE_PEERS") or CACHE.parent / "peers-venv")
 
 
+def start_peer(options, name, cores, log):
+    """A process of a peer, or nothing where it is not installed."""
+    python = peers_folder() / "bin" / "python"
+    cache = {"BITALE_BENCH_CACHE": str(CACHE), "TORCHINDUCTOR_CACHE_DIR": str(CACHE / "torch")}
+    program, environment = peers.processes(options.threads)[name]
+    command = ([str(python), str(HERE / "peers" / program)] if program.endswith(".py") else
+               [str(pathlib.Path(options.programs) / program)])
+    if not pathlib.Path(command[0]).exists():
+        return None
+    return participants.Participant(command, environment | cache, cores, log)
+
+
 def start_peers(options, wanted, cores, log):
     """The wanted processes, as far as they answer, and the versions of the peers."""
     started, versions = {}, {}
-    python = peers_folder() / "bin" / "python"
-    cache = {"BITALE_BENCH_CACHE": str(CACHE), "TORCHINDUCTOR_CACHE_DIR": str(CACHE / "torch")}
-    for name, (program, environment) in peers.processes(options.threads).items():
-        command = ([str(python), str(HERE / "peers" / program)] if program.endswith(".py") else
-                   [str(pathlib.Path(options.programs) / program)])
-        if name not in wanted or not pathlib.Path(command[0]).exists():
+    for name in peers.processes(options.threads):
+        participant = start_peer(options, name, cores, log) if name in wanted else None
+        if not participant:
             continue
-        participant = participants.Participant(command, environment | cache, cores, log)
         try:
             versions[name.split("-")[0]] = participant.ask(version=True)["version"]
             started[name] = participant
@@ -100,7 +113,8 @@ def memory_file(versions, threads):
 def main():
     options = arguments()
     description = json.loads((HERE / "networks.json").read_text())
-    description |= json.loads((HERE / "kernels.json").read_text())
+    for file in ("kernels.json", "shapes.json"):
+        description |= json.loads((HERE / file).read_text())
     names, extra_names = chosen(description, options)
     cores = set(sorted(os.sched_getaffinity(0))[:options.threads])
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -125,8 +139,9 @@ def main():
             wanted = {form.process for of_one in forms.values() for form in of_one}
             started, versions = start_peers(options, wanted, cores, log)
             everyone += started.values()
+            peer = lambda name: start_peer(options, name, cores, log)
             result = run(options, description, names, extra_names, forms, roof_process, ours, started,
-                         versions)
+                         versions, peer)
         finally:
             for participant in everyone + ours.all:
                 participant.end()
@@ -134,11 +149,14 @@ def main():
 
 
 def forms_of(description, name):
+    if name in description["shapes"]:
+        return peers.shape_forms(description["shapes"][name])
     kernel = description["kernels"].get(name)
     return peers.kernel_forms(kernel) if kernel else peers.forms(description, name)
 
 
-def run(options, description, names, extra_names, forms, roof_process, ours, started, versions):
+def run(options, description, names, extra_names, forms, roof_process, ours, started, versions, peer):
+    """peer(name): another process of that peer."""
     facts = machine.description()
     roofs = machine.Roofs(roof_process, options.threads, 0.02 if options.quick or options.ours else 0.1)
     if options.prepare:
@@ -153,9 +171,14 @@ def run(options, description, names, extra_names, forms, roof_process, ours, sta
     outcomes = {}
     for name in names:
         rounds.note(f"({name})")
-        kernel = name in description["kernels"]
-        outcomes[name] = rounds.measure(session, ours("bench_kernels" if kernel else "bench_steps"), name,
-                                        forms.get(name, []), options.quick, kernel)
+        kernel, shape = name in description["kernels"], description["shapes"].get(name)
+        if shape:
+            outcomes[name] = shapes.measure(session, lambda: ours.start("cache=off", "bench_shapes"), peer, name,
+                                            shape, forms.get(name, []), options.quick,
+                                            options.build_limit)
+        else:
+            outcomes[name] = rounds.measure(session, ours("bench_kernels" if kernel else "bench_steps"),
+                                            name, forms.get(name, []), options.quick, kernel)
         if started:
             memory.write_text(json.dumps(session.memory))
         finish(options, description, outcomes, roofs, versions, result)
@@ -202,7 +225,9 @@ def run_against(options, description, names, roof_process, ours, other):
         rounds.note(f"({name})")
         program = against.program_for(name, description)
         start = lambda side: ours.start("", program, None if side == "new" else other)
-        result["rows"] += against.measure(session, start, name, facts_of(description, name), program)
+        limit_s = options.build_limit if program == "bench_shapes" else 600
+        result["rows"] += against.measure(session, start, name, facts_of(description, name), program,
+                                          limit_s)
         result["roofs"] = roofs.as_json()
         write(options, result, tables.document_of_comparison(result), "-against")
     return result
@@ -211,8 +236,9 @@ def run_against(options, description, names, roof_process, ours, other):
 def facts_of(description, name):
     if name in against.TINY:
         return {"title": against.TINY[name], "batch": 1}
-    if name in description["kernels"]:
-        return {"op": description["kernels"][name]["op"]}
+    for group in ("kernels", "shapes"):
+        if name in description[group]:
+            return {"op": description[group][name]["op"]}
     return {key: description["workloads"][name][key] for key in ("title", "batch")}
 
 
@@ -221,8 +247,11 @@ def finish(options, description, outcomes, roofs, versions, result):
     result["roofs"] = roofs.as_json()
     result["rows"] = []
     for name, outcome in outcomes.items():
-        kernel = description["kernels"].get(name)
-        if kernel:
+        kernel, shape = description["kernels"].get(name), description["shapes"].get(name)
+        if shape:
+            floor = shapes.floor_ms(shape, roofs)
+            facts = shapes.facts(shape, outcome, outcomes)
+        elif kernel:
             floor = floors.kernel_floor_ms(kernel, roofs)
             facts = kernel_facts(kernel, outcome.ours.median())
         else:

@@ -15,7 +15,7 @@ ROUNDS_A_START = 3
 SIDES = ("new", "old", "again")  # again: the old build once more
 SHARE_WITHIN_NOISE = 0.9
 BUILD_THEM = "build them there: cmake --build --preset release --target benchmarks"
-FORMS = {"bench_steps": ("loop", "call"), "bench_kernels": ("loop",)}
+FORMS = {"bench_steps": ("loop", "call"), "bench_kernels": ("loop",), "bench_shapes": ("call",)}
 TINY = {"tiny": "a scalar that is counted", "tiny-output": "a scalar that is counted and returned"}
 
 
@@ -24,6 +24,8 @@ class Refused(Exception):
 
 
 def program_for(name, description):
+    if name in description["shapes"]:
+        return "bench_shapes"
     return "bench_kernels" if name in description["kernels"] else "bench_steps"
 
 
@@ -80,8 +82,8 @@ def order(number):
 class Sides:
     """Three processes for a workload, started anew every few rounds."""
 
-    def __init__(self, start, name, forms):
-        self._start, self._name, self._forms = start, name, forms
+    def __init__(self, start, name, forms, limit_s):
+        self._start, self._name, self._forms, self._limit_s = start, name, forms, limit_s
         self._running, self.subjects = [], {}
 
     def renew(self):
@@ -90,7 +92,7 @@ class Sides:
         for side in SIDES:
             participant = self._start(side)
             self._running.append(participant)
-            participant.ask(setup=self._name)
+            participant.ask(timeout=self._limit_s, setup=self._name)
             for form in self._forms:
                 self.subjects[side, form] = rounds.Subject(participant, side, form, form)
                 self.subjects[side, form].probe()
@@ -104,11 +106,12 @@ class Sides:
         self._running = []
 
 
-def measure(session, start, name, facts, program):
-    """Rows of one workload: one for each of its forms. start(side): a process of that build."""
+def measure(session, start, name, facts, program, limit_s):
+    """Rows of one workload: one for each of its forms. start(side): a process of that build. limit_s: how
+    long a side may take to set up."""
     forms = FORMS[program]
-    seconds = session.seconds / (3 if program == "bench_kernels" else 1)
-    sides = Sides(start, name, forms)
+    seconds = session.seconds / (1 if program == "bench_steps" else 3)
+    sides = Sides(start, name, forms, limit_s)
     times = {(side, form): [] for side in SIDES for form in forms}
     outcome = rounds.Outcome()
 

@@ -13,6 +13,10 @@ class Failed(Exception):
     """A participant that ended, hung or answered with an error."""
 
 
+class TimedOut(Failed):
+    """One that gave no answer in time; it has been ended."""
+
+
 class NotSupported(Exception):
     """What a peer says that it cannot do."""
 
@@ -26,6 +30,7 @@ class Participant:
         def prepare():
             # A sleeping process would not notice that the driver was killed.
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.setpgid(0, 0)  # so that the compilers that it has started can be ended with it
             os.sched_setaffinity(0, cores)
 
         self.command = command
@@ -73,8 +78,9 @@ class Participant:
         while True:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                self.process.kill()
-                raise Failed(f"no answer within {timeout} s")
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+                raise TimedOut(f"no answer within {timeout} s")
             return self.process.stdout.readline()  # answers are single lines, written at once
 
     def _signal(self, number):

@@ -32,6 +32,7 @@ def processes(threads):
     return {"torch-default": ("torch_peer.py", counts),
             "torch-tuned": ("torch_peer.py", tuned),
             "torch-kernels": ("torch_kernels.py", tuned),
+            "torch-shapes": ("torch_shapes.py", tuned),
             "onednn": ("bench_onednn", tuned),
             "jax": ("jax_peer.py", counts | keep),
             "pytensor": ("pytensor_peer.py", counts)}
@@ -45,6 +46,27 @@ def kernel_forms(entry):
               for layout in layouts]
     plain = {"gemm": ["sgemm", "matmul"], "conv": ["nchw", "nhwc", "any"], "pool": ["nchw", "nhwc", "any"]}
     return result + [Form("onednn", "onednn", form) for form in plain.get(op, ["plain"])]
+
+
+# Of the rows (h): styles of PyTorch beside the plain one, see torch_shapes.py.
+STYLES = {"conv": ["channels_last"], "pool": ["channels_last"], "conv_pool": ["channels_last"],
+          "covariance": ["chunks"], "k_means": ["chunks", "kept"], "logistic": ["chunks", "kept"],
+          "dequantized": ["chunks", "packed"]}
+EAGER_ONLY = ("chunks", "packed")
+
+
+def shape_forms(entry):
+    """PyTorch with tuned settings."""
+    op = entry["op"]
+    if entry.get("pass") == "step" or op == "prod_gradient":
+        sparse = op == "lookup"
+        styles = {"eager": ["", "sparse"] if sparse else [""],
+                  "compile": ["step"] if sparse else ["step", "model"]}
+    else:
+        more = STYLES.get(op, [])
+        styles = {"eager": ["", *more], "compile": ["", *(s for s in more if s not in EAGER_ONLY)]}
+    return [Form("torch " + kind, "torch-shapes", f"{kind} {style}".strip())
+            for kind, of_kind in styles.items() for style in of_kind]
 
 
 def forms(description, name):

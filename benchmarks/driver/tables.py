@@ -6,10 +6,13 @@ from . import peers
 def rows_of(name, facts, outcome, floor, versions):
     """facts: what else a row says about the workload."""
     base = {"workload": name} | facts
-    ours = {"ours_ms": _r(outcome.ours.median()), "ours_min_ms": _r(outcome.ours.least()),
-            "floor_ms": _r(floor), "ours_over_floor": _r(outcome.ours.median() / floor),
-            "compile_s": _r(outcome.setup["compile_s"]), "rounds": outcome.rounds,
-            "disturbed_rounds": outcome.disturbed}
+    ours = {"floor_ms": _r(floor), "rounds": outcome.rounds, "disturbed_rounds": outcome.disturbed}
+    if outcome.ours:
+        ours |= {"ours_ms": _r(outcome.ours.median()), "ours_min_ms": _r(outcome.ours.least()),
+                 "ours_over_floor": _r(outcome.ours.median() / floor),
+                 "compile_s": _r(outcome.setup["compile_s"])}
+    else:
+        ours |= {"ours_ms": None, "ours_why": outcome.problems["ours"]}
     if outcome.ours_call:
         ours["ours_call_ms"] = _r(outcome.ours_call.median())
     rows = []
@@ -24,7 +27,7 @@ def rows_of(name, facts, outcome, floor, versions):
         best = min(subjects, key=lambda s: s.median())
         row = base | {"peer": peer, "version": versions.get(peer.split()[0])} | ours
         row |= {"peer_ms": _r(best.median()), "peer_min_ms": _r(best.least()),
-                "ratio": _r(best.median() / outcome.ours.median()), "form": best.title,
+                "ratio": outcome.ours and _r(best.median() / outcome.ours.median()), "form": best.title,
                 "forms_ms": {s.title: _r(s.median()) for s in everything}}
         rows.append(row)
     return rows or [base | {"peer": None, "version": None} | ours | {"peer_ms": None, "ratio": None}]
@@ -54,7 +57,9 @@ def _peer_cells(rows, used):
     cells, measured = [], []
     for peer in used:
         row = next((r for r in rows if r["peer"] == peer), None)
-        if row and row["peer_ms"] is not None:
+        if row and row["peer_ms"] is not None and row["ratio"] is None:
+            cells.append(_ms(row["peer_ms"]))
+        elif row and row["peer_ms"] is not None:
             measured.append(row["ratio"])
             cells.append(f"{_ms(row['peer_ms'])} ({row['ratio']:.2f})")
         else:
@@ -71,9 +76,10 @@ def _table(heads, lines):
 def markdown(result):
     """Milliseconds, and in brackets how many times slower than ours."""
     rows = result["rows"]
-    kernels = [row for row in rows if "op" in row]
+    shapes = [row for row in rows if row.get("group") == "h"]
+    kernels = [row for row in rows if "op" in row and row not in shapes]
     steps = [row for row in rows if "op" not in row]
-    parts = ([_steps(steps)] if steps else []) + ([_kernels(kernels)] if kernels else [])
+    parts = [table(some) for table, some in [(_steps, steps), (_kernels, kernels), (_shapes, shapes)] if some]
     parts += [_alone(kind, result["ours"]) for kind in ALONE
               if any(row["workload"].startswith(kind) for row in result["ours"])]
     return "\n\n".join(parts)
@@ -110,6 +116,51 @@ def _kernels(rows):
                       f"{100 / first['ours_over_floor']:.0f} %", *_peer_cells(group, used)])
     heads = ["kernel", "ours", "ours", "floor", "of the roof", *used] + ["best peer / ours"] * bool(used)
     return _table(heads, lines)
+
+
+def _shapes(rows):
+    """`like`: how many times the time of the rows that it should be like. Memory: of our whole process, and
+    of a peer's what it needs beside what it had before the row, with the time of that form."""
+    used = _used(rows)
+    lines = []
+    for name, group in _grouped(rows).items():
+        first = group[0]
+        cells = _peer_cells(group, used) + [_checked(first), _memory(group)]
+        needs = _amount(first)
+        if first["ours_ms"] is None:
+            lines.append([name, first["ours_why"], "-", needs, _ms(first["floor_ms"]), "-", "-", "-", *cells])
+            continue
+        speed = f"{first['gflops']:.0f} GFLOP/s" if first["gflops"] else f"{first['gbs']:.1f} GB/s"
+        like = "-" if first["like_ratio"] is None else f"{first['like_ratio']:.2f}"
+        lines.append([name, f"**{_ms(first['ours_ms'])}**", speed, needs, _ms(first["floor_ms"]),
+                      f"{100 / first['ours_over_floor']:.0f} %", like, f"{first['compile_s']:.1f}", *cells])
+    heads = ["row", "ours", "ours", "needs", "floor", "of the roof", "like", "built in s", *used]
+    return _table(heads + ["best peer / ours"] * bool(used) + ["check", "peak MB"], lines)
+
+
+def _amount(row):
+    size = f"{row['bytes'] * 1e-6:.3g} MB"
+    return f"{row['flops'] * 1e-9:.3g} GFLOP, {size}" if row["flops"] else size
+
+
+def _checked(row):
+    if "check" not in row:
+        return "-"
+    off = "no number" if row["difference"] is None else f"{row['difference']:.0e}"
+    return f"same ({off})" if row["check"] == "same" else f"**differs** ({off})"
+
+
+def _memory(group):
+    """Of the forms that were the fastest."""
+    memory = group[0].get("memory_mb")
+    if not memory:
+        return "-"
+    parts = [f"**{memory['ours']['peak_mb']:.0f}**"] if "ours" in memory else ["-"]
+    for row in group:
+        of_peer = memory.get(row.get("form"))
+        if of_peer:
+            parts.append(f"{row['form']} {of_peer['peak_mb'] - of_peer['bare_mb']:.0f}")
+    return ", ".join(parts)
 
 
 def _steps(rows):
