@@ -1,5 +1,6 @@
 """The processes that take part: they live through the whole run, and only one of them is awake at a time."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -30,7 +31,6 @@ class Participant:
         def prepare():
             # A sleeping process would not notice that the driver was killed.
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            os.setpgid(0, 0)  # so that the compilers that it has started can be ended with it
             os.sched_setaffinity(0, cores)
 
         self.command = command
@@ -78,10 +78,18 @@ class Participant:
         while True:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                os.killpg(self.process.pid, signal.SIGKILL)
-                self.process.wait()
+                self._kill_family()
                 raise TimedOut(f"no answer within {timeout} s")
             return self.process.stdout.readline()  # answers are single lines, written at once
+
+    def _kill_family(self):
+        """With the compilers that it has started, which are in process groups of their own."""
+        self._signal(signal.SIGSTOP)  # so that it starts no more
+        for pid in _below(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
 
     def _signal(self, number):
         if self.process.poll() is None:
@@ -89,3 +97,16 @@ class Participant:
 
     def _sleep(self):
         self._signal(signal.SIGSTOP)
+
+
+def _below(pid):
+    """The processes that it has started, and those that they have."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat") as text:
+                parents[int(entry)] = int(text.read().rsplit(")", 1)[1].split()[1])
+    found = [pid]
+    for parent in found:  # grows as it is read
+        found += [child for child, of in parents.items() if of == parent]
+    return found[1:]

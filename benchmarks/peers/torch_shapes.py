@@ -267,8 +267,8 @@ def k_means(k, style, compiled):
             members[rows[:len(x)], nearest] = 1
         return torch.mm(members.t(), x), members.sum(0)
 
-    def means(total, sizes):
-        return total / sizes.clamp(min=1)[:, None]
+    def moved(total, sizes):
+        return centres.copy_(total / sizes.clamp(min=1)[:, None])
 
     if style == "kept":
         images = widened(images, True)
@@ -277,13 +277,13 @@ def k_means(k, style, compiled):
             lengths, parts = centres.square().sum(1), []
             for part in images.split(CHUNK):
                 parts.append(sums(widened(part, True), lengths))
-            return means(sum(p[0] for p in parts), sum(p[1] for p in parts))
+            return moved(sum(p[0] for p in parts), sum(p[1] for p in parts))
 
         return step
 
     def step():
         x = images if style == "kept" else widened(images, not compiled)
-        return means(*sums(x, centres.square().sum(1)))
+        return moved(*sums(x, centres.square().sum(1)))
 
     return step
 

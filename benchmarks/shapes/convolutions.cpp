@@ -56,16 +56,17 @@ struct Convolution {
     int kernel, stride, dilation, pad;
 };
 
-Updates convolution(const Json& row) {
+Updates convolution(const Json& row, Given& given) {
     const Convolution c(row);
-    const Shared x = shared(floats(c.shape, 1), "x"), w = shared(floats(c.filter_shape, 2), "w");
+    const Expr x = given(floats(c.shape, 1), "x");
+    const Shared w = shared(floats(c.filter_shape, 2), "w");
     const auto written = row.value("written", std::string("conv2d"));
     const Expr y = written == "slices"   ? c.by_slices(x, w)
                    : written == "places" ? c.by_places(x, w)
                                          : c.of(x, w);
     const auto pass = row.at("pass").get<std::string>();
     if (pass == "forward") return {result(c.out, y)};
-    const Expr cost = sum(y * shared(floats(c.out, 3), "gradient"));
+    const Expr cost = sum(y * given(floats(c.out, 3), "gradient"));
     if (pass == "weights") return {result(c.filter_shape, grad(cost, w))};
     return {result(c.shape, grad(cost, x))};
 }
@@ -92,29 +93,32 @@ Dims pooled_shape(const Json& row, const Dims& shape) {
             places_of(shape[3], window, stride, 1, 0)};
 }
 
-Updates pooling(const Json& row) {
+Updates pooling(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape")), out = pooled_shape(row, shape);
     const bool of_bytes = row.value("dtype", std::string("float32")) == "uint8";
-    const Shared x = shared(of_bytes ? bytes(shape, 1) : floats(shape, 1), "x");
+    const Expr x = given(of_bytes ? bytes(shape, 1) : floats(shape, 1), "x");
     const Expr y = pooled(x, row, out);
     if (row.at("pass") == "forward") return {result(out, y)};
-    return {result(shape, grad(sum(y * shared(floats(out, 2), "gradient")), x))};
+    return {result(shape, grad(sum(y * given(floats(out, 2), "gradient")), x))};
 }
 
-Updates pooling_behind(const Json& row) {
-    const Convolution c(row);
+Updates pooling_behind(const Json& row, Given& given) {
+    Json plain = row;
+    plain.erase("stride");  // that of the pooling
+    const Convolution c(plain);
     const Dims out = pooled_shape(row, c.out);
-    const Shared x = shared(floats(c.shape, 1), "x"), w = shared(floats(c.filter_shape, 2), "w");
+    const Expr x = given(floats(c.shape, 1), "x");
+    const Shared w = shared(floats(c.filter_shape, 2), "w");
     return {result(out, pooled(c.of(x, w), row, out))};
 }
 
 }  // namespace
 
-Updates convolutions(const Json& row) {
+Updates convolutions(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
-    if (op == "conv") return convolution(row);
-    if (op == "pool") return pooling(row);
-    if (op == "conv_pool") return pooling_behind(row);
+    if (op == "conv") return convolution(row, given);
+    if (op == "pool") return pooling(row, given);
+    if (op == "conv_pool") return pooling_behind(row, given);
     return {};
 }
 

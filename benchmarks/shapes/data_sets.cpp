@@ -9,9 +9,9 @@ using namespace bitale;
 
 namespace {
 
-Updates covariance(const Json& row) {
+Updates covariance(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape"));
-    const Expr x = cast(shared(bytes(shape, 1), "images"), float32) / 255;
+    const Expr x = cast(given(bytes(shape, 1), "images"), float32) / 255;
     return {result({shape[1], shape[1]}, dot(transpose(x), x) / static_cast<float>(shape[0]))};
 }
 
@@ -23,7 +23,7 @@ Updates k_means(const Json& row) {
     const Expr nearest = argmin(sum(sqr(centres), {1}) - 2 * dot(x, transpose(centres)), {1});
     const Expr members = one_hot(nearest, count);
     const Expr sizes = maximum(sum(members, {0}), 1);
-    return {result({count, shape[1]}, dot(transpose(members), x) / expand_dims(sizes, 1))};
+    return {{centres, dot(transpose(members), x) / expand_dims(sizes, 1)}};
 }
 
 Updates logistic(const Json& row) {
@@ -38,9 +38,9 @@ Updates logistic(const Json& row) {
 
 }  // namespace
 
-Updates data_sets(const Json& row) {
+Updates data_sets(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
-    if (op == "covariance") return covariance(row);
+    if (op == "covariance") return covariance(row, given);
     if (op == "k_means") return k_means(row);
     if (op == "logistic") return logistic(row);
     return {};

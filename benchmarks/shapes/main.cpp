@@ -59,16 +59,20 @@ void write(const bench::Updates& updates, const std::string& path) {
 int main() {
     const Json description = read_description();
     bench::Updates updates;
+    bench::Given given;
     std::unique_ptr<bitale::Function> step;
     double bare = 0;
     return bench::serve([&](const Json& request) -> Json {
         if (request.contains("setup")) {
             step.reset();
             updates.clear();
+            given = {};
             bare = megabytes("VmRSS");
-            updates = bench::update_of(description.at("shapes").at(request["setup"].get<std::string>()));
+            updates =
+                bench::update_of(description.at("shapes").at(request["setup"].get<std::string>()), given);
             const double before = processor_seconds();
-            step = std::make_unique<bitale::Function>(bitale::function({}, {}, {.updates = updates}));
+            step = std::make_unique<bitale::Function>(bitale::function(
+                given.inputs, {}, {.updates = updates, .on_unused_input = bitale::OnUnused::ignore}));
             forget_peak();
             return {{"compile_s", step->compile_seconds()},
                     {"compile_cpu_s", processor_seconds() - before},
@@ -80,14 +84,14 @@ int main() {
                     {"bare_mb", bare},
                     {"planned_mb", step->peak_bytes() * 1e-6}};
         if (request.contains("write")) {
-            (*step)();
+            step->call(given.values);
             write(updates, request["write"].get<std::string>());
             return Json::object();
         }
         const auto steps = request.at("steps").get<std::int64_t>();
-        for (auto k = request.value("warm", std::int64_t{1}); k > 0; --k) (*step)();
+        for (auto k = request.value("warm", std::int64_t{1}); k > 0; --k) step->call(given.values);
         const bench::Clock clock;
-        for (std::int64_t k = 0; k < steps; ++k) (*step)();
+        for (std::int64_t k = 0; k < steps; ++k) step->call(given.values);
         return {{"ms", clock.seconds() * 1e3 / static_cast<double>(steps)}};
     });
 }

@@ -10,36 +10,37 @@ using namespace bitale;
 namespace {
 
 // The gradient of a lookup is `gradient` itself.
-Updates lookup(const Json& row) {
+Updates lookup(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("table"));
     const std::int64_t count = row.at("count");
-    const Shared table = shared(floats(shape, 1), "table"), at = shared(places(count, 2, shape[0]), "at");
+    const Shared table = shared(floats(shape, 1), "table");
+    const Expr at = given(places(count, 2, shape[0]), "at");
     const Expr found = gather(table, at);
     if (row.at("pass") == "forward") return {result({count, shape[1]}, found)};
-    return sgd(sum(found * shared(floats({count, shape[1]}, 3), "gradient")), {table}, 0.001);
+    return sgd(sum(found * given(floats({count, shape[1]}, 3), "gradient")), {table}, 0.001);
 }
 
-Updates concatenation(const Json& row) {
+Updates concatenation(const Json& row, Given& given) {
     Dims shape = dims_of(row.at("shape"));
     const std::int64_t count = row.at("parts");
     const int axis = row.at("axis");
     std::vector<Expr> parts;
     for (std::int64_t k = 0; k < count; ++k)
-        parts.emplace_back(shared(floats(shape, static_cast<std::uint32_t>(k)), "part" + std::to_string(k)));
+        parts.push_back(given(floats(shape, static_cast<std::uint32_t>(k)), "part" + std::to_string(k)));
     shape[static_cast<std::size_t>(axis)] *= count;
     return {result(shape, concatenate(parts, axis))};
 }
 
 // What a copy takes, with the least that a program can compute.
-Updates doubled(const Json& row) {
+Updates doubled(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape"));
-    return {result(shape, shared(floats(shape, 1), "x") * 2)};
+    return {result(shape, given(floats(shape, 1), "x") * 2)};
 }
 
-Updates crossentropy(const Json& row) {
+Updates crossentropy(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape"));
-    const Shared logits = shared(floats(shape, 1), "logits"),
-                 labels = shared(places(shape[0], 2, shape[1]), "labels");
+    const Expr logits = given(floats(shape, 1), "logits"),
+               labels = given(places(shape[0], 2, shape[1]), "labels");
     if (row.at("written") == "one_hot")
         return {result({}, -sum(one_hot(labels, shape[1]) * log_softmax(logits)) / shape[0])};
     return {result({}, mean(softmax_crossentropy(logits, labels)))};
@@ -53,12 +54,12 @@ Updates random(const Json& row) {
 
 }  // namespace
 
-Updates others(const Json& row) {
+Updates others(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
-    if (op == "lookup") return lookup(row);
-    if (op == "concatenate") return concatenation(row);
-    if (op == "double") return doubled(row);
-    if (op == "crossentropy") return crossentropy(row);
+    if (op == "lookup") return lookup(row, given);
+    if (op == "concatenate") return concatenation(row, given);
+    if (op == "double") return doubled(row, given);
+    if (op == "crossentropy") return crossentropy(row, given);
     if (op == "random") return random(row);
     return {};
 }

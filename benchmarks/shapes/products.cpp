@@ -26,41 +26,42 @@ Expr batched(const Expr& a, const Expr& b, bool turned, std::int64_t heads, cons
     return concatenate(parts);
 }
 
-Updates batched_product(const Json& row) {
+Updates batched_product(const Json& row, Given& given) {
     const std::int64_t heads = row.at("heads"), m = row.at("m"), n = row.at("n"), k = row.at("k");
     const bool turned = row.at("form") == "NT";
     const auto written = row.at("written").get<std::string>();
     if (written == "one") {  // as many rows of one product
-        const Expr a = shared(floats({heads * m, k}, 1), "a"),
-                   b = shared(floats(turned ? Dims{n, k} : Dims{k, n}, 2), "b");
+        const Expr a = given(floats({heads * m, k}, 1), "a"),
+                   b = given(floats(turned ? Dims{n, k} : Dims{k, n}, 2), "b");
         return {result({heads * m, n}, dot(a, turned ? transpose(b) : b))};
     }
-    const Shared a = shared(floats({heads, m, k}, 1), "a"),
-                 b = shared(floats(turned ? Dims{heads, n, k} : Dims{heads, k, n}, 2), "b");
+    const Expr a = given(floats({heads, m, k}, 1), "a"),
+               b = given(floats(turned ? Dims{heads, n, k} : Dims{heads, k, n}, 2), "b");
     return {result({heads, m, n}, batched(a, b, turned, heads, written))};
 }
 
-Updates attention(const Json& row) {
+Updates attention(const Json& row, Given& given) {
     const std::int64_t heads = row.at("heads"), length = row.at("length"), width = row.at("width");
     const auto written = row.at("written").get<std::string>();
     const Dims shape{heads, length, width};
-    const Shared q = shared(floats(shape, 1), "q"), k = shared(floats(shape, 2), "k"),
-                 v = shared(floats(shape, 3), "v");
+    const Expr q = given(floats(shape, 1), "q"), k = given(floats(shape, 2), "k"),
+               v = given(floats(shape, 3), "v");
     const Expr scores = batched(q, k, true, heads, written) / std::sqrt(static_cast<float>(width));
     const Expr y = batched(softmax(scores), v, false, heads, written);
     Updates updates{result(shape, y)};
     if (row.at("pass") == "forward") return updates;
-    const auto gradients = grad(sum(y * shared(floats(shape, 4), "gradient")), {q, k, v});
+    const auto gradients = grad(sum(y * given(floats(shape, 4), "gradient")), {q, k, v});
     for (std::size_t i = 0; i < gradients.size(); ++i)
         updates.push_back(result(shape, gradients[i], "gradient" + std::to_string(i)));
     return updates;
 }
 
 // The scale of each column is either part of the weights or comes after the product.
-Updates dequantized(const Json& row) {
+Updates dequantized(const Json& row, Given& given) {
     const std::int64_t batch = row.at("batch");
     const Dims shape = dims_of(row.at("shape"));
-    const Shared x = shared(floats({batch, shape[0]}, 1), "x"), w = shared(bytes(shape, 2, int8), "w"),
+    const Expr x = given(floats({batch, shape[0]}, 1), "x");
+    const Shared w = shared(bytes(shape, 2, int8), "w"),
                  scale = shared(floats({shape[1]}, 3, 0.001, 0.01), "scale");
     const Expr wide = cast(w, float32);
     return {result({batch, shape[1]},
@@ -69,11 +70,11 @@ Updates dequantized(const Json& row) {
 
 }  // namespace
 
-Updates products(const Json& row) {
+Updates products(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
-    if (op == "batched") return batched_product(row);
-    if (op == "attention") return attention(row);
-    if (op == "dequantized") return dequantized(row);
+    if (op == "batched") return batched_product(row, given);
+    if (op == "attention") return attention(row, given);
+    if (op == "dequantized") return dequantized(row, given);
     return {};
 }
 

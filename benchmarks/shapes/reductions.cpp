@@ -20,9 +20,9 @@ Expr reduced(const Expr& x, const std::string& how, const Axes& axes) {
 }
 
 // `as`: the shape, and `turned`: the order of axes, in which the program looks at the same memory.
-Updates reduction(const Json& row) {
+Updates reduction(const Json& row, Given& given) {
     Dims shape = dims_of(row.at("shape"));
-    Expr x = shared(floats(shape, 1), "x");
+    Expr x = given(floats(shape, 1), "x");
     if (row.contains("as")) {
         shape = dims_of(row["as"]);
         x = reshape(x, std::vector<Expr>(shape.begin(), shape.end()));
@@ -42,28 +42,28 @@ Updates reduction(const Json& row) {
     return {result(left, reduced(x, row.at("how"), axes))};
 }
 
-Updates gradient_of_prod(const Json& row) {
+Updates gradient_of_prod(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape"));
-    const Shared x = shared(floats(shape, 1, 0.95, 1.05), "x"),
-                 gradient = shared(floats({shape[0]}, 2), "gradient");
+    const Expr x = given(floats(shape, 1, 0.95, 1.05), "x"),
+               gradient = given(floats({shape[0]}, 2), "gradient");
     return {result(shape, grad(sum(prod(x, {1}) * gradient), x))};
 }
 
 // As a product with a triangle of ones: the language has no prefix along an axis.
-Updates prefix(const Json& row) {
+Updates prefix(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape"));
-    const Expr x = shared(floats(shape, 1), "x"), place = range(0, shape[1]);
+    const Expr x = given(floats(shape, 1), "x"), place = range(0, shape[1]);
     const Expr ones = cast(expand_dims(place, 1) <= expand_dims(place, 0), float32);
     return {result(shape, dot(x, ones))};
 }
 
 }  // namespace
 
-Updates reductions(const Json& row) {
+Updates reductions(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
-    if (op == "reduce") return reduction(row);
-    if (op == "prod_gradient") return gradient_of_prod(row);
-    if (op == "prefix") return prefix(row);
+    if (op == "reduce") return reduction(row, given);
+    if (op == "prod_gradient") return gradient_of_prod(row, given);
+    if (op == "prefix") return prefix(row, given);
     return {};
 }
 

@@ -11,18 +11,28 @@
 
 namespace bench {
 
+// The arguments of a row's function, the same at every call. What depends only on shared variables that
+// nobody changes may be computed once instead of at each call.
+struct Given {
+    bitale::Expr operator()(const bitale::Array& value, const std::string& name) {
+        values.push_back(value);
+        inputs.emplace_back(bitale::input(value.dtype(), value.shape(), name));
+        return inputs.back().variable;
+    }
+    std::vector<bitale::Input> inputs;
+    std::vector<bitale::Array> values;
+};
+
 // What a row's function updates. The targets, in this order, are what is compared with a peer's results.
 using bitale::Updates;
-
-// The update of a row of shapes.json.
-Updates update_of(const Json& row);
+Updates update_of(const Json& row, Given& given);
 
 // By families; `row.op` is one of theirs, else nothing.
-Updates reductions(const Json& row);
-Updates convolutions(const Json& row);
-Updates products(const Json& row);
-Updates data_sets(const Json& row);
-Updates others(const Json& row);
+Updates reductions(const Json& row, Given& given);
+Updates convolutions(const Json& row, Given& given);
+Updates products(const Json& row, Given& given);
+Updates data_sets(const Json& row, Given& given);
+Updates others(const Json& row, Given& given);
 
 bitale::Dims dims_of(const Json& lengths);
 

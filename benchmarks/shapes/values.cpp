@@ -49,9 +49,9 @@ Update result(const Dims& shape, const Expr& value, const std::string& name) {
     return {shared(zeros(shape, value.dtype()), name), value};
 }
 
-Updates update_of(const Json& row) {
+Updates update_of(const Json& row, Given& given) {
     for (const auto family : {reductions, convolutions, products, data_sets, others})
-        if (Updates updates = family(row); !updates.empty()) return updates;
+        if (Updates updates = family(row, given); !updates.empty()) return updates;
     throw std::runtime_error("unknown op " + row.at("op").get<std::string>());
 }
 

@@ -33,7 +33,7 @@ OURS = """
     for line in sys.stdin:
         request = json.loads(line)
         if request.get("setup") == "argmax-512":
-            child = subprocess.Popen(["sleep", "60"])
+            child = subprocess.Popen(["sleep", "60"], start_new_session=True)
             open({pid!r}, "w").write(str(child.pid))
             child.wait()
         if request.get("setup") == "sum-split":
