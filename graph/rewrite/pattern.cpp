@@ -81,9 +81,12 @@ std::string Pattern::text() const {
 }
 
 const Op* PatternNode::op() const {
-    if (!op_) op_ = find_op(name);
-    BITALE_CHECK(op_, "a pattern names the op \"" + name + "\", which does not exist");
-    return op_;
+    const Op* op = known_.op.load(std::memory_order_acquire);
+    if (op) return op;
+    op = find_op(name);
+    BITALE_CHECK(op, "a pattern names the op \"" + name + "\", which does not exist");
+    known_.op.store(op, std::memory_order_release);
+    return op;
 }
 
 const NodePtr* Match::find(const PatternNode* part) const {

@@ -7,6 +7,7 @@
 // Template attributes below).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,7 +70,14 @@ struct PatternNode {
     const Op* op() const;
 
   private:
-    mutable const Op* op_ = nullptr;  // looked up at first use: patterns may be built before the ops register
+    // Looked up at first use, by any thread: patterns may be built before the ops register.
+    struct KnownOp {
+        std::atomic<const Op*> op{nullptr};
+        KnownOp() = default;
+        KnownOp(const KnownOp&) {}  // NOLINT: a copy looks it up again
+        KnownOp& operator=(const KnownOp&) = delete;
+    };
+    mutable KnownOp known_;
 };
 
 // What a pattern stood for in a match.

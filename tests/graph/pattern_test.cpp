@@ -1,7 +1,10 @@
 // Patterns: what matches, what does not and why, and what templates build.
 #include "graph/rewrite/pattern.h"
 
+#include <atomic>
 #include <limits>
+#include <thread>
+#include <vector>
 
 #include "graph/rewrite/explain.h"
 #include "tests/graph/toy.h"
@@ -133,4 +136,20 @@ TEST_CASE("a miss is explained") {
 TEST_CASE("a pattern that names no op is a bug") {
     CHECK_THROWS_WITH(match(Pattern::apply("no_such_op", {x}), toy::leaf("a")),
                       ContainsSubstring("no_such_op"));
+}
+
+TEST_CASE("threads may match by one pattern") {
+    const Pattern pattern = add(neg(x), y);
+    const NodePtr a = toy::leaf("a");
+    const NodePtr node = toy::node(toy::add(), {toy::node(toy::neg(), {a}), a});
+    std::atomic<int> found{0}, ready{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            ++ready;
+            while (ready < 4) std::this_thread::yield();
+            if (match(pattern, node)) ++found;
+        });
+    for (std::thread& t : threads) t.join();
+    CHECK(found == 4);
 }
