@@ -38,6 +38,18 @@ struct LoadedObjects::State : std::enable_shared_from_this<LoadedObjects::State>
         }
     };
 
+    // Objects that nobody knows any more; closing them runs foreign code, destructors, so their last owner
+    // has no mutex.
+    struct Closing {
+        std::map<std::string, Object> objects;
+        Closing() = default;
+        Closing(const Closing&) = delete;
+        Closing& operator=(const Closing&) = delete;
+        ~Closing() {
+            for (const auto& [key, object] : objects) dlclose(object.handle);
+        }
+    };
+
     // The caller holds the mutex, here and in close_all_but().
     Use use(Entry at) {
         Object& object = at->second;
@@ -51,20 +63,19 @@ struct LoadedObjects::State : std::enable_shared_from_this<LoadedObjects::State>
     }
 
     void drop(std::list<std::string>& key) {
+        Closing closing;
         const std::lock_guard lock(mutex);
         const Entry at = objects.find(key.front());
         if (--at->second.users > 0) return;
         unused.splice(unused.end(), key);
         at->second.unused = std::prev(unused.end());
-        close_all_but(most_unused);
+        close_all_but(most_unused, closing);
     }
 
     // Of the objects without users, those that were used last stay open.
-    void close_all_but(std::size_t most) {
+    void close_all_but(std::size_t most, Closing& closing) {
         while (unused.size() > most) {
-            const Entry at = objects.find(unused.front());
-            dlclose(at->second.handle);
-            objects.erase(at);
+            closing.objects.insert(objects.extract(unused.front()));
             unused.pop_front();
         }
     }
@@ -75,9 +86,10 @@ LoadedObjects::LoadedObjects(std::size_t most_unused) : state_(std::make_shared<
 }
 
 LoadedObjects::~LoadedObjects() {
+    State::Closing closing;
     const std::lock_guard lock(state_->mutex);
     state_->most_unused = 0;
-    state_->close_all_but(0);
+    state_->close_all_but(0, closing);
 }
 
 LoadedObjects::Use LoadedObjects::find(const std::string& key) {
@@ -90,13 +102,16 @@ LoadedObjects::Use LoadedObjects::open(const std::string& key, const std::string
                                        std::string& problem) {
     void* handle = outside::load_library(path, RTLD_NOW | RTLD_LOCAL, &problem);
     if (!handle) return nullptr;
+    // Closed where another thread was faster, or where memory does not suffice.
+    struct Close {
+        void operator()(void* h) const { dlclose(h); }
+    };
+    std::unique_ptr<void, Close> own(handle);
     const std::lock_guard lock(state_->mutex);
     const auto [at, fresh] = state_->objects.try_emplace(key);
     if (fresh) {
-        at->second.handle = handle;
+        at->second.handle = own.release();
         at->second.unused = state_->unused.end();
-    } else {
-        dlclose(handle);  // another thread was faster
     }
     return state_->use(at);
 }

@@ -120,6 +120,27 @@ TEST_CASE("a key is one object, whoever opens it", "[core][runtime]") {
     CHECK(objects.open_objects() == 0);
 }
 
+TEST_CASE("what an object does when it is closed runs under no lock", "[core][runtime]") {
+    const TemporaryFolder folder;
+    write_file(folder / "two.cpp",
+               "static void (*hook)();\n"
+               "extern \"C\" void at_end(void (*f)()) { hook = f; }\n"
+               "[[gnu::destructor]] static void end() { hook(); }\n");
+    const CompilerSearch search = find_compiler();
+    REQUIRE(search.found);
+    compile_all(*search.found, {CompileJob{folder / "two.cpp", folder / "two.so"}}, 1);
+    static std::size_t open_at_end = 99;
+    static LoadedObjects* list = nullptr;
+    LoadedObjects objects(0);
+    list = &objects;
+    {
+        const LoadedObjects::Use use = opened(objects, "two", folder / "two.so");
+        reinterpret_cast<void (*)(void (*)())>(dlsym(use.get(), "at_end"))(
+            [] { open_at_end = list->open_objects(); });
+    }
+    CHECK(open_at_end == 0);
+}
+
 TEST_CASE("uses may outlive the list of objects", "[core][runtime]") {
     const Objects files;
     LoadedObjects::Use use;
