@@ -86,9 +86,12 @@ struct Profile {
 // A wish to stop that outlives calls and belongs to the caller: any loops of any functions may watch it.
 // Copies share it. Once requested it stays so until reset(), so that no request is lost between two loops.
 // request() may be called from other threads and from signal handlers.
+// Moving one copies it: there is no empty token, for in a signal handler nothing can be thrown.
 class StopToken {
   public:
     StopToken() : requested_(std::make_shared<std::atomic<bool>>(false)) {}
+    StopToken(const StopToken&) = default;
+    StopToken& operator=(const StopToken&) = default;
     void request() const noexcept { requested_->store(true, std::memory_order_relaxed); }
     bool requested() const noexcept { return requested_->load(std::memory_order_relaxed); }
     void reset() const noexcept { requested_->store(false, std::memory_order_relaxed); }

@@ -435,6 +435,17 @@ TEST_CASE("a stop token belongs to its owner and is watched by all loops", "[cor
     });
 }
 
+TEST_CASE("a stop token that was moved from is the same token", "[core][runtime][function]") {
+    StopToken token;
+    const StopToken moved = std::move(token);
+    token.request();  // NOLINT
+    CHECK(moved.requested());
+    StopToken assigned;
+    assigned = std::move(token);
+    token.reset();
+    CHECK_FALSE(assigned.requested());
+}
+
 TEST_CASE("a loop over a range needs no list of it", "[core][runtime][function]") {
     on_each_device_with_loops([](const std::string& device) {
         Shared last = shared(Array(std::int64_t{0}), "last");
