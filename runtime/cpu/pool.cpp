@@ -276,13 +276,18 @@ Pool& process_pool(int threads) {
     static const std::vector<int>& usable = *new std::vector<int>(usable_cores());
     const std::size_t count =
         threads > 0 ? std::min(usable.size(), static_cast<std::size_t>(threads)) : usable.size();
-    const std::lock_guard lock(mutex);
-    Pool*& pool = pools[count];
-    if (pool) return *pool;
-    pool = new Pool(std::vector<int>(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(count)));
-    if (const auto got = static_cast<std::size_t>(pool->threads()); got < count)
+    Pool* made = nullptr;
+    {
+        const std::lock_guard lock(mutex);
+        Pool*& pool = pools[count];
+        if (pool) return *pool;
+        made = pool =
+            new Pool(std::vector<int>(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(count)));
+    }
+    // The first warning of a process makes a lock.
+    if (const auto got = static_cast<std::size_t>(made->threads()); got < count)
         warn_of_fewer_threads(count, got);
-    return *pool;
+    return *made;
 }
 
 }  // namespace bitale

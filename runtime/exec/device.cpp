@@ -55,10 +55,14 @@ Device* gpu(const cuda::DeviceName& name, std::string& reason) {
 Device& offline(const std::string& architecture) {
     static ForkMutex& mutex = *new ForkMutex(ForkMutex::Rank::outer);
     static auto& made = *new std::map<std::string, std::unique_ptr<Device>>;
+    {
+        const std::lock_guard lock(mutex);
+        if (const auto at = made.find(architecture); at != made.end()) return *at->second;
+    }
+    // It has locks of its own. Where another thread was faster this one goes, without the mutex as well.
+    std::unique_ptr<Device> device = make_offline_device(architecture);
     const std::lock_guard lock(mutex);
-    std::unique_ptr<Device>& device = made[architecture];
-    if (!device) device = make_offline_device(architecture);
-    return *device;
+    return *made.try_emplace(architecture, std::move(device)).first->second;
 }
 
 }  // namespace

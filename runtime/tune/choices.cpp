@@ -79,10 +79,10 @@ std::optional<Choice> parse_choice(const std::string& text, const std::vector<Wa
 }
 
 Remembered recall(const std::string& question, const std::vector<Way>& ways) {
-    const std::string key = key_of(question);
+    const std::string key = key_of(question), place = place_of(key);
     {
         const std::lock_guard lock(memory().mutex);
-        if (const auto at = memory().choices.find(place_of(key)); at != memory().choices.end())
+        if (const auto at = memory().choices.find(place); at != memory().choices.end())
             return {at->second, ""};
     }
     if (!options().cache) return {};
@@ -92,15 +92,15 @@ Remembered recall(const std::string& question, const std::vector<Way>& ways) {
     std::optional<Choice> choice = text ? parse_choice(*text, ways) : std::nullopt;
     if (!choice) return {{}, "the choice on disk was damaged"};
     const std::lock_guard lock(memory().mutex);
-    memory().choices.insert_or_assign(place_of(key), *choice);
+    memory().choices.insert_or_assign(place, *choice);
     return {choice, ""};
 }
 
 std::string remember(const std::string& question, const Choice& choice) {
-    const std::string key = key_of(question);
+    const std::string key = key_of(question), place = place_of(key);
     {
         const std::lock_guard lock(memory().mutex);
-        memory().choices.insert_or_assign(place_of(key), choice);
+        memory().choices.insert_or_assign(place, choice);
     }
     if (!options().cache) return "cache=off";
     DiskCache cache = disk();

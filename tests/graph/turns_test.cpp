@@ -1,11 +1,15 @@
 // Locks that are taken in turns, and forks between what runs.
 #include "graph/base/turns.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <thread>
 #include <vector>
+
+#include "graph/base/check.h"
 
 #include "tests/support/catch.h"
 
@@ -25,6 +29,17 @@ int in_a_child(Work&& work) {
     int status = 0;
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Called while a fork has everything. What is registered first is called last before a fork, so this comes
+// before all other constructors.
+void (*in_a_fork)() = nullptr;
+[[gnu::constructor(101)]] void register_hook() {
+    pthread_atfork(
+        [] {
+            if (in_a_fork) in_a_fork();
+        },
+        nullptr, nullptr);
 }
 
 }  // namespace
@@ -151,4 +166,145 @@ TEST_CASE("a fork waits for what runs, and its child finds all locks free", "[gr
     writer.join();
     keeper.join();
     REQUIRE(a == b);
+}
+
+TEST_CASE("who waits for several locks has none of them, and is passed by once", "[core][graph][turns]") {
+    TurnLock a, b;
+    const std::array<TurnLock::Wish, 2> both{{{&a, true}, {&b, true}}};
+    std::atomic<int> order{0};
+    int both_was = 0, again_was = 0;
+    b.lock();
+    std::thread waits([&] {
+        TurnLock::lock_all(both);
+        both_was = ++order;
+        TurnLock::GivingBack all;
+        all.unlock(a);
+        all.unlock(b);
+    });
+    while (!a.wanted()) std::this_thread::yield();
+    a.lock();
+    a.unlock();
+    std::thread again([&] {
+        const std::lock_guard alone(a);
+        again_was = ++order;
+    });
+    b.unlock();
+    waits.join();
+    again.join();
+    REQUIRE(both_was == 1);
+    REQUIRE(again_was == 2);
+    REQUIRE_FALSE(a.wanted());
+    REQUIRE_FALSE(b.wanted());
+    REQUIRE_FALSE(TurnLock::any_wanted());
+}
+
+TEST_CASE("threads that take changing sets of locks have them alone", "[core][graph][turns]") {
+    constexpr std::size_t locks = 5;
+    std::array<TurnLock, locks> list;
+    std::array<std::int64_t, locks> counts{};  // changed by two steps, in which others would be seen
+    std::atomic<std::int64_t> wrong{0};
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (std::size_t k = 0; k < 1000; ++k) {
+                const std::size_t i = (t + k) % locks, j = (i + 1 + k % (locks - 1)) % locks;
+                const bool reads = k % 3 == 0;
+                const std::array<TurnLock::Wish, 2> wishes{{{&list[i], true}, {&list[j], !reads}}};
+                TurnLock::lock_all(wishes);
+                ++counts[i];
+                wrong += counts[j] % 2 != 0;
+                if (!reads) counts[j] += 2;
+                ++counts[i];
+                TurnLock::GivingBack all;
+                all.unlock(list[i]);
+                reads ? all.unlock_shared(list[j]) : all.unlock(list[j]);
+            }
+        });
+    for (std::thread& t : threads) t.join();
+    REQUIRE(wrong == 0);
+    std::int64_t sum = 0;
+    for (const std::int64_t n : counts) sum += n;
+    REQUIRE(sum == 4 * (1000 * 2 + 666 * 2));
+    REQUIRE_FALSE(TurnLock::any_wanted());
+}
+
+TEST_CASE("who holds a mutex of forks makes, destroys and waits for no other lock", "[core][graph][turns]") {
+    ForkMutex outer(ForkMutex::Rank::outer), inner(ForkMutex::Rank::inner), other(ForkMutex::Rank::inner);
+    TurnLock held;
+    held.lock();
+    {
+        const std::lock_guard first(outer);
+        REQUIRE_THROWS_AS(TurnLock(), InternalError);
+        REQUIRE_THROWS_AS(ForkMutex(), InternalError);
+        REQUIRE_THROWS_AS(Running(), InternalError);
+        REQUIRE_THROWS_AS(held.lock(), InternalError);
+        const std::lock_guard second(inner);
+        REQUIRE_THROWS_AS(other.lock(), InternalError);
+        REQUIRE_THROWS_AS(TurnLock(), InternalError);
+    }
+    held.unlock();
+    const TurnLock made;
+    const Running running;
+    const std::lock_guard lock(other);
+}
+
+TEST_CASE("who waited for a fork runs before the next one", "[graph][turns]") {
+    static std::atomic<std::int64_t> steps{0}, in_this_fork{0};
+    std::atomic<bool> stop{false};
+    TurnLock lock;
+    std::thread runs([&] {
+        while (!stop) {
+            const Writing writing(lock);
+            ++steps;
+        }
+    });
+    while (steps == 0) std::this_thread::yield();  // from now on it needs nothing that a fork has
+    in_a_fork = [] {
+        while (Running::at_the_gate() == 0) std::this_thread::yield();
+        in_this_fork = steps.load();
+    };
+    std::int64_t before = -1, waited_in_vain = 0;
+    std::vector<pid_t> children;
+    for (int k = 0; k < 30; ++k) {
+        const pid_t child = fork();
+        if (child == 0) _exit(0);
+        children.push_back(child);
+        waited_in_vain += in_this_fork == before;
+        before = in_this_fork;
+    }
+    in_a_fork = nullptr;
+    stop = true;
+    runs.join();
+    for (const pid_t child : children) waitpid(child, nullptr, 0);
+    REQUIRE(waited_in_vain == 0);
+}
+
+TEST_CASE("a fork waits for the steps of a thread's last destructors", "[graph][turns]") {
+    static std::atomic<std::int64_t> a{0}, b{0};
+    static std::atomic<int> inside{0}, forked{0};
+    struct Last {
+        bool used = false;
+        ~Last() {
+            for (int k = 0; k < 3; ++k) {
+                const Running running;
+                ++a;
+                ++inside;
+                // As long as a fork may take that does not wait.
+                for (int wait = 0; wait < 50 && forked < inside; ++wait) usleep(1000);
+                ++b;
+            }
+        }
+    };
+    std::thread thread([&] {
+        static thread_local Last last;
+        last.used = true;  // made first, it ends last
+        const Running running;
+    });
+    for (int k = 0; k < 3; ++k) {
+        wait_until(inside, k + 1);
+        CHECK(in_a_child([&] { return a == b ? 7 : 1; }) == 7);
+        ++forked;
+    }
+    thread.join();
+    REQUIRE(a == 3);
 }
