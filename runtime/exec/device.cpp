@@ -107,15 +107,9 @@ std::vector<DeviceStatus> device_list() {
 }
 
 void CallLock::take() {
-    alone_ = device_.calls() == Device::Calls::in_turns;
+    alone_ = in_turns();
     for (;;) {
-        if (device_.calls() == Device::Calls::in_turns) device_.turns().lock();
-        for (const SharedUse& use : shared_) {
-            if (is_alone(use))
-                use.variable->turns.lock();
-            else
-                use.variable->turns.lock_shared();
-        }
+        if (!take_at_once()) wait_for_all();
         held_ = true;
         running_.emplace();
         try {
@@ -128,6 +122,27 @@ void CallLock::take() {
         give_back();
         alone_ = true;
     }
+}
+
+bool CallLock::take_at_once() {
+    if (in_turns() && !device_.turns().try_lock()) return false;
+    for (const SharedUse& use : shared_) {
+        TurnLock& turns = use.variable->turns;
+        if (is_alone(use) ? turns.try_lock() : turns.try_lock_shared()) continue;
+        for (const SharedUse* had = shared_.data(); had != &use; ++had)
+            is_alone(*had) ? had->variable->turns.unlock() : had->variable->turns.unlock_shared();
+        if (in_turns()) device_.turns().unlock();
+        return false;
+    }
+    return true;
+}
+
+void CallLock::wait_for_all() {
+    std::vector<TurnLock::Wish> wishes;
+    wishes.reserve(shared_.size() + 1);
+    if (in_turns()) wishes.push_back({&device_.turns(), true});
+    for (const SharedUse& use : shared_) wishes.push_back({&use.variable->turns, is_alone(use)});
+    TurnLock::lock_all(wishes);
 }
 
 bool CallLock::bring_home() {
@@ -144,18 +159,22 @@ void CallLock::give_back() {
     if (!held_) return;
     held_ = false;
     running_.reset();
-    for (const SharedUse& use : shared_) {
-        if (is_alone(use))
-            use.variable->turns.unlock();
-        else
-            use.variable->turns.unlock_shared();
+    const auto unlock = [&](auto&& alone, auto&& shared) {
+        for (const SharedUse& use : shared_)
+            is_alone(use) ? alone(use.variable->turns) : shared(use.variable->turns);
+        if (in_turns()) alone(device_.turns());
+    };
+    if (!TurnLock::any_wanted()) {
+        unlock([](TurnLock& l) { l.unlock(); }, [](TurnLock& l) { l.unlock_shared(); });
+        return;
     }
-    if (device_.calls() == Device::Calls::in_turns) device_.turns().unlock();
+    TurnLock::GivingBack all;
+    unlock([&](TurnLock& l) { all.unlock(l); }, [&](TurnLock& l) { all.unlock_shared(l); });
 }
 
 bool CallLock::is_wanted() const {
     if (Running::fork_waits()) return true;
-    if (device_.calls() == Device::Calls::in_turns && device_.turns().wanted()) return true;
+    if (in_turns() && device_.turns().wanted()) return true;
     for (const SharedUse& use : shared_)
         if (use.variable->turns.wanted()) return true;
     return false;

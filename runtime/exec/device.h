@@ -149,11 +149,11 @@ struct SharedUse {
 };
 
 // Holds the shared variables of a function, and the device where calls take turns on it, while a call runs:
-// those that it writes alone, the others together with whoever reads them. All callers take them in one
-// order. A fork of the process waits meanwhile.
+// those that it writes alone, the others together with whoever reads them. It gets them all at once: a call
+// that waits holds none. A fork of the process waits meanwhile.
 class CallLock {
   public:
-    // `shared` sorted by address, without duplicates.
+    // `shared` without duplicates.
     CallLock(Device& device, const std::vector<SharedUse>& shared) : device_(device), shared_(shared) {
         take();
     }
@@ -172,10 +172,13 @@ class CallLock {
 
   private:
     void take();
+    bool take_at_once();
+    void wait_for_all();
     void give_back();
     bool bring_home();
     bool is_wanted() const;
     bool is_alone(const SharedUse& use) const { return use.written || alone_; }
+    bool in_turns() const { return device_.calls() == Device::Calls::in_turns; }
 
     Device& device_;
     const std::vector<SharedUse>& shared_;
