@@ -22,11 +22,12 @@ constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max() - s
 
 const ApiBorder making("for an array");
 
-std::shared_ptr<void> allocate(std::size_t bytes) try {
+// Zeros from byte `first` on.
+std::shared_ptr<void> allocate(std::size_t bytes, std::size_t first = 0) try {
     const std::size_t padded = (bytes + 2 * alignment - 1) / alignment * alignment;
     void* p = allocate_memory(padded);
     if (!p) throw OutOfMemory("no host memory for an array of " + std::to_string(bytes) + " bytes");
-    std::memset(p, 0, padded);
+    std::memset(static_cast<char*>(p) + first, 0, padded - first);
     return {p, [](void* q) { std::free(q); }};
 } catch (const std::bad_alloc&) {
     making.fail();
@@ -96,8 +97,9 @@ void Array::fill_from(const void* values, std::size_t count) {
 
 void* Array::mutable_data() {
     if (storage_.use_count() > 1) {
-        std::shared_ptr<void> own = allocate(static_cast<std::size_t>(bytes()));
-        std::memcpy(own.get(), storage_.get(), static_cast<std::size_t>(bytes()));
+        const auto size = static_cast<std::size_t>(bytes());
+        std::shared_ptr<void> own = allocate(size, size);
+        std::memcpy(own.get(), storage_.get(), size);
         storage_ = std::move(own);
     } else {
         // Another thread may have read them, and dropped its copy, without any lock in between.

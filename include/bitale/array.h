@@ -50,7 +50,10 @@ class Array {
     requires(!std::is_same_v<T, bool>) Array(const std::vector<T>& values, Dims shape)
         : Array(std::span<const T>(values), std::move(shape)) {}
 
-    // Takes memory over as it is: 64-byte aligned, readable for 64 bytes past the elements.
+    // Takes memory over as it is: 64-byte aligned, readable for 64 bytes past the elements. The deleter runs
+    // where the last copy ends, which may be in any thread that sets or steps a variable, after it has given
+    // all locks back: it may wait for locks of the program and use variables and functions. It throws
+    // nothing.
     static Array adopt(DType dtype, Dims shape, std::shared_ptr<void> storage);
 
     DType dtype() const { return dtype_; }
@@ -107,7 +110,9 @@ class Array {
     std::string text() const;  // dtype, shape and the first values
 
   private:
+    friend struct SharedState;
     Array(DType dtype, Dims shape, std::shared_ptr<void> storage);
+    bool is_shared() const { return storage_.use_count() > 1; }  // with other arrays
     static Dims one_axis(std::size_t length);
     [[noreturn]] static void no_memory();
     void require_one() const;

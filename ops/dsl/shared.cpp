@@ -36,7 +36,7 @@ Array Shared::get_value() const {
             const Reading reading(state.turns);
             if (!state.fetch) return state.value;
         }
-        const Writing writing(state.turns);
+        const WritingValue writing(state);
         state.bring_home();
         return state.value;
     });
@@ -45,7 +45,7 @@ Array Shared::get_value() const {
 void Shared::set_value(const Array& value, Where where) {
     setting([&] {
         SharedState& state = state_of(state_);
-        const Writing writing(state.turns);
+        const WritingValue writing(state);
         const std::string subject = "set_value of the shared variable " + in_quotes(state.name) +
                                     (state.where.line ? " at " + state.where.text() : "") + ": ";
         if (value.dtype() != state.value.dtype())
@@ -57,8 +57,8 @@ void Shared::set_value(const Array& value, Where where) {
             throw ShapeError(where, subject + "its shape is " + text_of(state.value.shape()) +
                                         ", that of the value " + text_of(value.shape()) +
                                         "; a shape is fixed when the variable is created");
-        Array copy = value;  // what may fail comes first
-        state.value = std::move(copy);
+        std::list<Array> copy{value};  // what may fail comes first
+        state.take_value(copy);
         state.fetch = nullptr;
         ++state.version;
     });

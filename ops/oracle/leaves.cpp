@@ -33,7 +33,7 @@ Nodes with_leaves(const Nodes& roots, const LeafValues& leaves) {
 }
 
 Array current_value(const SharedPtr& shared) {
-    const Writing writing(shared->turns);
+    const WritingValue writing(*shared);
     shared->bring_home();
     return shared->value;
 }

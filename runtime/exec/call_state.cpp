@@ -65,8 +65,9 @@ void CallState::begin() {
         const auto index = static_cast<std::size_t>(info.index);
         // Kernels take plain pointers; what they must not write they do not write.
         if (info.kind == Kind::shared) {
-            Array& value = program_->shared[index]->value;
-            pointers_[b] = updated_[index] ? value.mutable_data() : const_cast<void*>(value.data());
+            SharedState& variable = *program_->shared[index];
+            pointers_[b] =
+                updated_[index] ? variable.data_to_write() : const_cast<void*>(variable.value.data());
         } else if (info.kind == Kind::input) {
             pointers_[b] = const_cast<void*>(argument_data_[index]);
         } else if (info.kind == Kind::constant) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -158,6 +159,10 @@ bool CallLock::bring_home() {
 void CallLock::give_back() {
     if (!held_) return;
     held_ = false;
+    std::list<Array> replaced;  // ends after the locks
+    for (const SharedUse& use : shared_)
+        if (is_alone(use) && !use.variable->replaced.empty())
+            replaced.splice(replaced.end(), use.variable->replaced);
     running_.reset();
     const auto unlock = [&](auto&& alone, auto&& shared) {
         for (const SharedUse& use : shared_)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <list>
 
 #include "graph/ir/shared.h"
 #include "graph/walk/traverse.h"
@@ -49,13 +50,13 @@ class Interpretation {
         // Also the shared variables: their locks are held by the call.
         for (const NodePtr& node : shared_) leaves.emplace(node.get(), shared_of(node)->value);
         std::vector<Array> values = wide_ ? rounded(evaluate_wide(roots_, leaves)) : evaluate(roots_, leaves);
+        const auto outputs = static_cast<std::ptrdiff_t>(graph_->outputs.size());
+        std::vector<Array> results(values.begin(), values.begin() + outputs);
+        std::list<Array> updates(values.begin() + outputs, values.end());
         // Everything is computed and checked: now the new values take effect together.
-        std::vector<Array> results(values.begin(),
-                                   values.begin() + static_cast<std::ptrdiff_t>(graph_->outputs.size()));
-        for (std::size_t i = 0; i < graph_->updates.size(); ++i) {
-            SharedState& target = *graph_->updates[i].target;
-            target.value = std::move(values[results.size() + i]);
-            ++target.version;
+        for (const SharedUpdate& update : graph_->updates) {
+            update.target->take_value(updates);
+            ++update.target->version;
         }
         return results;
     }

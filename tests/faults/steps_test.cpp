@@ -174,3 +174,32 @@ TEST_CASE("steps on an emulator survive every failure of its own", "[faults]") {
         check(may_lose(other_lengths("emulator")), failing);
     }
 }
+
+TEST_CASE("a value that is held and no memory to copy it are named", "[faults]") {
+    Shared w = shared(zeros({1000}), "weights");
+    Function f = function({}, {}, {.updates = {{w, w + 1.0f}}, .device = "cpu"});
+    f();
+    {
+        const Array held = w.get_value();
+        outside::plant(outside::Fault{.door = outside::Door::memory, .onwards = true});
+        std::string message;
+        try {
+            f();
+        } catch (const OutOfMemory& e) {
+            message = e.what();
+        }
+        outside::plant({});
+        CHECK_THAT(message, ContainsSubstring("\"weights\"") && ContainsSubstring("4000 bytes") &&
+                                ContainsSubstring("get_value") && ContainsSubstring("let go of"));
+        CHECK(held.at(0) == 1);
+        CHECK(w.get_value().at(999) == 1);
+    }
+    outside::plant(outside::Fault{.door = outside::Door::memory, .onwards = true});
+    f();  // nobody holds it: nothing is copied
+    outside::plant({});
+    CHECK(w.get_value().at(999) == 2);
+    const Array held = w.get_value();
+    f();
+    CHECK(held.at(999) == 2);
+    CHECK(w.get_value().at(999) == 3);
+}
