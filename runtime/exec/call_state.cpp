@@ -180,15 +180,16 @@ std::vector<Array> CallState::run(std::span<const Array> arguments) {
     return results;
 }
 
-std::vector<Array> CallState::loop(const LoopCall& call) {
+std::vector<Array> CallState::loop(const LoopCall& call, CallStates<CallState>& all) {
     const std::int64_t steps = call.steps;
     arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
     if (steps > 0) arguments_.set_scalar(0, call.value(0), symbols_.data());
     const Frame first = frames_.find(symbols_.data());
-    StackedResults stacked(*program_, first, steps);
+    StackedResults stacked = all.with_room([&] { return StackedResults(*program_, first, steps); });
     for (std::size_t i = 0; i < first.outputs.size() && !launcher_->computes(); ++i)
         std::memset(stacked.next(i), 0, static_cast<std::size_t>(steps * first.output_bytes[i]));
-    begin();
+    const auto begin_with_room = [&] { all.with_room([&] { begin(); }); };
+    begin_with_room();
     std::int64_t counted = 0;  // steps that are part of the variables' versions
     const auto count = [&] {
         if (stacked.done() > counted) count_versions();
@@ -200,13 +201,14 @@ std::vector<Array> CallState::loop(const LoopCall& call) {
         stacked.check(frame);
         for (std::size_t i = 0; i < output_buffers_.size(); ++i)
             pointers_[output_buffers_[i]] = stacked.next(i);
-        step(frame);
+        all.with_room([&] { step(frame); });
         stacked.advance();
+        all.tidy();
     };
     const auto pause = [&] {
         count();
         call.lock->let_others();
-        begin();
+        begin_with_room();
     };
     try {
         for_each_step(call, body, pause);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/exec/call_states.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/frame.h"
 #include "runtime/exec/launcher.h"
@@ -57,9 +58,9 @@ class CallState {
     CallState(const CallState&) = delete;
     CallState& operator=(const CallState&) = delete;
 
-    // As those of Executable.
+    // As those of Executable. A run that throws OutOfMemory may be tried again; `all` has this state too.
     std::vector<Array> run(std::span<const Array> arguments);
-    std::vector<Array> loop(const LoopCall& call);
+    std::vector<Array> loop(const LoopCall& call, CallStates<CallState>& all);
 
   private:
     struct StepPlan {

@@ -1,33 +1,38 @@
 // What the calls of one function need while they run: each at a time has a state of its own.
 #pragma once
 
+#include <time.h>
+
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
-#include <vector>
+#include <new>
+
+#include "bitale/error.h"
+#include "graph/base/turns.h"
 
 namespace bitale {
 
-// One state is always there. More are made when calls overlap, so there are never more than calls have run at
-// once; those that are out of use for a while are dropped by the calls of others.
+// One state is always there. More are made when calls overlap, as many as there are: who comes has locks, and
+// waits for nobody. Those that are out of use for a while are dropped by calls and loops, or at once where
+// memory does not suffice.
 template <class State>
 class CallStates {
     struct alignas(128) Place {
-        std::atomic<bool> taken{false};
+        std::atomic<std::uint32_t> taken{0};  // 0, or here()
         std::unique_ptr<State> state;
-        std::uint32_t uses = 0, uses_before = 0;  // so far, and when somebody looked last
+        std::int64_t used = 0;  // when a call ended, where there were several
     };
 
   public:
     explicit CallStates(std::function<std::unique_ptr<State>()> make) : make_(std::move(make)) {
-        add()->state = make_();
-        give_back(*places_[0]);
+        give_back(made(add()));
     }
     CallStates(const CallStates&) = delete;
     CallStates& operator=(const CallStates&) = delete;
@@ -35,98 +40,149 @@ class CallStates {
     // A state for one call.
     class Claim {
       public:
-        explicit Claim(CallStates& states) : place_(states.claim()) {}
-        ~Claim() { give_back(place_); }
+        explicit Claim(CallStates& states) : states_(states), place_(states.claim()) {}
+        ~Claim() {
+            if (states_.alive() > 1) place_.used = now();
+            give_back(place_);
+        }
         Claim(const Claim&) = delete;
         Claim& operator=(const Claim&) = delete;
         State* operator->() const { return place_.state.get(); }
 
       private:
+        CallStates& states_;
         Place& place_;
     };
+
+    int alive() const { return alive_.load(std::memory_order_relaxed); }
+
+    // Drops those that have been out of use for a while. For a call that has one.
+    void tidy() {
+        if (alive() < 2) return;
+        const std::int64_t time = now(), wait = patience.count();
+        if (time - looked_.load(std::memory_order_relaxed) < wait) return;
+        looked_.store(time, std::memory_order_relaxed);
+        drop_unused(time - wait);
+    }
+
+    // `work` of a call that has one; again, where memory does not suffice, without those that have none.
+    template <class Work>
+    auto with_room(Work&& work) {
+        try {
+            return work();
+        } catch (const OutOfMemory&) {
+            if (!drop_unused(now())) throw;
+        } catch (const std::bad_alloc&) {
+            if (!drop_unused(now())) throw;
+        }
+        return work();
+    }
 
     // How long a state has to be out of use before it is dropped.
     std::chrono::nanoseconds patience = std::chrono::seconds(1);
 
-    static constexpr std::uint32_t uses_between_looks = 256;
-
   private:
-    static constexpr std::size_t most = 128;  // whoever comes then waits for one of them
-
-    static bool take(Place& place) {
-        return !place.taken.load(std::memory_order_relaxed) &&
-               !place.taken.exchange(true, std::memory_order_acquire);
+    // Of this process: in the child of a fork, states of loops that paused in its parent are free.
+    static std::uint32_t here() { return static_cast<std::uint32_t>(forks_so_far()) + 1; }
+    static bool take(Place& place, std::uint32_t by) {
+        std::uint32_t taken = place.taken.load(std::memory_order_relaxed);
+        return taken != by && place.taken.compare_exchange_strong(taken, by, std::memory_order_acquire,
+                                                                  std::memory_order_relaxed);
     }
-    static void give_back(Place& place) { place.taken.store(false, std::memory_order_release); }
+    static void give_back(Place& place) { place.taken.store(0, std::memory_order_release); }
+
+    // In nanoseconds, to a few milliseconds: calls ask for it.
+    static std::int64_t now() {
+        timespec t{};
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+        return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+    }
+
+    // Block b has 2^b places.
+    static std::size_t block_of(std::size_t number) {
+        return static_cast<std::size_t>(std::bit_width(number + 1)) - 1;
+    }
+    Place& at(std::size_t number) {
+        const std::size_t block = block_of(number);
+        return blocks_[block].load(std::memory_order_relaxed)[number + 1 - (std::size_t{1} << block)];
+    }
 
     Place& claim() {
         // A thread gets what it had before, which is still in its cache, unless another one took that.
         static thread_local std::size_t last = 0;
-        for (;;) {
-            const std::size_t count = count_.load(std::memory_order_acquire);
-            Place* empty = nullptr;
-            std::size_t number = last < count ? last : 0;
-            for (std::size_t i = 0; i < count; ++i, number = number + 1 < count ? number + 1 : 0) {
-                Place& place = *places_[number].load(std::memory_order_relaxed);
-                if (!take(place)) continue;
-                if (place.state) {
-                    if (empty) give_back(*empty);
-                    last = number;
-                    if (++place.uses % uses_between_looks == 0 && count > 1) drop_unused();
-                    return place;
-                }
-                if (empty)
-                    give_back(place);
-                else
-                    empty = &place;
+        const std::size_t count = count_.load(std::memory_order_acquire);
+        const std::uint32_t by = here();
+        Place* empty = nullptr;
+        std::size_t number = last < count ? last : 0;
+        for (std::size_t i = 0; i < count; ++i, number = number + 1 < count ? number + 1 : 0) {
+            Place& place = at(number);
+            if (!take(place, by)) continue;
+            if (place.state) {
+                if (empty) give_back(*empty);
+                last = number;
+                tidy();
+                return place;
             }
-            if (!empty) empty = add();
-            if (empty) return made(*empty);
-            std::this_thread::yield();
+            if (empty)
+                give_back(place);
+            else
+                empty = &place;
         }
+        return made(empty ? *empty : add());
     }
 
     Place& made(Place& place) {
         try {
-            place.state = make_();
+            place.state = with_room(make_);
         } catch (...) {
             give_back(place);
             throw;
         }
+        alive_.fetch_add(1, std::memory_order_relaxed);
+        looked_.store(now(), std::memory_order_relaxed);
         return place;
     }
 
-    Place* add() {
+    // A new place, taken.
+    Place& add() {
         const std::lock_guard lock(mutex_);
-        const std::size_t count = count_.load(std::memory_order_relaxed);
-        if (count == most) return nullptr;
-        owned_.push_back(std::make_unique<Place>());
-        Place* const place = owned_.back().get();
-        place->taken.store(true, std::memory_order_relaxed);
-        places_[count].store(place, std::memory_order_relaxed);
-        count_.store(count + 1, std::memory_order_release);
+        const std::size_t number = count_.load(std::memory_order_relaxed), block = block_of(number);
+        if (!blocks_[block].load(std::memory_order_relaxed))
+            blocks_[block].store(new Place[std::size_t{1} << block], std::memory_order_relaxed);
+        Place& place = at(number);
+        place.taken.store(here(), std::memory_order_relaxed);
+        count_.store(number + 1, std::memory_order_release);
         return place;
     }
 
-    void drop_unused() {
+    bool drop_unused(std::int64_t since) {
         const std::lock_guard lock(mutex_);
-        const auto now = std::chrono::steady_clock::now();
-        if (now - looked_ < patience) return;
-        looked_ = now;
-        for (const std::unique_ptr<Place>& place : owned_) {
-            if (!take(*place)) continue;
-            if (place->uses == place->uses_before) place->state.reset();
-            place->uses_before = place->uses;
-            give_back(*place);
+        const std::uint32_t by = here();
+        bool any = false;
+        for (std::size_t n = 0; n < count_.load(std::memory_order_relaxed); ++n) {
+            Place& place = at(n);
+            if (!take(place, by)) continue;
+            if (place.state && place.used <= since) {
+                place.state.reset();
+                alive_.fetch_sub(1, std::memory_order_relaxed);
+                any = true;
+            }
+            give_back(place);
         }
+        return any;
     }
 
     const std::function<std::unique_ptr<State>()> make_;
-    std::array<std::atomic<Place*>, most> places_{};
+    struct Blocks : std::array<std::atomic<Place*>, 48> {  // more places than an address space holds
+        ~Blocks() {
+            for (std::atomic<Place*>& block : *this) delete[] block.load(std::memory_order_relaxed);
+        }
+    };
+    Blocks blocks_{};
     std::atomic<std::size_t> count_{0};
-    std::mutex mutex_;  // of what follows
-    std::vector<std::unique_ptr<Place>> owned_;
-    std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+    std::atomic<int> alive_{0};
+    std::atomic<std::int64_t> looked_{0};
+    std::mutex mutex_;  // of who adds places, or drops what is in them
 };
 
 }  // namespace bitale

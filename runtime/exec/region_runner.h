@@ -18,11 +18,11 @@ class RegionRunner : public Executable {
 
     std::vector<Array> run(std::span<const Array> arguments) override {
         const CallStates<CallState>::Claim state(states_);
-        return state->run(arguments);
+        return states_.with_room([&] { return state->run(arguments); });
     }
     std::vector<Array> loop(const LoopCall& call) override {
         const CallStates<CallState>::Claim state(states_);
-        return state->loop(call);
+        return state->loop(call, states_);
     }
     std::int64_t arena_bytes() const override { return arenas_.most(); }
     int compiler_runs() const override { return compiler_runs_; }

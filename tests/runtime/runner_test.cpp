@@ -85,6 +85,7 @@ struct Example {
     }
 
     int once_runs = 0, commits = 0;
+    std::function<void()> in_step = [] {};
 
     std::unique_ptr<RegionRunner> runner(std::vector<LengthCheck> checks = {}) {
         signature.checks = std::move(checks);
@@ -96,7 +97,8 @@ struct Example {
         kernels.emplace_back([](void* const* b, const std::int64_t* sizes, std::int64_t) {
             for (std::int64_t k = 0; k < sizes[0]; ++k) f32(b[2])[k] = f32(b[0])[k] * f32(b[1])[0];
         });
-        kernels.emplace_back([](void* const* b, const std::int64_t* sizes, std::int64_t) {
+        kernels.emplace_back([this](void* const* b, const std::int64_t* sizes, std::int64_t) {
+            in_step();
             const std::int64_t row = *static_cast<std::int64_t*>(b[0]);
             auto* errors = static_cast<std::int64_t*>(b[1]);
             if (row < 0 || row >= 10) errors[0] = 1, errors[1] = row, errors[2] = 0;
@@ -153,6 +155,43 @@ TEST_CASE("nothing commits once the error word is set", "[core][runtime][runner]
     REQUIRE(e.state->version == 2);
     call(*runner, 3, {1});
     REQUIRE(e.state->value == 12.0);
+}
+
+TEST_CASE("states of calls that overlapped go when memory is wanted, and while a loop runs",
+          "[core][runtime][runner]") {
+    Example e;
+    const auto runner = e.runner();
+    CallStates<CallState>& states = runner->states();
+    const auto overlap = [&] { const CallStates<CallState>::Claim one(states), two(states); };
+    overlap();
+    REQUIRE(states.alive() == 2);
+    e.in_step = [&] {
+        if (states.alive() > 1) throw OutOfMemory("none");
+    };
+    REQUIRE(call(*runner, 3, {1}) == std::vector<double>{6});
+    REQUIRE(e.commits == 1);
+    REQUIRE(states.alive() == 1);
+    // In a step of a loop, which is run once and no more.
+    const std::vector<std::int64_t> values{4, 5, 6};
+    int step = 0;
+    e.in_step = [&] {
+        if (++step == 2) overlap();
+        if (states.alive() > 1) throw OutOfMemory("none");
+    };
+    const std::vector<Array> arguments{Array(std::int64_t{0}), Array(std::vector<float>{1})};
+    LoopCall loop = LoopCall::over(values);
+    loop.arguments = arguments;
+    REQUIRE(runner->loop(loop).at(0).shape() == Dims{3, 1});
+    REQUIRE(e.commits == 4);
+    REQUIRE(e.state->value == 24.0);
+    states.patience = {};
+    step = 0;
+    e.in_step = [&] {
+        if (++step == 1) overlap();
+        if (step == 2) REQUIRE(states.alive() == 1);
+    };
+    (void)runner->loop(loop);
+    REQUIRE(step == 3);
 }
 
 TEST_CASE("length checks name both numbers", "[core][runtime][runner]") {

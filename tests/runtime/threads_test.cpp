@@ -1,22 +1,20 @@
 // Several threads: calls that read run side by side, those that write take turns, loops let others in between
 // their steps, a fork waits for a step.
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <string_view>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include "bitale/bitale.h"
 #include "graph/ir/shared.h"
-#include "runtime/exec/call_states.h"
 #include "runtime/exec/device.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
 #include "tests/support/small_network.h"
+#include "tests/support/threads.h"
 
 using namespace bitale;
 using namespace bitale::test;
@@ -47,51 +45,11 @@ class EndlessLoop {
     std::thread thread_;
 };
 
-// A fork waits for no lock of AddressSanitizer's allocator: where a thread has one just then, the child's
-// first allocation waits for ever, without any code of ours.
-bool children_are_safe() {
-    return std::string_view(BITALE_SANITIZE).find("address") == std::string_view::npos;
-}
-
-bool children_left_out() {
-    if (children_are_safe()) return false;
-    WARN("left out: a child cannot allocate under AddressSanitizer while its parent's threads do");
-    return true;
-}
-
-// The exit status of a child that does `work`; it is ended where it hangs.
-template <class Work>
-int in_a_child(Work&& work) {
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(60);
-        int status = 99;
-        try {
-            status = work();
-        } catch (const Error& e) {
-            std::fprintf(stderr, "%s\n", e.what());
-        }
-        _exit(status);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 std::vector<std::string> devices() {
     std::vector<std::string> list{"cpu", "reference"};
     if (!emulator_skipped()) list.emplace_back("emulator");
     return list;
 }
-
-// A state that counts how many there are.
-struct Counted {
-    static inline std::atomic<int> alive{0};
-    Counted() { ++alive; }
-    ~Counted() { --alive; }
-    Counted(const Counted&) = delete;
-    Counted& operator=(const Counted&) = delete;
-};
 
 }  // namespace
 
@@ -108,29 +66,113 @@ TEST_CASE("calls that read the same variables have them at once", "[core][runtim
         ++inside;
         while (inside < 2) std::this_thread::yield();
     };
-    std::thread other([&] { call(a); });
+    Threads other;
+    other.add([&] { call(a); });
     call(b);
     other.join();
     REQUIRE(inside == 2);
 }
 
-TEST_CASE("there are as many states as calls overlap, and the others are dropped",
-          "[core][runtime][threads]") {
-    CallStates<Counted> states([] { return std::make_unique<Counted>(); });
-    using Claim = CallStates<Counted>::Claim;
-    for (int k = 0; k < 10; ++k) const Claim one(states);
-    REQUIRE(Counted::alive == 1);
-    {
-        const Claim one(states), two(states), three(states);
-        REQUIRE(Counted::alive == 3);
+TEST_CASE("any number of loops of one function let others in", "[core][runtime][threads]") {
+    constexpr int most = 140;
+    const Shared n = shared(Array(std::int64_t{0}), "n");
+    const Expr i = lscalar("i");
+    Function count = function({i}, {}, {.updates = {{n, n + 1 + i * 0}}});
+    std::atomic<int> begun{0};
+    Threads loops;
+    const StopToken stop;
+    struct Stops {
+        const StopToken& token;
+        ~Stops() { token.request(); }
+    } const stops{stop};
+    for (int t = 0; t < most; ++t)
+        loops.add([&] {
+            ++begun;
+            count.loop(0, endless, stop);
+        });
+    while (begun < most) std::this_thread::yield();
+    double before = n.get_value();
+    for (int k = 0; k < 5; ++k) {
+        double now = before;
+        while (now <= before) now = n.get_value();
+        before = now;
+        count(std::int64_t{1});
     }
-    { const Claim one(states), two(states); }
-    REQUIRE(Counted::alive == 3);
-    states.patience = {};
-    for (std::uint32_t k = 0; k < 3 * CallStates<Counted>::uses_between_looks; ++k) const Claim one(states);
-    REQUIRE(Counted::alive == 1);
-    const Claim one(states), two(states);
-    REQUIRE(Counted::alive == 2);
+    if (children_are_safe())
+        REQUIRE(in_a_child([&] {
+                    const auto was = n.get_value().item<std::int64_t>();
+                    count.loop(0, 10);
+                    return n.get_value().item<std::int64_t>() == was + 10 ? 7 : 1;
+                }) == 7);
+    stop.request();
+    loops.join();
+    REQUIRE(double(n.get_value()) > before);
+}
+
+TEST_CASE("what ends with a value runs under no lock", "[core][runtime][threads]") {
+    for (const std::string device : {"cpu", "reference"}) {
+        INFO(device);
+        std::atomic<int> ended{0};
+        Shared s;
+        const auto adopted = [&](float value) {
+            void* const memory = std::aligned_alloc(64, 4096);
+            std::fill_n(static_cast<float*>(memory), 1024, value);
+            return Array::adopt(float32, {100}, std::shared_ptr<void>(memory, [&](void* p) {
+                                    // It may use the variable whose value it was.
+                                    if (s.shape() == Dims{100} && s.get_value().size() == 100) ++ended;
+                                    std::free(p);
+                                }));
+        };
+        s = shared(adopted(1), "s");
+        s.set_value(adopted(2));
+        REQUIRE(ended == 1);
+        const Expr i = lscalar("i");
+        Function f = function({i}, {sum(s)}, {.updates = {{s, s + cast(i, float32)}}, .device = device});
+        REQUIRE(double(f(std::int64_t{1})) == 200);
+        REQUIRE(s.get_value().at(7) == 3);
+        s.set_value(adopted(5));
+        {
+            const Array held = s.get_value();
+            f.loop(0, 3);
+            REQUIRE(held.at(0) == 5);
+        }
+        REQUIRE(s.get_value().at(7) == 8);
+        s.set_value(zeros({100}));
+        REQUIRE(ended == 3);
+    }
+}
+
+TEST_CASE("a call that waits holds nothing that others wait for, and is passed by once",
+          "[core][runtime][threads]") {
+    Device& device = device_named("cpu");
+    std::vector<SharedPtr> v;
+    for (int k = 0; k < 2; ++k) v.push_back(std::make_shared<SharedState>());
+    std::sort(v.begin(), v.end());
+    const std::vector<SharedUse> first{{v[0], true}}, both{{v[0], true}, {v[1], true}};
+    std::atomic<int> order{0};
+    int both_was = 0, again_was = 0;
+    Threads threads;
+    v[1]->turns.lock();
+    threads.add([&] {
+        const CallLock lock(device, both);
+        both_was = ++order;
+    });
+    while (!v[1]->turns.wanted()) std::this_thread::yield();
+    { const CallLock not_held(device, first); }
+    threads.add([&] {
+        const CallLock lock(device, first);
+        again_was = ++order;
+    });
+    v[1]->turns.unlock();
+    threads.join();
+    REQUIRE(both_was == 1);
+    REQUIRE(again_was == 2);
+}
+
+TEST_CASE("devices and pools are made without a mutex that forks hold", "[core][runtime][threads]") {
+    // Each device has a lock of its own, which a fork may not find half made.
+    for (const std::string name : {"cuda:sm_80", "cuda:sm_90", "cuda:sm_90"})
+        REQUIRE(device_named(name).name() == name);
 }
 
 TEST_CASE("overlapping calls have the bits of calls alone", "[core][runtime][threads]") {
@@ -150,16 +192,16 @@ TEST_CASE("overlapping calls have the bits of calls alone", "[core][runtime][thr
         }
         const std::int64_t alone = f.peak_bytes();
         std::atomic<int> wrong{0};
-        std::vector<std::thread> threads;
+        Threads threads;
         for (int t = 0; t < 4; ++t)
-            threads.emplace_back([&, t] {
+            threads.add([&, t] {
                 for (int k = 0; k < (interpreted ? 5 : 200); ++k) {
                     const auto i = static_cast<std::size_t>(k + t) % inputs.size();
                     const Results got = f.call({&inputs[i], 1});
                     wrong += !same(got[0], expected[i][0]) || !same(got[1], expected[i][1]);
                 }
             });
-        for (std::thread& t : threads) t.join();
+        threads.join();
         REQUIRE(wrong == 0);
         REQUIRE(f.peak_bytes() >= alone);
         const std::int64_t parameters = w.get_value().bytes();
@@ -177,19 +219,19 @@ TEST_CASE("calls that write take turns by whole steps", "[core][runtime][threads
                                    {.updates = {{n, n + 1}, {twice, twice + 2}}, .device = device});
         Function look = function({}, {twice - n * 2}, {.device = device});
         std::atomic<int> wrong{0};
-        std::vector<std::thread> threads;
+        Threads threads;
         for (int t = 0; t < 2; ++t)
-            threads.emplace_back([&] {
+            threads.add([&] {
                 for (int k = 0; k < 50; ++k) count();
             });
-        threads.emplace_back([&] {
+        threads.add([&] {
             const Array all = counts.loop(0, 200);
             for (std::int64_t k = 0; k < all.size(); ++k) wrong += all.at(k) != 0;
         });
-        threads.emplace_back([&] {
+        threads.add([&] {
             for (int k = 0; k < 50; ++k) wrong += double(look()) != 0;
         });
-        for (std::thread& t : threads) t.join();
+        threads.join();
         REQUIRE(wrong == 0);
         REQUIRE(n.get_value() == 300.0);
         REQUIRE(twice.get_value() == 600.0);
@@ -238,9 +280,9 @@ TEST_CASE("loops that let others in have the results of loops alone", "[core][ru
         Function waits = function({}, {n}, {.device = device});
         const std::int64_t steps = device == "cpu" ? 1000 : 200;
         std::atomic<bool> ended{false};
-        std::vector<std::thread> others;
+        Threads others(&ended);
         for (int t = 0; t < 2; ++t)
-            others.emplace_back([&] {
+            others.add([&] {
                 while (!ended) {
                     waits();
                     (void)n.get_value();
@@ -249,8 +291,7 @@ TEST_CASE("loops that let others in have the results of loops alone", "[core][ru
         std::vector<std::int64_t> values;
         for (std::int64_t k = 0; k < steps; ++k) values.push_back(k % 7);
         const Array all = f.loop(values);
-        ended = true;
-        for (std::thread& t : others) t.join();
+        others.join();
         REQUIRE(all.shape() == Dims{steps});
         REQUIRE(f.steps_done() == steps);
         std::int64_t expected = 100, wrong = 0;
@@ -267,17 +308,17 @@ TEST_CASE("a request ends all loops of the function that run", "[core][runtime][
     const Expr i = lscalar("i");
     Function f = function({i}, {}, {.on_unused_input = OnUnused::ignore});
     std::atomic<int> running{0};
-    std::vector<std::thread> loops;
+    Threads loops, joiner;
     for (int t = 0; t < 2; ++t)
-        loops.emplace_back([&] {
+        loops.add([&] {
             ++running;
             f.loop(0, endless);
         });
     while (running < 2 || f.steps_done() < 3) std::this_thread::yield();
     // The second may not have begun yet: then the next request is its own.
     std::atomic<int> ended{0};
-    std::thread joiner([&] {
-        for (std::thread& t : loops) t.join();
+    joiner.add([&] {
+        loops.join();
         ended = 1;
     });
     while (ended == 0) {
@@ -306,11 +347,11 @@ TEST_CASE("a child of a process whose threads call can call what it had", "[runt
                             {.updates = {{w, tanh(dot(w, w)) + cast(i, float32)}}, .device = device});
         }());
         std::atomic<bool> stop{false};
-        std::vector<std::thread> others;
-        others.emplace_back([&] {
+        Threads others(&stop);
+        others.add([&] {
             while (!stop) f(1.0f);
         });
-        others.emplace_back([&] {
+        others.add([&] {
             while (!stop) (void)n.get_value();
         });
         for (int k = 0; k < 10; ++k)
@@ -325,8 +366,7 @@ TEST_CASE("a child of a process whose threads call can call what it had", "[runt
                         Shared(n).set_value(Array(std::int64_t{4}));
                         return count(0), n.get_value().item<std::int64_t>() == 5 ? 7 : 5;
                     }) == 7);
-        stop = true;
-        for (std::thread& t : others) t.join();
+        others.join();
         REQUIRE(loop.end() > 0);
     }
 }
@@ -377,39 +417,39 @@ TEST_CASE("threads that call, loop, get, set, compile, fork and stop at once", "
     const Array rows = random_array(float32, {7, 30}, random);
     const Array expected = read.call({&rows, 1})[0];
     std::atomic<int> wrong{0}, working{6};
+    Threads threads;
     const auto thread = [&](auto&& work) {
-        return std::thread([&, work] {
+        threads.add([&, work] {
             for (int k = 0; k < 40; ++k) work(k);
             --working;
         });
     };
-    std::vector<std::thread> threads;
     for (int t = 0; t < 2; ++t)
-        threads.push_back(thread([&](int) {
+        thread([&](int) {
             const Results got = read.call({&rows, 1});
             wrong += !same(got[0], expected) || double(got[1]) != 0;
-        }));
-    threads.push_back(thread([&](int k) {
+        });
+    thread([&](int k) {
         const Array all = count.loop(0, 20 + k);
         for (std::int64_t step = 0; step < all.size(); ++step) wrong += all.at(step) != 0;
-    }));
-    threads.push_back(thread([&](int k) {
+    });
+    thread([&](int k) {
         train.loop(0, 5);
         rate.set_value(Array(static_cast<float>(k)));
         wrong += w.get_value().shape() != Dims{30, 20};
-    }));
-    threads.push_back(thread([&](int k) {
+    });
+    thread([&](int k) {
         if (k % 10 == 0) wrong += double(function({i}, {i + n * 0 + 1}, {.device = "cpu"})(k)) != k + 1;
         wrong += read.peak_bytes() <= 0 || count.report().empty();
-    }));
-    threads.push_back(thread([&](int k) {
+    });
+    thread([&](int k) {
         if (k % 10 == 0 && children_are_safe())
             wrong += in_a_child([&] {
                          const Results got = read.call({&rows, 1});
                          return same(got[0], expected) && double(got[1]) == 0 ? 7 : 1;
                      }) != 7;
         count(k);
-    }));
+    });
     {
         EndlessLoop endless_loop(function({i}, {}, {.updates = both, .on_unused_input = OnUnused::ignore}));
         while (working > 0) {
@@ -417,7 +457,7 @@ TEST_CASE("threads that call, loop, get, set, compile, fork and stop at once", "
             std::this_thread::yield();
         }
     }
-    for (std::thread& t : threads) t.join();
+    threads.join();
     REQUIRE(wrong == 0);
     REQUIRE(twice.get_value().item<std::int64_t>() == 2 * n.get_value().item<std::int64_t>());
 }
