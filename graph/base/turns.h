@@ -66,7 +66,8 @@ class TurnLock {
     bool wanted() const { return (word_.load(std::memory_order_relaxed) & queued) != 0; }
 
     // Whether somebody waits for any TurnLock, or for a fork: one load, for those who look after every step.
-    static bool any_wanted() { return waiting.load(std::memory_order_relaxed) != 0; }
+    static bool any_wanted() { return all_waiting() != 0; }
+    static int all_waiting() { return waiting.load(std::memory_order_relaxed); }
 
   private:
     friend class Forks;

@@ -172,7 +172,7 @@ TEST_CASE("who waits for several locks has none of them, and is passed by once",
     TurnLock a, b;
     const std::array<TurnLock::Wish, 2> both{{{&a, true}, {&b, true}}};
     std::atomic<int> order{0};
-    int both_was = 0, again_was = 0;
+    std::atomic<int> both_was{0}, again_was{0};
     b.lock();
     std::thread waits([&] {
         TurnLock::lock_all(both);
@@ -188,6 +188,7 @@ TEST_CASE("who waits for several locks has none of them, and is passed by once",
         const std::lock_guard alone(a);
         again_was = ++order;
     });
+    while (TurnLock::all_waiting() < 2 && again_was == 0) std::this_thread::yield();
     b.unlock();
     waits.join();
     again.join();

@@ -150,7 +150,7 @@ TEST_CASE("a call that waits holds nothing that others wait for, and is passed b
     std::sort(v.begin(), v.end());
     const std::vector<SharedUse> first{{v[0], true}}, both{{v[0], true}, {v[1], true}};
     std::atomic<int> order{0};
-    int both_was = 0, again_was = 0;
+    std::atomic<int> both_was{0}, again_was{0};
     Threads threads;
     v[1]->turns.lock();
     threads.add([&] {
@@ -163,6 +163,7 @@ TEST_CASE("a call that waits holds nothing that others wait for, and is passed b
         const CallLock lock(device, first);
         again_was = ++order;
     });
+    while (TurnLock::all_waiting() < 2 && again_was == 0) std::this_thread::yield();
     v[1]->turns.unlock();
     threads.join();
     REQUIRE(both_was == 1);
