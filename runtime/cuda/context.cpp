@@ -343,6 +343,7 @@ void Context::lost(const SharedPtr& variable) noexcept {
 void Context::fetch(SharedState& variable, const void* block) {
     try {
         enter();
+        const NeedsGpu needs(*this);
         const Download whole{variable.value.mutable_data(), block, variable.value.bytes()};
         transfers_->download({&whole, 1});
     } catch (const DeviceError& e) {

@@ -18,6 +18,7 @@
 #include "graph/base/turns.h"
 #include "graph/ir/shared.h"
 #include "runtime/cuda/backend.h"
+#include "runtime/cuda/demand.h"
 #include "runtime/cuda/launch_text.h"
 #include "runtime/cuda/owned.h"
 #include "runtime/cuda/transfers.h"
@@ -118,6 +119,7 @@ class Context {
     void* allocate(std::int64_t bytes);
     void release(void* block);
     Transfers& transfers() { return *transfers_; }
+    Demand& demand() { return demand_; }
     void upload(void* to, const void* from, std::int64_t bytes) { transfers_->upload(to, from, bytes); }
     bool is_broken();
     void copy(void* to, const void* from, std::int64_t bytes, Stream stream, const LaunchWords& words,
@@ -162,6 +164,8 @@ class Context {
     const void* owner_;
     const std::string name_;
     const int made_after_forks_ = forks_so_far();
+
+    Demand demand_;
 
     std::mutex state_;  // of what follows, up to `unsettled_`: values are fetched while functions run
     std::string broken_;

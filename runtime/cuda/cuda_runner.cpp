@@ -64,8 +64,10 @@ CudaRunner::CudaRunner(const Build& build, Gpu& gpu)
     fill_constant_buffers();
 }
 
-// What was launched may still use the memory; and nobody waits for its error word after this.
+// What was launched may still use the memory; and nobody waits for its error word after this. All of that
+// happens without the device's turn, and giving memory back waits for the GPU.
 CudaRunner::~CudaRunner() {
+    leaving_.emplace(context_);
     try {
         context_.enter();
         context_.synchronize();

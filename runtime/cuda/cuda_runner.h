@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/cuda/compare.h"
+#include "runtime/cuda/demand.h"
 #include "runtime/cuda/gate.h"
 #include "runtime/cuda/graphs.h"
 #include "runtime/cuda/step_cache.h"
@@ -97,6 +98,7 @@ class CudaRunner : public Executable {
     void give_up_step() noexcept;
     void prepare_to_watch();
 
+    std::optional<NeedsGpu> leaving_;  // from the destructor's begin until all that follows is gone
     std::shared_ptr<const Program> program_;
     Arguments arguments_;
     Frames frames_;

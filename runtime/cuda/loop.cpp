@@ -1,15 +1,18 @@
 #include "runtime/cuda/loop.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <exception>
 #include <numeric>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "bitale/error.h"
 #include "graph/base/check.h"
+#include "runtime/cuda/slices.h"
 #include "runtime/exec/stacked.h"
 
 namespace bitale::cuda {
@@ -21,8 +24,15 @@ constexpr std::int64_t small_results = std::int64_t{64} << 10;
 constexpr std::int64_t bytes_per_block = std::int64_t{16} << 10, most_blocks = 1024;
 // Steps that are launched before the first of them is done: enough to hide the launch.
 constexpr std::int64_t most_ahead = 4;
-// Steps of one launch: as their sizes are looked at before it, others would wait for that too.
+// Steps whose sizes are looked at before the first of them is launched: others wait for that too.
 constexpr std::int64_t most_steps = std::int64_t{1} << 16;
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<std::chrono::nanoseconds>& longest() {
+    static std::atomic<std::chrono::nanoseconds> time{std::chrono::milliseconds(10)};
+    return time;
+}
 
 // Whether a captured step of one frame serves the other.
 bool same_step(const Frame& a, const Frame& b) {
@@ -31,6 +41,9 @@ bool same_step(const Frame& a, const Frame& b) {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds longest_launch() { return longest(); }
+void set_longest_launch(std::chrono::nanoseconds time) { longest() = time; }
 
 CudaRunner::Loop::Loop(CudaRunner& runner)
     : runner_(runner), context_(runner.context_), words_(context_), state_(context_), values_(context_) {
@@ -49,7 +62,6 @@ void CudaRunner::Loop::begin(const LoopCall& call, const std::vector<std::int64_
         context_.upload(values_.data(), call.values, values_bytes);
     }
     for (std::size_t i = 0; i < results_.size(); ++i) results_[i]->grow(bytes[i] * call.steps);
-    words_.write(stop, 0);
     words_.write(progress, 0);
 }
 
@@ -97,16 +109,18 @@ void CudaRunner::Loop::end_step(const Frame& frame, LoopKernel kernel, Condition
 
 // Waits until so many steps are done, or until there is nothing to wait for. Passes on what the host should
 // know, and what it wishes.
-std::int64_t CudaRunner::Loop::follow(std::int64_t until) {
+std::int64_t CudaRunner::Loop::follow(std::int64_t until, double seconds_of_step) {
     constexpr int patience = 100;
     constexpr std::chrono::microseconds nap{50};
+    constexpr double soon = 200e-6;  // a nap takes longer than it says, and the GPU would wait for its end
     for (int round = 0;; ++round) {
         const Status status = context_.progress("a loop");
         const std::int64_t done = words_.read(progress);
         call_->tell(done);
         if (ends_early()) words_.write(stop, 1);
         if (status == success || done >= until) return done;
-        if (round < patience)
+        if (round < patience ||
+            (seconds_of_step > 0 && static_cast<double>(until - done) * seconds_of_step < soon))
             std::this_thread::yield();
         else
             std::this_thread::sleep_for(nap);
@@ -116,6 +130,7 @@ std::int64_t CudaRunner::Loop::follow(std::int64_t until) {
 // Puts the steps up to `end` into the stream: as one launch, or one by one, a few of them ahead of the GPU.
 void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_t end) {
     const auto plain = [&] {
+        if (issued_ == first_) begun_ = Clock::now();
         if (runner_.profile_)
             runner_.launch_timed(runner_.body_, frame.body, step.has_run);
         else
@@ -138,6 +153,7 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
                                        });
         });
     if (as_loop) {
+        if (issued_ == first_) begun_ = Clock::now();
         step.loop->launch();
         issued_ = end;
         return;
@@ -155,6 +171,7 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
             plain();
             continue;
         }
+        if (issued_ == first_) begun_ = Clock::now();
         step.step->launch();
         ++issued_;
     }
@@ -172,15 +189,24 @@ void CudaRunner::Loop::end_early() {
     runner_.give_up_step();
 }
 
-std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::int64_t end) {
+// Where the host launches step by step, it looks before each whether somebody waits.
+std::int64_t CudaRunner::Loop::most_of_slice(const CapturedStep& step) const {
+    const double time = std::chrono::duration<double>(longest_launch()).count();
+    if (runner_.most() != Graphs::Most::loop) return most_steps;
+    if (step.seconds == 0) return 1;
+    return static_cast<std::int64_t>(std::clamp(time / step.seconds, 1.0, static_cast<double>(most_steps)));
+}
+
+std::int64_t CudaRunner::Loop::run_slice(const Frame& frame, CapturedStep& step, std::int64_t first,
+                                         std::int64_t end) {
     set_up(frame, first, end);
-    CapturedStep& step = runner_.steps_.find(frame, runner_.pointers_);
     first_ = issued_ = first;
     runner_.committing_ = false;
     try {
+        const LoopInStream in_stream(context_, words_, stop);
         issue(frame, step, end);
         runner_.note(step);
-        follow(end);
+        follow(end, step.seconds);
         context_.synchronize();
     } catch (...) {
         end_early();
@@ -188,7 +214,18 @@ std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::
     }
     const std::int64_t done = words_.read(progress);
     call_->tell(done);
+    const std::chrono::duration<double> took = Clock::now() - begun_;
+    if (done > first) step.seconds = took.count() / static_cast<double>(done - first);
     return done;
+}
+
+std::int64_t CudaRunner::Loop::run(const Frame& frame, std::int64_t first, std::int64_t end) {
+    CapturedStep& step = runner_.steps_.find(frame, runner_.pointers_);
+    for (std::int64_t done = first;;) {
+        const std::int64_t until = std::min(end, done + most_of_slice(step));
+        const std::int64_t before = std::exchange(done, run_slice(frame, step, done, until));
+        if (done < until || done == end || done == before || ends_early()) return done;
+    }
 }
 
 std::vector<Array> CudaRunner::loop(const LoopCall& call) {

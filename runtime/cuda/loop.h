@@ -1,6 +1,7 @@
 // Many steps of a function, one after another on the GPU without the host between them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -20,16 +21,21 @@ class CudaRunner::Loop {
     // Runs the steps [first, end), all with this frame and no other. Returns the number of steps that are
     // done since begin(): less than `end` when a step failed, the loop was asked to stop, or others wait.
     std::int64_t run(const Frame& frame, std::int64_t first, std::int64_t end);
-    bool ends_early() const { return call_->stopped() || (call_->lock && call_->lock->wanted()); }
+    bool ends_early() const {
+        return call_->stopped() || (call_->lock && call_->lock->wanted()) || context_.demand().is_there();
+    }
     const void* collected(std::size_t i) const { return results_[i]->data(); }
 
   private:
     enum Word : std::size_t { stop, progress };
 
+    // Of these steps, what is launched and waited for at once.
+    std::int64_t run_slice(const Frame& frame, CapturedStep& step, std::int64_t first, std::int64_t end);
+    std::int64_t most_of_slice(const CapturedStep& step) const;
     void set_up(const Frame& frame, std::int64_t first, std::int64_t end);
     void end_step(const Frame& frame, LoopKernel kernel, ConditionalHandle handle, Stream stream);
     void issue(const Frame& frame, CapturedStep& step, std::int64_t end);
-    std::int64_t follow(std::int64_t until);
+    std::int64_t follow(std::int64_t until, double seconds_of_step = 0);
     void end_early();
 
     CudaRunner& runner_;
@@ -39,7 +45,8 @@ class CudaRunner::Loop {
     std::vector<std::unique_ptr<DeviceBlock>> results_;
     std::vector<char> state_text_;  // as it is uploaded
     const LoopCall* call_ = nullptr;
-    std::int64_t first_ = 0, issued_ = 0;  // of this run: its first step, and that which is launched next
+    std::int64_t first_ = 0, issued_ = 0;  // of this slice: its first step, and that which is launched next
+    std::chrono::steady_clock::time_point begun_;
 };
 
 }  // namespace bitale::cuda

@@ -18,6 +18,7 @@ struct CapturedStep {
     bool has_run = false;  // without a graph: libraries have chosen algorithms, kernels are loaded
     // Made when first wanted: the step; with the kernels that end a step of a loop; a whole loop.
     std::unique_ptr<LaunchGraph> call, step, loop;
+    double seconds = 0;  // of a step of a loop, as measured last; 0: not yet
     std::uint64_t last_use = 0;
 };
 

@@ -1,5 +1,6 @@
 // Steps and loops as one launch: the same bits as launches one by one, on every rung of the ladder.
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <regex>
@@ -12,6 +13,7 @@
 #include "graph/base/options.h"
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
+#include "runtime/cuda/slices.h"
 #include "runtime/state.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
@@ -125,6 +127,7 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
 
 TEST_CASE("a call is one launch, and so is a loop over minibatches of one size") {
     if (left_out()) return;
+    cuda::set_longest_launch(std::chrono::hours(1000));  // however slow the machine is
     Small net("emulator");
     net.step.loop(0, 5);
     net.step.loop(0, 5);
@@ -142,6 +145,7 @@ TEST_CASE("a call is one launch, and so is a loop over minibatches of one size")
     const Rung scope(Options::Graphs::step);
     net.step.loop(0, 5);
     CHECK(launches([&] { net.step.loop(0, 5); }) == cuda::LaunchCount{0, 5});
+    cuda::set_longest_launch(std::chrono::milliseconds(10));
 }
 
 TEST_CASE("a partial minibatch runs between and after the others, and results of any size are collected") {

@@ -1,0 +1,152 @@
+// A loop on a GPU runs without the host, and keeps nobody waiting.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "runtime/cuda/emulator/stream.h"
+#include "runtime/cuda/emulator/table.h"
+#include "runtime/cuda/libraries.h"
+#include "runtime/cuda/slices.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+constexpr std::int64_t endless = std::int64_t{1} << 60;
+// A loop that nobody ends goes on for 65,536 steps at least, and the steps below are slow: whoever waits for
+// its end is beyond this, whoever waits for a step, or ten milliseconds, is far from it.
+constexpr std::int64_t few_steps = 2000;
+constexpr std::chrono::hours forever{1000};
+
+bool on_emulator() { return std::strcmp(tested_gpu(), "emulator") == 0; }
+bool skipped() { return on_emulator() && emulator_skipped(); }
+bool left_out() {
+    if (!on_emulator()) WARN("left out: it reaches into the emulator, and the device is " << tested_gpu());
+    return !on_emulator() || emulator_skipped();
+}
+
+class LongestLaunch {
+  public:
+    explicit LongestLaunch(std::chrono::nanoseconds time) { cuda::set_longest_launch(time); }
+    ~LongestLaunch() { cuda::set_longest_launch(before_); }
+    LongestLaunch(const LongestLaunch&) = delete;
+    LongestLaunch& operator=(const LongestLaunch&) = delete;
+
+  private:
+    const std::chrono::nanoseconds before_ = cuda::longest_launch();
+};
+
+// In a thread of its own, until it is told to stop.
+class EndlessLoop {
+  public:
+    EndlessLoop() {
+        const Expr i = lscalar("i");
+        const Shared w = shared(zeros({4000}), "w");
+        function_ = function({i}, {}, {.updates = {{w, w + cast(i, float32)}}, .device = tested_gpu()});
+        thread_ = std::thread([this] { function_.loop(0, endless, stop_); });
+        wait_for(10);
+    }
+    ~EndlessLoop() {
+        stop_.request();
+        thread_.join();
+    }
+    EndlessLoop(const EndlessLoop&) = delete;
+    EndlessLoop& operator=(const EndlessLoop&) = delete;
+
+    // How many steps there are while `f` runs.
+    template <class F>
+    std::int64_t steps_during(F&& f) {
+        const std::int64_t before = function_.steps_done();
+        wait_for(before + 10);  // of one launch
+        f();
+        // Steps that somebody else has run are not told before the loop's own thread looks again.
+        wait_for(function_.steps_done() + 1);
+        return function_.steps_done() - before;
+    }
+    void wait_for(std::int64_t steps) const {
+        while (function_.steps_done() < steps) std::this_thread::yield();
+    }
+
+  private:
+    Function function_;
+    StopToken stop_;
+    std::thread thread_;
+};
+
+void fork_and_wait() {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    int status = 0;
+    waitpid(child, &status, 0);
+}
+
+}  // namespace
+
+TEST_CASE("nobody waits for the end of a loop on a GPU that he has no part in") {
+    if (skipped()) return;
+    const LongestLaunch scope(forever);
+    const Expr x = scalar("x");
+    const Shared v = shared(Array(1.0f), "v");
+    Function touch = function({}, {}, {.updates = {{v, v + 1}}, .device = tested_gpu()});
+    Function host = function({}, {v * 2}, {.device = "cpu"});
+    Function idle = function({x}, {x * 3}, {.device = tested_gpu()});
+    idle(1.0f);
+    touch();
+    EndlessLoop loop;
+    CHECK(loop.steps_during([&] { CHECK(v.get_value().at(0) == 2); }) < few_steps);
+    touch();
+    CHECK(loop.steps_during([&] { CHECK(double(host()) == 6); }) < few_steps);
+    CHECK(loop.steps_during([&] { idle = Function(); }) < few_steps);
+    touch();
+    CHECK(loop.steps_during([&] {
+        std::thread reader([&] { (void)v.get_value(); });
+        fork_and_wait();
+        reader.join();
+    }) < few_steps);
+}
+
+TEST_CASE("what waits for a GPU without a word does not wait for a loop") {
+    if (skipped()) return;
+    const cuda::RuntimeTable& runtime =
+        on_emulator() ? cuda::emulated_runtime() : cuda::runtime_library().table;
+    REQUIRE(runtime.cudaSetDevice(0) == cuda::success);
+    void* block = nullptr;
+    REQUIRE(runtime.cudaMalloc(&block, 1000) == cuda::success);
+    EndlessLoop loop;
+    CHECK(loop.steps_during([&] { CHECK(runtime.cudaFree(block) == cuda::success); }) < few_steps);
+}
+
+TEST_CASE("a loop is cut into launches by the time of its steps, and has the results of a whole one") {
+    if (left_out()) return;
+    const auto loop = [](std::chrono::nanoseconds longest, std::int64_t& graphs) {
+        const LongestLaunch scope(longest);
+        const Shared n = shared(Array(0.0f), "n");
+        const Expr i = lscalar("i");
+        Function f = function({i}, {cast(i, float32) + n}, {.updates = {{n, n + 1}}, .device = "emulator"});
+        f.loop(0, 20);
+        const std::int64_t before = cuda::launches_so_far().graphs;
+        const Array result = f.loop(std::vector<std::int64_t>{5, 3, 9, 1, 0, 2, 2, 8})[0];
+        graphs = cuda::launches_so_far().graphs - before;
+        CHECK(f.steps_done() == 8);
+        CHECK(n.get_value().at(0) == 28);
+        return result;
+    };
+    std::int64_t whole = 0, cut = 0;
+    const Array expected = loop(forever, whole);
+    CHECK(difference(loop(std::chrono::nanoseconds(0), cut), expected) == "");
+    CHECK(whole == 1);
+    CHECK(cut == 8);
+}
