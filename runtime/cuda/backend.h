@@ -17,6 +17,7 @@ struct Images {
     std::vector<std::string> list;  // for cudaLibraryLoadData, one per unit
     int compiler_runs = 0;
     std::vector<KernelResources> resources = {};  // where the compiler tells
+    std::string target = {};                      // that of Targets; empty without
 };
 
 struct Backend {
@@ -26,7 +27,8 @@ struct Backend {
     const LoopTable* loops = nullptr;
     std::string why_no_graphs, why_no_loops;
     std::function<bool()> has_gemm, has_conv;  // asked once a function is built: they may open a library
-    // For the current one of `targets`; null: the driver takes what is compiled, or nothing.
+    // For the current one of `targets`; null: the driver takes what is compiled, or nothing. By several
+    // threads at once, and without the device's turn.
     std::function<Images(const Program&, const std::vector<CudaUnit>&)> compile;
     std::shared_ptr<Targets> targets;
     // Operands in the memory of the GPU, in the order of the stream; a bias is null where there is none. The

@@ -60,24 +60,31 @@ bool is_set(const Array& error_word) { return error_word.view<std::int64_t>()[0]
 
 }  // namespace
 
-Comparison::Comparison(Context& context, std::shared_ptr<const Program> program,
-                       const std::vector<CudaUnit>& units)
-    : context_(context), program_(std::move(program)) {
+std::vector<std::string> Comparison::compiled(const Program& program, const std::vector<CudaUnit>& units) {
     if (options().emulator_checks)
         throw Error(
             fmt::format("{}: launches=compare copies whole buffers, also what nobody has written yet, which "
                         "emulator=checked takes for a mistake; they go one at a time",
-                        program_->name));
+                        program.name));
     std::vector<std::string> texts;
     for (const CudaUnit& unit : units) texts.push_back(unit.text);
     try {
-        for (const std::string& image : compile_emulated(texts).images) {
-            std::string problem;
-            modules_.push_back(Module::load(image, problem));
-            if (!modules_.back()) throw CompileError("the emulator does not load its kernels: " + problem);
-        }
+        return compile_emulated(texts).images;
     } catch (const CompileError& e) {
-        throw CompileError(fmt::format("launches=compare, of {}: {}", program_->name, e.what()));
+        throw CompileError(fmt::format("launches=compare, of {}: {}", program.name, e.what()));
+    }
+}
+
+Comparison::Comparison(Context& context, std::shared_ptr<const Program> program,
+                       const std::vector<std::string>& images)
+    : context_(context), program_(std::move(program)) {
+    for (const std::string& image : images) {
+        std::string problem;
+        modules_.push_back(Module::load(image, problem));
+        if (!modules_.back())
+            throw CompileError(
+                fmt::format("launches=compare, of {}: the emulator does not load its kernels: {}",
+                            program_->name, problem));
     }
 }
 

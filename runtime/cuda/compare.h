@@ -29,8 +29,11 @@ struct ComparedBuffer {
 // same bits. Calls of libraries have a bound (library_bounds.h).
 class Comparison {
   public:
-    // Throws CompileError, also where there is no host compiler.
-    Comparison(Context& context, std::shared_ptr<const Program> program, const std::vector<CudaUnit>& units);
+    // For the emulator. Throws CompileError, also where there is no host compiler.
+    static std::vector<std::string> compiled(const Program& program, const std::vector<CudaUnit>& units);
+    // Of these images. Throws CompileError.
+    Comparison(Context& context, std::shared_ptr<const Program> program,
+               const std::vector<std::string>& images);
 
     // Before a call or a loop: what its shared variables are if a launch of it turns out to be wrong.
     void remember();

@@ -44,9 +44,11 @@ class CudaDevice : public Device {
     }
 
     std::unique_ptr<Executable> prepare(Build build) override {
-        const std::lock_guard lock(turns());
-        gpu().context.exact_blocks = backend_.separate_buffers && backend_.separate_buffers();
-        return std::make_unique<CudaRunner>(build, gpu());
+        Turn turn(turns());
+        Gpu& gpu = this->gpu();
+        CudaRunner::Kernels kernels = CudaRunner::compiled(build, gpu, &turn);
+        gpu.context.exact_blocks = backend_.separate_buffers && backend_.separate_buffers();
+        return std::make_unique<CudaRunner>(build, gpu, std::move(kernels));
     }
 
     Timing timing() override {
@@ -124,7 +126,8 @@ Backend cuda::cuda_backend(int index) {
     backend.targets = targets;
     backend.compile = [targets](const Program& program, const std::vector<CudaUnit>& units) {
         Images images;
-        CompiledUnits compiled = find_or_compile(units, targets->current(program.target), program.name);
+        images.target = targets->current(program.target);
+        CompiledUnits compiled = find_or_compile(units, images.target, program.name);
         images.compiler_runs = compiled.compiler_runs;
         for (CompiledModule& module : compiled.modules) {
             images.list.push_back(std::move(module.image));

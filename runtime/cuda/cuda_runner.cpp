@@ -11,7 +11,6 @@
 #include "graph/base/check.h"
 #include "graph/base/options.h"
 #include "graph/ir/shared.h"
-#include "runtime/cuda/loading.h"
 #include "runtime/cuda/loop.h"
 #include "runtime/cuda/outside.h"
 #include "runtime/storage/host_memory.h"
@@ -32,14 +31,27 @@ std::int64_t bytes_of_constant_buffer(const BufferInfo& info) {
     return count * bytes_of(info.type.dtype);
 }
 
+// As loop() asks of a function.
+bool may_loop(const Build& build) {
+    const auto& inputs = build.signature.inputs;
+    return !inputs.empty() && inputs[0].type.rank() == 0 && is_integer(inputs[0].type.dtype);
+}
+
+// Copies that look at the error word are kernels of ours.
+bool commits_copies(const Program& program) {
+    return std::any_of(program.body.steps.begin(), program.body.steps.end(),
+                       [](const Step& s) { return s.kind == Step::Kind::copy && s.commits; });
+}
+
 }  // namespace
 
-CudaRunner::CudaRunner(const Build& build, Gpu& gpu)
+CudaRunner::CudaRunner(const Build& build, Gpu& gpu, Kernels kernels)
     : program_(build.program),
       arguments_(build.signature),
       frames_(program_, arguments_.symbol_ids(), build.signature.checks),
       gpu_(gpu),
       context_(gpu.context),
+      loop_kernels_(*kernels.of_loops),
       separate_buffers_(gpu.context.exact_blocks),
       profile_(build.profile),
       nothing_begins_(context_),
@@ -58,7 +70,7 @@ CudaRunner::CudaRunner(const Build& build, Gpu& gpu)
         for (OwnedEvent* event : {&nothing_begins_, &nothing_ends_})
             context_.check(context_.runtime().cudaEventCreateWithFlags(event->put(), 0),
                            "cudaEventCreateWithFlags");
-    load();
+    find_entries(std::move(kernels));
     plan(program_->once, once_);
     plan(program_->body, body_);
     fill_constant_buffers();
@@ -76,14 +88,27 @@ CudaRunner::~CudaRunner() {
     }
 }
 
-void CudaRunner::load() {
-    const std::vector<CudaUnit> units = cuda_units(*program_);
-    const LoadedUnits loaded = load_units(context_, *program_, units);
+CudaRunner::Kernels CudaRunner::compiled(const Build& build, Gpu& gpu, Turn* turn) {
+    gpu.context.enter();
+    const Program& program = *build.program;
+    Kernels kernels;
+    kernels.of_loops = &gpu.kernels.prepare(turn);
+    if (may_loop(build) || commits_copies(program)) kernels.of_loops->require();
+    kernels.units = cuda_units(program);
+    if (options().compare_launches)
+        kernels.images_to_compare =
+            without_turn(turn, [&] { return Comparison::compiled(program, kernels.units); });
+    kernels.loaded = load_units(gpu.context, program, kernels.units, turn);
+    return kernels;
+}
+
+void CudaRunner::find_entries(Kernels kernels) {
+    const LoadedUnits& loaded = kernels.loaded;
     compiler_runs_ = loaded.images.compiler_runs;
     resources_ = loaded.images.resources;
     kernels_.resize(program_->kernels.size());
-    for (std::size_t u = 0; u < units.size(); ++u) {
-        for (const int k : units[u].kernels)
+    for (std::size_t u = 0; u < kernels.units.size(); ++u) {
+        for (const int k : kernels.units[u].kernels)
             for (const std::string& entry : program_->kernels[static_cast<std::size_t>(k)].entries) {
                 KernelFunction function = nullptr;
                 context_.check(
@@ -92,7 +117,8 @@ void CudaRunner::load() {
                 kernels_[static_cast<std::size_t>(k)].push_back(function);
             }
     }
-    if (options().compare_launches) comparison_ = std::make_unique<Comparison>(context_, program_, units);
+    if (options().compare_launches)
+        comparison_ = std::make_unique<Comparison>(context_, program_, kernels.images_to_compare);
 }
 
 void CudaRunner::plan(const Region& region, std::vector<StepPlan>& plans) {
@@ -339,9 +365,9 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
             if (plan.step->commits && has_errors()) {
                 const CommitArguments arguments{errors(), pointer(0), pointer(1), sizes.copy_bytes};
                 const std::int64_t blocks = (sizes.copy_bytes + 4095) / 4096;
-                gpu_.kernels.launch(LoopKernel::commit, &arguments,
-                                    static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1024)), stream,
-                                    words, note);
+                loop_kernels_.launch(LoopKernel::commit, &arguments,
+                                     static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1024)), stream,
+                                     words, note);
             } else {
                 context_.copy(pointer(1), pointer(0), sizes.copy_bytes, stream, words, note);
             }

@@ -14,6 +14,7 @@
 #include "runtime/cuda/demand.h"
 #include "runtime/cuda/gate.h"
 #include "runtime/cuda/graphs.h"
+#include "runtime/cuda/loading.h"
 #include "runtime/cuda/step_cache.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/frame.h"
@@ -24,7 +25,18 @@ namespace bitale::cuda {
 
 class CudaRunner : public Executable {
   public:
-    CudaRunner(const Build& build, Gpu& gpu);
+    // All kernels that a function has, and those that its loops need.
+    struct Kernels {
+        std::vector<CudaUnit> units;
+        LoadedUnits loaded;
+        std::vector<std::string> images_to_compare;  // with launches=compare
+        const LoopKernels* of_loops = nullptr;
+    };
+    static Kernels compiled(const Build& build, Gpu& gpu, Turn* turn);
+
+    CudaRunner(const Build& build, Gpu& gpu, Kernels kernels);
+    // For who has the GPU alone.
+    CudaRunner(const Build& build, Gpu& gpu) : CudaRunner(build, gpu, compiled(build, gpu, nullptr)) {}
     ~CudaRunner() override;
 
     std::vector<Array> run(std::span<const Array> arguments) override;
@@ -52,7 +64,7 @@ class CudaRunner : public Executable {
     };
     class Loop;
 
-    void load();
+    void find_entries(Kernels kernels);
     void plan(const Region& region, std::vector<StepPlan>& plans);
     void fill_constant_buffers();
 
@@ -104,6 +116,7 @@ class CudaRunner : public Executable {
     Frames frames_;
     Gpu& gpu_;
     Context& context_;
+    const LoopKernels& loop_kernels_;
     int compiler_runs_ = 0;
     std::vector<KernelResources> resources_;
     const bool separate_buffers_;  // the arena's too are blocks of their own

@@ -127,34 +127,30 @@ std::unique_ptr<LaunchGraph> Graphs::capture_loop(
 // Makes a small graph of each kind; launches none.
 void Graphs::probe() {
     const Backend& backend = context_.backend();
-    able_ = Most::off;
-    if (!backend.graphs) {
-        why_not_able_ = backend.why_no_graphs;
-        return;
-    }
+    Most able = Most::off;
+    std::string why_not_more;
     try {
+        if (!backend.graphs) throw CaptureError(backend.why_no_graphs);
         DeviceBlock block(context_);
         block.grow(static_cast<std::int64_t>(sizeof(LoopState)));
         capture("a graph", nullptr, [&](Stream stream) {
             context_.check(context_.runtime().cudaMemsetAsync(block.data(), 0, 1, stream), "cudaMemsetAsync");
         });
-        able_ = Most::step;
-        if (!backend.loops) {
-            why_not_able_ = backend.why_no_loops;
-            return;
-        }
-        kernels_.prepare(LoopKernel::repeat);
+        able = Most::step;
+        if (!backend.loops) throw CaptureError(backend.why_no_loops);
+        const LoopKernels& kernels = kernels_.latest();
+        if (!kernels.why_no_repeat().empty()) throw CaptureError(kernels.why_no_repeat());
         capture_loop("a loop", nullptr, [&](Stream stream, ConditionalHandle handle) {
             const AdvanceArguments arguments{block.data(), handle, 0};
-            kernels_.launch(LoopKernel::repeat, &arguments, 1, stream, [] { return std::string("a loop"); },
-                            {});
+            kernels.launch(LoopKernel::repeat, &arguments, 1, stream, [] { return std::string("a loop"); },
+                           {});
         });
-        able_ = Most::loop;
+        able = Most::loop;
     } catch (const CaptureError& e) {
-        why_not_able_ = e.what();
-    } catch (const CompileError& e) {
-        why_not_able_ = e.what();
+        why_not_more = e.what();
     }
+    why_not_able_ = std::move(why_not_more);
+    able_ = able;
     if (!why_not_able_.empty()) log(1, "graphs of CUDA: " + why_not_able_);
 }
 

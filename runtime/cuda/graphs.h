@@ -37,7 +37,7 @@ class Graphs {
   public:
     using Most = Options::Graphs;
 
-    Graphs(Context& context, LoopKernels& kernels) : context_(context), kernels_(kernels) {}
+    Graphs(Context& context, AllLoopKernels& kernels) : context_(context), kernels_(kernels) {}
     Graphs(const Graphs&) = delete;
     Graphs& operator=(const Graphs&) = delete;
 
@@ -61,7 +61,7 @@ class Graphs {
     void fill(const std::function<void(Stream)>& body, GraphPointer& captured);
 
     Context& context_;
-    LoopKernels& kernels_;
+    AllLoopKernels& kernels_;
     std::optional<Most> able_;
     std::string why_not_able_;
 };
@@ -71,7 +71,7 @@ struct Gpu {
     Gpu(const Backend& backend, const void* owner, const std::string& name, const std::string& target)
         : context(backend, owner, name), kernels(context, target), graphs(context, kernels) {}
     Context context;
-    LoopKernels kernels;
+    AllLoopKernels kernels;
     Graphs graphs;
 };
 

@@ -22,11 +22,12 @@ Status load_unit(const RuntimeTable& runtime, const std::string& image, const st
 
 }  // namespace
 
-LoadedUnits load_units(Context& context, const Program& program, const std::vector<CudaUnit>& units) {
+LoadedUnits load_units(Context& context, const Program& program, const std::vector<CudaUnit>& units,
+                       Turn* turn) {
     const RuntimeTable& runtime = context.runtime();
     int compiler_runs = 0;
     for (;;) {
-        LoadedUnits loaded{context.backend().compile(program, units), {}};
+        LoadedUnits loaded{without_turn(turn, [&] { return context.backend().compile(program, units); }), {}};
         loaded.images.compiler_runs += std::exchange(compiler_runs, 0);
         Status status = success;
         for (std::size_t u = 0; u < units.size() && status == success; ++u) {
@@ -41,7 +42,7 @@ LoadedUnits load_units(Context& context, const Program& program, const std::vect
             if (library) runtime.cudaLibraryUnload(library);
         Targets* targets = context.backend().targets.get();
         if (!targets || !is_refusal(status)) context.check(status, "loading kernels");
-        targets->refuse(status, words);
+        targets->refuse(loaded.images.target, status, words);
         compiler_runs = loaded.images.compiler_runs;
     }
 }

@@ -47,7 +47,6 @@ void set_longest_launch(std::chrono::nanoseconds time) { longest() = time; }
 
 CudaRunner::Loop::Loop(CudaRunner& runner)
     : runner_(runner), context_(runner.context_), words_(context_), state_(context_), values_(context_) {
-    runner_.gpu_.kernels.prepare(LoopKernel::advance);  // and the others, but for `repeat`
     const std::size_t results = runner.output_buffers_.size();
     state_text_.resize(sizeof(LoopState) + results * sizeof(LoopResult));
     state_.grow(static_cast<std::int64_t>(state_text_.size()));
@@ -97,7 +96,7 @@ void CudaRunner::Loop::end_step(const Frame& frame, LoopKernel kernel, Condition
     const std::int64_t bytes =
         std::accumulate(frame.output_bytes.begin(), frame.output_bytes.end(), std::int64_t{0});
     const AdvanceArguments arguments{state_.data(), handle, bytes <= small_results ? 1 : 0};
-    LoopKernels& kernels = runner_.gpu_.kernels;
+    const LoopKernels& kernels = runner_.loop_kernels_;
     const LaunchWords words = [this] { return "which ends a step of " + runner_.program_->name; };
     const LaunchNote note{runner_.program_};
     if (bytes > small_results)

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "runtime/cuda/loading.h"
+#include "graph/base/check.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/outside.h"
 
@@ -94,6 +94,7 @@ extern "C" __global__ __launch_bounds__(256) void bitale_repeat(const bitale_rep
 
 constexpr const char* entry_names[] = {"bitale_advance", "bitale_repeat", "bitale_advance_collect",
                                        "bitale_commit"};
+const char* entry_name(LoopKernel kernel) { return entry_names[static_cast<std::size_t>(kernel)]; }
 
 }  // namespace
 
@@ -118,65 +119,84 @@ Program loop_program(const std::string& target, bool repeating) {
     return program;
 }
 
-LoopKernels::LoopKernels(Context& context, std::string target)
-    : context_(context), target_(std::move(target)) {}
+void LoopKernels::prepare(const std::string& target, Turn* turn) {
+    if (ready_) return;
+    try {
+        const Program program = loop_program(target, false);
+        const LoadedUnits loaded = load_units(context_, program, cuda_units(program), turn);
+        for (const LoopKernel k : {LoopKernel::advance, LoopKernel::collect, LoopKernel::commit}) {
+            const RuntimeTable& runtime = context_.runtime();
+            KernelFunction found = nullptr;
+            FunctionAttributes attributes;  // CUDA may put off loading a kernel until somebody asks
+            context_.check(runtime.cudaLibraryGetKernel(&found, loaded.libraries.at(0), entry_name(k)),
+                           "cudaLibraryGetKernel");
+            context_.check(runtime.cudaFuncGetAttributes(&attributes, found), "cudaFuncGetAttributes");
+            function(k) = found;
+        }
+    } catch (const CompileError& e) {
+        why_not_ = why_no_repeat_ = e.what();
+        return;
+    }
+    why_not_.clear();
+    load_repeat(target, turn);
+    ready_ = true;
+}
 
-void LoopKernels::prepare(LoopKernel kernel) {
-    const Backend& backend = context_.backend();
-    // Kernels that are not watched would hide what they write from the emulator's checks.
-    if (const bool watched = backend.separate_buffers && backend.separate_buffers(); watched != watched_) {
-        functions_ = {};
-        watched_ = watched;
-    }
-    if (functions_[static_cast<std::size_t>(kernel)]) return;
+// A driver without loops in graphs refuses the function that `repeat` calls, and goes on. The refusal may
+// come with any of these calls. By now it is known what code the driver takes.
+void LoopKernels::load_repeat(const std::string& target, Turn* turn) {
+    const Program program = loop_program(target, true);
     const RuntimeTable& runtime = context_.runtime();
-    const bool repeating = kernel == LoopKernel::repeat;
-    const Program program = loop_program(target_, repeating);
-    Library library = nullptr;
-    if (repeating) {
-        // A driver without loops in graphs refuses the function that `repeat` calls, and goes on.
-        prepare(LoopKernel::advance);  // by then it is known what code the driver takes
-        const Images images = context_.backend().compile(program, cuda_units(program));
-        const Status status = runtime.cudaLibraryLoadData(&library, images.list.at(0).data(), nullptr,
-                                                          nullptr, 0, nullptr, nullptr, 0);
-        if (status != success)
-            throw CaptureError(std::string("the driver does not load a kernel that calls "
-                                           "cudaGraphSetConditional: ") +
-                               runtime.cudaGetErrorString(status));
-    } else {
-        library = load_units(context_, program, cuda_units(program)).libraries.at(0);
-    }
-    for (std::size_t k = 0; k < functions_.size(); ++k) {
-        if ((static_cast<LoopKernel>(k) == LoopKernel::repeat) != repeating) continue;
-        KernelFunction function = nullptr;
-        // CUDA may put off loading a kernel until somebody asks something of it: the refusal of a driver
-        // without loops may come with either call.
+    std::string why_not;
+    try {
+        const Images images =
+            without_turn(turn, [&] { return context_.backend().compile(program, cuda_units(program)); });
+        Library library = nullptr;
+        KernelFunction found = nullptr;
         FunctionAttributes attributes;
-        const auto ask = [&](Status status, const char* what) {
-            try {
-                context_.check(status, what);
-            } catch (const DeviceError& e) {
-                if (!repeating || context_.is_broken()) throw;
-                throw CaptureError(
-                    std::string("the driver does not load a kernel that calls cudaGraphSetConditional: ") +
-                    e.what());
-            }
-        };
-        ask(runtime.cudaLibraryGetKernel(&function, library, entry_names[k]), "cudaLibraryGetKernel");
-        ask(runtime.cudaFuncGetAttributes(&attributes, function), "cudaFuncGetAttributes");
-        functions_[k] = function;
+        Status status = runtime.cudaLibraryLoadData(&library, images.list.at(0).data(), nullptr, nullptr, 0,
+                                                    nullptr, nullptr, 0);
+        if (status == success)
+            status = runtime.cudaLibraryGetKernel(&found, library, entry_name(LoopKernel::repeat));
+        if (status == success) status = runtime.cudaFuncGetAttributes(&attributes, found);
+        if (status == error_out_of_memory || context_.is_broken()) context_.check(status, "loading kernels");
+        if (status == success)
+            function(LoopKernel::repeat) = found;
+        else
+            why_not =
+                fmt::format("the driver does not load a kernel that calls cudaGraphSetConditional: {} ({})",
+                            runtime.cudaGetErrorString(status), runtime.cudaGetErrorName(status));
+    } catch (const CompileError& e) {
+        why_not = e.what();
     }
+    why_no_repeat_ = std::move(why_not);
+}
+
+void LoopKernels::require() const {
+    if (!why_not_.empty()) throw CompileError("the kernels that end a loop's steps: " + why_not_);
+}
+
+AllLoopKernels::AllLoopKernels(Context& context, std::string target)
+    : backend_(context.backend()),
+      target_(std::move(target)),
+      kernels_{LoopKernels(context), LoopKernels(context)} {}
+
+const LoopKernels& AllLoopKernels::prepare(Turn* turn) {
+    const std::size_t watched = backend_.separate_buffers && backend_.separate_buffers() ? 1 : 0;
+    kernels_[watched].prepare(target_, turn);
+    latest_ = watched;
+    return kernels_[watched];
 }
 
 void LoopKernels::launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream,
-                         const LaunchWords& words, LaunchNote note) {
-    prepare(kernel);
+                         const LaunchWords& words, LaunchNote note) const {
+    const auto index = static_cast<std::size_t>(kernel);
+    BITALE_CHECK(functions_[index], "a kernel that ends a loop's step is not loaded");
     LaunchConfig config;
     config.grid.x = blocks;
     config.block.x = threads;
     config.stream = stream;
     void* list[] = {const_cast<void*>(arguments)};
-    const auto index = static_cast<std::size_t>(kernel);
     note.name = entry_names[index];
     context_.launched(
         start_kernel(context_.runtime(), config, functions_[index], list), stream,

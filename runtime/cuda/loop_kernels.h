@@ -1,5 +1,5 @@
 // The kernels that a loop on the GPU needs beside those of its function: written once, compiled once per
-// device.
+// device, when its first function is built. A step waits for no compiler.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/loading.h"
 
 namespace bitale::cuda {
 
@@ -56,21 +57,46 @@ Program loop_program(const std::string& target, bool repeating);
 
 class LoopKernels {
   public:
-    // Compiles and loads when first asked. Throws CompileError, DeviceError.
-    LoopKernels(Context& context, std::string target);
+    explicit LoopKernels(Context& context) : context_(context) {}
 
-    // `words` and `note`: for whom, in errors.
+    // Compiles and loads what is not there yet. Where that cannot be compiled, require() says why, and the
+    // next function tries again. Throws DeviceError.
+    void prepare(const std::string& target, Turn* turn);
+    // Throws CompileError where they are not there, but for `repeat`.
+    void require() const;
+    const std::string& why_no_repeat() const { return why_no_repeat_; }
+
+    // `words` and `note`: for whom, in errors. Compiles and loads nothing.
     void launch(LoopKernel kernel, const void* arguments, unsigned blocks, Stream stream,
-                const LaunchWords& words, LaunchNote note);
-    void prepare(LoopKernel kernel);  // so that launching it loads nothing
+                const LaunchWords& words, LaunchNote note) const;
 
     static constexpr unsigned threads = 256;
 
   private:
+    void load_repeat(const std::string& target, Turn* turn);
+    KernelFunction& function(LoopKernel kernel) { return functions_[static_cast<std::size_t>(kernel)]; }
+
     Context& context_;
-    const std::string target_;
     std::array<KernelFunction, 4> functions_{};
-    bool watched_ = false;  // they were compiled to be
+    bool ready_ = false;
+    std::string why_not_, why_no_repeat_ = "its kernel is not compiled yet";
+};
+
+// Of one GPU: those that are watched by the emulator's checks, and the others. A kernel that is not watched
+// would hide what it writes from these checks.
+class AllLoopKernels {
+  public:
+    AllLoopKernels(Context& context, std::string target);
+
+    // Those for a function that is built with the options in force.
+    const LoopKernels& prepare(Turn* turn);
+    const LoopKernels& latest() const { return kernels_[latest_]; }
+
+  private:
+    const Backend& backend_;
+    const std::string target_;
+    std::array<LoopKernels, 2> kernels_;
+    std::size_t latest_ = 0;
 };
 
 }  // namespace bitale::cuda

@@ -37,7 +37,8 @@ bool is_refusal(Status status) {
     return false;
 }
 
-const std::string& Targets::current(const std::string& architecture) {
+std::string Targets::current(const std::string& architecture) {
+    const std::lock_guard lock(mutex_);
     if (architecture_ != architecture) {
         list_ = targets_for(architecture, known_());
         architecture_ = architecture;
@@ -47,8 +48,10 @@ const std::string& Targets::current(const std::string& architecture) {
     return list_[at_];
 }
 
-void Targets::refuse(Status status, const std::string& words) {
+void Targets::refuse(const std::string& target, Status status, const std::string& words) {
+    const std::lock_guard lock(mutex_);
     const std::string refused = list_.at(at_);
+    if (refused != target) return;  // another function was first
     refusals_.push_back(fmt::format("{} ({})", refused, words));
     // The version of PTX is the compiler's, whatever it is for: an older target does not help.
     const bool all_ptx = is_ptx(refused) && status == unsupported_ptx;
@@ -71,6 +74,7 @@ void Targets::refuse(Status status, const std::string& words) {
 }
 
 std::string Targets::note() const {
+    const std::lock_guard lock(mutex_);
     if (refusals_.empty()) return "";
     return fmt::format("{}, because the driver refuses {}", list_[at_], fmt::join(refusals_, ", "));
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,16 +30,18 @@ class Targets {
     Targets(Architectures known, Versions versions)
         : known_(std::move(known)), versions_(std::move(versions)) {}
 
-    const std::string& current(const std::string& architecture);
-    // The driver refuses images for current(), in these words: the next one is tried from now on. Throws
-    // DeviceError where there is none.
-    void refuse(Status status, const std::string& words);
+    // From any thread, as what follows.
+    std::string current(const std::string& architecture);
+    // The driver refuses images for this target, in these words: the next one is tried from now on, if that
+    // is not so already. Throws DeviceError where there is none.
+    void refuse(const std::string& target, Status status, const std::string& words);
     // "compute_90, because the driver refuses sm_90: ..."; empty while nothing was refused.
     std::string note() const;
 
   private:
     const Architectures known_;
     const Versions versions_;
+    mutable std::mutex mutex_;  // of what follows: functions are compiled side by side
     std::string architecture_;
     std::vector<std::string> list_;
     std::size_t at_ = 0;

@@ -1,16 +1,20 @@
-// A loop on a GPU runs without the host, and keeps nobody waiting.
+// A loop on a GPU runs without the host, a compiler works for seconds: neither keeps others waiting.
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "bitale/bitale.h"
+#include "graph/base/options.h"
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/cuda/libraries.h"
@@ -18,6 +22,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
+#include "tests/support/temporary.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;
@@ -93,6 +98,37 @@ void fork_and_wait() {
     waitpid(child, &status, 0);
 }
 
+// A script that calls the compiler when somebody has said `go`, and only waits where it shall compile.
+struct WaitingCompiler {
+    TemporaryFolder folder;
+    std::string path = folder.path() + "/compiler";
+
+    WaitingCompiler() {
+        std::ofstream(path) << "#!/bin/sh\n"
+                            << "case \"$*\" in *-shared*)\n: > " << folder.path() << "/begun\n"
+                            << "while [ ! -e " << folder.path() << "/go ]; do sleep 0.02; done ;; esac\n"
+                            << "exec c++ \"$@\"\n";
+        std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    }
+    bool has_begun() const { return std::filesystem::exists(folder.path() + "/begun"); }
+    void go() const { std::ofstream(folder.path() + "/go") << "go"; }
+};
+
+template <class F>
+bool comes_true(F&& f) {
+    constexpr std::chrono::milliseconds nap{5};
+    for (int k = 0; k < 6000 && !f(); ++k) std::this_thread::sleep_for(nap);
+    return f();
+}
+
+Options with_compiler(const std::string& path) {
+    Options changed = options();
+    changed.compiler = path;
+    changed.cache = false;
+    changed.emulator_devices = 3;
+    return changed;
+}
+
 }  // namespace
 
 TEST_CASE("nobody waits for the end of a loop on a GPU that he has no part in") {
@@ -149,4 +185,66 @@ TEST_CASE("a loop is cut into launches by the time of its steps, and has the res
     CHECK(difference(loop(std::chrono::nanoseconds(0), cut), expected) == "");
     CHECK(whole == 1);
     CHECK(cut == 8);
+}
+
+TEST_CASE("calls and loops on a GPU go on while a function is compiled for it") {
+    if (left_out()) return;
+    const Expr i = lscalar("i"), x = scalar("x");
+    const Shared n = shared(Array(std::int64_t{0}), "n");
+    Function count = function({i}, {}, {.updates = {{n, n + 1 + i * 0}}, .device = "emulator"});
+    const WaitingCompiler compiler;
+    const ScopedOptions scope(with_compiler(compiler.path));
+    double built = 0;
+    std::thread builder([&] {
+        Function f = function({x}, {x * 5}, {.device = "emulator"});
+        built = double(f(3.0f));
+    });
+    CHECK(comes_true([&] { return compiler.has_begun(); }));
+    std::atomic<bool> done{false};
+    std::thread caller([&] {
+        for (int k = 0; k < 5; ++k) count(std::int64_t{0});
+        count.loop(0, 20);
+        done = n.get_value().at(0) == 25;
+    });
+    CHECK(comes_true([&] { return done.load(); }));
+    compiler.go();
+    caller.join();
+    builder.join();
+    CHECK(built == 15);
+}
+
+TEST_CASE("calls and loops on a GPU need no compiler") {
+    if (left_out()) return;
+    const ScopedOptions scope(with_compiler(""));
+    const Expr i = lscalar("i");
+    const Shared n = shared(Array(std::int64_t{0}), "n");
+    // On a device that no other case of this file uses.
+    Function count = function({i}, {}, {.updates = {{n, n + 1 + i * 0}}, .device = "emulator:1"});
+    const ScopedOptions without(with_compiler("/nowhere/c++"));
+    count.loop(0, 20);
+    count(std::int64_t{0});
+    count(std::int64_t{0});
+    CHECK(n.get_value().at(0) == 22);
+    CHECK_THAT(count.report(), ContainsSubstring("a loop is one launch"));
+}
+
+TEST_CASE("only a function that may loop needs the kernels of loops") {
+    if (left_out()) return;
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/compiler";
+    std::ofstream(path)
+        << "#!/bin/sh\n"
+        << "for a in \"$@\"; do case \"$a\" in *.cpp) grep -q bitale_advance \"$a\" && exit 1 ;; "
+           "esac; done\nexec c++ \"$@\"\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    const ScopedOptions scope(with_compiler(path));
+    const Expr i = lscalar("i"), x = scalar("x");
+    Function plain = function({x}, {x * 7}, {.device = "emulator:2"});
+    CHECK(double(plain(2.0f)) == 14);
+    CHECK(double(plain(2.0f)) == 14);
+    CHECK_THROWS_WITH(function({i}, {i * 7}, {.device = "emulator:2"}),
+                      ContainsSubstring("the kernels that end a loop's steps"));
+    const ScopedOptions mended(with_compiler(""));
+    Function loops = function({i}, {i * 7}, {.device = "emulator:2"});
+    CHECK(loops.loop(0, 4)[0].at(3) == 21);
 }

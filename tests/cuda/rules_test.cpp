@@ -204,6 +204,7 @@ TEST_CASE("what a driver cannot do is found out, and said") {
     backend.why_no_graphs = "this runtime knows no graphs";
     const auto ask = [&](Graphs::Most expected, const std::string& why) {
         Gpu gpu(backend, nullptr, "test", "sm_90");
+        if (backend.compile) gpu.kernels.prepare(nullptr);
         CHECK(gpu.graphs.most() == expected);
         CHECK_THAT(gpu.graphs.why_not_more(), ContainsSubstring(why));
         // The device goes on.

@@ -65,10 +65,11 @@ struct Bench {
         program.target = "sm_90";
         program.kernels.emplace_back().entries = {"k_test"};
         backend.runtime = &runtime;
-        backend.targets = std::make_shared<Targets>(some_targets());
+        backend.targets = std::shared_ptr<Targets>(new Targets(some_targets()));
         backend.compile = [this](const Program& p, const std::vector<CudaUnit>& units) {
             Images images;
-            images.list.assign(units.size(), backend.targets->current(p.target));
+            images.target = backend.targets->current(p.target);
+            images.list.assign(units.size(), images.target);
             images.compiler_runs = static_cast<int>(units.size());
             return images;
         };
@@ -99,13 +100,15 @@ TEST_CASE("PTX of a newer CUDA than the driver's is refused for every target, ot
     Targets t = some_targets();
     CHECK(t.current("sm_121") == "sm_120");
     CHECK(t.note().empty());
-    t.refuse(209, "no image");
+    t.refuse("sm_120", 209, "no image");
     CHECK(t.current("sm_121") == "compute_120");
     CHECK(t.note() == "compute_120, because the driver refuses sm_120 (no image)");
-    t.refuse(218, "invalid PTX");
+    t.refuse("sm_120", 209, "no image");  // by a function that was compiled meanwhile
+    CHECK(t.current("sm_121") == "compute_120");
+    t.refuse("compute_120", 218, "invalid PTX");
     CHECK(t.current("sm_121") == "compute_100");
     CHECK_THROWS_WITH(
-        t.refuse(222, "unsupported PTX"),
+        t.refuse("compute_100", 222, "unsupported PTX"),
         ContainsSubstring("for a GPU of sm_121: sm_120 (no image), compute_120 (invalid PTX), compute_100 "
                           "(unsupported PTX); there are NVRTC 9.9, and a driver for CUDA 9.8: install"));
     CHECK(t.current("sm_121") == "sm_120");
