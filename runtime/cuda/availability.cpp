@@ -4,6 +4,13 @@
 
 namespace bitale::cuda {
 
+const char* const forked_words =
+    "this process was forked from another that had begun to use GPUs, and CUDA does not work in such a "
+    "child. "
+    "Use GPUs in the parent only, or fork before it builds a function for one or lists the devices, or start "
+    "a "
+    "program of its own";
+
 std::string count_of_devices(const std::string& kind, int count) {
     if (count == 1) return "1, " + kind;
     return fmt::format("{}, {}{} {}:{}", count, kind, count == 2 ? " and" : " to", kind, count - 1);
@@ -27,7 +34,9 @@ std::string why_unavailable(const Loaded<RuntimeTable>& library, int index) {
     const std::string found = fmt::format("the CUDA runtime {} ", library.path),
                       passed_over = passed_over_text(library.passed_over);
     switch (status) {
-        case success: break;
+        case success:
+            if (began_in_parent()) return forked_words;
+            break;
         case error_insufficient_driver: {
             int driver = 0, version = 0;
             runtime.cudaDriverGetVersion(&driver);
@@ -46,6 +55,7 @@ std::string why_unavailable(const Loaded<RuntimeTable>& library, int index) {
                    passed_over;
         case error_no_device: return found + "and a driver are there, but no GPU" + passed_over;
         default:
+            if (began_in_parent()) return forked_words;
             return found +
                    fmt::format("fails: {} ({})", runtime.cudaGetErrorString(status),
                                runtime.cudaGetErrorName(status)) +

@@ -12,6 +12,9 @@ namespace bitale::cuda {
 std::string why_unavailable(int index = 0);
 std::string why_unavailable(const Loaded<RuntimeTable>& library, int index);
 
+// Why a child of a process that uses GPUs cannot, with the cure.
+extern const char* const forked_words;
+
 // How many the CUDA runtime finds; 0 where it finds none, for whatever reason.
 int gpu_count();
 

@@ -26,6 +26,8 @@ struct Backend {
     const GraphTable* graphs = nullptr;  // null: there are none, because ...
     const LoopTable* loops = nullptr;
     std::string why_no_graphs, why_no_loops;
+    // Whether a process that this one was forked from had begun to use GPUs: none works here then.
+    std::function<bool()> began_in_parent;
     std::function<bool()> has_gemm, has_conv;  // asked once a function is built: they may open a library
     // For the current one of `targets`; null: the driver takes what is compiled, or nothing. By several
     // threads at once, and without the device's turn.

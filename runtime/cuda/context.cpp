@@ -12,6 +12,7 @@
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
+#include "runtime/cuda/availability.h"
 #include "runtime/cuda/outside.h"
 #include "runtime/outside.h"
 
@@ -110,12 +111,7 @@ Context::Context(const Backend& backend, const void* owner, std::string name)
 }
 
 void Context::enter() {
-    if (is_forked())
-        throw DeviceError(
-            fmt::format("device {} cannot be used in this process, which was forked from another that had "
-                        "begun to use it: CUDA does not work in such a child. Use the device in the parent "
-                        "only, or fork before its first function is built, or start a program of its own",
-                        name_));
+    if (is_forked()) throw DeviceError(fmt::format("device {} cannot be used: {}", name_, forked_words));
     check(runtime().cudaSetDevice(backend_.index), "cudaSetDevice");
 }
 

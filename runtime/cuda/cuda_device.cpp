@@ -12,6 +12,7 @@
 #include "runtime/cpu/conv.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/pool.h"
+#include "runtime/cuda/availability.h"
 #include "runtime/cuda/cubins.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_runner.h"
@@ -19,6 +20,7 @@
 #include "runtime/cuda/device_name.h"
 #include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/compile.h"
+#include "runtime/cuda/emulator/devices.h"
 #include "runtime/cuda/emulator/graphs.h"
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
@@ -37,6 +39,8 @@ class CudaDevice : public Device {
         : Device(std::move(name), Calls::in_turns), backend_(std::move(backend)) {}
 
     std::optional<Target> target() override {
+        if (backend_.began_in_parent())
+            throw DeviceError(fmt::format("device {} cannot be used: {}", name(), forked_words));
         Target t = target_of("sm_" + architecture());
         t.has_gemm = backend_.has_gemm();
         t.has_conv = backend_.has_conv();
@@ -114,6 +118,7 @@ Backend cuda::cuda_backend(int index) {
     const Loaded<LoopTable>& loops = loop_library();
     if (graphs.present) backend.graphs = &graphs.table;
     if (loops.present) backend.loops = &loops.table;
+    backend.began_in_parent = began_in_parent;
     backend.why_no_graphs = graphs.problem;
     backend.why_no_loops = loops.problem;
     backend.has_gemm = [] { return cublaslt_library().present; };
@@ -183,6 +188,7 @@ Backend cuda::emulator_backend(int index) {
     backend.runtime = &emulated_runtime();
     backend.graphs = &emulated_graphs();
     backend.loops = &emulated_loops();
+    backend.began_in_parent = emulator_began_in_parent;
     backend.has_gemm = [] { return gemm_library().present && options().enabled("onednn"); };
     backend.compile = [](const Program& /*program*/, const std::vector<CudaUnit>& units) {
         std::vector<std::string> texts;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "graph/base/turns.h"
 #include "runtime/cuda/search.h"
 
 namespace bitale::cuda {
@@ -115,11 +116,16 @@ Verdict judge_runtime(const SharedLibrary& library) {
                         thousands(driver), trial.table.cudaGetErrorString(status))};
 }
 
-const SharedLibrary& runtime_file() {
-    static const SharedLibrary& file =
-        *new SharedLibrary(LibraryName{"CUDA runtime", "libcudart", {13, 12}, "cuda_runtime"}, judge_runtime);
-    return file;
+// Whoever looks for it asks it for GPUs.
+struct RuntimeFile {
+    SharedLibrary library{LibraryName{"CUDA runtime", "libcudart", {13, 12}, "cuda_runtime"}, judge_runtime};
+    int after_forks = forks_so_far();
+};
+const RuntimeFile& runtime_found() {
+    static const RuntimeFile& found = *new RuntimeFile;
+    return found;
 }
+const SharedLibrary& runtime_file() { return runtime_found().library; }
 
 // CUDA's major version that other libraries must have too; 0: there is no GPU, and any serves.
 int chosen_major() {
@@ -168,6 +174,8 @@ Verdict judge_cudnn(const SharedLibrary& library) {
 }
 
 }  // namespace
+
+bool began_in_parent() { return runtime_found().after_forks != forks_so_far(); }
 
 std::string passed_over_text(const std::vector<std::string>& list) {
     return list.empty() ? "" : fmt::format("; passed over: {}", fmt::join(list, "; "));

@@ -20,6 +20,9 @@ struct Loaded {
 
 // The first that has the functions and that the driver takes; where there is a driver and it takes none, the
 // first that has the functions.
+// Whether a process that this one was forked from had asked the CUDA runtime for GPUs: the driver has started
+// there, and works in none of its children.
+bool began_in_parent();
 const Loaded<RuntimeTable>& runtime_library();
 const Loaded<GraphTable>& graph_library();  // of the same file
 const Loaded<LoopTable>& loop_library();

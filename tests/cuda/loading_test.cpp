@@ -1,4 +1,7 @@
 // Libraries of CUDA: found where they may lie, opened by nobody who does not need them, missed with a reason.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -227,4 +230,25 @@ TEST_CASE("each library has a version or a reason") {
     }
     CHECK(runtime_library().present == runtime_library().problem.empty());
     CHECK(nvrtc_library().present == nvrtc_problem().empty());
+}
+
+TEST_CASE("a child of a process that has asked for a GPU is told that it can use none") {
+    if (!why_unavailable().empty()) return;
+    const pid_t child = fork();
+    if (child == 0) {
+        bool told = why_unavailable().find("forked") != std::string::npos;
+        try {
+            const Expr x = vector("x");
+            function({x}, x + 1, {.device = "cuda"});
+            told = false;
+        } catch (const DeviceError& e) {
+            told = told && std::string(e.what()).find("forked") != std::string::npos;
+        }
+        _exit(told ? 7 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 7);
+    CHECK(why_unavailable().empty());
 }

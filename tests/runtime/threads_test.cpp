@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bitale/bitale.h"
+#include "graph/base/options.h"
 #include "graph/ir/shared.h"
 #include "runtime/exec/device.h"
 #include "tests/support/catch.h"
@@ -461,4 +462,31 @@ TEST_CASE("threads that call, loop, get, set, compile, fork and stop at once", "
     threads.join();
     REQUIRE(wrong == 0);
     REQUIRE(twice.get_value().item<std::int64_t>() == 2 * n.get_value().item<std::int64_t>());
+}
+
+TEST_CASE("a child of a process that uses one GPU can use no other", "[runtime][threads]") {
+    if (emulator_skipped() || children_left_out()) return;
+    Options two = options();
+    two.emulator_devices = 2;
+    const ScopedOptions scope(two);
+    const Expr x = scalar("x");
+    const Function here = function({x}, {x + 1}, {.device = "emulator"});
+    const auto in_child = [&](const char* device) {
+        return in_a_child([&] {
+            try {
+                function({x}, {x * 2}, {.device = device});
+            } catch (const DeviceError& e) {
+                const std::string words = e.what();
+                return words.find("forked") != std::string::npos &&
+                               words.find("fork before") != std::string::npos
+                           ? 7
+                           : 2;
+            }
+            return 1;
+        });
+    };
+    CHECK(in_child("emulator:1") == 7);  // which the parent has not asked for
+    function({x}, {x + 1}, {.device = "emulator:1"});
+    CHECK(in_child("emulator:1") == 7);
+    CHECK(in_child("cpu") == 1);
 }

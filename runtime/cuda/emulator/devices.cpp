@@ -1,11 +1,31 @@
 #include "runtime/cuda/emulator/devices.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
 
 #include "graph/base/options.h"
 #include "runtime/cuda/availability.h"
 
 namespace bitale::cuda {
+
+namespace {
+
+std::atomic<pid_t> first_user{0};
+
+}  // namespace
+
+bool begin_emulator() {
+    const pid_t here = getpid();
+    pid_t user = 0;
+    return first_user.compare_exchange_strong(user, here) || user == here;
+}
+
+bool emulator_began_in_parent() {
+    const pid_t user = first_user.load();
+    return user != 0 && user != getpid();
+}
 
 int emulated_devices() { return options().emulator_devices; }
 

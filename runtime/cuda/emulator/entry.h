@@ -6,6 +6,8 @@
 #include <type_traits>
 
 #include "bitale/error.h"
+#include "runtime/cuda/emulator/devices.h"
+#include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/types.h"
 
 namespace bitale::cuda {
@@ -17,6 +19,7 @@ template <class Table, class R, class... A, R (*Table::*member)(A...)>
 struct Entry<member> {
     static inline R (*inner)(A...) = nullptr;
     static R call(A... arguments) {
+        if (!begin_emulator()) return error_initialization;
         try {
             return inner(arguments...);
         } catch (const std::bad_alloc&) {

@@ -81,7 +81,8 @@ const char* error_string(Status status) {
     switch (status) {
         case error_launch_failure:
         case error_invalid_image: return last_problem().c_str();
-        case error_initialization: return fault_problem().c_str();
+        case error_initialization:
+            return fault_problem().empty() ? "initialization error" : fault_problem().c_str();
         case error_illegal_address: return "an illegal memory access was encountered";
         case error_out_of_memory: return "out of memory";
         case error_insufficient_driver: return "CUDA driver version is insufficient for CUDA runtime version";
