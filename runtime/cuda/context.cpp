@@ -340,7 +340,7 @@ void Context::fetch(SharedState& variable, const void* block) {
     try {
         enter();
         const NeedsGpu needs(*this);
-        const Download whole{variable.value.mutable_data(), block, variable.value.bytes()};
+        const Download whole{variable.data_to_write(), block, variable.value.bytes()};
         transfers_->download({&whole, 1});
     } catch (const DeviceError& e) {
         throw DeviceError(
