@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "codegen/kernel/fuse.h"
+#include "codegen/kernel/hazards.h"
 #include "codegen/kernel/tails.h"
 #include "codegen/kernel/traffic.h"
 #include "codegen/kernel/work.h"
@@ -387,6 +388,7 @@ class Assembler {
         if (target_.kind == Target::Kind::cpu && !target_.fast_compile)
             fill_tails(builder.ir, target_.vector_bytes);
         verify(builder.ir, lengths_);
+        verify_phases(builder.ir);
         const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
         PrintedKernel printed = print_kernel(builder.ir, dialect);
         if (dialect == Dialect::cuda)
@@ -490,9 +492,11 @@ class Assembler {
     }
 
     // New values that could not be written in place, because this kernel too reads the old ones, are copied
-    // in its second phase.
+    // in its second phase; a step of its own copies those that this phase computes, or whose old ones it
+    // reads.
     void commit_rest(KernelBuilder& builder, Phase& second) {
-        constexpr std::int64_t block = 4096;
+        Touched before;
+        for (const Segment& segment : second.segments) before.merge(touched_by(builder.ir, segment));
         for (std::size_t u = 0; u < graph_.updates.size(); ++u) {
             if (updates_.in_place[u]) continue;
             const SharedUpdate& update = graph_.updates[u];
@@ -500,26 +504,19 @@ class Assembler {
             const int from = builder.global(buffers_of(values_.number.at(update.value.get()))[0], type.dtype,
                                             type.shape, false),
                       to = builder.global(shared_buffer(update.target, type), type.dtype, type.shape, true);
-            Segment segment;
-            segment.title = "new value of " + in_quotes(update.target->name);
-            const Int count = count_of(type.shape);
-            segment.tasks = ceildiv(count, block);
-            segment.task = make_loop("task", segment.tasks).variable;
-            const Loop inside = make_loop("point", min(block, count - segment.task * block));
-            const std::vector<Int> at = unflattened(segment.task * block + inside.variable, type.shape);
-            segment.body = {loop(inside.variable, 0, inside.extent,
-                                 target_.kind == Target::Kind::cuda ? Binding::threads : Binding::simd,
-                                 {set(to, at, scalar_read(type.dtype, from, at))})};
-            second.segments.push_back(std::move(segment));
+            if (before.written.contains(builder.ir.places[from].buffer) ||
+                before.read.contains(builder.ir.places[to].buffer))
+                continue;
+            second.segments.push_back(copy_of_new_value(update, from, to, target_));
             builder.ir.commits = true;
+            committed_.insert(u);
         }
-        rest_committed_ = true;
     }
 
     // Copies to and from the outside that no kernel makes.
     void copies() {
-        for (std::size_t u = 0; u < graph_.updates.size() && !rest_committed_; ++u) {
-            if (updates_.in_place[u]) continue;
+        for (std::size_t u = 0; u < graph_.updates.size(); ++u) {
+            if (updates_.in_place[u] || committed_.contains(u)) continue;
             const SharedUpdate& update = graph_.updates[u];
             copy(buffers_of(values_.number.at(update.value.get()))[0],
                  shared_buffer(update.target, update.value->type), true);
@@ -585,7 +582,7 @@ class Assembler {
     std::vector<bool> leaving_;
     std::set<std::uint64_t> lengths_;  // symbols whose values a call knows
     int errors_ = -1;
-    bool rest_committed_ = false;
+    std::set<std::size_t> committed_;  // updates that the last kernel copies
 };
 
 }  // namespace

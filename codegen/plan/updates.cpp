@@ -4,6 +4,9 @@
 #include <variant>
 
 #include "codegen/nest/walk.h"
+#include "codegen/schedule/builder.h"
+#include "graph/base/text.h"
+#include "graph/ir/shared.h"
 
 namespace bitale {
 
@@ -78,6 +81,22 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
         plan.in_place.push_back(possible);
     }
     return plan;
+}
+
+Segment copy_of_new_value(const SharedUpdate& update, int from, int to, const Target& target) {
+    constexpr std::int64_t block = 4096;
+    const Type& type = update.value->type;
+    Segment segment;
+    segment.title = "new value of " + in_quotes(update.target->name);
+    const Int count = count_of(type.shape);
+    segment.tasks = ceildiv(count, block);
+    segment.task = make_loop("task", segment.tasks).variable;
+    const Loop inside = make_loop("point", min(block, count - segment.task * block));
+    const std::vector<Int> at = unflattened(segment.task * block + inside.variable, type.shape);
+    segment.body = {loop(inside.variable, 0, inside.extent,
+                         target.kind == Target::Kind::cuda ? Binding::threads : Binding::simd,
+                         {set(to, at, scalar_read(type.dtype, from, at))})};
+    return segment;
 }
 
 }  // namespace bitale

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 
 #include "graph/walk/traverse.h"
@@ -76,7 +77,7 @@ class Together {
         try {
             wrong = calls();
             if (wrong.empty() && graphs_[0].seed % 5 == 0) wrong = loops();
-        } catch (const Error& e) {
+        } catch (const std::exception& e) {  // an internal error is none of the library's Errors
             wrong = std::string("error: ") + e.what();
         }
         restore();

@@ -89,6 +89,37 @@ TEST_CASE("a product alone is computed where its shared variable is") {
     CHECK(f.report().find("copy of") == std::string::npos);
 }
 
+// A long sum ends in the second phase of the last kernel, where new values are copied into their variables
+// too: by tasks that may run at once.
+TEST_CASE("new values that the last phase computes, or whose old ones it reads") {
+    Random random(5);
+    const Array numbers = random_array(float32, {300, 700}, random, -1, 1);
+    const Expr x = matrix("x");
+    const auto two_calls = [&](const std::string& device) {
+        const Shared s = shared(Array(2.0f), "s"), t = shared(Array(3.0f), "t"), u = shared(Array(5.0f), "u"),
+                     a = shared(Array(7.0f), "a"), b = shared(Array(11.0f), "b");
+        const Expr all = sum(x), most = max(x);
+        Function f =
+            function({x}, {s * 2, all * t, a - b, tanh(all) + u},
+                     {.updates = {{s, most}, {t, u * 2 + 1}, {u, all}, {a, b}, {b, a}}, .device = device});
+        std::vector<Array> values;
+        for (int call = 0; call < 2; ++call) {
+            const Results r = f.call({&numbers, 1});
+            for (std::size_t k = 0; k < r.size(); ++k) values.push_back(r[k]);
+            for (const Shared& v : {s, t, u, a, b}) values.push_back(v.get_value());
+        }
+        return values;
+    };
+    const std::vector<Array> expected = two_calls("reference");
+    for (int turn = 0; turn < 20; ++turn) {
+        const std::vector<Array> got = two_calls(tested_device());
+        for (std::size_t k = 0; k < got.size(); ++k) {
+            INFO("value " << k % 9 << " of call " << k / 9);
+            CHECK(difference(got[k], expected[k], {.absolute = 1e-3, .relative = 1e-5}) == "");
+        }
+    }
+}
+
 // Maxima and their positions come from one pass, wherever in the graph they stand: what reads the old value
 // between the two still has to find it.
 TEST_CASE("maxima are new values, whoever reads the old ones") {

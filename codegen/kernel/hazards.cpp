@@ -1,0 +1,90 @@
+#include "codegen/kernel/hazards.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "codegen/nest/walk.h"
+#include "graph/base/check.h"
+
+namespace bitale {
+
+namespace {
+
+class Walker {
+  public:
+    explicit Walker(const KernelIR& kernel) : kernel_(kernel) {}
+
+    Touched run(const Segment& segment) {
+        walk(segment.body);
+        return std::move(touched_);
+    }
+
+  private:
+    void add(std::set<int>& to, int place) {
+        if (place < 0) return;
+        const Place& p = kernel_.places[static_cast<std::size_t>(place)];
+        if (p.scope == Place::Scope::global) to.insert(p.buffer);
+    }
+
+    void read(const Scalar& value) {
+        if (value) for_each_read(value, [&](const ScalarNode& s) { add(touched_.read, s.operand); });
+    }
+
+    void walk(const Stmts& body) {
+        for (const Stmt& s : body) {
+            statement(s);
+            walk(s.body);
+        }
+    }
+
+    void statement(const Stmt& s) {
+        read(s.value);
+        switch (s.kind) {
+            case Stmt::Kind::set:
+            case Stmt::Kind::put:
+            case Stmt::Kind::leave:
+            case Stmt::Kind::nonzeros:
+            case Stmt::Kind::apart:
+            case Stmt::Kind::together: add(touched_.written, s.place); return;
+            case Stmt::Kind::accumulate:
+            case Stmt::Kind::exchange:
+                add(touched_.read, s.place);
+                add(touched_.written, s.place);
+                return;
+            case Stmt::Kind::fetch: add(touched_.read, s.number); return;
+            case Stmt::Kind::total:
+                add(touched_.read, s.number);
+                add(touched_.written, s.place);
+                return;
+            default: return;
+        }
+    }
+
+    const KernelIR& kernel_;
+    Touched touched_;
+};
+
+bool meet(const std::set<int>& a, const std::set<int>& b) {
+    for (const int x : a)
+        if (b.contains(x)) return true;
+    return false;
+}
+
+}  // namespace
+
+Touched touched_by(const KernelIR& kernel, const Segment& segment) { return Walker(kernel).run(segment); }
+
+void verify_phases(const KernelIR& kernel) {
+    for (const Phase& phase : kernel.phases) {
+        std::vector<Touched> touched;
+        for (const Segment& segment : phase.segments) touched.push_back(touched_by(kernel, segment));
+        for (std::size_t a = 0; a < touched.size(); ++a)
+            for (std::size_t b = 0; b < touched.size(); ++b)
+                BITALE_CHECK(a == b || !meet(touched[a].written, touched[b].read),
+                             "a task of \"" + phase.segments[a].title + "\" writes what a task of \"" +
+                                 phase.segments[b].title + "\" reads in the same phase");
+    }
+}
+
+}  // namespace bitale
