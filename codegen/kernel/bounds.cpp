@@ -8,6 +8,17 @@ namespace bitale {
 
 namespace {
 
+// Of which x is the least: a minimum in it replaced by either side.
+std::vector<Int> least_of(const Int& x) {
+    for (const Int::Term& term : x.terms())
+        if (const AtomPtr& atom = term.atoms.front();
+            term.atoms.size() == 1 && term.factor > 0 && atom->kind == Atom::Kind::min) {
+            const Int rest = x - Int(term.factor) * Int::from(atom);
+            return {rest + Int(term.factor) * atom->a, rest + Int(term.factor) * atom->b};
+        }
+    return {x};
+}
+
 // What bounds x from above: minima in it replaced by either side.
 std::vector<Int> bounds_above(const Int& x) {
     for (const Int::Term& term : x.terms())
@@ -57,7 +68,15 @@ bool Bounds::never_negative(const Int& x, std::size_t loop) const {
         if (!rest.non_negative() && !(quotient.b - 1).non_negative()) continue;
         if (term.factor == -1 && never_negative((rest + 1) * quotient.b - 1 - quotient.a, loop)) return true;
         if (term.factor == 1 && never_negative(rest * quotient.b + quotient.a, loop)) return true;
+        // A multiple of the quotient is at most the same multiple of what it is rounded down from; and none
+        // below 0 where the dividend is none.
+        if (term.factor < -1 && never_negative(rest * quotient.b + Int(term.factor) * quotient.a, loop))
+            return true;
+        if (term.factor > 1 && never_negative(rest, loop) && never_negative(quotient.a, loop)) return true;
     }
+    if (const std::vector<Int> sides = least_of(x); sides.size() > 1)
+        return std::all_of(sides.begin(), sides.end(),
+                           [&](const Int& side) { return never_negative(side, loop); });
     while (loop-- > 0) {
         const Known& known = loops_[loop];
         const std::uint64_t id = known.variable.symbol_id();

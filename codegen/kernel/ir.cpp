@@ -223,7 +223,9 @@ class Verifier {
                 Symbols declared;
                 if (const std::uint64_t id = segment.task.symbol_id()) declared.insert(id);
                 index(segment.tasks, {});
+                bounds_.enter(loop(segment.task, 0, segment.tasks, Binding::serial, {}));
                 walk(segment.body, declared, {});
+                bounds_.leave();
             }
     }
 

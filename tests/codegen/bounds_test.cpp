@@ -42,3 +42,28 @@ TEST_CASE("a quotient by 0 is 0, so a bound below 0 is none") {
     CHECK_FALSE(k.bounds.non_negative(-1 - floordiv(Int(0) - 7, m)));
     CHECK(k.bounds.non_negative(-1 - floordiv(Int(0) - 7, m + 1)));
 }
+
+// Rows of a task, 64 at a time, and behind those that fill registers of 16 the rest.
+TEST_CASE("the rows behind whole registers are bounded where the task's number is") {
+    const Int n = Int::symbol("n", {0, 1 << 20}), task = Int::symbol("task", {0, 1 << 14}),
+              row = Int::symbol("row", {0, 15}), rows = min(64, n - 64 * task),
+              whole = 16 * floordiv(rows, 16);
+    const auto inside = [&](const Int& tasks, const Int& behind) {
+        Bounds bounds;
+        bounds.enter(loop(task, 0, tasks, Binding::serial, {}));
+        bounds.enter(loop(row, 0, behind, Binding::serial, {}));
+        return bounds.non_negative(row + whole) && bounds.below(row + whole, 64);
+    };
+    CHECK(inside(ceildiv(n, 64), rows - whole));
+    CHECK_FALSE(inside(ceildiv(n, 64) + 1, rows - whole));
+    CHECK_FALSE(inside(ceildiv(n, 64), rows - whole + 1));
+}
+
+TEST_CASE("minima are bounded by both of their sides") {
+    const Int n = Int::symbol("n", {0, 100}), i = Int::symbol("i", {0, 99});
+    Bounds bounds;
+    bounds.enter(loop(i, 0, n, Binding::serial, {}));
+    CHECK(bounds.non_negative(min(7, n - 1 - i)));
+    CHECK_FALSE(bounds.non_negative(min(7, n - 2 - i)));
+    CHECK_FALSE(bounds.non_negative(min(-1, n - 1 - i)));
+}
