@@ -367,7 +367,7 @@ class Lanes {
     // Elements of 4 bytes as they are, to one place in memory, or in whole tiles in the task's scratch.
     bool moves_alone() {
         const Scalar& body = nest().body;
-        if (body->kind != ScalarNode::Kind::read || body->dtype != nest().dtype ||
+        if (block_.size() > 1 || body->kind != ScalarNode::Kind::read || body->dtype != nest().dtype ||
             bytes_of(body->dtype) != 4 || !body->guards.empty() || !nest().lets.empty() ||
             !nest().guards.empty() || member_.destinations.size() != 1)
             return false;

@@ -67,7 +67,8 @@ class LogDomain {
         }
         if (op == prod_op() && !reduced_axes(*x).empty()) return {true, true};
         const bool follows = op == sum_op() || op == mean_op() || op == sqrt_op() || op == sqr_op() ||
-                             op == cast_op() || op == disconnected_grad_op() || only_moves(x);
+                             (op == cast_op() && is_harmless(*x)) || op == disconnected_grad_op() ||
+                             only_moves(x);
         if (follows && is_float(x->inputs[0]->type.dtype)) return of(0);
         if (is_named(x, {"concat"})) {
             Danger all;
@@ -78,6 +79,14 @@ class LogDomain {
             return all;
         }
         return {};
+    }
+
+    // A logarithm behind a cast that rounds would be rounded otherwise: harmless where the result is rounded
+    // so itself. Whoever stores halves wants what halves give.
+    bool is_harmless(const Node& cast) const {
+        const DType from = cast.inputs[0]->type.dtype, to = cast.type.dtype;
+        return is_float(from) && (to == DType::float32 || to == DType::float64) &&
+               (bytes_of(to) > bytes_of(from) || to == match_.root()->type.dtype);
     }
 
     // log(x), or null. With `known_sign`, only of what is not negative; the logarithm of a product of many

@@ -75,6 +75,26 @@ TEST_CASE("views of awkward shapes") {
     cases.run();
 }
 
+// Two axes around matrices that are turned are walked as one, of whose places some share elements.
+TEST_CASE("turned matrices of a part of an image") {
+    PackedCases cases(tested_device());
+    for (const std::int64_t channels : {2, 3, 4})
+        for (const Dims& matrix : std::vector<Dims>{{8, 9}, {9, 8}, {16, 16}, {33, 20}, {2, 70}}) {
+            const Dims shape{5, channels, matrix[0], matrix[1]};
+            const Expr x = input(float32, shape, "x"), n = lscalar("n");
+            const Array value = sample(float32, shape), start = number(1);
+            const auto add = [&](const char* what, const Expr& y) {
+                cases.add(text(float32, shape, what), {x, n}, {value, start}, y);
+            };
+            const Expr turned = transpose(x, {0, 1, 3, 2}), halves = tanh(x);
+            add("turned", turned[Slice{1, 3}]);
+            add("concatenated", concatenate({turned[Slice{1, 3}], turned[Slice{2, 4}]}, 0));
+            add("between sums", sum(transpose(halves[Slice{1, 3}], {0, 1, 3, 2}), {3}) + n * 0);
+            add("as rows", reshape(turned[Slice{3, 5}], {2 * channels, matrix[0] * matrix[1]}));
+        }
+    cases.run();
+}
+
 TEST_CASE("reductions of every dtype and of awkward shapes") {
     PackedCases cases(tested_device());
     const auto add = [&](DType dtype, const Dims& shape, bool may_be_empty) {
