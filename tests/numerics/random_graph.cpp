@@ -12,6 +12,8 @@ namespace bitale::test {
 namespace {
 
 constexpr double most_exact = 1 << 20;  // whole numbers stay below it in magnitude
+// Of shared variables, after some calls that may each add 1.
+constexpr double most_of_new_values = 12;
 
 std::vector<Expr> lengths_of(const Dims& shape) { return {shape.begin(), shape.end()}; }
 
@@ -71,7 +73,11 @@ GraphGenerator::Value GraphGenerator::make_shared(DType dtype, const Dims& shape
         shared(some_array(dtype, shape, -2, 2), named("s" + std::to_string(graph_.updates.size())));
     graph_.updates.emplace_back(s, Expr(s));  // replaced when the graph is complete
     if (is_float(dtype)) trainable_.emplace_back(s);
-    return {Expr(s), shape, is_special() ? 1e300 : is_integer(dtype) ? std::ldexp(1, bits_of(dtype)) : 3};
+    const double bound = is_special()        ? 1e300
+                         : is_integer(dtype) ? std::ldexp(1, bits_of(dtype))
+                         : is_whole()        ? most_of_new_values
+                                             : 3;
+    return {Expr(s), shape, bound};
 }
 
 Expr GraphGenerator::index_input(DType dtype, const Dims& shape, std::int64_t length) {
@@ -568,8 +574,15 @@ RandomGraph GraphGenerator::generate(int operations) {
     for (Update& update : graph_.updates) {
         const Shared target = update.target;
         Expr value(target);
+        double bound = 0;
         for (const Value& v : values_)
-            if (v.shape == target.shape() && v.x.dtype() == target.dtype() && random_.chance(2)) value = v.x;
+            if (v.shape == target.shape() && v.x.dtype() == target.dtype() && random_.chance(2)) {
+                value = v.x;
+                bound = v.bound;
+            }
+        // The next call is to be exact as well.
+        if (is_whole() && !is_special() && is_float(target.dtype()) && bound >= most_of_new_values)
+            value = maximum(minimum(value, 3), -3);
         if (random_.chance(2) && target.dtype() != boolean) value = value + 1;
         // The shape of a new value has to be the variable's for certain.
         if (!has_known_shape(value)) value = Expr(target) + 1;
@@ -586,6 +599,7 @@ void GraphGenerator::replace_by_values() {
     for (const Value& v : values_) {
         const Shape& shape = v.x.node()->type.shape;  // its text is shortened where names are long
         if (v.x.dtype() == boolean || !has_known_shape(v.x) || !random_.chance(5)) continue;
+        if (is_whole() && !is_special() && is_float(v.x.dtype()) && v.bound >= most_exact / 8) continue;
         const Value old = make_shared(v.x.dtype(), v.shape);
         const Shared target = graph_.updates.back().target;
         graph_.updates.back() = Update(target, v.x);
