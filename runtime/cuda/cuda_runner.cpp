@@ -376,70 +376,8 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
     if (plan.step->commits && stream == context_.stream()) committing_ = true;
 }
 
-void CudaRunner::note_call(const StepPlan& plan, const StepSizes& sizes) {
-    constexpr std::size_t most_sizes = 8;
-    std::vector<StepSizes>& known = library_calls_[plan.step];
-    if (known.size() < most_sizes && std::find(known.begin(), known.end(), sizes) == known.end())
-        known.push_back(sizes);
-}
-
-std::string CudaRunner::library_choice(const Step& step) const {
-    const Backend& backend = context_.backend();
-    const bool product = step.kind == Step::Kind::gemm;
-    if (step.kind != Step::Kind::conv && !product) return "";
-    if (product ? !backend.gemm_algorithm : !backend.conv_algorithm) return "";
-    const auto at = library_calls_.find(&step);
-    if (at == library_calls_.end()) return "its algorithm is chosen at the first call";
-    std::vector<std::string> texts;
-    for (const StepSizes& sizes : at->second)
-        if (std::string text =
-                product ? backend.gemm_algorithm(sizes.gemm) : backend.conv_algorithm(sizes.conv);
-            !text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end())
-            texts.push_back(std::move(text));
-    return fmt::format("computed by {}", fmt::join(texts, "; for other sizes by "));
-}
-
 void CudaRunner::launch_body(const Frame& frame, Stream stream) {
     for (std::size_t i = 0; i < body_.size(); ++i) launch(body_[i], frame.body[i], stream);
-}
-
-double CudaRunner::seconds_between(const OwnedEvent& first, const OwnedEvent& last) {
-    float milliseconds = 0;
-    context_.check(context_.runtime().cudaEventElapsedTime(&milliseconds, first.get(), last.get()),
-                   "cudaEventElapsedTime");
-    return static_cast<double>(milliseconds) / 1000;
-}
-
-// The event before a launch is stamped as soon as the GPU comes to it. Where the GPU has nothing else to do,
-// that is long before the host has got the launch out; so it is kept from coming there.
-void CudaRunner::launch_timed(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes, bool again) {
-    // A queue of a GPU has room for a thousand launches or so, and who finds it full waits.
-    constexpr std::size_t most_held = 64;
-    constexpr int empty_pairs = 8;
-    const auto record = [&](const OwnedEvent& event) {
-        context_.check(context_.runtime().cudaEventRecord(event.get(), context_.stream()), "cudaEventRecord");
-    };
-    for (std::size_t first = 0; first < plans.size(); first += most_held) {
-        const std::size_t end = std::min(plans.size(), first + most_held);
-        bool held = false;
-        {
-            const ClosedGate gate(gate_, context_, again);
-            held = gate.held();
-            record(nothing_begins_);
-            for (int k = 0; k < empty_pairs; ++k) record(nothing_ends_);
-            for (std::size_t i = first; i < end; ++i) {
-                record(plans[i].begins);
-                launch(plans[i], sizes[i], context_.stream());
-                record(plans[i].ends);
-            }
-        }
-        context_.synchronize();
-        const double nothing = held ? seconds_between(nothing_begins_, nothing_ends_) / empty_pairs : 0;
-        for (std::size_t i = first; i < end; ++i) {
-            plans[i].seconds += seconds_between(plans[i].begins, plans[i].ends) - nothing;
-            ++plans[i].calls;
-        }
-    }
 }
 
 Graphs::Most CudaRunner::most() const {
@@ -592,21 +530,6 @@ std::vector<Array> CudaRunner::run(std::span<const Array> arguments) {
     throw_error(words);
     count_versions();
     return results;
-}
-
-std::string CudaRunner::resources(const std::string& entry) const {
-    for (const KernelResources& r : resources_)
-        if (r.entry == entry) return text_of(r);
-    return "";
-}
-
-std::vector<Profile::Row> CudaRunner::profile() const {
-    std::vector<Profile::Row> rows;
-    for (const std::vector<StepPlan>* plans : {&once_, &body_})
-        for (const StepPlan& p : *plans)
-            if (profile_)
-                rows.push_back({p.step->title, p.calls, std::max(p.seconds, 0.0), text_of(p.step->fused)});
-    return rows;
 }
 
 }  // namespace bitale::cuda

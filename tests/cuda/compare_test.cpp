@@ -19,6 +19,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/corpus.h"
 #include "tests/support/emulator.h"
+#include "tests/support/error_of.h"
 #include "tests/support/nets.h"
 #include "tests/support/numerics.h"
 #include "tests/support/planted.h"
@@ -36,16 +37,6 @@ Options comparing() {
 }
 
 std::string here(unsigned line) { return "compare_test.cpp:" + std::to_string(line); }
-
-template <class F>
-std::string error_of(F&& f) {
-    try {
-        f();
-    } catch (const DeviceError& e) {
-        return e.what();
-    }
-    return "";
-}
 
 // A function on an emulated GPU whose libraries a test may replace.
 template <class Change>

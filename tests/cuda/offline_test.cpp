@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +16,7 @@
 #include "runtime/state.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary.h"
 
 using namespace bitale;
@@ -33,15 +33,6 @@ bool skipped() {
     std::printf("SKIPPED: %s\n", reason.c_str());
     WARN("SKIPPED: " << reason);
     return true;
-}
-
-std::string error_of(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
 }
 
 constexpr const char* cannot_run = "device cuda:sm_90, which compiles and reports; it cannot run";

@@ -13,6 +13,7 @@
 #include "runtime/cuda/emulator/table.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
+#include "tests/support/error_of.h"
 #include "tests/support/planted.h"
 #include "tests/support/tested_device.h"
 
@@ -26,15 +27,7 @@ Function doubled() {
     const Expr n = vector("n", int32);
     return function({n}, n * 2, {.name = "doubled", .device = tested_gpu()});
 }
-template <class F>
-std::string error_of(F&& f) {
-    try {
-        f();
-    } catch (const DeviceError& e) {
-        return e.what();
-    }
-    return "";
-}
+
 std::string kernel_of(const Function& f) {
     const std::string report = f.report();
     const std::size_t at = report.find("1. k_");

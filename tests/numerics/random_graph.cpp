@@ -11,10 +11,6 @@ namespace bitale::test {
 
 namespace {
 
-constexpr double most_exact = 1 << 20;  // whole numbers stay below it in magnitude
-// Of shared variables, after some calls that may each add 1.
-constexpr double most_of_new_values = 12;
-
 std::vector<Expr> lengths_of(const Dims& shape) { return {shape.begin(), shape.end()}; }
 
 Dims broadcast_shape(const Dims& a, const Dims& b) {
@@ -570,43 +566,11 @@ RandomGraph GraphGenerator::generate(int operations) {
         graph_.outputs.push_back(cost);
         if (!trainable_.empty() && random_.chance(3)) second_derivatives(cost);
     }
-    // New values of the shared variables: of their own shape and dtype.
-    for (Update& update : graph_.updates) {
-        const Shared target = update.target;
-        Expr value(target);
-        double bound = 0;
-        for (const Value& v : values_)
-            if (v.shape == target.shape() && v.x.dtype() == target.dtype() && random_.chance(2)) {
-                value = v.x;
-                bound = v.bound;
-            }
-        // The next call is to be exact as well.
-        if (is_whole() && !is_special() && is_float(target.dtype()) && bound >= most_of_new_values)
-            value = maximum(minimum(value, 3), -3);
-        if (random_.chance(2) && target.dtype() != boolean) value = value + 1;
-        // The shape of a new value has to be the variable's for certain.
-        if (!has_known_shape(value)) value = Expr(target) + 1;
-        update = Update(target, target.dtype() == boolean ? Expr(target) : value);
-    }
+    compute_new_values();
     replace_by_values();
     if (stream_)
         for (const Update& u : stream_->updates()) graph_.updates.push_back(u);
     return graph_;
-}
-
-void GraphGenerator::replace_by_values() {
-    const std::vector<Expr> outputs = graph_.outputs;
-    for (const Value& v : values_) {
-        const Shape& shape = v.x.node()->type.shape;  // its text is shortened where names are long
-        if (v.x.dtype() == boolean || !has_known_shape(v.x) || !random_.chance(5)) continue;
-        if (is_whole() && !is_special() && is_float(v.x.dtype()) && v.bound >= most_exact / 8) continue;
-        const Value old = make_shared(v.x.dtype(), v.shape);
-        const Shared target = graph_.updates.back().target;
-        graph_.updates.back() = Update(target, v.x);
-        for (const Expr& x : outputs)
-            if (x.dtype() == v.x.dtype() && x.node()->type.shape == shape && random_.chance(2))
-                graph_.outputs.push_back(old.x * 2 + x);
-    }
 }
 
 }  // namespace bitale::test

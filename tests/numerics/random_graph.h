@@ -11,6 +11,10 @@
 
 namespace bitale::test {
 
+inline constexpr double most_exact = 1 << 20;  // whole numbers stay below it in magnitude
+// Of shared variables, after some calls that may each add 1.
+inline constexpr double most_of_new_values = 12;
+
 // What a graph computes with.
 enum class Arithmetic : std::uint8_t {
     whole,  // whole numbers in every dtype, small enough to be exact in float32: results are equal to the bit
@@ -88,6 +92,8 @@ class GraphGenerator {
     bool special_step();
 
     void second_derivatives(const Expr& cost);
+    // New values of the shared variables, of their own shapes and dtypes (random_graph_updates.cpp).
+    void compute_new_values();
     // Variables whose new values are some of the values, and outputs that read the old ones beside others.
     void replace_by_values();
 

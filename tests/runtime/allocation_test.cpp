@@ -49,12 +49,7 @@ extern "C" __attribute__((visibility("default"))) int posix_memalign(void** to, 
     return *to ? 0 : ENOMEM;
 }
 
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+#include "tests/support/replaced_new.h"
 
 TEST_CASE("steps of a loop allocate nothing", "[core][runtime][allocation]") {
     const std::int64_t rows = 100, batch = 8;  // the last minibatch is partial: two frames in turns
