@@ -34,10 +34,10 @@ struct bf16 {
 #define B_COLD static __device__ __noinline__
 #define B_TABLE static __device__ const
 #define B_RESTRICT __restrict__
-// Shared memory is one piece, which the tasks of a launch use in turns. (The emulator gives each array its
-// own, so that it sees who reaches beyond.)
+// Shared memory is one piece, which the tasks of a launch use in turns, and arrays of which one is done with
+// before the other. (The checking emulator gives each array its own, so that it sees who reaches beyond.)
 #ifndef B_SHARED
-#define B_SHARED_MEMORY(BYTES) __shared__ alignas(16) unsigned char b_shared[BYTES]
+#define B_SHARED_MEMORY(BYTES) alignas(16) __shared__ unsigned char b_shared[BYTES]
 #define B_SHARED(T, NAME, COUNT, OFFSET) T* const NAME = (T*)(b_shared + OFFSET)
 #endif
 B_FN u32 b_bits(f32 x) { return (u32)__float_as_int(x); }

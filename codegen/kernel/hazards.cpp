@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/nest/walk.h"
+#include "codegen/kernel/places.h"
 #include "graph/base/check.h"
 
 namespace bitale {
@@ -22,43 +22,15 @@ class Walker {
     }
 
   private:
-    void add(std::set<int>& to, int place) {
-        if (place < 0) return;
-        const Place& p = kernel_.places[static_cast<std::size_t>(place)];
-        if (p.scope == Place::Scope::global) to.insert(p.buffer);
-    }
-
-    void read(const Scalar& value) {
-        if (value) for_each_read(value, [&](const ScalarNode& s) { add(touched_.read, s.operand); });
-    }
-
     void walk(const Stmts& body) {
         for (const Stmt& s : body) {
-            statement(s);
+            for_each_place(s, [&](int place, Use use) {
+                const Place& p = kernel_.places[static_cast<std::size_t>(place)];
+                if (p.scope != Place::Scope::global) return;
+                if (use != Use::written) touched_.read.insert(p.buffer);
+                if (use != Use::read) touched_.written.insert(p.buffer);
+            });
             walk(s.body);
-        }
-    }
-
-    void statement(const Stmt& s) {
-        read(s.value);
-        switch (s.kind) {
-            case Stmt::Kind::set:
-            case Stmt::Kind::put:
-            case Stmt::Kind::leave:
-            case Stmt::Kind::nonzeros:
-            case Stmt::Kind::apart:
-            case Stmt::Kind::together: add(touched_.written, s.place); return;
-            case Stmt::Kind::accumulate:
-            case Stmt::Kind::exchange:
-                add(touched_.read, s.place);
-                add(touched_.written, s.place);
-                return;
-            case Stmt::Kind::fetch: add(touched_.read, s.number); return;
-            case Stmt::Kind::total:
-                add(touched_.read, s.number);
-                add(touched_.written, s.place);
-                return;
-            default: return;
         }
     }
 

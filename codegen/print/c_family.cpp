@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codegen/kernel/shared_memory.h"
 #include "codegen/nest/walk.h"
 #include "codegen/print/expressions.h"
 #include "codegen/print/indices.h"
@@ -69,7 +70,8 @@ class Printer {
                                       task, before, end));
             }
             indices_.bind(segment.task, task);
-            shared_bytes_ = 0;
+            if (cuda_) shared_ = shared_memory_of(kernel_, segment);
+            most_shared_bytes_ = std::max(most_shared_bytes_, shared_.bytes);
             statements(segment.body);
             if (cuda_) out_.line("__syncthreads();");
             out_.close();
@@ -226,12 +228,9 @@ class Printer {
                                                 (cuda_ ? 0 : 64 / bytes_of(p.dtype)));
         if (!cuda_ || p.scope != Place::Scope::local)
             return out_.line(fmt::format("B_ALIGN {} p{}[{}];", c_type(p.dtype), number, size));
-        constexpr std::int64_t alignment = 16;
-        out_.line(fmt::format("B_SHARED({}, p{}, {}, {});", c_type(p.dtype), number, size, shared_bytes_));
-        const std::int64_t bytes =
-            std::max<std::int64_t>(count_of(p.extents).constant(), 1) * bytes_of(p.dtype);
-        shared_bytes_ += (bytes + alignment - 1) / alignment * alignment;
-        most_shared_bytes_ = std::max(most_shared_bytes_, shared_bytes_);
+        const auto used = shared_.offsets.find(number);
+        if (used == shared_.offsets.end()) return;
+        out_.line(fmt::format("B_SHARED({}, p{}, {}, {});", c_type(p.dtype), number, size, used->second));
     }
 
     void loop(const Stmt& s) {
@@ -550,8 +549,9 @@ class Printer {
     int next_ = 0;
     Int lane_;  // of the vector registers being printed
     int width_ = 1;
-    bool settles_ = false;  // this phase: something was stored past the caches
-    std::int64_t shared_bytes_ = 0, most_shared_bytes_ = 0;  // of the segment, of the phase
+    bool settles_ = false;                // this phase: something was stored past the caches
+    SharedMemory shared_;                 // of the segment
+    std::int64_t most_shared_bytes_ = 0;  // of the phase
 };
 
 }  // namespace

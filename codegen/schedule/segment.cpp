@@ -161,10 +161,11 @@ class SegmentScheduler {
         if (product > 0) row = product;
         block_ = 1;
         while (static_cast<double>(2 * block_) * row <= busy_threads) block_ *= 2;
+        // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
         for (const int v : group_.values) {
             Nest nest = context_.grouping.nests[v];
             nest.parallel[0].extent = min(nest.parallel[0].extent, block_);
-            if (gpu::is_thin_product(nest, tree_of(context_.grouping.nests[v]))) used_ += gpu::product_bytes;
+            if (gpu::is_thin_product(nest, tree_of(context_.grouping.nests[v]))) used_ = gpu::product_bytes;
         }
     }
 

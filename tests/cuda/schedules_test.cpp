@@ -161,6 +161,26 @@ TEST_CASE("thin products keep a result in each thread") {
     check_same_bits(graphs);
 }
 
+TEST_CASE("thin products of one kernel take turns in shared memory") {
+    if (emulator_left_out()) return;
+    for (const int layers : {2, 4, 7}) {
+        INFO(layers << " layers");
+        Random random(static_cast<std::uint64_t>(layers));
+        Graphs graphs;
+        Expr h = graphs.input("x", random_array(float32, {32, 48}, random));
+        const Expr u = graphs.input("u", random_array(float32, {48, 48}, random, -0.2, 0.2));
+        for (int i = 0; i < layers; ++i) h = tanh(dot(h, u));
+        graphs.add("h", h);
+        check_same_bits(graphs);
+        const std::string source = source_of(graphs.on("emulator"));
+        int at_zero = 0;
+        for (std::size_t at = source.find(", 0);"); at != std::string::npos;
+             at = source.find(", 0);", at + 1))
+            at_zero += source.rfind("B_SHARED(", at) > source.rfind('\n', at);
+        CHECK(at_zero >= layers);
+    }
+}
+
 TEST_CASE("large products are computed in tiles") {
     if (emulator_left_out()) return;
     Graphs graphs;

@@ -83,6 +83,8 @@ EMULATED_HOOK __tsan_init() {}
 extern "C" const int emulated_watched = 1;
 EMULATED_HOOK __tsan_func_entry(void*) {}
 EMULATED_HOOK __tsan_func_exit() {}
+#define B_SHARED_MEMORY(BYTES)
+#define B_SHARED(T, NAME, COUNT, OFFSET) __shared__ T NAME[COUNT]
 )";
 
 // CUDA's words.
@@ -114,8 +116,6 @@ static inline unsigned emulated_down(unsigned by) {
     return emulated->lane + by < 32 ? emulated->lane + by : emulated->lane;
 }
 #define __shfl_down_sync(mask, value, by) emulated_exchange(mask, value, emulated_down(by), __LINE__)
-#define B_SHARED_MEMORY(BYTES)
-#define B_SHARED(T, NAME, COUNT, OFFSET) __shared__ T NAME[COUNT]
 static inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 static inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 static inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
