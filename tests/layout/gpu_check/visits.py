@@ -246,13 +246,16 @@ class Complete(Visits):
         self.assertEqual(found.data["fallbacks"], [])
 
     def test_a_fault_in_a_case_of_the_suite(self):
+        """Cases with fewer launches pass, each other one names its own kernel."""
         found = self.visit("--first", "--quick", "--part", "core", fault="illegal:#12")
-        self.assertEqual((found.status, found.states()["core"], len(found.faults)), (1, "failed", 1))
-        fault = found.faults[0]
-        self.assertEqual((fault["part"], fault["kind"], fault["phase"]), ("core", "sticky", 2), fault)
-        self.assertRegex(fault["kernel"], r"^k_[0-9a-f]+_finish$")
+        self.assertEqual((found.status, found.states()["core"]), (1, "failed"), found.said)
+        for fault in found.faults:
+            self.assertEqual((fault["part"], fault["kind"], fault["phase"]), ("core", "sticky", 2), fault)
+            self.assertRegex(fault["kernel"], r"^k_[0-9a-f]+_finish$")
         entry = found.parts["core"]["entries"][-1]
-        self.assertEqual((list(entry["failures"]), entry["cases"]), ([fault["case"]], 4))
+        self.assertTrue(found.faults)
+        self.assertEqual(list(entry["failures"]), [fault["case"] for fault in found.faults])
+        self.assertGreater(entry["cases"], len(found.faults))
 
     def test_an_archive_without_a_checkout(self):
         folder = tempfile.TemporaryDirectory()
