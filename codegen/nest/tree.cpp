@@ -132,7 +132,9 @@ ReductionTree tree_of(const Nest& nest) {
     const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
     const bool long_sum =
         length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
-    if (few(nest.parallel) && (gathers || long_sum)) {
+    // One loop in lanes is not cut: in_rows() made two of those that are worth chunks.
+    const bool can_be_cut = tree.lanes == 1 || nest.reduced.size() > 1;
+    if (few(nest.parallel) && can_be_cut && (gathers || long_sum)) {
         const double most = std::clamp(partial_results / results, 1.0, static_cast<double>(most_chunks));
         tree.split = true;
         tree.finish_lanes = lane_count;

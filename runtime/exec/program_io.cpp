@@ -425,10 +425,14 @@ class Reader {
     std::vector<Int> symbols_;
 };
 
-// Numbers are read by recursion, so a text may not nest without end.
+// Numbers are read by recursion, so a text may not nest without end. All of them are whole; others do not
+// convert to integers.
 Json parsed(const std::string& text) {
-    return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+    return Json::parse(text, [](int depth, Json::parse_event_t event, Json& value) {
         if (depth > deepest) throw FileError("a program cannot be read: it nests too deep");
+        const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
+        if (event == Json::parse_event_t::value && (value.is_number_float() || too_large))
+            throw FileError("a program cannot be read: " + value.dump() + " is no int64");
         return true;
     });
 }

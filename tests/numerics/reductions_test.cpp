@@ -153,6 +153,27 @@ TEST_CASE("long reductions") {
     cases.run(20);
 }
 
+// Too short for chunks of their own, and enough of them together.
+TEST_CASE("few rows of some thousand elements") {
+    PackedCases cases(tested_device());
+    Random random(12);
+    for (const Dims& shape : {Dims{7, 10000}, Dims{5, 14001}, Dims{32, 2100}, Dims{2, 2, 16383}}) {
+        const int last = static_cast<int>(shape.size()) - 1;
+        const Expr x = input(float32, shape, "x"), w = input(float32, {shape.back()}, "w"),
+                   b = input(int8, shape, "b");
+        const Array values = random_array(float32, shape, random), bytes = random_array(int8, shape, random),
+                    weights = random_array(float32, {shape.back()}, random);
+        const std::string of = " " + text_of(shape);
+        cases.add("sum" + of, {x}, {values}, sum(x, {last}));
+        cases.add("mean of squares" + of, {x}, {values}, mean(sqr(x), {last}));
+        cases.add("maximum of bytes" + of, {b}, {bytes}, max(cast(b, float32) * 0.5, {last}));
+        cases.add("sum of columns" + of, {x}, {values}, sum(transpose(x), {0}));
+        cases.add("position" + of, {x}, {values}, argmax(x, {last}));
+        if (last == 1) cases.add("product" + of, {x, w}, {values, weights}, dot(x, w));
+    }
+    cases.run();
+}
+
 TEST_CASE("the mean of many bytes is right") {
     // 300,000,000 elements of 0.1 or so would lose half of their digits in one float32 accumulator.
     const std::int64_t rows = 3000, columns = 10'000;

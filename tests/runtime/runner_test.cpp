@@ -258,6 +258,12 @@ TEST_CASE("a program written as JSON and read again is the same program", "[core
     REQUIRE_THROWS_AS(program_from_json("{}"), FileError);
     REQUIRE_THROWS_AS(program_from_json("not json"), FileError);
     REQUIRE_THROWS_AS(program_from_json(text.substr(0, text.size() / 2)), FileError);
+    // Numbers that are no int64, wherever they stand: nothing converts them.
+    for (const char* number : {"1.5", "23054800000000000000", "1e3", "-9223372036854775809"}) {
+        std::string changed = text;
+        changed.insert(changed.find('[') + 1, std::string(number) + ", ");
+        REQUIRE_THROWS_WITH(program_from_json(changed), ContainsSubstring(" is no int64"));
+    }
 }
 
 TEST_CASE("a generated program survives the round trip and runs", "[core][runtime][runner]") {
