@@ -41,6 +41,7 @@ class Walker {
 
     void statement(const Stmt& s) {
         read(s.value);
+        read(s.position);
         switch (s.kind) {
             case Stmt::Kind::set:
             case Stmt::Kind::put:

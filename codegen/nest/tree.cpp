@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -22,7 +23,7 @@ constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 1
 constexpr double fewest_images = 2, short_sum = 64, many_filters = 1 << 22;
 constexpr std::int64_t most_chunks = 8192;
 constexpr int lane_count = 16, group_count = 4;
-constexpr double worth_groups = 256;  // iterations
+constexpr std::int64_t worth_groups = 256;  // iterations
 constexpr double many_rows = 64;
 // Between them, results run side by side where a reduction is cut into chunks.
 constexpr double fewest_side_by_side = 4, most_side_by_side = many_rows;
@@ -104,8 +105,7 @@ Nest exact_sum(const Nest& nest) {
 }
 
 Nest in_rows(const Nest& nest) {
-    const bool index = nest.combine == Combine::argmax || nest.combine == Combine::argmin;
-    if (nest.combine == Combine::none || index || nest.reduced.size() != 1) return nest;
+    if (nest.combine == Combine::none || is_position(nest.combine) || nest.reduced.size() != 1) return nest;
     const Loop whole = nest.reduced[0];
     if (!few(nest.parallel) || whole.extent.range().high < always_split) return nest;
     const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
@@ -117,8 +117,8 @@ Nest in_rows(const Nest& nest) {
 
 ReductionTree tree_of(const Nest& nest) {
     ReductionTree tree;
-    if (nest.combine == Combine::none || nest.combine == Combine::argmax || nest.combine == Combine::argmin ||
-        nest.reduced.empty())
+    const bool position = is_position(nest.combine);
+    if (nest.combine == Combine::none || nest.reduced.empty() || (position && !nest.guards.empty()))
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
     const bool vector_of_results =
@@ -129,6 +129,10 @@ ReductionTree tree_of(const Nest& nest) {
     if (!gathers && !vector_of_results && typical(last.extent) >= lane_count &&
         unit_stride(nest, last.variable))
         tree.lanes = lane_count;
+    if (position) {
+        if (tree.lanes > 1 && last.extent.range().high >= worth_groups) tree.groups = group_count;
+        return tree;
+    }
     const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
     const bool long_sum =
         length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
@@ -149,7 +153,7 @@ ReductionTree tree_of(const Nest& nest) {
         tree.chunk = ceildiv(nest.reduced[0].extent, chunks);
     }
     const bool side_by_side = tree.split && results >= fewest_side_by_side && results < most_side_by_side;
-    if (tree.lanes > 1 && !side_by_side && !tree.by_rows && typical(last.extent) >= worth_groups)
+    if (tree.lanes > 1 && !side_by_side && !tree.by_rows && typical(last.extent) >= double{worth_groups})
         tree.groups = group_count;
     return tree;
 }

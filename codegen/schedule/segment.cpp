@@ -153,8 +153,8 @@ class SegmentScheduler {
         double row = 1, product = 0;
         for (const int v : group_.values) {
             const Nest& nest = context_.grouping.nests[v];
-            const double points =
-                typical_count({nest.parallel.begin() + 1, nest.parallel.end()}) * tree_of(nest).lanes;
+            const double points = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}) *
+                                  context_.grouping.trees[v].lanes;
             row = std::max(row, points);
             if (adds_products(nest)) product = product > 0 ? std::min(product, points) : points;
         }
@@ -164,7 +164,7 @@ class SegmentScheduler {
         for (const int v : group_.values) {
             Nest nest = context_.grouping.nests[v];
             nest.parallel[0].extent = min(nest.parallel[0].extent, block_);
-            if (gpu::is_thin_product(nest, tree_of(context_.grouping.nests[v]))) used_ += gpu::product_bytes;
+            if (gpu::is_thin_product(nest, context_.grouping.trees[v])) used_ += gpu::product_bytes;
         }
     }
 
@@ -188,7 +188,8 @@ class SegmentScheduler {
             const Nest& nest = context_.grouping.nests[v];
             const bool map = nest.combine == Combine::none;
             all_maps = all_maps && map;
-            if (!map && tree_of(nest).lanes == 1) along_rows = along_rows || vector_loop(nest) == 0;
+            if (!map && context_.grouping.trees[v].lanes == 1)
+                along_rows = along_rows || vector_loop(nest) == 0;
         }
         const double inner = typical_count({first.parallel.begin() + 1, first.parallel.end()});
         if (all_maps) {
@@ -334,7 +335,7 @@ class SegmentScheduler {
 
     Member finish_member(int v, Nest nest, const std::vector<Loop>& parallel) {
         Member member;
-        member.tree = tree_of(context_.grouping.nests[v]);
+        member.tree = context_.grouping.trees[v];
         std::vector<Int> whole;
         for (const Loop& l : parallel) whole.push_back(l.variable);
         if (!value(v).shape.empty()) whole = rows().whole(std::move(whole));
@@ -378,7 +379,7 @@ class SegmentScheduler {
     Chunked chunked(int v, const Int& row, const Int& chunks) {
         Chunked r;
         r.value = v;
-        r.member.tree = tree_of(context_.grouping.nests[v]);
+        r.member.tree = context_.grouping.trees[v];
         Type partial{accumulator_of(context_.grouping.nests[v]), {chunks}};
         for (const Loop& l : in_order(v, nest_for(v)).parallel) partial.shape.push_back(l.extent);
         const int buffer = context_.new_buffer(partial, value(v).node->op->name + "_parts",
@@ -394,7 +395,7 @@ class SegmentScheduler {
 
     void split(Phase& first, Phase& second) {
         const int front = group_.values[0];
-        const ReductionTree tree = tree_of(context_.grouping.nests[front]);
+        const ReductionTree tree = context_.grouping.trees[front];
         const Int extent = context_.grouping.nests[front].reduced[0].extent;
         const Int chunks = ceildiv(extent, tree.chunk);
 

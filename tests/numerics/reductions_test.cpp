@@ -1,6 +1,7 @@
 // Generated CPU code of reductions against the oracle: axes, empty and long ones, ties and special values.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <vector>
 
 #include "tests/support/numerics.h"
@@ -127,6 +128,32 @@ TEST_CASE("the first of equal extremes, NaN and infinities") {
                       kind.reduce(y, {}, {}, {}));
         }
     cases.run(40);
+}
+
+// Rows in lanes: every lane has a candidate of its own, some have none, and the first of all is asked for.
+TEST_CASE("positions in rows of every length") {
+    PackedCases cases(tested_device());
+    Random random(6);
+    std::size_t turn = 0;
+    for (const DType dtype : dtypes)
+        for (const std::int64_t n : {16, 17, 48, 64, 65, 130, 256, 300, 1024}) {
+            const Dims shape{4, n};
+            const Expr known = input(dtype, shape, "known"), unknown = input(dtype, 2, "unknown");
+            const Array ties = random_array(dtype, shape, random, 0, 3),
+                        special = special_array(dtype, shape, random, 0),
+                        same = Array(std::vector<float>(static_cast<std::size_t>(4 * n), -INFINITY), shape);
+            const std::string what = fmt::format("{} {}", name_of(dtype), text_of(shape));
+            const Reduce reduce = turn % 2 ? Reduce(argmin) : Reduce(argmax);
+            const Expr& x = turn++ % 3 ? known : unknown;
+            cases.add(what + ", ties", {x}, {ties}, reduce(x, {1}, {}, {}));
+            const Expr y = input(dtype, shape, "y"), z = input(float64, 2, "z");
+            cases.add(what + ", special values", {y}, {special}, reduce(y, {1}, {}, {}));
+            cases.add(what + ", with the extreme itself", {y}, {special},
+                      cast(reduce(y, {1}, {}, {}), float64) + cast(max(y, {1}), float64));
+            if (dtype == float64)
+                cases.add(what + ", nothing but infinities", {z}, {same.as(float64)}, reduce(z, {1}, {}, {}));
+        }
+    cases.run(60);
 }
 
 TEST_CASE("long reductions") {
