@@ -89,7 +89,7 @@ class Grouper {
     // Positions are the same in every order: on a GPU each thread looks for its own.
     ReductionTree order_of(const Nest& nest) const {
         if (target_.kind == Target::Kind::cuda && is_position(nest.combine)) return {};
-        return tree_of(nest);
+        return tree_of(nest, values_.shapes());
     }
 
     // The group of a library's product that the value is a map of, point by point, by itself or by way of

@@ -71,22 +71,6 @@ bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
            typical(nest.parallel[0].extent) >= many_rows;
 }
 
-int unit_stride_reads(const Nest& nest, const Int& variable) {
-    const std::uint64_t id = variable.symbol_id();
-    if (!id) return 0;
-    int n = 0;
-    for_each_read(nest, [&](const ScalarNode& s) {
-        if (s.at.empty()) return;
-        const Int step = substitute(s.at.back(), {{id, variable + 1}}) - s.at.back();
-        const bool others =
-            std::any_of(s.at.begin(), s.at.end() - 1, [&](const Int& x) { return depends_on(x, id); });
-        n += step.is(1) && !others;
-    });
-    return n;
-}
-
-bool unit_stride(const Nest& nest, const Int& variable) { return unit_stride_reads(nest, variable) > 0; }
-
 Nest exact_sum(const Nest& nest) {
     constexpr int most_bits = 16;
     const Scalar& body = nest.body;
@@ -115,19 +99,19 @@ Nest in_rows(const Nest& nest) {
     return r;
 }
 
-ReductionTree tree_of(const Nest& nest) {
+ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     ReductionTree tree;
     const bool position = is_position(nest.combine);
     if (nest.combine == Combine::none || nest.reduced.empty() || (position && !nest.guards.empty()))
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
-    const bool vector_of_results =
-        std::any_of(nest.parallel.begin(), nest.parallel.end(),
-                    [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable); });
+    const bool vector_of_results = std::any_of(
+        nest.parallel.begin(), nest.parallel.end(),
+        [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable, shape_of); });
     const Loop& last = nest.reduced.back();
     const bool gathers = at_unknown_places(nest, last.variable);
     if (!gathers && !vector_of_results && typical(last.extent) >= lane_count &&
-        unit_stride(nest, last.variable))
+        unit_stride(nest, last.variable, shape_of))
         tree.lanes = lane_count;
     if (position) {
         if (tree.lanes > 1 && last.extent.range().high >= worth_groups) tree.groups = group_count;

@@ -24,6 +24,7 @@
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/scatter.h"
+#include "codegen/schedule/short_rows.h"
 #include "codegen/schedule/winners.h"
 
 namespace bitale {
@@ -189,21 +190,56 @@ class SegmentScheduler {
             const bool map = nest.combine == Combine::none;
             all_maps = all_maps && map;
             if (!map && context_.grouping.trees[v].lanes == 1)
-                along_rows = along_rows || vector_loop(nest) == 0;
+                along_rows = along_rows || vector_loop(nest, context_.values.shapes()) == 0;
         }
         const double inner = typical_count({first.parallel.begin() + 1, first.parallel.end()});
         if (all_maps) {
             block_ = std::max<std::int64_t>(
                 1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / inner));
             for (const int v : group_.values)
-                block_ = std::max(block_, rows_of_tiles(fully_composed_nest(context_.values, v)));
+                block_ = std::max(
+                    block_, rows_of_tiles(fully_composed_nest(context_.values, v), context_.values.shapes()));
         }
+        if (!all_maps && !along_rows && gains_by_rows_together()) block_ = rows_side_by_side;
+        // Short runs of neighbouring results: those of several rows are one in memory.
+        if (group_.values.size() == 1 && !all_maps && !along_rows && is_run_of_results(first))
+            while (static_cast<double>(2 * block_) * inner <= static_cast<double>(widest_vector_block) &&
+                   first.parallel[0].extent.range().low >= fewest_vector_blocks * 2 * block_)
+                block_ *= 2;
         if (all_maps || !along_rows) return;
         // Runs of a row that are read one after another are longer where there are enough of them.
         block_ = vector_block;
         while (group_.values.size() == 1 && 2 * block_ <= widest_vector_block &&
                first.parallel[0].extent.range().low >= fewest_vector_blocks * 2 * block_)
             block_ *= 2;
+    }
+
+    // Reductions of short rows, one result a row: of several rows they meet as vectors (short_rows.h), while
+    // what the other members have of these rows stays in the nearest cache.
+    bool gains_by_rows_together() const {
+        constexpr double most_bytes = 16 << 10;
+        constexpr std::int64_t fewest_tasks = 4;
+        double bytes = 0;
+        bool any = false;
+        for (const int v : group_.values) {
+            const Nest& nest = context_.grouping.nests[v];
+            const double own = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}),
+                         read = typical_count(nest.reduced);
+            const bool alone = nest.combine != Combine::none && own == 1;
+            if (alone && !is_short_row(nest, context_.grouping.trees[v])) return false;
+            any = any || alone;
+            bytes += std::max(own, group_.values.size() > 1 ? read : 1) * bytes_of(value(v).node->type.dtype);
+        }
+        return any && bytes * double{rows_side_by_side} <= most_bytes &&
+               group_.extent.range().high >= fewest_tasks * rows_side_by_side;
+    }
+
+    // A reduction whose results run in lanes, side by side as what it reads is.
+    bool is_run_of_results(const Nest& nest) const {
+        const int last = static_cast<int>(nest.parallel.size()) - 1;
+        return last > 0 && !adds_products(nest) && nest.lets.empty() && nest.guards.empty() &&
+               context_.grouping.trees[group_.values[0]].lanes == 1 &&
+               vector_loop(nest, context_.values.shapes()) == last;
     }
 
     bool is_local(int v) {

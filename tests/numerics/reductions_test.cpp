@@ -156,6 +156,40 @@ TEST_CASE("positions in rows of every length") {
     cases.run(60);
 }
 
+// Results side by side: of short rows, whose lanes meet as vectors, and of chunks of rows, row by row.
+TEST_CASE("reductions of many short rows") {
+    PackedCases cases(tested_device());
+    Random random(7);
+    std::size_t turn = 0;
+    for (const DType dtype : {float32, int32, float64, int8, bfloat16})
+        for (const auto& [shape, axes] : std::vector<std::pair<Dims, Axes>>{{{300, 64}, {1}},
+                                                                            {{65, 17}, {1}},
+                                                                            {{70, 300}, {1}},
+                                                                            {{3, 50, 40}, {2}},
+                                                                            {{5, 9, 23}, {2}},
+                                                                            {{6, 40, 4, 8}, {0, 1}},
+                                                                            {{33, 6, 20}, {0}},
+                                                                            {{8, 600, 256}, {0, 2}},
+                                                                            {{32, 20, 64, 30}, {0, 2}}}) {
+            const Kind& kind = kinds[turn++ % kinds.size()];
+            if (std::string(kind.name) == "prod") continue;
+            const Array x_values = random_array(dtype, shape, random, -3, 3);
+            const int rank = static_cast<int>(shape.size());
+            for (const Expr& x : {input(dtype, shape, "known"), input(dtype, rank, "unknown")}) {
+                const std::string what = fmt::format("{} {} {} over {}", kind.name, name_of(dtype),
+                                                     text_of(shape), text_of_axes(axes));
+                cases.add(what, {x}, {x_values}, kind.reduce(x, axes, {}, {}));
+                // Others that need the same rows, and positions beside extremes.
+                cases.add("argmax beside " + what, {x}, {x_values},
+                          cast(argmax(x, axes), float64) + cast(max(x, axes), float64));
+                if (rank == 2 && is_float(dtype) && bits_of(dtype) >= 32)
+                    cases.add("normalised by " + what, {x}, {x_values},
+                              x - cast(kind.reduce(x, axes, {.keepdims = true}, {}), dtype));
+            }
+        }
+    cases.run(40);
+}
+
 TEST_CASE("long reductions") {
     PackedCases cases(tested_device());
     Random random(4);
