@@ -1,8 +1,8 @@
 #include "codegen/nest/access.h"
 
-#include <algorithm>
 #include <cstddef>
 
+#include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -23,16 +23,19 @@ std::optional<Int> stride_of(const Int& x, const Int& variable) {
     return step;
 }
 
-int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf&) {
+int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {
     const std::uint64_t id = variable.symbol_id();
     if (!id) return 0;
+    // Axes of length 1 behind it do not count, but for products: both factors have a say in their loops, and
+    // filters of one element are laid out for them.
+    const bool as_written = adds_products(nest);
     int n = 0;
     for_each_read(nest, [&](const ScalarNode& s) {
-        if (s.at.empty()) return;
-        const Int step = substitute(s.at.back(), {{id, variable + 1}}) - s.at.back();
-        const bool others =
-            std::any_of(s.at.begin(), s.at.end() - 1, [&](const Int& x) { return depends_on(x, id); });
-        n += step.is(1) && !others;
+        std::size_t last = s.at.size();
+        while (!as_written && last > 1 && shape_of(s.operand)[last - 1].is(1)) --last;
+        if (last == 0 || !depends_on(s.at[last - 1], id)) return;
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), variable);
+        n += step && step->is(1);
     });
     return n;
 }
