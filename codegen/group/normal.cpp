@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -42,8 +47,8 @@ bool shares_factors(const Nest& nest) {
     return !axes.rows.empty() || !axes.columns.empty();
 }
 
-}  // namespace
-
+// Whether one loop can stand for the two, the second one inside of the first: every read of the nest moves by
+// the first as by all of the second, and nothing else asks for one of them by itself.
 bool walk_as_one(const Nest& nest, const Loop& outer, const Loop& inner, const ShapeOf& shape_of) {
     const std::uint64_t first = outer.variable.symbol_id(), second = inner.variable.symbol_id();
     if (!first || !second || in_guards(nest, first) || in_guards(nest, second)) return false;
@@ -61,6 +66,7 @@ bool walk_as_one(const Nest& nest, const Loop& outer, const Loop& inner, const S
     return one;
 }
 
+// Reduced loop number `outer` and the next one as one loop.
 Nest joined(const Nest& nest, std::size_t outer) {
     const Loop a = nest.reduced[outer], b = nest.reduced[outer + 1];
     const Loop both = make_loop("k", a.extent * b.extent);
@@ -71,16 +77,91 @@ Nest joined(const Nest& nest, std::size_t outer) {
     return r;
 }
 
+// How far each read of the body moves along the loop; nothing where one of them has no stride along it, or
+// something else asks for the loop's variable.
+std::optional<std::vector<Int>> strides_along(const Nest& nest, const Loop& loop, const ShapeOf& shape_of) {
+    const std::uint64_t id = loop.variable.symbol_id();
+    if (!id || in_guards(nest, id)) return {};
+    for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
+        for (const Loop& l : *loops)
+            if (depends_on(l.extent, id)) return {};
+    std::vector<Int> strides;
+    bool known = true;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), loop.variable);
+        known = known && step;
+        if (known) strides.push_back(*step);
+    });
+    if (!known) return {};
+    return strides;
+}
+
+// From the end of memory to its beginning.
+bool walks_backwards(const Nest& nest, const Loop& loop, const ShapeOf& shape_of) {
+    const std::optional<std::vector<Int>> strides = strides_along(nest, loop, shape_of);
+    const auto backwards = [](const Int& x) { return x.range().high < 0; };
+    return strides && std::any_of(strides->begin(), strides->end(), backwards) &&
+           std::all_of(strides->begin(), strides->end(),
+                       [&](const Int& x) { return x.is(0) || backwards(x); });
+}
+
+// The second loop, inside of the first, takes the longer steps.
+bool walks_across(const Nest& nest, const Loop& outer, const Loop& inner, const ShapeOf& shape_of) {
+    const auto first = strides_along(nest, outer, shape_of), second = strides_along(nest, inner, shape_of);
+    if (!first || !second) return false;
+    bool any = false;
+    for (std::size_t i = 0; i < first->size(); ++i) {
+        const Int &a = (*first)[i], &b = (*second)[i];
+        if (a.is(0) || b.is(0)) continue;
+        const bool longer = a.range().low >= 0 && ((b - a).range().low > 0 || b == a * outer.extent);
+        if (!longer) return false;
+        any = true;
+    }
+    return any;
+}
+
+Nest backwards(const Nest& nest, std::size_t loop) {
+    const Loop old = nest.reduced[loop], own = make_loop("k", old.extent);
+    Nest r = substitute(nest, {{old.variable.symbol_id(), old.extent - 1 - own.variable}});
+    r.reduced[loop] = own;
+    return r;
+}
+
+// Loops forwards through memory, the longest steps outside; neighbours that are one axis as one loop. `full`
+// is the nest with everything inlined, as `full_of` makes it.
+Nest normal_form(Nest nest, Nest full, const std::function<Nest(const Nest&)>& full_of,
+                 const ShapeOf& shape_of) {
+    // Positions are numbered by the loops.
+    for (std::size_t i = 0; i < nest.reduced.size() && !is_position(nest.combine); ++i)
+        if (walks_backwards(full, nest.reduced[i], shape_of)) {
+            nest = backwards(nest, i);
+            full = full_of(nest);
+        }
+    for (std::size_t pass = 1; pass < nest.reduced.size() && !is_position(nest.combine); ++pass)
+        for (std::size_t i = 0; i + 1 < nest.reduced.size(); ++i)
+            if (walks_across(full, nest.reduced[i], nest.reduced[i + 1], shape_of)) {
+                std::swap(nest.reduced[i], nest.reduced[i + 1]);
+                std::swap(full.reduced[i], full.reduced[i + 1]);
+            }
+    for (std::size_t i = full.reduced.size(); i-- > 1;)
+        if (walk_as_one(full, full.reduced[i - 1], full.reduced[i], shape_of)) nest = joined(nest, i - 1);
+    return nest;
+}
+
+}  // namespace
+
 void normalize_reductions(Values& values) {
     for (std::size_t v = 0; v < values.list.size(); ++v) {
         Value& value = values.list[v];
-        if (value.storage != Value::Storage::stored || value.by_library || value.nest.reduced.size() < 2)
+        if (value.storage != Value::Storage::stored || value.by_library || value.nest.reduced.empty())
             continue;
-        const Nest full = fully_composed_nest(values, static_cast<int>(v));
-        if (full.reduced.size() != value.nest.reduced.size() || shares_factors(full)) continue;
-        for (std::size_t i = full.reduced.size() - 1; i-- > 0;)
-            if (walk_as_one(full, full.reduced[i], full.reduced[i + 1], values.shapes()))
-                value.nest = joined(value.nest, i);
+        const auto full_of = [&](const Nest& nest) {
+            value.nest = nest;
+            return fully_composed_nest(values, static_cast<int>(v));
+        };
+        const Nest full = full_of(value.nest);
+        if (full.reduced.size() == value.nest.reduced.size() && !shares_factors(full))
+            value.nest = normal_form(value.nest, full, full_of, values.shapes());
     }
 }
 

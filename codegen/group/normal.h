@@ -1,6 +1,8 @@
-// The normal form of reductions, before anything is decided by their loops: neighbouring loops of a reduction
-// that walk memory as one axis are one loop. So a sum over two axes, the sum over the axis that a reshape has
-// made of them, and the sum over two axes that a reshape has made of one, are the same nest.
+// The normal form of reductions, before anything is decided by their loops: they walk forwards through
+// memory, the loops with the longest steps outside, and neighbours that walk memory as one axis are one loop.
+// So a sum over two axes, the sum over the axis that a reshape has made of them, the sum over two axes that a
+// reshape has made of one, and those of the same elements turned or from the end, are the same nest.
+// Positions keep the order by which they are numbered, and products that share factors their loops.
 #pragma once
 
 #include "codegen/group/values.h"
@@ -8,12 +10,5 @@
 namespace bitale {
 
 void normalize_reductions(Values& values);
-
-// Whether one loop can stand for the two, the second one inside of the first: every read of the nest moves
-// by the first as by all of the second, and nothing else asks for one of them by itself.
-bool walk_as_one(const Nest& nest, const Loop& outer, const Loop& inner, const ShapeOf& shape_of);
-
-// Reduced loop number `outer` and the next one as one loop.
-Nest joined(const Nest& nest, std::size_t outer);
 
 }  // namespace bitale

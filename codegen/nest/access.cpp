@@ -44,4 +44,15 @@ bool unit_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of)
     return unit_stride_reads(nest, variable, shape_of) > 0;
 }
 
+bool short_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {
+    constexpr std::int64_t longest = 4;
+    bool found = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), variable);
+        found = found || (step && step->is_constant() && !step->is(0) && step->constant() <= longest &&
+                          step->constant() >= -longest);
+    });
+    return found;
+}
+
 }  // namespace bitale

@@ -20,5 +20,8 @@ std::optional<Int> stride_of(const Int& x, const Int& variable);
 // How many of the distinct reads step through memory one element at a time with the variable.
 int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shape_of);
 bool unit_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of);
+// Whether some read takes short steps with the variable, forwards or backwards: lines of the cache that it
+// reads are used for several iterations.
+bool short_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of);
 
 }  // namespace bitale

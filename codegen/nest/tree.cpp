@@ -111,7 +111,8 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     const Loop& last = nest.reduced.back();
     const bool gathers = at_unknown_places(nest, last.variable);
     if (!gathers && !vector_of_results && typical(last.extent) >= lane_count &&
-        unit_stride(nest, last.variable, shape_of))
+        (unit_stride(nest, last.variable, shape_of) ||
+         (!adds_products(nest) && short_stride(nest, last.variable, shape_of))))
         tree.lanes = lane_count;
     if (position) {
         if (tree.lanes > 1 && last.extent.range().high >= worth_groups) tree.groups = group_count;

@@ -190,6 +190,31 @@ TEST_CASE("reductions of many short rows") {
     cases.run(40);
 }
 
+TEST_CASE("forms of one reduction are one kernel") {
+    const auto kernel_of = [](const Expr& x, const Expr& y) {
+        const Function f = function({x}, {y}, {.device = tested_device()});
+        REQUIRE(f.kernels().size() == 1);
+        return f.kernels()[0].name;
+    };
+    for (const Kind& kind : kinds) {
+        const bool position = std::string(kind.name) == "argmax" || std::string(kind.name) == "argmin";
+        const Expr x = input(float32, {1024, 40, 48}, "x"), y = input(float32, {1024, 1920}, "y"),
+                   z = input(float32, {16, 64, 40, 48}, "z");
+        const auto over = [&](const Expr& of, const Axes& axes) { return kind.reduce(of, axes, {}, {}); };
+        const std::string rows = kernel_of(y, over(y, {1}));
+        INFO(kind.name);
+        CHECK(kernel_of(x, over(x, {1, 2})) == rows);
+        CHECK(kernel_of(x, over(reshape(x, {1024, 1920}), {1})) == rows);
+        CHECK(kernel_of(x, over(flatten(x, 2), {-1})) == rows);
+        CHECK(kernel_of(y, over(reshape(y, {1024, 30, 64}), {1, 2})) == rows);
+        CHECK(kernel_of(z, over(reshape(z, {1024, 5, 384}), {1, 2})) == rows);
+        if (position) continue;  // the order of axes numbers the elements
+        CHECK(kernel_of(x, over(transpose(x, {0, 2, 1}), {1, 2})) == rows);
+        CHECK(kernel_of(x, over(transpose(x, {2, 0, 1}), {0, 2})) == rows);
+        CHECK(kernel_of(y, over(flip(y, 1), {1})) == rows);
+    }
+}
+
 TEST_CASE("long reductions") {
     PackedCases cases(tested_device());
     Random random(4);
