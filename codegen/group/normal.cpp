@@ -127,23 +127,37 @@ Nest backwards(const Nest& nest, std::size_t loop) {
     return r;
 }
 
-// Loops forwards through memory, the longest steps outside; neighbours that are one axis as one loop. `full`
-// is the nest with everything inlined, as `full_of` makes it.
-Nest normal_form(Nest nest, Nest full, const std::function<Nest(const Nest&)>& full_of,
+// Whether the first loop goes along the rows of staged values: their copies hold a row each, which others
+// that walk the same rows share.
+bool walks_rows_of_copies(const Values& values, int v) {
+    const Nest nest = composed_nest(values, v);
+    const std::uint64_t row = nest.reduced.front().variable.symbol_id();
+    bool found = false;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        found = found ||
+                (row && values.list[static_cast<std::size_t>(s.operand)].storage == Value::Storage::staged &&
+                 !s.at.empty() && s.at[0].symbol_id() == row);
+    });
+    return found;
+}
+
+// Loops forwards through memory, the longest steps outside; neighbours that are one axis as one loop; those
+// before the loop `first` as they are. `full` is the nest with everything inlined, as `full_of` makes it.
+Nest normal_form(Nest nest, Nest full, std::size_t first, const std::function<Nest(const Nest&)>& full_of,
                  const ShapeOf& shape_of) {
     // Positions are numbered by the loops.
-    for (std::size_t i = 0; i < nest.reduced.size() && !is_position(nest.combine); ++i)
+    for (std::size_t i = first; i < nest.reduced.size() && !is_position(nest.combine); ++i)
         if (walks_backwards(full, nest.reduced[i], shape_of)) {
             nest = backwards(nest, i);
             full = full_of(nest);
         }
     for (std::size_t pass = 1; pass < nest.reduced.size() && !is_position(nest.combine); ++pass)
-        for (std::size_t i = 0; i + 1 < nest.reduced.size(); ++i)
+        for (std::size_t i = first; i + 1 < nest.reduced.size(); ++i)
             if (walks_across(full, nest.reduced[i], nest.reduced[i + 1], shape_of)) {
                 std::swap(nest.reduced[i], nest.reduced[i + 1]);
                 std::swap(full.reduced[i], full.reduced[i + 1]);
             }
-    for (std::size_t i = full.reduced.size(); i-- > 1;)
+    for (std::size_t i = full.reduced.size(); i-- > first + 1;)
         if (walk_as_one(full, full.reduced[i - 1], full.reduced[i], shape_of)) nest = joined(nest, i - 1);
     return nest;
 }
@@ -161,7 +175,9 @@ void normalize_reductions(Values& values) {
         };
         const Nest full = full_of(value.nest);
         if (full.reduced.size() == value.nest.reduced.size() && !shares_factors(full))
-            value.nest = normal_form(value.nest, full, full_of, values.shapes());
+            value.nest =
+                normal_form(value.nest, full, walks_rows_of_copies(values, static_cast<int>(v)) ? 1 : 0,
+                            full_of, values.shapes());
     }
 }
 

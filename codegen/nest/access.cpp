@@ -23,6 +23,20 @@ std::optional<Int> stride_of(const Int& x, const Int& variable) {
     return step;
 }
 
+namespace {
+
+// What stays the same over a whole reduction is read once: it is no reason to run results in lanes.
+bool moves_in_sum(const Nest& nest, const ScalarNode& read) {
+    if (nest.reduced.empty()) return true;
+    for (const Loop& l : nest.reduced)
+        if (const std::uint64_t id = l.variable.symbol_id())
+            for (const Int& x : read.at)
+                if (depends_on(x, id)) return true;
+    return !nest.lets.empty();
+}
+
+}  // namespace
+
 int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {
     const std::uint64_t id = variable.symbol_id();
     if (!id) return 0;
@@ -31,6 +45,7 @@ int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shap
     const bool as_written = adds_products(nest);
     int n = 0;
     for_each_read(nest, [&](const ScalarNode& s) {
+        if (!as_written && !moves_in_sum(nest, s)) return;
         std::size_t last = s.at.size();
         while (!as_written && last > 1 && shape_of(s.operand)[last - 1].is(1)) --last;
         if (last == 0 || !depends_on(s.at[last - 1], id)) return;
