@@ -17,8 +17,14 @@ struct Term {
     bool fused = false;
 };
 
+// Positions are as wide as fills lanes: elements of fewer bits are widened to them.
+DType element_of(const Nest& nest) {
+    const DType dtype = accumulator_of(nest);
+    return is_index(nest.combine) && bits_of(dtype) < bits_of(DType::int32) ? DType::int32 : dtype;
+}
+
 Term term_of(const Nest& nest) {
-    const DType accumulator = accumulator_of(nest);
+    const DType accumulator = element_of(nest);
     const Scalar& body = nest.body;
     if (adds_products(nest)) return {body, true};
     return {scalar_cast(accumulator, body), false};
@@ -116,7 +122,7 @@ Accumulation::Accumulation(const Member& member, KernelBuilder& builder, const S
       lanes_(member.tree.lanes),
       groups_(member.tree.groups),
       short_text_(builder.short_text),
-      dtype_(accumulator_of(nest_)) {
+      dtype_(element_of(nest_)) {
     Shape extents = results;
     if (lanes_ * groups_ > 1) extents.emplace_back(lanes_ * groups_);
     constexpr std::int64_t most_private = 1024;
