@@ -5,6 +5,7 @@
 #include "codegen/group/boundary.h"
 #include "codegen/group/group.h"
 #include "codegen/group/layout.h"
+#include "codegen/group/normal.h"
 #include "codegen/group/winners.h"
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
@@ -42,8 +43,9 @@ void storage(Compilation& c) {
 
 void boundary(Compilation& c) { reorder_boundary(c.values, c.graph, c.target); }
 
-void layout(Compilation& c) {
-    choose_layouts(c.values, c.graph);
+void layout(Compilation& c) { choose_layouts(c.values, c.graph); }
+void normal_form(Compilation& c) {
+    normalize_reductions(c.values);
     c.values.settle();
 }
 void group(Compilation& c) { c.grouping = form_groups(c.values, c.graph, c.target); }
@@ -58,13 +60,14 @@ struct Stage {
 };
 
 constexpr Stage stages[] = {
-    {"copies", copies},      // updates that only copy become values
-    {"winners", winners},    // gradients of filters behind max-pooling
-    {"storage", storage},    // nests; what is inlined, staged, stored
-    {"boundary", boundary},  // copies between the user's order of axes and that of convolutions
-    {"layout", layout},      // the order of a stored value's axes in memory
-    {"group", group},        // which stored values share a kernel
-    {"kernels", kernels},    // schedules, text, buffers, steps
+    {"copies", copies},       // updates that only copy become values
+    {"winners", winners},     // gradients of filters behind max-pooling
+    {"storage", storage},     // nests; what is inlined, staged, stored
+    {"boundary", boundary},   // copies between the user's order of axes and that of convolutions
+    {"layout", layout},       // the order of a stored value's axes in memory
+    {"normal", normal_form},  // reduced axes that are one in memory
+    {"group", group},         // which stored values share a kernel
+    {"kernels", kernels},     // schedules, text, buffers, steps
 };
 
 void show(const Compilation& c) {

@@ -23,6 +23,7 @@ class Grouper {
     Grouping run() {
         const std::size_t n = values_.list.size();
         result_.nests.resize(n);
+        result_.trees.resize(n);
         result_.group_of.assign(n, -1);
         for (const SharedUpdate& update : graph_.updates) updated_.insert(update.target.get());
         for (std::size_t i = 0; i < n; ++i) {
@@ -54,7 +55,7 @@ class Grouper {
             for_each_read(full, [&](const ScalarNode& s) {
                 if (result_.group_of[s.operand] >= 0) read.insert(s.operand);
             });
-            const ReductionTree tree = tree_of(result_.nests[number]);
+            const ReductionTree tree = result_.trees[number] = order_of(result_.nests[number]);
             own.split = tree.split &&
                         (target_.kind == Target::Kind::cuda || !has_many_rows(result_.nests[number], tree));
             own.tiled = target_.kind == Target::Kind::cuda && is_large_product(full, tree) &&
@@ -83,6 +84,12 @@ class Grouper {
         }
         result_.group_of[number] = static_cast<int>(result_.groups.size());
         result_.groups.push_back(std::move(own));
+    }
+
+    // Positions are the same in every order: on a GPU each thread looks for its own.
+    ReductionTree order_of(const Nest& nest) const {
+        if (target_.kind == Target::Kind::cuda && is_position(nest.combine)) return {};
+        return tree_of(nest, values_.shapes());
     }
 
     // The group of a library's product that the value is a map of, point by point, by itself or by way of
@@ -231,7 +238,7 @@ class Grouper {
                 group.statements + own.statements > target_.max_statements)
                 continue;
             const int other = group.values[0];
-            const ReductionTree chunks = tree_of(result_.nests[other]);
+            const ReductionTree& chunks = result_.trees[other];
             const std::set<int> theirs = copied(other);
             const bool agree = chunks.by_rows == tree.by_rows && chunks.chunk == tree.chunk &&
                                result_.nests[other].reduced[0].extent == nest.reduced[0].extent;

@@ -35,8 +35,9 @@ struct Group {
 
 struct Grouping {
     std::vector<Group> groups;
-    std::vector<Nest> nests;    // per value: composed, staged reads kept (stored and staged values only)
-    std::vector<int> group_of;  // per value: its group, -1 for the others
+    std::vector<Nest> nests;  // per value: composed, staged reads kept (stored and staged values only)
+    std::vector<ReductionTree> trees;  // per value: of its nest
+    std::vector<int> group_of;         // per value: its group, -1 for the others
     int levels = 0;
 };
 

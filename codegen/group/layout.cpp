@@ -16,9 +16,9 @@ namespace bitale {
 namespace {
 
 // The loop whose iterations run next to each other: in vector lanes, or in neighbouring threads.
-Int innermost(const Nest& nest) {
+Int innermost(const Nest& nest, const ShapeOf& shape_of) {
     if (nest.combine != Combine::none && !nest.reduced.empty()) {
-        const int lanes = tree_of(nest).lanes > 1 ? -1 : vector_loop(nest);
+        const int lanes = tree_of(nest, shape_of).lanes > 1 ? -1 : vector_loop(nest, shape_of);
         return lanes < 0 ? nest.reduced.back().variable : nest.parallel[lanes].variable;
     }
     return nest.parallel.empty() ? Int(0) : nest.parallel.back().variable;
@@ -116,7 +116,7 @@ class LayoutChooser {
         std::vector<double> votes(value.shape.size(), 0);
         for (const int user : stored_users_[v]) {
             const Nest nest = fully_composed_nest(values_, user);
-            const Int fast = innermost(nest);
+            const Int fast = innermost(nest, values_.shapes());
             const double weight = typical_count(nest.parallel) * typical_count(nest.reduced);
             for_each_read(nest, [&](const ScalarNode& s) {
                 for (std::size_t d = 1; s.operand == v && d < votes.size(); ++d)

@@ -73,7 +73,10 @@ class Decider {
         if (target_.kind != Target::Kind::cpu || node.op->kind != OpKind::reduce) return -1;
         const Nest nest = nest_of(node);
         const std::optional<ChannelAxis> axis = channel_axis(nest);
-        if (!axis || axis->reads.size() != 1 || tree_of(nest).lanes > 1) return -1;
+        const auto shape_of = [&](int k) -> const Shape& {
+            return node.inputs[static_cast<std::size_t>(k)]->type.shape;
+        };
+        if (!axis || axis->reads.size() != 1 || tree_of(nest, shape_of).lanes > 1) return -1;
         const Scalar& factor = nest.body->arguments[static_cast<std::size_t>(axis->factor)];
         const NodePtr& filters = node.inputs[static_cast<std::size_t>(axis->reads[0].first)];
         const std::size_t rank = filters->type.shape.size(), channels = axis->reads[0].second;
@@ -212,8 +215,8 @@ class Decider {
             const bool alone = operand.users.size() == 1 && !operand.required;
             const bool same = operand.shape == value.shape && alone;
             if (!same || operand.by_library || !operand.nest.body) return;
-            found = found ||
-                    (is_reduction(operand.nest) ? !tree_of(operand.nest).split : ends_reduction(operand));
+            found = found || (is_reduction(operand.nest) ? !tree_of(operand.nest, values_.shapes()).split
+                                                         : ends_reduction(operand));
         });
         return found;
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/library/call.h"
+#include "codegen/nest/access.h"
 #include "codegen/target.h"
 #include "codegen/tune/tuner.h"
 #include "graph/ir/graph.h"
@@ -49,6 +50,9 @@ struct Values {
     std::vector<Value> list;  // operands before users
     std::unordered_map<const Node*, int> number;
     const Value& of(const NodePtr& node) const { return list[number.at(node.get())]; }
+    ShapeOf shapes() const {
+        return [this](int v) -> const Shape& { return list[static_cast<std::size_t>(v)].shape; };
+    }
 
     // From here on nothing in `list` changes, so compositions, which are asked for many times, are kept.
     void settle() { composed = fully_composed = std::vector<std::optional<Nest>>(list.size()); }

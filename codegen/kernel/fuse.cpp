@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/nest/positions.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 
@@ -119,8 +120,10 @@ class Fuser {
             switch (one.kind) {
                 case Stmt::Kind::comment: continue;
                 case Stmt::Kind::declare: own.insert(one.place); continue;
-                case Stmt::Kind::set:
-                case Stmt::Kind::accumulate: break;
+                case Stmt::Kind::set: break;
+                case Stmt::Kind::accumulate:
+                    if (is_position(one.combine)) return {};
+                    break;
                 default: return {};
             }
             if (!reads(one.value, own, found)) return {};

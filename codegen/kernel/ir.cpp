@@ -295,6 +295,7 @@ class Verifier {
                     BITALE_CHECK(kernel_.places[s.place].written,
                                  "a place that is written without being marked so");
                     scalar(s.value, alive, declared);
+                    if (s.position) scalar(s.position, alive, declared);
                     break;
                 case Stmt::Kind::exchange: place(s.place, 0, alive); break;
                 case Stmt::Kind::fetch:
@@ -368,7 +369,7 @@ bool mentions(const Stmts& body, std::uint64_t symbol) {
         return std::any_of(s.at.begin(), s.at.end(), [&](const Int& x) { return depends_on(x, symbol); }) ||
                std::any_of(s.guards.begin(), s.guards.end(),
                            [&](const Guard& g) { return depends_on(g, symbol); }) ||
-               depends_on(s.value, symbol) || mentions(s.body, symbol);
+               depends_on(s.value, symbol) || depends_on(s.position, symbol) || mentions(s.body, symbol);
     });
 }
 

@@ -64,7 +64,9 @@ struct Stmt {
         declare,     // a local or private_ place comes to life (uninitialised)
         set,         // place[at] = value
         accumulate,  // place[at] = combine(place[at], value); `fused`: place[at] = fma(a, b, place[at]),
-                     // value = a * b
+                     // value = a * b; argmax and argmin: where value is better than place[at], NaN best of
+                     // all, it goes there and `begin` to the same element of place `number`; with `position`
+                     // that goes there, and of equals the earlier one does
         exchange,    // place[at] = combine(place[at], that of the thread `number` lanes away), within 16
                      // threads: a GPU's
         fetch,       // vector `place` = the elements of place `number` from `at` on
@@ -94,9 +96,11 @@ struct Stmt {
     int place = -1;
     std::vector<Int> at;
     Scalar value;
+    Scalar position;  // accumulate: of the candidate, where it is no index; else null
     Combine combine = Combine::none;
     bool fused = false;
     bool out_of_order = false;  // accumulate: what it adds lies otherwise than it is added
+    bool none_yet = false;      // accumulate of a position: it is -1 before the first candidate
     int number = 0;
     std::vector<Guard> guards;
     std::string text;

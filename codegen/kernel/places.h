@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/kernel/ir.h"
+#include "codegen/nest/positions.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -11,16 +12,20 @@ enum class Use : std::uint8_t { read, written, both };
 // f(place, use) for each use of a place by the statement itself; statements of its body are not walked.
 template <class F>
 void for_each_place(const Stmt& s, F&& f) {
-    if (s.value)
-        for_each_read(s.value, [&](const ScalarNode& read) {
-            if (read.operand >= 0) f(read.operand, Use::read);
-        });
+    for (const Scalar& value : {s.value, s.position})
+        if (value)
+            for_each_read(value, [&](const ScalarNode& read) {
+                if (read.operand >= 0) f(read.operand, Use::read);
+            });
     switch (s.kind) {
         case Stmt::Kind::set:
         case Stmt::Kind::nonzeros:
         case Stmt::Kind::apart:
         case Stmt::Kind::together: f(s.place, Use::written); return;
         case Stmt::Kind::accumulate:
+            f(s.place, Use::both);
+            if (is_position(s.combine)) f(s.number, Use::both);
+            return;
         case Stmt::Kind::exchange: f(s.place, Use::both); return;
         case Stmt::Kind::fetch:
         case Stmt::Kind::total:

@@ -263,6 +263,7 @@ class Walker {
                 case Stmt::Kind::set:
                 case Stmt::Kind::accumulate:
                     read(s.value);
+                    if (s.position) read(s.position);
                     if (kernel_.places[place].scope != Place::Scope::global) break;
                     add(writes_[place], access(s.at, kernel_.places[place]));
                     if (s.kind == Stmt::Kind::accumulate)

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -22,7 +23,7 @@ constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 1
 constexpr double fewest_images = 2, short_sum = 64, many_filters = 1 << 22;
 constexpr std::int64_t most_chunks = 8192;
 constexpr int lane_count = 16, group_count = 4;
-constexpr double worth_groups = 256;  // iterations
+constexpr std::int64_t worth_groups = 256;  // iterations
 constexpr double many_rows = 64;
 // Between them, results run side by side where a reduction is cut into chunks.
 constexpr double fewest_side_by_side = 4, most_side_by_side = many_rows;
@@ -70,22 +71,6 @@ bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
            typical(nest.parallel[0].extent) >= many_rows;
 }
 
-int unit_stride_reads(const Nest& nest, const Int& variable) {
-    const std::uint64_t id = variable.symbol_id();
-    if (!id) return 0;
-    int n = 0;
-    for_each_read(nest, [&](const ScalarNode& s) {
-        if (s.at.empty()) return;
-        const Int step = substitute(s.at.back(), {{id, variable + 1}}) - s.at.back();
-        const bool others =
-            std::any_of(s.at.begin(), s.at.end() - 1, [&](const Int& x) { return depends_on(x, id); });
-        n += step.is(1) && !others;
-    });
-    return n;
-}
-
-bool unit_stride(const Nest& nest, const Int& variable) { return unit_stride_reads(nest, variable) > 0; }
-
 Nest exact_sum(const Nest& nest) {
     constexpr int most_bits = 16;
     const Scalar& body = nest.body;
@@ -104,8 +89,7 @@ Nest exact_sum(const Nest& nest) {
 }
 
 Nest in_rows(const Nest& nest) {
-    const bool index = nest.combine == Combine::argmax || nest.combine == Combine::argmin;
-    if (nest.combine == Combine::none || index || nest.reduced.size() != 1) return nest;
+    if (nest.combine == Combine::none || is_position(nest.combine) || nest.reduced.size() != 1) return nest;
     const Loop whole = nest.reduced[0];
     if (!few(nest.parallel) || whole.extent.range().high < always_split) return nest;
     const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
@@ -115,20 +99,25 @@ Nest in_rows(const Nest& nest) {
     return r;
 }
 
-ReductionTree tree_of(const Nest& nest) {
+ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     ReductionTree tree;
-    if (nest.combine == Combine::none || nest.combine == Combine::argmax || nest.combine == Combine::argmin ||
-        nest.reduced.empty())
+    const bool position = is_position(nest.combine);
+    if (nest.combine == Combine::none || nest.reduced.empty() || (position && !nest.guards.empty()))
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
-    const bool vector_of_results =
-        std::any_of(nest.parallel.begin(), nest.parallel.end(),
-                    [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable); });
+    const bool vector_of_results = std::any_of(
+        nest.parallel.begin(), nest.parallel.end(),
+        [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable, shape_of); });
     const Loop& last = nest.reduced.back();
     const bool gathers = at_unknown_places(nest, last.variable);
     if (!gathers && !vector_of_results && typical(last.extent) >= lane_count &&
-        unit_stride(nest, last.variable))
+        (unit_stride(nest, last.variable, shape_of) ||
+         (!adds_products(nest) && short_stride(nest, last.variable, shape_of))))
         tree.lanes = lane_count;
+    if (position) {
+        if (tree.lanes > 1 && last.extent.range().high >= worth_groups) tree.groups = group_count;
+        return tree;
+    }
     const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
     const bool long_sum =
         length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
@@ -151,7 +140,7 @@ ReductionTree tree_of(const Nest& nest) {
         tree.chunk = ceildiv(nest.reduced[0].extent, chunks);
     }
     const bool side_by_side = tree.split && results >= fewest_side_by_side && results < most_side_by_side;
-    if (tree.lanes > 1 && !side_by_side && !tree.by_rows && typical(last.extent) >= worth_groups)
+    if (tree.lanes > 1 && !side_by_side && !tree.by_rows && typical(last.extent) >= double{worth_groups})
         tree.groups = group_count;
     return tree;
 }

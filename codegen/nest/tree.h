@@ -11,7 +11,7 @@
 // Otherwise iterations combine one after another, the last reduced loop fastest.
 #pragma once
 
-#include "graph/ir/nest.h"
+#include "codegen/nest/access.h"
 
 namespace bitale {
 
@@ -23,7 +23,7 @@ struct ReductionTree {
     int finish_lanes = 1;  // likewise, over the chunks
 };
 
-ReductionTree tree_of(const Nest& nest);
+ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of);
 // Cut into chunks, with enough rows of results to occupy every core of a CPU: there one task reduces all
 // chunks of its rows.
 bool has_many_rows(const Nest& nest, const ReductionTree& tree);
@@ -34,10 +34,5 @@ Nest exact_sum(const Nest& nest);
 
 // A long reduction over one axis as rows of 1,024, so that it can be split and still run in lanes.
 Nest in_rows(const Nest& nest);
-
-// The variable steps through memory one element at a time in some read (its last index moves by 1).
-bool unit_stride(const Nest& nest, const Int& variable);
-// How many of the distinct reads do so.
-int unit_stride_reads(const Nest& nest, const Int& variable);
 
 }  // namespace bitale

@@ -416,16 +416,25 @@ class Printer {
         switch (s.combine) {
             case Combine::argmax:
             case Combine::argmin: {
-                // `number` is the place of the index, -1 before the first candidate; NaN wins, then the first
-                // best.
-                const std::string position = element(s.number, s.at), better = fresh("better");
-                const std::string worse = s.combine == Combine::argmax ? " <= " : " >= ";
-                const std::string beaten = "!(" + value + worse + target + ")";
-                out_.line("const bool " + better + " = (" + position + " < 0) | (" + beaten +
-                          (is_float(dtype) ? " & (" + target + " == " + target + ")" : "") + ");");
+                const std::string there = element(s.number, s.at);
+                const std::string position =
+                    s.position
+                        ? scalar(s.position)
+                        : "(" + std::string(c_type(kernel_.places[s.number].dtype)) + ")" + index(s.begin);
+                const bool least = s.combine == Combine::argmin;
+                std::string is_better;
+                if (s.position) {
+                    is_better = fmt::format("b_comes_first<{}>({}, {}, {}, {})", least, value, position,
+                                            target, there);
+                } else {
+                    is_better = fmt::format("!({} {} {})", value, least ? ">=" : "<=", target);
+                    if (is_float(dtype)) is_better += fmt::format(" & ({0} == {0})", target);
+                    if (s.none_yet) is_better = fmt::format("({} < 0) | ({})", there, is_better);
+                }
+                const std::string better = fresh("better");
+                out_.line("const bool " + better + " = " + is_better + ";");
                 out_.line(target + " = " + better + " ? " + value + " : " + target + ";");
-                out_.line(position + " = " + better + " ? (" + c_type(kernel_.places[s.number].dtype) + ")" +
-                          index(s.begin) + " : " + position + ";");
+                out_.line(there + " = " + better + " ? " + position + " : " + there + ";");
                 return;
             }
             default:

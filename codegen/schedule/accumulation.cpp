@@ -17,8 +17,14 @@ struct Term {
     bool fused = false;
 };
 
+// Positions are as wide as fills lanes: elements of fewer bits are widened to them.
+DType element_of(const Nest& nest) {
+    const DType dtype = accumulator_of(nest);
+    return is_index(nest.combine) && bits_of(dtype) < bits_of(DType::int32) ? DType::int32 : dtype;
+}
+
 Term term_of(const Nest& nest) {
-    const DType accumulator = accumulator_of(nest);
+    const DType accumulator = element_of(nest);
     const Scalar& body = nest.body;
     if (adds_products(nest)) return {body, true};
     return {scalar_cast(accumulator, body), false};
@@ -48,20 +54,30 @@ bool reads_out_of_order(const Nest& nest, const std::vector<Place>& places) {
     return found;
 }
 
-}  // namespace
-
-Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype) {
-    constexpr std::int64_t one_register = 16;
+// `meet` for each element of the first half of `count` partial results and its counterpart in the second,
+// and so on until so many are left.
+Stmts halved(const std::vector<Int>& at, std::int64_t count, std::int64_t left, std::int64_t fewest_lanes,
+             const std::function<Stmts(const std::vector<Int>& to, const std::vector<Int>& from)>& meet) {
     Stmts body;
-    for (std::int64_t w = count / 2; w >= 1; w /= 2) {
+    for (std::int64_t w = count / 2; w >= left; w /= 2) {
         const Int l = Int::symbol("l", {0, w - 1});
         std::vector<Int> to = at, from = at;
         to.push_back(l);
         from.push_back(l + w);
-        body.push_back(loop(l, 0, w, w < one_register ? Binding::unrolled : Binding::simd,
-                            {accumulate(place, to, combine, scalar_read(dtype, place, from))}));
+        body.push_back(loop(l, 0, w, w < fewest_lanes ? Binding::unrolled : Binding::simd, meet(to, from)));
     }
     return body;
+}
+
+}  // namespace
+
+Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype,
+                    std::int64_t left) {
+    constexpr std::int64_t one_register = 16;
+    return halved(at, count, left, one_register,
+                  [&](const std::vector<Int>& to, const std::vector<Int>& from) {
+                      return Stmts{accumulate(place, to, combine, scalar_read(dtype, place, from))};
+                  });
 }
 
 bool mentions(const std::vector<Guard>& guards, const Int& variable) {
@@ -106,7 +122,7 @@ Accumulation::Accumulation(const Member& member, KernelBuilder& builder, const S
       lanes_(member.tree.lanes),
       groups_(member.tree.groups),
       short_text_(builder.short_text),
-      dtype_(accumulator_of(nest_)) {
+      dtype_(element_of(nest_)) {
     Shape extents = results;
     if (lanes_ * groups_ > 1) extents.emplace_back(lanes_ * groups_);
     constexpr std::int64_t most_private = 1024;
@@ -118,7 +134,10 @@ Accumulation::Accumulation(const Member& member, KernelBuilder& builder, const S
         adds && is_float(dtype_) && !adds_products(nest_) && reads_out_of_order(nest_, builder.ir.places);
     if (is_index(nest_.combine)) {
         // As wide as the values where it fits, so that both fill the same vector lanes.
-        index_dtype_ = linear(nest_.reduced).range().high < INT32_MAX ? DType::int32 : DType::int64;
+        index_dtype_ = bits_of(dtype_) <= 32 && linear(nest_.reduced).range().high < INT32_MAX ? DType::int32
+                                                                                               : DType::int64;
+        // Without guards the first candidate is at 0, and stays the best where no other one is better.
+        none_yet_ = !nest_.guards.empty();
         index_place_ = builder.scratch(scope, index_dtype_, extents);
     }
 }
@@ -130,24 +149,25 @@ Stmts Accumulation::declare_all() const {
 }
 
 Stmts Accumulation::clear(const std::vector<Int>& at) const {
-    Stmts s;
-    if (const std::int64_t parts = std::int64_t{lanes_} * groups_; parts > 1) {
-        const Int l = Int::symbol("l", {0, parts - 1});
-        std::vector<Int> part = at;
-        part.push_back(l);
-        s.push_back(loop(l, 0, parts, lanes_ > 1 ? Binding::simd : Binding::unrolled,
-                         {set(place_, part, neutral(nest_.combine, dtype_))}));
+    const auto cleared = [&](const std::vector<Int>& part) {
+        Stmts s{set(place_, part, neutral(nest_.combine, dtype_))};
+        if (index_place_ >= 0)
+            s.push_back(set(index_place_, part, scalar_integer(index_dtype_, none_yet_ ? -1 : 0)));
         return s;
-    }
-    s.push_back(set(place_, at, neutral(nest_.combine, dtype_)));
-    if (index_place_ >= 0) s.push_back(set(index_place_, at, scalar_integer(index_dtype_, -1)));
-    return s;
+    };
+    const std::int64_t parts = std::int64_t{lanes_} * groups_;
+    if (parts == 1) return cleared(at);
+    const Int l = Int::symbol("l", {0, parts - 1});
+    std::vector<Int> part = at;
+    part.push_back(l);
+    return {loop(l, 0, parts, lanes_ > 1 ? Binding::simd : Binding::unrolled, cleared(part))};
 }
 
 Stmt Accumulation::step(const Copy& copy) const {
     const Term term = term_of(nest_);
     Stmt s = accumulate(place_, copy.at, nest_.combine, substitute(term.value, copy.with), term.fused);
     s.number = index_place_;
+    s.none_yet = none_yet_;
     s.begin = linear(nest_.reduced);
     s.out_of_order = out_of_order_;
     return s;
@@ -259,18 +279,25 @@ Stmts Accumulation::combine_point(const Substitution& point, const Copy& copy) c
     return open.empty() ? one : Stmts{when(open, std::move(one))};
 }
 
-Stmts Accumulation::finish(const std::vector<Int>& at) const {
-    return combine_parts(place_, at, std::int64_t{lanes_} * groups_, nest_.combine, dtype_);
+Stmts Accumulation::finish(const std::vector<Int>& at, std::int64_t left) const {
+    const std::int64_t parts = std::int64_t{lanes_} * groups_;
+    if (index_place_ < 0) return combine_parts(place_, at, parts, nest_.combine, dtype_, left);
+    constexpr std::int64_t few_lanes = 4;  // a pair takes many operations
+    return halved(at, parts, left, few_lanes, [&](const std::vector<Int>& to, const std::vector<Int>& from) {
+        Stmt s = accumulate(place_, to, nest_.combine, scalar_read(dtype_, place_, from));
+        s.number = index_place_;
+        s.position = scalar_read(index_dtype_, index_place_, from);
+        return Stmts{std::move(s)};
+    });
 }
 
 Scalar Accumulation::result(std::vector<Int> at) const {
-    if (index_place_ >= 0) {
-        static const Op* maximum = find_op("maximum");
-        return scalar_apply(maximum, index_dtype_,
-                            {scalar_read(index_dtype_, index_place_, at), scalar_integer(index_dtype_, 0)});
-    }
     if (lanes_ * groups_ > 1) at.emplace_back(0);
-    return scalar_read(dtype_, place_, at);
+    if (index_place_ < 0) return scalar_read(dtype_, place_, at);
+    const Scalar position = scalar_read(index_dtype_, index_place_, at);
+    if (!none_yet_) return position;
+    static const Op* maximum = find_op("maximum");
+    return scalar_apply(maximum, index_dtype_, {position, scalar_integer(index_dtype_, 0)});
 }
 
 // How many iterations of the last reduced loop to write out.

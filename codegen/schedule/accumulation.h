@@ -33,11 +33,12 @@ class Accumulation {
                           const Int& lane, std::int64_t lanes) const;
     // One statement for each point of a short reduction: the partial result stays in a register.
     Stmts combine_point(const Substitution& point, const Copy& copy) const;
-    // After the last iteration, before result().
-    Stmts finish(const std::vector<Int>& at) const;
+    // After the last iteration, before result(): until so many partial results are left.
+    Stmts finish(const std::vector<Int>& at, std::int64_t left = 1) const;
     Scalar result(std::vector<Int> at) const;
 
     int place() const { return place_; }
+    int index_place() const { return index_place_; }  // of positions; -1: none are asked for
 
   private:
     Stmt step(const Copy& copy) const;
@@ -45,13 +46,14 @@ class Accumulation {
 
     const Nest& nest_;
     int lanes_, groups_;
-    bool short_text_, out_of_order_ = false;
+    bool short_text_, out_of_order_ = false, none_yet_ = false;
     DType dtype_, index_dtype_ = DType::int64;
     int place_ = -1, index_place_ = -1;
 };
 
-// parts[l] = combine(parts[l], parts[l + w]) for w = half of `count`, and so on down to 1.
-Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype);
+// parts[l] = combine(parts[l], parts[l + w]) for w = half of `count`, and so on until `left` are left.
+Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype,
+                    std::int64_t left = 1);
 
 // The points of a reduction that is short and of known length, in order; empty if it is not.
 std::vector<Substitution> points_of(const std::vector<Loop>& reduced);

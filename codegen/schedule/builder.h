@@ -4,6 +4,7 @@
 #include <map>
 
 #include "codegen/kernel/ir.h"
+#include "codegen/nest/access.h"
 
 namespace bitale {
 
@@ -16,6 +17,12 @@ class KernelBuilder {
     // of use.
     int global(int buffer, DType dtype, const Shape& extents, bool written);
     int scratch(Place::Scope scope, DType dtype, Shape extents, std::vector<Part> parts = {});
+
+    // Of the places: what reads are numbered by.
+    ShapeOf shapes() const {
+        return
+            [this](int place) -> const Shape& { return ir.places[static_cast<std::size_t>(place)].extents; };
+    }
 
     KernelIR ir;
     bool short_text = false;   // Target::fast_compile: nothing is written out that a loop can say

@@ -65,7 +65,7 @@ Piece piece_of(const Member& member, const Scalar& factor, const Int& first, con
     fill.nest.dtype = factor->dtype;
     fill.nest.body = factor;
     // Neighbouring threads read neighbouring elements.
-    const bool along_sum = unit_stride(fill.nest, nest.reduced[0].variable);
+    const bool along_sum = unit_stride(fill.nest, nest.reduced[0].variable, builder.shapes());
     fill.nest = substitute(fill.nest, {{sum, whole ? term : min(term, terms - 1)}});
     fill.nest.parallel = axes;
     fill.nest.parallel.insert(along_sum ? fill.nest.parallel.end() : fill.nest.parallel.begin(), inside);

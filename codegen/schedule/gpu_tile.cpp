@@ -136,7 +136,7 @@ class Tiler {
         part.body = body;
         const Loop line{own, lines};
         // Neighbouring threads read neighbouring elements.
-        const bool along_sum = unit_stride(part, nest_.reduced.back().variable);
+        const bool along_sum = unit_stride(part, nest_.reduced.back().variable, builder_.shapes());
         part = substitute(part, here);
         append(fill, over(along_sum ? std::vector<Loop>{line, inside} : std::vector<Loop>{inside, line}, part,
                           {set(place_, {inside.variable, own}, part.body)}));

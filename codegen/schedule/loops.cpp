@@ -131,6 +131,7 @@ Stmts substitute(const Stmts& body, const Substitution& with) {
         for (Guard& g : s.guards)
             g = {substitute(g.value, with), substitute(g.low, with), substitute(g.high, with)};
         s.value = substitute(s.value, with);
+        s.position = substitute(s.position, with);
         s.body = substitute(s.body, with);
     }
     return r;

@@ -8,15 +8,18 @@
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/bytes.h"
 #include "codegen/schedule/gpu.h"
+#include "codegen/schedule/join.h"
 #include "codegen/schedule/lanes.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/planes.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/register_windows.h"
 #include "codegen/schedule/scatter.h"
+#include "codegen/schedule/short_rows.h"
 #include "codegen/schedule/tile.h"
 #include "codegen/schedule/windows.h"
 #include "codegen/schedule/winners.h"
@@ -48,16 +51,34 @@ DType accumulator_of(const Nest& nest) {
     }
 }
 
-int vector_loop(const Nest& nest) {
+namespace {
+
+// Long rows of other results lie between those of neighbouring lanes: host compilers load all of a row to
+// choose from.
+bool is_far(const Nest& nest, const Loop& lanes, const ShapeOf& shape_of) {
+    constexpr std::int64_t near = 16;
+    if (!points_of(nest.reduced).empty()) return false;
+    bool far = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), lanes.variable);
+        far = far || (step && (step->range().low > near || step->range().high < -near));
+    });
+    return far;
+}
+
+}  // namespace
+
+int vector_loop(const Nest& nest, const ShapeOf& shape_of) {
     int best = -1;
     double best_score = 0;
     for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
         const Loop& l = nest.parallel[i];
         const double extent = typical(l.extent);
         if (!l.variable.symbol_id() || extent < 4) continue;
+        const int near = unit_stride_reads(nest, l.variable, shape_of);
+        if (near == 0 && is_far(nest, l, shape_of)) continue;
         const double lanes = 16, filled = extent / (std::ceil(extent / lanes) * lanes);
-        const double score =
-            (unit_stride_reads(nest, l.variable) + (i + 1 == nest.parallel.size() ? 0.5 : 0)) * filled;
+        const double score = (near + (i + 1 == nest.parallel.size() ? 0.5 : 0)) * filled;
         if (score > best_score) {
             best = static_cast<int>(i);
             best_score = score;
@@ -161,6 +182,32 @@ std::optional<Stmts> schedule_with_positions(const Member& member, const Member&
     return schedule_register_windows(member, &also, target, builder);
 }
 
+namespace {
+
+// By what no other schedule has taken: rows in lanes, results in lanes, or one element after another.
+Stmts reduce_in_lanes(const Member& member, KernelBuilder& builder) {
+    const Nest& nest = member.nest;
+    if (std::optional<Stmts> rows = schedule_short_rows(member, builder, TileUse::fresh))
+        return *std::move(rows);
+    const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest, builder.shapes());
+    if (v < 0) {
+        LoopBuilder loops(nest);
+        return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
+            const Accumulation acc(member, builder, {});
+            Stmts body = acc.declare_all();
+            append(body, acc.clear({}));
+            append(body, acc.combine(inner, nest.reduced, {Copy{}}, [](Stmts s) { return s; }));
+            append(body, acc.finish({}));
+            append(body, stores(member, acc.result({})));
+            return body;
+        });
+    }
+    if (is_overlapped(nest, v)) return schedule_overlapped(member, builder);
+    return takes_windows(nest) ? schedule_windows(member, builder, v) : schedule_tile(member, builder, v);
+}
+
+}  // namespace
+
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
@@ -184,20 +231,9 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
     if (member.tree.split) return reduce_in_chunks(member, builder);
     if (std::optional<Stmts> windows = schedule_register_windows(member, nullptr, target, builder))
         return *std::move(windows);
-    const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest);
-    if (v < 0) {
-        return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
-            const Accumulation acc(member, builder, {});
-            Stmts body = acc.declare_all();
-            append(body, acc.clear({}));
-            append(body, acc.combine(inner, nest.reduced, {Copy{}}, [](Stmts s) { return s; }));
-            append(body, acc.finish({}));
-            append(body, stores(member, acc.result({})));
-            return body;
-        });
-    }
-    if (is_overlapped(nest, v)) return schedule_overlapped(member, builder);
-    return takes_windows(nest) ? schedule_windows(member, builder, v) : schedule_tile(member, builder, v);
+    Member own = member;
+    join_results(own, builder.ir.places);
+    return reduce_in_lanes(own, builder);
 }
 
 namespace {
@@ -225,6 +261,18 @@ SplitReduce split_by_rows(const Member& member, KernelBuilder& builder, int part
     };
     r.before = clear.nest(nest.parallel, cleared);
     r.before.push_back(barrier());
+    Member row = member;
+    row.destinations = {{partial_place, to}};
+    row.nest.dtype = dtype;
+    row.nest.reduced = rest;
+    if (std::optional<Stmts> rows = schedule_short_rows(row, builder, TileUse::added)) {
+        r.inside = *std::move(rows);
+        return r;
+    }
+    if (const int v = member.tree.lanes > 1 ? -1 : vector_loop(row.nest, builder.shapes()); v >= 0) {
+        r.inside = schedule_tile(row, builder, v, TileUse::added);
+        return r;
+    }
     const SideBySide results = side_by_side(nest);
     const auto reduced = [&](LoopBuilder& inner) {
         const Accumulation acc(member, builder, {Int(std::ssize(results.points))});

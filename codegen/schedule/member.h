@@ -60,6 +60,6 @@ Scalar neutral(Combine combine, DType dtype);
 DType accumulator_of(const Nest& nest);
 // The loop best run in vector lanes, -1 if there is none; a destination's last axis counts as a unit-stride
 // access.
-int vector_loop(const Nest& nest);
+int vector_loop(const Nest& nest, const ShapeOf& shape_of);
 
 }  // namespace bitale

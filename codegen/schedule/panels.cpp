@@ -26,9 +26,7 @@ constexpr double lanes_of_register = 16;
 Int step_along(const Nest& nest, const Scalar& factor, const Int& variable, const ShapeOf& shape_of) {
     std::vector<Int> steps;
     for_each_read(factor, [&](const ScalarNode& s) {
-        const Shape& shape = shape_of(s.operand);
-        Int offset = 0;
-        for (std::size_t d = 0; d < s.at.size(); ++d) offset = offset * shape[d] + s.at[d];
+        const Int offset = offset_of(s, shape_of);
         const Int step = substitute(offset, {{variable.symbol_id(), variable + 1}}) - offset;
         if (!step.is(0)) steps.push_back(step);
     });
@@ -58,7 +56,7 @@ class Panels {
         if (target_.kind != Target::Kind::cpu || member_.tree.lanes > 1 || !is_matrix_product(nest_))
             return {};
         if (nest_.dtype != nest_.accumulator) return {};
-        const std::optional<std::size_t> axis = lane_axis(nest_, shapes());
+        const std::optional<std::size_t> axis = lane_axis(nest_, builder_.shapes());
         if (!axis || !bounded(*axis)) return {};
         axis_ = *axis;
         vector_ = varies(nest_, nest_.body->arguments[1], nest_.parallel[axis_].variable) ? 1 : 0;
@@ -66,12 +64,6 @@ class Panels {
     }
 
   private:
-    ShapeOf shapes() const {
-        return [this](int place) -> const Shape& {
-            return builder_.ir.places[static_cast<std::size_t>(place)].extents;
-        };
-    }
-
     // Copies and partial results are scratch: their sizes have to be known.
     bool bounded(std::size_t axis) const {
         std::int64_t rows = 1;
@@ -199,7 +191,8 @@ class Panels {
         const Scalar& own = nest_.body->arguments[static_cast<std::size_t>(number)];
         if (!is_element(nest_, own) || !lets_of(nest_, own).empty()) return false;
         return number != vector_ ||
-               (count_.is(width_) && step_along(nest_, own, nest_.parallel[axis_].variable, shapes()).is(1));
+               (count_.is(width_) &&
+                step_along(nest_, own, nest_.parallel[axis_].variable, builder_.shapes()).is(1));
     }
 
     // Few rows use what is computed from bytes, or what a gather finds: in registers rather than as a copy.
@@ -212,7 +205,7 @@ class Panels {
         double rows = 1;
         for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
             if (i != axis_) rows *= static_cast<double>(nest_.parallel[i].extent.range().high);
-        return read && rows <= few_rows && step_along(nest_, own, lane, shapes()).is(1) &&
+        return read && rows <= few_rows && step_along(nest_, own, lane, builder_.shapes()).is(1) &&
                (count_.is(width_) || (width_ - 1) * bytes_of(read->dtype) < room);
     }
 
@@ -251,8 +244,9 @@ class Panels {
         copy.nest.dtype = own->dtype;
         copy.nest.body = own;
         // Along memory, if it lies the other way.
-        const bool turned = vector ? step_along(nest_, own, nest_.reduced[0].variable, shapes()).is(1)
-                                   : step_along(nest_, own, loops[0].variable, shapes()).is(1);
+        const bool turned = vector
+                                ? step_along(nest_, own, nest_.reduced[0].variable, builder_.shapes()).is(1)
+                                : step_along(nest_, own, loops[0].variable, builder_.shapes()).is(1);
         if (turned && loops.size() == 2) std::swap(loops[0], loops[1]);
         copy.nest = substitute(copy.nest, where);
         copy.nest.parallel = loops;

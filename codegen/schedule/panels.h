@@ -4,17 +4,14 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <vector>
 
+#include "codegen/nest/access.h"
 #include "codegen/schedule/builder.h"
 #include "codegen/schedule/member.h"
 
 namespace bitale {
-
-// Shape in memory of what reads number.
-using ShapeOf = std::function<const Shape&(int operand)>;
 
 // The loop over results of a matrix product that is best run in vector lanes.
 std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of);

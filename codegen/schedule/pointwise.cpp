@@ -16,6 +16,7 @@
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/ahead.h"
+#include "codegen/schedule/join.h"
 #include "codegen/schedule/loops.h"
 
 namespace bitale {
@@ -24,19 +25,10 @@ namespace {
 
 constexpr std::int64_t tile = 16, half_tile = 8, fewest_lanes = 8, widest_phase = 4;
 
-// How far the next value of the variable is, where that is the same everywhere.
-std::optional<Int> stride(const Int& offset, const Int& variable) {
-    const std::uint64_t id = variable.symbol_id();
-    Int step = substitute(offset, {{id, variable + 1}}) - offset;
-    if (depends_on(step, id)) return {};
-    return step;
-}
-
 class Lanes {
   public:
     Lanes(const Member& member, KernelBuilder& builder) : member_(member), builder_(builder) {
-        std::erase_if(nest().parallel, [](const Loop& l) { return l.variable.symbol_id() == 0; });
-        for (std::size_t i = nest().parallel.size(); i-- > 1;) join(i - 1);
+        join_results(member_, builder.ir.places);
     }
 
     Stmts run() {
@@ -82,7 +74,7 @@ class Lanes {
         const Loop& last = nest().parallel.back();
         const Destination& to = member_.destinations.front();
         const Place& place = builder_.ir.places[static_cast<std::size_t>(to.place)];
-        const std::optional<Int> step = stride(offset_of(place, to.at), last.variable);
+        const std::optional<Int> step = stride_of(offset_of(place, to.at), last.variable);
         const Int count = count_of(place.extents);
         bool plain = last.extent.range().high >= worth_it && step && step->is(1) && count.is_constant() &&
                      count.constant() * bytes_of(place.dtype) >= fewest_bytes;
@@ -215,43 +207,6 @@ class Lanes {
         for (const Member& m : results()) for_each_read(m.nest.body, visit);
     }
 
-    std::vector<Int> offsets() {
-        std::vector<Int> list;
-        const auto add = [&](int place, const std::vector<Int>& at) { list.push_back(element(place, at)); };
-        for_each_read(nest().body, [&](const ScalarNode& s) { add(s.operand, s.at); });
-        for (const Destination& d : member_.destinations) add(d.place, d.at);
-        for_each_index(nest().body, [&](const Int& number) { list.push_back(number); });
-        return list;
-    }
-
-    void replace(const Substitution& with) {
-        const std::vector<Loop> loops = nest().parallel;
-        nest() = substitute(nest(), with);
-        nest().parallel = loops;
-        for (Destination& d : member_.destinations)
-            for (Int& x : d.at) x = substitute(x, with);
-    }
-
-    // The loop and the next one as one, if they walk every place as one axis.
-    void join(std::size_t outer) {
-        const Loop a = nest().parallel[outer], b = nest().parallel[outer + 1];
-        const bool numbers = !nest().lets.empty();  // of the body alone they are among the offsets
-        if (!b.extent.is_constant() || restricted(nest(), a.variable, numbers) ||
-            restricted(nest(), b.variable, numbers))
-            return;
-        for (const Int& offset : offsets()) {
-            const std::optional<Int> far = stride(offset, a.variable), near = stride(offset, b.variable);
-            if (!far || !near || !(*far == *near * b.extent)) return;
-            if (depends_on(*far, b.variable.symbol_id()) || depends_on(*near, a.variable.symbol_id())) return;
-        }
-        const Loop both = make_loop("point", a.extent * b.extent);
-        if (!both.variable.symbol_id()) return;
-        nest().parallel[outer] = both;
-        nest().parallel.erase(nest().parallel.begin() + static_cast<std::ptrdiff_t>(outer) + 1);
-        replace({{a.variable.symbol_id(), floordiv(both.variable, b.extent)},
-                 {b.variable.symbol_id(), mod(both.variable, b.extent)}});
-    }
-
     // ---- reads across the lanes
 
     const Loop& lanes() { return nest().parallel.back(); }
@@ -262,7 +217,7 @@ class Lanes {
     bool crosses(const ScalarNode& s) {
         const Int offset = element(s);
         if (!depends_on(offset, lanes().variable.symbol_id())) return false;
-        const std::optional<Int> step = stride(offset, lanes().variable);
+        const std::optional<Int> step = stride_of(offset, lanes().variable);
         return !step || !step->is(1);
     }
 
@@ -272,7 +227,7 @@ class Lanes {
         if (nest().parallel.size() < 2 || last.extent.range().high < fewest_lanes || fixed(last.variable))
             return -1;
         for (const Destination& d : member_.destinations) {
-            const std::optional<Int> step = stride(element(d.place, d.at), last.variable);
+            const std::optional<Int> step = stride_of(element(d.place, d.at), last.variable);
             if (!step || !step->is(1)) return -1;
         }
         for (std::size_t i = 0; i + 1 < nest().parallel.size(); ++i) {
@@ -283,8 +238,8 @@ class Lanes {
                 if (!crosses(s)) return;
                 any = true;
                 const Int offset = element(s);
-                const std::optional<Int> along = stride(offset, l.variable),
-                                         step = stride(offset, last.variable);
+                const std::optional<Int> along = stride_of(offset, l.variable),
+                                         step = stride_of(offset, last.variable);
                 all = all && along && along->is(1) && step && !depends_on(*step, l.variable.symbol_id()) &&
                       !written(s.operand);
             });
@@ -441,7 +396,7 @@ class Lanes {
         bool along = block_.size() == 1 && nest().lets.empty() && bytes_of(nest().dtype) == 4;
         for_each_read(nest().body, [&](const ScalarNode& s) {
             const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
-            const std::optional<Int> step = stride(element(s), other.variable);
+            const std::optional<Int> step = stride_of(element(s), other.variable);
             along = along && step && (step->is(0) || step->is(1)) && bytes_of(place.dtype) <= 4 &&
                     (place.scope != Place::Scope::global || !place.written);
             if (!crosses(s)) return;
@@ -524,7 +479,7 @@ class Lanes {
         bool fits = nest().lets.empty();
         for_each_read_of_block([&](const ScalarNode& s) {
             const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
-            const std::optional<Int> step = stride(substitute(element(s), first), shared.variable);
+            const std::optional<Int> step = stride_of(substitute(element(s), first), shared.variable);
             fits = fits && step && step->is_constant() && step->constant() >= 0 &&
                    (place.scope != Place::Scope::global || !place.written) &&
                    step->constant() * (whole - lanes) * bytes_of(place.dtype) <= readable_past_the_end;
@@ -584,11 +539,11 @@ class Lanes {
 
 Stmts schedule_map(const Member& member, KernelBuilder& builder) { return Lanes(member, builder).run(); }
 
-std::int64_t rows_of_tiles(const Nest& nest) {
+std::int64_t rows_of_tiles(const Nest& nest, const ShapeOf& shape_of) {
     constexpr std::int64_t few = 2 * tile;
     if (nest.combine != Combine::none || nest.parallel.size() < 2) return 0;
     const Loop& first = nest.parallel.front();
-    return first.extent.range().high >= fewest_lanes && unit_stride(nest, first.variable) ? few : 0;
+    return first.extent.range().high >= fewest_lanes && unit_stride(nest, first.variable, shape_of) ? few : 0;
 }
 
 }  // namespace bitale

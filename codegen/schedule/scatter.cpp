@@ -338,7 +338,7 @@ std::optional<ScatterForm> scattered(const Values& values, const Nest& nest, con
     const ScalarNode &sparse = *nest.body->arguments[static_cast<std::size_t>(form->factor)],
                      &other = *nest.body->arguments[static_cast<std::size_t>(1 - form->factor)];
     const Value& value = values.list[static_cast<std::size_t>(sparse.operand)];
-    const ReductionTree tree = tree_of(nest);
+    const ReductionTree tree = tree_of(nest, values.shapes());
     const bool zeros = value.nest.body && selects_by_place(value.nest),
                side_by_side = other.at.back() == nest.parallel[form->lanes].variable;
     if (!zeros || !side_by_side || tree.split || tree.lanes > 1 || !complete(*form, nest, value.shape))

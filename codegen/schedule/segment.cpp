@@ -24,6 +24,7 @@
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/scatter.h"
+#include "codegen/schedule/short_rows.h"
 #include "codegen/schedule/winners.h"
 
 namespace bitale {
@@ -153,8 +154,8 @@ class SegmentScheduler {
         double row = 1, product = 0;
         for (const int v : group_.values) {
             const Nest& nest = context_.grouping.nests[v];
-            const double points =
-                typical_count({nest.parallel.begin() + 1, nest.parallel.end()}) * tree_of(nest).lanes;
+            const double points = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}) *
+                                  context_.grouping.trees[v].lanes;
             row = std::max(row, points);
             if (adds_products(nest)) product = product > 0 ? std::min(product, points) : points;
         }
@@ -165,7 +166,7 @@ class SegmentScheduler {
         for (const int v : group_.values) {
             Nest nest = context_.grouping.nests[v];
             nest.parallel[0].extent = min(nest.parallel[0].extent, block_);
-            if (gpu::is_thin_product(nest, tree_of(context_.grouping.nests[v]))) used_ = gpu::product_bytes;
+            if (gpu::is_thin_product(nest, context_.grouping.trees[v])) used_ = gpu::product_bytes;
         }
     }
 
@@ -189,21 +190,57 @@ class SegmentScheduler {
             const Nest& nest = context_.grouping.nests[v];
             const bool map = nest.combine == Combine::none;
             all_maps = all_maps && map;
-            if (!map && tree_of(nest).lanes == 1) along_rows = along_rows || vector_loop(nest) == 0;
+            if (!map && context_.grouping.trees[v].lanes == 1)
+                along_rows = along_rows || vector_loop(nest, context_.values.shapes()) == 0;
         }
         const double inner = typical_count({first.parallel.begin() + 1, first.parallel.end()});
         if (all_maps) {
             block_ = std::max<std::int64_t>(
                 1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / inner));
             for (const int v : group_.values)
-                block_ = std::max(block_, rows_of_tiles(fully_composed_nest(context_.values, v)));
+                block_ = std::max(
+                    block_, rows_of_tiles(fully_composed_nest(context_.values, v), context_.values.shapes()));
         }
+        if (!all_maps && !along_rows && gains_by_rows_together()) block_ = rows_side_by_side;
+        // Short runs of neighbouring results: those of several rows are one in memory.
+        if (group_.values.size() == 1 && !all_maps && !along_rows && is_run_of_results(first))
+            while (static_cast<double>(2 * block_) * inner <= static_cast<double>(widest_vector_block) &&
+                   first.parallel[0].extent.range().low >= fewest_vector_blocks * 2 * block_)
+                block_ *= 2;
         if (all_maps || !along_rows) return;
         // Runs of a row that are read one after another are longer where there are enough of them.
         block_ = vector_block;
         while (group_.values.size() == 1 && 2 * block_ <= widest_vector_block &&
                first.parallel[0].extent.range().low >= fewest_vector_blocks * 2 * block_)
             block_ *= 2;
+    }
+
+    // Reductions of short rows, one result a row: of several rows they meet as vectors (short_rows.h), while
+    // what the other members have of these rows stays in the nearest cache.
+    bool gains_by_rows_together() const {
+        constexpr double most_bytes = 16 << 10;
+        constexpr std::int64_t fewest_tasks = 4;
+        double bytes = 0;
+        bool any = false;
+        for (const int v : group_.values) {
+            const Nest& nest = context_.grouping.nests[v];
+            const double own = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}),
+                         read = typical_count(nest.reduced);
+            const bool alone = nest.combine != Combine::none && own == 1;
+            if (alone && !is_short_row(nest, context_.grouping.trees[v])) return false;
+            any = any || alone;
+            bytes += std::max(own, group_.values.size() > 1 ? read : 1) * bytes_of(value(v).node->type.dtype);
+        }
+        return any && bytes * double{rows_side_by_side} <= most_bytes &&
+               group_.extent.range().high >= fewest_tasks * rows_side_by_side;
+    }
+
+    // A reduction whose results run in lanes, side by side as what it reads is.
+    bool is_run_of_results(const Nest& nest) const {
+        const int last = static_cast<int>(nest.parallel.size()) - 1;
+        return last > 0 && !adds_products(nest) && nest.lets.empty() && nest.guards.empty() &&
+               context_.grouping.trees[group_.values[0]].lanes == 1 &&
+               vector_loop(nest, context_.values.shapes()) == last;
     }
 
     bool is_local(int v) {
@@ -335,7 +372,7 @@ class SegmentScheduler {
 
     Member finish_member(int v, Nest nest, const std::vector<Loop>& parallel) {
         Member member;
-        member.tree = tree_of(context_.grouping.nests[v]);
+        member.tree = context_.grouping.trees[v];
         std::vector<Int> whole;
         for (const Loop& l : parallel) whole.push_back(l.variable);
         if (!value(v).shape.empty()) whole = rows().whole(std::move(whole));
@@ -379,7 +416,7 @@ class SegmentScheduler {
     Chunked chunked(int v, const Int& row, const Int& chunks) {
         Chunked r;
         r.value = v;
-        r.member.tree = tree_of(context_.grouping.nests[v]);
+        r.member.tree = context_.grouping.trees[v];
         Type partial{accumulator_of(context_.grouping.nests[v]), {chunks}};
         for (const Loop& l : in_order(v, nest_for(v)).parallel) partial.shape.push_back(l.extent);
         const int buffer = context_.new_buffer(partial, value(v).node->op->name + "_parts",
@@ -395,7 +432,7 @@ class SegmentScheduler {
 
     void split(Phase& first, Phase& second) {
         const int front = group_.values[0];
-        const ReductionTree tree = tree_of(context_.grouping.nests[front]);
+        const ReductionTree tree = context_.grouping.trees[front];
         const Int extent = context_.grouping.nests[front].reduced[0].extent;
         const Int chunks = ceildiv(extent, tree.chunk);
 

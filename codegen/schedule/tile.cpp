@@ -46,8 +46,12 @@ Tile second_axis(const Nest& nest, int vector, std::int64_t points) {
     return best;
 }
 
-Stmts stores(const Member& member, const Scalar& value, const Substitution& with) {
+Stmts stores(const Member& member, TileUse use, const Scalar& value, const Substitution& with) {
     Stmts body;
+    if (use != TileUse::fresh) {
+        const Destination& to = member.destinations.front();
+        return substitute(Stmts{accumulate(to.place, to.at, member.nest.combine, value)}, with);
+    }
     for (const Destination& d : member.destinations)
         append(body, substitute(Stmts{set(d.place, d.at, scalar_cast(member.nest.dtype, value))}, with));
     return body;
@@ -55,8 +59,9 @@ Stmts stores(const Member& member, const Scalar& value, const Substitution& with
 
 class Tiler {
   public:
-    Tiler(const Member& member, KernelBuilder& builder, int vector)
+    Tiler(const Member& member, KernelBuilder& builder, int vector, TileUse use)
         : member_(member),
+          use_(use),
           builder_(builder),
           nest_(member.nest),
           lanes_(nest_.parallel[vector]),
@@ -102,7 +107,7 @@ class Tiler {
                     for (std::size_t i = 0; i < rows.size(); ++i)
                         append(body, results[i].combine_point(point, {{}, rows[i]}));
                 for (std::size_t i = 0; i < rows.size(); ++i)
-                    append(body, stores(member_, results[i].result({}), rows[i]));
+                    append(body, stores(member_, use_, results[i].result({}), rows[i]));
                 return Stmts{loop(lanes_.variable, 0, lanes_.extent, Binding::simd, std::move(body))};
             });
         });
@@ -135,7 +140,7 @@ class Tiler {
             const std::vector<Int> at{Int(static_cast<std::int64_t>(i)), lane};
             copies.push_back({at, rows[i]});
             append(clear, acc.clear(at));
-            append(store, stores(member_, acc.result(at), rows[i]));
+            append(store, stores(member_, use_, acc.result(at), rows[i]));
         }
         Stmts body = acc.declare_all();
         append(body, over_lanes(clear));
@@ -145,6 +150,7 @@ class Tiler {
     }
 
     const Member& member_;
+    const TileUse use_;
     KernelBuilder& builder_;
     const Nest& nest_;
     const Loop lanes_;
@@ -155,8 +161,8 @@ class Tiler {
 
 }  // namespace
 
-Stmts schedule_tile(const Member& member, KernelBuilder& builder, int vector) {
-    return Tiler(member, builder, vector).run();
+Stmts schedule_tile(const Member& member, KernelBuilder& builder, int vector, TileUse use) {
+    return Tiler(member, builder, vector, use).run();
 }
 
 }  // namespace bitale

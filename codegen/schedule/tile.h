@@ -3,11 +3,12 @@
 #pragma once
 
 #include "codegen/schedule/builder.h"
+#include "codegen/schedule/lanes.h"
 #include "codegen/schedule/member.h"
 
 namespace bitale {
 
 // `vector` is the parallel loop that runs in lanes.
-Stmts schedule_tile(const Member& member, KernelBuilder& builder, int vector);
+Stmts schedule_tile(const Member& member, KernelBuilder& builder, int vector, TileUse use = TileUse::fresh);
 
 }  // namespace bitale

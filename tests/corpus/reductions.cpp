@@ -58,6 +58,30 @@ GRAPH(max_planes_as_rows) {
     b.output(max(flatten(x, 3), {2}), "maxima");
 }
 
+GRAPH(sum_planes) {
+    const Expr x = b.floats({b.size(64, 4), 16, 28, b.size(28, 26)}, "x");
+    b.output(sum(x, {2, 3}), "sums");
+    b.output(argmax(x, {2, 3}), "positions");
+    b.output(max(x, {1, 3}), "maxima");
+}
+
+// In another order of axes, from the end, and by one axis.
+GRAPH(sum_planes_turned) {
+    b.form_of("sum_planes");
+    const std::int64_t width = b.size(28, 26);
+    const Expr x = b.floats({b.size(64, 4), 16, 28, width}, "x");
+    b.output(sum(flip(transpose(x, {3, 0, 2, 1}), 0), {0, 2}), "sums");
+    b.output(argmax(reshape(x, {b.size(64, 4), 16, 28 * width}), {2}), "positions");
+    b.output(max(transpose(x, {0, 2, 3, 1}), {2, 3}), "maxima");
+}
+
+GRAPH(strided_rows) {
+    const Expr x = b.floats({unknown(b.size(1000, 20)), b.size(4096, 96)}, "x");
+    const Expr every_second = x[{colon, Slice{.step = 2}}];
+    b.output(sum(every_second, {1}), "sums");
+    b.output(argmin(flip(x, 1), {1}), "positions from the end");
+}
+
 GRAPH(argmax_rows) {
     const Expr x = b.floats({unknown(b.size(1000, 20)), b.size(4096, 48)}, "x");
     b.output(argmax(x, {1}), "positions");

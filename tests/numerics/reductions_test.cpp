@@ -1,6 +1,7 @@
 // Generated CPU code of reductions against the oracle: axes, empty and long ones, ties and special values.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <vector>
 
 #include "tests/support/numerics.h"
@@ -127,6 +128,91 @@ TEST_CASE("the first of equal extremes, NaN and infinities") {
                       kind.reduce(y, {}, {}, {}));
         }
     cases.run(40);
+}
+
+// Rows in lanes: every lane has a candidate of its own, some have none, and the first of all is asked for.
+TEST_CASE("positions in rows of every length") {
+    PackedCases cases(tested_device());
+    Random random(6);
+    std::size_t turn = 0;
+    for (const DType dtype : dtypes)
+        for (const std::int64_t n : {16, 17, 48, 64, 65, 130, 256, 300, 1024}) {
+            const Dims shape{4, n};
+            const Expr known = input(dtype, shape, "known"), unknown = input(dtype, 2, "unknown");
+            const Array ties = random_array(dtype, shape, random, 0, 3),
+                        special = special_array(dtype, shape, random, 0),
+                        same = Array(std::vector<float>(static_cast<std::size_t>(4 * n), -INFINITY), shape);
+            const std::string what = fmt::format("{} {}", name_of(dtype), text_of(shape));
+            const Reduce reduce = turn % 2 ? Reduce(argmin) : Reduce(argmax);
+            const Expr& x = turn++ % 3 ? known : unknown;
+            cases.add(what + ", ties", {x}, {ties}, reduce(x, {1}, {}, {}));
+            const Expr y = input(dtype, shape, "y"), z = input(float64, 2, "z");
+            cases.add(what + ", special values", {y}, {special}, reduce(y, {1}, {}, {}));
+            cases.add(what + ", with the extreme itself", {y}, {special},
+                      cast(reduce(y, {1}, {}, {}), float64) + cast(max(y, {1}), float64));
+            if (dtype == float64)
+                cases.add(what + ", nothing but infinities", {z}, {same.as(float64)}, reduce(z, {1}, {}, {}));
+        }
+    cases.run(60);
+}
+
+// Results side by side: of short rows, whose lanes meet as vectors, and of chunks of rows, row by row.
+TEST_CASE("reductions of many short rows") {
+    PackedCases cases(tested_device());
+    Random random(7);
+    std::size_t turn = 0;
+    for (const DType dtype : {float32, int32, float64, int8, bfloat16})
+        for (const auto& [shape, axes] : std::vector<std::pair<Dims, Axes>>{{{300, 64}, {1}},
+                                                                            {{65, 17}, {1}},
+                                                                            {{70, 300}, {1}},
+                                                                            {{3, 50, 40}, {2}},
+                                                                            {{5, 9, 23}, {2}},
+                                                                            {{6, 40, 4, 8}, {0, 1}},
+                                                                            {{33, 6, 20}, {0}},
+                                                                            {{8, 600, 256}, {0, 2}},
+                                                                            {{32, 20, 64, 30}, {0, 2}}}) {
+            const Kind& kind = kinds[turn++ % kinds.size()];
+            if (std::string(kind.name) == "prod") continue;
+            const Array x_values = random_array(dtype, shape, random, -3, 3);
+            const int rank = static_cast<int>(shape.size());
+            for (const Expr& x : {input(dtype, shape, "known"), input(dtype, rank, "unknown")}) {
+                const std::string what = fmt::format("{} {} {} over {}", kind.name, name_of(dtype),
+                                                     text_of(shape), text_of_axes(axes));
+                cases.add(what, {x}, {x_values}, kind.reduce(x, axes, {}, {}));
+                // Others that need the same rows, and positions beside extremes.
+                cases.add("argmax beside " + what, {x}, {x_values},
+                          cast(argmax(x, axes), float64) + cast(max(x, axes), float64));
+                if (rank == 2 && is_float(dtype) && bits_of(dtype) >= 32)
+                    cases.add("normalised by " + what, {x}, {x_values},
+                              x - cast(kind.reduce(x, axes, {.keepdims = true}, {}), dtype));
+            }
+        }
+    cases.run(40);
+}
+
+TEST_CASE("forms of one reduction are one kernel") {
+    const auto kernel_of = [](const Expr& x, const Expr& y) {
+        const Function f = function({x}, {y}, {.device = tested_device()});
+        REQUIRE(f.kernels().size() == 1);
+        return f.kernels()[0].name;
+    };
+    for (const Kind& kind : kinds) {
+        const bool position = std::string(kind.name) == "argmax" || std::string(kind.name) == "argmin";
+        const Expr x = input(float32, {1024, 40, 48}, "x"), y = input(float32, {1024, 1920}, "y"),
+                   z = input(float32, {16, 64, 40, 48}, "z");
+        const auto over = [&](const Expr& of, const Axes& axes) { return kind.reduce(of, axes, {}, {}); };
+        const std::string rows = kernel_of(y, over(y, {1}));
+        INFO(kind.name);
+        CHECK(kernel_of(x, over(x, {1, 2})) == rows);
+        CHECK(kernel_of(x, over(reshape(x, {1024, 1920}), {1})) == rows);
+        CHECK(kernel_of(x, over(flatten(x, 2), {-1})) == rows);
+        CHECK(kernel_of(y, over(reshape(y, {1024, 30, 64}), {1, 2})) == rows);
+        CHECK(kernel_of(z, over(reshape(z, {1024, 5, 384}), {1, 2})) == rows);
+        if (position) continue;  // the order of axes numbers the elements
+        CHECK(kernel_of(x, over(transpose(x, {0, 2, 1}), {1, 2})) == rows);
+        CHECK(kernel_of(x, over(transpose(x, {2, 0, 1}), {0, 2})) == rows);
+        CHECK(kernel_of(y, over(flip(y, 1), {1})) == rows);
+    }
 }
 
 TEST_CASE("long reductions") {

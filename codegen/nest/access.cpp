@@ -1,0 +1,73 @@
+#include "codegen/nest/access.h"
+
+#include <cstddef>
+
+#include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
+
+namespace bitale {
+
+Int offset_of(const ScalarNode& read, const ShapeOf& shape_of) {
+    if (read.at.empty()) return 0;
+    const Shape& shape = shape_of(read.operand);
+    Int offset = 0;
+    for (std::size_t d = 0; d < read.at.size(); ++d) offset = offset * shape[d] + read.at[d];
+    return offset;
+}
+
+std::optional<Int> stride_of(const Int& x, const Int& variable) {
+    const std::uint64_t id = variable.symbol_id();
+    if (!id) return Int(0);
+    Int step = substitute(x, {{id, variable + 1}}) - x;
+    if (depends_on(step, id)) return {};
+    return step;
+}
+
+namespace {
+
+// What stays the same over a whole reduction is read once: it is no reason to run results in lanes.
+bool moves_in_sum(const Nest& nest, const ScalarNode& read) {
+    if (nest.reduced.empty()) return true;
+    for (const Loop& l : nest.reduced)
+        if (const std::uint64_t id = l.variable.symbol_id())
+            for (const Int& x : read.at)
+                if (depends_on(x, id)) return true;
+    return !nest.lets.empty();
+}
+
+}  // namespace
+
+int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {
+    const std::uint64_t id = variable.symbol_id();
+    if (!id) return 0;
+    // Axes of length 1 behind it do not count, but for products: both factors have a say in their loops, and
+    // filters of one element are laid out for them.
+    const bool as_written = adds_products(nest);
+    int n = 0;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        if (!as_written && !moves_in_sum(nest, s)) return;
+        std::size_t last = s.at.size();
+        while (!as_written && last > 1 && shape_of(s.operand)[last - 1].is(1)) --last;
+        if (last == 0 || !depends_on(s.at[last - 1], id)) return;
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), variable);
+        n += step && step->is(1);
+    });
+    return n;
+}
+
+bool unit_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {
+    return unit_stride_reads(nest, variable, shape_of) > 0;
+}
+
+bool short_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {
+    constexpr std::int64_t longest = 4;
+    bool found = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), variable);
+        found = found || (step && step->is_constant() && !step->is(0) && step->constant() <= longest &&
+                          step->constant() >= -longest);
+    });
+    return found;
+}
+
+}  // namespace bitale

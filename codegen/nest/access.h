@@ -1,0 +1,27 @@
+// Where in memory the reads of a nest go, and how far they move along a loop.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "graph/ir/nest.h"
+
+namespace bitale {
+
+// Shape in memory of what reads number.
+using ShapeOf = std::function<const Shape&(int operand)>;
+
+// Position of the element that is read, row-major.
+Int offset_of(const ScalarNode& read, const ShapeOf& shape_of);
+
+// By how much x moves as the variable moves by one; nothing where that is not the same everywhere.
+std::optional<Int> stride_of(const Int& x, const Int& variable);
+
+// How many of the distinct reads step through memory one element at a time with the variable.
+int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shape_of);
+bool unit_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of);
+// Whether some read takes short steps with the variable, forwards or backwards: lines of the cache that it
+// reads are used for several iterations.
+bool short_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of);
+
+}  // namespace bitale

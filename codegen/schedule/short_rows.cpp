@@ -1,0 +1,126 @@
+#include "codegen/schedule/short_rows.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "codegen/group/values.h"
+#include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/loops.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::int64_t tile = rows_side_by_side;
+constexpr double longest = 1024;
+constexpr std::int64_t fewest_rows = 8, element = 4;
+
+class ShortRows {
+  public:
+    ShortRows(const Member& member, KernelBuilder& builder, TileUse use)
+        : member_(member), nest_(member.nest), builder_(builder), use_(use), acc_(member_, builder, {}) {}
+
+    Stmts run() {
+        LoopBuilder loops(nest_);
+        return loops.nest(
+            {nest_.parallel.begin(), nest_.parallel.end() - 1},
+            [&](LoopBuilder& inner) { return blocks(inner); }, Binding::serial,
+            nest_.parallel.back().variable);
+    }
+
+  private:
+    // A place of the task's tile and its counterpart on the other side.
+    struct Turned {
+        int from, parts, across;
+        DType dtype;
+    };
+
+    Stmts blocks(LoopBuilder& inner) {
+        const Loop& last = nest_.parallel.back();
+        const bool one = last.extent.range().high <= tile;
+        const Int first = one ? Int(0) : Int::symbol("rows", {0, last.extent.range().high}),
+                  count = one ? last.extent : min(tile, last.extent - first),
+                  row = Int::symbol("row", {0, tile - 1}), lane = Int::symbol("lane", {0, tile - 1}),
+                  point = Int::symbol("point", {0, tile - 1}), other = Int::symbol("column", {0, tile - 1});
+        std::vector<Turned> turned{made(acc_.place())};
+        if (acc_.index_place() >= 0) turned.push_back(made(acc_.index_place()));
+
+        Stmts each = acc_.declare_all(), keep, body;
+        append(each, acc_.clear({}));
+        append(each,
+               acc_.combine(inner, nest_.reduced, {Copy{{}, {{last.variable.symbol_id(), first + row}}}},
+                            [](Stmts s) { return s; }));
+        append(each, acc_.finish({}, tile));
+        for (const Turned& t : turned) {
+            body.push_back(declare(t.parts));
+            body.push_back(declare(t.across));
+            keep.push_back(set(t.parts, {row, lane}, scalar_read(t.dtype, t.from, {lane})));
+        }
+        each.push_back(loop(lane, 0, tile, Binding::simd, std::move(keep)));
+        body.push_back(loop(row, 0, count, Binding::serial, std::move(each)));
+        for (const Turned& t : turned)
+            body.push_back(
+                loop(row, 0, count, Binding::turned,
+                     {loop(other, 0, tile, Binding::serial,
+                           {set(t.across, {other, row}, scalar_read(t.dtype, t.parts, {row, other}))})}));
+        for (std::int64_t w = tile / 2; w >= 1; w /= 2) {
+            const Int l = w > 1 ? Int::symbol("l", {0, w - 1}) : Int(0);
+            body.push_back(loop(l, 0, w, Binding::unrolled,
+                                {loop(point, 0, tile, Binding::simd, {meet(turned, l, l + w, point)})}));
+        }
+        const Turned& results = turned.back();
+        Stmts store = stored(scalar_read(results.dtype, results.across, {Int(0), point}));
+        body.push_back(loop(point, 0, count, Binding::simd,
+                            substitute(store, {{last.variable.symbol_id(), first + point}})));
+        return one ? body : Stmts{loop(first, 0, last.extent, Binding::serial, std::move(body), tile)};
+    }
+
+    Turned made(int from) {
+        const DType dtype = builder_.ir.places[static_cast<std::size_t>(from)].dtype;
+        const auto scratch = [&] {
+            return builder_.scratch(Place::Scope::private_, dtype, {Int(tile), Int(tile)});
+        };
+        const int parts = scratch();
+        return {from, parts, scratch(), dtype};
+    }
+
+    Stmt meet(const std::vector<Turned>& turned, const Int& to, const Int& from, const Int& point) const {
+        const Turned& values = turned.front();
+        Stmt s = accumulate(values.across, {to, point}, nest_.combine,
+                            scalar_read(values.dtype, values.across, {from, point}));
+        if (turned.size() > 1) {
+            s.number = turned.back().across;
+            s.position = scalar_read(turned.back().dtype, turned.back().across, {from, point});
+        }
+        return s;
+    }
+
+    Stmts stored(const Scalar& value) const {
+        if (use_ == TileUse::fresh) return stores(member_, value);
+        const Destination& to = member_.destinations.front();
+        return {accumulate(to.place, to.at, nest_.combine, value)};
+    }
+
+    const Member& member_;
+    const Nest& nest_;
+    KernelBuilder& builder_;
+    const TileUse use_;
+    const Accumulation acc_;
+};
+
+}  // namespace
+
+bool is_short_row(const Nest& nest, const ReductionTree& tree) {
+    return tree.lanes == tile && (!tree.split || tree.by_rows) && typical_count(nest.reduced) <= longest &&
+           nest.guards.empty() && nest.lets.empty() && bytes_of(accumulator_of(nest)) == element;
+}
+
+std::optional<Stmts> schedule_short_rows(const Member& member, KernelBuilder& builder, TileUse use) {
+    const Nest& nest = member.nest;
+    if (builder.short_text || !is_short_row(nest, member.tree) || nest.parallel.empty()) return {};
+    const Loop& last = nest.parallel.back();
+    if (!last.variable.symbol_id() || last.extent.range().high < fewest_rows) return {};
+    return ShortRows(member, builder, use).run();
+}
+
+}  // namespace bitale
