@@ -70,17 +70,37 @@ bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
            typical(nest.parallel[0].extent) >= many_rows;
 }
 
-int unit_stride_reads(const Nest& nest, const Int& variable) {
+namespace {
+
+bool steps_by_one(const ScalarNode& read, const Int& variable) {
     const std::uint64_t id = variable.symbol_id();
-    if (!id) return 0;
-    int n = 0;
+    if (!id || read.at.empty()) return false;
+    const Int step = substitute(read.at.back(), {{id, variable + 1}}) - read.at.back();
+    return step.is(1) &&
+           std::none_of(read.at.begin(), read.at.end() - 1, [&](const Int& x) { return depends_on(x, id); });
+}
+
+// Neighbouring results of a long axis read neighbours, term by term: what is the same for all terms of a
+// result, as the maximum of its row in a softmax, is read once.
+bool vector_of_results(const Nest& nest) {
+    constexpr double fewest = 8;
+    bool any = false;
     for_each_read(nest, [&](const ScalarNode& s) {
-        if (s.at.empty()) return;
-        const Int step = substitute(s.at.back(), {{id, variable + 1}}) - s.at.back();
-        const bool others =
-            std::any_of(s.at.begin(), s.at.end() - 1, [&](const Int& x) { return depends_on(x, id); });
-        n += step.is(1) && !others;
+        const Scalar read = std::make_shared<ScalarNode>(s);
+        const bool by_term = std::any_of(nest.reduced.begin(), nest.reduced.end(),
+                                         [&](const Loop& l) { return varies(nest, read, l.variable); });
+        any = any || (by_term && std::any_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
+                          return typical(l.extent) >= fewest && steps_by_one(s, l.variable);
+                      }));
     });
+    return any;
+}
+
+}  // namespace
+
+int unit_stride_reads(const Nest& nest, const Int& variable) {
+    int n = 0;
+    for_each_read(nest, [&](const ScalarNode& s) { n += steps_by_one(s, variable); });
     return n;
 }
 
@@ -121,12 +141,9 @@ ReductionTree tree_of(const Nest& nest) {
         nest.reduced.empty())
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
-    const bool vector_of_results =
-        std::any_of(nest.parallel.begin(), nest.parallel.end(),
-                    [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable); });
     const Loop& last = nest.reduced.back();
     const bool gathers = at_unknown_places(nest, last.variable);
-    if (!gathers && !vector_of_results && typical(last.extent) >= lane_count &&
+    if (!gathers && !vector_of_results(nest) && typical(last.extent) >= lane_count &&
         unit_stride(nest, last.variable))
         tree.lanes = lane_count;
     const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
