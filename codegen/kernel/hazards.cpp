@@ -54,6 +54,15 @@ class Walker {
                 add(touched_.written, s.place);
                 return;
             case Stmt::Kind::fetch: add(touched_.read, s.number); return;
+            case Stmt::Kind::draw:
+                add(touched_.written, s.place);
+                add(touched_.written, s.number);
+                return;
+            case Stmt::Kind::sort:
+                add(touched_.written, s.place);
+                add(touched_.written, s.number);
+                return;
+            case Stmt::Kind::search: add(touched_.read, s.place); return;
             case Stmt::Kind::total:
                 add(touched_.read, s.number);
                 add(touched_.written, s.place);

@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -109,8 +111,8 @@ bool unit_stride(const Nest& nest, const Int& variable) { return unit_stride_rea
 Nest exact_sum(const Nest& nest) {
     constexpr int most_bits = 16;
     const Scalar& body = nest.body;
-    if (nest.combine != Combine::sum || !is_float(nest.accumulator) || body->kind != ScalarNode::Kind::cast ||
-        body->dtype != nest.accumulator)
+    if (nest.combine != Combine::sum || sums_runs(nest) || !is_float(nest.accumulator) ||
+        body->kind != ScalarNode::Kind::cast || body->dtype != nest.accumulator)
         return nest;
     const DType small = body->arguments[0]->dtype;
     if ((!is_integer(small) && small != DType::boolean) || bits_of(small) > most_bits) return nest;
@@ -124,8 +126,9 @@ Nest exact_sum(const Nest& nest) {
 }
 
 Nest in_rows(const Nest& nest) {
-    const bool index = nest.combine == Combine::argmax || nest.combine == Combine::argmin;
-    if (nest.combine == Combine::none || index || nest.reduced.size() != 1) return nest;
+    if (gives_places(nest.combine) || nest.combine == Combine::none || nest.reduced.size() != 1 ||
+        sums_runs(nest) || is_prefix(nest))
+        return nest;
     const Loop whole = nest.reduced[0];
     if (!few(nest.parallel) || whole.extent.range().high < always_split) return nest;
     const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
@@ -137,19 +140,22 @@ Nest in_rows(const Nest& nest) {
 
 ReductionTree tree_of(const Nest& nest) {
     ReductionTree tree;
-    if (nest.combine == Combine::none || nest.combine == Combine::argmax || nest.combine == Combine::argmin ||
-        nest.reduced.empty())
+    if (nest.combine == Combine::none || gives_places(nest.combine) || nest.reduced.empty() ||
+        sums_runs(nest) || is_prefix(nest))
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
     const Loop& last = nest.reduced.back();
+    const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
+    const bool long_sum =
+        length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
+    const bool few_long = few(nest.parallel) && long_sum;
+    // Sorted keys give the same bits, as long as terms that are no row's own change no place in the order.
+    if (looks_for_own_keys(nest) && !few_long) return tree;
     const bool gathers = at_unknown_places(nest, last.variable);
     if (!gathers && !vector_of_results(nest) && typical(last.extent) >= lane_count &&
         unit_stride(nest, last.variable))
         tree.lanes = lane_count;
-    const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
-    const bool long_sum =
-        length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
-    if (few(nest.parallel) && (gathers || long_sum)) {
+    if (few_long || (few(nest.parallel) && gathers)) {
         const double most = std::clamp(partial_results / results, 1.0, static_cast<double>(most_chunks));
         tree.split = true;
         tree.finish_lanes = lane_count;
