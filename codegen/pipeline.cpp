@@ -5,6 +5,7 @@
 #include "codegen/group/boundary.h"
 #include "codegen/group/group.h"
 #include "codegen/group/layout.h"
+#include "codegen/group/lookups.h"
 #include "codegen/group/normal.h"
 #include "codegen/group/winners.h"
 #include "codegen/plan/assemble.h"
@@ -35,6 +36,8 @@ void copies(Compilation& c) {
 
 void winners(Compilation& c) { choose_winners(c.graph, c.target, c.tuner); }
 
+void lookups(Compilation& c) { sort_lookups(c.graph, c.target); }
+
 void storage(Compilation& c) {
     c.values = decide_storage(c.graph, c.target, c.tuner);
     for (Value& value : c.values.list)
@@ -62,6 +65,7 @@ struct Stage {
 constexpr Stage stages[] = {
     {"copies", copies},       // updates that only copy become values
     {"winners", winners},     // gradients of filters behind max-pooling
+    {"lookups", lookups},     // scatters into large tables, by sorted indices
     {"storage", storage},     // nests; what is inlined, staged, stored
     {"boundary", boundary},   // copies between the user's order of axes and that of convolutions
     {"layout", layout},       // the order of a stored value's axes in memory

@@ -7,6 +7,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -60,6 +61,7 @@ class Grouper {
                         (target_.kind == Target::Kind::cuda || !has_many_rows(result_.nests[number], tree));
             own.tiled = target_.kind == Target::Kind::cuda && is_large_product(full, tree) &&
                         !reads_short_rows(result_.nests[number]);
+            own.tiled = own.tiled || full.combine == Combine::order;
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
             std::vector<int> into = epilogue_of(full, read);
@@ -370,6 +372,37 @@ class Grouper {
         }
     }
 
+    // Variables of which an update replaces the rows that sums over runs are of: in place, where nobody reads
+    // the old ones in the same level.
+    std::set<const SharedState*> tables_of_runs() const {
+        std::set<const SharedState*> tables;
+        for (const SharedUpdate& update : graph_.updates) {
+            const int g = result_.group_of[values_.number.at(update.value.get())];
+            if (g < 0) continue;
+            const std::vector<int>& members = result_.groups[g].values;
+            if (std::any_of(members.begin(), members.end(),
+                            [&](int v) { return sums_runs(result_.nests[v]); }))
+                tables.insert(update.target.get());
+        }
+        return tables;
+    }
+
+    bool reads_one_of(const std::set<const SharedState*>& tables, const Group& group) const {
+        bool any = false;
+        const auto look = [&](int v) {
+            const SharedPtr shared = shared_of(values_.list[v].node);
+            any = any || (shared && tables.contains(shared.get()));
+        };
+        for (const int v : tables.empty() ? std::vector<int>() : group.values) {
+            if (values_.list[v].by_library)
+                std::for_each(values_.list[v].by_library->operands.begin(),
+                              values_.list[v].by_library->operands.end(), look);
+            else
+                for_each_read(fully_composed_nest(values_, v), [&](const ScalarNode& s) { look(s.operand); });
+        }
+        return any;
+    }
+
     void assign_levels() {
         std::vector<Group>& groups = result_.groups;
         for (const SharedUpdate& update : graph_.updates) {
@@ -391,8 +424,12 @@ class Grouper {
         if (any_commit && last_check) depth = std::max(depth, last_check + 1);
         std::vector<int> latest(groups.size(), depth);
         const std::vector<int> users_first(order.rbegin(), order.rend());
+        const std::set<const SharedState*> tables = tables_of_runs();
         for (const int g : users_first) {
+            const int earliest = groups[g].level;
             if (groups[g].checks.empty()) groups[g].level = latest[g];
+            if (groups[g].level == depth && !groups[g].commits && reads_one_of(tables, groups[g]))
+                groups[g].level = std::max(earliest, depth - 1);
             for (const int need : groups[g].needs) latest[need] = std::min(latest[need], groups[g].level - 1);
         }
         for (Group& group : groups)  // merged into others

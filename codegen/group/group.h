@@ -24,7 +24,7 @@ struct Group {
     std::vector<int> checks;  // numbers of graph.checks tested by this group's tasks
     bool by_library = false;  // one value, computed by a call, and maps of it that run slice by slice
     bool split = false;       // reductions cut into the same chunks: partial results, then a second phase
-    bool tiled = false;       // one value, a large product that a GPU computes in tiles
+    bool tiled = false;       // one value that is computed as a whole: a product in a GPU's tiles, a sort
     bool once = false;        // depends on shared variables that the function does not update, alone
     bool commits = false;     // computes a new value of a shared variable
     Int extent = 1;           // of the common first axis; 1 for scalars

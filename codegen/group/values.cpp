@@ -8,7 +8,9 @@
 
 #include "codegen/library/choose.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/runs.h"
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
 #include "graph/walk/traverse.h"
@@ -26,7 +28,12 @@ constexpr double often = 8, staged_from = 4;
 
 bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
-double iterations(const Nest& nest) { return typical_count(nest.parallel) * typical_count(nest.reduced); }
+// Of sorted keys each belongs to one row; along a prefix each place adds one element.
+double iterations(const Nest& nest) {
+    if (is_prefix(nest)) return typical_count(nest.parallel);
+    const double points = typical_count(nest.parallel) * typical_count(nest.reduced);
+    return sums_runs(nest) ? points / std::max(1.0, typical(nest.parallel[0].extent)) : points;
+}
 
 class Decider {
   public:
@@ -55,6 +62,10 @@ class Decider {
                 if (users.empty() || users.back() != number) users.push_back(number);
             }
         }
+        for (const Value& value : values_.list)
+            if (const std::optional<RunForm> runs =
+                    value.nest.body ? run_form(value.nest) : std::optional<RunForm>())
+                values_.list[runs->keys].searched = true;
         require(graph);
     }
 
@@ -168,9 +179,10 @@ class Decider {
             if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            if (value.required || value.packed || value.feeds_product || is_reduction(value.nest) ||
-                value.by_library) {
+            if (value.required || value.packed || value.searched || value.feeds_product ||
+                is_reduction(value.nest) || value.by_library) {
                 value.storage = Value::Storage::stored;
+                if (value.searched) value.reason = "sorted keys, among which tasks look for their own";
                 if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
             } else if (cost[i] >= expensive && times >= 1.5 &&
                        !(generated_[i] && times < often && !is_cheap_to_keep(value))) {
@@ -322,6 +334,43 @@ class Decider {
     std::vector<bool> generated_;
 };
 
+const Scalar& without_casts(const Scalar& s) {
+    const Scalar* at = &s;
+    while ((*at)->kind == ScalarNode::Kind::cast && is_integer((*at)->dtype) &&
+           is_integer((*at)->arguments[0]->dtype))
+        at = &(*at)->arguments[0];
+    return *at;
+}
+
+Nest composed(const Values& values, int value, bool keep_staged);
+
+// In a sum over runs, a row that is looked up by the very key of a point is the row of the result: a gradient
+// that reads the table which it updates reads its own row alone.
+Nest in_own_rows(const Nest& nest, const Values& values, bool keep_staged) {
+    const std::optional<RunForm> runs = run_form(nest);
+    if (!runs || !values.list[runs->keys].nest.body) return nest;
+    const Nest keys = composed(values, runs->keys, keep_staged);
+    if (is_reduction(keys) || keys.parallel.size() != 1) return nest;
+    Substitution same;
+    if (const std::uint64_t id = keys.parallel[0].variable.symbol_id()) same[id] = nest.reduced[0].variable;
+    for (const Let& let : keys.lets) {
+        const Scalar value = substitute(let.value, same);
+        for (const Let& other : nest.lets)
+            if (same_scalars(value, other.value)) same[let.symbol.symbol_id()] = other.symbol;
+    }
+    const Scalar key = without_casts(substitute(keys.body, same));
+    Substitution rows;
+    for (const Let& let : nest.lets)
+        if (let.symbol.symbol_id() != runs->key && same_scalars(without_casts(let.value), key))
+            rows[let.symbol.symbol_id()] = nest.parallel[0].variable;
+    if (rows.empty()) return nest;
+    Nest r = nest;
+    std::erase_if(r.lets, [&](const Let& let) { return rows.contains(let.symbol.symbol_id()); });
+    for (Let& let : r.lets) let.value = substitute(let.value, rows);
+    r.body = substitute(r.body, rows);
+    return r;
+}
+
 Nest composed(const Values& values, int value, bool keep_staged) {
     std::vector<std::optional<Nest>>& kept = keep_staged ? values.composed : values.fully_composed;
     const bool settled = !kept.empty();
@@ -332,7 +381,7 @@ Nest composed(const Values& values, int value, bool keep_staged) {
             v.storage == Value::Storage::inlined || (v.storage == Value::Storage::staged && !keep_staged);
         return in ? &v.nest : nullptr;
     });
-    Nest r = simplify(nest);
+    Nest r = in_own_rows(simplify(nest), values, keep_staged);
     // Symbols of lets are bound where they are printed: each composition has its own.
     if (settled && r.lets.empty()) kept[value] = r;
     return r;

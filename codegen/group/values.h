@@ -34,6 +34,7 @@ struct Value {
     std::vector<std::size_t> order;  // which axes of the node these are; empty: as they come
     std::string reason;              // of stored values
     bool packed = false;             // a transposed copy: in memory though it only moves elements
+    bool searched = false;           // keys in ascending order, in which sums over runs find theirs
     bool required = false;           // output, update or checked value: must reach memory
     bool feeds_product = false;      // a library reads it
     // What a library demands of the order: rows of a product, or a convolution that is fastest channel-last.

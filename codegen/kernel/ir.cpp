@@ -160,6 +160,36 @@ Stmt together(int to, std::vector<Int> at, Int count, Scalar from, std::int64_t 
     return s;
 }
 
+Stmt draw(int first, int second, Scalar word, Int count) {
+    Stmt s = of(Stmt::Kind::draw);
+    s.place = first;
+    s.at = {0};
+    s.number = second;
+    s.value = std::move(word);
+    s.end = std::move(count);
+    return s;
+}
+
+Stmt sort(int order, int keys, Int count) {
+    Stmt s = of(Stmt::Kind::sort);
+    s.place = order;
+    s.at = {0};
+    s.number = keys;
+    s.end = std::move(count);
+    return s;
+}
+
+Stmt search(Int variable, int sorted, Int begin, Int end, Int low, Int about) {
+    Stmt s = of(Stmt::Kind::search);
+    s.variable = std::move(variable);
+    s.place = sorted;
+    s.begin = std::move(begin);
+    s.end = std::move(end);
+    s.low = std::move(low);
+    s.high = std::move(about);
+    return s;
+}
+
 Stmt let(Int variable, Scalar value, Int extent) {
     Stmt s = of(Stmt::Kind::let);
     s.variable = std::move(variable);
@@ -327,6 +357,21 @@ class Verifier {
                                  "a list or a row of what is not in memory");
                     element(s.place, s.at, alive);
                     scalar(s.value, alive, declared);
+                    break;
+                case Stmt::Kind::draw:
+                    place(s.place, 1, alive);
+                    if (s.number >= 0) place(s.number, 1, alive);
+                    scalar(s.value, alive, declared);
+                    break;
+                case Stmt::Kind::sort:
+                    place(s.place, 1, alive);
+                    place(s.number, 1, alive);
+                    BITALE_CHECK(kernel_.places[s.place].written && kernel_.places[s.number].written,
+                                 "a place that is written without being marked so");
+                    break;
+                case Stmt::Kind::search:
+                    place(s.place, 1, alive);
+                    declared.insert(s.variable.symbol_id());
                     break;
                 case Stmt::Kind::let:
                     scalar(s.value, alive, declared);

@@ -82,11 +82,18 @@ struct Stmt {
                    // are needed below `high` alone. Whole registers are written
         together,  // CPU: back: `end` elements to `place` from `at` on, their phases from `value` on, each
                    // `low` elements behind the last
-        let,       // variable = clamp(value, 0, extent - 1)
-        check,     // value outside [low, high) sets the error word to `number`
-        ask,       // CPU: `number` bytes from place[at] on will be read soon
-        when,      // body only where the guards hold
-        barrier,   // all threads of the task have written what they had to (nothing on a CPU)
+        draw,  // CPU: `place` = random words of `end` elements from one on, as `value`, an operation on key,
+               // counter and element, gives them; both words of each where there is a place `number`
+        sort,  // CPU: the first `end` elements of place `number` are keys, with room for twice as many behind
+               // them; place = their positions in ascending order, equal ones as they come
+        search,   // variable = the first position from begin below end where the place's element is not below
+                  // `low`, else the greater of the two; the elements are in ascending order. `high`: how far
+                  // that is from begin, about
+        let,      // variable = clamp(value, 0, extent - 1)
+        check,    // value outside [low, high) sets the error word to `number`
+        ask,      // CPU: `number` bytes from place[at] on will be read soon
+        when,     // body only where the guards hold
+        barrier,  // all threads of the task have written what they had to (nothing on a CPU)
         comment,
     };
     Kind kind = Kind::comment;
@@ -124,6 +131,9 @@ Stmt best(int place, int candidates, Combine combine);
 Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count);
 Stmt apart(int to, std::vector<Int> at, Int far, Scalar from, std::int64_t phases, Int count, Int there);
 Stmt together(int to, std::vector<Int> at, Int count, Scalar from, std::int64_t phases, Int far);
+Stmt draw(int first, int second, Scalar word, Int count);
+Stmt sort(int order, int keys, Int count);
+Stmt search(Int variable, int sorted, Int begin, Int end, Int low, Int about);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);
 Stmt ask(int place, std::vector<Int> at, std::int64_t bytes);

@@ -27,6 +27,12 @@ void for_each_place(const Stmt& s, F&& f) {
             if (is_position(s.combine)) f(s.number, Use::both);
             return;
         case Stmt::Kind::exchange: f(s.place, Use::both); return;
+        case Stmt::Kind::draw:
+        case Stmt::Kind::sort:
+            f(s.place, Use::written);
+            f(s.number, Use::written);
+            return;
+        case Stmt::Kind::search: f(s.place, Use::read); return;
         case Stmt::Kind::fetch:
         case Stmt::Kind::total:
         case Stmt::Kind::best:

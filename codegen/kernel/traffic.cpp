@@ -276,6 +276,17 @@ class Walker {
                     lets_[s.variable.symbol_id()] = std::move(chosen);
                     break;
                 }
+                case Stmt::Kind::draw: read(s.value); break;
+                case Stmt::Kind::sort: {
+                    const auto keys = static_cast<std::size_t>(s.number);
+                    add(writes_[place], run({0}, s.end, kernel_.places[place]));
+                    add(reads_[keys], run({0}, s.end, kernel_.places[keys]));
+                    break;
+                }
+                case Stmt::Kind::search:  // of all tasks together, each element once
+                    add(reads_[place], run({0}, kernel_.places[place].extents[0], kernel_.places[place]));
+                    enter(s.variable, 0, kernel_.places[place].extents[0] + 1);
+                    break;
                 case Stmt::Kind::check: read(s.value); break;
                 case Stmt::Kind::fetch: {
                     const auto from = static_cast<std::size_t>(s.number);

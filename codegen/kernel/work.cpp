@@ -75,6 +75,23 @@ class Estimate {
                     plain += operations(s.value) + 2;
                     bind(s.variable, 0);
                     break;
+                case Stmt::Kind::draw: {  // half a register of elements at a time
+                    constexpr std::int64_t operations = 60;
+                    nested =
+                        bounded(nested + ceildiv(at_first(s.end), lanes_) * (2 * operations * picoseconds));
+                    break;
+                }
+                case Stmt::Kind::sort: {  // two passes, of a count and a move each
+                    constexpr std::int64_t operations = 40;
+                    nested = bounded(nested + at_first(s.end) * (operations * picoseconds));
+                    break;
+                }
+                case Stmt::Kind::search: {
+                    constexpr std::int64_t operations = 30;
+                    plain += operations;
+                    bind(s.variable, at_first(s.begin + s.high));
+                    break;
+                }
                 case Stmt::Kind::check: plain += operations(s.value) + 2; break;
                 case Stmt::Kind::fetch:
                 case Stmt::Kind::put: plain += 2; break;

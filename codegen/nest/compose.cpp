@@ -142,7 +142,7 @@ Nest simplify(const Nest& nest) {
     });
     std::erase_if(r.guards, proven);
     std::erase_if(r.reduced, [](const Loop& l) { return l.extent.is(1); });
-    const bool index_result = r.combine == Combine::argmax || r.combine == Combine::argmin;
+    const bool index_result = gives_places(r.combine);
     const bool nothing =
         std::any_of(r.reduced.begin(), r.reduced.end(), [](const Loop& l) { return l.extent.is(0); });
     if (r.combine != Combine::none && (r.reduced.empty() || nothing) && !index_result) {

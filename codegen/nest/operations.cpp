@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/nest/prefix.h"
+#include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -30,7 +32,10 @@ class Counter {
         parts(nest.body);
         if (nest.combine != Combine::none) {
             Loops all;
-            for (std::size_t k = 0; k < extents_.size(); ++k) all.insert(k);
+            // Of sorted keys each belongs to one row; along a prefix each place adds one element.
+            const std::size_t end =
+                extents_.size() - (is_prefix(nest) || nest.combine == Combine::order ? 1 : 0);
+            for (std::size_t k = sums_runs(nest) ? 1 : 0; k < end; ++k) all.insert(k);
             cost_[all] += 1;
         }
     }

@@ -6,7 +6,9 @@
 
 #include "codegen/group/values.h"
 #include "codegen/nest/positions.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -74,8 +76,8 @@ bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
 Nest exact_sum(const Nest& nest) {
     constexpr int most_bits = 16;
     const Scalar& body = nest.body;
-    if (nest.combine != Combine::sum || !is_float(nest.accumulator) || body->kind != ScalarNode::Kind::cast ||
-        body->dtype != nest.accumulator)
+    if (nest.combine != Combine::sum || sums_runs(nest) || !is_float(nest.accumulator) ||
+        body->kind != ScalarNode::Kind::cast || body->dtype != nest.accumulator)
         return nest;
     const DType small = body->arguments[0]->dtype;
     if ((!is_integer(small) && small != DType::boolean) || bits_of(small) > most_bits) return nest;
@@ -89,7 +91,9 @@ Nest exact_sum(const Nest& nest) {
 }
 
 Nest in_rows(const Nest& nest) {
-    if (nest.combine == Combine::none || is_position(nest.combine) || nest.reduced.size() != 1) return nest;
+    if (nest.combine == Combine::none || is_position(nest.combine) || nest.reduced.size() != 1 ||
+        sums_runs(nest) || is_prefix(nest))
+        return nest;
     const Loop whole = nest.reduced[0];
     if (!few(nest.parallel) || whole.extent.range().high < always_split) return nest;
     const Loop rows = make_loop("row", ceildiv(whole.extent, row_length));
@@ -102,14 +106,21 @@ Nest in_rows(const Nest& nest) {
 ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     ReductionTree tree;
     const bool position = is_position(nest.combine);
-    if (nest.combine == Combine::none || nest.reduced.empty() || (position && !nest.guards.empty()))
+    if (nest.combine == Combine::none || nest.reduced.empty() || (position && !nest.guards.empty()) ||
+        sums_runs(nest) || is_prefix(nest))
         return tree;
     const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
+    const Loop& last = nest.reduced.back();
+    const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
+    const bool long_sum =
+        length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
+    const bool few_long = few(nest.parallel) && long_sum;
+    // Sorted keys give the same bits, as long as terms that are no row's own change no place in the order.
+    if (looks_for_own_keys(nest) && !few_long) return tree;
+    const bool gathers = at_unknown_places(nest, last.variable);
     const bool vector_of_results = std::any_of(
         nest.parallel.begin(), nest.parallel.end(),
         [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable, shape_of); });
-    const Loop& last = nest.reduced.back();
-    const bool gathers = at_unknown_places(nest, last.variable);
     if (!gathers && !vector_of_results && typical(last.extent) >= lane_count &&
         (unit_stride(nest, last.variable, shape_of) ||
          (!adds_products(nest) && short_stride(nest, last.variable, shape_of))))
@@ -118,12 +129,9 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         if (tree.lanes > 1 && last.extent.range().high >= worth_groups) tree.groups = group_count;
         return tree;
     }
-    const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
-    const bool long_sum =
-        length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
     // One loop in lanes is not cut: in_rows() made two of those that are worth chunks.
     const bool can_be_cut = tree.lanes == 1 || nest.reduced.size() > 1;
-    if (few(nest.parallel) && can_be_cut && (gathers || long_sum)) {
+    if (can_be_cut && (few_long || (few(nest.parallel) && gathers))) {
         const double most = std::clamp(partial_results / results, 1.0, static_cast<double>(most_chunks));
         tree.split = true;
         tree.finish_lanes = lane_count;

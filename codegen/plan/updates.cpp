@@ -12,11 +12,11 @@ namespace bitale {
 
 namespace {
 
-// A map that reads the operand at its own point alone.
+// Reads the operand at its own point alone.
 bool reads_own_element(const Nest& nest, int operand) {
     std::vector<Int> identity;
     for (const Loop& l : nest.parallel) identity.push_back(l.variable);
-    bool own = nest.combine == Combine::none;
+    bool own = true;
     for_each_read(nest, [&](const ScalarNode& s) {
         if (s.operand == operand) own = own && s.at == identity;
     });
@@ -71,11 +71,11 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
             for (const int reader : readers[leaf]) {
                 if (!possible) break;
                 if (grouping.groups[grouping.group_of[reader]].level < grouping.groups[group].level) continue;
-                // An element that is read before it is written, by the one task that has it.
-                // A library reads all of its operands for each slice of its result.
-                const bool before =
-                    !values.list[reader].by_library &&
-                    (reader == own || (grouping.group_of[reader] == group && order[reader] < order[own]));
+                // An element that is read before it is written, by the one task that has it. A library reads
+                // all of its operands for each slice of its result, and a reduction while it writes it.
+                const bool earlier = grouping.group_of[reader] == group && order[reader] < order[own],
+                           itself = reader == own && full[reader].combine == Combine::none;
+                const bool before = !values.list[reader].by_library && (earlier || itself);
                 possible = before && reads_own_element(full[reader], leaf);
             }
         plan.in_place.push_back(possible);

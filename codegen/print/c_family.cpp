@@ -156,6 +156,26 @@ class Printer {
                 indices_.bind(s.variable, name);
                 return;
             }
+            case Stmt::Kind::draw: {
+                std::string words = "&" + element(s.place, {0});
+                if (s.number >= 0) words += ", &" + element(s.number, {0});
+                std::string arguments;
+                for (const Scalar& a : s.value->arguments) arguments += ", " + scalar(a);
+                out_.line(fmt::format("b_draw({}{}, {});", words, arguments, index(s.end)));
+                return;
+            }
+            case Stmt::Kind::sort:
+                out_.line(fmt::format("b_sort(&{}, &{}, {});", element(s.place, {0}), element(s.number, {0}),
+                                      index(s.end)));
+                return;
+            case Stmt::Kind::search: {
+                const std::string first = element(s.place, {0}), name = fresh("g");
+                out_.line(fmt::format("const {} {} = b_search(&{}, {}, {}, {});",
+                                      indices_.type_of(s.variable), name, first, index(s.begin), index(s.end),
+                                      index(s.low)));
+                indices_.bind(s.variable, name);
+                return;
+            }
             case Stmt::Kind::check: {
                 const std::string value = scalar(s.value);
                 out_.line("if ((i64)" + value + " < " + index(s.low) + " || (i64)" + value +

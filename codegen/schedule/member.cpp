@@ -7,6 +7,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
@@ -17,6 +18,7 @@
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/planes.h"
 #include "codegen/schedule/pointwise.h"
+#include "codegen/schedule/prefix.h"
 #include "codegen/schedule/register_windows.h"
 #include "codegen/schedule/scatter.h"
 #include "codegen/schedule/short_rows.h"
@@ -36,6 +38,7 @@ Scalar neutral(Combine combine, DType dtype) {
         case Combine::argmin: return highest_of(dtype);
         case Combine::sum:
         case Combine::any:
+        case Combine::order:
         case Combine::none: break;
     }
     return scalar_integer(dtype, 0);
@@ -211,6 +214,7 @@ Stmts reduce_in_lanes(const Member& member, KernelBuilder& builder) {
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
+    if (is_prefix(nest)) return schedule_prefix(member, builder);
     if (member.scattered) return schedule_scatter(member, target, builder);
     if (std::optional<Stmts> planes = schedule_window_planes(member, nullptr, builder))
         return *std::move(planes);

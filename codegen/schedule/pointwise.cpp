@@ -16,6 +16,7 @@
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/ahead.h"
+#include "codegen/schedule/drawn.h"
 #include "codegen/schedule/join.h"
 #include "codegen/schedule/loops.h"
 
@@ -49,6 +50,7 @@ class Lanes {
     Nest& nest() { return member_.nest; }
 
     Stmts one_by_one() {
+        if (std::optional<Stmts> drawn = with_drawn_words()) return *std::move(drawn);
         LoopBuilder loops(nest());
         const auto store = [&](LoopBuilder&) { return block_stores(); };
         const std::vector<Loop>& all = nest().parallel;
@@ -63,6 +65,27 @@ class Lanes {
             append(body, inner.nest({all.begin() + 1, all.end()}, store, Binding::simd));
             return body;
         });
+    }
+
+    // Random words of neighbours are drawn a block at a time.
+    std::optional<Stmts> with_drawn_words() {
+        if (builder_.short_text || block_.size() > 1 || nest().parallel.empty() || !nest().guards.empty())
+            return {};
+        const Loop last = nest().parallel.back();
+        const Int begin = Int::symbol("block", last.variable.range());
+        std::optional<DrawnWords> words = drawn_words(nest(), last, begin, builder_);
+        if (!words) return {};
+        const Substitution here{{last.variable.symbol_id(), begin + words->point.variable}};
+        LoopBuilder loops(nest());
+        return loops.nest(
+            {nest().parallel.begin(), nest().parallel.end() - 1},
+            [&](LoopBuilder& inner) {
+                Stmts body = words->draws;
+                body.push_back(loop(words->point.variable, 0, words->point.extent, Binding::simd,
+                                    inner.guarded(substitute(stores(member_, words->body), here), here)));
+                return Stmts{loop(begin, 0, last.extent, Binding::serial, std::move(body), drawn_at_once)};
+            },
+            Binding::serial, last.variable);
     }
 
     // To one place in memory that the map does not read, neighbour after neighbour.

@@ -22,10 +22,14 @@
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/panels.h"
+#include "codegen/schedule/pieces.h"
 #include "codegen/schedule/pointwise.h"
+#include "codegen/schedule/prefix.h"
+#include "codegen/schedule/runs.h"
 #include "codegen/schedule/scatter.h"
 #include "codegen/schedule/short_rows.h"
 #include "codegen/schedule/winners.h"
+#include "graph/base/options.h"
 
 namespace bitale {
 
@@ -48,7 +52,7 @@ class SegmentScheduler {
             first.segments.push_back(check_segment());
         } else if (group_.split) {
             split(first, second);
-        } else {
+        } else if (!in_pieces(first)) {
             first.segments.push_back(one_kind_of_segment());
         }
     }
@@ -56,7 +60,48 @@ class SegmentScheduler {
   private:
     const Value& value(int v) const { return context_.values.list[v]; }
 
+    // A map by itself that is something else on each part of an axis.
+    bool in_pieces(Phase& first) {
+        if (on_gpu() || group_.values.size() > 1) return false;
+        const int v = group_.values[0];
+        const Nest nest = fully_composed_nest(context_.values, v);
+        const std::vector<Piece> pieces = pieces_of(nest);
+        if (pieces.empty() || reads_what_it_writes(v, nest)) return false;
+        for (const Piece& piece : pieces) first.segments.push_back(piece_segment(v, piece));
+        notes_ += "  " + std::to_string(pieces.size()) + " parts by themselves\n";
+        return true;
+    }
+
+    // An update in place, or results that are copied from one place to another: a task of its own part would
+    // write what those of other parts read.
+    bool reads_what_it_writes(int v, const Nest& nest) const {
+        std::set<int> read;
+        for_each_read(nest, [&](const ScalarNode& s) { read.insert(context_.buffer_to_read(s.operand)); });
+        const std::vector<int> written = context_.buffers_to_write(v);
+        return written.size() > 1 || read.contains(written[0]);
+    }
+
+    Segment piece_segment(int v, const Piece& piece) {
+        const std::vector<Loop>& loops = piece.nest.parallel;
+        const double inner = typical_count({loops.begin() + 1, loops.end()});
+        block_ = std::max<std::int64_t>(
+            1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / std::max(inner, 1.0)));
+        Segment segment;
+        segment.title = title_;
+        segment.tasks = ceildiv(loops[0].extent, block_);
+        segment.task = task_ = bounded("task", segment.tasks);
+        const Nest nest = rows().cut(piece.nest);
+        Member member = finish_member(v, with_places(nest), nest.parallel);
+        for (Destination& d : member.destinations) d.at[piece.axis] = d.at[piece.axis] + piece.start;
+        segment.body = {comment(describe(*value(v).node))};
+        append(segment.body, schedule_pointwise(member, context_.target, builder_));
+        return segment;
+    }
+
     Segment one_kind_of_segment() {
+        const int front = group_.values[0];
+        if (context_.grouping.nests[front].combine == Combine::order)
+            return schedule_sort(front, with_places(nest_for(front)), context_, builder_, title_);
         if (collapses(group_, context_.values))
             return on_gpu() ? gpu::schedule_pointwise_group(group_, context_, builder_, title_, notes_)
                             : schedule_flat(group_, context_, builder_, title_, notes_);
@@ -65,6 +110,10 @@ class SegmentScheduler {
                 return gpu::schedule_transpose(*t, context_, builder_, title_, notes_);
             if (group_.tiled) return gpu::schedule_tile(group_.values[0], context_, builder_, title_, notes_);
         }
+        const bool skips = !on_gpu() && !options().strict_math && options().enabled("skips_zeros");
+        if (const std::optional<int> list =
+                skips ? list_of_changed_rows(group_, context_) : std::optional<int>())
+            return changed_rows_segment(*list);
         return row_segment();
     }
 
@@ -185,6 +234,14 @@ class SegmentScheduler {
             block_ = rows;
             return;
         }
+        if (const std::int64_t rows = rows_of_runs(nests); rows > 0) {
+            block_ = rows;
+            return;
+        }
+        if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) {
+            block_ = rows;
+            return;
+        }
         bool all_maps = true, along_rows = false;
         for (const int v : group_.values) {
             const Nest& nest = context_.grouping.nests[v];
@@ -298,6 +355,73 @@ class SegmentScheduler {
         segment.task = bounded("task", segment.tasks);
         task_ = floordiv(segment.task, parts);
         if (cut_) first_of_cut_ = mod(segment.task, parts) * cut_->width;
+        segment.body = members();
+        notes_ +=
+            "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
+        if (cut_)
+            notes_ +=
+                ", " + std::to_string(cut_->width) + " of " + std::to_string(cut_->extent) + " of the second";
+        notes_ += "\n";
+        return segment;
+    }
+
+    // Rows whose keys begin among those of a task, one at a time; the others stay as they are.
+    Segment changed_rows_segment(int list) {
+        constexpr std::int64_t keys_of_task = 64;
+        const Type type = value(list).stored_type();
+        const int sorted = list_of(list);
+        const Int count = type.shape[0], last_key = max(0, count - 1);
+        Segment segment;
+        segment.title = title_;
+        segment.tasks = ceildiv(count, keys_of_task);
+        segment.task = bounded("task", segment.tasks);
+        const IntRange places{0, std::max<std::int64_t>(0, count.range().high - 1)}, rows = task_range();
+        const Int place = Int::symbol("place", places), begin = segment.task * keys_of_task;
+        const Int row = Int::symbol("row", rows), before = Int::symbol("before", rows),
+                  last = Int::symbol("last", {0, count.range().high});
+        const auto key = [&](const Int& at) {
+            return scalar_cast(DType::int64, scalar_read(type.dtype, sorted, {at}));
+        };
+        block_ = 1;
+        task_ = row;
+        parts_[list] = {place, last};
+        Stmts each = ask_for_row(place, last_key, key);
+        each.push_back(let(row, key(place), group_.extent));
+        each.push_back(let(before, key(max(place - 1, 0)), group_.extent));
+        Stmts body{search(last, sorted, place + 1, count, row + 1, 1)};
+        append(body, members());
+        // The first place of all, or another row than before.
+        each.push_back(when({{row - before - min(place, 1), 0, group_.extent}}, std::move(body)));
+        segment.body = {
+            loop(place, begin, min(begin + keys_of_task, count), Binding::serial, std::move(each))};
+        notes_ += "  rows of the first axis that have keys, one at a time\n";
+        return segment;
+    }
+
+    IntRange task_range() const { return {0, std::max<std::int64_t>(0, group_.extent.range().high - 1)}; }
+
+    // What is written at a later place of the list is asked of memory.
+    Stmts ask_for_row(const Int& place, const Int& last_key, const std::function<Scalar(const Int&)>& key) {
+        constexpr std::int64_t distance = 16, longest_row = 4096;
+        Stmts all;
+        for (const int v : group_.values) {
+            if (!context_.leaves_group(v)) continue;
+            const Type type = value(v).stored_type();
+            const Int row = count_of(Shape(type.shape.begin() + 1, type.shape.end()));
+            if (!row.is_constant() || row.constant() * bytes_of(type.dtype) > longest_row) continue;
+            const Int later = Int::symbol("later", task_range());
+            all.push_back(let(later, key(min(place + distance, last_key)), group_.extent));
+            std::vector<Int> at(type.shape.size(), 0);
+            at[0] = later;
+            all.push_back(ask(builder_.global(context_.buffers_to_write(v)[0], type.dtype, type.shape, true),
+                              at, std::max<std::int64_t>(1, row.constant() * bytes_of(type.dtype))));
+        }
+        return all;
+    }
+
+    // Everything that a task does for its rows.
+    Stmts members() {
+        Stmts body;
         for (const int v : group_.values) {
             if (!is_local(v)) continue;
             const Type type = value(v).stored_type();
@@ -313,25 +437,19 @@ class SegmentScheduler {
                 parts.push_back({axis, first_of_cut_, cut_->width});
             }
             local_[v] = builder_.scratch(Place::Scope::local, type.dtype, extents, std::move(parts));
-            segment.body.push_back(declare(local_[v]));
+            body.push_back(declare(local_[v]));
         }
         choose_scattered();
-        stage(!cut_, segment.body);
+        stage(!cut_, body);
         for (std::size_t i = 0; i < group_.values.size(); ++i) {
             const int v = group_.values[i];
             std::optional<Stmts> both;
             if (i + 1 < group_.values.size()) both = scheduled_with(v, group_.values[i + 1]);
-            append(segment.body, both ? *both : scheduled(v));
-            make_copies(i + 1, segment.body);
-            if (both) make_copies(++i + 1, segment.body);
+            append(body, both ? *both : scheduled(v));
+            make_copies(i + 1, body);
+            if (both) make_copies(++i + 1, body);
         }
-        notes_ +=
-            "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
-        if (cut_)
-            notes_ +=
-                ", " + std::to_string(cut_->width) + " of " + std::to_string(cut_->extent) + " of the second";
-        notes_ += "\n";
-        return segment;
+        return body;
     }
 
     Member member_of(int v) {
@@ -344,11 +462,22 @@ class SegmentScheduler {
     Stmts scheduled(int v) {
         const Member member = member_of(v);
         Stmts body{comment(describe(*value(v).node))};
-        append(body, member.nest.combine == Combine::none
-                         ? schedule_pointwise(member, context_.target, builder_)
-                         : schedule_reduce(member, context_.target, builder_));
+        if (const std::optional<RunForm> form = run_form(context_.grouping.nests[v])) {
+            const auto [part, fresh] = parts_.try_emplace(form->keys);
+            if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
+            append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
+        } else {
+            append(body, member.nest.combine == Combine::none
+                             ? schedule_pointwise(member, context_.target, builder_)
+                             : schedule_reduce(member, context_.target, builder_));
+        }
         body.push_back(barrier());
         return body;
+    }
+
+    int list_of(int keys) {
+        const Type type = value(keys).stored_type();
+        return builder_.global(context_.buffer_to_read(keys), type.dtype, type.shape, false);
     }
 
     // Maxima and their positions, where one schedule finds both.
@@ -578,6 +707,7 @@ class SegmentScheduler {
     std::map<int, int> local_;  // values to scratch places
     std::vector<StagedCopy> planned_;
     std::map<int, StagedCopy> copies_;  // those that are made
+    std::map<int, RunPart> parts_;      // of the lists of keys, for the task's rows
     std::set<int> scattered_;           // members that skip the zeros of a factor
 };
 

@@ -195,8 +195,8 @@ std::string text_of(const Scalar& s) {
 }
 
 std::string text_of(const Nest& nest) {
-    static const char* const combines[] = {"=",   "sum", "prod",   "max",   "min",
-                                           "any", "all", "argmax", "argmin"};
+    static const char* const combines[] = {"=",   "sum", "prod",   "max",    "min",
+                                           "any", "all", "argmax", "argmin", "order"};
     std::string s = "[";
     for (const Loop& l : nest.parallel)
         s += (s.size() > 1 ? ", " : "") + l.variable.text() + " < " + l.extent.text();

@@ -74,7 +74,14 @@ struct Let {
     Int extent;
 };
 
-enum class Combine : std::uint8_t { none, sum, prod, max, min, any, all, argmax, argmin };
+// order: the last loop over results numbers the points of `reduced` in ascending order of the body, equal
+// ones as they come; the result is the point's linear index, as of argmax.
+enum class Combine : std::uint8_t { none, sum, prod, max, min, any, all, argmax, argmin, order };
+
+// The result is the number of a point, and none of the values.
+constexpr bool gives_places(Combine combine) {
+    return combine == Combine::argmax || combine == Combine::argmin || combine == Combine::order;
+}
 
 struct Nest {
     std::vector<Loop> parallel;  // one per axis of the result

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/elementwise/elementwise.h"
+#include "ops/reduce/others.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/view.h"
@@ -56,7 +57,7 @@ Nodes gradient_mean(const NodePtr& node, const NodePtr& g) {
     return {repeated(*node, make_node(div_op(), {g, count}, {}, node->where))};
 }
 
-// For each factor the product of the others, multiplied out: a quotient would fail where a factor is zero.
+// For each factor the product of the others: a quotient would fail where a factor is zero.
 Nodes gradient_prod(const NodePtr& node, const NodePtr& g) {
     if (!is_differentiable(*node)) return {nullptr};
     const NodePtr& x = node->inputs[0];
@@ -65,28 +66,14 @@ Nodes gradient_prod(const NodePtr& node, const NodePtr& g) {
     std::vector<std::int64_t> order, back(x->type.shape.size());
     for (std::int64_t i = 0; i < x->type.rank(); ++i)
         if (std::find(axes.begin(), axes.end(), i) == axes.end()) order.push_back(i);
-    const auto kept = static_cast<std::ptrdiff_t>(order.size());
     order.insert(order.end(), axes.begin(), axes.end());
     for (std::size_t i = 0; i < order.size(); ++i)
         back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
 
     const NodePtr ordered = make_permute(x, order, where);
-    const Int count = reduced_count(*node);
-    Shape outer(ordered->type.shape.begin(), ordered->type.shape.begin() + kept);
-    Shape pairs = outer, columns = outer, factors = outer;  // [outer, factor, other factor]
-    pairs.insert(pairs.end(), {count, count});
-    columns.insert(columns.end(), {1, count});
-    factors.push_back(count);
-    const NodePtr others = make_expand(make_reshape(ordered, columns, where), pairs, where);
-    const NodePtr numbers = make_iota(count, where);
-    const NodePtr factor = make_expand(make_reshape(numbers, {count, 1}, where), pairs, where);
-    const NodePtr itself = make_node(eq_op(), {factor, make_expand(numbers, pairs, where)}, {}, where);
-    const NodePtr masked =
-        make_node(where_op(), {itself, scalar_of(1, x->type.dtype, where), others}, {}, where);
-    const std::int64_t last = static_cast<std::int64_t>(pairs.size()) - 1;
-    const NodePtr product =
-        make_node(prod_op(), {masked}, {{"axes", std::vector<std::int64_t>{last}}}, where);
-    const NodePtr in_order = make_reshape(product, ordered->type.shape, where);
+    const NodePtr rows = make_reshape(ordered, {count_of(node->type.shape), reduced_count(*node)}, where);
+    const NodePtr others = make_node(prod_of_others_op(), {rows}, {}, where);
+    const NodePtr in_order = make_reshape(others, ordered->type.shape, where);
     return {make_node(mul_op(), {make_permute(in_order, back, where), repeated(*node, g)}, {}, where)};
 }
 

@@ -11,6 +11,7 @@
 #include "ops/shape/lengths.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/slice.h"
+#include "ops/shape/sort.h"
 
 namespace bitale {
 
@@ -331,7 +332,7 @@ NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where) {
 void register_shape_ops() {
     for (const Op* op : {reshape_op(), permute_op(), expand_op(), flip_op(), slice_op(), place_slice_op(),
                          rows_op(), place_rows_op(), concat_op(), pad_op(), gather_op(), scatter_op(),
-                         iota_op(), length_op(), range_op()})
+                         argsort_op(), sum_runs_op(), iota_op(), length_op(), range_op()})
         BITALE_CHECK(op, "an op of ops/shape is not registered");
 }
 

@@ -179,6 +179,19 @@ GRAPH(crossentropy_of_softmax) {
     b.output(grad(loss, x), "gradient");
 }
 
+GRAPH(crossentropy_of_many_classes) {
+    const std::int64_t rows = b.size(1000, 20), classes = b.size(1000, 70);
+    const Expr x = b.floats({rows, classes}, "x", {-9, 9}), labels = b.labels(rows, classes, "labels");
+    const Expr loss = mean(softmax_crossentropy(x, labels));
+    b.output(loss, "loss");
+    b.output(grad(loss, x), "gradient");
+}
+
+GRAPH(prod_gradient_columns) {
+    const Expr x = b.floats({b.size(500, 20), b.size(300, 9)}, "x", {0.5, 1.5});
+    b.output(grad(sum(prod(x, {0})), x), "gradient");
+}
+
 GRAPH(crossentropy_by_hand) {
     b.form_of("crossentropy");
     const Expr x = b.floats({unknown(b.size(10000, 13)), 10}, "x", {-9, 9}),

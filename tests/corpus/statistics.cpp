@@ -85,6 +85,34 @@ GRAPH(embedding_gradient_by_product) {
     b.output(dot(transpose(member), 2 * gather(table, index)), "gradient");
 }
 
+// A long vector, of which places are looked up.
+GRAPH(vector_lookup_gradient) {
+    const Expr line = b.floats({b.size(50000, 300)}, "line"),
+               index = b.input(int32, {unknown(b.size(5000, 60))}, "index", {0, 299});
+    b.output(grad(sum(sqr(gather(line, index))), line), "gradient");
+}
+
+// Two towers that share a table; with Adam every row changes.
+GRAPH(shared_table_step) {
+    const std::int64_t words = b.size(50000, 200), rows = b.size(1024, 30);
+    const Shared table = b.variable({words, 32}, "table");
+    const double last = static_cast<double>(words - 1);
+    const Expr i = b.input(int32, {rows}, "i", {0, last}), j = b.input(int64, {rows, 3}, "j", {0, last});
+    const Expr x = gather(table, i), y = sum(gather(table, j), {1});
+    const Expr loss = sum(softplus(-sum(x * b.floats({rows, 32}, "w"), {1}))) + mean(y);
+    b.output(loss, "loss");
+    b.update(sgd(loss, {table}, 0.1));
+}
+
+GRAPH(table_adam_step) {
+    const std::int64_t words = b.size(20000, 200);
+    const Shared table = b.variable({words, 16}, "table");
+    const Expr index = b.input(int32, {unknown(b.size(1000, 50))}, "index", {0, 199});
+    const Expr loss = mean(tanh(gather(table, index)));
+    b.output(loss, "loss");
+    b.update(adam(loss, {table}, 0.01));
+}
+
 // Words before the next one: Bengio et al. 2003.
 GRAPH(language_model_step) {
     const std::int64_t words = b.size(5000, 50), width = 16, batch = b.size(128, 6);

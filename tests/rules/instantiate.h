@@ -80,6 +80,7 @@ class Instantiator {
         const Shape& shape = inputs.at(0)->type.shape;
         const auto rank = static_cast<std::int64_t>(shape.size());
         const std::string& name = op->name;
+        if (name == "scatter") return {{"extent", Int(3)}};
         if (name == "cast") return {{"dtype", pick(all)}};
         if (name == "reshape") return {{"shape", other_shape(shape)}};
         if (name == "expand") return {{"shape", larger_shape(shape)}};
@@ -157,6 +158,8 @@ class Instantiator {
 
     NodePtr wildcard(const std::string& user, std::size_t position) {
         if (position == 1 && user.ends_with("crossentropy_labels")) return leaf({int32, {shape_.at(0)}}, 3);
+        if (position == 1 && user == "scatter") return leaf({int32, {shape_.at(0)}}, 3);
+        if (position == 0 && user == "scatter") return leaf({dtype_, shape_});
         if (position == 1 && user == "unpool")
             return make_node(find_op("pool_winner"), {leaf({float32, {2, 1, 4, 6}})}, pool_attributes());
         if (position == 0 && user == "unpool") return leaf({dtype_, pooled_});

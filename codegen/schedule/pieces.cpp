@@ -1,0 +1,126 @@
+#include "codegen/schedule/pieces.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::size_t most_unknown = 32;
+
+// The distinct guards of a body, and which of them each part has. Comparing guards takes time that grows with
+// the number of parts of a concatenation, so it is done once.
+struct Choices {
+    std::vector<Guard> guards;  // the first part of a concatenation last
+    std::unordered_map<const ScalarNode*, std::size_t> number;
+    bool single = true;  // no part has several
+};
+
+Choices choices_of(const Nest& nest) {
+    Choices all;
+    std::map<Guard, std::size_t> known;
+    for_each_part(nest, [&](const ScalarNode& s) {
+        if (s.guards.empty()) return;
+        all.single = all.single && s.guards.size() == 1;
+        const auto [at, fresh] = known.try_emplace(s.guards[0], all.guards.size());
+        if (fresh) all.guards.push_back(s.guards[0]);
+        all.number[&s] = at->second;
+    });
+    return all;
+}
+
+// The parallel loop that the guards are about.
+std::optional<std::size_t> axis_of(const Nest& nest, const Guard& guard) {
+    for (std::size_t d = 0; d < nest.parallel.size(); ++d)
+        if (const std::uint64_t id = nest.parallel[d].variable.symbol_id();
+            id && depends_on(guard.value, id) && !depends_on(guard.value - nest.parallel[d].variable, id))
+            return d;
+    return {};
+}
+
+// What is left of a body where one of the guards holds and no other; what is not left is not walked.
+class WhereOneHolds {
+  public:
+    WhereOneHolds(const Choices& choices, std::size_t held) : choices_(choices), held_(held) {}
+
+    Scalar operator()(const Scalar& s) {
+        const Scalar* at = &s;
+        bool is_held = false;
+        while (!(*at)->guards.empty()) {
+            is_held = choices_.number.at(at->get()) == held_;
+            if (is_held && (*at)->kind == ScalarNode::Kind::read) break;
+            at = is_held ? &(*at)->arguments[0] : &(*at)->otherwise;
+        }
+        if (const auto known = done_.find(at->get()); known != done_.end()) return known->second;
+        auto r = std::make_shared<ScalarNode>(**at);
+        r->guards.clear();
+        r->otherwise = nullptr;
+        for (Scalar& a : r->arguments) a = (*this)(a);
+        return done_[at->get()] = r;
+    }
+
+  private:
+    const Choices& choices_;
+    const std::size_t held_;
+    std::unordered_map<const ScalarNode*, Scalar> done_;
+};
+
+Nest where_holds(const Nest& nest, const Choices& choices, std::size_t held) {
+    WhereOneHolds left(choices, held);
+    Nest r;
+    r.parallel = nest.parallel;
+    r.combine = nest.combine;
+    r.accumulator = nest.accumulator;
+    r.dtype = nest.dtype;
+    r.body = left(nest.body);
+    r.lets = lets_of(nest, r.body);
+    for (Let& let : r.lets) let.value = left(let.value);
+    return r;
+}
+
+}  // namespace
+
+std::vector<Piece> pieces_of(const Nest& nest) {
+    if (nest.combine != Combine::none || !nest.guards.empty() || nest.parallel.empty()) return {};
+    const Choices choices = choices_of(nest);
+    const std::vector<Guard>& guards = choices.guards;
+    if (guards.size() < 2 || !choices.single) return {};
+    const std::optional<std::size_t> axis = axis_of(nest, guards[0]);
+    if (!axis) return {};
+    const Loop whole = nest.parallel[*axis];
+    const std::uint64_t id = whole.variable.symbol_id();
+    // Operands of a choice come before it: what is left is the last part.
+    Int end = whole.extent;
+    std::vector<Int> starts;
+    for (const Guard& g : guards) {
+        const Int start = whole.variable - g.value;
+        if (!g.low.is(0) || depends_on(start, id) || depends_on(g.high, id) || !(start + g.high == end))
+            return {};
+        starts.push_back(start);
+        end = start;
+    }
+    // Starts that are sums of many unknown lengths are what planning would spend its time on.
+    const bool known =
+        std::all_of(starts.begin(), starts.end(), [](const Int& x) { return x.is_constant(); });
+    if (!end.is(0) || (!known && guards.size() > most_unknown)) return {};
+    std::vector<Piece> pieces;
+    for (std::size_t k = guards.size(); k-- > 0;) {
+        const Loop part = make_loop("part", guards[k].high);
+        Piece piece{substitute(where_holds(nest, choices, k), {{id, starts[k] + part.variable}}), *axis,
+                    starts[k]};
+        piece.nest.parallel = nest.parallel;
+        piece.nest.parallel[*axis] = part;
+        pieces.push_back(std::move(piece));
+    }
+    return pieces;
+}
+
+}  // namespace bitale

@@ -1,0 +1,294 @@
+// Gradients of lookups: sums over runs of sorted indices, into new tables and in place, against the oracle
+// and against devices where each row looks at all indices.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/base/options.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+Array indices(DType dtype, const Dims& shape, std::int64_t low, std::int64_t high, Random& random) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(count_of(shape)));
+    for (std::int64_t& v : values) v = random.between(low, high);
+    return Array(std::span<const std::int64_t>(values), shape).as(dtype);
+}
+
+// A program and arguments of its calls: what calls return, then the variables' values.
+struct Program {
+    std::vector<Input> inputs;
+    std::vector<Expr> outputs;
+    Updates updates;
+    std::vector<std::vector<Array>> calls;
+};
+
+std::vector<Array> run(const Program& p, const std::string& device, std::string* report = nullptr) {
+    Function f = function(p.inputs, p.outputs,
+                          {.updates = p.updates, .device = device, .on_unused_input = OnUnused::ignore});
+    std::vector<Array> all;
+    for (const std::vector<Array>& arguments : p.calls) {
+        const Results r = f.call(arguments);
+        for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
+        for (const Update& u : p.updates) all.push_back(u.target.get_value());
+    }
+    if (report) *report = f.report();
+    return all;
+}
+
+// The same program on the tested device and the reference; `make` builds it with variables of its own.
+template <class Make>
+std::string compare(const Make& make, const char* mentions = nullptr,
+                    const Tolerance& near = {.absolute = 2e-5, .relative = 2e-5}) {
+    std::string report;
+    const std::vector<Array> got = run(make(), tested_device(), &report), expected = run(make(), "reference");
+    if (mentions && std::string(tested_device()) == "cpu" && report.find(mentions) == std::string::npos)
+        return std::string("no \"") + mentions + "\" in\n" + report;
+    for (std::size_t k = 0; k < got.size(); ++k)
+        if (std::string d = difference(got[k], expected[k], near); !d.empty())
+            return "value " + std::to_string(k) + ": " + d;
+    return "";
+}
+
+constexpr const char* in_place = "rows of the first axis that have keys";
+
+}  // namespace
+
+TEST_CASE("gradients of lookups, by dtype of indices and of tables") {
+    for (const DType index : {int8, uint8, int16, uint16, int32, uint32, int64, uint64})
+        for (const DType dtype : {float32, float64}) {
+            INFO(name_of(index) << ", " << name_of(dtype));
+            CHECK(compare([&] {
+                      Random random(1);
+                      const Expr table = input(dtype, {100, 17}, "table"), at = input(index, {-1}, "at"),
+                                 weights = input(dtype, {-1, 17}, "weights");
+                      Program p;
+                      p.inputs = {table, at, weights};
+                      p.outputs = {grad(sum(tanh(gather(table, at)) * weights), table)};
+                      for (const std::int64_t n : {0, 1, 300, 5, 1000})
+                          p.calls.push_back({random_array(dtype, {100, 17}, random),
+                                             indices(index, {n}, 0, 99, random),
+                                             random_array(dtype, {n, 17}, random)});
+                      return p;
+                  }) == "");
+        }
+}
+
+TEST_CASE("gradients of lookups, by shape of tables and of indices") {
+    struct Case {
+        Dims table, at;
+        bool known;
+    };
+    for (const Case& c :
+         {Case{{300}, {500}, true}, Case{{300}, {20, 25}, true}, Case{{300, 1}, {500}, true},
+          Case{{64, 3, 5}, {10, 60}, true}, Case{{40, 9000}, {500}, true}, Case{{40, 70, 130}, {500}, true},
+          Case{{300}, {500}, false}, Case{{300, 20}, {500}, false}, Case{{70, 3, 5}, {10, 60}, false}}) {
+        const auto name = [&](const Dims& shape) { return Array(float32, shape).shape().size(); };
+        INFO(c.table[0] << " rows, " << name(c.table) << " axes, " << name(c.at) << " axes of indices"
+                        << (c.known ? "" : ", unknown"));
+        CHECK(compare([&] {
+                  Random random(2);
+                  Dims shape = c.table, places = c.at, found = c.at;
+                  found.insert(found.end(), c.table.begin() + 1, c.table.end());
+                  Dims given = found;
+                  if (!c.known)
+                      for (Dims* d : {&shape, &places, &given}) std::fill(d->begin(), d->end(), -1);
+                  const Expr table = input(float32, shape, "table"), at = input(int32, places, "at"),
+                             weights = input(float32, given, "weights");
+                  Program p;
+                  p.inputs = {table, at, weights};
+                  const Expr gradient = grad(sum(gather(table, at) * weights), table);
+                  p.outputs = {gradient, sum(sqr(gradient))};
+                  p.calls.push_back({random_array(float32, c.table, random),
+                                     indices(int32, c.at, 0, c.table[0] - 1, random),
+                                     random_array(float32, found, random)});
+                  return p;
+              }) == "");
+    }
+}
+
+TEST_CASE("steps of tables write the rows that were looked up, in place") {
+    for (const DType dtype : {float32, float64})
+        for (const bool own : {true, false}) {
+            INFO(name_of(dtype) << (own ? ", a gradient that reads the table" : ""));
+            CHECK(
+                compare(
+                    [&] {
+                        Random random(3);
+                        const Shared table = shared(random_array(dtype, {500, 24}, random), "table");
+                        const Expr at = input(int64, {-1}, "at"), weights = input(dtype, {-1, 24}, "weights");
+                        const Expr found = gather(table, at),
+                                   loss = sum((own ? sqr(found) : found) * weights);
+                        Program p;
+                        p.inputs = {at, weights};
+                        p.updates = sgd(loss, {table}, 0.125);
+                        for (const std::int64_t n : {200, 0, 1, 70, 1500})
+                            p.calls.push_back({indices(int64, {n}, 0, n == 70 ? 0 : 499, random),
+                                               random_array(dtype, {n, 24}, random, -0.1, 0.1)});
+                        return p;
+                    },
+                    in_place) == "");
+        }
+}
+
+TEST_CASE("other rows than those looked up keep their bits") {
+    if (std::string(tested_device()) != "cpu") return;
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> values(64 * 4);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 0 ? -0.0F : i % 3 == 1 ? nan : 1.5F;
+    const Expr at = input(int32, {400}, "at"), rate = scalar("rate");
+    for (const float r : {-0.5F, 0.0F, std::numeric_limits<float>::infinity(), nan}) {
+        const Array before(std::span<const float>(values), {64, 4});
+        const Shared table = shared(before, "table");
+        Function step = function({at, rate}, {}, {.updates = sgd(sum(gather(table, at)), {table}, rate)});
+        std::vector<std::int32_t> places(400, 7);
+        step(Array(places), Array(r));
+        const Array after = table.get_value();
+        for (std::int64_t row = 0; row < 64; ++row)
+            if (row != 7)
+                CHECK(std::memcmp(static_cast<const float*>(after.data()) + 4 * row, values.data() + 4 * row,
+                                  4 * sizeof(float)) == 0);
+    }
+}
+
+TEST_CASE("under math=strict all rows of a table are written") {
+    if (std::string(tested_device()) != "cpu") return;
+    Options strict = options();
+    strict.strict_math = true;
+    const ScopedOptions scope(strict);
+    const Shared table = shared(ones({64, 4}), "table");
+    const Expr at = input(int32, {400}, "at"), rate = scalar("rate");
+    Function step = function({at, rate}, {}, {.updates = sgd(sum(gather(table, at)), {table}, rate)});
+    CHECK(step.report().find(in_place) == std::string::npos);
+    step(Array(std::vector<std::int32_t>(400, 7)), Array(std::numeric_limits<float>::infinity()));
+    CHECK(std::isnan(table.get_value().at(0)));
+}
+
+TEST_CASE("lookups that wrap, twice in one table, of what was looked up, and with the table read elsewhere") {
+    const auto make = [](int which) {
+        return [which] {
+            Random random(4);
+            const Shared table = shared(random_array(float32, {200, 12}, random), "table");
+            const Expr at = input(int32, {-1}, "at"), weights = input(float32, {-1, 12}, "weights"),
+                       names = input(int16, {90}, "names");
+            Program p;
+            p.inputs = {at, weights, names};
+            Expr loss;
+            if (which == 0) loss = sum(gather(table, where(at < 0, at + 200, at)) * weights);
+            if (which == 1)
+                loss = sum(gather(table, (at + 200) % 200) * gather(table, (at * 3 + 600) % 200) * weights);
+            if (which == 2) loss = sum(gather(gather(table, names), (at + 180) % 90) * weights);
+            if (which == 3) loss = sum(gather(table, (at + 200) % 200) * weights) + sum(sqr(Expr(table)));
+            if (which == 4) {
+                loss = sum(gather(table, (at + 200) % 200) * weights);
+                p.outputs = {loss, sum(table, {0}), Expr(table) * 2};
+            }
+            if (which == 5) {
+                loss = sum(gather(table, (at + 200) % 200) * weights);
+                p.outputs = {grad(loss, Expr(table))};
+            }
+            p.updates = sgd(loss, {table}, 0.25);
+            for (const std::int64_t n : {150, 0, 1, 400})
+                p.calls.push_back({indices(int32, {n}, which == 0 ? -200 : 0, which == 0 ? 199 : 190, random),
+                                   random_array(float32, {n, 12}, random, -0.1, 0.1),
+                                   indices(int16, {90}, 0, 199, random)});
+            return p;
+        };
+    };
+    for (const int which : {0, 1, 2, 3, 4, 5}) {
+        INFO("program " << which);
+        CHECK(compare(make(which)) == "");
+    }
+}
+
+TEST_CASE("optimizers with states, and decay, on tables") {
+    for (const int which : {0, 1, 2}) {
+        INFO("optimizer " << which);
+        CHECK(compare(
+                  [&] {
+                      Random random(5);
+                      const Shared table = shared(random_array(float32, {300, 10}, random), "table");
+                      const Expr at = input(int32, {-1}, "at"), weights = input(float32, {-1, 10}, "weights");
+                      const Expr loss = sum(tanh(gather(table, at)) * weights);
+                      Program p;
+                      p.inputs = {at, weights};
+                      p.updates = which == 0   ? momentum(loss, {table}, 0.1)
+                                  : which == 1 ? momentum(loss, {table}, 0.1, {.weight_decay = 0.01})
+                                               : adam(loss, {table}, 0.01);
+                      for (const std::int64_t n : {150, 0, 1, 400})
+                          p.calls.push_back({indices(int32, {n}, 0, 299, random),
+                                             random_array(float32, {n, 10}, random, 0.5, 1)});
+                      return p;
+                  },
+                  nullptr, {.absolute = 1e-4, .relative = 1e-4}) == "");
+    }
+}
+
+TEST_CASE("tables in half precision") {
+    CHECK(compare(
+              [] {
+                  Random random(6);
+                  const Shared table = shared(random_array(float32, {300, 16}, random).as(float16), "table");
+                  const Expr at = input(int32, {-1}, "at"), weights = input(float32, {-1, 16}, "weights");
+                  const Expr wide = cast(table, float32),
+                             gradient = grad(sum(gather(wide, at) * weights), wide);
+                  Program p;
+                  p.inputs = {at, weights};
+                  p.updates = {{table, cast(wide - 0.125 * gradient, float16)}};
+                  for (const std::int64_t n : {150, 0, 900})
+                      p.calls.push_back({indices(int32, {n}, 0, 299, random),
+                                         random_array(float32, {n, 16}, random, -0.1, 0.1)});
+                  return p;
+              },
+              in_place, {.absolute = 4e-3, .relative = 4e-3}) == "");
+}
+
+TEST_CASE("a row out of range changes no table") {
+    if (std::string(tested_device()) != "cpu") return;
+    Random random(7);
+    const Array before = random_array(float32, {300, 16}, random);
+    const Shared table = shared(before, "table");
+    const Expr at = input(int32, {-1}, "at");
+    Function step = function({at}, {}, {.updates = sgd(sum(sqr(gather(table, at))), {table}, 0.125)});
+    for (const std::int64_t bad : {300, -1, 1000000, -1000000}) {
+        std::vector<std::int32_t> places(200, 5);
+        places[77] = static_cast<std::int32_t>(bad);
+        CHECK_THROWS_AS(step(Array(places)), IndexError);
+        CHECK(difference(table.get_value(), before) == "");
+    }
+}
+
+TEST_CASE("lookups have the bits of devices where each row looks at all indices") {
+    if (std::string(tested_device()) != "cpu" || emulator_left_out()) return;
+    const auto make = [] {
+        Random random(8);
+        const Shared table = shared(random_array(float32, {120, 9}, random), "table"),
+                     line = shared(random_array(float32, {700}, random), "line");
+        const Expr at = input(int32, {30, 20}, "at"), weights = input(float32, {30, 20, 9}, "weights");
+        const Expr loss =
+            sum(sqr(gather(table, at)) * weights) + sum(gather(line, at) * weights[{colon, colon, 0}]);
+        Program p;
+        p.inputs = {at, weights};
+        p.outputs = {grad(loss, Expr(table)), grad(loss, Expr(line))};
+        p.updates = sgd(loss, {table, line}, 0.1);
+        for (int call = 0; call < 2; ++call)
+            p.calls.push_back(
+                {indices(int32, {30, 20}, 0, 119, random), random_array(float32, {30, 20, 9}, random)});
+        return p;
+    };
+    const std::vector<Array> cpu = run(make(), "cpu"), emulated = run(make(), "emulator");
+    for (std::size_t k = 0; k < cpu.size(); ++k) {
+        INFO("value " << k);
+        CHECK(difference(cpu[k], emulated[k]) == "");
+    }
+}
