@@ -324,4 +324,25 @@ std::optional<int> list_of_changed_rows(const Group& group, const SegmentContext
     return *lists.begin();
 }
 
+Stmts ask_for_rows(const Group& group, const Int& place, const Int& last_key,
+                   const std::function<Scalar(const Int& place)>& key, const SegmentContext& context,
+                   KernelBuilder& builder) {
+    constexpr std::int64_t distance = 16, longest_row = 4096;
+    const IntRange rows{0, std::max<std::int64_t>(0, group.extent.range().high - 1)};
+    Stmts all;
+    for (const int v : group.values) {
+        if (!context.leaves_group(v)) continue;
+        const Type type = context.values.list[v].stored_type();
+        const Int row = count_of(Shape(type.shape.begin() + 1, type.shape.end()));
+        if (!row.is_constant() || row.constant() * bytes_of(type.dtype) > longest_row) continue;
+        const Int later = Int::symbol("later", rows);
+        all.push_back(let(later, key(min(place + distance, last_key)), group.extent));
+        std::vector<Int> at(type.shape.size(), 0);
+        at[0] = later;
+        all.push_back(ask(builder.global(context.buffers_to_write(v)[0], type.dtype, type.shape, true), at,
+                          std::max<std::int64_t>(1, row.constant() * bytes_of(type.dtype))));
+    }
+    return all;
+}
+
 }  // namespace bitale

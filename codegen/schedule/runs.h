@@ -44,4 +44,9 @@ Segment schedule_sort(int value, const Nest& placed, const SegmentContext& conte
 // only where the sums over runs are not 0. The list of keys: other rows than theirs need not be visited.
 std::optional<int> list_of_changed_rows(const Group& group, const SegmentContext& context);
 
+// Asks memory for the rows that are written for a later place of the list. `key`: the element of the list.
+Stmts ask_for_rows(const Group& group, const Int& place, const Int& last_key,
+                   const std::function<Scalar(const Int& place)>& key, const SegmentContext& context,
+                   KernelBuilder& builder);
+
 }  // namespace bitale

@@ -10,6 +10,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
+#include "codegen/schedule/check.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
 #include "codegen/schedule/cut.h"
@@ -25,6 +26,7 @@
 #include "codegen/schedule/pieces.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/prefix.h"
+#include "codegen/schedule/rows_of_task.h"
 #include "codegen/schedule/runs.h"
 #include "codegen/schedule/scatter.h"
 #include "codegen/schedule/short_rows.h"
@@ -34,9 +36,6 @@
 namespace bitale {
 
 namespace {
-
-constexpr std::int64_t pointwise_block = 2048, vector_block = 64, widest_vector_block = 256,
-                       fewest_vector_blocks = 4;
 
 Int bounded(const std::string& name, const Int& extent) { return make_loop(name, extent).variable; }
 
@@ -49,7 +48,10 @@ class SegmentScheduler {
     void run(Phase& first, Phase& second) {
         for (const int v : group_.values) title(v);
         if (!group_.checks.empty()) {
-            first.segments.push_back(check_segment());
+            block_ = rows_of_check(group_, context_);
+            task_ = bounded("task", ceildiv(group_.extent, block_));
+            first.segments.push_back(schedule_check(group_, rows(), context_, builder_,
+                                                    [&](const Nest& nest) { return with_places(nest); }));
         } else if (group_.split) {
             split(first, second);
         } else if (!in_pieces(first)) {
@@ -196,108 +198,16 @@ class SegmentScheduler {
 
     bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
 
-    // On a GPU: as many rows as occupy the threads of a block; with products, those of the smallest one,
-    // whose sums take longest.
-    void choose_gpu_block() {
-        constexpr double busy_threads = 128;
-        double row = 1, product = 0;
-        for (const int v : group_.values) {
-            const Nest& nest = context_.grouping.nests[v];
-            const double points = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}) *
-                                  context_.grouping.trees[v].lanes;
-            row = std::max(row, points);
-            if (adds_products(nest)) product = product > 0 ? std::min(product, points) : points;
-        }
-        if (product > 0) row = product;
-        block_ = 1;
-        while (static_cast<double>(2 * block_) * row <= busy_threads) block_ *= 2;
+    void choose_block() {
+        block_ = rows_of_task(group_, context_);
+        if (!on_gpu()) return;
         // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
         for (const int v : group_.values) {
             Nest nest = context_.grouping.nests[v];
+            if (nest.parallel.empty()) continue;
             nest.parallel[0].extent = min(nest.parallel[0].extent, block_);
             if (gpu::is_thin_product(nest, context_.grouping.trees[v])) used_ = gpu::product_bytes;
         }
-    }
-
-    // Blocks of the first axis: one row, or several where the vector lanes run along it.
-    void choose_block() {
-        const Nest& first = context_.grouping.nests[group_.values[0]];
-        if (first.parallel.empty()) {
-            block_ = 1;
-            return;
-        }
-        if (on_gpu()) return choose_gpu_block();
-        std::vector<Nest> nests;
-        for (const int v : group_.values) nests.push_back(fully_composed_nest(context_.values, v));
-        const auto shape_of = [&](int v) -> const Shape& { return value(v).shape; };
-        if (const std::int64_t rows = rows_of_products(nests, shape_of); rows > 0) {
-            block_ = rows;
-            return;
-        }
-        if (const std::int64_t rows = rows_of_runs(nests); rows > 0) {
-            block_ = rows;
-            return;
-        }
-        if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) {
-            block_ = rows;
-            return;
-        }
-        bool all_maps = true, along_rows = false;
-        for (const int v : group_.values) {
-            const Nest& nest = context_.grouping.nests[v];
-            const bool map = nest.combine == Combine::none;
-            all_maps = all_maps && map;
-            if (!map && context_.grouping.trees[v].lanes == 1)
-                along_rows = along_rows || vector_loop(nest, context_.values.shapes()) == 0;
-        }
-        const double inner = typical_count({first.parallel.begin() + 1, first.parallel.end()});
-        if (all_maps) {
-            block_ = std::max<std::int64_t>(
-                1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / inner));
-            for (const int v : group_.values)
-                block_ = std::max(
-                    block_, rows_of_tiles(fully_composed_nest(context_.values, v), context_.values.shapes()));
-        }
-        if (!all_maps && !along_rows && gains_by_rows_together()) block_ = rows_side_by_side;
-        // Short runs of neighbouring results: those of several rows are one in memory.
-        if (group_.values.size() == 1 && !all_maps && !along_rows && is_run_of_results(first))
-            while (static_cast<double>(2 * block_) * inner <= static_cast<double>(widest_vector_block) &&
-                   first.parallel[0].extent.range().low >= fewest_vector_blocks * 2 * block_)
-                block_ *= 2;
-        if (all_maps || !along_rows) return;
-        // Runs of a row that are read one after another are longer where there are enough of them.
-        block_ = vector_block;
-        while (group_.values.size() == 1 && 2 * block_ <= widest_vector_block &&
-               first.parallel[0].extent.range().low >= fewest_vector_blocks * 2 * block_)
-            block_ *= 2;
-    }
-
-    // Reductions of short rows, one result a row: of several rows they meet as vectors (short_rows.h), while
-    // what the other members have of these rows stays in the nearest cache.
-    bool gains_by_rows_together() const {
-        constexpr double most_bytes = 16 << 10;
-        constexpr std::int64_t fewest_tasks = 4;
-        double bytes = 0;
-        bool any = false;
-        for (const int v : group_.values) {
-            const Nest& nest = context_.grouping.nests[v];
-            const double own = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}),
-                         read = typical_count(nest.reduced);
-            const bool alone = nest.combine != Combine::none && own == 1;
-            if (alone && !is_short_row(nest, context_.grouping.trees[v])) return false;
-            any = any || alone;
-            bytes += std::max(own, group_.values.size() > 1 ? read : 1) * bytes_of(value(v).node->type.dtype);
-        }
-        return any && bytes * double{rows_side_by_side} <= most_bytes &&
-               group_.extent.range().high >= fewest_tasks * rows_side_by_side;
-    }
-
-    // A reduction whose results run in lanes, side by side as what it reads is.
-    bool is_run_of_results(const Nest& nest) const {
-        const int last = static_cast<int>(nest.parallel.size()) - 1;
-        return last > 0 && !adds_products(nest) && nest.lets.empty() && nest.guards.empty() &&
-               context_.grouping.trees[group_.values[0]].lanes == 1 &&
-               vector_loop(nest, context_.values.shapes()) == last;
     }
 
     bool is_local(int v) {
@@ -385,7 +295,7 @@ class SegmentScheduler {
         block_ = 1;
         task_ = row;
         parts_[list] = {place, last};
-        Stmts each = ask_for_row(place, last_key, key);
+        Stmts each = ask_for_rows(group_, place, last_key, key, context_, builder_);
         each.push_back(let(row, key(place), group_.extent));
         each.push_back(let(before, key(max(place - 1, 0)), group_.extent));
         Stmts body{search(last, sorted, place + 1, count, row + 1, 1)};
@@ -400,26 +310,6 @@ class SegmentScheduler {
 
     IntRange task_range() const { return {0, std::max<std::int64_t>(0, group_.extent.range().high - 1)}; }
 
-    // What is written at a later place of the list is asked of memory.
-    Stmts ask_for_row(const Int& place, const Int& last_key, const std::function<Scalar(const Int&)>& key) {
-        constexpr std::int64_t distance = 16, longest_row = 4096;
-        Stmts all;
-        for (const int v : group_.values) {
-            if (!context_.leaves_group(v)) continue;
-            const Type type = value(v).stored_type();
-            const Int row = count_of(Shape(type.shape.begin() + 1, type.shape.end()));
-            if (!row.is_constant() || row.constant() * bytes_of(type.dtype) > longest_row) continue;
-            const Int later = Int::symbol("later", task_range());
-            all.push_back(let(later, key(min(place + distance, last_key)), group_.extent));
-            std::vector<Int> at(type.shape.size(), 0);
-            at[0] = later;
-            all.push_back(ask(builder_.global(context_.buffers_to_write(v)[0], type.dtype, type.shape, true),
-                              at, std::max<std::int64_t>(1, row.constant() * bytes_of(type.dtype))));
-        }
-        return all;
-    }
-
-    // Everything that a task does for its rows.
     Stmts members() {
         Stmts body;
         for (const int v : group_.values) {
@@ -644,50 +534,6 @@ class SegmentScheduler {
         Nest r = id ? substitute(nest, {{id, row}}) : nest;
         r.reduced[0] = {row, 1};
         return with_places(r);
-    }
-
-    Segment check_segment() {
-        const int number = group_.checks[0];
-        const Check& check_ = context_.graph.checks[number];
-        const int v = context_.values.number.at(check_.value.get());
-        const Type& type = check_.value->type;
-        Nest nest;
-        std::vector<Int> at;
-        for (const Int& extent : type.shape) {
-            nest.parallel.push_back(make_loop("i", extent));
-            at.push_back(nest.parallel.back().variable);
-        }
-        nest.dtype = type.dtype;
-        nest.body = scalar_read(type.dtype, v, at);
-        nest = simplify(compose(nest, [&](int operand) -> const Nest* {
-            const Value::Storage storage = value(operand).storage;
-            return storage == Value::Storage::inlined || storage == Value::Storage::staged
-                       ? &value(operand).nest
-                       : nullptr;
-        }));
-        Segment segment;
-        segment.title = "check of " + check_.what;
-        block_ = type.shape.empty() ? 1 : pointwise_block;
-        segment.tasks = ceildiv(group_.extent, block_);
-        segment.task = task_ = bounded("task", segment.tasks);
-        nest = with_places(rows().cut(nest));
-        Int element = 0;
-        for (std::size_t d = 0; d < nest.parallel.size(); ++d)
-            element = element * (d < type.shape.size() ? type.shape[d] : Int(1)) + nest.parallel[d].variable +
-                      (d == 0 ? task_ * block_ : Int(0));
-        builder_.ir.errors_buffer = errors_position();
-        LoopBuilder loops(nest);
-        const auto body = [&](LoopBuilder& inner) {
-            return inner.substituted({check(number, nest.body, check_.low, check_.high, element)});
-        };
-        segment.body = context_.target.kind == Target::Kind::cuda ? loops.threads(nest.parallel, body)
-                                                                  : loops.nest(nest.parallel, body);
-        return segment;
-    }
-
-    int errors_position() {
-        const int place = builder_.global(context_.errors_buffer(), DType::int64, {Int(4)}, true);
-        return builder_.ir.places[place].buffer;
     }
 
     const Group& group_;
