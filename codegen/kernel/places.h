@@ -24,10 +24,13 @@ void for_each_place(const Stmt& s, F&& f) {
         case Stmt::Kind::together: f(s.place, Use::written); return;
         case Stmt::Kind::accumulate:
             f(s.place, Use::both);
-            if (is_position(s.combine)) f(s.number, Use::both);
+            if (is_position(s.combine) && s.number >= 0) f(s.number, Use::both);
             return;
         case Stmt::Kind::exchange: f(s.place, Use::both); return;
-        case Stmt::Kind::draw:
+        case Stmt::Kind::draw:  // of words that nobody wants there is no place
+            if (s.place >= 0) f(s.place, Use::written);
+            if (s.number >= 0) f(s.number, Use::written);
+            return;
         case Stmt::Kind::sort:
             f(s.place, Use::written);
             f(s.number, Use::written);

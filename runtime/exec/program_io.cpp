@@ -425,13 +425,16 @@ class Reader {
     std::vector<Int> symbols_;
 };
 
-// Numbers are read by recursion, so a text may not nest without end. All of them are whole; others do not
-// convert to integers.
+// Numbers are read by recursion, so a text may not nest without end. Factors of products aside, all numbers
+// are whole; others do not convert to integers.
 Json parsed(const std::string& text) {
-    return Json::parse(text, [](int depth, Json::parse_event_t event, Json& value) {
+    std::string key;
+    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
         if (depth > deepest) throw FileError("a program cannot be read: it nests too deep");
+        if (event == Json::parse_event_t::key) key = value.get<std::string>();
+        if (event != Json::parse_event_t::value || key == "alpha" || key == "beta") return true;
         const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
-        if (event == Json::parse_event_t::value && (value.is_number_float() || too_large))
+        if (value.is_number_float() || too_large)
             throw FileError("a program cannot be read: " + value.dump() + " is no int64");
         return true;
     });
