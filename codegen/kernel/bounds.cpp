@@ -40,6 +40,13 @@ std::vector<Int> bounds_above(const Int& x) {
 
 }  // namespace
 
+bool Bounds::non_negative(const Int& x) const {
+    const auto always = [&](const Int& y) { return never_negative(y, loops_.size()); };
+    return always(x) || std::any_of(guards_.begin(), guards_.end(), [&](const Guard& g) {
+               return always(x - g.value + g.low) || always(x + g.value - (g.high - 1));
+           });
+}
+
 void Bounds::enter(const Stmt& loop) {
     Known known{loop.variable, loop.begin, loop.end - 1};
     const Int length = loop.end - loop.begin;

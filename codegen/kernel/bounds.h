@@ -13,10 +13,15 @@ class Bounds {
     // results are read.
     void enter(const Stmt& loop);
     void leave() { loops_.pop_back(); }
+    // Between the two, the guards hold.
+    void assume(const std::vector<Guard>& guards) {
+        guards_.insert(guards_.end(), guards.begin(), guards.end());
+    }
+    void forget(const std::vector<Guard>& guards) { guards_.resize(guards_.size() - guards.size()); }
 
-    // Whether x is none below 0, or is below the limit, in every iteration of the loops. False where it
-    // cannot be told.
-    bool non_negative(const Int& x) const { return never_negative(x, loops_.size()); }
+    // Whether x is none below 0, or is below the limit, in every iteration of the loops in which the guards
+    // hold. False where it cannot be told.
+    bool non_negative(const Int& x) const;
     bool below(const Int& x, const Int& limit) const { return non_negative(limit - 1 - x); }
 
   private:
@@ -27,6 +32,7 @@ class Bounds {
     bool never_negative(const Int& x, std::size_t loop) const;
 
     std::vector<Known> loops_;
+    std::vector<Guard> guards_;
 };
 
 }  // namespace bitale

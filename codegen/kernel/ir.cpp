@@ -314,7 +314,9 @@ class Verifier {
                     if (const std::uint64_t id = s.variable.symbol_id())
                         BITALE_CHECK(inner.insert(id).second, "a loop variable declared twice");
                     if (s.kind == Stmt::Kind::loop) bounds_.enter(s);
+                    bounds_.assume(s.guards);
                     walk(s.body, inner, alive);
+                    bounds_.forget(s.guards);
                     if (s.kind == Stmt::Kind::loop) bounds_.leave();
                     break;
                 }

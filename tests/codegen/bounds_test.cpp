@@ -67,3 +67,27 @@ TEST_CASE("minima are bounded by both of their sides") {
     CHECK_FALSE(bounds.non_negative(min(7, n - 2 - i)));
     CHECK_FALSE(bounds.non_negative(min(-1, n - 1 - i)));
 }
+
+TEST_CASE("indices are bounded by the guards around them") {
+    Bounds bounds;
+    const Int row = Int::symbol("row", {0, 1});
+    bounds.enter(loop(row, 0, 2, Binding::serial, {}));
+    const Int at = 3 * row + 1;  // 1 and 4
+    CHECK_FALSE(bounds.below(at, 4));
+    const std::vector<Guard> inside{{at, 0, 4}}, behind{{row, 1, 2}}, wider{{at, 0, 5}};
+    bounds.assume(inside);
+    CHECK(bounds.below(at, 4));
+    CHECK(bounds.below(at - 1, 3));
+    CHECK_FALSE(bounds.below(at, 3));
+    CHECK(bounds.non_negative(3 - at));
+    bounds.forget(inside);
+    CHECK_FALSE(bounds.below(at, 4));
+    bounds.assume(wider);
+    CHECK_FALSE(bounds.below(at, 4));
+    bounds.assume(behind);
+    CHECK(bounds.non_negative(at - 1));
+    CHECK_FALSE(bounds.non_negative(at - 5));
+    bounds.forget(behind);
+    bounds.forget(wider);
+    CHECK_FALSE(bounds.non_negative(row - 1));
+}

@@ -296,6 +296,10 @@ TEST_CASE("random graphs agree with the oracles") {
 
 TEST_CASE("random graphs agree with the oracles, each in a function of its own") { check(101, 12, 1); }
 
+TEST_CASE("random graphs that were refused once") {
+    for (const std::uint64_t seed : {10934, 42756}) check(seed, 1, 1);
+}
+
 TEST_CASE("many random graphs", "[slow]") {
     const auto begin = std::chrono::steady_clock::now();
     const double own_before = core_seconds(RUSAGE_SELF), compiling_before = core_seconds(RUSAGE_CHILDREN);
