@@ -65,6 +65,13 @@ B_FN f64 b_sqrt(f64 x) { return __dsqrt_rn(x); }
 #else
 #define B_IN_ORDER(X) asm("" : "+x"(X))
 #endif
+// Wrong code of GCC 12, not of 14, near its bug 114375: masked loads of a group of vectors, as guarded reads
+// of three neighbours in turn give, all get the mask of the first one. Such loops stay scalar.
+#if defined(__clang__) || __GNUC__ >= 14
+#define B_SCALAR_LOOP
+#else
+#define B_SCALAR_LOOP asm volatile("")
+#endif
 // The compiler forgets what it knows of the value.
 #define B_OPAQUE(X) asm volatile("" : "+r"(X))
 #define B_FN static inline __attribute__((always_inline))

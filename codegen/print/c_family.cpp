@@ -14,6 +14,7 @@
 #include "codegen/print/expressions.h"
 #include "codegen/print/indices.h"
 #include "codegen/print/literals.h"
+#include "codegen/print/masked_groups.h"
 #include "codegen/print/writer.h"
 
 namespace bitale {
@@ -283,6 +284,7 @@ class Printer {
         else
             out_.open("for (" + type + " " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
                       " += " + std::to_string(s.step) + ") {");
+        if (!cuda_ && has_masked_group(s, kernel_.places)) out_.line("B_SCALAR_LOOP;");
         if (s.binding == Binding::rolled) {
             const std::string opaque = fresh("j");
             out_.line(fmt::format("{} {} = {};", type, opaque, name));

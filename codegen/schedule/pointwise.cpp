@@ -152,6 +152,7 @@ class Lanes {
         if (!id || !l.extent.is_constant()) return 1;
         std::set<std::int64_t> divisors;
         for_each_read(nest().body, [&](const ScalarNode& s) {
+            if (stride_of(element(s), l.variable)) return;
             for (const Int& x : s.at)
                 for (const Int::Term& t : x.terms())
                     for (const AtomPtr& a : t.atoms)
@@ -450,7 +451,8 @@ class Lanes {
                 }
         };
         for_each_read(nest().body, [&](const ScalarNode& s) {
-            for (const Int& x : s.at) look(x);
+            if (!stride_of(element(s), last.variable))
+                for (const Int& x : s.at) look(x);
         });
         if (!plain || divisors.size() != 1) return 1;
         const std::int64_t k = *divisors.begin();
