@@ -1,13 +1,17 @@
-// Reads the affinity mask, the topology and the cgroup quota of the process.
+// Reads the affinity mask, the topology and the cgroup quota of the process; asks for slices.
 #include "runtime/cpu/affinity.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace bitale {
 
@@ -54,7 +58,46 @@ double cgroup_quota() {
     return least;
 }
 
+// What sched_getattr and sched_setattr take, of which C libraries have no declaration.
+struct SchedulingAttributes {
+    std::uint32_t size = sizeof(SchedulingAttributes), policy = SCHED_OTHER;
+    std::uint64_t flags = 0;
+    std::int32_t nice = 0;
+    std::uint32_t priority = 0;
+    std::uint64_t runtime = 0, deadline = 0, period = 0;  // nanoseconds
+};
+
+constexpr std::uint64_t short_slice = 100'000;  // nanoseconds, the least that Linux takes
+constexpr std::chrono::milliseconds calm{100};
+
+bool get(SchedulingAttributes& now) {
+    return syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) == 0 && now.policy == SCHED_OTHER;
+}
+
+// The slices that there were; 0: they cannot be set.
+std::uint64_t set_slices(std::uint64_t nanoseconds) {
+    SchedulingAttributes now;
+    if (!get(now)) return 0;
+    const std::uint64_t before = std::exchange(now.runtime, nanoseconds);
+    return syscall(SYS_sched_setattr, 0, &now, 0) == 0 ? before : 0;
+}
+
 }  // namespace
+
+std::uint64_t Slices::current() {
+    SchedulingAttributes now;
+    return get(now) ? now.runtime : 0;
+}
+
+void Slices::shorten() {
+    last_ = std::chrono::steady_clock::now();
+    if (before_ == 0) before_ = set_slices(short_slice);
+}
+
+void Slices::restore_if_calm() {
+    if (std::chrono::steady_clock::now() - last_ < calm) return;
+    set_slices(std::exchange(before_, 0));
+}
 
 std::vector<int> usable_cores() {
     std::vector<int> cores;

@@ -21,6 +21,8 @@ namespace bitale {
 namespace {
 
 thread_local bool inside_task = false;
+// Of a caller, short while other processes keep the cores busy.
+thread_local Slices slices_of_caller;
 
 // A forked child has no workers: it runs everything inline.
 std::atomic<bool> workers_gone{false};
@@ -155,6 +157,7 @@ void Pool::go_home(std::size_t thread) {
 }
 
 void Pool::work_loop(std::size_t thread) {
+    Slices().shorten();
     const Slot& own = slots_[thread];
     std::uint32_t seen = epoch_.load(std::memory_order_acquire);
     while (!stop_.load(std::memory_order_relaxed)) {
@@ -209,8 +212,12 @@ bool Pool::lend_core() {
 void Pool::wait() {
     const auto done = [&] { return all_done(); };
     if (poll(done, caller_spins, {})) return;
-    for (int i = 0; i < most_looks && !lend_core(); ++i)
-        if (poll(done, {}, between_looks)) return;
+    bool lent = false;
+    for (int i = 0; i < most_looks && !lent; ++i) {
+        lent = lend_core();
+        if (!lent && poll(done, {}, between_looks)) return;
+    }
+    if (lent) slices_of_caller.shorten();
     caller_sleeps_.store(true, std::memory_order_seq_cst);
     for (;;) {
         const std::uint32_t finished = finished_.load(std::memory_order_seq_cst);
@@ -239,6 +246,7 @@ void Pool::run_job(const Job& job, F&& begin_of) {
 
     work(0);
     wait();
+    slices_of_caller.restore_when_calm();
     std::exception_ptr failure;
     if (failed_.load(std::memory_order_relaxed)) {
         const std::lock_guard lock(failure_mutex_);

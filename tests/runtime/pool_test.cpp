@@ -3,12 +3,16 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <stdexcept>
+#include <thread>
 
 #include "runtime/cpu/affinity.h"
 #include "tests/support/catch.h"
@@ -141,6 +145,27 @@ TEST_CASE("a busy process on any of the cores does not stop the pool", "[runtime
     }
     REQUIRE(jobs > 0);
     for (const double v : values) REQUIRE(v == 1.0 + 2000.0 * static_cast<double>(jobs));
+}
+
+TEST_CASE("slices of a thread are short for a while, and its priority stays", "[core][runtime][pool]") {
+    std::thread([] {
+        errno = 0;
+        const int priority = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+        REQUIRE(errno == 0);
+        const std::uint64_t before = Slices::current();
+        Slices slices;
+        slices.restore_when_calm();
+        CHECK(Slices::current() == before);
+        slices.shorten();
+        // Systems that know no such request say 0, before and after.
+        CHECK((Slices::current() == 100'000 || Slices::current() == before));
+        slices.restore_when_calm();
+        slices.shorten();
+        std::this_thread::sleep_for(std::chrono::milliseconds(120));
+        slices.restore_when_calm();
+        CHECK(Slices::current() == before);
+        CHECK(getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())) == priority);
+    }).join();
 }
 
 TEST_CASE("a forked child computes and exits", "[runtime][pool]") {
