@@ -10,6 +10,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
+#include "codegen/schedule/by_phase.h"
 #include "codegen/schedule/check.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
@@ -356,13 +357,19 @@ class SegmentScheduler {
             const auto [part, fresh] = parts_.try_emplace(form->keys);
             if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
+        } else if (const std::vector<Member> phases = members_by_phase(member); !phases.empty()) {
+            for (const Member& phase : phases) append(body, scheduled(phase));
+            notes_ += "  " + std::to_string(phases.size()) + " parts, of results that visit the same terms\n";
         } else {
-            append(body, member.nest.combine == Combine::none
-                             ? schedule_pointwise(member, context_.target, builder_)
-                             : schedule_reduce(member, context_.target, builder_));
+            append(body, scheduled(member));
         }
         body.push_back(barrier());
         return body;
+    }
+
+    Stmts scheduled(const Member& member) {
+        return member.nest.combine == Combine::none ? schedule_pointwise(member, context_.target, builder_)
+                                                    : schedule_reduce(member, context_.target, builder_);
     }
 
     int list_of(int keys) {
