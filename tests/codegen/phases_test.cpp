@@ -6,6 +6,7 @@
 
 #include "bitale/bitale.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/tree.h"
 #include "graph/ir/node.h"
 #include "ops/registry.h"
 #include "tests/support/catch.h"
@@ -120,6 +121,25 @@ TEST_CASE("nests that ask for no multiple have no phases, nor those with too man
         const Expr y = conv2d(x, w, {.subsample = stride});
         const Nest nest = simplify(nest_of(*grad(sum(sqr(y)), x).node()));
         CHECK(phases_of(nest).size() == (stride == 2 ? 4 : 0));
+    }
+}
+
+TEST_CASE("sums over windows are not cut, nor put into lanes by the terms that a stride picks") {
+    register_all_ops();
+    const auto tree_of_form = [](const Form& form) {
+        Dims small;
+        const Nest nest = nest_of_form(form, small);
+        const std::vector<Shape> shapes{{small.begin(), small.end()},
+                                        {form.filters.begin(), form.filters.end()}};
+        return tree_of(
+            nest, [&](int operand) -> const Shape& { return shapes[static_cast<std::size_t>(operand)]; });
+    };
+    for (const Form& form : {Form{{4, 16, 28, 28}, {128, 16, 5, 5}, {.border_mode = half}},
+                             Form{{4, 3, 64, 64}, {192, 3, 16, 16}, {.subsample = 16}},
+                             Form{{4, 3, 64, 64}, {192, 3, 1, 32}, {.subsample = Size2(1, 8)}}}) {
+        const ReductionTree tree = tree_of_form(form);
+        CHECK(!tree.split);
+        CHECK(tree.lanes == 1);
     }
 }
 
