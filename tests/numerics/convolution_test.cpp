@@ -137,6 +137,23 @@ TEST_CASE("gradients of images behind strided convolutions") {
     cases.run();
 }
 
+// As many as fill tiles of a GPU, phase by phase.
+TEST_CASE("gradients of larger images behind strided convolutions") {
+    PackedCases cases(tested_device(), 1e-4);
+    Random random(7);
+    for (const int kernel : {1, 2, 3}) {
+        const Dims image{2, 33, 16, 17}, filters{64, 33, kernel, kernel}, small{2, 64, 8, 8 + kernel % 2};
+        const Expr x = input(float32, image, "x"), w = input(float32, filters, "w"),
+                   g = input(float32, small, "g");
+        const Expr y = conv2d(x, w, {.border_mode = kernel / 3, .subsample = 2});
+        cases.add("kernel " + std::to_string(kernel), {x, w, g},
+                  {random_array(float32, image, random, -1, 1), random_array(float32, filters, random, -1, 1),
+                   random_array(float32, small, random, -1, 1)},
+                  grad(sum(y * g), x));
+    }
+    cases.run();
+}
+
 // Taps that meet no place of the gradient are not multiplied by its zeros.
 TEST_CASE("infinite filters leave the gradient of places that they do not meet at zero") {
     const Expr x = input(float32, {1, 8, 6, 6}, "x"), w = input(float32, {8, 8, 2, 1}, "w");
