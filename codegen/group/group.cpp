@@ -9,6 +9,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
+#include "codegen/schedule/gpu_tile.h"
 
 namespace bitale {
 
@@ -59,7 +60,7 @@ class Grouper {
             const ReductionTree tree = result_.trees[number] = order_of(result_.nests[number]);
             own.split = tree.split &&
                         (target_.kind == Target::Kind::cuda || !has_many_rows(result_.nests[number], tree));
-            own.tiled = target_.kind == Target::Kind::cuda && is_large_product(full, tree) &&
+            own.tiled = target_.kind == Target::Kind::cuda && gpu::is_tiled(full, tree) &&
                         !reads_short_rows(result_.nests[number]);
             own.tiled = own.tiled || full.combine == Combine::order;
             own.statements = count_statements(full);

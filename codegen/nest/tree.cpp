@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/phases.h"
 #include "codegen/nest/positions.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
@@ -66,6 +67,24 @@ bool over_images(const Nest& nest) {
                        [&](const Scalar& f) { return varies(nest, f, nest.reduced[0].variable); });
 }
 
+// A sum of products over windows: what some result reads of an image moves with the result and with the
+// terms. Results share what they read, in tiles that stay in registers over the whole sum.
+bool over_windows(const Nest& nest) {
+    if (!adds_products(nest)) return false;
+    const auto moves_with = [](const Int& x, const std::vector<Loop>& loops) {
+        return std::any_of(loops.begin(), loops.end(), [&](const Loop& l) {
+            return l.variable.symbol_id() && depends_on(x, l.variable.symbol_id());
+        });
+    };
+    bool found = false;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        found = found || std::any_of(s.at.begin(), s.at.end(), [&](const Int& x) {
+                    return moves_with(x, nest.parallel) && moves_with(x, nest.reduced);
+                });
+    });
+    return found;
+}
+
 }  // namespace
 
 bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
@@ -109,7 +128,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     if (nest.combine == Combine::none || nest.reduced.empty() || (position && !nest.guards.empty()) ||
         sums_runs(nest) || is_prefix(nest))
         return tree;
-    const double results = typical_count(nest.parallel), length = typical_count(nest.reduced);
+    const double results = typical_count(nest.parallel), length = terms_of_result(nest);
     const Loop& last = nest.reduced.back();
     const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
     const bool long_sum =
@@ -121,7 +140,8 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     const bool vector_of_results = std::any_of(
         nest.parallel.begin(), nest.parallel.end(),
         [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable, shape_of); });
-    if (!gathers && !vector_of_results && typical(last.extent) >= lane_count &&
+    if (!gathers && !vector_of_results && !asks_for_multiple(nest, last.variable) &&
+        typical(last.extent) >= lane_count &&
         (unit_stride(nest, last.variable, shape_of) ||
          (!adds_products(nest) && short_stride(nest, last.variable, shape_of))))
         tree.lanes = lane_count;
@@ -141,7 +161,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     } else if (!few(nest.parallel) && known(nest.parallel) && nest.reduced.size() > 1 &&
                (results <= many_results || (results <= many_filters && over_images(nest))) &&
                (gathers || (length >= long_row * first &&
-                            ((first >= fewest_rows && length >= long_reduction) ||
+                            ((first >= fewest_rows && length >= long_reduction && !over_windows(nest)) ||
                              (first >= fewest_images && length >= short_sum && over_images(nest)))))) {
         const auto chunks = static_cast<std::int64_t>(std::clamp(partial_results / results, 2.0, 1024.0));
         tree.split = tree.by_rows = true;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 
+#include "codegen/nest/phases.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
@@ -39,13 +40,25 @@ Stmts over(const std::vector<Loop>& loops, const Nest& lets, const Stmts& body) 
     return builder.threads(loops, [&](LoopBuilder& inner) { return inner.substituted(body); });
 }
 
+std::vector<Destination> destinations_of(int value, const std::vector<Int>& at, const SegmentContext& context,
+                                         KernelBuilder& builder) {
+    std::vector<Destination> all;
+    const Type type = context.values.list[value].stored_type();
+    for (const int buffer : context.buffers_to_write(value))
+        all.push_back({builder.global(buffer, type.dtype, type.shape, true), at});
+    return all;
+}
+
 class Tiler {
   public:
-    Tiler(int value, const SegmentContext& context, KernelBuilder& builder)
+    // The results that the nest has: where they belong, over its loops.
+    Tiler(int value, const Nest& nest, std::vector<Int> at, const SegmentContext& context,
+          KernelBuilder& builder)
         : value_(value),
+          at_(std::move(at)),
           context_(context),
           builder_(builder),
-          nest_(with_places(fully_composed_nest(context.values, value))),
+          nest_(with_places(nest)),
           axes_(product_axes(nest_)),
           rows_(count(axes_.rows)),
           columns_(count(axes_.columns)),
@@ -149,15 +162,14 @@ class Tiler {
         place(axes_.columns, column, here);
         Member member;
         member.nest.dtype = nest_.dtype;
-        const Type type = context_.values.list[value_].stored_type();
         std::vector<Int> to;
-        for (const Loop& l : nest_.parallel) to.push_back(substitute(l.variable, here));
-        for (const int buffer : context_.buffers_to_write(value_))
-            member.destinations.push_back({builder_.global(buffer, type.dtype, type.shape, true), to});
+        for (const Int& x : at_) to.push_back(substitute(x, here));
+        member.destinations = destinations_of(value_, to, context_, builder_);
         return {when({{row, 0, rows_}, {column, 0, columns_}}, stores(member, value))};
     }
 
     const int value_;
+    const std::vector<Int> at_;
     const SegmentContext& context_;
     KernelBuilder& builder_;
     const Nest nest_;
@@ -170,11 +182,65 @@ class Tiler {
     Substitution common_;
 };
 
+// Results that are 0, a few for each thread of a block.
+Segment schedule_zeros(int value, const Nest& nest, const std::vector<Int>& at, const SegmentContext& context,
+                       KernelBuilder& builder, const std::string& title) {
+    constexpr std::int64_t points = 1024;
+    const Int all = count(nest.parallel);
+    Segment segment;
+    segment.title = title + " (zeros)";
+    segment.tasks = ceildiv(all, points);
+    segment.task = make_loop("task", segment.tasks).variable;
+    const Int inside = Int::symbol("point", {0, points - 1});
+    Substitution here;
+    place(nest.parallel, segment.task * points + inside, here);
+    Member member;
+    member.nest.parallel = {{inside, min(points, all - segment.task * points)}};
+    member.nest.dtype = nest.dtype;
+    member.nest.body = nest.body;
+    std::vector<Int> to;
+    for (const Int& x : at) to.push_back(substitute(x, here));
+    member.destinations = destinations_of(value, to, context, builder);
+    segment.body = schedule_pointwise(member, context.target, builder);
+    return segment;
+}
+
+bool has_terms(const Nest& nest) { return nest.combine != Combine::none; }
+
+// The phases of a sum, where some of them are worth tiles, and none is another map than zeros.
+std::vector<ResultPhase> phases_in_tiles(const Nest& nest, const ReductionTree& tree) {
+    if (tree.lanes > 1 || tree.split) return {};
+    std::vector<ResultPhase> phases = phases_of(nest);
+    const bool any = std::any_of(phases.begin(), phases.end(), [&](const ResultPhase& phase) {
+        return is_large_product(phase.nest, tree);
+    });
+    const bool all = std::all_of(phases.begin(), phases.end(), [](const ResultPhase& phase) {
+        return has_terms(phase.nest) ? adds_products(phase.nest) && phase.nest.guards.empty()
+                                     : phase.nest.body->kind == ScalarNode::Kind::constant;
+    });
+    return any && all ? std::move(phases) : std::vector<ResultPhase>();
+}
+
 }  // namespace
 
-Segment schedule_tile(int value, const SegmentContext& context, KernelBuilder& builder,
-                      const std::string& title, std::string& notes) {
-    return Tiler(value, context, builder).run(title, notes);
+bool is_tiled(const Nest& nest, const ReductionTree& tree) {
+    return is_large_product(nest, tree) || !phases_in_tiles(nest, tree).empty();
+}
+
+std::vector<Segment> schedule_tiles(int value, const SegmentContext& context, KernelBuilder& builder,
+                                    const std::string& title, std::string& notes) {
+    const Nest whole = fully_composed_nest(context.values, value);
+    std::vector<ResultPhase> phases = phases_in_tiles(whole, context.grouping.trees[value]);
+    if (phases.empty()) phases = {{whole, {}}};
+    std::vector<Segment> segments;
+    for (const ResultPhase& phase : phases) {
+        std::vector<Int> at;
+        for (const Loop& l : whole.parallel) at.push_back(substitute(l.variable, phase.results));
+        segments.push_back(has_terms(phase.nest)
+                               ? Tiler(value, phase.nest, at, context, builder).run(title, notes)
+                               : schedule_zeros(value, phase.nest, at, context, builder, title));
+    }
+    return segments;
 }
 
 }  // namespace bitale::gpu

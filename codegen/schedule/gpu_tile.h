@@ -2,12 +2,19 @@
 // results, a thread some of them in registers, from pieces of both factors in shared memory.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "codegen/nest/tree.h"
 #include "codegen/schedule/segment.h"
 
 namespace bitale::gpu {
 
-// Of a value whose nest is_large_product(), alone in its group.
-Segment schedule_tile(int value, const SegmentContext& context, KernelBuilder& builder,
-                      const std::string& title, std::string& notes);
+// A product in tiles, or one of which some phase of the results is: nest/phases.h.
+bool is_tiled(const Nest& nest, const ReductionTree& tree);
+
+// Of a value whose nest is, alone in its group: a kind of tasks for each phase of its results.
+std::vector<Segment> schedule_tiles(int value, const SegmentContext& context, KernelBuilder& builder,
+                                    const std::string& title, std::string& notes);
 
 }  // namespace bitale::gpu

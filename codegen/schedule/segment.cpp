@@ -10,6 +10,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
+#include "codegen/schedule/by_phase.h"
 #include "codegen/schedule/check.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
@@ -54,6 +55,9 @@ class SegmentScheduler {
                                                     [&](const Nest& nest) { return with_places(nest); }));
         } else if (group_.split) {
             split(first, second);
+        } else if (group_.tiled && context_.grouping.nests[group_.values[0]].combine != Combine::order) {
+            for (Segment& s : gpu::schedule_tiles(group_.values[0], context_, builder_, title_, notes_))
+                first.segments.push_back(std::move(s));
         } else if (!in_pieces(first)) {
             first.segments.push_back(one_kind_of_segment());
         }
@@ -110,7 +114,6 @@ class SegmentScheduler {
         if (on_gpu()) {
             if (const std::optional<gpu::Transpose> t = gpu::match_transpose(group_, context_.values))
                 return gpu::schedule_transpose(*t, context_, builder_, title_, notes_);
-            if (group_.tiled) return gpu::schedule_tile(group_.values[0], context_, builder_, title_, notes_);
         }
         const bool skips = !on_gpu() && !options().strict_math && options().enabled("skips_zeros");
         if (const std::optional<int> list =
@@ -356,13 +359,20 @@ class SegmentScheduler {
             const auto [part, fresh] = parts_.try_emplace(form->keys);
             if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
+        } else if (const std::vector<Member> phases = members_by_phase(member); !phases.empty()) {
+            for (const Member& phase : phases) append(body, scheduled(phase));
+            notes_ += "  results by their remainders, in " + std::to_string(phases.size()) +
+                      (phases.size() == 1 ? " part\n" : " parts\n");
         } else {
-            append(body, member.nest.combine == Combine::none
-                             ? schedule_pointwise(member, context_.target, builder_)
-                             : schedule_reduce(member, context_.target, builder_));
+            append(body, scheduled(member));
         }
         body.push_back(barrier());
         return body;
+    }
+
+    Stmts scheduled(const Member& member) {
+        return member.nest.combine == Combine::none ? schedule_pointwise(member, context_.target, builder_)
+                                                    : schedule_reduce(member, context_.target, builder_);
     }
 
     int list_of(int keys) {

@@ -62,15 +62,17 @@ Array evaluate_x(const Node& node, const std::vector<Array>& inputs) {
     return result;
 }
 
-// The output place whose tap `element` meets input place `at`, and where there is one.
+// The output place whose tap `element` meets input place `at`; `meets`: the taps that some place could meet
+// it with, `inside`: where that place is an output.
 Int output_place(const ConvGeometry& geometry, int axis, const Int& at, const Int& element,
-                 std::int64_t kernel, const Int& outputs, std::vector<Guard>& guards) {
+                 std::int64_t kernel, const Int& outputs, std::vector<Guard>& meets,
+                 std::vector<Guard>& inside) {
     const std::int64_t stride = geometry.stride[static_cast<std::size_t>(axis)];
     const Int distance = at - geometry.place(axis, 0, element, kernel);
     Int place = floordiv(distance, stride);
-    if (stride > 1) guards.push_back({mod(distance, stride), 0, 1});
+    if (stride > 1) meets.push_back({mod(distance, stride), 0, 1});
     const bool whole = stride == 1 && kernel == 1 && geometry.pad[static_cast<std::size_t>(axis)] == 0;
-    if (!whole) guards.push_back({place, 0, outputs});
+    if (!whole) inside.push_back({place, 0, outputs});
     return place;
 }
 
@@ -92,8 +94,10 @@ Nest nest_x(const Node& node) {
     nest.parallel = {n, c, y, z};
     nest.reduced = sums_taps_first(node) ? std::vector<Loop>{ky, kx, o} : std::vector<Loop>{o, ky, kx};
     std::vector<Guard> guards;
-    const Int row = output_place(geometry, 0, y.variable, ky.variable, w[2].constant(), g[2], guards);
-    const Int column = output_place(geometry, 1, z.variable, kx.variable, w[3].constant(), g[3], guards);
+    const Int row =
+        output_place(geometry, 0, y.variable, ky.variable, w[2].constant(), g[2], nest.guards, guards);
+    const Int column =
+        output_place(geometry, 1, z.variable, kx.variable, w[3].constant(), g[3], nest.guards, guards);
     const DType t = nest.dtype;
     const Scalar outside = guards.empty() ? nullptr : scalar_constant(t, 0);
     nest.body = scalar_product(scalar_read(t, 0, {n.variable, o.variable, row, column}, guards, outside),

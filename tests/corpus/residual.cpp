@@ -98,6 +98,8 @@ GRAPH(residual_evaluation) {
 GRAPH(conv_3x3) { gradients(b, unknown(b.size(32, 2)), 16, 24, 14, 3, {.border_mode = half}); }
 GRAPH(conv_3x3_stride2) { gradients(b, b.size(32, 2), 16, 24, 14, 3, {.border_mode = 1, .subsample = 2}); }
 GRAPH(conv_3x3_stride3) { gradients(b, b.size(32, 2), 8, 8, 15, 3, {.border_mode = 1, .subsample = 3}); }
+GRAPH(conv_5x5_deep) { gradients(b, b.size(16, 1), 96, 96, b.size(14, 7), 5, {.border_mode = half}); }
+GRAPH(conv_patches) { gradients(b, b.size(16, 2), 3, 32, b.size(64, 32), 16, {.subsample = 16}); }
 GRAPH(conv_1x1) { gradients(b, b.size(32, 2), 32, 64, 14, 1, {}); }
 GRAPH(conv_1x1_stride2) { gradients(b, b.size(32, 2), 32, 64, 14, 1, {.subsample = 2}); }
 GRAPH(conv_5x5_bytes) {

@@ -1,6 +1,8 @@
 // Generated CPU code of convolution, pooling and their gradients against the oracle.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -82,6 +84,90 @@ TEST_CASE("convolutions of awkward sizes") {
         symbolic = !symbolic;
     }
     cases.run();
+}
+
+// Each remainder of rows and columns by the stride is a sum of its own, over the taps that meet it.
+TEST_CASE("gradients of images behind strided convolutions") {
+    PackedCases cases(tested_device(), 1e-4);
+    Random random(6);
+    struct Strided {
+        Dims image, kernel;
+        Border border;
+        Size2 stride, dilation = 1;
+        DType dtype = float32;
+    };
+    const std::vector<Strided> list = {
+        {{2, 16, 9, 11}, {12, 16, 3, 3}, 1, 2},
+        {{2, 33, 10, 7}, {9, 33, 3, 3}, half, 3, 2},
+        {{3, 8, 12, 12}, {16, 8, 5, 5}, valid, 2, 2},
+        {{1, 9, 13, 16}, {40, 9, 5, 4}, full, Size2(3, 2), Size2(1, 3), float64},
+        {{2, 3, 21, 20}, {24, 3, 7, 7}, 3, 2},
+        {{2, 16, 8, 8}, {8, 16, 1, 1}, valid, 2},   // most places have no gradient
+        {{2, 17, 11, 9}, {8, 17, 2, 2}, valid, 5},  // as do those between windows that lie apart
+        {{2, 8, 2, 3}, {8, 8, 1, 1}, valid, 4},     // an image smaller than the stride
+        {{2, 8, 3, 1}, {9, 8, 2, 1}, Border(1, 0), Size2(6, 3)},
+        {{2, 4, 16, 24}, {12, 4, 8, 8}, valid, 8},  // windows side by side: one tap for each place
+        {{2, 5, 19, 18}, {12, 5, 8, 8}, Border(4, 1), 8},
+        {{0, 8, 9, 9}, {8, 8, 3, 3}, half, 2},
+        {{2, 8, 9, 9}, {1, 8, 3, 3}, half, 2},
+        {{1, 1, 4, 4}, {1, 1, 3, 3}, half, 2},
+        {{1, 3, 6, 6}, {120, 3, 5, 5}, half, 2},  // few results of long sums
+        {{1, 2, 5, 40}, {30, 2, 1, 20}, half, Size2(1, 4)},
+    };
+    for (const Strided& s : list)
+        for (const bool symbolic : {false, true}) {
+            Dims known = s.image;
+            known[0] = -1;
+            add_convolution(cases, random, s.dtype, {s.image, s.kernel},
+                            {.border_mode = s.border, .subsample = s.stride, .dilation = s.dilation},
+                            symbolic);
+            if (symbolic) continue;
+            // Of so many images as come, beside another gradient of theirs, through what is between.
+            const Expr x = input(s.dtype, known, "x"), w = input(s.dtype, s.kernel, "w");
+            const Expr y = relu(conv2d(tanh(x), w,
+                                       {.border_mode = s.border,
+                                        .subsample = s.stride,
+                                        .dilation = s.dilation,
+                                        .filter_flip = false}));
+            cases.add(text_of(s.image) + " among others", {x, w},
+                      {random_array(s.dtype, s.image, random, -1, 1),
+                       random_array(s.dtype, s.kernel, random, -1, 1)},
+                      grad(weighted(y) + sum(sqr(x)), x));
+        }
+    cases.run();
+}
+
+// As many as fill tiles of a GPU, phase by phase.
+TEST_CASE("gradients of larger images behind strided convolutions") {
+    PackedCases cases(tested_device(), 1e-4);
+    Random random(7);
+    for (const int kernel : {1, 2, 3}) {
+        const Dims image{2, 33, 16, 17}, filters{64, 33, kernel, kernel}, small{2, 64, 8, 8 + kernel % 2};
+        const Expr x = input(float32, image, "x"), w = input(float32, filters, "w"),
+                   g = input(float32, small, "g");
+        const Expr y = conv2d(x, w, {.border_mode = kernel / 3, .subsample = 2});
+        cases.add("kernel " + std::to_string(kernel), {x, w, g},
+                  {random_array(float32, image, random, -1, 1), random_array(float32, filters, random, -1, 1),
+                   random_array(float32, small, random, -1, 1)},
+                  grad(sum(y * g), x));
+    }
+    cases.run();
+}
+
+// Taps that meet no place of the gradient are not multiplied by its zeros.
+TEST_CASE("infinite filters leave the gradient of places that they do not meet at zero") {
+    const Expr x = input(float32, {1, 8, 6, 6}, "x"), w = input(float32, {8, 8, 2, 1}, "w");
+    const Expr cost = sum(conv2d(x, w, {.subsample = Size2(3, 2)}));
+    const float infinity = std::numeric_limits<float>::infinity();
+    const Array filters(std::vector<float>(128, infinity), {8, 8, 2, 1});
+    const FunctionOptions options{.device = tested_device(), .on_unused_input = OnUnused::ignore};
+    Function f = function({x, w}, {grad(cost, x)}, options);
+    const Array got = f(Array(float32, {1, 8, 6, 6}), filters);
+    const auto values = got.view<float>();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::size_t row = i / 6 % 6, column = i % 6;
+        CHECK(values[i] == (row % 3 < 2 && column % 2 == 0 ? infinity : 0));
+    }
 }
 
 TEST_CASE("pooling and its gradient: windows, strides, padding, overlap") {
