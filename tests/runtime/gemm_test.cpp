@@ -135,11 +135,11 @@ TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") 
                 std::vector<float> c(exact.size(), NAN), r(exact.size(), NAN);
                 void* const buffers[] = {kept ? c.data() : nullptr, r.data()};
                 const std::int64_t whole = kept ? 1 : 0;
-                const GemmEpilogue epilogue{negate, buffers, 2, &whole};
+                const GemmKernel epilogue{negate, buffers, 2, &whole};
                 GemmScratch scratch;
                 for (const int threads : {2, 1, 3}) {
                     gemm(process_pool(threads), s, {a.data(), b.data(), nullptr, kept ? c.data() : nullptr},
-                         scratch, &epilogue);
+                         scratch, {epilogue, {}, {}});
                     double worst = 0;
                     for (std::size_t i = 0; i < r.size(); ++i)
                         worst = std::fmax(worst, std::isnan(r[i]) ? 1e9 : std::fabs(r[i] + exact[i]));
