@@ -89,8 +89,8 @@ TEST_CASE("a data set of bytes is stored once") {
                 numbers = random_array(int64, {rows}, random, 0, classes - 1);
     const auto trained = [&](const std::string& device) {
         Shared images = shared(pixels, "images"), labels = shared(numbers, "labels"),
-               w = shared(Array::zeros(float32, {columns, classes}), "w"),
-               c = shared(Array::zeros(float32, {columns, columns}), "c");
+               w = shared(zeros({columns, classes}), "w"),
+               c = shared(zeros({columns, columns}), "c");
         const Expr x = (cast(images, float32) - 33.3F) / 128;
         const Expr cost = mean(softmax_crossentropy(dot(x, w), labels));
         Updates updates = sgd(cost, {w}, 0.1);
