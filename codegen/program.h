@@ -109,8 +109,8 @@ struct TaskWork {
     Int tasks, picoseconds;
 };
 
-// The kernel that makes pieces of a product's operand: its tasks are the pieces, those of one slice's rows, or
-// columns, side by side.
+// The kernel that makes pieces of a product's operand: its tasks are the pieces, those of one slice's rows,
+// or columns, side by side.
 struct PieceKernel {
     int kernel = -1;          // index into Program::kernels; -1: the operand is in memory
     std::size_t buffers = 0;  // how many of the step's are its own

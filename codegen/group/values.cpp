@@ -212,8 +212,7 @@ class Decider {
             read.erase(std::unique(read.begin(), read.end()), read.end());
             for (const int operand : read) {
                 const bool pieces = value.by_library && values_.list[operand].made_in_pieces;
-                evaluations[operand] +=
-                    pieces ? typical_count(values_.list[operand].nest.parallel) : mine;
+                evaluations[operand] += pieces ? typical_count(values_.list[operand].nest.parallel) : mine;
             }
         }
     }

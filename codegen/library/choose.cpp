@@ -82,10 +82,15 @@ class Chooser {
     }
 
     // Whether slices of a product can make the pieces that they need of the operand: arguments and variables
-    // that are cast, scaled, shifted, moved or gathered, which are not worth another form in memory.
+    // that are cast, scaled, shifted, moved or gathered, which are not worth another form in memory. What is
+    // certainly small, as a minibatch is, stays in a cache: there one copy takes less than several pieces.
     bool may_be_made(int operand, const LibraryCall& call) {
         if (target_.kind != Target::Kind::cpu || !std::holds_alternative<GemmCall>(call.call)) return false;
         constexpr int most_cost = 16;
+        constexpr double small = 1 << 18;
+        double most = 1;
+        for (const Loop& l : at(operand).nest.parallel) most *= static_cast<double>(l.extent.range().high);
+        if (most <= small) return false;
         if (at(operand).storage == Value::Storage::leaf || stored_anyway(at(operand))) return false;
         const double count = typical_count(at(operand).nest.parallel);
         int cost = 0;
@@ -187,7 +192,8 @@ class Chooser {
         std::vector<int> operands = found.operands;
         operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
         for (const int operand : operands)
-            if (!stored_anyway(at(operand))) passed += typical_count(at(operand).nest.parallel);
+            if (!stored_anyway(at(operand)) && !may_be_made(operand, found))
+                passed += typical_count(at(operand).nest.parallel);
         const ProductCost cost = cost_of_product(call, passed);
         bool worth = cost.library < cost.generated;
         const std::string library = rounded(cost.library), generated = rounded(cost.generated);

@@ -15,10 +15,10 @@
 #include "codegen/library/accumulate.h"
 #include "codegen/library/conv.h"
 #include "codegen/library/made.h"
-#include "codegen/library/slices.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/operations.h"
 #include "codegen/nest/walk.h"
+#include "codegen/plan/calls.h"
 #include "codegen/plan/names.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/c_family.h"
@@ -229,10 +229,11 @@ class Assembler {
         if (step.kind == Step::Kind::conv)
             set_strides(step.conv, conv_values(step.conv, call.operands, v), values_);
         else
-            describe_operands(call, step);
+            describe_operands(call, values_, target_, step);
         const bool adds = accumulate(group, step);
-        const int result = adds ? buffers_of(group.values[1])[0] : kept ? buffers_of(v)[0]
-                                : slice_buffer(v, "read by its epilogue alone");
+        const int result = adds   ? buffers_of(group.values[1])[0]
+                           : kept ? buffers_of(v)[0]
+                                  : slice_buffer(v, "read by its epilogue alone");
         step.buffers.insert(step.buffers.begin() + 2, result);  // before the bias
         for (std::size_t i = 1; i < group.values.size(); ++i) {
             const int map = group.values[i];
@@ -241,7 +242,7 @@ class Assembler {
             add_origins(map, step.fused);
         }
         step.commits = commits_in_place(group);
-        if (step.gemm.made_a || step.gemm.made_b || step.gemm.symmetric) cut(step.gemm);
+        if (step.gemm.made_a || step.gemm.made_b || step.gemm.symmetric) cut_into_slices(step.gemm);
         if (const std::size_t first = adds ? 2 : 1; first < group.values.size()) epilogue(group, first, step);
         make_pieces(v, step);
         sort_origins(step.fused);
@@ -251,20 +252,6 @@ class Assembler {
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
     }
 
-    // Which operands are made, and whether the product is that of a matrix and its transpose.
-    void describe_operands(const LibraryCall& made, Step& step) const {
-        GemmCall& call = step.gemm;
-        call.made_a = is_made(values_.list[made.operands[0]]);
-        call.made_b = is_made(values_.list[made.operands[1]]);
-        if (call.made_a) step.bytes = step.bytes - 4 * call.m * call.k;
-        if (call.made_b) step.bytes = step.bytes - 4 * call.k * call.n;
-        constexpr double fewest = 128;
-        call.symmetric = target_.kind == Target::Kind::cpu && made.operands[0] == made.operands[1] &&
-                         call.transpose_a != call.transpose_b && call.m == call.n && !call.bias &&
-                         !call.relu && typical(call.m) >= fewest;
-        if (call.symmetric) step.why += "; a matrix by its own transpose: half of it, mirrored";
-    }
-
     void make_pieces(int v, Step& step) {
         for (const int side : {0, 1}) {
             if (!(side == 0 ? step.gemm.made_a : step.gemm.made_b)) continue;
@@ -272,9 +259,8 @@ class Assembler {
             builder.short_text = target_.fast_compile;
             std::string notes;
             Phase phase;
-            phase.segments.push_back(schedule_pieces(v, side, step.gemm,
-                                                     step.buffers[static_cast<std::size_t>(side)], context(),
-                                                     builder, notes));
+            phase.segments.push_back(schedule_pieces(
+                v, side, step.gemm, step.buffers[static_cast<std::size_t>(side)], context(), builder, notes));
             builder.ir.phases.push_back(std::move(phase));
             PieceKernel& piece = step.pieces[static_cast<std::size_t>(side)];
             add_traffic(builder, finish_kernel(builder, notes, piece.kernel, piece.sizes), step);
@@ -288,28 +274,6 @@ class Assembler {
             if (program_.buffers[builder.buffers[b]].kind != BufferInfo::Kind::slice)
                 step.bytes = step.bytes + traffic.read[b] + traffic.written[b];
         step.buffers.insert(step.buffers.end(), builder.buffers.begin(), builder.buffers.end());
-    }
-
-    // Slices whose sizes kernels know.
-    static void cut(GemmCall& call) {
-        const auto size = [](const Int& x) { return static_cast<std::int64_t>(typical(x)); };
-        if (call.made_a || call.made_b || call.symmetric) {
-            constexpr std::int64_t unknown_depth = 512;
-            const std::int64_t k =
-                call.k.is_constant() ? call.k.constant() : std::max(size(call.k), unknown_depth);
-            const GemmSlices slices = slices_in_pieces(
-                size(call.m), size(call.n), k,
-                {call.made_a, call.made_b, call.symmetric, call.transpose_b, call.parameter});
-            call.slice_rows = slices.rows;
-            call.slice_columns = slices.columns;
-            call.piece_depth = slices.depth;
-            return;
-        }
-        const GemmSlices slices =
-            slices_of(size(call.m), size(call.n), size(call.k), call.transpose_b, call.parameter);
-        call.slice_rows = slices.rows;
-        call.slice_columns = slices.columns;
-        call.slice_depth = slices.of_depth > 1 ? slices.depth : 0;
     }
 
     // The first map of a product as part of the call: an update in place that only adds the product to the
@@ -345,40 +309,17 @@ class Assembler {
 
     // Maps of the product, as a kernel whose tasks are its slices.
     void epilogue(const Group& group, std::size_t first, Step& step) {
-        if (step.gemm.slice_rows == 0) cut(step.gemm);
+        if (step.gemm.slice_rows == 0) cut_into_slices(step.gemm);
         const int result = step.buffers[2];
         KernelBuilder builder;
         builder.short_text = target_.fast_compile;
         std::string notes;
         Phase phase;
-        phase.segments.push_back(schedule_epilogue(group, first, step.gemm, result, context(), builder, notes));
+        phase.segments.push_back(
+            schedule_epilogue(group, first, step.gemm, result, context(), builder, notes));
         builder.ir.phases.push_back(std::move(phase));
         builder.ir.commits = step.commits;
         add_traffic(builder, finish_kernel(builder, notes, step.kernel, step.sizes), step);
-    }
-
-    static void describe_call(const GemmCall& call, Step& step) {
-        step.kind = Step::Kind::gemm;
-        step.gemm = call;
-        step.flops = 2 * call.m * call.n * call.k;
-        step.bytes =
-            4 * (call.m * call.k + call.k * call.n + call.m * call.n + (call.bias ? call.n : Int(0)));
-    }
-
-    static void describe_call(const ConvCall& call, Step& step) {
-        step.kind = Step::Kind::conv;
-        step.conv = call;
-        const auto count = [](const ConvTensor& t) {
-            return t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3];
-        };
-        const std::array<Int, 4>& f = call.filters.shape;
-        step.flops = 2 * count(call.output) * f[1] * f[2] * f[3];
-        step.bytes =
-            4 * (count(call.image) + count(call.filters) + count(call.output) + (call.bias ? f[0] : Int(0)));
-    }
-
-    static void describe_call(const std::variant<GemmCall, ConvCall>& call, Step& step) {
-        std::visit([&](const auto& c) { describe_call(c, step); }, call);
     }
 
     void copy(int from, int to, bool commits) {

@@ -36,8 +36,11 @@ Segment schedule_pieces(int value, int side, GemmCall& call, int piece, const Se
         r->operand = builder.global(context.buffer_to_read(s->operand), type.dtype, type.shape, false);
         return r;
     });
-    const bool turned = unit_stride(nest, inside[0].variable, builder.shapes()) &&
-                        !unit_stride(nest, inside[1].variable, builder.shapes());
+    // Indices that are looked up are read once for what they lead to.
+    Nest elements = nest;
+    elements.lets.clear();
+    const bool turned = unit_stride(elements, inside[0].variable, builder.shapes()) &&
+                        !unit_stride(elements, inside[1].variable, builder.shapes());
     const std::size_t outer = turned ? 1 : 0;
     (side == 0 ? call.transpose_a : call.transpose_b) = turned;
     nest.parallel = {inside[outer], inside[1 - outer]};
@@ -52,8 +55,7 @@ Segment schedule_pieces(int value, int side, GemmCall& call, int piece, const Se
     segment.body.push_back(comment(segment.title));
     for (Stmt& s : schedule_pointwise(member, context.target, builder)) segment.body.push_back(std::move(s));
     notes += "  pieces of " + std::to_string(side == 0 ? width : depth) + " x " +
-             std::to_string(side == 0 ? depth : width) +
-             ", each right before the library multiplies it\n";
+             std::to_string(side == 0 ? depth : width) + ", each right before the library multiplies it\n";
     return segment;
 }
 

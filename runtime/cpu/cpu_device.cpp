@@ -44,7 +44,8 @@ class CpuLauncher : public Launcher {
     }
     void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) override {
         const auto loaded = [&](const SliceKernel& k) {
-            const KernelEntry entry = k.kernel < 0 ? nullptr : entries_[static_cast<std::size_t>(k.kernel)][0];
+            const KernelEntry entry =
+                k.kernel < 0 ? nullptr : entries_[static_cast<std::size_t>(k.kernel)][0];
             return GemmKernel{entry, k.buffers, k.count, k.sizes};
         };
         bitale::gemm(pool_, shape, data, scratch_,

@@ -210,9 +210,8 @@ class GemmProduct {
         if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter);
         if (s.piece_depth > 0)
             return slices_in_pieces(
-                s.m, s.n, s.k,
-                {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.piece_depth}, s.symmetric,
-                s.beta != 0);
+                s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.piece_depth},
+                s.symmetric, s.beta != 0);
         const std::int64_t depth = s.slice_depth > 0 ? s.slice_depth : std::max<std::int64_t>(1, s.k);
         return slices_of(s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = depth});
     }
@@ -340,8 +339,8 @@ class GemmProduct {
     // The slice on the other side of the diagonal.
     void mirror(const Slice& slice, const float* from, std::int64_t ldc,
                 const GemmScratch::Claim& claim) const {
-        const Slice other = slice_at(slice.column / slices_.columns * slices_.of_columns +
-                                     slice.row / slices_.rows);
+        const Slice other =
+            slice_at(slice.column / slices_.columns * slices_.of_columns + slice.row / slices_.rows);
         float* to = d_.c ? place_of(other) : claim.floats() + mirrored_;
         for (std::int64_t i = 0; i < other.rows; ++i)
             for (std::int64_t j = 0; j < other.columns; ++j) to[i * ldc + j] = from[j * ldc + i];

@@ -56,9 +56,9 @@ class GemmScratch {
 // c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
 // [k, m] resp. [n, k]; c = alpha * a . b + beta * c where the shape says so, whose depth is one part; then
 // the bias and relu that the shape asks for, and the kernels. Slices, of which each is a task, are those of
-// codegen/library/slices.h; of those of a symmetric product that mirror each other one is computed. Needs gemm_library().present. A slice that the library refuses, for want of
-// memory, is computed by plain loops: a product may follow steps that have written shared variables, so it
-// does not fail.
+// codegen/library/slices.h; of those of a symmetric product that mirror each other one is computed. Needs
+// gemm_library().present. A slice that the library refuses, for want of memory, is computed by plain loops: a
+// product may follow steps that have written shared variables, so it does not fail.
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
           const GemmKernels& kernels = {});
 

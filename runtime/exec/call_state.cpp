@@ -115,12 +115,11 @@ void CallState::launch(const StepPlan& plan, const StepSizes& sizes) {
                                 static_cast<float*>(buffers[2])};
             const auto& [a, b] = step.pieces;
             void* const* const last = buffers + step.buffers.size();
-            launcher_->gemm(
-                sizes.gemm, data,
-                {{step.kernel, buffers + own, step.buffers.size() - own - a.buffers - b.buffers,
-                  sizes.sizes.data()},
-                 {a.kernel, last - b.buffers - a.buffers, a.buffers, sizes.pieces[0].data()},
-                 {b.kernel, last - b.buffers, b.buffers, sizes.pieces[1].data()}});
+            launcher_->gemm(sizes.gemm, data,
+                            {{step.kernel, buffers + own, step.buffers.size() - own - a.buffers - b.buffers,
+                              sizes.sizes.data()},
+                             {a.kernel, last - b.buffers - a.buffers, a.buffers, sizes.pieces[0].data()},
+                             {b.kernel, last - b.buffers, b.buffers, sizes.pieces[1].data()}});
             break;
         }
         case Step::Kind::conv: launcher_->conv(sizes.conv, conv_data(sizes.conv, buffers)); break;

@@ -15,9 +15,9 @@
 namespace bitale {
 
 struct StepSizes {
-    std::vector<std::int64_t> sizes, tasks;  // of a kernel
+    std::vector<std::int64_t> sizes, tasks;           // of a kernel
     std::array<std::vector<std::int64_t>, 2> pieces;  // of the kernels that make a product's operands
-    std::vector<Shares> shares;              // of each phase, where its costs are known
+    std::vector<Shares> shares;                       // of each phase, where its costs are known
     GemmShape gemm;
     ConvShape conv;
     std::int64_t copy_bytes = 0;

@@ -26,8 +26,8 @@ struct GemmShape {
 
 struct GemmData {
     const float *a = nullptr, *b = nullptr;  // null where pieces of it are made
-    const float* bias = nullptr;  // null where the shape says there is none
-    float* c = nullptr;           // null where the epilogue alone needs the product
+    const float* bias = nullptr;             // null where the shape says there is none
+    float* c = nullptr;                      // null where the epilogue alone needs the product
 };
 // A kernel that a product's step runs on slices.
 struct SliceKernel {

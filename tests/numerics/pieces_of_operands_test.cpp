@@ -54,7 +54,8 @@ TEST_CASE("operands in pieces, of every dtype and length") {
         const Expr x = matrix("x", dtype), w = matrix("w"), g = matrix("g"), order = input(int32, 1, "order");
         const std::vector<Expr> all = products(x, w, g, order);
         Function exact = function({x, w, g, order}, all, {.device = "reference"});
-        std::vector<Lengths> lengths = {{1, 1, 1}, {0, 4, 3}, {4, 0, 3}, {4, 3, 0}, {70, 33, 17}, {513, 130, 20}};
+        std::vector<Lengths> lengths = {{1, 1, 1}, {0, 4, 3},    {4, 0, 3},
+                                        {4, 3, 0}, {70, 33, 17}, {513, 130, 20}};
         if (dtype == uint8) lengths.insert(lengths.end(), {{2311, 40, 11}, {37, 700, 129}, {300, 257, 256}});
         for (const Lengths& l : lengths) {
             Random random(5);
@@ -89,8 +90,7 @@ TEST_CASE("a data set of bytes is stored once") {
                 numbers = random_array(int64, {rows}, random, 0, classes - 1);
     const auto trained = [&](const std::string& device) {
         Shared images = shared(pixels, "images"), labels = shared(numbers, "labels"),
-               w = shared(zeros({columns, classes}), "w"),
-               c = shared(zeros({columns, columns}), "c");
+               w = shared(zeros({columns, classes}), "w"), c = shared(zeros({columns, columns}), "c");
         const Expr x = (cast(images, float32) - 33.3F) / 128;
         const Expr cost = mean(softmax_crossentropy(dot(x, w), labels));
         Updates updates = sgd(cost, {w}, 0.1);
@@ -122,8 +122,9 @@ TEST_CASE("a data set of bytes is stored once") {
     }
 }
 
-TEST_CASE("weights of bytes with a scale for each column, updated tables, and what is made of what is replaced") {
-    constexpr std::int64_t from = 300, to = 260, batch = 130;
+TEST_CASE(
+    "weights of bytes with a scale for each column, updated tables, and what is made of what is replaced") {
+    constexpr std::int64_t from = 700, to = 600, batch = 130;
     const auto run = [&](const std::string& device) {
         Random random(9);
         Shared w = shared(random_array(int8, {from, to}, random, -127, 127), "w"),
@@ -132,10 +133,11 @@ TEST_CASE("weights of bytes with a scale for each column, updated tables, and wh
         const Expr x = matrix("x"), order = input(int64, 1, "order");
         const Expr y = dot(x, cast(w, float32) * scale);
         // Pieces of the table are gathered while its new value, which depends on them, is made.
-        Function f = function({x, order}, {y, dot(transpose(table[order]), y)},
-                              {.updates = {{table, table * 0.5F + dot(y, transpose(cast(w, float32) * 0.01F))}},
-                               .name = "scaled",
-                               .device = device});
+        Function f =
+            function({x, order}, {y, dot(transpose(table[order]), y)},
+                     {.updates = {{table, table * 0.5F + dot(y, transpose(cast(w, float32) * 0.01F))}},
+                      .name = "scaled",
+                      .device = device});
         std::vector<Array> all;
         for (int step = 0; step < 2; ++step) {
             Array rows = random_array(int64, {batch}, random, 0, batch - 1);
