@@ -38,7 +38,8 @@ struct BufferInfo {
         constant,  // constant `index`
         output,    // result `index`, allocated for each call
         errors,    // int64[4]: check number + 1 (0: none), value, element, unused
-        slice,     // the part of a product that its epilogue works on: memory of the thread that runs it
+        slice,     // the part of a product that its epilogue works on, or a piece of its operand that a
+                   // kernel makes: memory of the thread that runs it
         counters   // int64 scratch zeroed at load, for device-side phase hand-over
     };
     Kind kind = Kind::arena;
@@ -77,6 +78,12 @@ struct GemmCall {
     // On a CPU, of a call with an epilogue (codegen/library/slices.h); 0: as the sizes of a
     // call suggest; a depth of 0: all of it.
     std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;
+    // On a CPU, operands that are nowhere in memory as a whole: a kernel makes the piece of them that a slice
+    // needs next, of so many terms of the sum. Their transposed flags say how a piece lies.
+    bool made_a = false, made_b = false;
+    std::int64_t piece_depth = 0;
+    // The operands are a matrix and its transpose: of slices that mirror each other one is computed.
+    bool symmetric = false;
 };
 
 // A float32 tensor of four axes, in any order in memory.
@@ -102,6 +109,14 @@ struct TaskWork {
     Int tasks, picoseconds;
 };
 
+// The kernel that makes pieces of a product's operand: its tasks are the pieces, those of one slice's rows,
+// or columns, side by side.
+struct PieceKernel {
+    int kernel = -1;          // index into Program::kernels; -1: the operand is in memory
+    std::size_t buffers = 0;  // how many of the step's are its own
+    std::vector<Int> sizes;
+};
+
 struct Step {
     enum class Kind : std::uint8_t { kernel, gemm, conv, copy };
     Kind kind = Kind::kernel;
@@ -109,11 +124,13 @@ struct Step {
     GemmCall gemm;
     ConvCall conv;
     // kernel: positional; copy: from, to; gemm: a, b, c; conv: image, filters, output, the one that is
-    // computed last; both: then the bias, if any; gemm with an epilogue: then those of its kernel
+    // computed last; both: then the bias, if any; gemm with an epilogue: then those of its kernel; gemm
+    // with operands that are made: then those of their kernels
     std::vector<int> buffers;
     std::vector<Int> sizes;                   // of the kernel: positional int64 parameters
     std::vector<Int> tasks;                   // kernel: number of tasks of each phase
     std::vector<std::vector<TaskWork>> work;  // kernel on a CPU: of each phase, the same tasks by kind
+    std::array<PieceKernel, 2> pieces;        // gemm: of a and b
     bool commits = false;                     // writes shared storage: skipped once the error word is set
     std::vector<Origin> fused;
     std::string title;               // "conv2d + max_pool + relu"
@@ -127,7 +144,7 @@ struct Region {
 };
 
 struct Program {
-    static constexpr int version = 4;
+    static constexpr int version = 5;
     std::string name;
     std::string target;  // architecture
     std::vector<SizeSource> size_sources;

@@ -80,9 +80,13 @@ std::string call_text(const Step& step) {
         const GemmCall& g = step.gemm;
         const std::string old = g.beta == 0 ? "" : fmt::format("{:g} c + ", g.beta),
                           factor = g.alpha == 1 ? "" : fmt::format("{:g} ", g.alpha);
-        return fmt::format("c[{}, {}] = {}{}a{} . b{} over {}{}", g.m.text(), g.n.text(), old, factor,
+        const std::string made = g.made_a && g.made_b ? ", a and b made in pieces"
+                                 : g.made_a           ? ", a made in pieces"
+                                 : g.made_b           ? ", b made in pieces"
+                                                      : "";
+        return fmt::format("c[{}, {}] = {}{}a{} . b{} over {}{}{}", g.m.text(), g.n.text(), old, factor,
                            g.transpose_a ? " transposed" : "", g.transpose_b ? " transposed" : "", g.k.text(),
-                           epilogue_text(g.bias, g.relu));
+                           made, epilogue_text(g.bias, g.relu));
     }
     static const char* const kinds[] = {"convolution of", "gradient of the image of a convolution of",
                                         "gradient of the filters of a convolution of"};

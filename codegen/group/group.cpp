@@ -4,6 +4,7 @@
 #include <map>
 #include <variant>
 
+#include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
@@ -49,7 +50,8 @@ class Grouper {
         std::set<int> read;  // stored values
         if (value.by_library) {
             own.by_library = true;
-            read = {value.by_library->operands.begin(), value.by_library->operands.end()};
+            const std::vector<int> operands = read_by_call(values_, number);
+            read = {operands.begin(), operands.end()};
             std::erase_if(read, [&](int v) { return result_.group_of[v] < 0; });
         } else {
             result_.nests[number] = in_rows(exact_sum(composed_nest(values_, number)));
@@ -396,8 +398,7 @@ class Grouper {
         };
         for (const int v : tables.empty() ? std::vector<int>() : group.values) {
             if (values_.list[v].by_library)
-                std::for_each(values_.list[v].by_library->operands.begin(),
-                              values_.list[v].by_library->operands.end(), look);
+                for (const int operand : read_by_call(values_, v)) look(operand);
             else
                 for_each_read(fully_composed_nest(values_, v), [&](const ScalarNode& s) { look(s.operand); });
         }

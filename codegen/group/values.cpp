@@ -184,14 +184,15 @@ class Decider {
                 value.storage = Value::Storage::stored;
                 if (value.searched) value.reason = "sorted keys, among which tasks look for their own";
                 if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
-            } else if (cost[i] >= expensive && times >= 1.5 &&
+            } else if (!value.made_in_pieces && cost[i] >= expensive && times >= 1.5 &&
                        !(generated_[i] && times < often && !is_cheap_to_keep(value))) {
                 // What only moves elements is left to what it moves, which is asked for as often.
                 if (!moves_elements(value)) {
                     value.storage = Value::Storage::stored;
                     value.reason = "costs too much to compute more than once";
                 }
-            } else if (cost[i] >= 1 && times >= often && !value.shape.empty() && ends_reduction(value)) {
+            } else if (!value.made_in_pieces && cost[i] >= 1 && times >= often && !value.shape.empty() &&
+                       ends_reduction(value)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "read many times, and takes the place of the reduction it is made of";
             } else if (cost[i] >= 1 && times >= staged_from) {
@@ -209,7 +210,10 @@ class Decider {
                 for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
             std::sort(read.begin(), read.end());
             read.erase(std::unique(read.begin(), read.end()), read.end());
-            for (const int operand : read) evaluations[operand] += mine;
+            for (const int operand : read) {
+                const bool pieces = value.by_library && values_.list[operand].made_in_pieces;
+                evaluations[operand] += pieces ? typical_count(values_.list[operand].nest.parallel) : mine;
+            }
         }
     }
 
@@ -344,6 +348,15 @@ const Scalar& without_casts(const Scalar& s) {
 
 Nest composed(const Values& values, int value, bool keep_staged);
 
+Nest composed(const Values& values, const Nest& nest, bool keep_staged) {
+    return simplify(compose(nest, [&](int operand) -> const Nest* {
+        const Value& v = values.list[operand];
+        const bool in =
+            v.storage == Value::Storage::inlined || (v.storage == Value::Storage::staged && !keep_staged);
+        return in ? &v.nest : nullptr;
+    }));
+}
+
 // In a sum over runs, a row that is looked up by the very key of a point is the row of the result: a gradient
 // that reads the table which it updates reads its own row alone.
 Nest in_own_rows(const Nest& nest, const Values& values, bool keep_staged) {
@@ -375,13 +388,7 @@ Nest composed(const Values& values, int value, bool keep_staged) {
     std::vector<std::optional<Nest>>& kept = keep_staged ? values.composed : values.fully_composed;
     const bool settled = !kept.empty();
     if (settled && kept[value]) return *kept[value];
-    const Nest nest = compose(values.list[value].nest, [&](int operand) -> const Nest* {
-        const Value& v = values.list[operand];
-        const bool in =
-            v.storage == Value::Storage::inlined || (v.storage == Value::Storage::staged && !keep_staged);
-        return in ? &v.nest : nullptr;
-    });
-    Nest r = in_own_rows(simplify(nest), values, keep_staged);
+    Nest r = in_own_rows(composed(values, values.list[value].nest, keep_staged), values, keep_staged);
     // Symbols of lets are bound where they are printed: each composition has its own.
     if (settled && r.lets.empty()) kept[value] = r;
     return r;
@@ -407,5 +414,6 @@ Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner) {
 
 Nest composed_nest(const Values& values, int value) { return composed(values, value, true); }
 Nest fully_composed_nest(const Values& values, int value) { return composed(values, value, false); }
+Nest fully_composed_nest(const Values& values, const Nest& nest) { return composed(values, nest, false); }
 
 }  // namespace bitale

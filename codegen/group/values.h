@@ -37,6 +37,7 @@ struct Value {
     bool searched = false;           // keys in ascending order, in which sums over runs find theirs
     bool required = false;           // output, update or checked value: must reach memory
     bool feeds_product = false;      // a library reads it
+    bool made_in_pieces = false;  // a library's product needs it, and would rather make it (library/made.h)
     // What a library demands of the order: rows of a product, or a convolution that is fastest channel-last.
     enum class Order : std::uint8_t { free, plain, channel_last };
     Order wanted_order = Order::free;
@@ -68,5 +69,7 @@ Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner);
 Nest composed_nest(const Values& values, int value);
 // The same, with staged values inlined too.
 Nest fully_composed_nest(const Values& values, int value);
+// Likewise of any nest whose operands are values.
+Nest fully_composed_nest(const Values& values, const Nest& nest);
 
 }  // namespace bitale

@@ -57,7 +57,10 @@ class Chooser {
             }
             if (!value.by_library) continue;
             for (const int operand : value.by_library->operands)
-                mark(operand, "operand of the library call " + describe(*value.node));
+                if (may_be_made(operand, *value.by_library))
+                    at(operand).made_in_pieces = true;
+                else
+                    mark(operand, "operand of the library call " + describe(*value.node));
             demand_orders(static_cast<int>(v));
             if (target_.kind == Target::Kind::cpu) find_parameter(static_cast<int>(v));
         }
@@ -76,6 +79,40 @@ class Chooser {
         Value& value = at(operand);
         value.feeds_product = true;
         if (value.reason.empty()) value.reason = reason;
+    }
+
+    // Whether slices of a product can make the pieces that they need of the operand: arguments and variables
+    // that are cast, scaled, shifted, moved or gathered, which are not worth another form in memory. What is
+    // certainly small, as a minibatch is, stays in a cache: there one copy takes less than several pieces.
+    bool may_be_made(int operand, const LibraryCall& call) {
+        if (target_.kind != Target::Kind::cpu || !std::holds_alternative<GemmCall>(call.call)) return false;
+        constexpr int most_cost = 16;
+        constexpr double small = 1 << 18;
+        double most = 1;
+        for (const Loop& l : at(operand).nest.parallel) most *= static_cast<double>(l.extent.range().high);
+        if (most <= small) return false;
+        if (at(operand).storage == Value::Storage::leaf || stored_anyway(at(operand))) return false;
+        const double count = typical_count(at(operand).nest.parallel);
+        int cost = 0;
+        std::vector<int> stack{operand};
+        std::set<int> seen;
+        while (!stack.empty()) {
+            const Value& value = at(stack.back());
+            stack.pop_back();
+            if (value.storage == Value::Storage::leaf || !value.nest.body) continue;
+            const bool smaller = 2 * typical_count(value.nest.parallel) <= count;
+            if (value.nest.combine != Combine::none || value.required || value.packed || value.searched) {
+                if (!smaller) return false;
+                continue;
+            }
+            if (!value.nest.guards.empty()) return false;
+            if (!smaller) cost += cost_of(value.nest);
+            if (cost > most_cost) return false;
+            for_each_read(value.nest, [&](const ScalarNode& s) {
+                if (seen.insert(s.operand).second) stack.push_back(s.operand);
+            });
+        }
+        return true;
     }
 
     // Tensor cores want the channels of images next to each other; exact sums are as fast in the plain order.
@@ -155,7 +192,8 @@ class Chooser {
         std::vector<int> operands = found.operands;
         operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
         for (const int operand : operands)
-            if (!stored_anyway(at(operand))) passed += typical_count(at(operand).nest.parallel);
+            if (!stored_anyway(at(operand)) && !may_be_made(operand, found))
+                passed += typical_count(at(operand).nest.parallel);
         const ProductCost cost = cost_of_product(call, passed);
         bool worth = cost.library < cost.generated;
         const std::string library = rounded(cost.library), generated = rounded(cost.generated);

@@ -1,6 +1,7 @@
 #include "codegen/library/slices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace bitale {
@@ -99,6 +100,91 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transp
                 least = cost;
                 best = slices_of(m, n, k, r);
             }
+        }
+    return best;
+}
+
+namespace {
+
+constexpr std::int64_t row_unit = 8, column_unit = 16;
+
+std::int64_t up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
+std::int64_t parts_of(std::int64_t x, std::int64_t part) { return (x + part - 1) / part; }
+
+// Slices that are computed: of those that mirror each other one.
+std::int64_t computed(const GemmSlices& r, bool symmetric) {
+    return symmetric ? r.of_rows * (r.of_rows + 1) / 2 : r.of_rows * r.of_columns;
+}
+
+// Pieces stay in the second cache, both together, and with them the slice of the result. 0: they cannot.
+std::int64_t depth_of_piece(std::int64_t rows, std::int64_t columns, std::int64_t k, const Pieces& how) {
+    constexpr std::int64_t floats = 1 << 16, shortest = 128, longest = 1024;
+    const std::int64_t side = std::max<std::int64_t>({1, how.made_a ? rows : 1, how.made_b ? columns : 1});
+    const std::int64_t all = up(std::max<std::int64_t>(k, 1), column_unit),
+                       most = floats / side / column_unit * column_unit;
+    if (most < std::min(shortest, all)) return 0;
+    return std::min({most, longest, all});
+}
+
+}  // namespace
+
+GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes,
+                            bool symmetric, bool whole) {
+    constexpr std::int64_t enough = 16, pieces_of_part = 4, partial_results = 1 << 20;
+    GemmSlices r = sizes;
+    r.of_rows = parts_of(m, r.rows);
+    r.of_columns = parts_of(n, r.columns);
+    const std::int64_t pieces = std::max<std::int64_t>(1, parts_of(k, sizes.depth));
+    const std::int64_t most =
+        std::min({enough / std::max<std::int64_t>(1, computed(r, symmetric)), pieces / pieces_of_part,
+                  partial_results / std::max<std::int64_t>(1, m * n)});
+    const std::int64_t parts = whole ? 1 : std::max<std::int64_t>(1, most);
+    r.depth = parts_of(pieces, parts) * sizes.depth;
+    r.of_depth = std::max<std::int64_t>(1, parts_of(k, r.depth));
+    return r;
+}
+
+// By what making a piece costs beside the product: what is made for several slices is made several times.
+GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, const Pieces& how) {
+    constexpr double made = 0.1, again = 0.1;  // an element of a piece; one of the result, once more
+    constexpr double call = 3000, cores = 4;   // for each piece, memory that the library takes for itself
+    constexpr std::int64_t enough = 16;
+    const Sizes s{std::max<std::int64_t>(1, m), std::max<std::int64_t>(1, n), std::max<std::int64_t>(1, k),
+                  how.transpose_b && !how.made_b, how.parameter};
+    // 1, 2, 3, 4, 6, 8, 12, 16 ... come out even for most numbers of threads.
+    const auto next = [](std::int64_t parts) {
+        const bool power = (parts & (parts - 1)) == 0;
+        return parts == 1 ? 2 : power ? parts + parts / 2 : parts / 3 * 4;
+    };
+    using Parameter = GemmCall::Parameter;
+    const double wanted = static_cast<double>(std::min(enough, wanted_slices(s)));
+    GemmSlices best;
+    double least = std::numeric_limits<double>::max();
+    for (std::int64_t i = 1; i <= parts_of(s.m, row_unit); i = next(i))
+        for (std::int64_t j = 1; j <= parts_of(s.n, column_unit); j = next(j)) {
+            if (how.symmetric && i != j) continue;
+            if (how.parameter == Parameter::rows && !how.made_b && j > 1) continue;
+            if (how.parameter == Parameter::columns && !how.made_a && i > 1) continue;
+            GemmSlices r;
+            r.columns = up(parts_of(s.n, j), column_unit);
+            r.rows = how.symmetric ? r.columns : up(parts_of(s.m, i), row_unit);
+            r.depth = depth_of_piece(r.rows, r.columns, s.k, how);
+            if (r.depth == 0) continue;
+            const GemmSlices all = slices_in_pieces(s.m, s.n, s.k, r, how.symmetric, false);
+            GemmSlices one = r;
+            one.depth = s.k;
+            const double slice =
+                nanoseconds(s, one) +
+                made * static_cast<double>(s.k * ((how.made_a ? r.rows : 0) + (how.made_b ? r.columns : 0))) +
+                (call + again * static_cast<double>(r.rows * r.columns)) *
+                    static_cast<double>(parts_of(s.k, r.depth));
+            // Few tasks that do not come out even leave cores without work.
+            const double tasks = static_cast<double>(computed(all, how.symmetric) * all.of_depth);
+            const double shares = std::ceil(std::max(tasks, wanted) / cores) * cores;
+            const double cost = shares / static_cast<double>(all.of_depth) * slice;
+            if (cost >= least) continue;
+            least = cost;
+            best = r;
         }
     return best;
 }

@@ -21,4 +21,15 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transp
 // The same cuts of another shape.
 GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes);
 
+// Products with operands that are made piece by piece, or whose result mirrors itself.
+struct Pieces {
+    bool made_a = false, made_b = false, symmetric = false, transpose_b = false;
+    GemmCall::Parameter parameter = GemmCall::Parameter::none;
+};
+// Rows and columns of a slice, and as its depth that of a piece.
+GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, const Pieces& how);
+// The grid of a shape that is cut so: parts of the depth, each of them some pieces, or `whole`, all of it.
+GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes,
+                            bool symmetric, bool whole);
+
 }  // namespace bitale

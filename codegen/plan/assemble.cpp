@@ -14,16 +14,18 @@
 #include "codegen/kernel/work.h"
 #include "codegen/library/accumulate.h"
 #include "codegen/library/conv.h"
-#include "codegen/library/slices.h"
+#include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/operations.h"
 #include "codegen/nest/walk.h"
+#include "codegen/plan/calls.h"
 #include "codegen/plan/names.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/c_family.h"
 #include "codegen/print/comments.h"
 #include "codegen/print/prelude.h"
 #include "codegen/schedule/epilogue.h"
+#include "codegen/schedule/made.h"
 #include "codegen/schedule/segment.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
@@ -166,7 +168,7 @@ class Assembler {
             if (group < 0) continue;
             if (value.by_library) {
                 if (grouping_.groups[group].values.size() == 1) leaving_[v] = true;
-                for (const int operand : value.by_library->operands) read(operand, group);
+                for (const int operand : read_by_call(values_, static_cast<int>(v))) read(operand, group);
                 continue;
             }
             for_each_read(fully_composed_nest(values_, static_cast<int>(v)),
@@ -213,7 +215,10 @@ class Assembler {
         const bool kept = leaving_[v];
         Step step;
         step.why = call.why;
-        for (const int operand : call.operands) step.buffers.push_back(buffers_of(operand)[0]);
+        for (const int operand : call.operands)
+            step.buffers.push_back(is_made(values_.list[operand])
+                                       ? slice_buffer(operand, "made in pieces, by slices of a product")
+                                       : buffers_of(operand)[0]);
         for (const int inside : call.absorbed) {
             step.title += values_.list[inside].node->op->name + " + ";
             add_origins(inside, step.fused);
@@ -223,8 +228,12 @@ class Assembler {
         describe_call(call.call, step);
         if (step.kind == Step::Kind::conv)
             set_strides(step.conv, conv_values(step.conv, call.operands, v), values_);
+        else
+            describe_operands(call, values_, target_, step);
         const bool adds = accumulate(group, step);
-        const int result = adds ? buffers_of(group.values[1])[0] : kept ? buffers_of(v)[0] : slice_buffer(v);
+        const int result = adds   ? buffers_of(group.values[1])[0]
+                           : kept ? buffers_of(v)[0]
+                                  : slice_buffer(v, "read by its epilogue alone");
         step.buffers.insert(step.buffers.begin() + 2, result);  // before the bias
         for (std::size_t i = 1; i < group.values.size(); ++i) {
             const int map = group.values[i];
@@ -233,12 +242,38 @@ class Assembler {
             add_origins(map, step.fused);
         }
         step.commits = commits_in_place(group);
+        if (step.gemm.made_a || step.gemm.made_b || step.gemm.symmetric) cut_into_slices(step.gemm);
         if (const std::size_t first = adds ? 2 : 1; first < group.values.size()) epilogue(group, first, step);
+        make_pieces(v, step);
         sort_origins(step.fused);
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
         if (!kept) return;
         const std::vector<int> all = buffers_of(v);
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
+    }
+
+    void make_pieces(int v, Step& step) {
+        for (const int side : {0, 1}) {
+            if (!(side == 0 ? step.gemm.made_a : step.gemm.made_b)) continue;
+            KernelBuilder builder;
+            builder.short_text = target_.fast_compile;
+            std::string notes;
+            Phase phase;
+            phase.segments.push_back(schedule_pieces(
+                v, side, step.gemm, step.buffers[static_cast<std::size_t>(side)], context(), builder, notes));
+            builder.ir.phases.push_back(std::move(phase));
+            PieceKernel& piece = step.pieces[static_cast<std::size_t>(side)];
+            add_traffic(builder, finish_kernel(builder, notes, piece.kernel, piece.sizes), step);
+            piece.buffers = builder.buffers.size();
+        }
+    }
+
+    // The buffers of a kernel that a product runs on slices, and what it moves in memory.
+    void add_traffic(const KernelBuilder& builder, const Traffic& traffic, Step& step) const {
+        for (std::size_t b = 0; b < builder.buffers.size(); ++b)
+            if (program_.buffers[builder.buffers[b]].kind != BufferInfo::Kind::slice)
+                step.bytes = step.bytes + traffic.read[b] + traffic.written[b];
+        step.buffers.insert(step.buffers.end(), builder.buffers.begin(), builder.buffers.end());
     }
 
     // The first map of a product as part of the call: an update in place that only adds the product to the
@@ -256,65 +291,35 @@ class Assembler {
                           [&](const ScalarNode& s) { reads = reads || s.operand == v; });
             if (reads) return false;
         }
+        constexpr double shared_out = 2048;  // longer sums are cut, and their parts added
+        if ((step.gemm.made_a || step.gemm.made_b) && typical(step.gemm.k) >= shared_out) return false;
+        step.gemm.symmetric = false;  // what it is added to need not be
         step.gemm.alpha = found->alpha;
         step.gemm.beta = found->beta;
         step.why += "; the call adds it to what it updates";
         return true;
     }
 
-    // Memory of the thread that runs a slice of a product that nothing but its epilogue reads.
-    int slice_buffer(int v) {
+    // Memory of the thread that runs a slice of a product.
+    int slice_buffer(int v, const char* reason) {
         const Value& value = values_.list[v];
-        return add({BufferInfo::Kind::slice, 0, value.node->op->name, value.stored_type(),
-                    "read by its epilogue alone", value.node->origins});
+        return add({BufferInfo::Kind::slice, 0, value.node->op->name, value.stored_type(), reason,
+                    value.node->origins});
     }
 
     // Maps of the product, as a kernel whose tasks are its slices.
     void epilogue(const Group& group, std::size_t first, Step& step) {
-        GemmCall& call = step.gemm;
-        const auto size = [](const Int& x) { return static_cast<std::int64_t>(typical(x)); };
-        const GemmSlices slices =
-            slices_of(size(call.m), size(call.n), size(call.k), call.transpose_b, call.parameter);
-        call.slice_rows = slices.rows;
-        call.slice_columns = slices.columns;
-        call.slice_depth = slices.of_depth > 1 ? slices.depth : 0;
+        if (step.gemm.slice_rows == 0) cut_into_slices(step.gemm);
         const int result = step.buffers[2];
         KernelBuilder builder;
         builder.short_text = target_.fast_compile;
         std::string notes;
         Phase phase;
-        phase.segments.push_back(schedule_epilogue(group, first, call, result, context(), builder, notes));
+        phase.segments.push_back(
+            schedule_epilogue(group, first, step.gemm, result, context(), builder, notes));
         builder.ir.phases.push_back(std::move(phase));
         builder.ir.commits = step.commits;
-        const Traffic traffic = finish_kernel(builder, notes, step);
-        for (std::size_t b = 0; b < builder.buffers.size(); ++b)
-            if (program_.buffers[builder.buffers[b]].kind != BufferInfo::Kind::slice)
-                step.bytes = step.bytes + traffic.read[b] + traffic.written[b];
-        step.buffers.insert(step.buffers.end(), builder.buffers.begin(), builder.buffers.end());
-    }
-
-    static void describe_call(const GemmCall& call, Step& step) {
-        step.kind = Step::Kind::gemm;
-        step.gemm = call;
-        step.flops = 2 * call.m * call.n * call.k;
-        step.bytes =
-            4 * (call.m * call.k + call.k * call.n + call.m * call.n + (call.bias ? call.n : Int(0)));
-    }
-
-    static void describe_call(const ConvCall& call, Step& step) {
-        step.kind = Step::Kind::conv;
-        step.conv = call;
-        const auto count = [](const ConvTensor& t) {
-            return t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3];
-        };
-        const std::array<Int, 4>& f = call.filters.shape;
-        step.flops = 2 * count(call.output) * f[1] * f[2] * f[3];
-        step.bytes =
-            4 * (count(call.image) + count(call.filters) + count(call.output) + (call.bias ? f[0] : Int(0)));
-    }
-
-    static void describe_call(const std::variant<GemmCall, ConvCall>& call, Step& step) {
-        std::visit([&](const auto& c) { describe_call(c, step); }, call);
+        add_traffic(builder, finish_kernel(builder, notes, step.kernel, step.sizes), step);
     }
 
     void copy(int from, int to, bool commits) {
@@ -363,7 +368,7 @@ class Assembler {
         builder.ir.phases.push_back(std::move(first));
         if (!second.segments.empty()) builder.ir.phases.push_back(std::move(second));
         read_scalars(builder);
-        Traffic traffic = finish_kernel(builder, notes, step);
+        Traffic traffic = finish_kernel(builder, notes, step.kernel, step.sizes);
         for (const Phase& phase : builder.ir.phases) {
             Int tasks = 0;
             for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
@@ -382,7 +387,8 @@ class Assembler {
     }
 
     // From IR to text.
-    Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, Step& step) {
+    Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, int& kernel,
+                          std::vector<Int>& sizes) {
         Traffic traffic = traffic_of(builder.ir);
         if (target_.kind == Target::Kind::cpu) fuse_loops(builder.ir);
         if (target_.kind == Target::Kind::cpu && !target_.fast_compile)
@@ -396,11 +402,11 @@ class Assembler {
                            std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
                            std::to_string(std::max<std::size_t>(1, printed.sizes.size())) + "]; };\n" +
                            printed.body;
-        step.kernel = text(printed, notes, dialect);
-        std::vector<int>& threads = program_.kernels[step.kernel].cuda_threads;
+        kernel = text(printed, notes, dialect);
+        std::vector<int>& threads = program_.kernels[kernel].cuda_threads;
         if (dialect == Dialect::cuda && threads.empty())
             for (const Phase& phase : builder.ir.phases) threads.push_back(threads_of(phase));
-        step.sizes = printed.sizes;
+        sizes = printed.sizes;
         return traffic;
     }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "codegen/library/made.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/builder.h"
 #include "graph/base/text.h"
@@ -49,7 +50,7 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
             leaves[shared.get()].push_back(static_cast<int>(v));
         if (grouping.group_of[v] < 0) continue;
         if (value.by_library) {
-            for (const int operand : value.by_library->operands)
+            for (const int operand : read_by_call(values, static_cast<int>(v)))
                 readers[operand].push_back(static_cast<int>(v));
             continue;
         }

@@ -83,6 +83,7 @@ struct Candidate {
     struct Read {
         Scalar scalar;
         bool factor = false;  // of a sum of products
+        bool pieces = false;  // of one that copies pieces of its factors itself (panels.h)
     };
     std::vector<Read> own;   // in the task's row
     double asked = 0;        // how often, for a row
@@ -134,10 +135,11 @@ class CopyPlanner {
         return candidate.asked >= often * elements;
     }
 
-    // What is computed where a sum of products reads it, or guarded there, costs more than memory.
+    // What is computed where a sum of products reads it, or guarded there, costs more than memory, unless
+    // pieces of it stay in the cache.
     static void put_into_memory(StagedCopy& copy, const Candidate& candidate) {
         copy.in_memory = std::any_of(candidate.own.begin(), candidate.own.end(),
-                                     [](const Candidate::Read& r) { return r.factor; });
+                                     [](const Candidate::Read& r) { return r.factor && !r.pieces; });
         if (copy.in_memory) copy.scratch = copy.extents;
     }
 
@@ -211,7 +213,7 @@ class CopyPlanner {
     // What one nest reads. Of values that are in memory, padding alone asks for a copy.
     void look(const Nest& nest, const Loop& rows, bool scattered, const std::set<int>& refused,
               Candidates& found, std::vector<int>& copied) const {
-        const bool padded = wants_padding(nest);
+        const bool padded = wants_padding(nest), pieces = padded && is_matrix_product(nest);
         double asked = 1;
         for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
             for (const Loop& l : *loops)
@@ -230,7 +232,7 @@ class CopyPlanner {
                 read->guards.clear();
                 read->otherwise = nullptr;
             }
-            candidate.own.push_back({std::move(read), factor});
+            candidate.own.push_back({std::move(read), factor, pieces});
             candidate.asked += asked;
             candidate.wanted = candidate.wanted || staged || factor;
             if (staged) copied.push_back(s.operand);

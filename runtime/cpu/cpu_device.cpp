@@ -42,11 +42,14 @@ class CpuLauncher : public Launcher {
     void reserve(const GemmShape& shape, bool stored, std::size_t buffers) override {
         reserve_gemm(pool_, shape, stored, buffers, scratch_);
     }
-    void gemm(const GemmShape& shape, const GemmData& data, const EpilogueCall* epilogue) override {
-        if (!epilogue) return bitale::gemm(pool_, shape, data, scratch_);
-        const GemmEpilogue after{entries_[static_cast<std::size_t>(epilogue->kernel)][0], epilogue->buffers,
-                                 epilogue->count, epilogue->sizes};
-        bitale::gemm(pool_, shape, data, scratch_, &after);
+    void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) override {
+        const auto loaded = [&](const SliceKernel& k) {
+            const KernelEntry entry =
+                k.kernel < 0 ? nullptr : entries_[static_cast<std::size_t>(k.kernel)][0];
+            return GemmKernel{entry, k.buffers, k.count, k.sizes};
+        };
+        bitale::gemm(pool_, shape, data, scratch_,
+                     {loaded(kernels.epilogue), loaded(kernels.a), loaded(kernels.b)});
     }
     void conv(const ConvShape& shape, const ConvData& data) override { convolve(pool_, shape, data); }
 

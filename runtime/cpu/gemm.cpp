@@ -124,11 +124,11 @@ class GemmScratch::Claim {
     Claim& operator=(const Claim&) = delete;
 
     float* floats() const { return block_->floats.data(); }
-    // The pointers, those that are null replaced by that of the floats.
-    void* const* with_floats(void* const* buffers, std::size_t count) const {
-        for (std::size_t i = 0; i < count; ++i)
-            block_->buffers[i] = buffers[i] ? buffers[i] : block_->floats.data();
-        return block_->buffers.data();
+    // Runs a task of the kernel, whose null pointers are replaced by `part`.
+    void run(const GemmKernel& kernel, float* part, std::int64_t task) const {
+        for (std::size_t i = 0; i < kernel.count; ++i)
+            block_->buffers[i] = kernel.buffers[i] ? kernel.buffers[i] : part;
+        kernel.entry(block_->buffers.data(), kernel.sizes, task, task + 1);
     }
 
   private:
@@ -149,103 +149,173 @@ void GemmScratch::prepare(std::size_t threads, std::size_t floats, std::size_t b
 // One product, slice by slice.
 class GemmProduct {
   public:
-    GemmProduct(const GemmShape& shape, const GemmData& data, const GemmEpilogue* epilogue,
+    GemmProduct(const GemmShape& shape, const GemmData& data, const GemmKernels& kernels,
                 GemmScratch& scratch)
-        : s_(shape), d_(data), epilogue_(epilogue), scratch_(scratch), slices_(slices_for(shape)) {}
+        : s_(shape), d_(data), kernels_(kernels), scratch_(scratch), slices_(slices_for(shape)) {}
 
     void run(Pool& pool) {
         const bool by_depth = slices_.of_depth > 1;
         BITALE_CHECK(!by_depth || s_.beta == 0, "parts of a product that is added to an old value");
         const bool inside = d_.c == nullptr;
-        reserve(pool, !inside, epilogue_ ? epilogue_->count : 0);
+        place_parts(!inside);
+        reserve(pool, !inside, std::max({kernels_.epilogue.count, kernels_.a.count, kernels_.b.count}));
         if (by_depth)
-            pool.run(slices_.of_depth * slices_.of_grid(), [&](std::int64_t first, std::int64_t last) {
+            pool.run(slices_.of_depth * computed(), [&](std::int64_t first, std::int64_t last) {
                 const OneThread guard;
+                const GemmScratch::Claim claim(scratch_, made());
                 for (std::int64_t i = first; i < last; ++i) {
-                    const std::int64_t part = i / slices_.of_grid();
-                    const Slice slice = slice_at(i % slices_.of_grid());
-                    multiply(slice, part, part_at(part, slice), s_.n);
+                    const std::int64_t part = i / computed();
+                    const Slice slice = computed_slice(i % computed());
+                    multiply(slice, part, part_at(part, slice), s_.n, claim);
                 }
             });
-        pool.run(slices_.of_grid(), [&](std::int64_t first, std::int64_t last) {
+        pool.run(computed(), [&](std::int64_t first, std::int64_t last) {
             const OneThread guard;
-            const GemmScratch::Claim claim(scratch_, inside);
+            const GemmScratch::Claim claim(scratch_, inside || made() || kernels_.epilogue.entry);
             for (std::int64_t i = first; i < last; ++i) {
-                const Slice slice = slice_at(i);
-                float* to = inside ? claim.floats() : d_.c + slice.row * s_.n + slice.column;
+                const Slice slice = computed_slice(i);
+                float* to = inside ? claim.floats() : place_of(slice);
                 const std::int64_t ldc = inside ? slices_.columns : s_.n;
                 if (by_depth)
                     add_parts(slice, to, ldc);
                 else
-                    multiply(slice, 0, to, ldc);
-                add_bias(slice, to, ldc);
-                if (epilogue_)
-                    epilogue_->entry(
-                        inside ? claim.with_floats(epilogue_->buffers, epilogue_->count) : epilogue_->buffers,
-                        epilogue_->sizes, i, i + 1);
+                    multiply(slice, 0, to, ldc, claim);
+                finish(slice, to, ldc, claim);
+                if (s_.symmetric && slice.row != slice.column) mirror(slice, to, ldc, claim);
             }
         });
     }
 
-    void reserve(const Pool& pool, bool stored, std::size_t buffers) const {
+    void reserve(const Pool& pool, bool stored, std::size_t buffers) {
+        place_parts(stored);
         const bool by_depth = slices_.of_depth > 1;
-        if (stored && !by_depth) return;
-        scratch_.prepare(static_cast<std::size_t>(pool.threads()),
-                         stored ? 0 : size(slices_.rows * slices_.columns), stored ? 0 : buffers,
+        if (floats_ == 0 && !by_depth && buffers == 0) return;
+        scratch_.prepare(static_cast<std::size_t>(pool.threads()), floats_, buffers,
                          by_depth ? size(slices_.of_depth * s_.m * s_.n) : 0);
     }
 
   private:
     struct Slice {
-        std::int64_t row, column, rows, columns;
+        std::int64_t number, row, column, rows, columns;
+    };
+    struct Matrix {
+        const float* at;
+        std::int64_t row;  // elements from one row to the next
     };
 
     static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+    bool made() const { return s_.made_a || s_.made_b; }
 
     static GemmSlices slices_for(const GemmShape& s) {
         if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter);
+        if (s.piece_depth > 0)
+            return slices_in_pieces(
+                s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.piece_depth},
+                s.symmetric, s.beta != 0);
         const std::int64_t depth = s.slice_depth > 0 ? s.slice_depth : std::max<std::int64_t>(1, s.k);
         return slices_of(s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = depth});
+    }
+
+    // Memory of a thread: a slice that is kept nowhere, and the one that mirrors it, then pieces of operands.
+    void place_parts(bool stored) {
+        constexpr std::int64_t aligned = 16;
+        const auto room = [&](std::int64_t count) {
+            const std::size_t at = floats_;
+            floats_ += size(count == 0 ? 0 : (count + 2 * aligned - 1) / aligned * aligned);
+            return at;
+        };
+        floats_ = 0;
+        const std::int64_t slice = stored ? 0 : slices_.rows * slices_.columns;
+        room(slice);
+        mirrored_ = room(s_.symmetric ? slice : 0);
+        a_ = room(s_.made_a ? slices_.rows * s_.piece_depth : 0);
+        b_ = room(s_.made_b ? slices_.columns * s_.piece_depth : 0);
+    }
+
+    // Slices that are computed: of those that mirror each other the one right of the diagonal.
+    std::int64_t computed() const {
+        return s_.symmetric ? slices_.of_rows * (slices_.of_rows + 1) / 2 : slices_.of_grid();
+    }
+
+    Slice computed_slice(std::int64_t i) const {
+        if (!s_.symmetric) return slice_at(i);
+        std::int64_t row = 0;
+        for (; i >= slices_.of_rows - row; ++row) i -= slices_.of_rows - row;
+        return slice_at(row * slices_.of_columns + row + i);
     }
 
     Slice slice_at(std::int64_t i) const {
         const std::int64_t row = i / slices_.of_columns * slices_.rows,
                            column = i % slices_.of_columns * slices_.columns;
-        return {row, column, std::min(slices_.rows, s_.m - row), std::min(slices_.columns, s_.n - column)};
+        return {i, row, column, std::min(slices_.rows, s_.m - row), std::min(slices_.columns, s_.n - column)};
     }
+
+    float* place_of(const Slice& slice) const { return d_.c + slice.row * s_.n + slice.column; }
 
     float* part_at(std::int64_t part, const Slice& slice) const {
         return scratch_.parts_.data() + (part * s_.m + slice.row) * s_.n + slice.column;
     }
 
-    void multiply(const Slice& slice, std::int64_t part, float* to, std::int64_t ldc) const {
-        const std::int64_t begin = part * slices_.depth, k = std::min(slices_.depth, s_.k - begin);
-        if (k == 0) {
+    void multiply(const Slice& slice, std::int64_t part, float* to, std::int64_t ldc,
+                  const GemmScratch::Claim& claim) const {
+        const std::int64_t begin = part * slices_.depth, end = std::min(begin + slices_.depth, s_.k);
+        if (begin >= end) {
             for (std::int64_t i = 0; i < slice.rows; ++i)
                 for (std::int64_t j = 0; j < slice.columns; ++j)
                     to[i * ldc + j] = s_.beta == 0 ? 0 : s_.beta * to[i * ldc + j];
             return;
         }
-        const std::int64_t lda = s_.transpose_a ? s_.m : s_.k, ldb = s_.transpose_b ? s_.k : s_.n;
-        const float* a = d_.a + (s_.transpose_a ? begin * lda + slice.row : slice.row * lda + begin);
-        const float* b = d_.b + (s_.transpose_b ? slice.column * ldb + begin : begin * ldb + slice.column);
+        const std::int64_t step = made() ? s_.piece_depth : end - begin;
+        float beta = s_.beta;
+        for (std::int64_t term = begin; term < end; term += step) {
+            multiply(slice, std::min(step, end - term), operand_a(slice, term, claim),
+                     operand_b(slice, term, claim), beta, to, ldc);
+            beta = 1;
+        }
+    }
+
+    Matrix operand_a(const Slice& slice, std::int64_t term, const GemmScratch::Claim& claim) const {
+        if (s_.made_a)
+            return {made(kernels_.a, slice.row / slices_.rows, term, claim, a_),
+                    s_.transpose_a ? slices_.rows : s_.piece_depth};
+        const std::int64_t row = s_.transpose_a ? s_.m : s_.k;
+        return {d_.a + (s_.transpose_a ? term * row + slice.row : slice.row * row + term), row};
+    }
+
+    Matrix operand_b(const Slice& slice, std::int64_t term, const GemmScratch::Claim& claim) const {
+        if (s_.made_b)
+            return {made(kernels_.b, slice.column / slices_.columns, term, claim, b_),
+                    s_.transpose_b ? s_.piece_depth : slices_.columns};
+        const std::int64_t row = s_.transpose_b ? s_.k : s_.n;
+        return {d_.b + (s_.transpose_b ? slice.column * row + term : term * row + slice.column), row};
+    }
+
+    const float* made(const GemmKernel& kernel, std::int64_t of_slices, std::int64_t term,
+                      const GemmScratch::Claim& claim, std::size_t at) const {
+        const std::int64_t pieces = (s_.k + s_.piece_depth - 1) / s_.piece_depth;
+        claim.run(kernel, claim.floats() + at, of_slices * pieces + term / s_.piece_depth);
+        return claim.floats() + at;
+    }
+
+    void multiply(const Slice& slice, std::int64_t k, const Matrix& a, const Matrix& b, float beta, float* to,
+                  std::int64_t ldc) const {
         // The library fails for want of memory of its own, before it writes anything.
         if (outside::refused(outside::Door::library) ||
             library().sgemm(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows, slice.columns,
-                            k, s_.alpha, a, lda, b, ldb, s_.beta, to, ldc) != 0)
-            multiply_plainly(slice, k, a, lda, b, ldb, to, ldc);
+                            k, s_.alpha, a.at, a.row, b.at, b.row, beta, to, ldc) != 0)
+            multiply_plainly(slice, k, a, b, beta, to, ldc);
     }
 
-    void multiply_plainly(const Slice& slice, std::int64_t k, const float* a, std::int64_t lda,
-                          const float* b, std::int64_t ldb, float* to, std::int64_t ldc) const {
+    void multiply_plainly(const Slice& slice, std::int64_t k, const Matrix& a, const Matrix& b, float beta,
+                          float* to, std::int64_t ldc) const {
         for (std::int64_t i = 0; i < slice.rows; ++i)
             for (std::int64_t j = 0; j < slice.columns; ++j) {
                 float sum = 0;
                 for (std::int64_t p = 0; p < k; ++p)
-                    sum += (s_.transpose_a ? a[p * lda + i] : a[i * lda + p]) *
-                           (s_.transpose_b ? b[j * ldb + p] : b[p * ldb + j]);
+                    sum += (s_.transpose_a ? a.at[p * a.row + i] : a.at[i * a.row + p]) *
+                           (s_.transpose_b ? b.at[j * b.row + p] : b.at[p * b.row + j]);
                 float& c = to[i * ldc + j];
-                c = s_.beta == 0 ? s_.alpha * sum : s_.alpha * sum + s_.beta * c;
+                c = beta == 0 ? s_.alpha * sum : s_.alpha * sum + beta * c;
             }
     }
 
@@ -261,6 +331,22 @@ class GemmProduct {
         }
     }
 
+    void finish(const Slice& slice, float* to, std::int64_t ldc, const GemmScratch::Claim& claim) const {
+        add_bias(slice, to, ldc);
+        if (kernels_.epilogue.entry) claim.run(kernels_.epilogue, to, slice.number);
+    }
+
+    // The slice on the other side of the diagonal.
+    void mirror(const Slice& slice, const float* from, std::int64_t ldc,
+                const GemmScratch::Claim& claim) const {
+        const Slice other =
+            slice_at(slice.column / slices_.columns * slices_.of_columns + slice.row / slices_.rows);
+        float* to = d_.c ? place_of(other) : claim.floats() + mirrored_;
+        for (std::int64_t i = 0; i < other.rows; ++i)
+            for (std::int64_t j = 0; j < other.columns; ++j) to[i * ldc + j] = from[j * ldc + i];
+        finish(other, to, ldc, claim);
+    }
+
     // And relu, where a device with such epilogues is emulated.
     void add_bias(const Slice& slice, float* to, std::int64_t ldc) const {
         if (!s_.bias && !s_.relu) return;
@@ -274,20 +360,21 @@ class GemmProduct {
 
     const GemmShape& s_;
     const GemmData& d_;
-    const GemmEpilogue* epilogue_;
+    const GemmKernels& kernels_;
     GemmScratch& scratch_;
     const GemmSlices slices_;
+    std::size_t floats_ = 0, mirrored_ = 0, a_ = 0, b_ = 0;  // of a thread's memory
 };
 
 void reserve_gemm(Pool& pool, const GemmShape& shape, bool stored, std::size_t buffers,
                   GemmScratch& scratch) {
     if (shape.m > 0 && shape.n > 0)
-        GemmProduct(shape, GemmData{}, nullptr, scratch).reserve(pool, stored, buffers);
+        GemmProduct(shape, GemmData{}, GemmKernels{}, scratch).reserve(pool, stored, buffers);
 }
 
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
-          const GemmEpilogue* epilogue) {
-    if (shape.m > 0 && shape.n > 0) GemmProduct(shape, data, epilogue, scratch).run(pool);
+          const GemmKernels& kernels) {
+    if (shape.m > 0 && shape.n > 0) GemmProduct(shape, data, kernels, scratch).run(pool);
 }
 
 }  // namespace bitale

@@ -21,13 +21,19 @@ struct GemmLibrary {
 // Tries to open the library at the first call.
 const GemmLibrary& gemm_library();
 
-// What runs on each slice of a product right after it, while it is in the cache: a generated kernel whose
-// tasks are the slices.
-struct GemmEpilogue {
-    KernelEntry entry = nullptr;
-    void* const* buffers = nullptr;  // null pointers stand for the slice, where the product is kept nowhere
+// A generated kernel that runs on parts of a product.
+struct GemmKernel {
+    KernelEntry entry = nullptr;     // null: there is none
+    void* const* buffers = nullptr;  // null pointers stand for the part, in memory of the thread
     std::size_t count = 0;
     const std::int64_t* sizes = nullptr;
+};
+
+// `epilogue` runs on each slice right after it, while it is in the cache: its tasks are the slices, its null
+// pointers the slice where the product is kept nowhere. `a` and `b` make pieces of operands that are nowhere
+// as a whole, right before the slice that needs them is computed.
+struct GemmKernels {
+    GemmKernel epilogue, a, b;
 };
 
 // Memory that products need while they run; grows, and is kept.
@@ -49,15 +55,15 @@ class GemmScratch {
 
 // c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
 // [k, m] resp. [n, k]; c = alpha * a . b + beta * c where the shape says so, whose depth is one part; then
-// the bias and relu that the shape asks for, and the epilogue. Slices, of which each is a task, are those of
-// codegen/library/slices.h. Needs gemm_library().present. A slice that the library refuses, for want of
-// memory, is computed by plain loops: a product may follow steps that have written shared variables, so it
-// does not fail.
+// the bias and relu that the shape asks for, and the kernels. Slices, of which each is a task, are those of
+// codegen/library/slices.h; of those of a symmetric product that mirror each other one is computed. Needs
+// gemm_library().present. A slice that the library refuses, for want of memory, is computed by plain loops: a
+// product may follow steps that have written shared variables, so it does not fail.
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
-          const GemmEpilogue* epilogue = nullptr);
+          const GemmKernels& kernels = {});
 
-// Claims in `scratch` all that the product will need; `stored`: its result has a place; `buffers`: the
-// epilogue's.
+// Claims in `scratch` all that the product will need; `stored`: its result has a place; `buffers`: the most
+// that one of its kernels has.
 void reserve_gemm(Pool& pool, const GemmShape& shape, bool stored, std::size_t buffers, GemmScratch& scratch);
 
 }  // namespace bitale

@@ -113,9 +113,13 @@ void CallState::launch(const StepPlan& plan, const StepSizes& sizes) {
             const GemmData data{static_cast<const float*>(buffers[0]), static_cast<const float*>(buffers[1]),
                                 sizes.gemm.bias ? static_cast<const float*>(buffers[3]) : nullptr,
                                 static_cast<float*>(buffers[2])};
-            const EpilogueCall epilogue{step.kernel, buffers + own, step.buffers.size() - own,
-                                        sizes.sizes.data()};
-            launcher_->gemm(sizes.gemm, data, step.kernel >= 0 ? &epilogue : nullptr);
+            const auto& [a, b] = step.pieces;
+            void* const* const last = buffers + step.buffers.size();
+            launcher_->gemm(sizes.gemm, data,
+                            {{step.kernel, buffers + own, step.buffers.size() - own - a.buffers - b.buffers,
+                              sizes.sizes.data()},
+                             {a.kernel, last - b.buffers - a.buffers, a.buffers, sizes.pieces[0].data()},
+                             {b.kernel, last - b.buffers, b.buffers, sizes.pieces[1].data()}});
             break;
         }
         case Step::Kind::conv: launcher_->conv(sizes.conv, conv_data(sizes.conv, buffers)); break;
@@ -125,10 +129,13 @@ void CallState::launch(const StepPlan& plan, const StepSizes& sizes) {
 
 // False when the error word was set before the first step that commits, or at the end.
 bool CallState::run_steps(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes) {
-    for (std::size_t i = 0; i < plans.size(); ++i)
-        if (const Step& step = *plans[i].step; step.kind == Step::Kind::gemm)
-            launcher_->reserve(sizes[i].gemm, pointers_[static_cast<std::size_t>(step.buffers[2])] != nullptr,
-                               step.buffers.size() - (sizes[i].gemm.bias ? 4 : 3));
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+        const Step& step = *plans[i].step;
+        if (step.kind != Step::Kind::gemm) continue;
+        const bool kernels = step.kernel >= 0 || step.gemm.made_a || step.gemm.made_b;
+        launcher_->reserve(sizes[i].gemm, pointers_[static_cast<std::size_t>(step.buffers[2])] != nullptr,
+                           kernels ? step.buffers.size() : 0);
+    }
     bool committing = false;
     for (std::size_t i = 0; i < plans.size(); ++i) {
         if (plans[i].step->commits && !committing) {

@@ -28,7 +28,7 @@ Frames::Frames(std::shared_ptr<const Program> program, const std::vector<std::ui
     std::set<int> results(arena_counts_.begin(), arena_counts_.end());
     for (const std::vector<StepSlots>* steps : {&once_, &body_})
         for (const StepSlots& s : *steps) {
-            for (const std::vector<int>* list : {&s.sizes, &s.tasks, &s.call})
+            for (const std::vector<int>* list : {&s.sizes, &s.tasks, &s.call, &s.pieces[0], &s.pieces[1]})
                 results.insert(list->begin(), list->end());
             if (s.copy >= 0) results.insert(s.copy);
         }
@@ -41,6 +41,8 @@ std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
     for (const Step& step : region.steps) {
         StepSlots& s = r.emplace_back();
         for (const Int& size : step.sizes) s.sizes.push_back(table_.add(size));
+        for (std::size_t side = 0; side < s.pieces.size(); ++side)
+            for (const Int& size : step.pieces[side].sizes) s.pieces[side].push_back(table_.add(size));
         for (const Int& tasks : step.tasks) s.tasks.push_back(table_.add(tasks));
         for (std::size_t phase = 0; threads_ > 0 && phase < step.work.size(); ++phase) {
             std::vector<int>& work = s.work.emplace_back();
@@ -79,6 +81,10 @@ GemmShape Frames::gemm_shape(const GemmCall& call, const std::vector<int>& slots
     r.slice_rows = call.slice_rows;
     r.slice_columns = call.slice_columns;
     r.slice_depth = call.slice_depth;
+    r.made_a = call.made_a;
+    r.made_b = call.made_b;
+    r.piece_depth = call.piece_depth;
+    r.symmetric = call.symmetric;
     return r;
 }
 
@@ -115,6 +121,8 @@ std::vector<StepSizes> Frames::evaluate(const Region& region, const std::vector<
     std::vector<StepSizes> r(slots.size());
     for (std::size_t i = 0; i < slots.size(); ++i) {
         for (const int s : slots[i].sizes) r[i].sizes.push_back(slot(s));
+        for (std::size_t side = 0; side < r[i].pieces.size(); ++side)
+            for (const int s : slots[i].pieces[side]) r[i].pieces[side].push_back(slot(s));
         for (const int s : slots[i].tasks) r[i].tasks.push_back(slot(s));
         r[i].shares = shares(slots[i]);
         const Step& step = region.steps[i];

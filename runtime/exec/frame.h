@@ -2,6 +2,7 @@
 // up.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -14,8 +15,9 @@
 namespace bitale {
 
 struct StepSizes {
-    std::vector<std::int64_t> sizes, tasks;  // of a kernel
-    std::vector<Shares> shares;              // of each phase, where its costs are known
+    std::vector<std::int64_t> sizes, tasks;           // of a kernel
+    std::array<std::vector<std::int64_t>, 2> pieces;  // of the kernels that make a product's operands
+    std::vector<Shares> shares;                       // of each phase, where its costs are known
     GemmShape gemm;
     ConvShape conv;
     std::int64_t copy_bytes = 0;
@@ -46,6 +48,7 @@ class Frames {
         std::vector<std::vector<int>> work;  // of each phase: tasks and cost of each kind, in turns
         std::vector<int> call;  // m, n, k of a product; shapes, then strides of a convolution's tensors
         int copy = -1;
+        std::array<std::vector<int>, 2> pieces;
     };
     std::vector<StepSlots> compile(const Region& region);
     std::vector<Shares> shares(const StepSlots& step) const;

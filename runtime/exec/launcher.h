@@ -19,20 +19,26 @@ struct GemmShape {
     // As in GemmCall.
     float alpha = 1, beta = 0;
     std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;
+    bool made_a = false, made_b = false, symmetric = false;
+    std::int64_t piece_depth = 0;
     bool operator==(const GemmShape&) const = default;
 };
 
 struct GemmData {
-    const float *a = nullptr, *b = nullptr;
-    const float* bias = nullptr;  // null where the shape says there is none
-    float* c = nullptr;           // null where the epilogue alone needs the product
+    const float *a = nullptr, *b = nullptr;  // null where pieces of it are made
+    const float* bias = nullptr;             // null where the shape says there is none
+    float* c = nullptr;                      // null where the epilogue alone needs the product
 };
-// The kernel that a product's step runs on each of its slices.
-struct EpilogueCall {
-    int kernel = -1;
+// A kernel that a product's step runs on slices.
+struct SliceKernel {
+    int kernel = -1;  // -1: there is none
     void* const* buffers = nullptr;
     std::size_t count = 0;  // of the buffers
     const std::int64_t* sizes = nullptr;
+};
+// After each slice, and for the pieces of operands that a slice needs.
+struct SliceKernels {
+    SliceKernel epilogue, a, b;
 };
 
 // A ConvCall with numbers.
@@ -69,10 +75,9 @@ class Launcher {
     virtual void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes,
                         std::int64_t tasks, const Shares* shares) = 0;
     // Claims what a gemm of this shape will need, so that no gemm fails after another step has written a
-    // shared variable. `stored`: its result has a buffer; `buffers`: those of its epilogue.
+    // shared variable. `stored`: its result has a buffer; `buffers`: the most that one of its kernels has.
     virtual void reserve(const GemmShape&, bool /*stored*/, std::size_t /*buffers*/) {}
-    // `epilogue` is null where there is none.
-    virtual void gemm(const GemmShape& shape, const GemmData& data, const EpilogueCall* epilogue) = 0;
+    virtual void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) = 0;
     virtual void conv(const ConvShape& shape, const ConvData& data) = 0;
     virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
     virtual int threads() const { return 1; }

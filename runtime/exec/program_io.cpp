@@ -198,8 +198,16 @@ class Writer {
             if (s.kernel >= 0) {
                 j["kernel"] = s.kernel;
                 j["sizes"] = list(s.sizes, [&](const Int& x) { return write(x); });
-                j["slice"] = {s.gemm.slice_rows, s.gemm.slice_columns, s.gemm.slice_depth};
             }
+            if (s.gemm.slice_rows > 0)
+                j["slice"] = {s.gemm.slice_rows, s.gemm.slice_columns, s.gemm.slice_depth};
+            j["symmetric"] = s.gemm.symmetric;
+            j["piece_depth"] = s.gemm.piece_depth;
+            j["pieces"] = Json::array();
+            for (const PieceKernel& piece : s.pieces)
+                j["pieces"].push_back({{"kernel", piece.kernel},
+                                       {"buffers", piece.buffers},
+                                       {"sizes", list(piece.sizes, [&](const Int& x) { return write(x); })}});
         } else if (s.kind == Step::Kind::conv) {
             j["computes"] = conv_kinds[static_cast<int>(s.conv.kind)];
             j["image"] = write(s.conv.image);
@@ -398,11 +406,23 @@ class Reader {
             if (j.contains("kernel")) {
                 s.kernel = j.at("kernel");
                 for (const Json& x : j.at("sizes")) s.sizes.push_back(integer(x));
+            }
+            if (j.contains("slice")) {
                 const Json& slice = j.at("slice");
                 s.gemm.slice_rows = slice.at(0);
                 s.gemm.slice_columns = slice.at(1);
                 s.gemm.slice_depth = slice.at(2);
             }
+            s.gemm.symmetric = j.at("symmetric");
+            s.gemm.piece_depth = j.at("piece_depth");
+            for (std::size_t side = 0; side < s.pieces.size(); ++side) {
+                const Json& piece = j.at("pieces").at(side);
+                s.pieces[side].kernel = piece.at("kernel");
+                s.pieces[side].buffers = piece.at("buffers");
+                for (const Json& x : piece.at("sizes")) s.pieces[side].sizes.push_back(integer(x));
+            }
+            s.gemm.made_a = s.pieces[0].kernel >= 0;
+            s.gemm.made_b = s.pieces[1].kernel >= 0;
         } else if (s.kind == Step::Kind::conv) {
             s.conv.kind = kind_named<ConvCall::Kind>(conv_kinds, j.at("computes"));
             s.conv.image = tensor(j.at("image"));

@@ -36,7 +36,7 @@ class NullLauncher : public Launcher {
         l.tasks = tasks;
         notes().add(l);
     }
-    void gemm(const GemmShape& shape, const GemmData&, const EpilogueCall*) override {
+    void gemm(const GemmShape& shape, const GemmData&, const SliceKernels&) override {
         Launch l;
         l.kind = Launch::Kind::gemm;
         l.gemm = shape;

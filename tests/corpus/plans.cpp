@@ -6,6 +6,8 @@
 #include <ctime>
 #include <map>
 
+#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
 #include "codegen/pipeline.h"
 #include "graph/base/options.h"
 #include "graph/ir/shared.h"
@@ -208,6 +210,11 @@ class ScheduleText {
         s_ += "     buffers: " + join(buffers, ", ") + "\n";
         if (step.kernel >= 0)
             s_ += indented(program_.kernels[static_cast<std::size_t>(step.kernel)].notes, "     ");
+        for (const PieceKernel& piece : step.pieces)
+            if (piece.kernel >= 0) {
+                const KernelText& kernel = program_.kernels[static_cast<std::size_t>(piece.kernel)];
+                s_ += indented(kernel.name + ":\n" + kernel.notes, "     ");
+            }
     }
 
     const Program& program_;
@@ -237,6 +244,46 @@ void describe_kernels(Program& program, Plan& plan) {
         replace_all(text, hashed, kernel.name);
         plan.kernels.push_back(without_lines(text));
     }
+}
+
+// Whether the value says no more than arguments or variables do, at least one of which is about as large: it
+// is cast, scaled, shifted, moved, padded or gathered, by few operations.
+bool restates_a_leaf(const Values& values, int v) {
+    constexpr int most_cost = 16;
+    const Nest nest = fully_composed_nest(values, v);
+    if (nest.combine != Combine::none || cost_of(nest) > most_cost) return false;
+    const double count = typical_count(nest.parallel);
+    bool leaf = false, other = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const Value& operand = values.list[static_cast<std::size_t>(s.operand)];
+        double elements = 1;
+        for (const Int& n : operand.shape) elements *= typical(n);
+        if (2 * elements < count) return;
+        (operand.storage == Value::Storage::leaf ? leaf : other) = true;
+    });
+    return leaf && !other;
+}
+
+// Those of more than a megabyte, one a line.
+std::vector<std::string> copies_of(const Program& program, const Values& values, const Grouping& grouping,
+                                   const std::map<std::uint64_t, std::int64_t>& lengths) {
+    constexpr std::int64_t large = 1 << 20;
+    const auto is_large = [&](const Type& type) {
+        return evaluate(count_of(type.shape), lengths) * bytes_of(type.dtype) > large;
+    };
+    std::vector<std::string> list;
+    for (std::size_t v = 0; v < values.list.size(); ++v) {
+        const Value& value = values.list[v];
+        if (value.storage != Value::Storage::stored || value.required || grouping.group_of[v] < 0 ||
+            value.by_library || !is_large(value.stored_type()) ||
+            !restates_a_leaf(values, static_cast<int>(v)))
+            continue;
+        list.push_back(without_lines(describe(*value.node) + ": " + value.reason));
+    }
+    for (const BufferInfo& buffer : program.buffers)
+        if (buffer.kind == BufferInfo::Kind::arena && buffer.name.ends_with("_copy") && is_large(buffer.type))
+            list.push_back(buffer.name + " (" + text_of(buffer.type) + "): " + buffer.reason);
+    return list;
 }
 
 std::int64_t launches_of(const Region& region) {
@@ -282,6 +329,8 @@ Plan plan_of(const Graph& graph, const Target& target) {
     program.size_sources = request.signature.sources;
     plan.arena_bytes = plan_arena(program, lengths_of(request.signature, graph)).bytes;
     plan.launches = launches_of(program.body);
+    plan.copies =
+        copies_of(program, decisions.values, decisions.grouping, lengths_of(request.signature, graph));
     describe_kernels(program, plan);
     plan.storage = without_lines(storage_text(decisions.values));
     plan.nests = without_lines(nests_text(decisions.values));

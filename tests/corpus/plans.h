@@ -20,6 +20,7 @@ struct Plan {
     std::string groups;                // which values share a kernel
     std::string schedule;              // steps, their tasks and notes, and the buffers between them
     std::string helpers;               // what kernels share
+    std::vector<std::string> copies;   // arguments and variables that are in memory in a second form as well
     std::vector<std::string> kernels;  // distinct ones, in order of their first launch
     std::int64_t nodes = 0;            // of the graph as the user wrote it
     std::int64_t launches = 0;         // phases of kernels, calls of libraries and copies, of a call

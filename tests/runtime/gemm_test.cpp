@@ -135,11 +135,11 @@ TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") 
                 std::vector<float> c(exact.size(), NAN), r(exact.size(), NAN);
                 void* const buffers[] = {kept ? c.data() : nullptr, r.data()};
                 const std::int64_t whole = kept ? 1 : 0;
-                const GemmEpilogue epilogue{negate, buffers, 2, &whole};
+                const GemmKernel epilogue{negate, buffers, 2, &whole};
                 GemmScratch scratch;
                 for (const int threads : {2, 1, 3}) {
                     gemm(process_pool(threads), s, {a.data(), b.data(), nullptr, kept ? c.data() : nullptr},
-                         scratch, &epilogue);
+                         scratch, {epilogue, {}, {}});
                     double worst = 0;
                     for (std::size_t i = 0; i < r.size(); ++i)
                         worst = std::fmax(worst, std::isnan(r[i]) ? 1e9 : std::fabs(r[i] + exact[i]));
@@ -169,4 +169,79 @@ TEST_CASE("a product is added to what was there") {
             CHECK(worst < 1e-4);
         }
     }
+}
+
+namespace {
+
+// Pieces of one operand, as they lie in a matrix of [extent, terms], or [terms, extent].
+void copy_piece(void* const* buffers, const std::int64_t* sizes, std::int64_t first, std::int64_t last) {
+    auto* to = static_cast<float*>(buffers[0]);
+    const auto* from = static_cast<const float*>(buffers[1]);
+    const std::int64_t extent = sizes[0], terms = sizes[1], width = sizes[2], depth = sizes[3];
+    const bool turned = sizes[4] != 0;
+    const std::int64_t pieces = (terms + depth - 1) / depth;
+    for (std::int64_t t = first; t < last; ++t)
+        for (std::int64_t i = 0; i < std::min(width, extent - t / pieces * width); ++i)
+            for (std::int64_t p = 0; p < std::min(depth, terms - t % pieces * depth); ++p) {
+                const std::int64_t at = t / pieces * width + i, term = t % pieces * depth + p;
+                to[turned ? p * width + i : i * depth + p] =
+                    from[turned ? term * extent + at : at * terms + term];
+            }
+}
+
+constexpr std::int64_t side = 75, part = 32;
+
+// Of a product of side x side, in slices of part x part.
+void negate_part(void* const* buffers, const std::int64_t* whole, std::int64_t t, std::int64_t) {
+    const std::int64_t across = (side + part - 1) / part, row = t / across * part, column = t % across * part;
+    const auto* from = static_cast<const float*>(buffers[0]);
+    for (std::int64_t i = row; i < std::min(side, row + part); ++i)
+        for (std::int64_t j = column; j < std::min(side, column + part); ++j)
+            static_cast<float*>(buffers[1])[i * side + j] =
+                -from[whole[0] != 0 ? i * side + j : (i - row) * part + j - column];
+}
+
+}  // namespace
+
+TEST_CASE("operands are made in pieces, and a matrix by its own transpose is computed by half") {
+    if (!gemm_library().present) return;
+    constexpr std::int64_t n = side, depth = 16;
+    for (const std::int64_t k : {0, 1, 16, 50, 700})
+        for (const bool turned : {false, true})
+            for (const bool symmetric : {false, true})
+                for (const bool made : {false, true})
+                    for (const bool kept : {true, false}) {
+                        GemmShape s{n, n, k, turned, symmetric ? !turned : turned};
+                        s.slice_rows = s.slice_columns = part;
+                        s.piece_depth = depth;
+                        s.made_a = s.made_b = made;
+                        s.symmetric = symmetric;
+                        const std::vector<float> a = numbers(n * k, 1), b = symmetric ? a : numbers(n * k, 2);
+                        const std::vector<double> exact = product(s, a, b, {});
+                        const std::int64_t sizes[2][5] = {{n, k, part, depth, s.transpose_a},
+                                                          {n, k, part, depth, !s.transpose_b}};
+                        void* const of_a[] = {nullptr, const_cast<float*>(a.data())};
+                        void* const of_b[] = {nullptr, const_cast<float*>(b.data())};
+                        std::vector<float> c(exact.size(), NAN), r(exact.size(), NAN), first;
+                        void* const results[] = {kept ? c.data() : nullptr, r.data()};
+                        const std::int64_t whole = kept ? 1 : 0;
+                        GemmKernels kernels{{negate_part, results, 2, &whole}, {}, {}};
+                        if (made) kernels.a = {copy_piece, of_a, 2, sizes[0]};
+                        if (made) kernels.b = {copy_piece, of_b, 2, sizes[1]};
+                        GemmScratch scratch;
+                        for (const int threads : {1, 2, 3}) {
+                            gemm(process_pool(threads), s,
+                                 {made ? nullptr : a.data(), made ? nullptr : b.data(), nullptr,
+                                  kept ? c.data() : nullptr},
+                                 scratch, kernels);
+                            double worst = 0;
+                            for (std::size_t i = 0; i < r.size(); ++i)
+                                worst = std::fmax(worst, std::isnan(r[i]) ? 1e9 : std::fabs(r[i] + exact[i]));
+                            INFO(fmt::format("over {}, turned {}, symmetric {}, made {}, kept {}", k, turned,
+                                             symmetric, made, kept));
+                            CHECK(worst < 1e-3);
+                            if (first.empty()) first = r;
+                            CHECK(first == r);
+                        }
+                    }
 }

@@ -27,7 +27,7 @@ class TestLauncher : public Launcher {
                 const Shares*) override {
         kernels_.at(static_cast<std::size_t>(kernel))(buffers, sizes, tasks);
     }
-    void gemm(const GemmShape&, const GemmData&, const EpilogueCall*) override { FAIL("no products here"); }
+    void gemm(const GemmShape&, const GemmData&, const SliceKernels&) override { FAIL("no products here"); }
     void conv(const ConvShape&, const ConvData&) override { FAIL("no convolutions here"); }
     void copy(void* to, const void* from, std::int64_t bytes) override {
         std::memcpy(to, from, static_cast<std::size_t>(bytes));

@@ -1,0 +1,71 @@
+#include "codegen/plan/calls.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "codegen/library/made.h"
+#include "codegen/library/slices.h"
+
+namespace bitale {
+
+namespace {
+
+void describe(const GemmCall& call, Step& step) {
+    step.kind = Step::Kind::gemm;
+    step.gemm = call;
+    step.flops = 2 * call.m * call.n * call.k;
+    step.bytes = 4 * (call.m * call.k + call.k * call.n + call.m * call.n + (call.bias ? call.n : Int(0)));
+}
+
+void describe(const ConvCall& call, Step& step) {
+    step.kind = Step::Kind::conv;
+    step.conv = call;
+    const auto count = [](const ConvTensor& t) { return t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3]; };
+    const std::array<Int, 4>& f = call.filters.shape;
+    step.flops = 2 * count(call.output) * f[1] * f[2] * f[3];
+    step.bytes =
+        4 * (count(call.image) + count(call.filters) + count(call.output) + (call.bias ? f[0] : Int(0)));
+}
+
+}  // namespace
+
+void describe_call(const std::variant<GemmCall, ConvCall>& call, Step& step) {
+    std::visit([&](const auto& c) { describe(c, step); }, call);
+}
+
+void describe_operands(const LibraryCall& library, const Values& values, const Target& target, Step& step) {
+    GemmCall& call = step.gemm;
+    call.made_a = is_made(values.list[library.operands[0]]);
+    call.made_b = is_made(values.list[library.operands[1]]);
+    if (call.made_a) step.bytes = step.bytes - 4 * call.m * call.k;
+    if (call.made_b) step.bytes = step.bytes - 4 * call.k * call.n;
+    constexpr double fewest = 128;
+    call.symmetric = target.kind == Target::Kind::cpu && library.operands[0] == library.operands[1] &&
+                     call.transpose_a != call.transpose_b && call.m == call.n && !call.bias && !call.relu &&
+                     typical(call.m) >= fewest;
+    if (call.symmetric) step.why += "; a matrix by its own transpose: half of it, mirrored";
+}
+
+void cut_into_slices(GemmCall& call) {
+    const auto size = [](const Int& x) { return static_cast<std::int64_t>(typical(x)); };
+    if (call.made_a || call.made_b || call.symmetric) {
+        constexpr std::int64_t unknown_depth = 512;
+        const std::int64_t k =
+            call.k.is_constant() ? call.k.constant() : std::max(size(call.k), unknown_depth);
+        const GemmSlices slices =
+            slices_in_pieces(size(call.m), size(call.n), k,
+                             {call.made_a, call.made_b, call.symmetric, call.transpose_b, call.parameter});
+        call.slice_rows = slices.rows;
+        call.slice_columns = slices.columns;
+        call.piece_depth = slices.depth;
+        return;
+    }
+    const GemmSlices slices =
+        slices_of(size(call.m), size(call.n), size(call.k), call.transpose_b, call.parameter);
+    call.slice_rows = slices.rows;
+    call.slice_columns = slices.columns;
+    call.slice_depth = slices.of_depth > 1 ? slices.depth : 0;
+}
+
+}  // namespace bitale

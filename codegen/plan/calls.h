@@ -1,0 +1,21 @@
+// Steps that call a library: sizes, operands and slices.
+#pragma once
+
+#include <variant>
+
+#include "codegen/group/values.h"
+#include "codegen/program.h"
+#include "codegen/target.h"
+
+namespace bitale {
+
+// The call itself, with what it computes and moves where all of its operands are in memory.
+void describe_call(const std::variant<GemmCall, ConvCall>& call, Step& step);
+
+// Which operands of a product are made in pieces, and whether they are a matrix and its own transpose.
+void describe_operands(const LibraryCall& call, const Values& values, const Target& target, Step& step);
+
+// Slices whose sizes are written into kernels.
+void cut_into_slices(GemmCall& call);
+
+}  // namespace bitale
