@@ -1,7 +1,9 @@
 #include "codegen/schedule/rows_of_task.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
@@ -71,6 +73,44 @@ std::int64_t rows_of_maps(const Group& group, const SegmentContext& context, dou
     return rows;
 }
 
+// What a member of a group makes of the rows of a task.
+struct Wanted {
+    double work = 0;          // of a row, in picoseconds of one core
+    std::int64_t fewest = 1;  // with less its lanes, or what they have loaded, stay unused
+};
+
+// As if every operation ran in lanes: to compare members with each other, and with what is worth a task.
+double work_of_row(const Nest& nest, const Target& target) {
+    constexpr double picoseconds = 160, of_product = 2, of_access = 2;
+    const double lanes = std::max(1, target.vector_bytes / 4);
+    const double operations = adds_products(nest) ? of_product : of_access + cost_of(nest);
+    return operations * results_of_row(nest) * typical_count(nest.reduced) / lanes * picoseconds;
+}
+
+// The share of 16 cores that work while tasks of equal length are done.
+double busy_share(double tasks) {
+    constexpr double cores = 16;
+    return tasks / (std::ceil(tasks / cores) * cores);
+}
+
+// Fewer rows where they leave too few tasks for many cores, down to what the members need that do most of
+// the work, and to tasks that are worth being handed out.
+std::int64_t for_cores(std::int64_t rows, const std::vector<Wanted>& members, double extent) {
+    constexpr double enough_tasks = 64, least_task = 5e6, least_busy = 0.8, small_part = 0.125;
+    double work = 0;
+    for (const Wanted& m : members) work += m.work;
+    std::int64_t fewest = 1;
+    for (const Wanted& m : members)
+        if (m.work > small_part * work) fewest = std::max(fewest, m.fewest);
+    const auto tasks = [&](std::int64_t n) { return std::ceil(extent / static_cast<double>(n)); };
+    while (tasks(rows) < enough_tasks && rows / 2 >= fewest && static_cast<double>(rows) * work > least_task)
+        rows /= 2;
+    if (static_cast<double>(rows) * work <= least_task || busy_share(tasks(rows)) >= least_busy) return rows;
+    for (std::int64_t other = rows; other >= fewest && 2 * other > rows; --other)
+        if (busy_share(tasks(other)) >= least_busy) return other;
+    return rows;
+}
+
 }  // namespace
 
 std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
@@ -79,20 +119,36 @@ std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
     if (context.target.kind == Target::Kind::cuda) return rows_on_gpu(group, context);
     std::vector<Nest> nests;
     for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
-    const auto shape_of = [&](int v) -> const Shape& { return context.values.list[v].shape; };
-    if (const std::int64_t rows = rows_of_products(nests, shape_of); rows > 0) return rows;
     if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return rows;
     if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) return rows;
     bool all_maps = true, along_rows = false;
-    for (const int v : group.values) {
+    std::vector<Wanted> members;
+    std::int64_t product_rows = 0;
+    double product_work = 0, deep_work = 0;
+    for (std::size_t i = 0; i < nests.size(); ++i) {
+        const int v = group.values[i];
         const Nest& nest = context.grouping.nests[v];
-        if (nest.combine == Combine::none) continue;
+        Wanted& wanted = members.emplace_back();
+        wanted.work = work_of_row(nest, context.target);
+        if (nest.combine == Combine::none) {
+            if (rows_of_tiles(nests[i], context.values.shapes()) > 0) wanted.fewest = rows_side_by_side;
+            continue;
+        }
         all_maps = false;
-        if (context.grouping.trees[v].lanes == 1)
-            along_rows = along_rows || vector_loop(nest, context.values.shapes()) == 0;
+        if (nests[i].reduced.size() > 1) deep_work += wanted.work;
+        if (const auto product = rows_of_product(nests[i], context.values.shapes())) {
+            wanted.fewest = product->fewest;
+            if (wanted.work <= product_work) continue;
+            product_work = wanted.work;
+            product_rows = product->best;
+        } else if (context.grouping.trees[v].lanes == 1 && vector_loop(nest, context.values.shapes()) == 0) {
+            wanted.fewest = rows_side_by_side;
+            along_rows = true;
+        }
     }
     const double inner = results_of_row(first);
-    if (all_maps) return rows_of_maps(group, context, inner);
+    if (all_maps) return for_cores(rows_of_maps(group, context, inner), members, typical(group.extent));
+    if (product_work > deep_work) return for_cores(product_rows, members, typical(group.extent));
     const bool alone = group.values.size() == 1;
     const std::int64_t fewest = first.parallel[0].extent.range().low / fewest_vector_blocks;
     std::int64_t rows = 1;
@@ -100,15 +156,16 @@ std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
         // Runs of a row that are read one after another are longer where there are enough of them.
         rows = vector_block;
         while (alone && 2 * rows <= widest_vector_block && fewest >= 2 * rows) rows *= 2;
-        return rows;
+    } else if (gains_by_rows_together(group, context)) {
+        rows = rows_side_by_side;
     }
-    if (gains_by_rows_together(group, context)) rows = rows_side_by_side;
     // Short runs of neighbouring results: those of several rows are one in memory.
-    if (alone && is_run_of_results(first, context.grouping.trees[group.values[0]], context.values.shapes()))
+    if (alone && !along_rows &&
+        is_run_of_results(first, context.grouping.trees[group.values[0]], context.values.shapes()))
         while (static_cast<double>(2 * rows) * inner <= static_cast<double>(widest_vector_block) &&
                fewest >= 2 * rows)
             rows *= 2;
-    return rows;
+    return for_cores(rows, members, typical(group.extent));
 }
 
 }  // namespace bitale

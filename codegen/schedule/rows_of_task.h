@@ -10,7 +10,8 @@ namespace bitale {
 constexpr std::int64_t pointwise_block = 2048;  // elements of a task that only maps
 
 // On a CPU one row, or several: those of a tile of a product, those that meet as vectors, those that lanes
-// run along, or so many that a map has 2,048 elements. On a GPU as many as occupy the threads of a block;
+// run along, or so many that a map has 2,048 elements; fewer where these would leave cores without a task,
+// but not less than the members need that do most of the work. On a GPU as many as occupy the threads of a block;
 // with products, those of the smallest product, whose sums take longest.
 std::int64_t rows_of_task(const Group& group, const SegmentContext& context);
 
