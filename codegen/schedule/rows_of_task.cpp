@@ -5,6 +5,7 @@
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/panels.h"
@@ -79,12 +80,43 @@ struct Wanted {
     std::int64_t fewest = 1;  // with less its lanes, or what they have loaded, stay unused
 };
 
-// As if every operation ran in lanes: to compare members with each other, and with what is worth a task.
-double work_of_row(const Nest& nest, const Target& target) {
-    constexpr double picoseconds = 160, of_product = 2, of_access = 2;
+// How many elements an operation of a member works on: the lanes of a register, as far as its loop fills them.
+double filled_lanes(const Nest& nest, const ReductionTree& tree, const Target& target,
+                    const ShapeOf& shape_of) {
     const double lanes = std::max(1, target.vector_bytes / 4);
+    if (tree.lanes > 1) return lanes;
+    int along = vector_loop(nest, shape_of);
+    if (nest.combine != Combine::none && is_matrix_product(nest)) {
+        const std::optional<std::size_t> axis = lane_axis(nest, shape_of);
+        if (axis) along = static_cast<int>(*axis);
+    } else if (const std::optional<ChannelAxis> channels = channel_axis(nest)) {
+        along = static_cast<int>(channels->loop);
+    }
+    if (along < 0) return nest.combine == Combine::none ? lanes : 1;
+    const double extent = typical(nest.parallel[static_cast<std::size_t>(along)].extent);
+    return extent / std::ceil(extent / lanes);
+}
+
+}  // namespace
+
+double work_of_row(const Nest& nest, const ReductionTree& tree, const SegmentContext& context) {
+    constexpr double picoseconds = 160, of_product = 2, of_access = 2;
     const double operations = adds_products(nest) ? of_product : of_access + cost_of(nest);
-    return operations * results_of_row(nest) * typical_count(nest.reduced) / lanes * picoseconds;
+    return operations * results_of_row(nest) * typical_count(nest.reduced) * picoseconds /
+           filled_lanes(nest, tree, context.target, context.values.shapes());
+}
+
+namespace {
+
+// Lanes along the rows fill a register, and read whole lines of memory.
+std::int64_t fewest_in_lanes(const Nest& nest, const ShapeOf& shape_of) {
+    constexpr std::int64_t line = 64;
+    std::int64_t rows = rows_side_by_side;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), nest.parallel[0].variable);
+        if (step && step->is(1)) rows = std::max(rows, line / bytes_of(s.dtype));
+    });
+    return rows;
 }
 
 // The share of 16 cores that work while tasks of equal length are done.
@@ -93,34 +125,52 @@ double busy_share(double tasks) {
     return tasks / (std::ceil(tasks / cores) * cores);
 }
 
-// Fewer rows where they leave too few tasks for many cores, down to what the members need that do most of
-// the work, and to tasks that are worth being handed out.
-std::int64_t for_cores(std::int64_t rows, const std::vector<Wanted>& members, double extent) {
-    constexpr double enough_tasks = 64, least_task = 5e6, least_busy = 0.8, small_part = 0.125;
-    double work = 0;
-    for (const Wanted& m : members) work += m.work;
-    std::int64_t fewest = 1;
+constexpr double least_task = 5e6, enough_tasks = 64;  // picoseconds
+
+TaskSize size_for(std::int64_t rows, const std::vector<Wanted>& members) {
+    constexpr double small_part = 0.125;
+    TaskSize size{rows, 1, 0};
+    for (const Wanted& m : members) size.work += m.work;
     for (const Wanted& m : members)
-        if (m.work > small_part * work) fewest = std::max(fewest, m.fewest);
-    const auto tasks = [&](std::int64_t n) { return std::ceil(extent / static_cast<double>(n)); };
-    while (tasks(rows) < enough_tasks && rows / 2 >= fewest && static_cast<double>(rows) * work > least_task)
-        rows /= 2;
-    if (static_cast<double>(rows) * work <= least_task || busy_share(tasks(rows)) >= least_busy) return rows;
-    for (std::int64_t other = rows; other >= fewest && 2 * other > rows; --other)
-        if (busy_share(tasks(other)) >= least_busy) return other;
-    return rows;
+        if (m.work > small_part * size.work) size.fewest = std::max(size.fewest, m.fewest);
+    return size;
 }
 
 }  // namespace
 
-std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
+bool enough_for_cores(double tasks, double work_of_task) {
+    constexpr double least_busy = 0.8;
+    return tasks >= enough_tasks || work_of_task <= least_task || busy_share(tasks) >= least_busy;
+}
+
+double parts_for_cores(double tasks, double work_of_task) {
+    const double most = std::min(std::ceil(enough_tasks / tasks), std::floor(work_of_task / least_task) + 1);
+    for (double parts = most; 2 * parts > most; --parts)
+        if (enough_for_cores(tasks * parts, work_of_task)) return parts;
+    return most;
+}
+
+std::int64_t rows_for_cores(const TaskSize& size, double extent) {
+    const auto tasks = [&](std::int64_t rows) { return std::ceil(extent / static_cast<double>(rows)); };
+    const auto work = [&](std::int64_t rows) { return size.work * static_cast<double>(rows); };
+    std::int64_t rows = size.rows;
+    while (tasks(rows) < enough_tasks && rows / 2 >= size.fewest && work(rows) > least_task) rows /= 2;
+    // About as many, where the last ones of them leave fewer cores without work.
+    for (std::int64_t off = 0; off < rows; ++off)
+        for (const std::int64_t other : {rows - off, rows + off})
+            if (other >= size.fewest && other <= size.rows && enough_for_cores(tasks(other), work(other)))
+                return other;
+    return rows;
+}
+
+TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     const Nest& first = context.grouping.nests[group.values[0]];
-    if (first.parallel.empty()) return 1;
-    if (context.target.kind == Target::Kind::cuda) return rows_on_gpu(group, context);
+    if (first.parallel.empty()) return {};
+    if (context.target.kind == Target::Kind::cuda) return {rows_on_gpu(group, context), 1, 0};
     std::vector<Nest> nests;
     for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
-    if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return rows;
-    if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) return rows;
+    if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return {rows, rows, 0};
+    if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) return {rows, rows, 0};
     bool all_maps = true, along_rows = false;
     std::vector<Wanted> members;
     std::int64_t product_rows = 0;
@@ -129,7 +179,7 @@ std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
         const int v = group.values[i];
         const Nest& nest = context.grouping.nests[v];
         Wanted& wanted = members.emplace_back();
-        wanted.work = work_of_row(nest, context.target);
+        wanted.work = work_of_row(nest, context.grouping.trees[v], context);
         if (nest.combine == Combine::none) {
             if (rows_of_tiles(nests[i], context.values.shapes()) > 0) wanted.fewest = rows_side_by_side;
             continue;
@@ -137,18 +187,19 @@ std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
         all_maps = false;
         if (nests[i].reduced.size() > 1) deep_work += wanted.work;
         if (const auto product = rows_of_product(nests[i], context.values.shapes())) {
-            wanted.fewest = product->fewest;
+            wanted.fewest = product->best == vector_block ? fewest_in_lanes(nests[i], context.values.shapes())
+                                                          : product->fewest;
             if (wanted.work <= product_work) continue;
             product_work = wanted.work;
             product_rows = product->best;
         } else if (context.grouping.trees[v].lanes == 1 && vector_loop(nest, context.values.shapes()) == 0) {
-            wanted.fewest = rows_side_by_side;
+            wanted.fewest = fewest_in_lanes(nests[i], context.values.shapes());
             along_rows = true;
         }
     }
     const double inner = results_of_row(first);
-    if (all_maps) return for_cores(rows_of_maps(group, context, inner), members, typical(group.extent));
-    if (product_work > deep_work) return for_cores(product_rows, members, typical(group.extent));
+    if (all_maps) return size_for(rows_of_maps(group, context, inner), members);
+    if (product_work > deep_work) return size_for(product_rows, members);
     const bool alone = group.values.size() == 1;
     const std::int64_t fewest = first.parallel[0].extent.range().low / fewest_vector_blocks;
     std::int64_t rows = 1;
@@ -165,7 +216,7 @@ std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
         while (static_cast<double>(2 * rows) * inner <= static_cast<double>(widest_vector_block) &&
                fewest >= 2 * rows)
             rows *= 2;
-    return for_cores(rows, members, typical(group.extent));
+    return size_for(rows, members);
 }
 
 }  // namespace bitale

@@ -1,6 +1,7 @@
 #include "codegen/schedule/segment.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -190,8 +191,14 @@ class SegmentScheduler {
         const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
         const Int inside = cut_->width > 1 ? Int::symbol("part", {0, cut_->width - 1}) : Int(0);
         Nest r = substitute(nest, {{nest.parallel[axis].variable.symbol_id(), first_of_cut_ + inside}});
-        r.parallel[axis] = {inside, cut_->width};
+        r.parallel[axis] = {inside, width_of_cut()};
         return r;
+    }
+
+    // The last part may be a shorter one.
+    Int width_of_cut() const {
+        if (cut_->extent.is_constant() && cut_->extent.constant() % cut_->width == 0) return cut_->width;
+        return min(cut_->width, cut_->extent - first_of_cut_);
     }
 
     // ---- segments
@@ -199,8 +206,12 @@ class SegmentScheduler {
     bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
 
     void choose_block() {
-        block_ = rows_of_task(group_, context_);
-        if (!on_gpu()) return;
+        const TaskSize size = size_of_tasks(group_, context_);
+        block_ = size.rows;
+        if (!on_gpu()) {
+            choose_parts(size);
+            return;
+        }
         // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
         for (const int v : group_.values) {
             Nest nest = context_.grouping.nests[v];
@@ -210,15 +221,44 @@ class SegmentScheduler {
         }
     }
 
+    // On a CPU, enough tasks for many cores: parts of a second axis where that takes nothing twice, or fewer
+    // rows, or both.
+    void choose_parts(const TaskSize& size) {
+        const double extent = typical(group_.extent);
+        for (const std::int64_t rows : {size.rows, rows_for_cores(size, extent)}) {
+            block_ = rows;
+            cut_.reset();
+            const double tasks = std::ceil(extent / static_cast<double>(rows)),
+                         work = size.work * static_cast<double>(rows);
+            if (enough_for_cores(tasks, work)) return;
+            cut_ = cut_into_parts(group_, context_.values, parts_for_cores(tasks, work));
+            if (!cut_) continue;
+            const double parts = typical(ceildiv(cut_->extent, cut_->width));
+            if (!copies_serve_parts(work / parts)) cut_.reset();
+            if (cut_ && enough_for_cores(tasks * parts, work)) return;
+        }
+    }
+
+    // Every part of a row makes its copies of all that is read in the row.
+    bool copies_serve_parts(double work_of_part) const {
+        constexpr double small_part = 0.05;
+        double work = 0;
+        for (const StagedCopy& copy : plan_copies(group_, context_, row_, block_, 0, true, {})) {
+            if (copy.in_memory || copy.after > 0) return false;
+            work += work_of_row(copy.nest, {}, context_) * static_cast<double>(block_);
+        }
+        return work <= small_part * work_of_part;
+    }
+
     bool is_local(int v) {
         const Type type = value(v).stored_type();
         if (context_.leaves_group(v)) return false;
         std::int64_t count = block_;
         for (std::size_t d = 1; d < type.shape.size(); ++d) {
-            if (!type.shape[d].is_constant()) return false;
-            count *= type.shape[d].constant();
+            const bool is_cut = cut_ && cut_->axis.at(v) == static_cast<int>(d);
+            if (!is_cut && !type.shape[d].is_constant()) return false;
+            count *= is_cut ? cut_->width : type.shape[d].constant();
         }
-        if (cut_) count = count / cut_->extent * cut_->width;
         const std::int64_t bytes = count * bytes_of(type.dtype);
         if (used_ + bytes > context_.target.local_bytes) return false;
         used_ += bytes;
@@ -237,7 +277,7 @@ class SegmentScheduler {
 
     // Sums that skip the zeros of a factor, where their scratch has room beside what stays inside.
     void choose_scattered() {
-        if (block_ != 1) return;
+        if (block_ != 1 || cut_) return;
         for (const int v : group_.values) {
             const Nest& nest = context_.grouping.nests[v];
             const std::optional<ScatterForm> form = scattered(context_.values, nest, context_.target);
@@ -260,7 +300,7 @@ class SegmentScheduler {
         choose_cut();
         Segment segment;
         segment.title = title_;
-        const std::int64_t parts = cut_ ? cut_->extent / cut_->width : 1;
+        const Int parts = cut_ ? ceildiv(cut_->extent, cut_->width) : Int(1);
         segment.tasks = ceildiv(group_.extent, block_) * parts;
         segment.task = bounded("task", segment.tasks);
         task_ = floordiv(segment.task, parts);
@@ -270,7 +310,7 @@ class SegmentScheduler {
             "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
         if (cut_)
             notes_ +=
-                ", " + std::to_string(cut_->width) + " of " + std::to_string(cut_->extent) + " of the second";
+                ", " + std::to_string(cut_->width) + " of " + cut_->extent.text() + " of the second";
         notes_ += "\n";
         return segment;
     }
