@@ -3,15 +3,15 @@
 // there are too few rows for many cores.
 #pragma once
 
-#include <map>
 #include <optional>
 
 #include "codegen/group/group.h"
+#include "codegen/group/in_step.h"
 
 namespace bitale {
 
 struct AxisCut {
-    std::map<int, int> axis;  // of each value, the loop over results that is cut
+    AxesInStep axis;          // of each value, the loop over results that is cut
     Int extent = 0;           // of the axis, the same for all of them
     std::int64_t width = 0;   // of a task's part
 };

@@ -239,13 +239,15 @@ class SegmentScheduler {
         }
     }
 
-    // Every part of a row makes its copies of all that is read in the row.
+    // Every part of a row makes its copies of all that is read in the row, but none of what the group computes:
+    // where that is read, what the copies would be of is computed.
     bool copies_serve_parts(double work_of_part) const {
-        constexpr double small_part = 0.05;
+        constexpr double small_part = 0.05, reads = 16;
         double work = 0;
         for (const StagedCopy& copy : plan_copies(group_, context_, row_, block_, 0, true, {})) {
-            if (copy.in_memory || copy.after > 0) return false;
-            work += work_of_row(copy.nest, {}, context_) * static_cast<double>(block_);
+            if (copy.in_memory) return false;
+            work += work_of_row(copy.nest, {}, context_) * static_cast<double>(block_) *
+                    (copy.after > 0 ? reads : 1);
         }
         return work <= small_part * work_of_part;
     }
