@@ -185,10 +185,19 @@ class Grouper {
         return true;
     }
 
-    // On a CPU, rows that are too few for many cores are cut along the second axis (schedule/cut.h), where all
-    // of a group walk it in step: what else is much work has tasks of its own.
+    // On a CPU, rows that are too few for many cores are cut along the second axis (schedule/cut.h), where
+    // all of a group walk it in step: what else is much work has tasks of its own, if what it reads stays in
+    // caches.
     bool parts_agree(const Group& own, const Nest& full, int number) const {
+        constexpr double most_bytes = 8 << 20;
         if (target_.kind == Target::Kind::cuda || !has_few_rows(own, full, number)) return true;
+        std::set<int> read;
+        for_each_read(full, [&](const ScalarNode& s) {
+            if (result_.group_of[s.operand] == number) read.insert(s.operand);
+        });
+        double bytes = 0;
+        for (const int v : read) bytes += typical_bytes(values_.list[v]);
+        if (bytes > most_bytes) return true;
         std::vector<int> members = result_.groups[number].values;
         std::vector<Nest> nests;
         for (const int v : members) nests.push_back(fully_composed_nest(values_, v));

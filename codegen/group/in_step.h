@@ -1,5 +1,5 @@
-// Axes of results that values walk in step: where one of them reads another, it does so at its own point of the
-// axis.
+// Axes of results that values walk in step: where one of them reads another, it does so at its own point of
+// the axis.
 #pragma once
 
 #include <map>

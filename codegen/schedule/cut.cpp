@@ -10,6 +10,11 @@
 
 namespace bitale {
 
+Int AxisCut::width_at(const Int& first) const {
+    const bool even = extent.is_constant() && extent.constant() % width == 0;
+    return even ? Int(width) : min(width, extent - first);
+}
+
 std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const Grouping& grouping,
                                 const std::vector<int>& inside, std::int64_t bytes) {
     std::int64_t row = 0;

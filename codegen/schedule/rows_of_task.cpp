@@ -80,7 +80,8 @@ struct Wanted {
     std::int64_t fewest = 1;  // with less its lanes, or what they have loaded, stay unused
 };
 
-// How many elements an operation of a member works on: the lanes of a register, as far as its loop fills them.
+// How many elements an operation of a member works on: the lanes of a register, as far as its loop fills
+// them.
 double filled_lanes(const Nest& nest, const ReductionTree& tree, const Target& target,
                     const ShapeOf& shape_of) {
     const double lanes = std::max(1, target.vector_bytes / 4);
@@ -97,16 +98,12 @@ double filled_lanes(const Nest& nest, const ReductionTree& tree, const Target& t
     return extent / std::ceil(extent / lanes);
 }
 
-}  // namespace
-
 double work_of_row(const Nest& nest, const ReductionTree& tree, const SegmentContext& context) {
     constexpr double picoseconds = 160, of_product = 2, of_access = 2;
     const double operations = adds_products(nest) ? of_product : of_access + cost_of(nest);
     return operations * results_of_row(nest) * typical_count(nest.reduced) * picoseconds /
            filled_lanes(nest, tree, context.target, context.values.shapes());
 }
-
-namespace {
 
 // Lanes along the rows fill a register, and read whole lines of memory.
 std::int64_t fewest_in_lanes(const Nest& nest, const ShapeOf& shape_of) {
@@ -127,6 +124,12 @@ double busy_share(double tasks) {
 
 constexpr double least_task = 5e6, enough_tasks = 64;  // picoseconds
 
+struct TaskSize {
+    std::int64_t rows = 1;    // that cost one core least
+    std::int64_t fewest = 1;  // what the members need that do most of the work
+    double work = 0;          // of a row, in picoseconds of one core
+};
+
 TaskSize size_for(std::int64_t rows, const std::vector<Wanted>& members) {
     constexpr double small_part = 0.125;
     TaskSize size{rows, 1, 0};
@@ -136,13 +139,13 @@ TaskSize size_for(std::int64_t rows, const std::vector<Wanted>& members) {
     return size;
 }
 
-}  // namespace
-
+// Tasks that leave few of many cores without work, or are too small to be worth parts.
 bool enough_for_cores(double tasks, double work_of_task) {
     constexpr double least_busy = 0.8;
     return tasks >= enough_tasks || work_of_task <= least_task || busy_share(tasks) >= least_busy;
 }
 
+// Into how many parts a task would have to be cut to be enough.
 double parts_for_cores(double tasks, double work_of_task) {
     const double most = std::min(std::ceil(enough_tasks / tasks), std::floor(work_of_task / least_task) + 1);
     for (double parts = most; 2 * parts > most; --parts)
@@ -150,6 +153,7 @@ double parts_for_cores(double tasks, double work_of_task) {
     return most;
 }
 
+// Fewer rows where they leave too few tasks.
 std::int64_t rows_for_cores(const TaskSize& size, double extent) {
     const auto tasks = [&](std::int64_t rows) { return std::ceil(extent / static_cast<double>(rows)); };
     const auto work = [&](std::int64_t rows) { return size.work * static_cast<double>(rows); };
@@ -166,7 +170,6 @@ std::int64_t rows_for_cores(const TaskSize& size, double extent) {
 TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     const Nest& first = context.grouping.nests[group.values[0]];
     if (first.parallel.empty()) return {};
-    if (context.target.kind == Target::Kind::cuda) return {rows_on_gpu(group, context), 1, 0};
     std::vector<Nest> nests;
     for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
     if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return {rows, rows, 0};
@@ -217,6 +220,44 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
                fewest >= 2 * rows)
             rows *= 2;
     return size_for(rows, members);
+}
+
+// Every part of a row makes its copies of all that is read in the row, but none of what the group computes:
+// where that is read, what the copies would be of is computed.
+bool copies_serve_parts(const Group& group, const SegmentContext& context, const RowOf& row,
+                        std::int64_t rows, double work_of_part) {
+    constexpr double small_part = 0.05, reads = 16;
+    double work = 0;
+    for (const StagedCopy& copy : plan_copies(group, context, row, rows, 0, true, {})) {
+        if (copy.in_memory) return false;
+        work +=
+            work_of_row(copy.nest, {}, context) * static_cast<double>(rows) * (copy.after > 0 ? reads : 1);
+    }
+    return work <= small_part * work_of_part;
+}
+
+}  // namespace
+
+TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const RowOf& row) {
+    const Nest& first = context.grouping.nests[group.values[0]];
+    if (first.parallel.empty()) return {};
+    if (context.target.kind == Target::Kind::cuda) return {rows_on_gpu(group, context), {}};
+    const TaskSize size = size_of_tasks(group, context);
+    const double extent = typical(group.extent);
+    TaskPlan plan;
+    for (const std::int64_t rows : {size.rows, rows_for_cores(size, extent)}) {
+        plan = {rows, {}};
+        const double tasks = std::ceil(extent / static_cast<double>(rows)),
+                     work = size.work * static_cast<double>(rows);
+        if (enough_for_cores(tasks, work)) break;
+        std::optional<AxisCut> cut = cut_into_parts(group, context.values, parts_for_cores(tasks, work));
+        if (!cut) continue;
+        const double parts = typical(ceildiv(cut->extent, cut->width));
+        if (!copies_serve_parts(group, context, row, rows, work / parts)) continue;
+        plan.cut = std::move(cut);
+        if (enough_for_cores(tasks * parts, work / parts)) break;
+    }
+    return plan;
 }
 
 }  // namespace bitale

@@ -1,33 +1,28 @@
-// How many rows of its group's first axis a task computes: by the work of the group, and so that many cores have
-// work, however many there are.
+// How many rows of its group's first axis a task computes: by the work of the group, and so that many cores
+// have tasks, however many there are.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "codegen/schedule/cut.h"
 #include "codegen/schedule/segment.h"
+#include "codegen/schedule/staging.h"
 
 namespace bitale {
 
 constexpr std::int64_t pointwise_block = 2048;  // elements of a task that only maps
 
-struct TaskSize {
-    // On a CPU one row, or several: those of a tile of a product, those that meet as vectors, those that lanes
-    // run along, or so many that a map has 2,048 elements. On a GPU as many as occupy the threads of a block;
-    // with products, those of the smallest product, whose sums take longest.
+struct TaskPlan {
+    // On a CPU one row, or several: those of a tile of a product, those that meet as vectors, those that
+    // lanes run along, or so many that a map has 2,048 elements. Fewer where these would leave cores without
+    // a task, but not less than the members need that do most of the work. On a GPU as many as occupy the
+    // threads of a block; with products, those of the smallest product, whose sums take longest.
     std::int64_t rows = 1;
-    std::int64_t fewest = 1;  // what the members need that do most of the work
-    double work = 0;          // of a row, in picoseconds of one core
+    // On a CPU: parts of a second axis, where rows are too few for many cores and nothing much is done twice.
+    std::optional<AxisCut> cut;
 };
-TaskSize size_of_tasks(const Group& group, const SegmentContext& context);
-
-// Picoseconds that a core takes for a row of the nest's results.
-double work_of_row(const Nest& nest, const ReductionTree& tree, const SegmentContext& context);
-
-// Tasks that leave few of many cores without work, or are too small to be worth parts.
-bool enough_for_cores(double tasks, double work_of_task);
-// Into how many parts a task would have to be cut to be enough.
-double parts_for_cores(double tasks, double work_of_task);
-// Fewer rows where they leave too few tasks.
-std::int64_t rows_for_cores(const TaskSize& size, double extent);
+// `row`: the loop over the first axis, in a member's nest.
+TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const RowOf& row);
 
 }  // namespace bitale

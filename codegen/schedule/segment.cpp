@@ -1,7 +1,6 @@
 #include "codegen/schedule/segment.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -191,14 +190,8 @@ class SegmentScheduler {
         const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
         const Int inside = cut_->width > 1 ? Int::symbol("part", {0, cut_->width - 1}) : Int(0);
         Nest r = substitute(nest, {{nest.parallel[axis].variable.symbol_id(), first_of_cut_ + inside}});
-        r.parallel[axis] = {inside, width_of_cut()};
+        r.parallel[axis] = {inside, cut_->width_at(first_of_cut_)};
         return r;
-    }
-
-    // The last part may be a shorter one.
-    Int width_of_cut() const {
-        if (cut_->extent.is_constant() && cut_->extent.constant() % cut_->width == 0) return cut_->width;
-        return min(cut_->width, cut_->extent - first_of_cut_);
     }
 
     // ---- segments
@@ -206,12 +199,10 @@ class SegmentScheduler {
     bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
 
     void choose_block() {
-        const TaskSize size = size_of_tasks(group_, context_);
-        block_ = size.rows;
-        if (!on_gpu()) {
-            choose_parts(size);
-            return;
-        }
+        const TaskPlan tasks = plan_tasks(group_, context_, row_);
+        block_ = tasks.rows;
+        cut_ = tasks.cut;
+        if (!on_gpu()) return;
         // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
         for (const int v : group_.values) {
             Nest nest = context_.grouping.nests[v];
@@ -219,37 +210,6 @@ class SegmentScheduler {
             nest.parallel[0].extent = min(nest.parallel[0].extent, block_);
             if (gpu::is_thin_product(nest, context_.grouping.trees[v])) used_ = gpu::product_bytes;
         }
-    }
-
-    // On a CPU, enough tasks for many cores: parts of a second axis where that takes nothing twice, or fewer
-    // rows, or both.
-    void choose_parts(const TaskSize& size) {
-        const double extent = typical(group_.extent);
-        for (const std::int64_t rows : {size.rows, rows_for_cores(size, extent)}) {
-            block_ = rows;
-            cut_.reset();
-            const double tasks = std::ceil(extent / static_cast<double>(rows)),
-                         work = size.work * static_cast<double>(rows);
-            if (enough_for_cores(tasks, work)) return;
-            cut_ = cut_into_parts(group_, context_.values, parts_for_cores(tasks, work));
-            if (!cut_) continue;
-            const double parts = typical(ceildiv(cut_->extent, cut_->width));
-            if (!copies_serve_parts(work / parts)) cut_.reset();
-            if (cut_ && enough_for_cores(tasks * parts, work)) return;
-        }
-    }
-
-    // Every part of a row makes its copies of all that is read in the row, but none of what the group computes:
-    // where that is read, what the copies would be of is computed.
-    bool copies_serve_parts(double work_of_part) const {
-        constexpr double small_part = 0.05, reads = 16;
-        double work = 0;
-        for (const StagedCopy& copy : plan_copies(group_, context_, row_, block_, 0, true, {})) {
-            if (copy.in_memory) return false;
-            work += work_of_row(copy.nest, {}, context_) * static_cast<double>(block_) *
-                    (copy.after > 0 ? reads : 1);
-        }
-        return work <= small_part * work_of_part;
     }
 
     bool is_local(int v) {
@@ -311,8 +271,7 @@ class SegmentScheduler {
         notes_ +=
             "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
         if (cut_)
-            notes_ +=
-                ", " + std::to_string(cut_->width) + " of " + cut_->extent.text() + " of the second";
+            notes_ += ", " + std::to_string(cut_->width) + " of " + cut_->extent.text() + " of the second";
         notes_ += "\n";
         return segment;
     }
