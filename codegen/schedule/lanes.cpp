@@ -21,8 +21,10 @@ namespace {
 constexpr std::int64_t most_vectors = 4;
 // Registers of a tile where short text matters more than speed.
 constexpr std::int64_t short_tile = 4;
-// Sums shorter than this are not worth it where results have to be stored one by one.
-constexpr double long_sum = 64;
+// Sums shorter than this are not worth it where results have to be stored one by one: far from each other, or
+// every few elements, as a phase of results lies in any schedule.
+constexpr double long_sum = 64, long_sum_near = 16;
+constexpr std::int64_t near = 8;
 
 // Cycles of one iteration of the sum, by two multiplications or two loads a cycle and a latency of four, in
 // units of half a cycle.
@@ -86,10 +88,13 @@ class Planner {
         if (!vector || varies(nest_, other, l.variable)) return false;
         if (!step_of(places_[static_cast<std::size_t>(vector->operand)], vector->at, l.variable).is(1))
             return false;
-        for (const Destination& d : member_.destinations)
-            if (!step_of(places_[static_cast<std::size_t>(d.place)], d.at, l.variable).is(1) &&
-                (use_ != TileUse::fresh || typical_count(nest_.reduced) < long_sum))
+        for (const Destination& d : member_.destinations) {
+            const Int step = step_of(places_[static_cast<std::size_t>(d.place)], d.at, l.variable);
+            const bool short_step = step.range().low >= 0 && step.range().high <= near;
+            if (!step.is(1) && (use_ != TileUse::fresh ||
+                                typical_count(nest_.reduced) < (short_step ? long_sum_near : long_sum)))
                 return false;
+        }
         plan.width = target_.vector_bytes / bytes_of(nest_.accumulator);
         while (plan.width > narrowest && plan.width / 2 >= l.extent.constant()) plan.width /= 2;
         return plan.width >= 2;
