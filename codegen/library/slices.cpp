@@ -146,7 +146,7 @@ GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, cons
 
 // By what making a piece costs beside the product: what is made for several slices is made several times.
 GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, const Pieces& how) {
-    constexpr double made = 0.1, again = 0.1;  // an element of a piece; one of the result, once more
+    constexpr double made = 0.3, again = 0.1;  // an element of a piece; one of the result, once more
     constexpr double call = 3000, cores = 4;   // for each piece, memory that the library takes for itself
     constexpr std::int64_t enough = 16;
     const Sizes s{std::max<std::int64_t>(1, m), std::max<std::int64_t>(1, n), std::max<std::int64_t>(1, k),

@@ -268,8 +268,12 @@ class GemmProduct {
         const std::int64_t step = made() ? s_.piece_depth : end - begin;
         float beta = s_.beta;
         for (std::int64_t term = begin; term < end; term += step) {
-            multiply(slice, std::min(step, end - term), operand_a(slice, term, claim),
-                     operand_b(slice, term, claim), beta, to, ldc);
+            const Matrix a = operand_a(slice, term, claim);
+            // On the diagonal both pieces are one, where they lie alike.
+            const bool one = s_.symmetric && s_.made_a && s_.made_b && slice.row == slice.column &&
+                             s_.transpose_a != s_.transpose_b;
+            multiply(slice, std::min(step, end - term), a, one ? a : operand_b(slice, term, claim), beta, to,
+                     ldc);
             beta = 1;
         }
     }
