@@ -213,7 +213,7 @@ class Grouper {
 
     // Few tasks of much work. That of a convolution stays whole, with the copies of what it reads.
     bool has_few_rows(const Group& own, const Nest& full, int number) const {
-        constexpr double few_tasks = 16, rows_of_product = 4, much_work = 1 << 18, much_of_product = 1 << 22;
+        constexpr double few_tasks = 16, rows_of_product = 4, much_work = 1 << 20, much_of_product = 1 << 22;
         const bool product = is_matrix_product(full);
         if (typical(own.extent) >= few_tasks * (product ? rows_of_product : 1) || is_deep(full)) return false;
         double work = points_of(full);

@@ -49,6 +49,23 @@ std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const 
     return std::nullopt;
 }
 
+namespace {
+
+// About this width, such that all parts are alike if possible: tiles of registers then come out even.
+double even_width(const Int& extent, double width, double step) {
+    constexpr double most = 3;
+    if (!extent.is_constant()) return width;
+    const auto whole = static_cast<double>(extent.constant());
+    for (double off = 0; off < most * width; off += step)
+        for (const double other : {width - off, width + off})
+            if (other >= step && most * other >= width && other <= most * width && 2 * other <= whole &&
+                std::fmod(whole, other) == 0)
+                return other;
+    return width;
+}
+
+}  // namespace
+
 std::optional<AxisCut> cut_into_parts(const Group& group, const Values& values, double parts) {
     constexpr std::int64_t panel = 64;  // lanes side by side, as products have them
     std::vector<Nest> nests;
@@ -72,7 +89,8 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const Values& values, 
         }
         if (!same) continue;
         const double extent = typical(l.extent), step = lanes ? panel : 1;
-        const double width = std::ceil(extent / parts / step) * step, count = std::ceil(extent / width);
+        const double width = even_width(l.extent, std::ceil(extent / parts / step) * step, step),
+                     count = std::ceil(extent / width);
         if (count <= most) continue;
         most = count;
         best = AxisCut{axes, l.extent, static_cast<std::int64_t>(width)};

@@ -307,13 +307,19 @@ std::optional<RowsOfProduct> rows_of_product(const Nest& nest, const ShapeOf& sh
     // What shares the elements of the other factor lies within a row, too.
     const ProductAxes axes = product_axes(nest);
     const std::uint64_t first = nest.parallel[0].variable.symbol_id();
-    double inside = 0;
+    double inside = 0, shared = typical_count(nest.reduced);
     for (const std::vector<Loop>* loops : {&axes.rows, &axes.columns})
         if (std::any_of(loops->begin(), loops->end(),
                         [&](const Loop& l) { return l.variable.symbol_id() == first; }))
             inside = typical_count(*loops) / std::max(extent, 1.0);
+        else
+            shared *= typical_count(*loops);
+    // More of them where those come from farther than the first cache.
+    constexpr double near = 8192, of_near = 4, of_far = 8;
+    const double wanted =
+        shared <= near ? of_near : std::clamp(static_cast<double>(rows) / 2, of_near, of_far);
     return RowsOfProduct{
-        rows, inside > 0 ? static_cast<std::int64_t>(std::ceil(static_cast<double>(fewest) / inside)) : rows};
+        rows, std::min(rows, static_cast<std::int64_t>(std::ceil(wanted / std::max(inside, 1.0))))};
 }
 
 std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder) {

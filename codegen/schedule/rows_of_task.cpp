@@ -141,8 +141,9 @@ TaskSize size_for(std::int64_t rows, const std::vector<Wanted>& members) {
 
 // Tasks that leave few of many cores without work, or are too small to be worth parts.
 bool enough_for_cores(double tasks, double work_of_task) {
-    constexpr double least_busy = 0.8;
-    return tasks >= enough_tasks || work_of_task <= least_task || busy_share(tasks) >= least_busy;
+    constexpr double least_busy = 0.8, little = 30e6;
+    return tasks >= enough_tasks || work_of_task <= least_task || tasks * work_of_task <= little ||
+           busy_share(tasks) >= least_busy;
 }
 
 // Into how many parts a task would have to be cut to be enough.
@@ -158,7 +159,11 @@ std::int64_t rows_for_cores(const TaskSize& size, double extent) {
     const auto tasks = [&](std::int64_t rows) { return std::ceil(extent / static_cast<double>(rows)); };
     const auto work = [&](std::int64_t rows) { return size.work * static_cast<double>(rows); };
     std::int64_t rows = size.rows;
-    while (tasks(rows) < enough_tasks && rows / 2 >= size.fewest && work(rows) > least_task) rows /= 2;
+    const auto enough = [&] {
+        const bool for_nothing = size.fewest == 1 && tasks(rows) < enough_tasks && work(rows) > least_task;
+        return !for_nothing && enough_for_cores(tasks(rows), work(rows));
+    };
+    while (!enough() && rows / 2 >= size.fewest) rows /= 2;
     // About as many, where the last ones of them leave fewer cores without work.
     for (std::int64_t off = 0; off < rows; ++off)
         for (const std::int64_t other : {rows - off, rows + off})
@@ -243,7 +248,11 @@ TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const Row
     if (first.parallel.empty()) return {};
     if (context.target.kind == Target::Kind::cuda) return {rows_on_gpu(group, context), {}};
     const TaskSize size = size_of_tasks(group, context);
-    const double extent = typical(group.extent);
+    // Lengths that only a call tells may be shorter than typical ones.
+    constexpr double shorter = 4, bounded = 1 << 16;
+    const bool known =
+        static_cast<double>(group.extent.range().high) <= bounded || group.extent.is_constant();
+    const double extent = std::ceil(typical(group.extent) / (known ? 1 : shorter));
     TaskPlan plan;
     for (const std::int64_t rows : {size.rows, rows_for_cores(size, extent)}) {
         plan = {rows, {}};
