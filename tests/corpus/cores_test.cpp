@@ -33,7 +33,8 @@ const std::map<std::string, std::string>& exceptions() {
     return list;
 }
 
-Program program_of(const corpus::Graph& graph, const Target& target, std::map<std::uint64_t, std::int64_t>& values) {
+Program program_of(const corpus::Graph& graph, const Target& target,
+                   std::map<std::uint64_t, std::int64_t>& values) {
     const ScopedOptions usual{Options{}};
     FunctionOptions options;
     options.updates = graph.updates;
