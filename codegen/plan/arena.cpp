@@ -1,6 +1,8 @@
 // Placement of the arena's buffers: first fit, largest lifetimes resolved by the order of the steps.
 #include <algorithm>
 
+#include "bitale/array.h"
+#include "bitale/error.h"
 #include "codegen/program.h"
 
 namespace bitale {
@@ -78,8 +80,9 @@ Placement plan_arena(const Program& program, const std::map<std::uint64_t, std::
             life.first = 0;
             life.last = steps - 1;
         }
-        const std::int64_t count = evaluate(count_of(buffer.type.shape), values);
-        life.bytes = (count * bytes_of(buffer.type.dtype) + tail + alignment - 1) / alignment * alignment;
+        Dims lengths;
+        for (const Int& length : buffer.type.shape) lengths.push_back(evaluate(length, values));
+        life.bytes = (bytes_of(buffer.type.dtype, lengths) + tail + alignment - 1) / alignment * alignment;
         order.push_back(life);
     }
     std::sort(order.begin(), order.end(), [](const Lifetime& a, const Lifetime& b) {
@@ -94,8 +97,11 @@ Placement plan_arena(const Program& program, const std::map<std::uint64_t, std::
             if (other.offset >= offset + life.bytes) break;
             offset = std::max(offset, other.offset + other.bytes);
         }
+        std::int64_t end = 0;
+        if (__builtin_add_overflow(offset, life.bytes, &end))
+            throw OutOfMemory("intermediate results have more bytes than can be counted");
         placement.offsets[life.buffer] = offset;
-        placement.bytes = std::max(placement.bytes, offset + life.bytes);
+        placement.bytes = std::max(placement.bytes, end);
         timeline.add(life.first, life.last, {offset, life.bytes});
     }
     return placement;

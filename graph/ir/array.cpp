@@ -48,6 +48,14 @@ std::int64_t count_of(const Dims& shape) {
     return empty ? 0 : n;
 }
 
+std::int64_t bytes_of(DType dtype, const Dims& shape) {
+    const std::int64_t count = count_of(shape);
+    if (count > most_bytes / bytes_of(dtype))
+        throw ShapeError("an array of " + std::string(name_of(dtype)) + " " + text_of(shape) +
+                         " has more bytes than can be counted");
+    return count * bytes_of(dtype);
+}
+
 std::string text_of(const Dims& shape) {
     std::string s = "[";
     for (std::size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
@@ -72,10 +80,7 @@ Array& Array::operator=(const Array& other) {
 }
 
 Array::Array(DType dtype, Dims shape) : dtype_(dtype), shape_(std::move(shape)), size_(count_of(shape_)) {
-    if (size_ > most_bytes / bytes_of(dtype))
-        throw ShapeError("an array of " + std::string(name_of(dtype)) + " " + text_of(shape_) +
-                         " has more bytes than can be counted");
-    storage_ = allocate(static_cast<std::size_t>(bytes()));
+    storage_ = allocate(static_cast<std::size_t>(bytes_of(dtype, shape_)));
 }
 
 Array::Array(DType dtype, Dims shape, std::shared_ptr<void> storage)

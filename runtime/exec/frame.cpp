@@ -160,7 +160,7 @@ std::unique_ptr<Frame> Frames::make(const std::int64_t* symbols) {
     for (std::size_t i = 0; i < output_shapes_.size(); ++i) {
         Dims& dims = frame->outputs.emplace_back();
         for (const int s : output_shapes_[i]) dims.push_back(slot(s));
-        frame->output_bytes.push_back(count_of(dims) * bytes_of(program_->outputs[i].dtype));
+        frame->output_bytes.push_back(bytes_of(program_->outputs[i].dtype, dims));
     }
     return frame;
 }

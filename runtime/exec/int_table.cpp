@@ -2,6 +2,7 @@
 #include "runtime/exec/int_table.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "graph/base/check.h"
 
@@ -9,8 +10,12 @@ namespace bitale {
 
 namespace {
 
+constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                       most = std::numeric_limits<std::int64_t>::max();
+
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
     if (b == 0) return 0;
+    if (b == -1 && a == least) return most;
     const std::int64_t q = a / b;
     return q - static_cast<std::int64_t>(a % b != 0 && (a < 0) != (b < 0));
 }
@@ -67,17 +72,22 @@ std::vector<std::size_t> IntTable::used_symbols() const {
 }
 
 void IntTable::evaluate(const std::int64_t* symbols, std::int64_t* slots) const {
-    // Wraps like the machine: an absurd argument fails a length check, not the sanitizer.
-    const auto wrap = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+    // Numbers beyond 64 bits are the last ones: wrapped, an absurd argument could pass for a small one.
+    const auto plus = [](std::int64_t a, std::int64_t b) {
+        std::int64_t r = 0;
+        return !__builtin_add_overflow(a, b, &r) ? r : a < 0 ? least : most;
+    };
+    const auto times = [](std::int64_t a, std::int64_t b) {
+        std::int64_t r = 0;
+        return !__builtin_mul_overflow(a, b, &r) ? r : (a < 0) != (b < 0) ? least : most;
+    };
     for (std::size_t i = 0; i < code_.size(); ++i) {
         const Instruction& c = code_[i];
         switch (c.kind) {
             case Kind::constant: slots[i] = c.number; break;
             case Kind::symbol: slots[i] = symbols[c.a]; break;
-            case Kind::add: slots[i] = static_cast<std::int64_t>(wrap(slots[c.a]) + wrap(slots[c.b])); break;
-            case Kind::multiply:
-                slots[i] = static_cast<std::int64_t>(wrap(slots[c.a]) * wrap(slots[c.b]));
-                break;
+            case Kind::add: slots[i] = plus(slots[c.a], slots[c.b]); break;
+            case Kind::multiply: slots[i] = times(slots[c.a], slots[c.b]); break;
             case Kind::floordiv: slots[i] = floor_divide(slots[c.a], slots[c.b]); break;
             case Kind::min: slots[i] = std::min(slots[c.a], slots[c.b]); break;
             case Kind::max: slots[i] = std::max(slots[c.a], slots[c.b]); break;

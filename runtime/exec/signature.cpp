@@ -55,9 +55,13 @@ Signature signature_of(const Graph& graph) {
         if (checked.emplace(a, b).second) s.checks.push_back({a, b, message, is_index});
     };
     for (const NodePtr& node : topological(graph.roots())) {
-        if (!node->op->equalities) continue;
-        for (const Equality& e : node->op->equalities(*node))
-            check(e.a, e.b, message_of(e, *node), e.is_index);
+        if (node->op->equalities)
+            for (const Equality& e : node->op->equalities(*node))
+                check(e.a, e.b, message_of(e, *node), e.is_index);
+        // Two of them could make a number of elements that is none.
+        for (const Int& length : node->type.shape)
+            if (length.range().low < 0)
+                check(length, max(length, 0), describe(*node) + ": a length is negative");
     }
     for (const SharedUpdate& u : graph.updates) {
         const Reading reading(u.target->turns);
@@ -174,7 +178,7 @@ void Arguments::set_scalar(std::size_t input, std::int64_t value, std::int64_t* 
     const bool kept = dispatch(dtype, [&](auto t) {
         const auto number = convert<decltype(t)>(value);
         std::memcpy(cells_[input].bytes, &number, sizeof number);
-        return convert<std::int64_t>(number) == value;
+        return convert<std::int64_t>(number) == value && (value < 0) == (convert<double>(number) < 0);
     });
     if (!kept) take_scalar(input, Array(value));  // says what does not fit
     if (scalar_symbol_[input] >= 0) values[scalar_symbol_[input]] = value;

@@ -131,7 +131,7 @@ HostPool& pool() {
 }  // namespace
 
 Array pooled_array(DType dtype, Dims shape) {
-    const int c = class_of(count_of(shape) * bytes_of(dtype) + tail);
+    const int c = class_of(bytes_of(dtype, shape) + tail);
     void* block = pool().take(c);
     return Array::adopt(dtype, std::move(shape),
                         std::shared_ptr<void>(block, [c](void* p) { pool().give(c, p); }));
