@@ -1,9 +1,9 @@
 // Placement of the arena's buffers: first fit, largest lifetimes resolved by the order of the steps.
 #include <algorithm>
 
-#include "bitale/array.h"
 #include "bitale/error.h"
 #include "codegen/program.h"
+#include "graph/ir/array_bytes.h"
 
 namespace bitale {
 

@@ -11,6 +11,7 @@
 
 #include "graph/base/border.h"
 #include "graph/base/memory.h"
+#include "graph/ir/array_bytes.h"
 #include "graph/types/convert.h"
 
 namespace bitale {

@@ -18,8 +18,6 @@ using Dims = std::vector<std::int64_t>;
 
 std::int64_t count_of(const Dims& shape);  // product of the lengths; 1 for rank 0
 std::string text_of(const Dims& shape);    // "[2, 3]"
-// Of an array. ShapeError for a negative length, and where there are more than can be counted.
-std::int64_t bytes_of(DType dtype, const Dims& shape);
 
 // Copies share their bytes until one of them is written (mutable_data).
 class Array {

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "graph/ir/array_bytes.h"
+
 namespace bitale {
 
 Frames::Frames(std::shared_ptr<const Program> program, const std::vector<std::uint64_t>& symbol_ids,

@@ -11,6 +11,7 @@
 
 #include "graph/base/memory.h"
 #include "graph/base/turns.h"
+#include "graph/ir/array_bytes.h"
 
 namespace bitale {
 
