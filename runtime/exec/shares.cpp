@@ -63,14 +63,14 @@ class Cursor {
 
 // From the begin of a phase to its end.
 double span_of(std::span<const TaskCost> costs, int cores) {
-    constexpr std::int64_t one_by_one = 8;  // of each core's tasks of a kind, the last ones
+    constexpr std::int64_t one_by_one = 4096;  // of the tasks of a kind: they fill what others leave
     std::vector<TaskCost> kinds(costs.begin(), costs.end());
     std::stable_sort(kinds.begin(), kinds.end(),
                      [](const TaskCost& a, const TaskCost& b) { return a.picoseconds > b.picoseconds; });
     std::vector<double> busy(static_cast<std::size_t>(cores));
     for (const TaskCost& kind : kinds) {
         const auto cost = static_cast<double>(std::max<std::int64_t>(1, kind.picoseconds));
-        const std::int64_t each = std::max<std::int64_t>(0, kind.tasks / cores - one_by_one);
+        const std::int64_t each = std::max<std::int64_t>(0, kind.tasks - one_by_one) / cores;
         for (double& b : busy) b += static_cast<double>(each) * cost;
         for (std::int64_t rest = kind.tasks - each * cores; rest > 0; --rest)
             *std::min_element(busy.begin(), busy.end()) += cost;
