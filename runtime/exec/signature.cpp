@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -31,6 +32,9 @@ bool fits(const Array& value, DType dtype) {
 }
 
 }  // namespace
+
+// Sizes beyond 64 bits are the last number of those (IntTable).
+constexpr std::int64_t most_elements = std::numeric_limits<std::int64_t>::max() - 1;
 
 Signature signature_of(const Graph& graph) {
     Signature s;
@@ -62,6 +66,11 @@ Signature signature_of(const Graph& graph) {
         for (const Int& length : node->type.shape)
             if (length.range().low < 0)
                 check(length, max(length, 0), describe(*node) + ": a length is negative");
+        if (std::count_if(node->type.shape.begin(), node->type.shape.end(),
+                          [](const Int& length) { return !length.is_constant(); }) > 1) {
+            const Int count = count_of(node->type.shape);
+            check(count, min(count, most_elements), describe(*node) + ": more elements than can be counted");
+        }
     }
     for (const SharedUpdate& u : graph.updates) {
         const Reading reading(u.target->turns);
