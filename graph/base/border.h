@@ -2,6 +2,7 @@
 #pragma once
 
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,8 @@ class ApiBorder {
         try {
             return std::forward<F>(f)();
         } catch (const std::bad_alloc&) {
+            fail();
+        } catch (const std::length_error&) {  // a container of more than there can be
             fail();
         }
     }

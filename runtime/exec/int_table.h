@@ -22,8 +22,8 @@ class IntTable {
     std::size_t slots() const { return code_.size(); }
     // Positions of the symbols that some slot reads.
     std::vector<std::size_t> used_symbols() const;
-    // Fills slots() numbers. Division by zero gives 0: such a length belongs to an empty tensor. Numbers beyond
-    // 64 bits become the last ones of them.
+    // Fills slots() numbers. Division by zero gives 0: such a length belongs to an empty tensor. Numbers
+    // beyond 64 bits become the last ones of them.
     void evaluate(const std::int64_t* symbols, std::int64_t* slots) const;
 
   private:
