@@ -168,7 +168,9 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
 }
 
 Function::State& used(const std::shared_ptr<Function::State>& state) {
-    if (!state) throw GraphError("an empty Function is used; make one with function(...)");
+    if (!state)
+        throw GraphError(
+            "an empty Function is used, or one that was moved from; make one with function(...)");
     return *state;
 }
 
@@ -222,9 +224,11 @@ Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> 
 
 const Array& Results::operator[](std::size_t i) const {
     if (i >= values_.size())
-        throw IndexError(values_.empty() ? "the value of a function without outputs is used"
-                                         : fmt::format("output {} of a function with {} output{} is used", i,
-                                                       values_.size(), values_.size() == 1 ? "" : "s"));
+        throw IndexError(values_.empty()
+                             ? "the value of a function without outputs is used, or of results that "
+                               "were moved from"
+                             : fmt::format("output {} of a function with {} output{} is used", i,
+                                           values_.size(), values_.size() == 1 ? "" : "s"));
     return values_[i];
 }
 

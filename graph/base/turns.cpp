@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <new>
 
 #include "graph/base/check.h"
 #include "graph/base/poll.h"
@@ -47,11 +48,14 @@ class Forks {
     }
 
     Forks() {
-        pthread_atfork([] { all().prepare(); }, [] { all().resume(); },
-                       [] {
-                           all().begin_child();
-                           all().resume();
-                       });
+        at_fork([] { all().prepare(); }, [] { all().resume(); },
+                [] {
+                    all().begin_child();
+                    all().resume();
+                });
+        // Not a thread_local with a destructor: the C library allocates when a thread first meets one, and
+        // ends the process where it finds no memory.
+        has_key = pthread_key_create(&key, [](void* thread) { Running::end(thread); }) == 0;
     }
 
     // Its mutex; a fork takes the ForkMutexes while it has it.
@@ -83,6 +87,8 @@ class Forks {
     ForkMutex* mutexes = nullptr;
     Running::Thread* threads = nullptr;
     std::atomic<int> generation{0};
+    pthread_key_t key{};  // of each thread that is known: calls us when the thread ends
+    bool has_key = false;
 
   private:
     void prepare();
@@ -184,31 +190,27 @@ TurnLock::GivingBack::~GivingBack() {
 
 // ---- Running ----
 
-// As long as its thread; but what is destroyed after it may run steps too.
-struct Running::Known {
-    Known() { add(); }
-    ~Known() {
-        forget();
-        thread.is_ending = true;
-    }
-    Known(const Known&) = delete;
-    Known& operator=(const Known&) = delete;
-    static void add() {
-        Forks::all().add(Forks::all().threads, thread);
-        thread.is_known = true;
-    }
-};
-
 void Running::make_known() {
     BITALE_CHECK(thread.mutexes == 0, "who holds a ForkMutex begins to run");
-    if (thread.is_ending) return Known::add();
-    static thread_local const Known known;
-    (void)known;
+    if (thread.is_known) return;
+    Forks& forks = Forks::all();
+    // Known until the thread ends. Where nobody tells when that is, for want of keys or of memory, and in the
+    // last destructors of a thread, which may run steps too, only while it runs.
+    if (!thread.is_ending) thread.stays_known = forks.has_key && pthread_setspecific(forks.key, &thread) == 0;
+    forks.add(forks.threads, thread);
+    thread.is_known = true;
 }
 
 void Running::forget() {
     Forks::all().remove(Forks::all().threads, thread);
     thread.is_known = false;
+}
+
+void Running::end(void* ending) {
+    BITALE_CHECK(ending == &thread, "a thread ends another one");
+    if (thread.is_known) forget();
+    thread.stays_known = false;
+    thread.is_ending = true;
 }
 
 void Running::wait_for_fork() {
@@ -222,6 +224,10 @@ void Running::wait_for_fork() {
 }
 
 // ---- forks ----
+
+void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
+    if (pthread_atfork(before, in_parent, in_child) != 0) throw std::bad_alloc();
+}
 
 ForkMutex::ForkMutex(Rank rank) : rank_(rank) { Forks::all().add(Forks::all().mutexes, *this); }
 ForkMutex::~ForkMutex() { Forks::all().remove(Forks::all().mutexes, *this); }

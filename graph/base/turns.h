@@ -120,7 +120,7 @@ class Running {
     ~Running() {
         const int left = thread.depth.load(std::memory_order_relaxed) - 1;
         thread.depth.store(left, std::memory_order_release);
-        if (left == 0 && thread.is_ending) forget();
+        if (left == 0 && !thread.stays_known) forget();
     }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
@@ -137,13 +137,14 @@ class Running {
     struct alignas(64) Thread {
         std::atomic<int> depth{0};
         bool is_known = false;     // to those who fork
-        bool is_ending = false;    // its variables are being destroyed: known only while it runs
+        bool stays_known = false;  // until it ends; else only while it runs
+        bool is_ending = false;    // its variables are being destroyed
         std::uint8_t mutexes = 0;  // the rank of the ForkMutex that it took last, from 1 on
         Thread *before_ = nullptr, *after_ = nullptr;
     };
-    struct Known;
     static void make_known();
     static void forget();
+    static void end(void* thread);
     static void wait_for_fork();
 
     static thread_local constinit Thread thread;
@@ -201,5 +202,8 @@ class ForkMutex {
 
 // How many forks lie between the first process and this one.
 int forks_so_far();
+
+// As pthread_atfork; std::bad_alloc where that finds no memory.
+void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
 
 }  // namespace bitale

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <new>
 
 #include "graph/base/border.h"
@@ -19,7 +18,6 @@ namespace bitale {
 namespace {
 
 constexpr std::size_t alignment = 64;
-constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max() - std::int64_t{4096};
 
 const ApiBorder making("for an array");
 
@@ -69,8 +67,13 @@ Dims Array::one_axis(std::size_t length) {
     return making([&] { return Dims{static_cast<std::int64_t>(length)}; });
 }
 
+void Array::moved_from() {
+    throw GraphError(
+        "an Array that was moved from is used; assign a value to it first, or copy instead of moving");
+}
+
 Array::Array(const Array& other)
-    : dtype_(other.dtype_),
+    : dtype_(other.dtype()),
       shape_(making([&] { return other.shape_; })),
       size_(other.size_),
       storage_(other.storage_) {}
@@ -78,6 +81,16 @@ Array::Array(const Array& other)
 Array& Array::operator=(const Array& other) {
     Array copy = other;
     return *this = std::move(copy);
+}
+
+// By way of a third one, so that an array may be moved to itself.
+Array& Array::operator=(Array&& other) noexcept {
+    Array taken(std::move(other));
+    std::swap(dtype_, taken.dtype_);
+    std::swap(shape_, taken.shape_);
+    std::swap(size_, taken.size_);
+    std::swap(storage_, taken.storage_);
+    return *this;
 }
 
 Array::Array(DType dtype, Dims shape) : dtype_(dtype), shape_(std::move(shape)), size_(count_of(shape_)) {
@@ -88,6 +101,11 @@ Array::Array(DType dtype, Dims shape, std::shared_ptr<void> storage)
     : dtype_(dtype), shape_(std::move(shape)), size_(count_of(shape_)), storage_(std::move(storage)) {}
 
 Array Array::adopt(DType dtype, Dims shape, std::shared_ptr<void> storage) {
+    const std::int64_t bytes = bytes_of(dtype, shape);
+    if (!storage && bytes > 0)
+        throw Error("Array::adopt: " + std::string(name_of(dtype)) + " " + text_of(shape) + " takes " +
+                    std::to_string(bytes) + " bytes, and the pointer to them is null");
+    if (!storage) storage = allocate(0);
     return {dtype, std::move(shape), std::move(storage)};
 }
 
@@ -102,7 +120,7 @@ void Array::fill_from(const void* values, std::size_t count) {
 }
 
 void* Array::mutable_data() {
-    if (storage_.use_count() > 1) {
+    if (used().storage_.use_count() > 1) {
         const auto size = static_cast<std::size_t>(bytes());
         std::shared_ptr<void> own = allocate(size, size);
         std::memcpy(own.get(), storage_.get(), size);
@@ -119,7 +137,7 @@ void* Array::mutable_data() {
 }
 
 void Array::convert_element(std::int64_t i, DType dtype, void* to) const {
-    if (i < 0 || i >= size_)
+    if (i < 0 || i >= size())
         throw IndexError("element " + std::to_string(i) + " of an array with " + std::to_string(size_) +
                          " elements");
     dispatch(dtype_, [&](auto from) {
@@ -131,17 +149,17 @@ void Array::convert_element(std::int64_t i, DType dtype, void* to) const {
 }
 
 void Array::require_one() const {
-    if (size_ != 1) throw ShapeError("one number wanted from an array of shape " + text_of(shape_));
+    if (size() != 1) throw ShapeError("one number wanted from an array of shape " + text_of(shape_));
 }
 
 void Array::require(DType dtype) const {
-    if (dtype != dtype_)
+    if (dtype != this->dtype())
         throw TypeError("the array holds " + std::string(name_of(dtype_)) + ", not " +
                         std::string(name_of(dtype)) + "; use to_vector or as to convert");
 }
 
 Array Array::as(DType dtype) const {
-    if (dtype == dtype_) return *this;
+    if (dtype == this->dtype()) return *this;
     Array r(dtype, making([&] { return shape_; }));
     dispatch(dtype_, [&](auto from) {
         dispatch(dtype, [&](auto to) {
@@ -154,7 +172,7 @@ Array Array::as(DType dtype) const {
 }
 
 Array Array::reshaped(Dims shape) const {
-    if (count_of(shape) != size_)
+    if (count_of(shape) != size())
         throw ShapeError("an array of shape " + text_of(shape_) + " cannot become " + text_of(shape));
     Array r = *this;
     r.shape_ = std::move(shape);
@@ -162,7 +180,7 @@ Array Array::reshaped(Dims shape) const {
 }
 
 Array Array::rows(std::int64_t first, std::int64_t last) const {
-    if (shape_.empty() || first < 0 || last < first || last > shape_[0])
+    if (rank() == 0 || first < 0 || last < first || last > shape_[0])
         throw IndexError("rows " + std::to_string(first) + " to " + std::to_string(last) +
                          " of an array of shape " + text_of(shape_));
     Dims shape = making([&] { return shape_; });
@@ -175,7 +193,7 @@ Array Array::rows(std::int64_t first, std::int64_t last) const {
 }
 
 std::string Array::text() const try {
-    std::string s = std::string(name_of(dtype_)) + " " + text_of(shape_) + " {";
+    std::string s = std::string(name_of(dtype())) + " " + text_of(shape_) + " {";
     for (std::int64_t i = 0; i < std::min<std::int64_t>(size_, 8); ++i) {
         char number[40];
         std::snprintf(number, sizeof number, "%s%.6g", i ? ", " : "", at(i));

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "bitale/array.h"
 
 namespace bitale {
+
+// Room for what allocators add.
+constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max() - std::int64_t{4096};
 
 // ShapeError for a negative length, and where there are more than can be counted.
 std::int64_t bytes_of(DType dtype, const Dims& shape);

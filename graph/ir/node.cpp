@@ -1,8 +1,10 @@
 #include "graph/ir/node.h"
 
+#include <algorithm>
 #include <new>
 
 #include "graph/base/text.h"
+#include "graph/ir/array_bytes.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -36,6 +38,27 @@ Node::~Node() {
     pending = nullptr;
 }
 
+namespace {
+
+// Of the lengths that are known: an array could not have more (array_bytes.h). Lengths of a call are refused
+// by the call.
+void require_countable(const std::string& what, const Type& type, Where where) {
+    std::int64_t elements = 1;
+    bool counts = true, is_empty = false;
+    for (const Int& length : type.shape) {
+        if (!length.is_constant()) continue;
+        const std::int64_t n = length.constant();
+        if (n < 0) throw ShapeError(where, what + ": a length of " + text_of(type) + " is negative");
+        is_empty |= n == 0;
+        counts = counts && !__builtin_mul_overflow(elements, std::max<std::int64_t>(n, 1), &elements);
+    }
+    if (counts && (is_empty || elements <= most_bytes / bytes_of(type.dtype))) return;
+    throw ShapeError(where, what + ": " + text_of(type) + " has more " + (counts ? "bytes" : "elements") +
+                                " than can be counted");
+}
+
+}  // namespace
+
 NodePtr make_node(const Op* op, Nodes inputs, Attributes attributes, Where where, std::string name) {
     BITALE_CHECK(op, "a node without an op");
     for (const NodePtr& p : inputs) BITALE_CHECK(p, "a null operand of " + op->name);
@@ -43,6 +66,7 @@ NodePtr make_node(const Op* op, Nodes inputs, Attributes attributes, Where where
                  "operand count of " + op->name);
     auto node = std::make_shared<Node>();
     node->type = op->infer(inputs, attributes, where);
+    require_countable(op->name, node->type, where);
     node->op = op;
     node->inputs = std::move(inputs);
     node->attributes = std::move(attributes);
@@ -60,6 +84,8 @@ const Op* leaf(const char* name) {
     op.arity = 0;
     return register_op(std::move(op));
 }
+
+constexpr const char* stands_for = "stands_for";  // attribute of a constant: the op of a leaf
 
 NodePtr make_leaf(const Op* op, Type type, Attributes attributes, Where where, std::string name) {
     auto node = std::make_shared<Node>();
@@ -87,6 +113,7 @@ const Op* constant_op() {
 }
 
 NodePtr make_input(Type type, std::string name, Where where) {
+    require_countable("input " + in_quotes(name), type, where);
     Attributes attributes;
     if (type.rank() == 0 && is_integer(type.dtype))
         attributes.set("symbol",
@@ -96,7 +123,9 @@ NodePtr make_input(Type type, std::string name, Where where) {
 
 NodePtr make_shared_node(const SharedPtr& shared, Where where) {
     if (!shared)
-        throw GraphError(where, "an empty shared variable is used; create it with shared(value, name)");
+        throw GraphError(where,
+                         "an empty shared variable is used, or one that was moved from; create it with "
+                         "shared(value, name)");
     const Reading reading(shared->turns);
     return make_leaf(shared_op(), {shared->value.dtype(), shape_of(shared->value.shape())},
                      {{"shared", shared}}, where, shared->name);
@@ -106,6 +135,14 @@ NodePtr make_constant(Array value, Where where) {
     Type type{value.dtype(), shape_of(value.shape())};
     return make_leaf(constant_op(), std::move(type),
                      {{"value", std::make_shared<const Array>(std::move(value))}}, where, {});
+}
+
+NodePtr make_stand_in(const Node& leaf, Array value) {
+    Type type{value.dtype(), shape_of(value.shape())};
+    return make_leaf(
+        constant_op(), std::move(type),
+        {{"value", std::make_shared<const Array>(std::move(value))}, {stands_for, leaf.op->name}}, leaf.where,
+        leaf.name);
 }
 
 bool is_constant(const NodePtr& node) { return node->op == constant_op(); }
@@ -120,7 +157,9 @@ SharedPtr shared_of(const NodePtr& node) {
 }
 
 std::string describe(const Node& node) {
-    std::string s = node.name.empty() ? node.op->name : in_quotes(node.name);
+    const Attribute* leaf = node.attributes.find(stands_for);
+    const std::string& kind = leaf ? std::get<std::string>(*leaf) : node.op->name;
+    std::string s = node.name.empty() ? kind : in_quotes(node.name);
     s += " (" + text_of(node.type) + ")";
     if (node.where.line) s += " at " + node.where.text();
     return s;

@@ -44,6 +44,8 @@ const Op* constant_op();  // attribute "value"
 NodePtr make_input(Type type, std::string name, Where where);
 NodePtr make_shared_node(const SharedPtr& shared, Where where);
 NodePtr make_constant(Array value, Where where = {});
+// A constant in place of an input or a shared variable, which messages go on naming as the user does.
+NodePtr make_stand_in(const Node& leaf, Array value);
 
 bool is_constant(const NodePtr& node);
 const Array& constant_value(const NodePtr& node);  // InternalError unless is_constant

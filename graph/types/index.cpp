@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/base/check.h"
+#include "graph/types/saturated.h"
 
 namespace bitale {
 
@@ -44,7 +45,8 @@ IntRange multiply(IntRange a, IntRange b) {
     return {saturate(*std::min_element(p, p + 4)), saturate(*std::max_element(p, p + 4))};
 }
 
-// Numbers of a hostile file may leave 64 bits: they wrap, as the integers of every dtype do.
+// Factors may leave 64 bits: they wrap, so that what is added and taken away again is gone. What is a number
+// altogether is a length, and saturates.
 std::int64_t plus(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -55,11 +57,7 @@ std::int64_t minus(std::int64_t a) { return times(a, -1); }
 std::uint64_t magnitude(std::int64_t a) { return static_cast<std::uint64_t>(a < 0 ? minus(a) : a); }
 bool is_multiple(std::int64_t a, std::int64_t b) { return b == -1 || a % b == 0; }
 
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-    if (b == -1) return minus(a);
-    const std::int64_t q = a / b;
-    return q - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
-}
+using saturated::floor_quotient;
 
 }  // namespace
 
@@ -177,6 +175,7 @@ std::strong_ordering Int::operator<=>(const Int& other) const {
 }
 
 Int operator+(const Int& a, const Int& b) {
+    if (a.is_constant() && b.is_constant()) return saturated::sum(a.constant_, b.constant_);
     if (a.terms().size() < b.terms().size()) return b + a;
     IntBuilder r(a);
     r.add(b, 1);
@@ -184,6 +183,7 @@ Int operator+(const Int& a, const Int& b) {
 }
 
 Int operator-(const Int& a, const Int& b) {
+    if (a.is_constant() && b.is_constant()) return saturated::difference(a.constant_, b.constant_);
     IntBuilder r(a);
     r.add(b, -1);
     return std::move(r).done();
@@ -192,6 +192,7 @@ Int operator-(const Int& a, const Int& b) {
 Int operator*(const Int& a, const Int& b) {
     if (b.is(1)) return a;
     if (a.is(1)) return b;
+    if (a.is_constant() && b.is_constant()) return saturated::product(a.constant_, b.constant_);
     IntBuilder r;
     r.add(a, b.constant_);
     for (const Int::Term& t : b.terms()) {
@@ -213,7 +214,7 @@ IntRange IntBuilder::range_of(const Atom& atom) {
     if (atom.kind == Atom::Kind::max) return {std::max(a.low, b.low), std::max(a.high, b.high)};
     if (b.low > 0) {
         const auto divide = [](std::int64_t x, std::int64_t y) {
-            return bounded(x) ? floor_divide(x, y) : x;
+            return bounded(x) ? floor_quotient(x, y) : x;
         };
         return {a.low >= 0 ? (bounded(b.high) ? divide(a.low, b.high) : 0) : divide(a.low, b.low),
                 a.high >= 0 ? divide(a.high, b.low) : (bounded(b.high) ? divide(a.high, b.high) : -1)};
@@ -283,20 +284,20 @@ IntRange Int::range() const {
 Int floordiv(const Int& a, const Int& b) {
     if (b.is(0)) return 0;  // as integers of every dtype; a call may bring a 0 that was a symbol before
     if (b.is(1)) return a;
-    if (a.is_constant() && b.is_constant()) return floor_divide(a.constant(), b.constant());
+    if (a.is_constant() && b.is_constant()) return floor_quotient(a.constant(), b.constant());
     if (a == b) return 1;
     IntBuilder whole, left_over;
     if (b.is_constant() && b.constant() > 0) {
         const std::int64_t c = b.constant();
         for (const Int::Term& t : a.terms()) {
-            const std::int64_t q = floor_divide(t.factor, c);
+            const std::int64_t q = floor_quotient(t.factor, c);
             // Whole multiples leave; a factor like 30 over 28 keeps 2 inside so that ranges stay small.
             if (t.factor % c == 0)
                 whole.add(q, t.atoms);
             else
                 left_over.add(t.factor, t.atoms);
         }
-        const std::int64_t q = floor_divide(a.constant_term(), c);
+        const std::int64_t q = floor_quotient(a.constant_term(), c);
         whole.add(q);
         left_over.add(plus(a.constant_term(), minus(times(q, c))));
         Int quotient = std::move(whole).done();
@@ -327,7 +328,7 @@ Int floordiv(const Int& a, const Int& b) {
                 left.erase(at);
             }
             if (divides)
-                whole.add(floor_divide(t.factor, d.factor), left);
+                whole.add(floor_quotient(t.factor, d.factor), left);
             else
                 left_over.add(t.factor, t.atoms);
         }
@@ -406,13 +407,14 @@ bool mentions_any(const Int& x, const Substitution& symbols) {
 // `stays` tells of terms that no leaf changes.
 template <class Leaf, class Stays>
 Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
-    IntBuilder r(x.constant_term());
+    IntBuilder r;
+    std::int64_t number = 0;  // what is a number by now, as IntTable adds it up
     for (const Int::Term& t : x.terms()) {
         if (stays(t)) {
             r.add(t.factor, t.atoms);
             continue;
         }
-        Int product = t.factor;
+        Int product = 1;
         for (const AtomPtr& a : t.atoms) {
             if (a->kind == Atom::Kind::symbol) {
                 product = product * leaf(a);
@@ -423,9 +425,13 @@ Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
                                  : a->kind == Atom::Kind::min    ? min(left, right)
                                                                  : max(left, right));
         }
-        r.add(product, 1);
+        product = product * t.factor;
+        if (product.is_constant())
+            number = saturated::sum(number, product.constant());
+        else
+            r.add(product, 1);
     }
-    return std::move(r).done();
+    return std::move(r).done() + saturated::sum(number, x.constant_term());
 }
 
 void collect(const Int& x, std::map<std::uint64_t, AtomPtr>& into) {

@@ -19,14 +19,15 @@ using Dims = std::vector<std::int64_t>;
 std::int64_t count_of(const Dims& shape);  // product of the lengths; 1 for rank 0
 std::string text_of(const Dims& shape);    // "[2, 3]"
 
-// Copies share their bytes until one of them is written (mutable_data).
+// Copies share their bytes until one of them is written (mutable_data). What was moved from holds nothing:
+// every use of it throws GraphError, until a value is assigned to it.
 class Array {
   public:
     Array() : Array(DType::float32, one_axis(0)) {}
     Array(const Array& other);
     Array(Array&& other) noexcept = default;
     Array& operator=(const Array& other);
-    Array& operator=(Array&& other) noexcept = default;
+    Array& operator=(Array&& other) noexcept;
     ~Array() = default;
     // Zero-filled. Throws ShapeError for a negative length.
     Array(DType dtype, Dims shape);
@@ -53,17 +54,17 @@ class Array {
     // Takes memory over as it is: 64-byte aligned, readable for 64 bytes past the elements. The deleter runs
     // where the last copy ends, which may be in any thread that sets or steps a variable, after it has given
     // all locks back: it may wait for locks of the program and use variables and functions. It throws
-    // nothing.
+    // nothing. A null pointer is an Error, unless the shape has no elements.
     static Array adopt(DType dtype, Dims shape, std::shared_ptr<void> storage);
 
-    DType dtype() const { return dtype_; }
-    const Dims& shape() const { return shape_; }
-    int rank() const { return static_cast<int>(shape_.size()); }
-    std::int64_t size() const { return size_; }  // elements
-    std::int64_t bytes() const { return size_ * bytes_of(dtype_); }
+    DType dtype() const { return used().dtype_; }
+    const Dims& shape() const { return used().shape_; }
+    int rank() const { return static_cast<int>(shape().size()); }
+    std::int64_t size() const { return used().size_; }  // elements
+    std::int64_t bytes() const { return size() * bytes_of(dtype_); }
 
     // 64-byte aligned; 64 bytes past the end may be read.
-    const void* data() const { return storage_.get(); }
+    const void* data() const { return used().storage_.get(); }
     void* mutable_data();
 
     // Element i in row-major order, converted once, as cast does: 64-bit integers keep every digit as
@@ -114,6 +115,11 @@ class Array {
     Array(DType dtype, Dims shape, std::shared_ptr<void> storage);
     bool is_shared() const { return storage_.use_count() > 1; }  // with other arrays
     static Dims one_axis(std::size_t length);
+    const Array& used() const {
+        if (!storage_) moved_from();
+        return *this;
+    }
+    [[noreturn]] static void moved_from();
     [[noreturn]] static void no_memory();
     void require_one() const;
     void convert_element(std::int64_t i, DType dtype, void* to) const;
@@ -123,7 +129,7 @@ class Array {
     DType dtype_;
     Dims shape_;
     std::int64_t size_ = 0;
-    std::shared_ptr<void> storage_;
+    std::shared_ptr<void> storage_;  // null: moved from
 };
 
 // dtype, shape and every byte equal.

@@ -23,7 +23,8 @@ class Expr;
 class Index;
 
 // A shared variable: a value that lives on the device between calls. Copies of the handle name the same
-// storage.
+// storage. A handle that was made without a value, or moved from, is empty: every use of it throws
+// GraphError.
 class Shared {
   public:
     Shared() = default;
@@ -47,7 +48,7 @@ Shared shared(const Array& value, std::string name = {}, Where where = Where::cu
 // A node of a symbolic graph, held by handle.
 class Expr {
   public:
-    Expr() = default;                                       // null: using it throws GraphError
+    Expr() = default;  // null, as one that was moved from: using it throws GraphError
     Expr(const Shared& s, Where where = Where::current());  // NOLINT
     template <Number T>
     Expr(T literal, Where where = Where::current())

@@ -60,7 +60,8 @@ struct Kernel {
     bool by_library = false;
 };
 
-// What a call returns. A single output converts to a number or an Array by itself.
+// What a call returns. A single output converts to a number or an Array by itself. What was moved from has no
+// outputs any more.
 class Results {
   public:
     explicit Results(std::vector<Array> values) : values_(std::move(values)) {}
@@ -105,7 +106,8 @@ class StopToken {
 // run side by side, and have the bits that they have alone; calls that write a variable have it alone, for
 // one step: a loop lets others go on between its steps, and get_value() and set_value() wait for a step, not
 // for a loop. On a GPU, steps of all functions take turns. A fork of the process waits for the steps at hand;
-// the child can call what it had on cpu, and a GPU that its parent used is a DeviceError.
+// the child can call what it had on cpu, and a GPU that its parent used is a DeviceError. Copies are the same
+// function; one that was made without a graph, or moved from, is empty: every use of it throws GraphError.
 class Function {
   public:
     Function() = default;

@@ -115,7 +115,7 @@ struct PoolOptions {
 // each window. ShapeError unless at least one window fits and pad < window.
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options = {}, Where where = Where::current());
 // exp(x) / sum(exp(x)) along an axis, and its logarithm, for x in float32 or float64 (TypeError); never
-// overflow.
+// overflow. Along an axis without elements there are no results either.
 Expr softmax(const Expr& x, int axis = -1, Where where = Where::current());
 Expr log_softmax(const Expr& x, int axis = -1, Where where = Where::current());
 // Per row, no mean. predicted [n, classes] are probabilities (rows of softmax); target either integer labels

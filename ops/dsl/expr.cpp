@@ -20,7 +20,7 @@ std::vector<Index::Item> Index::list_of(std::initializer_list<Item> items) {
 }
 
 const std::shared_ptr<const Node>& Expr::node() const {
-    if (!node_) throw GraphError("an empty expression is used; assign it before");
+    if (!node_) throw GraphError("an empty expression is used, or one that was moved from; assign it before");
     return node_;
 }
 

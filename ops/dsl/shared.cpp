@@ -10,7 +10,10 @@ namespace bitale {
 namespace {
 
 SharedState& state_of(const std::shared_ptr<SharedState>& state) {
-    if (!state) throw GraphError("an empty shared variable is used; create it with shared(value, name)");
+    if (!state)
+        throw GraphError(
+            "an empty shared variable is used, or one that was moved from; create it with "
+            "shared(value, name)");
     return *state;
 }
 

@@ -75,7 +75,7 @@ NodePtr decompose_probabilities(const NodePtr& node) {
 NodePtr decompose_logits(const NodePtr& node) {
     const Where where = node->where;
     const Term z(node->inputs[0], where);
-    const Term highest = max_kept(z, 1), sum = sum_kept(exp(z - highest), 1);
+    const Term highest = highest_kept(z, {1}), sum = sum_kept(exp(z - highest), 1);
     const auto flat = [&](const Term& x) { return Term(reshape_to(x.x, {z.type().shape[0]}, where), where); };
     return (log(flat(sum)) - (pick(z, node->inputs[1]) - flat(highest))).node();
 }

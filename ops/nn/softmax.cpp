@@ -20,16 +20,14 @@ Type infer(const char* name, const Nodes& inputs, const Attributes& attributes, 
                                    "; write cast(..., float32)");
     const std::int64_t axis = attributes.get<std::int64_t>("axis");
     BITALE_CHECK(axis >= 0 && axis < x.rank(), "the axis of " + std::string(name));
-    if (x.shape[static_cast<std::size_t>(axis)].is(0))
-        throw ShapeError(where, std::string(name) + ": axis " + std::to_string(axis) + " of " +
-                                    describe(*inputs[0]) + " has no elements");
     return x;
 }
 
-// f(first, stride, length) for every line along the axis.
+// f(first, stride, length) for every line along the axis; of no elements there are none.
 template <class F>
 void for_each_line(const Dims& shape, std::int64_t axis, F&& f) {
     const auto at = shape.begin() + axis;
+    if (*at == 0) return;
     const std::int64_t outer = count_of(Dims(shape.begin(), at)), inner = count_of(Dims(at + 1, shape.end()));
     for (std::int64_t i = 0; i < outer; ++i)
         for (std::int64_t j = 0; j < inner; ++j) f(i * *at * inner + j, inner, *at);
@@ -117,7 +115,6 @@ void register_softmax_ops() {
 Term softmax_of(const Term& x, int axis) { return {softmax(x.x, axis, x.where), x.where}; }
 Term log_softmax_of(const Term& x, int axis) { return {log_softmax(x.x, axis, x.where), x.where}; }
 Term sum_kept(const Term& x, int axis) { return {sum(x.x, {axis}, {.keepdims = true}, x.where), x.where}; }
-Term max_kept(const Term& x, int axis) { return {max(x.x, {axis}, {.keepdims = true}, x.where), x.where}; }
 
 Term highest_kept(const Term& x, const std::vector<std::int64_t>& axes) {
     bool may_be_empty = false;

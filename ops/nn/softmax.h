@@ -11,9 +11,8 @@ const Op* log_softmax_op();
 
 Term softmax_of(const Term& x, int axis);
 Term log_softmax_of(const Term& x, int axis);
-// Sum and maximum along one axis, which stays with length 1.
+// The sum along one axis, which stays with length 1.
 Term sum_kept(const Term& x, int axis);
-Term max_kept(const Term& x, int axis);
 // The maximum over axes that stay with length 1: -inf of nothing, where that may be.
 Term highest_kept(const Term& x, const std::vector<std::int64_t>& axes);
 // softmax or log_softmax over several axes as if they were one.

@@ -16,7 +16,7 @@ NodePtr constant_for(const Node& input, const Array& value) {
                          describe(input) + " cannot take a value of shape " + text_of(value.shape()));
     if (value.dtype() != input.type.dtype)
         throw TypeError(input.where, describe(input) + " cannot take " + std::string(name_of(value.dtype())));
-    return make_constant(value, input.where);
+    return make_stand_in(input, value);
 }
 
 }  // namespace

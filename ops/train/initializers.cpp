@@ -1,7 +1,9 @@
 // Initial values, computed on the host. Random ones come from Philox, so a seed gives the same values
 // everywhere.
 #include <cmath>
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "bitale/train.h"
 #include "graph/base/border.h"
@@ -28,7 +30,7 @@ struct Fans {
 Fans fans_of(const Dims& shape, const char* name) {
     if (shape.size() == 2) return {static_cast<double>(shape[0]), static_cast<double>(shape[1])};
     if (shape.size() == 4) {
-        const auto taps = static_cast<double>(shape[2] * shape[3]);
+        const double taps = static_cast<double>(shape[2]) * static_cast<double>(shape[3]);
         return {static_cast<double>(shape[1]) * taps, static_cast<double>(shape[0]) * taps};
     }
     throw ShapeError(std::string(name) +
@@ -66,7 +68,14 @@ Array zeros(const Dims& shape, DType dtype) {
 Array ones(const Dims& shape, DType dtype) { return full_of(shape, 1, dtype); }
 
 Array full_of(const Dims& shape, double value, DType dtype) {
-    return Array(std::vector<double>(static_cast<std::size_t>(count_of(shape)), value), shape).as(dtype);
+    const Array number = Array(value).as(dtype);
+    return filling([&] {
+        Array r(dtype, shape);
+        const auto width = static_cast<std::size_t>(bytes_of(dtype));
+        char* to = static_cast<char*>(r.mutable_data());
+        for (std::int64_t i = 0; i < r.size(); ++i, to += width) std::memcpy(to, number.data(), width);
+        return r;
+    });
 }
 
 Array uniform_values(const Dims& shape, double low, double high, std::uint64_t seed) {
@@ -91,11 +100,13 @@ Array he_normal(const Dims& shape, std::uint64_t seed) {
 
 Array permutation(std::int64_t count, std::uint64_t seed) try {
     if (count < 0) throw ShapeError("a permutation of " + std::to_string(count) + " numbers");
-    std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-    std::iota(order.begin(), order.end(), 0);
+    Array r(int64, {count});
+    auto* order = static_cast<std::int64_t*>(r.mutable_data());
+    std::iota(order, order + count, 0);
     const std::uint64_t key = key_of(seed, Stream::permutation);
-    for (std::uint64_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[bounded(key, i, i)]);
-    return Array(order);
+    for (auto i = static_cast<std::uint64_t>(count); i > 1; --i)
+        std::swap(order[i - 1], order[bounded(key, i, i)]);
+    return r;
 } catch (const std::bad_alloc&) {
     filling.fail();
 }

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sstream>
 
@@ -21,12 +24,15 @@
 #include "graph/base/turns.h"
 #include "runtime/cache/workshop.h"
 #include "runtime/cpu/features.h"
+#include "runtime/cpu/object_file.h"
 #include "runtime/cpu/program.h"
 #include "runtime/outside.h"
 
 namespace bitale {
 
 namespace {
+
+using std::chrono::milliseconds;
 
 bool is_program(const std::string& path) {
     struct stat s {};
@@ -64,41 +70,56 @@ bool is_plain_compiler(const std::vector<std::string>& command, const std::strin
                "ELF";
 }
 
+struct Answers {
+    std::string text;
+    HostCompiler::Unpaid unpaid;
+};
+
 // What a command behind a wrapper says of itself, and the program that does the compiling; asked once.
-std::string answers_of(const std::vector<std::string>& command, const std::string& identity) {
+Answers answers_of(const std::vector<std::string>& command, const std::string& identity) {
     static TurnLock& turns = *new TurnLock;
-    static auto& known = *new std::map<std::string, std::string>;
+    static auto& known = *new std::map<std::string, Answers>;
     const std::lock_guard lock(turns);
     if (const auto at = known.find(identity); at != known.end()) return at->second;
+    constexpr int most_seconds = 10;  // for all questions
+    const int limit = options().compiler_seconds;
+    const int seconds = limit > 0 ? std::min(limit, most_seconds) : most_seconds;
+    milliseconds spent{0};
+    bool hangs = false;
     // The first line of the answer; empty where there is none.
     const auto ask = [&](const char* question) -> std::string {
-        constexpr int most_seconds = 10;
-        const int limit = options().compiler_seconds;
+        const auto start = std::chrono::steady_clock::now();
         std::vector<std::string> asked = command;
         asked.emplace_back(question);
         try {
-            const Ended ended = run_program(asked, limit > 0 ? std::min(limit, most_seconds) : most_seconds);
+            const Ended ended = run_program(asked, seconds, spent);
+            spent += std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
+            hangs |= ended.how == Ended::How::too_long;
             return ended.succeeded() ? ended.said.substr(0, ended.said.find('\n')) : "";
         } catch (const CompileError&) {
             return "";  // the first compilation will say so
         }
     };
-    std::string answers = ask("--version");
-    if (!answers.empty()) {
+    Answers answers;
+    answers.text = ask("--version");
+    if (!answers.text.empty()) {
         const std::string inner = ask("-print-prog-name=cc1plus");
-        answers = " " + answers + " " + inner + stamp_of(inner);
+        answers.text = " " + answers.text + " " + inner + stamp_of(inner);
     }
+    answers.unpaid = std::make_shared<std::atomic<milliseconds>>(hangs ? spent : milliseconds{0});
     const Running running;
     return known[identity] = answers;
 }
 
-std::string identity_of(const std::vector<std::string>& command) {
+Answers identity_of(const std::vector<std::string>& command) {
     char path[PATH_MAX];
     const std::string real = realpath(command[0].c_str(), path) ? path : command[0];
     std::string text = real + stamp_of(real);
     for (std::size_t i = 1; i < command.size(); ++i) text += " " + command[i];
-    if (!is_plain_compiler(command, real)) text += answers_of(command, text);
-    return text;
+    if (is_plain_compiler(command, real)) return {text, nullptr};
+    Answers answers = answers_of(command, text);
+    answers.text.insert(0, text);
+    return answers;
 }
 
 // "g++-12" or "ccache g++": the whole text is a program's name, or its first word is.
@@ -113,7 +134,8 @@ std::optional<HostCompiler> from_text(const std::string& text) {
         command[0] = resolve(command[0]);
         if (command[0].empty()) return std::nullopt;
     }
-    HostCompiler compiler{command, identity_of(command), {}};
+    const Answers who = identity_of(command);
+    HostCompiler compiler{command, who.text, {}, who.unpaid};
     // The first two turn selects in the body of a loop into jumps, which g++'s vectorizer cannot undo; the
     // third one makes calls of short copies, as string instructions that take longer to begin than a row does
     // to copy. Others know no such flags.
@@ -167,19 +189,30 @@ std::vector<std::string> command_of(const HostCompiler& compiler, const CompileJ
     return command;
 }
 
+// What came of a compiler that says that all went well.
+std::string outcome(const CompileJob& job) {
+    if (access(job.object.c_str(), F_OK) != 0) return "it left no object";
+    const std::string problem = problem_of_object(job.object);
+    if (problem.empty()) return "";
+    return "it ended without an error, and its object cannot be loaded: the file " + problem +
+           ". Look whether the disk is full, and what the command does by hand; the variable BITALE_CXX, or "
+           "compiler= in BITALE_FLAGS, names another compiler";
+}
+
 // Empty when the object is there; else why not.
-std::string outcome(const CompileJob& job, const Ended& ended) {
+std::string outcome(const CompileJob& job, const Ended& ended, milliseconds spent) {
     switch (ended.how) {
         case Ended::How::exited:
-            if (ended.number != 0) return "exit status " + std::to_string(ended.number);
-            [[fallthrough]];
-        case Ended::How::unknown:  // only the object can tell
-            return access(job.object.c_str(), R_OK) == 0 ? "" : "it left no object";
+            return ended.number == 0 ? outcome(job) : "exit status " + std::to_string(ended.number);
+        case Ended::How::unknown: return outcome(job);  // only the object can tell
         case Ended::How::signalled: return "killed by signal " + std::to_string(ended.number);
         case Ended::How::too_long: break;
     }
-    return "it was ended because it took more than " + std::to_string(ended.number) +
-           " s, the limit that compiler_seconds in BITALE_FLAGS sets";
+    const std::string text = "it was ended because it took more than " + std::to_string(ended.number) +
+                             " s, the limit that compiler_seconds in BITALE_FLAGS sets";
+    if (spent.count() == 0) return text;
+    return text + "; " + std::to_string(spent.count()) +
+           " ms of them passed without an answer to --version or -print-prog-name";
 }
 
 std::string explain(const CompileJob& job, const std::vector<std::string>& command, const std::string& why,
@@ -193,12 +226,12 @@ std::string explain(const CompileJob& job, const std::vector<std::string>& comma
     return text + (log.size() > most ? log.substr(0, most) + "...\n" : log);
 }
 
-// Throws CompileError.
-void compile(const HostCompiler& compiler, const CompileJob& job) {
+// `spent`: of its time. Throws CompileError.
+void compile(const HostCompiler& compiler, const CompileJob& job, milliseconds spent) {
     const std::vector<std::string> command = command_of(compiler, job);
     log(4, "starts " + joined(command));
-    const Ended ended = run_program(command, options().compiler_seconds);
-    const std::string why = outcome(job, ended);
+    const Ended ended = run_program(command, options().compiler_seconds, spent);
+    const std::string why = outcome(job, ended, spent);
     if (why.empty()) return;
     outside::remove_file(job.object);
     const std::string text = explain(job, command, why, ended.said);
@@ -242,6 +275,7 @@ std::vector<std::string> compile_flags() {
 }
 
 void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jobs, int parallel) {
+    const milliseconds spent = compiler.unpaid ? compiler.unpaid->exchange(milliseconds{0}) : milliseconds{0};
     std::mutex mutex;
     std::exception_ptr failure;  // the first one
     std::size_t next = 0;
@@ -253,7 +287,7 @@ void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jo
     const auto work = [&] {
         while (const CompileJob* job = take()) {
             try {
-                compile(compiler, *job);
+                compile(compiler, *job, spent);
             } catch (...) {  // for the caller, once no thread works any more
                 const std::lock_guard lock(mutex);
                 if (!failure) failure = std::current_exception();

@@ -1,6 +1,9 @@
 // The host's C++ compiler, as a subprocess.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +16,10 @@ struct HostCompiler {
     // and costs no process. A wrapper (ccache, a script) is asked once what it starts.
     std::string identity;
     std::vector<std::string> flags;  // that this compiler alone needs; part of its identity
+    // Of a wrapper that left a question unanswered: how long that took, until a compilation has counted it as
+    // part of its time. So a compiler that hangs at whatever it is asked costs its limit once.
+    using Unpaid = std::shared_ptr<std::atomic<std::chrono::milliseconds>>;
+    Unpaid unpaid = nullptr;
 };
 
 struct CompilerSearch {
@@ -33,8 +40,9 @@ struct CompileJob {
     std::string subject = {};                  // what is compiled, for messages
 };
 // Compiles all, at most `parallel` at a time; a compiler that takes longer than the option compiler_seconds
-// is ended, which is SameElsewhere. Throws CompileError with the command, the compiler's message and the
-// lines around the fault; the failing source stays where it is, and its path is in the message.
+// is ended, which is SameElsewhere. Where it returns, each object is a file that can be loaded. Throws
+// CompileError with the command, the compiler's message and the lines around the fault; the failing source
+// stays where it is, and its path is in the message.
 void compile_all(const HostCompiler& compiler, const std::vector<CompileJob>& jobs, int parallel);
 
 }  // namespace bitale

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "graph/base/turns.h"
+#include "runtime/cpu/object_file.h"
 #include "runtime/outside.h"
 
 namespace bitale {
@@ -98,8 +99,13 @@ LoadedObjects::Use LoadedObjects::find(const std::string& key) {
     return at == state_->objects.end() ? nullptr : state_->use(at);
 }
 
-LoadedObjects::Use LoadedObjects::open(const std::string& key, const std::string& path,
-                                       std::string& problem) {
+LoadedObjects::Use LoadedObjects::open(const std::string& key, const std::string& path, std::string& problem,
+                                       const std::vector<std::string>& functions) {
+    problem = problem_of_object(path);
+    if (!problem.empty()) {
+        problem.insert(0, path + " ");
+        return nullptr;
+    }
     void* handle = outside::load_library(path, RTLD_NOW | RTLD_LOCAL, &problem);
     if (!handle) return nullptr;
     // Closed where another thread was faster, or where memory does not suffice.
@@ -107,6 +113,11 @@ LoadedObjects::Use LoadedObjects::open(const std::string& key, const std::string
         void operator()(void* h) const { dlclose(h); }
     };
     std::unique_ptr<void, Close> own(handle);
+    for (const std::string& function : functions)
+        if (!dlsym(handle, function.c_str())) {
+            problem = path + " has no " + function;
+            return nullptr;
+        }
     const std::lock_guard lock(state_->mutex);
     const auto [at, fresh] = state_->objects.try_emplace(key);
     if (fresh) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace bitale {
 
@@ -21,8 +22,10 @@ class LoadedObjects {
     LoadedObjects& operator=(const LoadedObjects&) = delete;
 
     Use find(const std::string& key);  // null when it is not open
-    // Opens the file, unless an object of this key is open already; null, and why, when that fails.
-    Use open(const std::string& key, const std::string& path, std::string& problem);
+    // Opens the file, unless an object of this key is open already; null, and why, when that fails, or where
+    // the file is damaged or has not all of the functions.
+    Use open(const std::string& key, const std::string& path, std::string& problem,
+             const std::vector<std::string>& functions = {});
     std::size_t open_objects() const;
 
   private:

@@ -82,7 +82,7 @@ class Loader {
             const std::string key = key_of(units[i], common);
             if ((handles[i] = loaded_objects().find(key))) {
                 ++result.from_memory;
-            } else if ((handles[i] = from_disk(key))) {
+            } else if ((handles[i] = from_disk(key, units[i]))) {
                 ++result.from_disk;
             } else {
                 missing.push_back({i, key});
@@ -97,12 +97,12 @@ class Loader {
   private:
     bool usable() const { return options().cache && cache_.usable(); }
 
-    LoadedObjects::Use from_disk(const std::string& key) const {
+    LoadedObjects::Use from_disk(const std::string& key, const TranslationUnit& unit) const {
         if (!usable()) return nullptr;
         const std::optional<std::string> path = cache_.find(key);
         if (!path) return nullptr;
         std::string problem;
-        LoadedObjects::Use handle = loaded_objects().open(key, *path, problem);
+        LoadedObjects::Use handle = loaded_objects().open(key, *path, problem, unit.entries);
         if (!handle) log(1, "cached object not usable: " + problem);
         return handle;
     }
@@ -122,8 +122,9 @@ class Loader {
         compile_all(compiler_, jobs, parallel_);
         for (std::size_t j = 0; j < jobs.size(); ++j) {
             std::string problem;
-            LoadedObjects::Use handle = loaded_objects().open(built[j]->key, jobs[j].object, problem);
-            if (!handle) throw CompileError("the compiled kernels cannot be loaded: " + problem);
+            LoadedObjects::Use handle =
+                loaded_objects().open(built[j]->key, jobs[j].object, problem, units[built[j]->unit].entries);
+            if (!handle) throw CompileError(unusable(jobs[j], problem));
             ++result.compiler_runs;
             handles[built[j]->unit] = std::move(handle);
             if (!usable() || !workshop.path().starts_with(cache_.directory())) continue;
@@ -131,6 +132,14 @@ class Loader {
                 !unkept.empty())
                 warn("compiled kernels are not kept between runs: " + unkept);
         }
+    }
+
+    std::string unusable(const CompileJob& job, const std::string& problem) const {
+        return fmt::format(
+            "the compiled kernels cannot be loaded: {}\n  compiling: {}\n  compiler: {}\n  source: {}\n"
+            "  The compiler ended without an error, and did not do its work; the variable BITALE_CXX, or\n"
+            "  compiler= in BITALE_FLAGS, names another one.\n",
+            problem, job.subject, fmt::join(compiler_.command, " "), job.source);
     }
 
     const HostCompiler& compiler_;
@@ -184,9 +193,10 @@ std::vector<TranslationUnit> translation_units(const Program& program) {
         unit.text = program.prelude + "\n";
         unit.after_prelude = unit.text.size();
         for (const int k : unit.kernels) {
-            unit.text += program.kernels[static_cast<std::size_t>(k)].body + "\n";
-            unit.subject +=
-                (unit.subject.empty() ? "" : ", ") + program.kernels[static_cast<std::size_t>(k)].name;
+            const KernelText& kernel = program.kernels[static_cast<std::size_t>(k)];
+            unit.text += kernel.body + "\n";
+            unit.subject += (unit.subject.empty() ? "" : ", ") + kernel.name;
+            unit.entries.insert(unit.entries.end(), kernel.entries.begin(), kernel.entries.end());
         }
         unit.subject = "the kernels " + unit.subject + " of function " + in_quotes(program.name);
     }

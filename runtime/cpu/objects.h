@@ -18,9 +18,10 @@ using KernelEntry = void (*)(void* const* buffers, const std::int64_t* sizes, st
 // One file for the compiler: some kernels behind the program's prelude.
 struct TranslationUnit {
     std::string text;
-    std::vector<int> kernels;       // indexes into Program::kernels
-    std::size_t after_prelude = 0;  // where the text of the kernels begins, on a line of its own
-    std::string subject = {};       // its kernels and their function, for messages
+    std::vector<int> kernels;               // indexes into Program::kernels
+    std::size_t after_prelude = 0;          // where the text of the kernels begins, on a line of its own
+    std::string subject = {};               // its kernels and their function, for messages
+    std::vector<std::string> entries = {};  // the functions of its kernels
 };
 // The kernels in units of balanced length: several, because they compile in parallel; few, because each
 // repeats the fixed cost of a file. Depends on the program alone, so that the cache serves any machine.

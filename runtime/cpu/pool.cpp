@@ -20,14 +20,17 @@ namespace bitale {
 
 namespace {
 
-thread_local bool inside_task = false;
+constinit thread_local bool inside_task = false;
 // Of a caller, short while other processes keep the cores busy.
-thread_local Slices slices_of_caller;
+constinit thread_local Slices slices_of_caller;
 
 // A forked child has no workers: it runs everything inline.
 std::atomic<bool> workers_gone{false};
 void watch_forks() {
-    static const int registered = pthread_atfork(nullptr, nullptr, [] { workers_gone.store(true); });
+    static const bool registered = [] {
+        at_fork(nullptr, nullptr, [] { workers_gone.store(true); });
+        return true;
+    }();
     (void)registered;
 }
 

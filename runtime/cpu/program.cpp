@@ -106,12 +106,14 @@ bool has_ended(pid_t pid, bool wait, Ended& ended) {
 
 }  // namespace
 
-Ended run_program(const std::vector<std::string>& command, int seconds) {
+Ended run_program(const std::vector<std::string>& command, int seconds, std::chrono::milliseconds spent) {
+    const auto time = std::chrono::seconds(seconds) - spent;
+    if (seconds > 0 && time.count() <= 0) return {Ended::How::too_long, seconds, {}};
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) cannot_start(command, errno);
     Descriptor input(ends[0]), output(ends[1]);
     fcntl(input.get(), F_SETFL, O_NONBLOCK);
-    const Clock::time_point last = Clock::now() + std::chrono::seconds(seconds);
+    const Clock::time_point last = Clock::now() + time;
     const pid_t pid = start(command, output.get());
     output.reset();
 

@@ -1,6 +1,7 @@
 // Another program, run to its end or for as long as it may take.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,8 +17,10 @@ struct Ended {
     bool succeeded() const { return how == How::unknown || (how == How::exited && number == 0); }
 };
 
-// Starts a program, without a shell, and reads what it says. After `seconds` (0: never) it is ended, with the
-// programs that it has started. Throws CompileError when it cannot be started.
-Ended run_program(const std::vector<std::string>& command, int seconds);
+// Starts a program, without a shell, and reads what it says. After `seconds` (0: never), of which some may be
+// spent already, it is ended, with the programs that it has started. Throws CompileError when it cannot be
+// started.
+Ended run_program(const std::vector<std::string>& command, int seconds,
+                  std::chrono::milliseconds spent = std::chrono::milliseconds{0});
 
 }  // namespace bitale

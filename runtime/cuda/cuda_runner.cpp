@@ -10,6 +10,7 @@
 
 #include "graph/base/check.h"
 #include "graph/base/options.h"
+#include "graph/ir/array_bytes.h"
 #include "graph/ir/shared.h"
 #include "runtime/cuda/loop.h"
 #include "runtime/cuda/outside.h"
@@ -225,7 +226,9 @@ std::int64_t CudaRunner::bytes_of_buffer(std::size_t buffer) const {
     const std::vector<std::uint64_t> ids = arguments_.symbol_ids();
     for (std::size_t i = 0; i < ids.size(); ++i) values.emplace(ids[i], symbols_[i]);
     const Type& type = program_->buffers[buffer].type;
-    return evaluate(count_of(type.shape), values) * bytes_of(type.dtype);
+    Dims lengths;
+    for (const Int& length : type.shape) lengths.push_back(evaluate(length, values));
+    return bytes_of(type.dtype, lengths);
 }
 
 std::string CudaRunner::biggest_buffers(const Frame& frame, std::int64_t steps) const {

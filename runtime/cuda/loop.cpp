@@ -250,8 +250,11 @@ std::int64_t CudaRunner::run_steps(const LoopCall& call, std::optional<StackedRe
     context_.enter();
     context_.settle(true);
     arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
-    if (steps > 0) arguments_.set_scalar(0, value(0), symbols_.data());
-    const Frame first = frames_.find(symbols_.data());
+    const auto frame_of_first_step = [&]() -> Frame {
+        arguments_.set_scalar(0, value(0), symbols_.data());
+        return frames_.find(symbols_.data());
+    };
+    const Frame first = steps > 0 ? in_step(call, 0, frame_of_first_step) : frames_.find(symbols_.data());
     if (!stacked) stacked.emplace(*program_, first, steps);
     if (steps == 0) return 0;
     context_.begins(program_);

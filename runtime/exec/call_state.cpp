@@ -190,8 +190,11 @@ std::vector<Array> CallState::run(std::span<const Array> arguments) {
 std::vector<Array> CallState::loop(const LoopCall& call, CallStates<CallState>& all) {
     const std::int64_t steps = call.steps;
     arguments_.bind(call.arguments, symbols_.data(), argument_data_.data());
-    if (steps > 0) arguments_.set_scalar(0, call.value(0), symbols_.data());
-    const Frame first = frames_.find(symbols_.data());
+    const auto frame_of_first_step = [&]() -> Frame {
+        arguments_.set_scalar(0, call.value(0), symbols_.data());
+        return frames_.find(symbols_.data());
+    };
+    const Frame first = steps > 0 ? in_step(call, 0, frame_of_first_step) : frames_.find(symbols_.data());
     StackedResults stacked = all.with_room([&] { return StackedResults(*program_, first, steps); });
     for (std::size_t i = 0; i < first.outputs.size() && !launcher_->computes(); ++i)
         std::memset(stacked.next(i), 0, static_cast<std::size_t>(steps * first.output_bytes[i]));

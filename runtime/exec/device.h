@@ -195,20 +195,29 @@ std::int64_t for_each_step(const LoopCall& call, F&& step, P&& pause);
 // The error of one step of a loop, as the same type.
 [[noreturn]] void rethrow_in_step(std::int64_t step, std::int64_t value);
 
+// What belongs to one of the steps: its error names the step.
+template <class F>
+auto in_step(const LoopCall& call, std::int64_t step, F&& f) {
+    try {
+        return f();
+    } catch (const Error&) {
+        rethrow_in_step(call.told + step, call.value(step));
+    }
+}
+
 template <class F, class P>
 std::int64_t for_each_step(const LoopCall& call, F&& step, P&& pause) {
     std::int64_t done = 0;
     while (done < call.steps && !call.stopped()) {
-        const std::int64_t value = call.value(done);
-        try {
+        const bool goes_on = in_step(call, done, [&] {
             if (TurnLock::any_wanted() && call.lock && done > 0 && call.lock->wanted()) {
                 pause();
-                if (call.stopped()) break;
+                if (call.stopped()) return false;
             }
-            step(done, value);
-        } catch (const Error&) {
-            rethrow_in_step(done, value);
-        }
+            step(done, call.value(done));
+            return true;
+        });
+        if (!goes_on) break;
         ++done;
         call.tell(done);
     }

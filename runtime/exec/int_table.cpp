@@ -2,25 +2,11 @@
 #include "runtime/exec/int_table.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "graph/base/check.h"
+#include "graph/types/saturated.h"
 
 namespace bitale {
-
-namespace {
-
-constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
-                       most = std::numeric_limits<std::int64_t>::max();
-
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-    if (b == 0) return 0;
-    if (b == -1 && a == least) return most;
-    const std::int64_t q = a / b;
-    return q - static_cast<std::int64_t>(a % b != 0 && (a < 0) != (b < 0));
-}
-
-}  // namespace
 
 IntTable::IntTable(const std::vector<std::uint64_t>& symbols) {
     for (std::size_t i = 0; i < symbols.size(); ++i) position_.emplace(symbols[i], static_cast<int>(i));
@@ -72,23 +58,14 @@ std::vector<std::size_t> IntTable::used_symbols() const {
 }
 
 void IntTable::evaluate(const std::int64_t* symbols, std::int64_t* slots) const {
-    // Numbers beyond 64 bits are the last ones: wrapped, an absurd argument could pass for a small one.
-    const auto plus = [](std::int64_t a, std::int64_t b) {
-        std::int64_t r = 0;
-        return !__builtin_add_overflow(a, b, &r) ? r : a < 0 ? least : most;
-    };
-    const auto times = [](std::int64_t a, std::int64_t b) {
-        std::int64_t r = 0;
-        return !__builtin_mul_overflow(a, b, &r) ? r : (a < 0) != (b < 0) ? least : most;
-    };
     for (std::size_t i = 0; i < code_.size(); ++i) {
         const Instruction& c = code_[i];
         switch (c.kind) {
             case Kind::constant: slots[i] = c.number; break;
             case Kind::symbol: slots[i] = symbols[c.a]; break;
-            case Kind::add: slots[i] = plus(slots[c.a], slots[c.b]); break;
-            case Kind::multiply: slots[i] = times(slots[c.a], slots[c.b]); break;
-            case Kind::floordiv: slots[i] = floor_divide(slots[c.a], slots[c.b]); break;
+            case Kind::add: slots[i] = saturated::sum(slots[c.a], slots[c.b]); break;
+            case Kind::multiply: slots[i] = saturated::product(slots[c.a], slots[c.b]); break;
+            case Kind::floordiv: slots[i] = saturated::floor_quotient(slots[c.a], slots[c.b]); break;
             case Kind::min: slots[i] = std::min(slots[c.a], slots[c.b]); break;
             case Kind::max: slots[i] = std::max(slots[c.a], slots[c.b]); break;
         }

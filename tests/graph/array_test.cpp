@@ -2,7 +2,10 @@
 #include "bitale/array.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "tests/support/catch.h"
 
@@ -41,4 +44,61 @@ TEST_CASE("shapes whose elements, bytes or strides cannot be counted are refused
                       ContainsSubstring("more bytes than can be counted"));
     CHECK_THROWS_AS(Array(uint8, {most}), ShapeError);
     CHECK_THROWS_AS(Array(uint8, {-1}), ShapeError);
+}
+
+TEST_CASE("an array that was moved from is an error wherever it is used, and takes a new value") {
+    Array x(std::vector<float>{1, 2, 3});
+    Array y = std::move(x);
+    CHECK(y.size() == 3);
+    // NOLINTBEGIN(bugprone-use-after-move)
+    const std::vector<std::function<void()>> uses = {
+        [&] { (void)x.dtype(); },
+        [&] { (void)x.shape(); },
+        [&] { (void)x.rank(); },
+        [&] { (void)x.size(); },
+        [&] { (void)x.bytes(); },
+        [&] { (void)x.data(); },
+        [&] { x.mutable_data(); },
+        [&] { (void)x.at(0); },
+        [&] { (void)x.at<int>(2); },
+        [&] { (void)x.item<float>(); },
+        [&] { (void)static_cast<double>(x); },
+        [&] { (void)x.to_vector<float>(); },
+        [&] { (void)x.view<float>(); },
+        [&] { (void)x.as(float32); },
+        [&] { (void)x.as(int8); },
+        [&] { (void)x.reshaped({3}); },
+        [&] { (void)x.rows(0, 0); },
+        [&] { (void)x.text(); },
+        [&] { (void)same(x, y); },
+        [&] { (void)same(y, x); },
+        [&] { const Array copy = x; },
+        [&] { y = x; },
+    };
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+        INFO("use " << i);
+        CHECK_THROWS_WITH(uses[i](), ContainsSubstring("moved from"));
+        CHECK_THROWS_AS(uses[i](), GraphError);
+    }
+    x = y;
+    CHECK(x.to_vector<int>() == std::vector<int>{1, 2, 3});
+    Array& itself = x;
+    x = std::move(itself);
+    CHECK(x.to_vector<int>() == std::vector<int>{1, 2, 3});
+    x = std::move(y);
+    CHECK(x.at(2) == 3);
+    y = Array(4);
+    CHECK(y.item<int>() == 4);
+    // NOLINTEND(bugprone-use-after-move)
+}
+
+TEST_CASE("memory that is not there cannot be adopted") {
+    CHECK_THROWS_WITH(Array::adopt(float32, {2, 3}, nullptr),
+                      ContainsSubstring("float32 [2, 3]") && ContainsSubstring("null"));
+    CHECK_THROWS_AS(Array::adopt(int8, {}, std::shared_ptr<void>()), Error);
+    CHECK_THROWS_AS(Array::adopt(float64, {std::int64_t{1} << 61}, nullptr), ShapeError);
+    const Array none = Array::adopt(float32, {0, 3}, nullptr);
+    CHECK(none.size() == 0);
+    CHECK(none.data() != nullptr);
+    CHECK(same(none, Array(float32, {0, 3})));
 }

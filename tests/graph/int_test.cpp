@@ -209,6 +209,29 @@ TEST_CASE("two symbols of one name are different, a symbol of one value is that 
     CHECK(Int::symbol("one", {1, 1}).is(1));
 }
 
+TEST_CASE("lengths beyond 64 bits stay the last ones") {
+    constexpr std::int64_t least = INT64_MIN, most = INT64_MAX;
+    CHECK((Int(most) + 1).is(most));
+    CHECK((Int(least) - 1).is(least));
+    CHECK((Int(least) + least).is(least));
+    CHECK((0 - Int(least)).is(most));
+    CHECK((Int(1) - least).is(most));
+    CHECK((Int(std::int64_t{1} << 62) * 4).is(most));
+    CHECK((Int(std::int64_t{1} << 62) * -4).is(least));
+    CHECK(floordiv(Int(least), -1).is(most));
+    CHECK(floordiv(Int(least), 0).is(0));
+    CHECK(max(Int(least) - 1, 0).is(0));
+    CHECK(min(Int(least), most).is(least));
+    const Int n = Int::symbol("n", {IntRange::lowest, IntRange::highest}),
+              m = Int::symbol("m", {IntRange::lowest, IntRange::highest});
+    CHECK(evaluate(max(m - n, 0), {{n.symbol_id(), 1}, {m.symbol_id(), least}}) == 0);
+    CHECK(evaluate(n * m * 4, {{n.symbol_id(), most}, {m.symbol_id(), 2}}) == most);
+    CHECK(substitute(n * 8 - 7, {{n.symbol_id(), Int(least)}}).is(least));
+    // What is added and taken away again is gone all the same.
+    CHECK((n + most + n - most - n - n).is(0));
+    CHECK(substitute(n + m, {{n.symbol_id(), Int(most)}}) - most == m);
+}
+
 TEST_CASE("shapes print and count") {
     const Int n = Int::symbol("n");
     CHECK(text_of(Shape{n, 28, n * 2 + 1}) == "[n, 28, 2*n + 1]");

@@ -12,6 +12,7 @@
 #include "graph/base/check.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/without_memory.h"
 
 using namespace bitale;
 
@@ -308,4 +309,41 @@ TEST_CASE("a fork waits for the steps of a thread's last destructors", "[graph][
     }
     thread.join();
     REQUIRE(a == 3);
+}
+
+TEST_CASE("the first step of a thread takes no memory", "[graph][turns]") {
+    if (std::string(BITALE_SANITIZE) != "") return;  // sanitizers need memory of their own
+    TurnLock lock;
+    CHECK(in_a_child([&] {
+              return test::in_a_thread_without_memory([&] {
+                  const Writing writing(lock);
+                  return Running::here() ? 7 : 1;
+              });
+          }) == 7);
+}
+
+TEST_CASE("steps run in the destructors of a thread's keys, and are forgotten after them", "[graph][turns]") {
+    static std::atomic<int> steps{0};
+    TurnLock lock;  // what threads are known by is older than the key, and ends before it
+    pthread_key_t key{};
+    REQUIRE(pthread_key_create(&key, [](void* last) {
+                for (int k = 0; k < 3; ++k) {
+                    const Running running;
+                    ++steps;
+                }
+                if (steps < 6) pthread_setspecific(*static_cast<pthread_key_t*>(last), last);
+            }) == 0);
+    for (int t = 0; t < 4; ++t) {
+        steps = 0;
+        std::thread([&] {
+            const Writing writing(lock);
+            pthread_setspecific(key, &key);
+        }).join();
+        CHECK(steps == 6);
+        CHECK(in_a_child([&] {
+                  const Writing writing(lock);
+                  return 7;
+              }) == 7);
+    }
+    pthread_key_delete(key);
 }

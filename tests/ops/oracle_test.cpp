@@ -172,6 +172,20 @@ TEST_CASE("a check that fails is an IndexError with value, position and line") {
     }
 }
 
+TEST_CASE("errors name inputs and variables, not the constants that stand for them") {
+    const Expr n = lscalar("n"), x = vector("x"), unnamed = vector(""), w(shared(Array(float32, {4}), "w")),
+               w_unnamed(shared(Array(float32, {4})));
+    const auto words = [&](const Expr& of) {
+        return message_of<IndexError>([&] {
+            evaluated(of[range(n, n + 3)], {of, n}, {Array(float32, {4}), Array(std::int64_t{3})});
+        });
+    };
+    CHECK_THAT(words(x), ContainsSubstring("\"x\" (float32 [4]) at oracle_test.cpp:"));
+    CHECK_THAT(words(unnamed), ContainsSubstring("input (float32 [4]) at oracle_test.cpp:"));
+    CHECK_THAT(words(w), ContainsSubstring("\"w\" (float32 [4]) at oracle_test.cpp:"));
+    CHECK_THAT(words(w_unnamed), ContainsSubstring("shared (float32 [4]) at oracle_test.cpp:"));
+}
+
 TEST_CASE("an op without an evaluation is decomposed") {
     static const Op* twice = register_op({
         .name = "twice_for_test",

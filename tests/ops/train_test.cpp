@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -115,6 +116,28 @@ TEST_CASE("permutations hold every number once and treat them alike") {
     CHECK(permutation(0, 1).shape() == Dims{0});
     CHECK(permutation(1, 1).to_vector<int>() == std::vector<int>{0});
     CHECK_THROWS_AS(permutation(-1, 1), ShapeError);
+    for (const std::int64_t count : {INT64_MAX, INT64_MAX / 8, std::int64_t{1} << 60})
+        CHECK_THROWS_AS(permutation(count, 1), ShapeError);
+    CHECK_THROWS_AS(permutation(std::int64_t{1} << 56, 1), OutOfMemory);
+}
+
+TEST_CASE("initial values that are more than can be counted, or than there is memory, are refused") {
+    constexpr std::int64_t huge = std::int64_t{1} << 62;
+    const std::vector<std::function<Array(const Dims&)>> kinds = {
+        [](const Dims& shape) { return zeros(shape); },
+        [](const Dims& shape) { return ones(shape, uint8); },
+        [](const Dims& shape) { return full_of(shape, 2.5); },
+        [](const Dims& shape) { return uniform_values(shape, 0, 1, 1); },
+        [](const Dims& shape) { return glorot_uniform(shape, 1); },
+        [](const Dims& shape) { return he_normal(shape, 1); },
+    };
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+        INFO("kind " << i);
+        for (const Dims& shape :
+             {Dims{huge, 8}, Dims{huge, huge}, Dims{1, 2, huge, huge}, Dims{INT64_MAX, 1}})
+            CHECK_THROWS_AS(kinds[i](shape), ShapeError);
+        CHECK_THROWS_AS(kinds[i]({std::int64_t{1} << 40, 1 << 16}), OutOfMemory);
+    }
 }
 
 TEST_CASE("sgd") {

@@ -15,6 +15,7 @@
 #include "bitale/ops.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "runtime/cache/disk_cache.h"
 #include "runtime/cpu/objects.h"
 #include "runtime/cpu/program.h"
 #include "tests/support/catch.h"
@@ -140,6 +141,132 @@ TEST_CASE("a compiler that dies, lies or cannot start is a CompileError", "[core
     REQUIRE(chmod((folder / "not a program").c_str(), 0700) == 0);
     const ScopedVariable variable("BITALE_CXX", folder / "not a program");
     REQUIRE_THROWS_AS(load_kernels(adding("k_any", "1"), compiler(), 1), CompileError);
+}
+
+namespace {
+
+// What the child of this process says that does it, or how the child ended; ended itself after half a minute.
+template <class Work>
+std::string said_by_a_child(const TemporaryFolder& folder, Work&& work) {
+    const std::string said = folder / "said";
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        std::string text;
+        try {
+            text = work();
+        } catch (const CompileError& e) {
+            text = std::string("CompileError: ") + e.what();
+        } catch (const std::exception& e) {
+            text = std::string("another error: ") + e.what();
+        }
+        write_file(said, text);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
+    return text_of_file(said);
+}
+
+// A compiler that works, and then does something with its object, "$2".
+void make_careless_compiler(const std::string& path, const std::string& then) {
+    make_script(path, "c++ \"$@\" || exit\nwhile [ \"$1\" != -o ]; do shift; done\n" + then + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("an object that cannot be loaded is a CompileError, whatever it is", "[core][runtime][compiler]") {
+    const TemporaryFolder folder, temporary;
+    const ScopedVariable variable("TMPDIR", temporary.path());
+    const ScopedOptions scoped(with_cache(folder / "cache"));
+    const auto failure = [&](const std::string& then) {
+        make_careless_compiler(folder / "cc", then);
+        const ScopedVariable named("BITALE_CXX", folder / "cc");
+        return said_by_a_child(folder, [] {
+            load_kernels(adding("k_careless", "1"), compiler(), 1);
+            return std::string("loaded");
+        });
+    };
+    for (const char* size : {"200", "4096", "8192", "-1"}) {
+        INFO("truncate -s " << size);
+        CHECK_THAT(failure("truncate -s " + std::string(size) + " \"$2\""),
+                   ContainsSubstring("CompileError") && ContainsSubstring("cannot be loaded") &&
+                       ContainsSubstring("is cut off") && ContainsSubstring("k_careless") &&
+                       ContainsSubstring("BITALE_CXX"));
+    }
+    CHECK_THAT(failure("rm \"$2\"; mkfifo \"$2\""),
+               ContainsSubstring("CompileError") && ContainsSubstring("is no regular file"));
+    CHECK_THAT(failure("rm \"$2\"; mkdir \"$2\""),
+               ContainsSubstring("CompileError") && ContainsSubstring("is no regular file"));
+    CHECK_THAT(failure(": > \"$2\""), ContainsSubstring("CompileError"));
+    CHECK_THAT(failure("echo > '" + (folder / "empty.cpp") + "'; c++ -shared -fPIC -o \"$2\" '" +
+                       (folder / "empty.cpp") + "'"),
+               ContainsSubstring("CompileError") && ContainsSubstring("has no k_careless") &&
+                   ContainsSubstring("BITALE_CXX"));
+}
+
+TEST_CASE("an object in the cache that cannot be loaded is compiled again", "[core][runtime][compiler]") {
+    const TemporaryFolder folder;
+    const std::string directory = folder / "cache";
+    const auto runs_in_child = [&](const std::string& name) {
+        return said_by_a_child(folder, [&] {
+            const ScopedOptions scoped(with_cache(directory));
+            const LoadedKernels kernels = load_kernels(adding(name, "1"), compiler(), 1);
+            return run(kernels) == 2 ? std::to_string(kernels.compiler_runs) : "a wrong result";
+        });
+    };
+    const auto keys = [&] {
+        std::vector<std::string> list;
+        for (const auto& entry : std::filesystem::directory_iterator(directory))
+            if (entry.path().extension() == ".so") list.push_back(entry.path().stem());
+        return list;
+    };
+    REQUIRE(runs_in_child("k_one") == "1");
+    const std::string key = keys().at(0);
+    REQUIRE(runs_in_child("k_two") == "1");
+    REQUIRE(runs_in_child("k_one") == "0");
+    DiskCache cache(directory, std::int64_t{1} << 30);
+    const std::string good = *cache.read(key);
+    for (const std::string& each : keys()) {
+        if (each == key) continue;
+        INFO("an object of other kernels");
+        REQUIRE(cache.keep(key, *cache.read(each), "source").empty());
+        CHECK(runs_in_child("k_one") == "1");
+        CHECK(runs_in_child("k_one") == "0");
+    }
+    for (const std::size_t size : {std::size_t{100}, std::size_t{4096}, std::size_t{8192}, good.size() - 1}) {
+        INFO("the first " << size << " of " << good.size() << " bytes");
+        REQUIRE(cache.keep(key, good.substr(0, size), "source").empty());
+        CHECK(runs_in_child("k_one") == "1");
+        CHECK(runs_in_child("k_one") == "0");
+    }
+}
+
+TEST_CASE("a compiler that hangs at whatever it is asked costs its limit once", "[core][runtime][compiler]") {
+    const TemporaryFolder folder, temporary;
+    const ScopedVariable temporary_folder("TMPDIR", temporary.path());
+    Options o = with_cache(folder / "cache");
+    o.compiler_seconds = 1;
+    const ScopedOptions scoped(o);
+    const auto asked = [&](const std::string& name, const std::string& answers) {
+        make_script(folder / name,
+                    answers + "echo \"$1\" >> '" + (folder / name) + ".log'\nexec sleep 100\n");
+        const ScopedVariable variable("BITALE_CXX", folder / name);
+        CHECK_THAT(message_of<CompileError>([&] { load_kernels(adding("k_hangs", "1"), compiler(), 1); }),
+                   ContainsSubstring("took more than 1 s") && ContainsSubstring("without an answer"));
+        return text_of_file((folder / name) + ".log");
+    };
+    // Each of them takes the whole limit.
+    CHECK(asked("silent", "") == "--version\n");
+    CHECK(asked("named", "[ \"$1\" = --version ] && echo my own 1.0 && exit\n") ==
+          "-print-prog-name=cc1plus\n");
+    // The next function tries anew.
+    {
+        const ScopedVariable variable("BITALE_CXX", folder / "silent");
+        CHECK_THROWS_AS(load_kernels(adding("k_hangs", "2"), compiler(), 1), CompileError);
+    }
+    CHECK_THAT(text_of_file(folder / "silent.log"), ContainsSubstring("--version\n-std=c++17\n"));
 }
 
 TEST_CASE("a compiler that hangs is ended, with what it has started", "[core][runtime][compiler]") {

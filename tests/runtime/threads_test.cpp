@@ -1,5 +1,8 @@
 // Several threads: calls that read run side by side, those that write take turns, loops let others in between
 // their steps, a fork waits for a step.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -16,6 +19,7 @@
 #include "tests/support/numerics.h"
 #include "tests/support/small_network.h"
 #include "tests/support/threads.h"
+#include "tests/support/without_memory.h"
 
 using namespace bitale;
 using namespace bitale::test;
@@ -371,6 +375,30 @@ TEST_CASE("a child of a process whose threads call can call what it had", "[runt
         others.join();
         REQUIRE(loop.end() > 0);
     }
+}
+
+TEST_CASE("the first call in a thread without memory is a result or an error", "[runtime][threads]") {
+    if (!std::string(BITALE_SANITIZE).empty()) return;  // sanitizers need memory of their own
+    const Expr x = vector("x");
+    const Shared w = shared(Array(std::vector<float>{1, 2, 3}), "w");
+    Function f = function({x}, x * w, {.updates = {{w, w + 1}}, .device = "cpu"});
+    const std::vector<Array> arguments{Array(std::vector<float>{1, 1, 1})};
+    f.call(arguments);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(in_a_thread_without_memory([&] {
+            bool refused = false;
+            try {
+                f.call(arguments);
+            } catch (const OutOfMemory&) {
+                refused = true;
+            }
+            return w.get_value().at(0) == (refused ? 2 : 3) ? 7 : 1;
+        }));
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 7);
 }
 
 TEST_CASE("a child of a process that uses a GPU is told so", "[runtime][threads]") {

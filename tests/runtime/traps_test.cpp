@@ -1,7 +1,10 @@
 // What would otherwise go wrong without a word: streams that stand still, minibatches behind the end, givens
 // of nothing, empty handles.
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "bitale/function.h"
 #include "bitale/ops.h"
@@ -171,6 +174,61 @@ TEST_CASE("empty handles and missing outputs are errors", "[core][runtime]") {
                ContainsSubstring("function without outputs"));
     CHECK_THROWS_AS(static_cast<Array>(f()), Error);
     CHECK_THROWS_AS(Function()(1), GraphError);
+}
+
+TEST_CASE("handles that were moved from are empty, and say so", "[core][runtime]") {
+    // NOLINTBEGIN(bugprone-use-after-move)
+    Shared w = shared(numbered(3), "w");
+    const Shared w2 = std::move(w);
+    for (const std::function<void()>& use : std::vector<std::function<void()>>{
+             [&] { w.get_value(); }, [&] { w.set_value(numbered(3)); }, [&] { (void)w.name(); },
+             [&] { (void)w.dtype(); }, [&] { (void)w.shape(); }, [&] { (void)w[0]; }, [&] { (void)(w + 1); }})
+        CHECK_THROWS_WITH(use(), ContainsSubstring("moved from"));
+    CHECK(w2.get_value().size() == 3);
+    w = w2;
+    CHECK(w.name() == "w");
+
+    Expr x = vector("x");
+    const Expr x2 = std::move(x);
+    CHECK(x.is_null());
+    for (const std::function<void()>& use : std::vector<std::function<void()>>{
+             [&] { (void)x.dtype(); }, [&] { (void)x.rank(); }, [&] { (void)x[0]; }, [&] { (void)(x + 1); },
+             [&] { (void)exp(x); }, [&] { (void)x.length(0); }, [&] { (void)x.shape_text(); },
+             [&] { (void)x.where(); }, [&] { (void)x.named("y"); }, [&] { (void)sum(x); },
+             [&] { (void)same(x, x2); }, [&] { (void)debugprint(x); }, [&] { function({x}, x2); }})
+        CHECK_THROWS_AS(use(), GraphError);
+
+    Function f = function({x2}, x2 + Expr(w2), {.device = "cpu"});
+    Function g = std::move(f);
+    for (const std::function<void()>& use : std::vector<std::function<void()>>{
+             [&] { f(numbered(3)); }, [&] { f.loop(0, 3); }, [&] { f.request_stop(); },
+             [&] { (void)f.steps_done(); }, [&] { (void)f.name(); }, [&] { (void)f.report(); },
+             [&] { (void)f.kernels(); }, [&] { (void)f.profile(); }, [&] { (void)f.peak_bytes(); },
+             [&] { (void)f.compile_seconds(); }, [&] { (void)f.compiler_runs(); },
+             [&] { (void)debugprint(f); }})
+        CHECK_THROWS_WITH(use(), ContainsSubstring("moved from"));
+    Results r = g(numbered(3));
+    const Results r2 = std::move(r);
+    CHECK(r.size() == 0);
+    CHECK_THROWS_WITH(r[0], ContainsSubstring("moved from"));
+    CHECK_THROWS_AS(static_cast<double>(r), IndexError);
+    CHECK(r2[0].to_vector<int>() == std::vector<int>{0, 2, 4});
+
+    Array a = numbered(3);
+    const Array b = std::move(a);
+    for (const std::function<void()>& use : std::vector<std::function<void()>>{
+             [&] { g(a); },
+             [&] {
+                 g.call({&a, 1});
+             },
+             [&] { shared(a); }, [&] { (void)Expr(a); }, [&] { (void)(x2 + a); }, [&] { constant(a); },
+             [&] {
+                 Shared v = w2;
+                 v.set_value(a);
+             }})
+        CHECK_THROWS_WITH(use(), ContainsSubstring("moved from"));
+    CHECK(w2.get_value().to_vector<int>() == std::vector<int>{0, 1, 2});
+    // NOLINTEND(bugprone-use-after-move)
 }
 
 TEST_CASE("a program lists each variable that it writes once", "[core][runtime]") {

@@ -156,8 +156,8 @@ Status refuse_while_capturing() {
     return error_capture_unsupported;
 }
 
-std::string& last_problem() {
-    thread_local std::string problem;
+Words& last_problem() {
+    constinit thread_local Words problem;
     return problem;
 }
 
@@ -206,12 +206,14 @@ Status submit_work(Stream stream, std::vector<LibraryMemory> memory, std::functi
 
 void submit_library_call(Stream stream, std::function<void()> call) {
     if (submit_work(stream, std::move(call)) != success)
-        throw DeviceError("the emulator does not take a call of a library: " + last_problem());
+        throw DeviceError("the emulator does not take a call of a library: " +
+                          std::string(last_problem().c_str()));
 }
 
 void submit_library_call(Stream stream, std::vector<LibraryMemory> memory, std::function<void()> call) {
     if (submit_work(stream, std::move(memory), std::move(call)) != success)
-        throw DeviceError("the emulator does not take a call of a library: " + last_problem());
+        throw DeviceError("the emulator does not take a call of a library: " +
+                          std::string(last_problem().c_str()));
 }
 
 void drain_streams() {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/emulator/words.h"
 #include "runtime/cuda/types.h"
 
 namespace bitale::cuda {
@@ -101,7 +102,7 @@ Status launch_error();
 Status refuse_while_capturing();
 
 // The words of the error that the last call of this thread returned.
-std::string& last_problem();
+Words& last_problem();
 
 // What a call of a library reads or writes in the memory of its device.
 struct LibraryMemory {

@@ -172,8 +172,9 @@ Modules& modules() {
 Status load_library(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
     if (const Status refused = refuse_while_capturing(); refused != success) return refused;
     const std::optional<std::string> object = object_in_image(image);
-    if (!object) last_problem() = "the image is no object of the emulator";
-    std::unique_ptr<Module> module = object ? Module::load(*object, last_problem()) : nullptr;
+    std::string problem = "the image is no object of the emulator";
+    std::unique_ptr<Module> module = object ? Module::load(*object, problem) : nullptr;
+    if (!module) last_problem() = problem;
     {
         const std::lock_guard lock(modules().mutex);
         if (module) modules().all.insert(module.get());

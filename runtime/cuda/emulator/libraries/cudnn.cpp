@@ -8,14 +8,15 @@
 
 #include "runtime/cuda/emulator/libraries/cudnn_descriptor.h"
 #include "runtime/cuda/emulator/libraries/submit.h"
+#include "runtime/cuda/emulator/words.h"
 
 namespace {
 
 using namespace bitale::cuda;
 using namespace bitale::emulated;
 
-std::string& last_error() {
-    thread_local std::string words;
+Words& last_error() {
+    constinit thread_local Words words;
     return words;
 }
 
@@ -28,7 +29,7 @@ int guarded(F&& f) {
         last_error() = refusal.words;
         return refusal.status;
     } catch (const std::exception& e) {
-        last_error() = e.what();
+        last_error() = std::string_view(e.what());
         return 4000;  // CUDNN_STATUS_INTERNAL_ERROR
     }
 }
@@ -117,7 +118,7 @@ EXPORTED const char* cudnnGetErrorString(int status) {
 EXPORTED void cudnnGetLastErrorString(char* text, std::size_t bytes) {
     if (!text || bytes == 0) return;
     const std::size_t count = std::min(bytes - 1, last_error().size());
-    std::memcpy(text, last_error().data(), count);
+    std::memcpy(text, last_error().c_str(), count);
     text[count] = 0;
     last_error().clear();
 }
