@@ -5,6 +5,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/order.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/prefix.h"
@@ -82,6 +83,7 @@ std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
     const auto shape_of = [&](int v) -> const Shape& { return context.values.list[v].shape; };
     if (const std::int64_t rows = rows_of_products(nests, shape_of); rows > 0) return rows;
     if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return rows;
+    if (const std::int64_t rows = rows_of_orders(nests); rows > 0) return rows;
     if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) return rows;
     bool all_maps = true, along_rows = false;
     for (const int v : group.values) {
