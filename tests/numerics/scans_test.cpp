@@ -56,11 +56,11 @@ TEST_CASE("scans of vectors and matrices of many lengths") {
         for (const std::int64_t n : {0, 1, 2, 15, 16, 17, 100}) {
             const Expr x = vector("x"), rows = matrix("rows"), columns = matrix("columns");
             const auto add = [&](const char* what, const Expr& v, const Dims& shape, int axis) {
+                const Array values = random_array(float32, shape, random, -1.25, 1.25);
                 for (std::size_t turn = 0; turn < 2; ++turn) {
                     const ScanOptions options = options_of(turn + static_cast<std::size_t>(n));
                     cases.add(fmt::format("{} of {} {}", kind.name, what, n), {v},
-                              {random_array(float32, shape, random, -1.25, 1.25)},
-                              kind.scan(v, axis, options, {}));
+                              {values}, kind.scan(v, axis, options, {}));
                 }
             };
             add("a vector", x, {n}, 0);

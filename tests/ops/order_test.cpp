@@ -82,16 +82,16 @@ TEST_CASE("gradients of sort and topk go back to where elements came from") {
                              axis == 2);
         require_gradient([&](const auto& v) { return sqr(topk(v[0], 2, axis).values); }, {x});
         require_gradient([&](const auto& v) { return topk(v[0], 1, axis, {.smallest = true}).values; }, {x});
-        require_gradient([&](const auto& v) { return grad(sum(sqr(sort(v[0] * v[0], axis))), v[0]); }, {x},
+        require_gradient([&](const auto& v) { return grad(sum(sqr(sort(exp(v[0]), axis))), v[0]); }, {x},
                          false, 1e-4);
-        require_gradient([&](const auto& v) { return grad(sum(sqr(topk(sqr(v[0]), 1, axis).values)), v[0]); },
+        require_gradient([&](const auto& v) { return grad(sum(sqr(topk(exp(v[0]), 1, axis).values)), v[0]); },
                          {x}, false, 1e-4);
     }
     const Expr v = vector("v");
     CHECK(of(grad(sum(topk(v, 2).values * constant(Array(std::vector<float>{10, 1}))), v), v,
              Array(std::vector<float>{7, 9, 7, 1})) == Numbers{1, 10, 0, 0});
     CHECK_THAT(message_of<GraphError>([&] { grad(cast(sum(argsort(v)), float32), v); }),
-               ContainsSubstring("does not depend"));
+               ContainsSubstring("without a gradient: argsort"));
 }
 
 TEST_CASE("messages of sort and topk") {

@@ -122,13 +122,18 @@ class NestInterpreter {
     Array ordered() {
         const std::uint64_t id = nest_.parallel.back().variable.symbol_id();
         const std::int64_t place = id ? values_.at(id) : 0;
-        std::vector<double> keys;
-        each(nest_.reduced, 0, [&] { keys.push_back(body().at(0)); });
+        std::vector<long double> keys;  // exact for all dtypes
+        each(nest_.reduced, 0, [&] {
+            const Array x = body();
+            keys.push_back(x.dtype() == DType::uint64
+                               ? static_cast<long double>(x.to_vector<std::uint64_t>()[0])
+                               : static_cast<long double>(x.at(0)));
+        });
         const bool down = nest_.combine == Combine::order_down;
         std::vector<std::int64_t> order(keys.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
         std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
-            const double a = keys[static_cast<std::size_t>(down ? j : i)],
+            const long double a = keys[static_cast<std::size_t>(down ? j : i)],
                          b = keys[static_cast<std::size_t>(down ? i : j)];
             return !std::isnan(a) && (std::isnan(b) || a < b);
         });
