@@ -59,8 +59,8 @@ TEST_CASE("scans of vectors and matrices of many lengths") {
                 const Array values = random_array(float32, shape, random, -1.25, 1.25);
                 for (std::size_t turn = 0; turn < 2; ++turn) {
                     const ScanOptions options = options_of(turn + static_cast<std::size_t>(n));
-                    cases.add(fmt::format("{} of {} {}", kind.name, what, n), {v},
-                              {values}, kind.scan(v, axis, options, {}));
+                    cases.add(fmt::format("{} of {} {}", kind.name, what, n), {v}, {values},
+                              kind.scan(v, axis, options, {}));
                 }
             };
             add("a vector", x, {n}, 0);

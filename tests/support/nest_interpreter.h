@@ -134,7 +134,7 @@ class NestInterpreter {
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
         std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
             const long double a = keys[static_cast<std::size_t>(down ? j : i)],
-                         b = keys[static_cast<std::size_t>(down ? i : j)];
+                              b = keys[static_cast<std::size_t>(down ? i : j)];
             return !std::isnan(a) && (std::isnan(b) || a < b);
         });
         return Array(order[static_cast<std::size_t>(place)]).as(nest_.dtype);
