@@ -28,14 +28,15 @@ B_FN auto b_key(X x) {
 #ifdef __CUDACC__
 // By all threads of a block, which come here together and leave together: order = the positions of the first
 // `wanted` of `count` elements in order, equal ones as they come. Runs that are in order become runs of twice
-// the length; each element looks for its place in the other run of the two. There is room for three words an
-// element.
+// the length; each element looks for its place in the other run of the two. There is room for a key and
+// two positions an element.
 template <bool down, class P, class X>
 B_FN void b_sort_row(P* order, const X* row, u64* room, i64 count, i64 wanted) {
-    u64 *keys = room, *from = room + count, *to = room + 2 * count;
+    typedef decltype(b_order_key(row[0])) K;
+    K *keys = (K*)room, *from = keys + count, *to = from + count;
     for (i64 i = threadIdx.x; i < count; i += blockDim.x) {
-        keys[i] = (u64)b_key<down>(row[i]);
-        from[i] = (u64)i;
+        keys[i] = b_key<down>(row[i]);
+        from[i] = (K)i;
     }
     __syncthreads();
     for (i64 width = 1; width < count; width *= 2) {
@@ -44,13 +45,13 @@ B_FN void b_sort_row(P* order, const X* row, u64* room, i64 count, i64 wanted) {
             const i64 middle = begin + width < count ? begin + width : count;
             const i64 end = begin + 2 * width < count ? begin + 2 * width : count;
             const bool second = i >= middle;
-            const u64 key = keys[from[i]];
+            const K key = keys[from[i]];
             // Of the other run, those that come first; of equals that is the first run's.
             i64 low = second ? begin : middle, high = second ? middle : end;
             const i64 start = low;
             while (low < high) {
                 const i64 half = low + (high - low) / 2;
-                const u64 other = keys[from[half]];
+                const K other = keys[from[half]];
                 if (second ? other <= key : other < key)
                     low = half + 1;
                 else
@@ -59,7 +60,7 @@ B_FN void b_sort_row(P* order, const X* row, u64* room, i64 count, i64 wanted) {
             to[begin + (i - (second ? middle : begin)) + (low - start)] = from[i];
         }
         __syncthreads();
-        u64* other = from;
+        K* other = from;
         from = to;
         to = other;
     }

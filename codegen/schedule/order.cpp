@@ -11,13 +11,20 @@ namespace {
 
 // Elements of a task, and how many tasks share long rows: each has room of its own for one of them.
 constexpr double elements_of_task = 8192;
-constexpr std::int64_t tasks_of_long_rows = 64;
+constexpr std::int64_t tasks_of_long_rows = 64, blocks_of_long_rows = 512;
 
-// A word is a key above a position; of a GPU the key and two positions.
+// Twice a key above a position; on a GPU a key and two positions, all three of 32 bits or of 64.
 std::int64_t words_of_element(DType element, const Target& target) {
-    if (target.kind == Target::Kind::cuda) return 3;
-    return bits_of(element) > 32 ? 4 : 2;
+    if (bits_of(element) <= 32) return 2;
+    return target.kind == Target::Kind::cuda ? 3 : 4;
 }
+
+std::int64_t bytes_of_element(DType element, const Target& target) {
+    return bytes_of(element) + words_of_element(element, target) * bytes_of(DType::uint64);
+}
+
+// Of scratch, for what is sorted and what else the task keeps there.
+std::int64_t most_bytes(const Target& target) { return target.local_bytes / 2; }
 
 // Scratch, or where that is too small, memory of which each task has its own part.
 class Room {
@@ -48,6 +55,20 @@ class Room {
 
 }  // namespace
 
+std::int64_t rows_of_orders_on_gpu(const std::vector<Nest>& nests, const Target& target) {
+    std::int64_t rows = 0;
+    for (const Nest& nest : nests) {
+        if (!is_order(nest.combine)) continue;
+        const std::int64_t bytes = bytes_of_element(nest.body->dtype, target);
+        const Int &length = nest.reduced[0].extent, &all = nest.parallel[0].extent;
+        const bool fits = length.is_constant() && length.constant() * bytes <= most_bytes(target);
+        const std::int64_t own =
+            all.is_constant() && !fits ? ceildiv(all, blocks_of_long_rows).constant() : 1;
+        rows = std::max({rows, own, std::int64_t{1}});
+    }
+    return rows;
+}
+
 std::int64_t rows_of_orders(const std::vector<Nest>& nests) {
     double rows = 0;
     for (const Nest& nest : nests) {
@@ -68,9 +89,9 @@ Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentC
     const Loop each = nest.reduced[0], last = nest.parallel.back();
     const DType dtype = nest.body->dtype;
     const std::int64_t words = words_of_element(dtype, context.target),
-                       bytes = bytes_of(dtype) + words * bytes_of(DType::uint64);
-    const bool in_scratch =
-        each.extent.is_constant() && task.used_bytes + bytes * each.extent.constant() <= task.most_bytes;
+                       bytes = bytes_of_element(dtype, context.target);
+    const bool in_scratch = each.extent.is_constant() &&
+                            task.used_bytes + bytes * each.extent.constant() <= most_bytes(context.target);
     if (in_scratch) task.used_bytes += bytes * each.extent.constant();
     Stmts body;
     Room room(task, in_scratch, context, builder);
@@ -126,8 +147,7 @@ Segment schedule_order_of_vector(int value, const Nest& placed, const SegmentCon
     segment.task = 0;
     segment.body = {comment(describe(*own.node))};
     std::int64_t used = 0;
-    append(segment.body,
-           schedule_order(member, {0, 1, context.target.local_bytes / 2, used}, context, builder));
+    append(segment.body, schedule_order(member, {0, 1, used}, context, builder));
     return segment;
 }
 

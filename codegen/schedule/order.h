@@ -10,16 +10,16 @@
 
 namespace bitale {
 
-// Where a member is sorted: the task's number, how many tasks there are, and how much scratch they may use
-// and use already.
+// Where a member is sorted: the task's number, how many tasks there are, and how much scratch each uses
+// already.
 struct OrderTask {
     Int task, tasks;
-    std::int64_t most_bytes = 0;
     std::int64_t& used_bytes;
 };
 
 // How many rows a task has, where one of the nests is an order; 0 where none is.
 std::int64_t rows_of_orders(const std::vector<Nest>& nests);
+std::int64_t rows_of_orders_on_gpu(const std::vector<Nest>& nests, const Target& target);
 
 Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentContext& context,
                      KernelBuilder& builder);

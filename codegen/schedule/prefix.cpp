@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "codegen/group/values.h"
@@ -40,6 +41,14 @@ class Walk {
     }
 
     const Loop& step() const { return step_; }
+    bool inclusive() const { return form_.inclusive; }
+    // Where a whole row of columns is stored past the caches, if it is as it is summed up.
+    const Destination* past(const Int& column, const KernelBuilder& builder) const {
+        const Destination& to = member_.destinations.front();
+        const Place& place = builder.ir.places[static_cast<std::size_t>(to.place)];
+        const std::optional<Int> step = stride_of(offset_of(place, to.at), column);
+        return member_.past && member_.nest.dtype == dtype() && step && step->is(1) ? &to : nullptr;
+    }
     const std::vector<Loop>& before() const { return before_; }
     const std::vector<Loop>& behind() const { return behind_; }
     DType dtype() const { return accumulator_of(member_.nest); }
@@ -56,13 +65,18 @@ class Walk {
         return set(running, at, neutral(affine ? Combine::sum : member_.nest.combine, dtype()));
     }
 
+    // The place's element to the result so far.
+    Stmts add(int running, const std::vector<Int>& at, const Scalar& body, LoopBuilder& loops) const {
+        return loops.guarded({combined(running, at, body)});
+    }
+
     // One step of one result: `body` is that of element(), under the lets that are pending in `loops`.
     Stmts one(int running, const std::vector<Int>& at, const Scalar& body, LoopBuilder& loops,
               const Substitution& here = {}) const {
         const Stmts kept = substitute(stores(member_, scalar_read(dtype(), running, at)), here);
         Stmts r;
         if (!form_.inclusive) append(r, kept);
-        append(r, loops.guarded({combined(running, at, body)}));
+        append(r, add(running, at, body, loops));
         if (form_.inclusive) append(r, kept);
         return r;
     }
@@ -151,10 +165,21 @@ Stmts walk_columns(const Walk& walk, KernelBuilder& builder) {
         append(body,
                clear.nest(
                    {column}, [&](LoopBuilder&) { return Stmts{walk.start(running, at)}; }, Binding::simd));
+        const Destination* past = walk.past(column.variable, builder);
         append(body, inner.nest({walk.step()}, [&](LoopBuilder& of_step) {
-            return of_step.nest(
-                {column}, [&](LoopBuilder& innermost) { return walk.one(running, at, own.body, innermost); },
+            Stmts added = of_step.nest(
+                {column},
+                [&](LoopBuilder& innermost) {
+                    return past ? walk.add(running, at, own.body, innermost)
+                                : walk.one(running, at, own.body, innermost);
+                },
                 Binding::simd);
+            if (!past) return added;
+            std::vector<Int> to = past->at;
+            for (Int& x : to) x = substitute(x, {{column.variable.symbol_id(), 0}});
+            added.insert(walk.inclusive() ? added.end() : added.begin(),
+                         leave(past->place, to, running, column.extent));
+            return added;
         }));
         return body;
     });
@@ -199,7 +224,7 @@ Stmts schedule_prefix_in_threads(const Member& member, KernelBuilder& builder) {
     });
 }
 
-Segment schedule_prefix_of_columns(int value, const Nest& placed, const SegmentContext& context,
+Segment schedule_prefix_of_columns(int value, const Nest& placed, bool past, const SegmentContext& context,
                                    KernelBuilder& builder, const std::string& title) {
     const PrefixForm form = *prefix_form(placed);
     const Type type = context.values.list[static_cast<std::size_t>(value)].stored_type();
@@ -241,6 +266,7 @@ Segment schedule_prefix_of_columns(int value, const Nest& placed, const SegmentC
     for (const Loop& l : placed.parallel) at.push_back(substitute(l.variable, here));
     for (const int buffer : context.buffers_to_write(value))
         member.destinations.push_back({builder.global(buffer, type.dtype, type.shape, true), at});
+    member.past = past && member.destinations.size() == 1 && context.target.kind != Target::Kind::cuda;
     segment.body = {comment(describe(*context.values.list[static_cast<std::size_t>(value)].node))};
     append(segment.body, schedule_reduce(member, context.target, builder));
     return segment;

@@ -28,8 +28,9 @@ Stmts schedule_prefix(const Member& member, KernelBuilder& builder);
 // On a GPU each thread walks the axis for a row, or for a column.
 Stmts schedule_prefix_in_threads(const Member& member, KernelBuilder& builder);
 
-// A prefix of columns, by itself: a task has a part of the columns. `placed`: its nest with reads of places.
-Segment schedule_prefix_of_columns(int value, const Nest& placed, const SegmentContext& context,
+// A prefix of columns, by itself: a task has a part of the columns. `placed`: its nest with reads of places;
+// `past`: the result is larger than what caches hold.
+Segment schedule_prefix_of_columns(int value, const Nest& placed, bool past, const SegmentContext& context,
                                    KernelBuilder& builder, const std::string& title);
 
 }  // namespace bitale

@@ -32,6 +32,9 @@ std::int64_t rows_on_gpu(const Group& group, const SegmentContext& context) {
         if (adds_products(nest)) product = product > 0 ? std::min(product, points) : points;
     }
     if (product > 0) row = product;
+    std::vector<Nest> nests;
+    for (const int v : group.values) nests.push_back(context.grouping.nests[v]);
+    if (const std::int64_t rows = rows_of_orders_on_gpu(nests, context.target); rows > 0) return rows;
     std::int64_t rows = 1;
     while (static_cast<double>(2 * rows) * row <= busy_threads) rows *= 2;
     return rows;

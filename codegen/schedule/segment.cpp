@@ -59,8 +59,9 @@ class SegmentScheduler {
             split(first, second);
         } else if (group_.tiled && is_prefix(context_.grouping.nests[group_.values[0]])) {
             const int only = group_.values[0];
-            first.segments.push_back(
-                schedule_prefix_of_columns(only, with_places(nest_for(only)), context_, builder_, title_));
+            first.segments.push_back(schedule_prefix_of_columns(only, with_places(nest_for(only)),
+                                                                leaves_caches(group_, context_, only),
+                                                                context_, builder_, title_));
         } else if (group_.tiled && !is_order(context_.grouping.nests[group_.values[0]].combine)) {
             for (Segment& s : gpu::schedule_tiles(group_.values[0], context_, builder_, title_, notes_))
                 first.segments.push_back(std::move(s));
@@ -366,8 +367,7 @@ class SegmentScheduler {
             if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
         } else if (is_order(member.nest.combine)) {
-            const OrderTask task{task_, ceildiv(group_.extent, block_), context_.target.local_bytes / 2,
-                                 used_};
+            const OrderTask task{task_, ceildiv(group_.extent, block_), used_};
             append(body, schedule_order(member, task, context_, builder_));
         } else if (const std::vector<Member> phases = members_by_phase(member); !phases.empty()) {
             for (const Member& phase : phases) append(body, scheduled(phase));

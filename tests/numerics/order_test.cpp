@@ -90,6 +90,7 @@ TEST_CASE("orders of what is computed, and what reads them") {
     for (const int axis : {0, 1}) {
         cases.add("transposed", inputs, values, sort(transpose(x), axis));
         cases.add("gathered", inputs, values, argsort(gather(x, i), axis));
+        cases.add("from the end", inputs, values, argsort(flip(x, axis), axis));
         cases.add("median", inputs, values, mean(sort(x, axis), {axis}));
         cases.add("ranks", inputs, values, argsort(argsort(x, axis), axis));
         cases.add("of an exponential", inputs, values, sort(exp(x), axis) / (1 + sort(abs(x), axis)));
