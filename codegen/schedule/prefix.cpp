@@ -17,7 +17,7 @@ namespace {
 // As many chains of operations as hide the time of one.
 constexpr std::int64_t side_by_side = 4;
 // Columns of a task: long runs of each row, and results so far that stay in the nearest cache.
-constexpr std::int64_t most_columns = 512, fewest_columns = 64, column_tasks = 4, columns_of_block = 256;
+constexpr std::int64_t most_columns = 1024, fewest_columns = 64, column_tasks = 2, columns_of_block = 256;
 
 // A prefix as a walk: the element that a step adds, over the loops around and the steps, and where it is
 // kept.
