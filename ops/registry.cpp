@@ -14,6 +14,7 @@
 #include "ops/nn/softmax.h"
 #include "ops/random/distributions.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reduce/scan.h"
 #include "ops/shape/view.h"
 
 namespace bitale {
@@ -25,6 +26,7 @@ void register_all_ops() {
     register_elementwise_ops();
     register_shape_ops();
     register_reduce_ops();
+    register_scan_ops();
     register_contract_ops();
     register_conv_ops();
     register_softmax_ops();

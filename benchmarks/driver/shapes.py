@@ -98,11 +98,17 @@ def _logistic(k):
     return 4 * n * width * k["classes"], n * width + 8 * n + 8 * (width + 1) * k["classes"], False
 
 
+def _order(k):
+    """Values and positions, of as many as are asked for."""
+    count = math.prod(k["shape"])
+    return 0, 4 * count + 12 * count // k["shape"][k["axis"]] * k.get("k", k["shape"][k["axis"]]), False
+
+
 COSTS = {"reduce": _reduce, "conv": _conv, "pool": _pool, "conv_pool": _conv_pool, "lookup": _lookup,
          "batched": _batched, "attention": _attention, "dequantized": _dequantized,
          "covariance": _covariance, "k_means": _k_means, "logistic": _logistic,
          "prod_gradient": lambda k: (0, 8 * math.prod(k["shape"]) + 4 * k["shape"][0], False),
-         "prefix": lambda k: (0, 8 * math.prod(k["shape"]), False),
+         "scan": lambda k: (0, 8 * math.prod(k["shape"]), False), "order": _order,
          "concatenate": lambda k: (0, 8 * k["parts"] * math.prod(k["shape"]), False),
          "double": lambda k: (0, 8 * math.prod(k["shape"]), False),
          "crossentropy": lambda k: (0, 4 * math.prod(k["shape"]) + 8 * k["shape"][0], True),

@@ -62,9 +62,16 @@ def gradient_of_prod(k, style, compiled):
     return derived(lambda x: x.prod(1), [x], g, style, False)
 
 
-def prefix(k, style, compiled):
-    x = floats(k["shape"], 1)
-    return into(lambda out: torch.cumsum(x, 1, out=out), compiled)
+def scan(k, style, compiled):
+    x, how = floats(k["shape"], 1), getattr(torch, k["how"])
+    return into(lambda out: how(x, k["axis"], out=out), compiled)
+
+
+def order(k, style, compiled):
+    x, axis = floats(k["shape"], 1), k["axis"]
+    if "k" in k:
+        return into(lambda out: torch.topk(x, k["k"], axis, out=out), compiled)
+    return into(lambda out: torch.sort(x, axis, out=out), compiled)
 
 
 def derived(value, operands, g, style, with_value):
@@ -325,7 +332,7 @@ def logistic(k, style, compiled):
     return step
 
 
-OPS = {"reduce": reduction, "prod_gradient": gradient_of_prod, "prefix": prefix, "conv": convolution,
+OPS = {"reduce": reduction, "prod_gradient": gradient_of_prod, "scan": scan, "order": order, "conv": convolution,
        "pool": pooling, "conv_pool": pooling_behind, "lookup": lookup, "batched": batched_product,
        "attention": attention, "dequantized": dequantized, "concatenate": concatenation, "double": doubled,
        "crossentropy": crossentropy, "random": random, "covariance": covariance, "k_means": k_means,

@@ -1,4 +1,4 @@
-// Sums, maxima and their places over any axes, products, and prefixes.
+// Sums, maxima and their places over any axes, products, scans, and rows in order.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -49,12 +49,25 @@ Updates gradient_of_prod(const Json& row, Given& given) {
     return {result(shape, grad(sum(prod(x, {1}) * gradient), x))};
 }
 
-// As a product with a triangle of ones: the language has no prefix along an axis.
-Updates prefix(const Json& row, Given& given) {
+Updates scan(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape"));
-    const Expr x = given(floats(shape, 1), "x"), place = range(0, shape[1]);
-    const Expr ones = cast(expand_dims(place, 1) <= expand_dims(place, 0), float32);
-    return {result(shape, dot(x, ones))};
+    const Expr x = given(floats(shape, 1), "x");
+    const int axis = row.at("axis").get<int>();
+    const auto how = row.at("how").get<std::string>();
+    return {result(shape, how == "cumsum"    ? cumsum(x, axis)
+                          : how == "cumprod" ? cumprod(x, axis)
+                                             : logcumsumexp(x, axis))};
+}
+
+// Elements in order and where they come from, as PyTorch gives both.
+Updates order(const Json& row, Given& given) {
+    Dims shape = dims_of(row.at("shape"));
+    const Expr x = given(floats(shape, 1), "x");
+    const int axis = row.at("axis").get<int>();
+    const auto k = row.value("k", shape[static_cast<std::size_t>(axis)]);
+    const TopK all = topk(x, k, axis, {.smallest = !row.contains("k")});
+    shape[static_cast<std::size_t>(axis)] = k;
+    return {result(shape, all.values, "values"), result(shape, all.positions, "positions")};
 }
 
 }  // namespace
@@ -63,7 +76,8 @@ Updates reductions(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
     if (op == "reduce") return reduction(row, given);
     if (op == "prod_gradient") return gradient_of_prod(row, given);
-    if (op == "prefix") return prefix(row, given);
+    if (op == "scan") return scan(row, given);
+    if (op == "order") return order(row, given);
     return {};
 }
 

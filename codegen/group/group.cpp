@@ -7,6 +7,7 @@
 #include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
@@ -64,7 +65,8 @@ class Grouper {
                         (target_.kind == Target::Kind::cuda || !has_many_rows(result_.nests[number], tree));
             own.tiled = target_.kind == Target::Kind::cuda && gpu::is_tiled(full, tree) &&
                         !reads_short_rows(result_.nests[number]);
-            own.tiled = own.tiled || full.combine == Combine::order;
+            own.tiled = own.tiled || is_prefix_of_columns(full) ||
+                        (is_order(full.combine) && full.parallel.size() == 1);
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
             std::vector<int> into = epilogue_of(full, read);

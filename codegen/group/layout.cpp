@@ -79,8 +79,9 @@ class LayoutChooser {
         const Value& value = values_.list[v];
         const bool exists =
             value.storage == Value::Storage::stored || value.storage == Value::Storage::staged;
-        return exists && !value.required && value.wanted_order != Value::Order::plain &&
-               value.shape.size() >= 3 && !fixed_.contains(v);
+        // The last loop of an order numbers the elements.
+        return exists && !value.required && !is_order(value.nest.combine) &&
+               value.wanted_order != Value::Order::plain && value.shape.size() >= 3 && !fixed_.contains(v);
     }
 
     // Convolutions and their gradients run with neighbouring channels in neighbouring lanes: so does what

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -146,12 +145,12 @@ bool walks_rows_of_copies(const Values& values, int v) {
 Nest normal_form(Nest nest, Nest full, std::size_t first, const std::function<Nest(const Nest&)>& full_of,
                  const ShapeOf& shape_of) {
     // Positions are numbered by the loops.
-    for (std::size_t i = first; i < nest.reduced.size() && !is_position(nest.combine); ++i)
+    for (std::size_t i = first; i < nest.reduced.size() && !gives_places(nest.combine); ++i)
         if (walks_backwards(full, nest.reduced[i], shape_of)) {
             nest = backwards(nest, i);
             full = full_of(nest);
         }
-    for (std::size_t pass = 1; pass < nest.reduced.size() && !is_position(nest.combine); ++pass)
+    for (std::size_t pass = 1; pass < nest.reduced.size() && !gives_places(nest.combine); ++pass)
         for (std::size_t i = first; i + 1 < nest.reduced.size(); ++i)
             if (walks_across(full, nest.reduced[i], nest.reduced[i + 1], shape_of)) {
                 std::swap(nest.reduced[i], nest.reduced[i + 1]);

@@ -170,12 +170,17 @@ Stmt draw(int first, int second, Scalar word, Int count) {
     return s;
 }
 
-Stmt sort(int order, int keys, Int count) {
+Stmt sort_row(int order, std::vector<Int> at, Combine combine, Scalar first, Scalar room, Int count,
+              Int wanted) {
     Stmt s = of(Stmt::Kind::sort);
     s.place = order;
-    s.at = {0};
-    s.number = keys;
+    s.at = std::move(at);
+    s.combine = combine;
+    s.number = room->operand;
+    s.value = std::move(first);
+    s.position = std::move(room);
     s.end = std::move(count);
+    s.high = std::move(wanted);
     return s;
 }
 
@@ -366,8 +371,11 @@ class Verifier {
                     scalar(s.value, alive, declared);
                     break;
                 case Stmt::Kind::sort:
-                    place(s.place, 1, alive);
-                    place(s.number, 1, alive);
+                    element(s.place, s.at, alive);
+                    scalar(s.value, alive, declared);
+                    scalar(s.position, alive, declared);
+                    BITALE_CHECK(is_order(s.combine) && s.value->kind == ScalarNode::Kind::read,
+                                 "a sort of what is not in memory");
                     BITALE_CHECK(kernel_.places[s.place].written && kernel_.places[s.number].written,
                                  "a place that is written without being marked so");
                     break;

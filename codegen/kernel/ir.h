@@ -84,8 +84,10 @@ struct Stmt {
                    // `low` elements behind the last
         draw,  // CPU: `place` = random words of `end` elements from one on, as `value`, an operation on key,
                // counter and element, gives them; both words of each where there is a place `number`
-        sort,  // CPU: the first `end` elements of place `number` are keys, with room for twice as many behind
-               // them; place = their positions in ascending order, equal ones as they come
+        sort,  // place from `at` on = positions in order of the first `high` of `end` neighbouring elements
+               // from `value` on, equal ones as they come; by `combine` which order. Place `number` is room
+               // from `position` on, `sorting_words` of 64 bits for each element. On a GPU by all threads of
+               // the block, after a barrier
         search,   // variable = the first position from begin below end where the place's element is not below
                   // `low`, else the greater of the two; the elements are in ascending order. `high`: how far
                   // that is from begin, about
@@ -132,7 +134,8 @@ Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count);
 Stmt apart(int to, std::vector<Int> at, Int far, Scalar from, std::int64_t phases, Int count, Int there);
 Stmt together(int to, std::vector<Int> at, Int count, Scalar from, std::int64_t phases, Int far);
 Stmt draw(int first, int second, Scalar word, Int count);
-Stmt sort(int order, int keys, Int count);
+Stmt sort_row(int order, std::vector<Int> at, Combine combine, Scalar first, Scalar room, Int count,
+              Int wanted);
 Stmt search(Int variable, int sorted, Int begin, Int end, Int low, Int about);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);

@@ -278,9 +278,11 @@ class Walker {
                 }
                 case Stmt::Kind::draw: read(s.value); break;
                 case Stmt::Kind::sort: {
-                    const auto keys = static_cast<std::size_t>(s.number);
-                    add(writes_[place], run({0}, s.end, kernel_.places[place]));
-                    add(reads_[keys], run({0}, s.end, kernel_.places[keys]));
+                    const auto from = static_cast<std::size_t>(s.value->operand);
+                    if (kernel_.places[place].scope == Place::Scope::global)
+                        add(writes_[place], run(s.at, s.high, kernel_.places[place]));
+                    if (kernel_.places[from].scope == Place::Scope::global)
+                        add(reads_[from], run(s.value->at, s.end, kernel_.places[from]));
                     break;
                 }
                 case Stmt::Kind::search:  // of all tasks together, each element once

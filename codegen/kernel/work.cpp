@@ -81,7 +81,7 @@ class Estimate {
                         bounded(nested + ceildiv(at_first(s.end), lanes_) * (2 * operations * picoseconds));
                     break;
                 }
-                case Stmt::Kind::sort: {  // two passes, of a count and a move each
+                case Stmt::Kind::sort: {  // some passes, of a count and a move each
                     constexpr std::int64_t operations = 40;
                     nested = bounded(nested + at_first(s.end) * (operations * picoseconds));
                     break;

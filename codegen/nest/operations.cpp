@@ -32,10 +32,11 @@ class Counter {
         parts(nest.body);
         if (nest.combine != Combine::none) {
             Loops all;
-            // Of sorted keys each belongs to one row; along a prefix each place adds one element.
-            const std::size_t end =
-                extents_.size() - (is_prefix(nest) || nest.combine == Combine::order ? 1 : 0);
+            // Of sorted keys each belongs to one row; along a prefix each place adds one element; a row is
+            // put in order as a whole.
+            const std::size_t end = extents_.size() - (is_prefix(nest) ? 1 : 0);
             for (std::size_t k = sums_runs(nest) ? 1 : 0; k < end; ++k) all.insert(k);
+            if (is_order(nest.combine)) all.erase(nest.parallel.size() - 1);
             cost_[all] += 1;
         }
     }

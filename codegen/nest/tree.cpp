@@ -110,7 +110,7 @@ Nest exact_sum(const Nest& nest) {
 }
 
 Nest in_rows(const Nest& nest) {
-    if (nest.combine == Combine::none || is_position(nest.combine) || nest.reduced.size() != 1 ||
+    if (nest.combine == Combine::none || gives_places(nest.combine) || nest.reduced.size() != 1 ||
         sums_runs(nest) || is_prefix(nest))
         return nest;
     const Loop whole = nest.reduced[0];
@@ -126,7 +126,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     ReductionTree tree;
     const bool position = is_position(nest.combine);
     if (nest.combine == Combine::none || nest.reduced.empty() || (position && !nest.guards.empty()) ||
-        sums_runs(nest) || is_prefix(nest))
+        is_order(nest.combine) || sums_runs(nest) || is_prefix(nest))
         return tree;
     const double results = typical_count(nest.parallel), length = terms_of_result(nest);
     const Loop& last = nest.reduced.back();

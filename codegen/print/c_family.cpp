@@ -166,8 +166,10 @@ class Printer {
                 return;
             }
             case Stmt::Kind::sort:
-                out_.line(fmt::format("b_sort(&{}, &{}, {});", element(s.place, {0}), element(s.number, {0}),
-                                      index(s.end)));
+                out_.line(fmt::format("b_sort_row<{}>(&{}, &{}, &{}, {}, {});",
+                                      s.combine == Combine::order_down, element(s.place, s.at),
+                                      element(s.value->operand, s.value->at),
+                                      element(s.number, s.position->at), index(s.end), index(s.high)));
                 return;
             case Stmt::Kind::search: {
                 const std::string first = element(s.place, {0}), name = fresh("g");

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -63,6 +64,13 @@ class Follower {
     bool failed_ = false;
 };
 
+// Each result along the axis takes all others into account: a prefix, or a sort.
+bool is_whole_along(const Nest& nest, int axis) {
+    const std::optional<PrefixForm> prefix = prefix_form(nest);
+    if (prefix && static_cast<int>(prefix->place) == axis) return true;
+    return is_order(nest.combine) && axis + 1 == static_cast<int>(nest.parallel.size());
+}
+
 }  // namespace
 
 std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const Grouping& grouping,
@@ -88,7 +96,9 @@ std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const 
         if (!follower.run(v, static_cast<int>(axis))) return std::nullopt;
         AxisCut cut{follower.axes(), nest.parallel[axis].extent.constant(), 0};
         for (const auto& [member, d] : cut.axis)
-            if (!grouping.nests[member].parallel[d].extent.is(cut.extent)) return std::nullopt;
+            if (!grouping.nests[member].parallel[d].extent.is(cut.extent) ||
+                is_whole_along(grouping.nests[member], d))
+                return std::nullopt;
         cut.width = cut.extent;
         while (cut.width > 1 && (cut.extent % cut.width != 0 || row / cut.extent * cut.width > bytes))
             --cut.width;

@@ -4,8 +4,10 @@
 #include <functional>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/gpu_product.h"
+#include "codegen/schedule/prefix.h"
 
 namespace bitale::gpu {
 
@@ -93,6 +95,7 @@ Stmts schedule_pointwise(const Member& member) {
 
 Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
     const Nest& nest = member.nest;
+    if (is_prefix(nest)) return schedule_prefix_in_threads(member, builder);
     if (is_thin_product(nest, member.tree)) return schedule_thin_product(member, builder);
     const bool lanes = member.tree.lanes > 1;
     if (!lanes && !member.tree.by_rows)

@@ -39,6 +39,8 @@ Scalar neutral(Combine combine, DType dtype) {
         case Combine::sum:
         case Combine::any:
         case Combine::order:
+        case Combine::order_down:
+        case Combine::affine:
         case Combine::none: break;
     }
     return scalar_integer(dtype, 0);

@@ -1,17 +1,198 @@
 #include "codegen/schedule/prefix.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "codegen/group/values.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/schedule/loops.h"
+#include "graph/base/check.h"
 
 namespace bitale {
 
 namespace {
 
 // As many chains of operations as hide the time of one.
-constexpr std::int64_t side_by_side = 8;
+constexpr std::int64_t side_by_side = 4;
+// Columns of a task: long runs of each row, and results so far that stay in the nearest cache.
+constexpr std::int64_t most_columns = 1024, fewest_columns = 64, column_tasks = 2, columns_of_block = 256;
+
+// A prefix as a walk: the element that a step adds, over the loops around and the steps, and where it is
+// kept.
+class Walk {
+  public:
+    explicit Walk(const Member& member) : member_(member), form_(*prefix_form(member.nest)) {
+        const Nest& nest = member.nest;
+        const auto place = nest.parallel.begin() + static_cast<std::ptrdiff_t>(form_.place);
+        step_ = form_.reverse ? make_loop("step", place->extent) : *place;
+        before_.assign(nest.parallel.begin(), place);
+        std::copy_if(place + 1, nest.parallel.end(), std::back_inserter(behind_),
+                     [](const Loop& l) { return l.variable.symbol_id() != 0; });
+        if (form_.reverse)
+            for (Destination& d : member_.destinations)
+                for (Int& x : d.at)
+                    x = substitute(x, {{place->variable.symbol_id(), place->extent - 1 - step_.variable}});
+        element_ = nest;
+        element_.guards.clear();
+        element_ = substitute(element_, {{nest.reduced[0].variable.symbol_id(), step_.variable}});
+        element_.reduced.clear();
+    }
+
+    const Loop& step() const { return step_; }
+    bool inclusive() const { return form_.inclusive; }
+    // Where a whole row of columns is stored past the caches, if it is as it is summed up.
+    const Destination* past(const Int& column, const KernelBuilder& builder) const {
+        const Destination& to = member_.destinations.front();
+        const Place& place = builder.ir.places[static_cast<std::size_t>(to.place)];
+        const std::optional<Int> step = stride_of(offset_of(place, to.at), column);
+        return member_.past && member_.nest.dtype == dtype() && step && step->is(1) ? &to : nullptr;
+    }
+    const std::vector<Loop>& before() const { return before_; }
+    const std::vector<Loop>& behind() const { return behind_; }
+    DType dtype() const { return accumulator_of(member_.nest); }
+
+    // The element over these loops instead of the nest's.
+    Nest element(std::vector<Loop> loops, const Substitution& here = {}) const {
+        Nest r = substitute(element_, here);
+        r.parallel = std::move(loops);
+        return r;
+    }
+
+    Stmt start(int running, const std::vector<Int>& at) const {
+        const bool affine = member_.nest.combine == Combine::affine;
+        return set(running, at, neutral(affine ? Combine::sum : member_.nest.combine, dtype()));
+    }
+
+    // The place's element to the result so far.
+    Stmts add(int running, const std::vector<Int>& at, const Scalar& body, LoopBuilder& loops) const {
+        return loops.guarded({combined(running, at, body)});
+    }
+
+    // One step of one result: `body` is that of element(), under the lets that are pending in `loops`.
+    Stmts one(int running, const std::vector<Int>& at, const Scalar& body, LoopBuilder& loops,
+              const Substitution& here = {}) const {
+        const Stmts kept = substitute(stores(member_, scalar_read(dtype(), running, at)), here);
+        Stmts r;
+        if (!form_.inclusive) append(r, kept);
+        append(r, add(running, at, body, loops));
+        if (form_.inclusive) append(r, kept);
+        return r;
+    }
+
+  private:
+    Stmt combined(int running, const std::vector<Int>& at, const Scalar& body) const {
+        const auto in = [&](const Scalar& s) { return scalar_cast(dtype(), s); };
+        if (member_.nest.combine != Combine::affine)
+            return accumulate(running, at, member_.nest.combine, in(body));
+        static const Op *const add = find_op("add"), *const mul = find_op("mul");
+        const Scalar product =
+            scalar_apply(mul, dtype(), {in(body->arguments[0]), scalar_read(dtype(), running, at)});
+        return set(running, at, scalar_apply(add, dtype(), {product, in(body->arguments[1])}));
+    }
+
+    Member member_;
+    PrefixForm form_;
+    Loop step_;
+    std::vector<Loop> before_, behind_;
+    Nest element_;
+};
+
+std::vector<Loop> with(std::vector<Loop> loops, const Loop& last) {
+    loops.push_back(last);
+    return loops;
+}
+
+Stmts walk_rows(const Walk& walk, KernelBuilder& builder) {
+    std::vector<Loop> rows = walk.before();
+    Loop last{0, 1};
+    if (!rows.empty()) {
+        last = rows.back();
+        rows.pop_back();
+    }
+    const auto some = [&](const Int& first, std::int64_t count) {
+        const Int row = count > 1 ? Int::symbol("row", {0, count - 1}) : Int(0);
+        const int running = builder.scratch(Place::Scope::private_, walk.dtype(), {Int(count)});
+        Substitution here;
+        if (const std::uint64_t id = last.variable.symbol_id()) here[id] = first + row;
+        const auto each = [&](Stmts body) {
+            return count > 1 ? Stmts{loop(row, 0, count, Binding::unrolled, std::move(body))}
+                             : std::move(body);
+        };
+        std::vector<Loop> around = with(rows, walk.step());
+        if (row.symbol_id()) around.push_back({row, count});
+        const Nest own = walk.element(around, here);
+        LoopBuilder loops(own);
+        return loops.nest(
+            rows,
+            [&](LoopBuilder& inner) {
+                Stmts body{declare(running)};
+                append(body, each({walk.start(running, {row})}));
+                append(body, inner.nest(
+                                 {walk.step()},
+                                 [&](LoopBuilder& innermost) {
+                                     return each(walk.one(running, {row}, own.body, innermost, here));
+                                 },
+                                 Binding::serial, row));
+                return body;
+            },
+            Binding::serial, row);
+    };
+    if (!last.variable.symbol_id()) return some(0, 1);
+    const Int whole = floordiv(last.extent, side_by_side) * side_by_side,
+              first = Int::symbol("rows", last.variable.range());
+    Stmts body;
+    if (last.extent.range().high >= side_by_side)
+        body.push_back(loop(first, 0, whole, Binding::serial, some(first, side_by_side), side_by_side));
+    if (!(last.extent - whole).is(0)) {
+        const Int rest = Int::symbol("rows", last.variable.range());
+        body.push_back(loop(rest, whole, last.extent, Binding::serial, some(rest, 1)));
+    }
+    return body;
+}
+
+// The loop behind the place in lanes.
+Stmts walk_columns(const Walk& walk, KernelBuilder& builder) {
+    BITALE_CHECK(walk.behind().size() == 1, "columns of several axes in one walk");
+    const Loop column = walk.behind()[0];
+    const int running = builder.scratch(Place::Scope::local, walk.dtype(), {column.extent.range().high});
+    const std::vector<Int> at{column.variable};
+    const Nest own = walk.element(with(with(walk.before(), walk.step()), column));
+    LoopBuilder loops(own), clear(own, false);
+    return loops.nest(walk.before(), [&](LoopBuilder& inner) {
+        Stmts body{declare(running)};
+        append(body,
+               clear.nest(
+                   {column}, [&](LoopBuilder&) { return Stmts{walk.start(running, at)}; }, Binding::simd));
+        const Destination* past = walk.past(column.variable, builder);
+        append(body, inner.nest({walk.step()}, [&](LoopBuilder& of_step) {
+            Stmts added = of_step.nest(
+                {column},
+                [&](LoopBuilder& innermost) {
+                    return past ? walk.add(running, at, own.body, innermost)
+                                : walk.one(running, at, own.body, innermost);
+                },
+                Binding::simd);
+            if (!past) return added;
+            std::vector<Int> to = past->at;
+            for (Int& x : to) x = substitute(x, {{column.variable.symbol_id(), 0}});
+            added.insert(walk.inclusive() ? added.end() : added.begin(),
+                         leave(past->place, to, running, column.extent));
+            return added;
+        }));
+        return body;
+    });
+}
+
+// How many columns a task has.
+std::int64_t columns_of_task(const Int& columns, const Target& target) {
+    if (target.kind == Target::Kind::cuda) return columns_of_block;
+    if (!columns.is_constant()) return most_columns;
+    std::int64_t width = most_columns;
+    while (width > fewest_columns && width * column_tasks > columns.constant()) width /= 2;
+    return width;
+}
 
 }  // namespace
 
@@ -23,67 +204,72 @@ std::int64_t rows_of_prefixes(const std::vector<Nest>& nests) {
 }
 
 Stmts schedule_prefix(const Member& member, KernelBuilder& builder) {
-    const Nest& nest = member.nest;
-    const Loop place = nest.parallel.back();
-    const DType dtype = accumulator_of(nest);
-    std::vector<Loop> rows(nest.parallel.begin(), nest.parallel.end() - 1);
-    Loop last{0, 1};
-    if (!rows.empty()) {
-        last = rows.back();
-        rows.pop_back();
-    }
-    // The element at the place itself, which the next ones get.
-    Nest element = nest;
-    element.guards.clear();
-    element = substitute(element, {{nest.reduced[0].variable.symbol_id(), place.variable}});
-    element.parallel = nest.parallel;
-    element.reduced.clear();
+    const Walk walk(member);
+    return walk.behind().empty() ? walk_rows(walk, builder) : walk_columns(walk, builder);
+}
 
-    const auto walk = [&](const Int& first, std::int64_t count) {
-        const Int row = count > 1 ? Int::symbol("row", {0, count - 1}) : Int(0);
-        const int running = builder.scratch(Place::Scope::private_, dtype, {Int(count)});
-        Substitution here;
-        if (const std::uint64_t id = last.variable.symbol_id()) here[id] = first + row;
-        const auto each = [&](Stmts body) {
-            return count > 1 ? Stmts{loop(row, 0, count, Binding::unrolled, std::move(body))}
-                             : std::move(body);
-        };
-        Nest own = substitute(element, here);
-        own.parallel = rows;
-        own.parallel.push_back(place);
-        if (row.symbol_id()) own.parallel.push_back({row, count});
-        LoopBuilder loops(own);
-        const Scalar own_value = scalar_cast(dtype, own.body);
-        return loops.nest(
-            rows,
-            [&](LoopBuilder& inner) {
-                Stmts body{declare(running)};
-                append(body, each({set(running, {row}, neutral(nest.combine, dtype))}));
-                append(body, inner.nest(
-                                 {place},
-                                 [&](LoopBuilder& innermost) {
-                                     Stmts step =
-                                         substitute(stores(member, scalar_read(dtype, running, {row})), here);
-                                     append(step, innermost.guarded(
-                                                      {accumulate(running, {row}, nest.combine, own_value)}));
-                                     return each(std::move(step));
-                                 },
-                                 Binding::serial, row));
-                return body;
-            },
-            Binding::serial, row);
-    };
-    if (!last.variable.symbol_id()) return walk(0, 1);
-    const Int whole = floordiv(last.extent, side_by_side) * side_by_side,
-              first = Int::symbol("rows", last.variable.range());
-    Stmts body;
-    if (last.extent.range().high >= side_by_side)
-        body.push_back(loop(first, 0, whole, Binding::serial, walk(first, side_by_side), side_by_side));
-    if (!(last.extent - whole).is(0)) {
-        const Int rest = Int::symbol("rows", last.variable.range());
-        body.push_back(loop(rest, whole, last.extent, Binding::serial, walk(rest, 1)));
+Stmts schedule_prefix_in_threads(const Member& member, KernelBuilder& builder) {
+    const Walk walk(member);
+    std::vector<Loop> points = walk.before();
+    points.insert(points.end(), walk.behind().begin(), walk.behind().end());
+    const Nest own = walk.element(with(points, walk.step()));
+    LoopBuilder loops(own);
+    return loops.threads(points, [&](LoopBuilder& inner) {
+        const int running = builder.scratch(Place::Scope::private_, walk.dtype(), {});
+        Stmts body{declare(running), walk.start(running, {})};
+        append(body, inner.nest({walk.step()}, [&](LoopBuilder& of_step) {
+            return walk.one(running, {}, own.body, of_step);
+        }));
+        return inner.substituted(body);
+    });
+}
+
+Segment schedule_prefix_of_columns(int value, const Nest& placed, bool past, const SegmentContext& context,
+                                   KernelBuilder& builder, const std::string& title) {
+    const PrefixForm form = *prefix_form(placed);
+    const Type type = context.values.list[static_cast<std::size_t>(value)].stored_type();
+    // The axes that are cut into tasks: all but the place, of the last one behind it a part.
+    std::vector<std::size_t> axes;
+    for (std::size_t d = 0; d < placed.parallel.size(); ++d)
+        if (d != form.place && placed.parallel[d].variable.symbol_id()) axes.push_back(d);
+    const bool has_columns = !axes.empty() && axes.back() > form.place;
+    const Int columns = has_columns ? placed.parallel[axes.back()].extent : Int(1);
+    const std::int64_t width = columns_of_task(columns, context.target);
+    const bool cut = columns.range().high > width;
+    Shape tasks;
+    for (const std::size_t d : axes) tasks.push_back(placed.parallel[d].extent);
+    if (has_columns) tasks.back() = cut ? ceildiv(columns, width) : Int(1);
+
+    Segment segment;
+    segment.title = title;
+    segment.tasks = count_of(tasks);
+    segment.task = make_loop("task", segment.tasks).variable;
+    const std::vector<Int> task = unflattened(segment.task, tasks);
+    Substitution here;
+    std::vector<Loop> loops{placed.parallel[form.place]};
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const Loop& l = placed.parallel[axes[i]];
+        if (!has_columns || axes[i] != axes.back()) {
+            here[l.variable.symbol_id()] = task[i];
+        } else if (cut) {
+            const Int first = task[i] * width, inside = Int::symbol("column", {0, width - 1});
+            here[l.variable.symbol_id()] = first + inside;
+            loops.push_back({inside, min(width, columns - first)});
+        } else {
+            loops.push_back(l);
+        }
     }
-    return body;
+    Member member;
+    member.nest = substitute(placed, here);
+    member.nest.parallel = loops;
+    std::vector<Int> at;
+    for (const Loop& l : placed.parallel) at.push_back(substitute(l.variable, here));
+    for (const int buffer : context.buffers_to_write(value))
+        member.destinations.push_back({builder.global(buffer, type.dtype, type.shape, true), at});
+    member.past = past && member.destinations.size() == 1 && context.target.kind != Target::Kind::cuda;
+    segment.body = {comment(describe(*context.values.list[static_cast<std::size_t>(value)].node))};
+    append(segment.body, schedule_reduce(member, context.target, builder));
+    return segment;
 }
 
 }  // namespace bitale

@@ -1,18 +1,36 @@
-// Prefixes (nest/prefix.h) on a CPU, along an axis once:
+// Prefixes (nest/prefix.h), along an axis once:
 //
 //     for some rows of results side by side:
 //         running = the neutral element
 //         for each place: result = running; running = combine(running, element)
+//
+// or, where the axis is not the last one, with the columns behind it in lanes:
+//
+//     running[columns] = the neutral element
+//     for each place: for each column: result = running; running = combine(running, element)
+//
+// and the other way round in each step where the place's own element counts.
 #pragma once
+
+#include <string>
 
 #include "codegen/schedule/builder.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/segment.h"
 
 namespace bitale {
 
 // So many rows are worth a task, where one of the nests is a prefix; 0 where none is.
 std::int64_t rows_of_prefixes(const std::vector<Nest>& nests);
 
+// On a CPU.
 Stmts schedule_prefix(const Member& member, KernelBuilder& builder);
+// On a GPU each thread walks the axis for a row, or for a column.
+Stmts schedule_prefix_in_threads(const Member& member, KernelBuilder& builder);
+
+// A prefix of columns, by itself: a task has a part of the columns. `placed`: its nest with reads of places;
+// `past`: the result is larger than what caches hold.
+Segment schedule_prefix_of_columns(int value, const Nest& placed, bool past, const SegmentContext& context,
+                                   KernelBuilder& builder, const std::string& title);
 
 }  // namespace bitale

@@ -5,6 +5,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/order.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/prefix.h"
@@ -31,6 +32,9 @@ std::int64_t rows_on_gpu(const Group& group, const SegmentContext& context) {
         if (adds_products(nest)) product = product > 0 ? std::min(product, points) : points;
     }
     if (product > 0) row = product;
+    std::vector<Nest> nests;
+    for (const int v : group.values) nests.push_back(context.grouping.nests[v]);
+    if (const std::int64_t rows = rows_of_orders_on_gpu(nests, context.target); rows > 0) return rows;
     std::int64_t rows = 1;
     while (static_cast<double>(2 * rows) * row <= busy_threads) rows *= 2;
     return rows;
@@ -82,6 +86,7 @@ std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
     const auto shape_of = [&](int v) -> const Shape& { return context.values.list[v].shape; };
     if (const std::int64_t rows = rows_of_products(nests, shape_of); rows > 0) return rows;
     if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return rows;
+    if (const std::int64_t rows = rows_of_orders(nests); rows > 0) return rows;
     if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) return rows;
     bool all_maps = true, along_rows = false;
     for (const int v : group.values) {

@@ -259,37 +259,6 @@ Stmts schedule_runs(const Member& member, const Nest& whole, const TaskRows& row
     return Runs(member, whole, rows, part, builder).run();
 }
 
-Segment schedule_sort(int value, const Nest& placed, const SegmentContext& context, KernelBuilder& builder,
-                      const std::string& title) {
-    const Type type = context.values.list[value].stored_type();
-    const Int count = type.shape[0];
-    const int keys =
-        builder.global(context.new_buffer({type.dtype, {3 * count}}, "keys", "keys that are sorted"),
-                       type.dtype, {3 * count}, true);
-    const std::vector<int> to = context.buffers_to_write(value);
-    const int order = builder.global(to[0], type.dtype, type.shape, true);
-    Member member;
-    member.nest = placed;
-    member.nest.parallel = placed.reduced;
-    member.nest.reduced.clear();
-    member.nest.combine = Combine::none;
-    member.destinations = {{keys, {placed.reduced[0].variable}}};
-    Segment segment;
-    segment.title = title;
-    segment.tasks = 1;
-    segment.task = 0;
-    segment.body = schedule_map(member, builder);
-    segment.body.push_back(sort(order, keys, count));
-    for (std::size_t k = 1; k < to.size(); ++k) {
-        const Loop all = make_loop("k", count);
-        const int other = builder.global(to[k], type.dtype, type.shape, true);
-        segment.body.push_back(
-            loop(all.variable, 0, count, Binding::simd,
-                 {set(other, {all.variable}, scalar_read(type.dtype, order, {all.variable}))}));
-    }
-    return segment;
-}
-
 std::optional<int> list_of_changed_rows(const Group& group, const SegmentContext& context) {
     if (std::none_of(group.values.begin(), group.values.end(),
                      [&](int v) { return sums_runs(context.grouping.nests[v]); }))

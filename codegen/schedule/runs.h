@@ -1,4 +1,4 @@
-// Sums over runs of equal keys (nest/runs.h) on a CPU, and the sort before them.
+// Sums over runs of equal keys (nest/runs.h) on a CPU.
 //
 //     first, last = where the keys of the task's rows begin and end
 //     sums[row, ..] = 0
@@ -35,10 +35,6 @@ RunPart find_part(int list, const TaskRows& rows, const Int& all, const KernelBu
 // The member's results. `whole`: its nest before it is cut down to the task's rows.
 Stmts schedule_runs(const Member& member, const Nest& whole, const TaskRows& rows, const RunPart& part,
                     KernelBuilder& builder);
-
-// One task that sorts the keys of the group's only value. `placed`: its nest with reads of places.
-Segment schedule_sort(int value, const Nest& placed, const SegmentContext& context, KernelBuilder& builder,
-                      const std::string& title);
 
 // What leaves the group are new values of shared variables, written in place, that differ from the old ones
 // only where the sums over runs are not 0. The list of keys: other rows than theirs need not be visited.

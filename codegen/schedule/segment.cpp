@@ -7,6 +7,7 @@
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
@@ -23,6 +24,7 @@
 #include "codegen/schedule/gpu_transpose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/order.h"
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pieces.h"
 #include "codegen/schedule/pointwise.h"
@@ -55,7 +57,12 @@ class SegmentScheduler {
                                                     [&](const Nest& nest) { return with_places(nest); }));
         } else if (group_.split) {
             split(first, second);
-        } else if (group_.tiled && context_.grouping.nests[group_.values[0]].combine != Combine::order) {
+        } else if (group_.tiled && is_prefix(context_.grouping.nests[group_.values[0]])) {
+            const int only = group_.values[0];
+            first.segments.push_back(schedule_prefix_of_columns(only, with_places(nest_for(only)),
+                                                                leaves_caches(group_, context_, only),
+                                                                context_, builder_, title_));
+        } else if (group_.tiled && !is_order(context_.grouping.nests[group_.values[0]].combine)) {
             for (Segment& s : gpu::schedule_tiles(group_.values[0], context_, builder_, title_, notes_))
                 first.segments.push_back(std::move(s));
         } else if (!in_pieces(first)) {
@@ -106,8 +113,8 @@ class SegmentScheduler {
 
     Segment one_kind_of_segment() {
         const int front = group_.values[0];
-        if (context_.grouping.nests[front].combine == Combine::order)
-            return schedule_sort(front, with_places(nest_for(front)), context_, builder_, title_);
+        if (group_.tiled)
+            return schedule_order_of_vector(front, with_places(nest_for(front)), context_, builder_, title_);
         if (collapses(group_, context_.values))
             return on_gpu() ? gpu::schedule_pointwise_group(group_, context_, builder_, title_, notes_)
                             : schedule_flat(group_, context_, builder_, title_, notes_);
@@ -359,6 +366,9 @@ class SegmentScheduler {
             const auto [part, fresh] = parts_.try_emplace(form->keys);
             if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
+        } else if (is_order(member.nest.combine)) {
+            const OrderTask task{task_, ceildiv(group_.extent, block_), used_};
+            append(body, schedule_order(member, task, context_, builder_));
         } else if (const std::vector<Member> phases = members_by_phase(member); !phases.empty()) {
             for (const Member& phase : phases) append(body, scheduled(phase));
             notes_ += "  results by their remainders, in " + std::to_string(phases.size()) +

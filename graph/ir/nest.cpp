@@ -79,6 +79,18 @@ Scalar scalar_select(std::vector<Guard> guards, Scalar value, Scalar otherwise) 
     return s;
 }
 
+const Op* affine_pair() {
+    static const Op* op = [] {
+        auto* pair = new Op;  // as the records of all ops
+        pair->name = "pair";
+        pair->kind = OpKind::map;
+        pair->arity = 2;
+        pair->map = std::make_shared<const MapInfo>(MapInfo{.text = "", .cost = 2});
+        return pair;
+    }();
+    return op;
+}
+
 Nest nest_of(const Node& node) {
     if (node.op->nest) return node.op->nest(node);
     BITALE_CHECK(node.op->kind == OpKind::map, "no nest for " + node.op->name);
@@ -195,8 +207,8 @@ std::string text_of(const Scalar& s) {
 }
 
 std::string text_of(const Nest& nest) {
-    static const char* const combines[] = {"=",   "sum", "prod",   "max",    "min",
-                                           "any", "all", "argmax", "argmin", "order"};
+    static const char* const combines[] = {"=",   "sum",    "prod",   "max",   "min",        "any",
+                                           "all", "argmax", "argmin", "order", "order down", "affine"};
     std::string s = "[";
     for (const Loop& l : nest.parallel)
         s += (s.size() > 1 ? ", " : "") + l.variable.text() + " < " + l.extent.text();

@@ -74,14 +74,38 @@ struct Let {
     Int extent;
 };
 
-// order: the last loop over results numbers the points of `reduced` in ascending order of the body, equal
-// ones as they come; the result is the point's linear index, as of argmax.
-enum class Combine : std::uint8_t { none, sum, prod, max, min, any, all, argmax, argmin, order };
+// order: the last loop over results numbers the points of `reduced` in ascending order of the body, NaN last,
+// equal ones as they come; the result is the point's linear index, as of argmax. order_down: likewise in
+// descending order, NaN first.
+//
+// affine: the body is a pair (two arguments of affine_pair()), and each point makes first * result + second
+// of the result so far, which begins as 0: s[i] = a[i] * s[i - 1] + b[i].
+enum class Combine : std::uint8_t {
+    none,
+    sum,
+    prod,
+    max,
+    min,
+    any,
+    all,
+    argmax,
+    argmin,
+    order,
+    order_down,
+    affine
+};
+
+constexpr bool is_order(Combine combine) {
+    return combine == Combine::order || combine == Combine::order_down;
+}
 
 // The result is the number of a point, and none of the values.
 constexpr bool gives_places(Combine combine) {
-    return combine == Combine::argmax || combine == Combine::argmin || combine == Combine::order;
+    return combine == Combine::argmax || combine == Combine::argmin || is_order(combine);
 }
+
+// What the body of an affine nest applies to its two arguments: no op of any graph.
+const Op* affine_pair();
 
 struct Nest {
     std::vector<Loop> parallel;  // one per axis of the result

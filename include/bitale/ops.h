@@ -47,6 +47,53 @@ Expr all(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where
 Expr argmax(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Expr argmin(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 
+// ---- Scans
+// ------------------------------------------------------------------------------------------------------ Of
+// each element what the elements up to it make along an axis; without an axis, of the flat tensor. Theano's
+// cumsum and cumprod.
+struct ScanOptions {
+    bool exclusive = false;  // without the element itself: the first result is that of nothing, 0, 1 or -inf
+    bool reverse = false;    // from the end
+};
+// The dtypes of sum and prod: integers and booleans add up in int64 (uint64 for unsigned), floats keep their
+// dtype. One element after the other, so that they round as a loop does. The gradient of cumprod is right
+// where elements are zero. IndexError where there is no such axis.
+Expr cumsum(const Expr& x, std::optional<int> axis = {}, ScanOptions options = {},
+            Where where = Where::current());
+Expr cumprod(const Expr& x, std::optional<int> axis = {}, ScanOptions options = {},
+             Where where = Where::current());
+// log(cumsum(exp(x))) for x in float32 or float64 (TypeError); never overflows, as the maximum so far is
+// subtracted.
+Expr logcumsumexp(const Expr& x, std::optional<int> axis = {}, ScanOptions options = {},
+                  Where where = Where::current());
+
+// ---- Order
+// ------------------------------------------------------------------------------------------------------
+// Along an axis, or of the flat tensor for std::nullopt; of any dtype. NaN is greater than all numbers: last
+// in ascending order, as NumPy has it, and first in descending order; -0 equals 0. Equal elements stay as
+// they come, in either order. Gradients go back to where elements came from. IndexError where there is no
+// such axis.
+struct SortOptions {
+    bool descending = false;
+};
+Expr sort(const Expr& x, std::optional<int> axis = -1, SortOptions options = {},
+          Where where = Where::current());
+// int64 positions along the axis: those of the elements of sort(x). No gradient.
+Expr argsort(const Expr& x, std::optional<int> axis = -1, SortOptions options = {},
+             Where where = Where::current());
+struct TopKOptions {
+    bool smallest = false;
+};
+struct TopK {
+    Expr values;
+    Expr positions;  // int64, along the axis
+};
+// The first k elements of sort(x, axis, {.descending = true}), the greatest ones, in order: the shape of x
+// with k instead of the axis. k is a length known at the call; ShapeError unless 0 <= k <= the axis, then or
+// at the call.
+TopK topk(const Expr& x, const Expr& k, std::optional<int> axis = -1, TopKOptions options = {},
+          Where where = Where::current());
+
 // ---- Shapes
 // --------------------------------------------------------------------------------------------------- Lengths
 // are integer expressions known at the call; one may be -1.

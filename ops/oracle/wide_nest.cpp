@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "ops/oracle/wide_order.h"
 #include "ops/oracle/wide_scalar.h"
 
 namespace bitale {
@@ -63,6 +64,7 @@ class Run {
 
     Total start() const {
         Total t;
+        if (nest_.combine == Combine::max && is_float(nest_.accumulator)) t.value = -infinite;
         const bool one = nest_.combine == Combine::prod || nest_.combine == Combine::all;
         t.value = one ? 1 : 0;
         t.magnitude = t.value;
@@ -101,7 +103,9 @@ class Run {
             }
             symbols_[let.symbol.symbol_id()] = std::move(chosen);
         }
-        Column body = scalar(*nest_.body);
+        const bool affine = nest_.combine == Combine::affine;
+        Column body = scalar(affine ? *nest_.body->arguments[1] : *nest_.body);
+        const Column factor = affine ? scalar(*nest_.body->arguments[0]) : Column();
         if (!unsure_.empty()) {
             body.errors.resize(count);
             for (std::size_t i = 0; i < count; ++i)
@@ -111,6 +115,9 @@ class Run {
             const auto point = static_cast<std::size_t>(first) + i;
             if (nest_.combine == Combine::none)
                 store(point, body.values[i], body.error(i));
+            else if (visited_[i] && affine)
+                add_affine(totals_[point / static_cast<std::size_t>(reduced_)], factor.values[i],
+                           factor.error(i), body.values[i], body.error(i));
             else if (visited_[i])
                 add(totals_[point / static_cast<std::size_t>(reduced_)],
                     static_cast<std::int64_t>(point % static_cast<std::size_t>(reduced_)), body.values[i],
@@ -175,6 +182,17 @@ class Run {
         t.chosen_error = e;
     }
 
+    // a * total + b, both operations rounded.
+    void add_affine(Total& t, long double a, long double a_error, long double b, long double b_error) const {
+        const Rounding rounding = rounding_of(nest_.accumulator);
+        const long double product = t.value * a, value = product + b;
+        t.error = t.error * (std::fabs(a) + a_error) + std::fabs(t.value) * a_error + b_error;
+        if (t.count++ > 0)
+            t.error += rounding.unit * (std::fabs(product) + std::fabs(value)) + 2 * rounding.least;
+        t.magnitude = std::max({t.magnitude, std::fabs(product), std::fabs(value)});
+        t.value = value;
+    }
+
     long double rounded_to_accumulator(long double x) const {
         return nest_.accumulator == DType::float64 ? static_cast<long double>(static_cast<double>(x))
                                                    : static_cast<long double>(static_cast<float>(x));
@@ -227,6 +245,13 @@ class Run {
                     error = infinite;
                 break;
             }
+            case Combine::affine:
+                error = t.error;
+                if (!std::isfinite(t.value))
+                    error = t.error > 0 ? infinite : 0;
+                else if (std::isnan(error) || t.magnitude > rounding.most)
+                    error = infinite;
+                break;
             case Combine::any:
             case Combine::all: error = t.unsure && t.position != 0 ? 1 : 0; break;
             default:
@@ -376,6 +401,16 @@ class Run {
 
 }  // namespace
 
-WidePtr run_wide(const Nest& nest, const std::vector<WidePtr>& operands) { return Run(nest, operands)(); }
+WidePtr run_wide(const Nest& nest, const std::vector<WidePtr>& operands) {
+    if (!is_order(nest.combine)) return Run(nest, operands)();
+    Nest keys = nest;
+    keys.parallel.back() = nest.reduced[0];
+    keys.reduced.clear();
+    keys.combine = Combine::none;
+    keys.dtype = nest.body->dtype;
+    return std::make_shared<const WideValue>(wide_order(*Run(keys, operands)(),
+                                                        nest.parallel.back().extent.constant(),
+                                                        nest.combine == Combine::order_down, nest.dtype));
+}
 
 }  // namespace bitale

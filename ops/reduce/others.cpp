@@ -5,7 +5,7 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
-#include "ops/shape/lengths.h"
+#include "ops/reduce/scan.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/view.h"
 
@@ -34,13 +34,6 @@ void walk_rows(const Array& x, bool backward, const Put& put) {
     }
 }
 
-Array evaluate_prefix(const Node&, const std::vector<Array>& inputs) {
-    Array r(float64, inputs[0].shape());
-    auto* to = static_cast<double*>(r.mutable_data());
-    walk_rows(inputs[0], false, [&](std::size_t at, double running) { to[at] = running; });
-    return r;
-}
-
 Array evaluate_others(const Node&, const std::vector<Array>& inputs) {
     Array r(float64, inputs[0].shape());
     auto* to = static_cast<double*>(r.mutable_data());
@@ -49,30 +42,14 @@ Array evaluate_others(const Node&, const std::vector<Array>& inputs) {
     return r;
 }
 
-Nest nest_prefix(const Node& node) {
-    const Type& x = node.inputs[0]->type;
-    Nest nest;
-    nest.parallel = loops_over(node.type.shape);
-    nest.reduced = loops_over({x.shape[1]}, "k");
-    nest.dtype = x.dtype;
-    nest.combine = Combine::prod;
-    nest.accumulator = accumulator_of(x.dtype);
-    const Int before = nest.reduced[0].variable;
-    nest.guards = {{before, 0, nest.parallel[1].variable}};
-    nest.body = scalar_cast(nest.accumulator, scalar_read(x.dtype, 0, {nest.parallel[0].variable, before}));
-    return nest;
-}
-
-NodePtr reversed(const NodePtr& x, Where where) {
-    return make_node(flip_op(), {x}, {{"axis", std::int64_t{1}}}, where);
-}
-
 NodePtr decompose_others(const NodePtr& node) {
     const Where where = node->where;
     const NodePtr& x = node->inputs[0];
-    const NodePtr before = make_node(prefix_prod_op(), {x}, {}, where),
-                  behind = make_node(prefix_prod_op(), {reversed(x, where)}, {}, where);
-    return make_node(mul_op(), {before, reversed(behind, where)}, {}, where);
+    const Scan before{.axis = 1, .exclusive = true};
+    return make_node(mul_op(),
+                     {make_node(cumprod_op(), {x}, before.attributes(), where),
+                      make_node(cumprod_op(), {x}, before.backwards().attributes(), where)},
+                     {}, where);
 }
 
 // Through the products of all pairs: [rows, element, other].
@@ -97,18 +74,6 @@ Nodes gradient_others(const NodePtr& node, const NodePtr& g) {
 }
 
 }  // namespace
-
-const Op* prefix_prod_op() {
-    static const Op* op = register_op({
-        .name = "prefix_prod",
-        .kind = OpKind::reduce,
-        .arity = 1,
-        .infer = infer_rows,
-        .evaluate = evaluate_prefix,
-        .nest = nest_prefix,
-    });
-    return op;
-}
 
 const Op* prod_of_others_op() {
     static const Op* op = register_op({

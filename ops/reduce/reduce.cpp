@@ -316,7 +316,7 @@ NodePtr make_sum(const NodePtr& x, const std::vector<std::int64_t>& axes, Where 
 
 void register_reduce_ops() {
     for (const Op* op : {sum_op(), prod_op(), max_op(), min_op(), supremum_op(), any_op(), all_op(),
-                         argmax_op(), argmin_op(), mean_op(), prefix_prod_op(), prod_of_others_op()})
+                         argmax_op(), argmin_op(), mean_op(), prod_of_others_op()})
         BITALE_CHECK(op, "an op of ops/reduce is not registered");
 }
 

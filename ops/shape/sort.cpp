@@ -1,13 +1,18 @@
 #include "ops/shape/sort.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/promotion.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/gather.h"
@@ -20,31 +25,170 @@ namespace {
 
 bool is_32_bits(const Int& length) { return length.range().high <= std::numeric_limits<std::int32_t>::max(); }
 
-Type infer_argsort(const Nodes& inputs, const Attributes&, Where) {
-    const Type& keys = inputs[0]->type;
-    BITALE_CHECK(keys.rank() == 1 && is_integer(keys.dtype), "argsort of what is no vector of integers");
-    return {keys.dtype, keys.shape};
+Type infer_argsort(const Nodes& inputs, const Attributes& attributes, Where where) {
+    const Type& x = inputs[0]->type;
+    const Int& count = attributes.get<Int>("count");
+    BITALE_CHECK(x.rank() > 0, "argsort of a scalar");
+    if ((x.shape.back() - count).range().high < 0 || count.range().high < 0)
+        throw ShapeError(where, "of " + describe(*inputs[0]) + " the last axis is sorted, which has no " +
+                                    count.text() + " elements to give");
+    Type type{attributes.get<DType>("dtype"), x.shape};
+    type.shape.back() = count;
+    return type;
+}
+
+std::vector<Equality> argsort_equalities(const Node& node) {
+    std::vector<Equality> r;
+    const Type& x = node.inputs[0]->type;
+    demand_at_most(r, node.type.shape.back(), x.shape.back(),
+                   "a row must have as many elements as are asked for of its sorted ones");
+    // Elements are sorted together with their positions, as one number of 64 bits.
+    constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (bits_of(x.dtype) <= 32)
+        demand_at_most(r, x.shape.back(), most,
+                       "rows of " + std::string(name_of(x.dtype)) + " are sorted up to 4294967295 elements");
+    return r;
 }
 
 Nest nest_argsort(const Node& node) {
-    const Type& keys = node.inputs[0]->type;
+    const Type& x = node.inputs[0]->type;
     Nest nest;
     nest.parallel = loops_over(node.type.shape);
-    nest.reduced = loops_over(keys.shape, "k");
-    nest.combine = Combine::order;
-    nest.dtype = nest.accumulator = keys.dtype;
-    nest.body = scalar_read(keys.dtype, 0, variables_of(nest.reduced));
+    nest.dtype = nest.accumulator = node.type.dtype;
+    if (x.shape.back().is(1)) {
+        nest.body = scalar_integer(nest.dtype, 0);
+        return nest;
+    }
+    nest.reduced = loops_over({x.shape.back()}, "k");
+    nest.combine = node.attributes.get<bool>("descending") ? Combine::order_down : Combine::order;
+    std::vector<Int> at = variables_of(nest.parallel);
+    at.back() = nest.reduced[0].variable;
+    nest.body = scalar_cast(is_half(x.dtype) ? DType::float32 : x.dtype, scalar_read(x.dtype, 0, at));
     return nest;
 }
 
+template <class T>
+bool comes_before(T a, T b, bool descending) {
+    if constexpr (std::is_floating_point_v<T>)
+        if (std::isnan(a) || std::isnan(b))
+            return std::isnan(descending ? a : b) && std::isnan(a) != std::isnan(b);
+    return descending ? b < a : a < b;
+}
+
 Array evaluate_argsort(const Node& node, const std::vector<Array>& inputs) {
-    const std::vector<std::int64_t> keys = inputs[0].to_vector<std::int64_t>();
-    std::vector<std::int64_t> order(keys.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-        return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
+    const Array& x = inputs[0];
+    const bool descending = node.attributes.get<bool>("descending");
+    const std::int64_t n = x.shape().back(), count = node.type.shape.back().constant(),
+                       rows = count_of(Dims(x.shape().begin(), x.shape().end() - 1));
+    std::vector<std::int64_t> all;
+    std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+    dispatch(x.dtype(), [&](auto t) {
+        using T = decltype(t);
+        if constexpr (Number<T>) {
+            const T* row = static_cast<const T*>(x.data());
+            for (std::int64_t r = 0; r < rows; ++r, row += n) {
+                std::iota(order.begin(), order.end(), 0);
+                std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+                    return comes_before(row[a], row[b], descending);
+                });
+                all.insert(all.end(), order.begin(), order.begin() + count);
+            }
+        }
     });
-    return Array(order).as(node.type.dtype);
+    return Array(std::span<const std::int64_t>(all), static_dims(node.type.shape)).as(node.type.dtype);
+}
+
+// ---- elements at positions
+
+Type infer_take_along(const Nodes& inputs, const Attributes&, Where) {
+    const Type &x = inputs[0]->type, &positions = inputs[1]->type;
+    BITALE_CHECK(x.rank() > 0 && x.rank() == positions.rank() && is_integer(positions.dtype),
+                 "positions in rows of another shape");
+    return {x.dtype, positions.shape};
+}
+
+Nest nest_take_along(const Node& node) {
+    const Type &x = node.inputs[0]->type, &positions = node.inputs[1]->type;
+    std::vector<Loop> loops = loops_over(node.type.shape);
+    std::vector<Int> at = variables_of(loops);
+    Nest nest = view_nest(node, std::move(loops), {});
+    const Int& length = x.shape.back();
+    if (length.is(1)) {
+        at.back() = 0;
+    } else {
+        const Int place = Int::symbol("place", make_loop("place", length).variable.range());
+        nest.lets = {{place, scalar_cast(DType::int64, scalar_read(positions.dtype, 1, at)), length}};
+        at.back() = place;
+    }
+    nest.body = scalar_read(x.dtype, 0, at);
+    return nest;
+}
+
+Array evaluate_take_along(const Node& node, const std::vector<Array>& inputs) {
+    const Array& x = inputs[0];
+    const std::vector<std::int64_t> positions = inputs[1].to_vector<std::int64_t>();
+    Array r(x.dtype(), static_dims(node.type.shape));
+    const std::int64_t n = x.shape().back(), count = r.shape().back();
+    for (std::int64_t to = 0; to < r.size(); ++to)
+        copy_element(r, to, x, to / count * n + positions[static_cast<std::size_t>(to)]);
+    return r;
+}
+
+// Where the positions are all that there are, each element goes back to where it came from.
+Nodes gradient_take_along(const NodePtr& node, const NodePtr& g) {
+    const NodePtr& positions = node->inputs[1];
+    const Int& length = node->inputs[0]->type.shape.back();
+    if (node->attributes.get<bool>("permutation")) {
+        const NodePtr back = make_argsort(positions, length, false, positions->type.dtype, node->where);
+        return {make_node(take_along_op(), {g, back}, {{"permutation", true}}, node->where), nullptr};
+    }
+    return {make_node(put_along_op(), {g, positions}, {{"extent", length}}, node->where), nullptr};
+}
+
+Type infer_put_along(const Nodes& inputs, const Attributes& attributes, Where) {
+    BITALE_CHECK(inputs[0]->type.rank() > 0 && inputs[0]->type.rank() == inputs[1]->type.rank(),
+                 "positions of other elements");
+    Type type = inputs[0]->type;
+    type.shape.back() = attributes.get<Int>("extent");
+    return type;
+}
+
+// Every place looks at all positions of its row.
+Nest nest_put_along(const Node& node) {
+    const Type &g = node.inputs[0]->type, &positions = node.inputs[1]->type;
+    Nest nest;
+    nest.parallel = loops_over(node.type.shape);
+    nest.reduced = loops_over({g.shape.back()}, "k");
+    nest.dtype = g.dtype;
+    nest.accumulator = accumulator_of(g.dtype);
+    nest.combine = Combine::sum;
+    std::vector<Int> at = variables_of(nest.parallel);
+    at.back() = nest.reduced[0].variable;
+    const Scalar position = scalar_cast(DType::int64, scalar_read(positions.dtype, 1, at)),
+                 own = scalar_index(DType::int64, nest.parallel.back().variable);
+    nest.body = scalar_apply(
+        where_op(), nest.accumulator,
+        {scalar_apply(eq_op(), DType::boolean, {position, own}),
+         scalar_cast(nest.accumulator, scalar_read(g.dtype, 0, at)), scalar_integer(nest.accumulator, 0)});
+    return nest;
+}
+
+Array evaluate_put_along(const Node& node, const std::vector<Array>& inputs) {
+    const std::vector<std::int64_t> positions = inputs[1].to_vector<std::int64_t>();
+    Array r(inputs[0].dtype(), static_dims(node.type.shape));
+    const std::int64_t n = r.shape().back(), count = inputs[0].shape().back();
+    dispatch(r.dtype(), [&](auto t) {
+        using T = decltype(t);
+        if constexpr (Number<T>) {
+            T* to = static_cast<T*>(r.mutable_data());
+            const T* from = static_cast<const T*>(inputs[0].data());
+            for (std::int64_t i = 0; i < inputs[0].size(); ++i) {
+                T& sum = to[i / count * n + positions[static_cast<std::size_t>(i)]];
+                sum = static_cast<T>(sum + from[i]);
+            }
+        }
+    });
+    return r;
 }
 
 // As scatter's nest, by the runs of the keys: points where the key is the row follow each other.
@@ -75,8 +219,41 @@ const Op* argsort_op() {
         .kind = OpKind::reduce,
         .arity = 1,
         .infer = infer_argsort,
+        .equalities = argsort_equalities,
+        .gradient = [](const NodePtr&, const NodePtr&) { return Nodes{nullptr}; },
         .evaluate = evaluate_argsort,
         .nest = nest_argsort,
+    });
+    return op;
+}
+
+const Op* take_along_op() {
+    static const Op* op = register_op({
+        .name = "take_along",
+        .kind = OpKind::view,
+        .arity = 2,
+        .infer = infer_take_along,
+        .gradient = gradient_take_along,
+        .evaluate = evaluate_take_along,
+        .nest = nest_take_along,
+    });
+    return op;
+}
+
+const Op* put_along_op() {
+    static const Op* op = register_op({
+        .name = "put_along",
+        .kind = OpKind::reduce,
+        .arity = 2,
+        .infer = infer_put_along,
+        .gradient =
+            [](const NodePtr& node, const NodePtr& g) {
+                return Nodes{
+                    make_node(take_along_op(), {g, node->inputs[1]}, {{"permutation", false}}, node->where),
+                    nullptr};
+            },
+        .evaluate = evaluate_put_along,
+        .nest = nest_put_along,
     });
     return op;
 }
@@ -94,12 +271,17 @@ const Op* sum_runs_op() {
     return op;
 }
 
+NodePtr make_argsort(const NodePtr& x, const Int& count, bool descending, DType dtype, Where where) {
+    return make_node(argsort_op(), {x}, {{"count", count}, {"descending", descending}, {"dtype", dtype}},
+                     where);
+}
+
 SortedKeys make_sorted(const NodePtr& indices, const Int& extent, Where where) {
     const Int count = count_of(indices->type.shape);
     const DType dtype = is_32_bits(count) && is_32_bits(extent) ? DType::int32 : DType::int64;
     NodePtr keys = make_reshape(indices, {count}, where);
     if (keys->type.dtype != dtype) keys = make_node(cast_op(), {keys}, {{"dtype", dtype}}, where);
-    const NodePtr order = make_node(argsort_op(), {keys}, {}, where);
+    const NodePtr order = make_argsort(keys, count, false, dtype, where);
     return {order, make_node(gather_op(), {keys, order}, {}, where)};
 }
 

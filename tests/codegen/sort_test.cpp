@@ -1,5 +1,6 @@
-// The helpers of sums over runs: stable order, and where keys begin.
+// The helpers of orders and of sums over runs: positions in order, and where keys begin.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <random>
@@ -18,34 +19,82 @@ using namespace bitale::device;
 
 namespace {
 
-template <class T>
-void check_order(std::vector<T> keys) {
-    const std::size_t count = keys.size();
-    std::vector<T> order(count, -1), expected(count);
-    std::iota(expected.begin(), expected.end(), T(0));
-    std::stable_sort(expected.begin(), expected.end(), [&](T a, T b) {
-        return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
+template <bool down, class X>
+void check_order(const std::vector<X>& row, std::size_t wanted) {
+    const std::size_t count = row.size();
+    const auto is_nan = [](X x) { return x != x; };
+    std::vector<i64> expected(count), order(wanted + 1, -1);
+    std::iota(expected.begin(), expected.end(), i64{0});
+    std::stable_sort(expected.begin(), expected.end(), [&](i64 i, i64 j) {
+        const X a = row[static_cast<std::size_t>(down ? j : i)],
+                b = row[static_cast<std::size_t>(down ? i : j)];
+        return !is_nan(a) && (is_nan(b) || a < b);
     });
-    std::vector<T> room = keys;
-    room.resize(3 * count + 1);
-    b_sort(order.data(), room.data(), static_cast<i64>(count));
+    expected.resize(wanted);
+    expected.push_back(-1);
+    // No word beyond the room is written.
+    const std::size_t words = (sizeof(X) > 4 ? 4 : 2) * count;
+    std::vector<u64> room(words + 2, 77);
+    auto* aligned = reinterpret_cast<u64*>((reinterpret_cast<std::uintptr_t>(room.data()) + 15) / 16 * 16);
+    b_sort_row<down>(order.data(), row.data(), aligned, static_cast<i64>(count), static_cast<i64>(wanted));
     CHECK(order == expected);
+    CHECK(aligned[words] == 77);
 }
+
+template <class X>
+void check_orders(const std::vector<X>& row) {
+    for (const std::size_t part : {std::size_t{1}, std::size_t{17}, std::size_t{50}}) {
+        check_order<false>(row, row.size() / part);
+        check_order<true>(row, row.size() / part);
+    }
+}
+
+constexpr std::size_t lengths[] = {0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 100, 1000, 8191, 8192, 20000};
 
 }  // namespace
 
-TEST_CASE("keys are put in order, equal ones as they come") {
+TEST_CASE("integers are put in order, equal ones as they come") {
     std::mt19937_64 random(1);
-    for (const std::size_t count : {0, 1, 2, 3, 100, 4095, 4096, 20000})
-        for (const std::int64_t most :
-             {std::int64_t{0}, std::int64_t{1}, std::int64_t{9}, std::int64_t{300}, std::int64_t{1} << 20,
-              std::int64_t{INT32_MAX}, std::int64_t{1} << 40}) {
-            INFO(count << " keys up to " << most);
-            std::vector<i64> keys(count);
-            for (i64& key : keys) key = std::uniform_int_distribution<i64>(0, most)(random);
-            check_order(keys);
-            if (most <= INT32_MAX) check_order(std::vector<i32>(keys.begin(), keys.end()));
+    for (const std::size_t count : lengths)
+        for (const std::uint64_t most : {std::uint64_t{1}, std::uint64_t{10}, std::uint64_t{1} << 20,
+                                         std::uint64_t{1} << 33, ~std::uint64_t{0}}) {
+            INFO(count << " keys below " << most);
+            std::vector<u64> keys(count);
+            for (u64& key : keys) key = random() % most;
+            check_orders(keys);
+            check_orders(std::vector<i64>(keys.begin(), keys.end()));
+            check_orders(std::vector<u32>(keys.begin(), keys.end()));
+            check_orders(std::vector<i32>(keys.begin(), keys.end()));
+            check_orders(std::vector<i16>(keys.begin(), keys.end()));
+            check_orders(std::vector<u8>(keys.begin(), keys.end()));
         }
+}
+
+TEST_CASE("floats are put in order, NaN last, zeros of both signs as they come") {
+    std::mt19937_64 random(3);
+    const std::vector<double> special = {0.0,           -0.0,     1,         -1,    std::nan(""),
+                                         -std::nan(""), HUGE_VAL, -HUGE_VAL, 1e-310};
+    for (const std::size_t count : lengths)
+        for (const int one_in : {1, 2, 1000}) {
+            std::vector<double> row(count);
+            for (double& x : row)
+                x = random() % static_cast<unsigned>(one_in) == 0
+                        ? special[random() % special.size()]
+                        : std::ldexp(static_cast<double>(random() % 2000) - 1000,
+                                     static_cast<int>(random() % 60) - 30);
+            check_orders(row);
+            check_orders(std::vector<float>(row.begin(), row.end()));
+        }
+}
+
+TEST_CASE("the first of a row that comes in order or from its end") {
+    std::vector<float> row(5000);
+    std::iota(row.begin(), row.end(), -2500.0F);
+    check_orders(row);
+    std::reverse(row.begin(), row.end());
+    check_orders(row);
+    std::fill(row.begin(), row.end(), std::nanf(""));
+    check_orders(row);
 }
 
 TEST_CASE("where keys begin that are not below a number") {

@@ -269,3 +269,29 @@ TEST_CASE("old values that are read before they are written are updated in place
         }
     }
 }
+
+TEST_CASE("scans walk by threads, and blocks sort rows") {
+    if (emulator_left_out()) return;
+    Graphs graphs;
+    Random random(7);
+    for (const Dims& shape : {Dims{3, 40}, Dims{70, 300}, Dims{300, 7}, Dims{2, 1000}, Dims{5, 1}}) {
+        const std::string size = text_of_dims(shape);
+        const Expr x = graphs.input("x" + size, random_array(float32, shape, random, -1.5, 1.5)),
+                   i = graphs.input("i" + size, random_array(int64, shape, random, -5, 5));
+        for (const int axis : {0, 1}) {
+            const std::string name = size + " along " + std::to_string(axis);
+            graphs.add("cumsum " + name, cumsum(x, axis));
+            graphs.add("from the end " + name, cumsum(x, axis, {.exclusive = true, .reverse = true}));
+            graphs.add("gradient " + name, grad(sum(sqr(cumprod(x, axis))), x));
+            graphs.add("logcumsumexp " + name, logcumsumexp(x * 9, axis));
+            graphs.add("sort " + name, sort(x, axis));
+            graphs.add("argsort " + name, argsort(i, axis, {.descending = true}));
+            graphs.add("topk " + name, topk(x, 1, axis).values);
+            graphs.add("gradient of sort " + name, grad(sum(sqr(sort(x, axis)) * x), x));
+        }
+        graphs.add("flat " + size, cumsum(x));
+        graphs.add("flat order " + size, argsort(x, std::nullopt));
+    }
+    check_same_bits(graphs);
+    CHECK(has(source_of(graphs.on("emulator")), "b_sort_row<true>("));
+}

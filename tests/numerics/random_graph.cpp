@@ -499,7 +499,7 @@ bool GraphGenerator::classify() {
 
 bool GraphGenerator::step() {
     if (is_special()) return special_step();
-    switch (random_.between(0, 31)) {
+    switch (random_.between(0, 33)) {
         case 0:
         case 1:
         case 2: return unary();
@@ -531,6 +531,8 @@ bool GraphGenerator::step() {
         case 28: return integers();
         case 29: return keep_as_half();
         case 30: return draw();
+        case 31: return scan();
+        case 32: return put_in_order();
         default: return random_.chance(2) ? normalise() : classify();
     }
 }

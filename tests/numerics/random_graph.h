@@ -86,6 +86,8 @@ class GraphGenerator {
     bool mixed();
     bool integers();
     bool keep_as_half();
+    bool scan();
+    bool put_in_order();
     bool draw();
     bool special_binary();
     bool special_unary();

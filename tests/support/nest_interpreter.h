@@ -2,8 +2,10 @@
 // and integers themselves, as in Op::evaluate; every read is checked against the operand's shape.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -60,13 +62,17 @@ class NestInterpreter {
     }
 
     Array body() {
+        bind_lets();
+        return scalar(*nest_.body);
+    }
+
+    void bind_lets() {
         for (const Let& let : nest_.lets) {
             const std::int64_t high = std::max<std::int64_t>(number(let.extent) - 1, 0);
             REQUIRE(let.symbol.symbol_id() != 0);
             values_[let.symbol.symbol_id()] =
                 std::clamp<std::int64_t>(scalar(*let.value).to_vector<std::int64_t>()[0], 0, high);
         }
-        return scalar(*nest_.body);
     }
 
     // One element of the result.
@@ -75,12 +81,20 @@ class NestInterpreter {
             REQUIRE(nest_.reduced.empty());
             return body();
         }
+        if (is_order(nest_.combine)) return ordered();
         const DType wide = oracle_dtype(nest_.accumulator);
         Array total = identity(wide), best(wide, {});
         std::int64_t index = 0, chosen = -1;
         each(nest_.reduced, 0, [&] {
             const std::int64_t at = index++;
             if (!hold(nest_.guards)) return;
+            if (nest_.combine == Combine::affine) {
+                bind_lets();
+                const double a = scalar(*nest_.body->arguments[0]).at(0),
+                             b = scalar(*nest_.body->arguments[1]).at(0);
+                total = Array(a * total.at(0) + b);
+                return;
+            }
             const Array x = body().as(wide);
             switch (nest_.combine) {
                 case Combine::sum:
@@ -95,11 +109,35 @@ class NestInterpreter {
         });
         switch (nest_.combine) {
             case Combine::max:
+                if (chosen < 0) return Array(-std::numeric_limits<double>::infinity());
+                return best.as(oracle_dtype(nest_.dtype));
             case Combine::min: REQUIRE(chosen >= 0); return best.as(oracle_dtype(nest_.dtype));
             case Combine::argmax:
             case Combine::argmin: REQUIRE(chosen >= 0); return Array(chosen).as(nest_.dtype);
             default: return total.as(oracle_dtype(nest_.dtype));
         }
+    }
+
+    // The point that comes at the place that the last loop says.
+    Array ordered() {
+        const std::uint64_t id = nest_.parallel.back().variable.symbol_id();
+        const std::int64_t place = id ? values_.at(id) : 0;
+        std::vector<long double> keys;  // exact for all dtypes
+        each(nest_.reduced, 0, [&] {
+            const Array x = body();
+            keys.push_back(x.dtype() == DType::uint64
+                               ? static_cast<long double>(x.to_vector<std::uint64_t>()[0])
+                               : static_cast<long double>(x.at(0)));
+        });
+        const bool down = nest_.combine == Combine::order_down;
+        std::vector<std::int64_t> order(keys.size());
+        for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+        std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+            const long double a = keys[static_cast<std::size_t>(down ? j : i)],
+                              b = keys[static_cast<std::size_t>(down ? i : j)];
+            return !std::isnan(a) && (std::isnan(b) || a < b);
+        });
+        return Array(order[static_cast<std::size_t>(place)]).as(nest_.dtype);
     }
 
     Array identity(DType dtype) const {

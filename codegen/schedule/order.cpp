@@ -1,0 +1,154 @@
+#include "codegen/schedule/order.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "codegen/group/values.h"
+
+namespace bitale {
+
+namespace {
+
+// Elements of a task, and how many tasks share long rows: each has room of its own for one of them.
+constexpr double elements_of_task = 8192;
+constexpr std::int64_t tasks_of_long_rows = 64, blocks_of_long_rows = 512;
+
+// Twice a key above a position; on a GPU a key and two positions, all three of 32 bits or of 64.
+std::int64_t words_of_element(DType element, const Target& target) {
+    if (bits_of(element) <= 32) return 2;
+    return target.kind == Target::Kind::cuda ? 3 : 4;
+}
+
+std::int64_t bytes_of_element(DType element, const Target& target) {
+    return bytes_of(element) + words_of_element(element, target) * bytes_of(DType::uint64);
+}
+
+// Of scratch, for what is sorted and what else the task keeps there.
+std::int64_t most_bytes(const Target& target) { return target.local_bytes / 2; }
+
+// Scratch, or where that is too small, memory of which each task has its own part.
+class Room {
+  public:
+    Room(const OrderTask& task, bool in_scratch, const SegmentContext& context, KernelBuilder& builder)
+        : task_(task), in_scratch_(in_scratch), context_(context), builder_(builder) {}
+
+    int make(DType dtype, const Int& count, const char* name, Stmts& declared) {
+        if (in_scratch_) {
+            const int place = builder_.scratch(Place::Scope::local, dtype, {count});
+            declared.push_back(declare(place));
+            return place;
+        }
+        const Type type{dtype, {task_.tasks, count}};
+        return builder_.global(context_.new_buffer(type, name, "rows that are sorted, one of each task"),
+                               type.dtype, type.shape, true);
+    }
+    std::vector<Int> at(const Int& element) const {
+        return in_scratch_ ? std::vector<Int>{element} : std::vector<Int>{task_.task, element};
+    }
+
+  private:
+    const OrderTask& task_;
+    const bool in_scratch_;
+    const SegmentContext& context_;
+    KernelBuilder& builder_;
+};
+
+}  // namespace
+
+std::int64_t rows_of_orders_on_gpu(const std::vector<Nest>& nests, const Target& target) {
+    std::int64_t rows = 0;
+    for (const Nest& nest : nests) {
+        if (!is_order(nest.combine)) continue;
+        const std::int64_t bytes = bytes_of_element(nest.body->dtype, target);
+        const Int &length = nest.reduced[0].extent, &all = nest.parallel[0].extent;
+        const bool fits = length.is_constant() && length.constant() * bytes <= most_bytes(target);
+        const std::int64_t own =
+            all.is_constant() && !fits ? ceildiv(all, blocks_of_long_rows).constant() : 1;
+        rows = std::max({rows, own, std::int64_t{1}});
+    }
+    return rows;
+}
+
+std::int64_t rows_of_orders(const std::vector<Nest>& nests) {
+    double rows = 0;
+    for (const Nest& nest : nests) {
+        if (!is_order(nest.combine)) continue;
+        const double length = std::max(1.0, typical_count(nest.reduced)),
+                     inner = typical_count({nest.parallel.begin() + 1, nest.parallel.end() - 1});
+        double own = elements_of_task / (length * inner);
+        if (own < 1 && nest.parallel[0].extent.is_constant())
+            own = static_cast<double>(ceildiv(nest.parallel[0].extent, tasks_of_long_rows).constant());
+        rows = std::max({rows, own, 1.0});
+    }
+    return static_cast<std::int64_t>(rows);
+}
+
+Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentContext& context,
+                     KernelBuilder& builder) {
+    const Nest& nest = member.nest;
+    const Loop each = nest.reduced[0], last = nest.parallel.back();
+    const DType dtype = nest.body->dtype;
+    const std::int64_t words = words_of_element(dtype, context.target),
+                       bytes = bytes_of_element(dtype, context.target);
+    const bool in_scratch = each.extent.is_constant() &&
+                            task.used_bytes + bytes * each.extent.constant() <= most_bytes(context.target);
+    if (in_scratch) task.used_bytes += bytes * each.extent.constant();
+    Stmts body;
+    Room room(task, in_scratch, context, builder);
+    const int elements = room.make(dtype, each.extent, "row", body),
+              space = room.make(DType::uint64, words * each.extent, "sorted", body);
+
+    Member copy;
+    copy.nest = nest;
+    copy.nest.parallel = {each};
+    copy.nest.reduced.clear();
+    copy.nest.combine = Combine::none;
+    copy.nest.dtype = dtype;
+    copy.destinations = {{elements, room.at(each.variable)}};
+    Stmts row = schedule_pointwise(copy, context.target, builder);
+    row.push_back(barrier());
+    Substitution first;
+    if (const std::uint64_t id = last.variable.symbol_id()) first[id] = 0;
+    std::vector<Int> at = member.destinations[0].at;
+    for (Int& x : at) x = substitute(x, first);
+    row.push_back(sort_row(member.destinations[0].place, at, nest.combine,
+                           scalar_read(dtype, elements, room.at(0)),
+                           scalar_read(DType::uint64, space, room.at(0)), each.extent, last.extent));
+    row.push_back(barrier());
+    if (member.destinations.size() > 1) {
+        Member others = copy;
+        others.nest.parallel = {last};
+        others.nest.lets.clear();
+        others.nest.dtype = nest.dtype;
+        others.nest.body = scalar_read(nest.dtype, member.destinations[0].place, member.destinations[0].at);
+        others.destinations.assign(member.destinations.begin() + 1, member.destinations.end());
+        append(row, schedule_pointwise(others, context.target, builder));
+        row.push_back(barrier());
+    }
+    for (std::size_t d = nest.parallel.size() - 1; d-- > 0;)
+        if (const Loop& l = nest.parallel[d]; l.variable.symbol_id())
+            row = {loop(l.variable, 0, l.extent, Binding::serial, std::move(row))};
+    append(body, std::move(row));
+    return body;
+}
+
+Segment schedule_order_of_vector(int value, const Nest& placed, const SegmentContext& context,
+                                 KernelBuilder& builder, const std::string& title) {
+    const Value& own = context.values.list[static_cast<std::size_t>(value)];
+    const Type type = own.stored_type();
+    Member member;
+    member.nest = placed;
+    for (const int buffer : context.buffers_to_write(value))
+        member.destinations.push_back(
+            {builder.global(buffer, type.dtype, type.shape, true), {placed.parallel[0].variable}});
+    Segment segment;
+    segment.title = title;
+    segment.tasks = 1;
+    segment.task = 0;
+    segment.body = {comment(describe(*own.node))};
+    std::int64_t used = 0;
+    append(segment.body, schedule_order(member, {0, 1, used}, context, builder));
+    return segment;
+}
+
+}  // namespace bitale

@@ -1,0 +1,31 @@
+// Rows in order (Combine::order): a task copies each of its rows, sorts, and keeps the positions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "codegen/schedule/builder.h"
+#include "codegen/schedule/member.h"
+#include "codegen/schedule/segment.h"
+
+namespace bitale {
+
+// Where a member is sorted: the task's number, how many tasks there are, and how much scratch each uses
+// already.
+struct OrderTask {
+    Int task, tasks;
+    std::int64_t& used_bytes;
+};
+
+// How many rows a task has, where one of the nests is an order; 0 where none is.
+std::int64_t rows_of_orders(const std::vector<Nest>& nests);
+std::int64_t rows_of_orders_on_gpu(const std::vector<Nest>& nests, const Target& target);
+
+Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentContext& context,
+                     KernelBuilder& builder);
+
+// An order of a vector, by itself: one task. `placed`: its nest with reads of places.
+Segment schedule_order_of_vector(int value, const Nest& placed, const SegmentContext& context,
+                                 KernelBuilder& builder, const std::string& title);
+
+}  // namespace bitale

@@ -1,0 +1,142 @@
+// Generated code of sort, argsort and topk against the oracle: axes, lengths, dtypes, ties, special values.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "tests/support/numerics.h"
+#include "tests/support/packed_cases.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+const std::vector<DType> dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
+                                   uint32,  uint64, float16, bfloat16, float32, float64};
+
+// Results of every kind, in turn.
+Expr ordered(const Expr& x, int axis, std::int64_t length, std::size_t turn) {
+    const bool other = turn / 4 % 2 == 1;
+    switch (turn % 4) {
+        case 0: return sort(x, axis, {.descending = other});
+        case 1: return argsort(x, axis, {.descending = other});
+        case 2: return topk(x, (length + 1) / 2, axis, {.smallest = other}).values;
+        default: return topk(x, length / 5, axis, {.smallest = other}).positions;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("orders along every axis, of lengths that are known and unknown") {
+    PackedCases cases(tested_device());
+    Random random(1);
+    std::size_t turn = 0;
+    for (const Dims& shape : {Dims{2, 3, 40, 5}, Dims{1, 33, 2, 1}, Dims{9, 1, 7, 70}, Dims{3, 0, 2, 4},
+                              Dims{17, 2, 1, 16}, Dims{1, 1, 1, 300}})
+        for (int axis = 0; axis < 4; ++axis)
+            for (const bool known : {true, false})
+                for (const bool ties : {true, false}) {
+                    const Expr x = known ? input(float32, shape, "x") : tensor4("x");
+                    const Array v = random_array(float32, shape, random, -4, 4);
+                    const std::int64_t length = shape[static_cast<std::size_t>(axis)];
+                    cases.add(fmt::format("{} along {}, {}", text_of(shape), axis, turn), {x},
+                              {ties ? v.as(int32).as(float32) : v}, ordered(x, axis, length, turn));
+                    turn += 3;
+                }
+    cases.run(24);
+}
+
+TEST_CASE("orders of all dtypes, of awkward lengths and values") {
+    PackedCases cases(tested_device());
+    Random random(2);
+    std::size_t turn = 0;
+    for (const DType dtype : dtypes)
+        for (const std::int64_t n : {0, 1, 2, 31, 33, 65, 500}) {
+            const Expr x = input(dtype, 2, "x");
+            const Array v = is_float(dtype) && n > 2 ? special_array(dtype, {5, n}, random, turn % 2)
+                                                     : random_array(dtype, {5, n}, random, 0, 9);
+            for (int k = 0; k < 3; ++k)
+                cases.add(fmt::format("{} {} {}", name_of(dtype), n, turn), {x}, {v},
+                          ordered(x, 1, n, turn++));
+            turn += 2;
+        }
+    cases.run(32);
+}
+
+TEST_CASE("orders of vectors and of flat tensors") {
+    PackedCases cases(tested_device());
+    Random random(3);
+    for (const std::int64_t n : {0, 1, 2, 100, 3000})
+        for (const bool known : {true, false}) {
+            const Expr x = known ? input(float32, Dims{n}, "x") : vector("x");
+            const Array v = random_array(float32, {n}, random, -50, 50);
+            cases.add("sort", {x}, {v}, sort(x));
+            cases.add("argsort of a map", {x}, {v}, argsort(floor(x * 0.5)));
+            cases.add("topk", {x}, {v}, topk(x, n / 10, 0).values);
+            const Expr m = reshape(x, {1, -1});
+            if (n > 0) cases.add("flat", {x}, {v}, sort(m, std::nullopt, {.descending = true}));
+        }
+    cases.run();
+}
+
+TEST_CASE("orders of what is computed, and what reads them") {
+    PackedCases cases(tested_device());
+    Random random(4);
+    const Expr x = matrix("x"), i = ivector("i");
+    const Array v = random_array(float32, {30, 18}, random), at = random_array(int32, {25}, random, 0, 29);
+    const std::vector<Expr> inputs{x, i};
+    const std::vector<Array> values{v, at};
+    for (const int axis : {0, 1}) {
+        cases.add("transposed", inputs, values, sort(transpose(x), axis));
+        cases.add("gathered", inputs, values, argsort(gather(x, i), axis));
+        cases.add("from the end", inputs, values, argsort(flip(x, axis), axis));
+        cases.add("median", inputs, values, mean(sort(x, axis), {axis}));
+        cases.add("ranks", inputs, values, argsort(argsort(x, axis), axis));
+        cases.add("of an exponential", inputs, values, sort(exp(x), axis) / (1 + sort(abs(x), axis)));
+        cases.add("sorted sums", inputs, values, sort(sum(x, {axis})));
+        cases.add("cumulated", inputs, values,
+                  cumsum(sort(softmax(x, axis), axis, {.descending = true}), axis));
+        cases.add("rows of the best", inputs, values, gather(x, topk(x[{colon, 0}], 4, 0).positions));
+    }
+    cases.run();
+}
+
+TEST_CASE("gradients of orders") {
+    PackedCases cases(tested_device());
+    Random random(5);
+    const Array v = random_array(float32, {13, 22}, random, -1.5, 1.5);
+    for (const bool known : {true, false})
+        for (const int axis : {0, 1}) {
+            const Expr x = known ? input(float32, Dims{13, 22}, "x") : matrix("x");
+            const Expr weights = cast(range(0, 22), float32);
+            cases.add("sort", {x}, {v}, grad(sum(sqr(sort(x, axis)) * weights), x));
+            const Expr best = topk(x, 5, axis).values;
+            cases.add("topk", {x}, {v}, grad(sum(tanh(best)), x));
+            cases.add("topk, second", {x}, {v}, grad(sum(sqr(grad(sum(exp(best)), x))), x));
+            cases.add("sort, second", {x}, {v}, grad(sum(sqr(grad(sum(exp(sort(x, axis))), x))), x));
+        }
+    cases.run();
+}
+
+TEST_CASE("a row that is too short for topk is an error of the call") {
+    const Expr x = matrix("x");
+    Function f = function({x}, topk(x, 3).values, {.device = tested_device()});
+    CHECK(f(Array(float32, {2, 3}))[0].shape() == Dims{2, 3});
+    CHECK_THROWS_AS(f(Array(float32, {2, 2})), ShapeError);
+}
+
+TEST_CASE("long rows are in order, and a matrix of many") {
+    Random random(6);
+    for (const bool known : {true, false})
+        for (const Dims& shape : {Dims{2, 30000}, Dims{300, 700}, Dims{9000, 7}}) {
+            const Expr x = known ? input(float32, shape, "x") : matrix("x");
+            OnTwoDevices both({x},
+                              {{"sort", sort(x)},
+                               {"argsort", argsort(x, 1, {.descending = true})},
+                               {"columns", sort(x, 0)},
+                               {"ten", topk(x, std::min<std::int64_t>(10, shape[1])).values},
+                               {"their positions", topk(x, std::min<std::int64_t>(10, shape[1])).positions}});
+            CHECK(both({random_array(float32, shape, random, -1, 1)}) == "");
+        }
+}
