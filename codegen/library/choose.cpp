@@ -177,18 +177,24 @@ class Chooser {
     // Through transposes and reshapes first: the library reads either order, so no copy is needed.
     std::optional<LibraryCall> product(const Value& value) {
         const auto shape = [&](int operand) -> const Shape& { return at(operand).node->type.shape; };
-        const Nest through_views = simplify(compose(value.nest, [&](int operand) -> const Nest* {
-            return is_view(at(operand)) ? &at(operand).nest : nullptr;
-        }));
-        std::optional<LibraryCall> call = match_gemm(through_views, shape, target_);
+        const auto through_views = [&](const Nest& nest) {
+            return simplify(compose(nest, [&](int operand) -> const Nest* {
+                return is_view(at(operand)) ? &at(operand).nest : nullptr;
+            }));
+        };
+        const Nest nest = through_views(value.nest);
+        std::optional<LibraryCall> call = match_gemm(nest, shape, target_);
         if (!call) call = match_gemm(value.nest, shape, target_);
         if (call || target_.kind != Target::Kind::cpu || !target_.has_gemm) return call;
-        // The factors of a sum over a broadcast product are views, too.
-        return match_strided(simplify(compose(value.nest,
-                                              [&](int operand) -> const Nest* {
-                                                  const Value& v = at(operand);
-                                                  return is_view(v) || is_product(v) ? &v.nest : nullptr;
-                                              })),
+        if (nest.body->kind != ScalarNode::Kind::read || !is_product(at(nest.body->operand)))
+            return match_strided(nest, shape);
+        // A sum over a broadcast product.
+        return match_strided(through_views(simplify(compose(nest,
+                                                            [&](int operand) -> const Nest* {
+                                                                return operand == nest.body->operand
+                                                                           ? &at(operand).nest
+                                                                           : nullptr;
+                                                            }))),
                              shape);
     }
 

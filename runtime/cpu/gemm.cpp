@@ -156,8 +156,10 @@ class GemmProduct {
     void run(Pool& pool) {
         const bool by_depth = slices_.of_depth > 1;
         BITALE_CHECK(!by_depth || s_.beta == 0, "parts of a product that is added to an old value");
-        BITALE_CHECK(!s_.strided || !(by_depth || made() || s_.symmetric || d_.c == nullptr),
-                     "a product of strided matrices is cut by its results alone, and stored");
+        BITALE_CHECK(!s_.strided || !(by_depth || made() || s_.symmetric),
+                     "a product of strided matrices is cut by its results alone");
+        BITALE_CHECK(s_.batches.empty() || (d_.c && !kernels_.epilogue.entry),
+                     "many products are stored, and have no epilogue");
         const bool inside = d_.c == nullptr;
         place_parts(!inside);
         reserve(pool, !inside, std::max({kernels_.epilogue.count, kernels_.a.count, kernels_.b.count}));
@@ -210,7 +212,8 @@ class GemmProduct {
     bool made() const { return s_.made_a || s_.made_b; }
 
     static GemmSlices slices_for(const GemmShape& s) {
-        if (s.strided) return slices_of_each(s.m, s.n, s.k, s.transpose_b, products(s));
+        if (s.strided && s.slice_rows == 0)
+            return slices_of_each(s.m, s.n, s.k, s.transpose_b, products(s));
         if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter);
         if (s.piece_depth > 0)
             return slices_in_pieces(
