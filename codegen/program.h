@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -62,6 +63,18 @@ struct KernelText {
     std::vector<int> cuda_threads;     // of a block, for each phase
 };
 
+// Where the matrices of a call begin, and how far their rows lie apart, in elements. The call computes a
+// product for each point of the batches, the last one innermost.
+struct GemmStrides {
+    struct Batch {
+        Int count;
+        Int a, b, c;  // from one product to the next; 0: they share the operand
+    };
+    Int first_a, first_b;
+    Int row_a, row_b, row_c;
+    std::vector<Batch> batches;
+};
+
 // c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the
 // other way. With `bias`, c += bias[n]; with `relu`, c = relu(c) after that. On a CPU the result may also be
 // c = alpha * a . b + beta * c, of the old c.
@@ -84,6 +97,8 @@ struct GemmCall {
     std::int64_t piece_depth = 0;
     // The operands are a matrix and its transpose: of slices that mirror each other one is computed.
     bool symmetric = false;
+    // On a CPU: how the matrices lie where they are not one product of matrices without gaps.
+    std::optional<GemmStrides> strides;
 };
 
 // A float32 tensor of four axes, in any order in memory.
@@ -144,7 +159,7 @@ struct Region {
 };
 
 struct Program {
-    static constexpr int version = 5;
+    static constexpr int version = 6;
     std::string name;
     std::string target;  // architecture
     std::vector<SizeSource> size_sources;

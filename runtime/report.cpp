@@ -75,6 +75,13 @@ std::string epilogue_text(bool bias, bool relu) {
     return std::string(bias ? " + bias" : "") + (relu ? ", relu" : "");
 }
 
+std::string batches_text(const GemmCall& call) {
+    if (!call.strides || call.strides->batches.empty()) return "";
+    Int count = 1;
+    for (const GemmStrides::Batch& batch : call.strides->batches) count = count * batch.count;
+    return ", for each of " + count.text() + " products";
+}
+
 std::string call_text(const Step& step) {
     if (step.kind == Step::Kind::gemm) {
         const GemmCall& g = step.gemm;
@@ -86,7 +93,8 @@ std::string call_text(const Step& step) {
                                                       : "";
         return fmt::format("c[{}, {}] = {}{}a{} . b{} over {}{}{}", g.m.text(), g.n.text(), old, factor,
                            g.transpose_a ? " transposed" : "", g.transpose_b ? " transposed" : "", g.k.text(),
-                           made, epilogue_text(g.bias, g.relu));
+                           made, epilogue_text(g.bias, g.relu)) +
+               batches_text(g);
     }
     static const char* const kinds[] = {"convolution of", "gradient of the image of a convolution of",
                                         "gradient of the filters of a convolution of"};

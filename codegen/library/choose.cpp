@@ -15,6 +15,7 @@
 #include "codegen/library/conv.h"
 #include "codegen/library/cost.h"
 #include "codegen/library/gemm.h"
+#include "codegen/library/strided.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -28,6 +29,12 @@ namespace {
 bool is_view(const Value& v) {
     return v.storage == Value::Storage::inlined && v.nest.lets.empty() && v.nest.body &&
            v.nest.body->kind == ScalarNode::Kind::read && v.nest.body->guards.empty() && !v.required;
+}
+
+// Of which a sum is a product of matrices.
+bool is_product(const Value& v) {
+    return v.storage == Value::Storage::inlined && v.node->op->name == "mul" && !v.required &&
+           v.users.size() == 1;
 }
 
 bool is_zero(const Value& v) {
@@ -85,7 +92,8 @@ class Chooser {
     // that are cast, scaled, shifted, moved or gathered, which are not worth another form in memory. What is
     // certainly small, as a minibatch is, stays in a cache: there one copy takes less than several pieces.
     bool may_be_made(int operand, const LibraryCall& call) {
-        if (target_.kind != Target::Kind::cpu || !std::holds_alternative<GemmCall>(call.call)) return false;
+        const GemmCall* product = std::get_if<GemmCall>(&call.call);
+        if (target_.kind != Target::Kind::cpu || !product || product->strides) return false;
         constexpr int most_cost = 16;
         constexpr double small = 1 << 18;
         double most = 1;
@@ -133,7 +141,7 @@ class Chooser {
     // Where the product meets a parameter that the step updates, whose rows the cores share in order.
     void find_parameter(int v) {
         GemmCall* call = std::get_if<GemmCall>(&at(v).by_library->call);
-        if (!call) return;
+        if (!call || call->strides) return;
         const auto updated = [&](int operand) {
             const SharedPtr shared = shared_of(at(operand).node);
             return shared && parameters_.contains(shared.get());
@@ -169,11 +177,25 @@ class Chooser {
     // Through transposes and reshapes first: the library reads either order, so no copy is needed.
     std::optional<LibraryCall> product(const Value& value) {
         const auto shape = [&](int operand) -> const Shape& { return at(operand).node->type.shape; };
-        const Nest through_views = simplify(compose(value.nest, [&](int operand) -> const Nest* {
-            return is_view(at(operand)) ? &at(operand).nest : nullptr;
-        }));
-        std::optional<LibraryCall> call = match_gemm(through_views, shape, target_);
-        return call ? call : match_gemm(value.nest, shape, target_);
+        const auto through_views = [&](const Nest& nest) {
+            return simplify(compose(nest, [&](int operand) -> const Nest* {
+                return is_view(at(operand)) ? &at(operand).nest : nullptr;
+            }));
+        };
+        const Nest nest = through_views(value.nest);
+        std::optional<LibraryCall> call = match_gemm(nest, shape, target_);
+        if (!call) call = match_gemm(value.nest, shape, target_);
+        if (call || target_.kind != Target::Kind::cpu || !target_.has_gemm) return call;
+        if (nest.body->kind != ScalarNode::Kind::read || !is_product(at(nest.body->operand)))
+            return match_strided(nest, shape);
+        // A sum over a broadcast product.
+        return match_strided(through_views(simplify(compose(nest,
+                                                            [&](int operand) -> const Nest* {
+                                                                return operand == nest.body->operand
+                                                                           ? &at(operand).nest
+                                                                           : nullptr;
+                                                            }))),
+                             shape);
     }
 
     // Whether a call beats a generated product that computes its operands where it reads them and hands its

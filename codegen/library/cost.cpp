@@ -13,6 +13,8 @@ namespace {
 constexpr double flops_per_ns = 230, lanes = 16;
 // A call with its own job for the pool, what the library spends before it computes, and what it interrupts.
 constexpr double call_ns = 5000;
+// What the library spends before each of several products.
+constexpr double product_ns = 600;
 // An element stored by one kernel and read by another, from the cache that both cores share.
 constexpr double passed_ns = 0.13;
 // An element that each task of generated code turns for itself, and how many tasks do so.
@@ -26,15 +28,18 @@ double filled(double columns) { return columns / (std::ceil(columns / lanes) * l
 
 ProductCost cost_of_product(const GemmCall& call, double passed) {
     const double m = typical(call.m), n = typical(call.n), k = typical(call.k);
-    const double flops = 2 * m * n * k;
+    double products = 1;
+    if (call.strides)
+        for (const GemmStrides::Batch& batch : call.strides->batches) products *= typical(batch.count);
+    const double flops = 2 * m * n * k * products;
     const double library = (n <= lanes ? thin_by_library : by_library) * filled(n);
     // Along the columns of b, or along the rows of a stored the other way, neighbours lie side by side.
     const double in_lanes = std::max(call.transpose_b ? 0.0 : filled(n), call.transpose_a ? filled(m) : 0.0);
-    const double turning = in_lanes > 0 ? 0 : tasks * n * k * turned_ns;
+    const double turning = in_lanes > 0 ? 0 : tasks * n * k * products * turned_ns;
     // One register holds a row of results, so that the whole sum of many of them stays in registers.
     constexpr double fewest_rows = 8;
     const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;
-    return {call_ns + passed * passed_ns + flops / (flops_per_ns * library),
+    return {call_ns + (products - 1) * product_ns + passed * passed_ns + flops / (flops_per_ns * library),
             turning + flops / (flops_per_ns * (thin ? thin_generated : generated) *
                                (in_lanes > 0 ? in_lanes : filled(n)))};
 }

@@ -12,6 +12,7 @@ struct Sizes {
     std::int64_t m, n, k;
     bool transpose_b;
     GemmCall::Parameter parameter;
+    std::int64_t products = 1;  // of which this is one
 };
 
 // An element of b that the library packs. One that it turns as well costs more, and much more where rows lie
@@ -42,14 +43,18 @@ double nanoseconds(const Sizes& s, const GemmSlices& slice) {
 // How many slices are worth having: each some microseconds at least, and more of them where there is work
 // for more cores.
 std::int64_t wanted_slices(const Sizes& s) {
-    const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+    const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) *
+                         static_cast<double>(s.k) * static_cast<double>(s.products);
     constexpr double two = 1e6, four = 8e6, eight = 80e6, sixteen = 640e6, more = 2560e6;
-    return flops < two       ? 1
-           : flops < four    ? 2
-           : flops < eight   ? 4
-           : flops < sixteen ? 8
-           : flops < more    ? 16
-                             : 64;
+    const std::int64_t all = flops < two       ? 1
+                             : flops < four    ? 2
+                             : flops < eight   ? 4
+                             : flops < sixteen ? 8
+                             : flops < more    ? 16
+                                               : 64;
+    std::int64_t each = all;
+    while (each > 1 && (each - 1) * s.products >= all) each /= 2;
+    return each;
 }
 
 // Parts of the depth: halves where the rows of a parameter lie along it that are so many that to fetch them
@@ -70,9 +75,10 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmS
     return r;
 }
 
-GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                     GemmCall::Parameter parameter) {
-    const Sizes s{m, n, k, transpose_b, parameter};
+namespace {
+
+GemmSlices best_slices(const Sizes& s) {
+    const std::int64_t m = s.m, n = s.n, k = s.k;
     if (s.m == 0 || s.n == 0) return {.rows = 1, .columns = 1, .depth = 1};
     constexpr std::int64_t row_unit = 8, column_unit = 16;
     const auto part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
@@ -102,6 +108,19 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transp
             }
         }
     return best;
+}
+
+}  // namespace
+
+GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
+                     GemmCall::Parameter parameter) {
+    return best_slices({m, n, k, transpose_b, parameter});
+}
+
+GemmSlices slices_of_each(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
+                          std::int64_t products) {
+    return best_slices(
+        {m, n, k, transpose_b, GemmCall::Parameter::none, std::max<std::int64_t>(1, products)});
 }
 
 namespace {

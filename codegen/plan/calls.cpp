@@ -14,8 +14,16 @@ namespace {
 void describe(const GemmCall& call, Step& step) {
     step.kind = Step::Kind::gemm;
     step.gemm = call;
-    step.flops = 2 * call.m * call.n * call.k;
-    step.bytes = 4 * (call.m * call.k + call.k * call.n + call.m * call.n + (call.bias ? call.n : Int(0)));
+    Int count = 1, of_a = 1, of_b = 1;
+    if (call.strides)
+        for (const GemmStrides::Batch& batch : call.strides->batches) {
+            count = count * batch.count;
+            if (!batch.a.is(0)) of_a = of_a * batch.count;
+            if (!batch.b.is(0)) of_b = of_b * batch.count;
+        }
+    step.flops = 2 * count * call.m * call.n * call.k;
+    step.bytes = 4 * (of_a * call.m * call.k + of_b * call.k * call.n + count * call.m * call.n +
+                      (call.bias ? call.n : Int(0)));
 }
 
 void describe(const ConvCall& call, Step& step) {
@@ -43,7 +51,7 @@ void describe_operands(const LibraryCall& library, const Values& values, const T
     constexpr double fewest = 128;
     call.symmetric = target.kind == Target::Kind::cpu && library.operands[0] == library.operands[1] &&
                      call.transpose_a != call.transpose_b && call.m == call.n && !call.bias && !call.relu &&
-                     typical(call.m) >= fewest;
+                     !call.strides && typical(call.m) >= fewest;
     if (call.symmetric) step.why += "; a matrix by its own transpose: half of it, mirrored";
 }
 

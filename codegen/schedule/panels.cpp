@@ -311,8 +311,63 @@ std::int64_t rows_of_products(const std::vector<Nest>& nests, const ShapeOf& sha
     return rows;
 }
 
+// for each point of the axes that both factors have, and each block of rows:
+//     panels of one matrix product
 std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder) {
-    return Panels(member, target, builder).run();
+    const Nest& nest = member.nest;
+    if (target.kind != Target::Kind::cpu || member.tree.lanes > 1 || !adds_products(nest) ||
+        !nest.guards.empty() || nest.reduced.size() != 1)
+        return {};
+    const std::vector<Loop> common = product_axes(nest).common;
+    const std::optional<std::size_t> lanes = lane_axis(nest, builder.shapes());
+    if (!lanes) return {};
+    Member one = member;
+    one.nest.parallel.clear();
+    std::int64_t rows = 1;
+    std::size_t longest = 0;  // of the loops over rows
+    const auto high = [](const Loop& l) { return std::max<std::int64_t>(l.extent.range().high, 1); };
+    for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
+        const Loop& l = nest.parallel[i];
+        const bool both = std::any_of(common.begin(), common.end(), [&](const Loop& c) {
+            return c.variable.symbol_id() == l.variable.symbol_id();
+        });
+        if (both) continue;
+        one.nest.parallel.push_back(l);
+        if (i == *lanes) continue;
+        if (rows == 1 || high(l) > high(one.nest.parallel[longest])) longest = one.nest.parallel.size() - 1;
+        rows = high(l) > IntRange::highest / rows ? IntRange::highest : rows * high(l);
+    }
+    if (one.nest.parallel.size() < 2) return {};
+    std::optional<Int> first_row;
+    const Loop all_rows = one.nest.parallel[longest];
+    std::int64_t height = most_rows;
+    if (rows > most_rows && !common.empty() && all_rows.variable.symbol_id()) {
+        if (rows > high(all_rows)) return {};
+        // Blocks that come out even leave no rows over.
+        constexpr std::int64_t fewest = 16;
+        if (all_rows.extent.is_constant())
+            for (std::int64_t h = most_rows; h >= fewest; --h)
+                if (all_rows.extent.constant() % h == 0) {
+                    height = h;
+                    break;
+                }
+        first_row = bounded_symbol("first_row", high(all_rows));
+        const Int row = Int::symbol("row", {0, height - 1});
+        const bool even = all_rows.extent.is_constant() && all_rows.extent.constant() % height == 0;
+        const Substitution in_block{{all_rows.variable.symbol_id(), *first_row + row}};
+        one.nest = substitute(one.nest, in_block);
+        one.nest.parallel[longest] = {row, even ? Int(height) : min(height, all_rows.extent - *first_row)};
+        for (Destination& d : one.destinations)
+            for (Int& x : d.at) x = substitute(x, in_block);
+    }
+    std::optional<Stmts> body = Panels(one, target, builder).run();
+    if (!body) return {};
+    if (first_row)
+        body = Stmts{loop(*first_row, 0, all_rows.extent, Binding::serial, *std::move(body), height)};
+    for (std::size_t i = common.size(); i-- > 0;)
+        if (common[i].variable.symbol_id())
+            body = Stmts{loop(common[i].variable, 0, common[i].extent, Binding::serial, *std::move(body))};
+    return body;
 }
 
 }  // namespace bitale

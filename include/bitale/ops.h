@@ -126,6 +126,14 @@ Expr one_hot(const Expr& labels, const Expr& classes, DType dtype = float32, Whe
 // ------------------------------------------------------------------------------------------- Theano's dot:
 // vectors and matrices of one float dtype; of higher rank, over a's last and b's second-last axis.
 Expr dot(const Expr& a, const Expr& b, Where where = Where::current());
+// NumPy's matmul: [..., m, k] and [..., k, n] of one float dtype -> [..., m, n], a product for each point of
+// the leading axes, which broadcast where their length is known to be 1. A vector a counts as [1, k], a
+// vector b as [k, 1], and that axis is dropped again. TypeError for other dtypes; ShapeError for scalars and
+// where the lengths do not fit, then or at the call.
+Expr matmul(const Expr& a, const Expr& b, Where where = Where::current());
+// Theano's batched_dot: a [batch, m, k] or [batch, k], b [batch, k, n] or [batch, k] -> [batch, m, n],
+// without the axes that a or b lacks. Errors as of matmul; the batches need the same length.
+Expr batched_dot(const Expr& a, const Expr& b, Where where = Where::current());
 
 // ---- Neural networks
 // ------------------------------------------------------------------------------------------

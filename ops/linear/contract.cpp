@@ -10,13 +10,11 @@
 
 namespace bitale {
 
-namespace {
-
-void require_floats(const NodePtr& a, const NodePtr& b, Where where) {
+void require_floats(const std::string& name, const NodePtr& a, const NodePtr& b, Where where) {
     const auto computes = [](const NodePtr& x) {
         return x->type.dtype == DType::float32 || x->type.dtype == DType::float64;
     };
-    const std::string operands = "dot of " + describe(*a) + " and " + describe(*b) + ": ";
+    const std::string operands = name + " of " + describe(*a) + " and " + describe(*b) + ": ";
     for (const NodePtr& x : {a, b})
         if (!computes(x))
             throw TypeError(where, operands + "it computes in float32 or float64, not in " +
@@ -28,6 +26,8 @@ void require_floats(const NodePtr& a, const NodePtr& b, Where where) {
                                    std::string(name_of(b->type.dtype)) + ")");
 }
 
+namespace {
+
 [[noreturn]] void unequal_lengths(const NodePtr& a, const NodePtr& b, const Int& left, const Int& right,
                                   Where where) {
     throw ShapeError(where, "dot of " + describe(*a) + " and " + describe(*b) +
@@ -37,7 +37,7 @@ void require_floats(const NodePtr& a, const NodePtr& b, Where where) {
 
 Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {
     const NodePtr &a = inputs[0], &b = inputs[1];
-    require_floats(a, b, where);
+    require_floats("dot", a, b, where);
     const Shape &left = a->type.shape, &right = b->type.shape;
     BITALE_CHECK(left.size() >= 1 && left.size() <= 2 && right.size() >= 1 && right.size() <= 2,
                  "dot takes vectors and matrices");
@@ -134,7 +134,7 @@ Expr dot(const Expr& a, const Expr& b, Where where) try {
     if (a.rank() == 0 || b.rank() == 0)
         throw ShapeError(where, "dot of " + describe(*a.node()) + " and " + describe(*b.node()) +
                                     ": a scalar has no axis to sum over; write a * b");
-    require_floats(a.node(), b.node(), where);
+    require_floats("dot", a.node(), b.node(), where);
     // Everything else becomes a product of two matrices: [I..., k] . [J..., k, n] -> [I..., J..., n].
     const Shape &left = type_of(a).shape, &right = type_of(b).shape;
     const std::size_t inner = right.size() < 2 ? 0 : right.size() - 2;

@@ -156,6 +156,10 @@ class GemmProduct {
     void run(Pool& pool) {
         const bool by_depth = slices_.of_depth > 1;
         BITALE_CHECK(!by_depth || s_.beta == 0, "parts of a product that is added to an old value");
+        BITALE_CHECK(!s_.strided || !(by_depth || made() || s_.symmetric),
+                     "a product of strided matrices is cut by its results alone");
+        BITALE_CHECK(s_.batches.empty() || (d_.c && !kernels_.epilogue.entry),
+                     "many products are stored, and have no epilogue");
         const bool inside = d_.c == nullptr;
         place_parts(!inside);
         reserve(pool, !inside, std::max({kernels_.epilogue.count, kernels_.a.count, kernels_.b.count}));
@@ -169,13 +173,13 @@ class GemmProduct {
                     multiply(slice, part, part_at(part, slice), s_.n, claim);
                 }
             });
-        pool.run(computed(), [&](std::int64_t first, std::int64_t last) {
+        pool.run(computed() * products(s_), [&](std::int64_t first, std::int64_t last) {
             const OneThread guard;
             const GemmScratch::Claim claim(scratch_, inside || made() || kernels_.epilogue.entry);
             for (std::int64_t i = first; i < last; ++i) {
                 const Slice slice = computed_slice(i);
                 float* to = inside ? claim.floats() : place_of(slice);
-                const std::int64_t ldc = inside ? slices_.columns : s_.n;
+                const std::int64_t ldc = inside ? slices_.columns : row_c();
                 if (by_depth)
                     add_parts(slice, to, ldc);
                 else
@@ -197,6 +201,7 @@ class GemmProduct {
   private:
     struct Slice {
         std::int64_t number, row, column, rows, columns;
+        std::int64_t a = 0, b = 0, c = 0;  // where the matrices of its product begin
     };
     struct Matrix {
         const float* at;
@@ -207,6 +212,7 @@ class GemmProduct {
     bool made() const { return s_.made_a || s_.made_b; }
 
     static GemmSlices slices_for(const GemmShape& s) {
+        if (s.strided && s.slice_rows == 0) return slices_of_each(s.m, s.n, s.k, s.transpose_b, products(s));
         if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter);
         if (s.piece_depth > 0)
             return slices_in_pieces(
@@ -237,7 +243,31 @@ class GemmProduct {
         return s_.symmetric ? slices_.of_rows * (slices_.of_rows + 1) / 2 : slices_.of_grid();
     }
 
+    std::int64_t row_c() const { return s_.strided ? s_.row_c : s_.n; }
+
+    static std::int64_t products(const GemmShape& s) {
+        std::int64_t count = 1;
+        for (const GemmShape::Batch& batch : s.batches) count *= batch.count;
+        return count;
+    }
+
+    // Of all products, those of the first one first.
     Slice computed_slice(std::int64_t i) const {
+        if (s_.strided) {
+            Slice slice = slice_at(i % computed());
+            slice.a = s_.first_a;
+            slice.b = s_.first_b;
+            std::int64_t product = i / computed();
+            for (std::size_t d = s_.batches.size(); d-- > 0;) {
+                const GemmShape::Batch& batch = s_.batches[d];
+                const std::int64_t at = product % batch.count;
+                product /= batch.count;
+                slice.a += at * batch.a;
+                slice.b += at * batch.b;
+                slice.c += at * batch.c;
+            }
+            return slice;
+        }
         if (!s_.symmetric) return slice_at(i);
         std::int64_t row = 0;
         for (; i >= slices_.of_rows - row; ++row) i -= slices_.of_rows - row;
@@ -250,7 +280,7 @@ class GemmProduct {
         return {i, row, column, std::min(slices_.rows, s_.m - row), std::min(slices_.columns, s_.n - column)};
     }
 
-    float* place_of(const Slice& slice) const { return d_.c + slice.row * s_.n + slice.column; }
+    float* place_of(const Slice& slice) const { return d_.c + slice.c + slice.row * row_c() + slice.column; }
 
     float* part_at(std::int64_t part, const Slice& slice) const {
         return scratch_.parts_.data() + (part * s_.m + slice.row) * s_.n + slice.column;
@@ -282,16 +312,17 @@ class GemmProduct {
         if (s_.made_a)
             return {made(kernels_.a, slice.row / slices_.rows, term, claim, a_),
                     s_.transpose_a ? slices_.rows : s_.piece_depth};
-        const std::int64_t row = s_.transpose_a ? s_.m : s_.k;
-        return {d_.a + (s_.transpose_a ? term * row + slice.row : slice.row * row + term), row};
+        const std::int64_t row = s_.strided ? s_.row_a : s_.transpose_a ? s_.m : s_.k;
+        return {d_.a + slice.a + (s_.transpose_a ? term * row + slice.row : slice.row * row + term), row};
     }
 
     Matrix operand_b(const Slice& slice, std::int64_t term, const GemmScratch::Claim& claim) const {
         if (s_.made_b)
             return {made(kernels_.b, slice.column / slices_.columns, term, claim, b_),
                     s_.transpose_b ? s_.piece_depth : slices_.columns};
-        const std::int64_t row = s_.transpose_b ? s_.k : s_.n;
-        return {d_.b + (s_.transpose_b ? slice.column * row + term : term * row + slice.column), row};
+        const std::int64_t row = s_.strided ? s_.row_b : s_.transpose_b ? s_.k : s_.n;
+        return {d_.b + slice.b + (s_.transpose_b ? slice.column * row + term : term * row + slice.column),
+                row};
     }
 
     const float* made(const GemmKernel& kernel, std::int64_t of_slices, std::int64_t term,

@@ -54,6 +54,14 @@ std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
         if (step.kind == Step::Kind::gemm) {
             for (const Int* size : {&step.gemm.m, &step.gemm.n, &step.gemm.k})
                 s.call.push_back(table_.add(*size));
+            if (const std::optional<GemmStrides>& strides = step.gemm.strides) {
+                for (const Int* x : {&strides->first_a, &strides->first_b, &strides->row_a, &strides->row_b,
+                                     &strides->row_c})
+                    s.call.push_back(table_.add(*x));
+                for (const GemmStrides::Batch& batch : strides->batches)
+                    for (const Int* x : {&batch.count, &batch.a, &batch.b, &batch.c})
+                        s.call.push_back(table_.add(*x));
+            }
         } else if (step.kind == Step::Kind::conv) {
             for (const ConvTensor* t : {&step.conv.image, &step.conv.filters, &step.conv.output}) {
                 for (const Int& length : t->shape) s.call.push_back(table_.add(length));
@@ -87,6 +95,13 @@ GemmShape Frames::gemm_shape(const GemmCall& call, const std::vector<int>& slots
     r.made_b = call.made_b;
     r.piece_depth = call.piece_depth;
     r.symmetric = call.symmetric;
+    if (!call.strides) return r;
+    r.strided = true;
+    std::size_t next = 3;
+    for (std::int64_t* x : {&r.first_a, &r.first_b, &r.row_a, &r.row_b, &r.row_c}) *x = slot(slots[next++]);
+    r.batches.resize(call.strides->batches.size());
+    for (GemmShape::Batch& batch : r.batches)
+        for (std::int64_t* x : {&batch.count, &batch.a, &batch.b, &batch.c}) *x = slot(slots[next++]);
     return r;
 }
 

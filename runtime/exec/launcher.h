@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "codegen/program.h"
 #include "runtime/exec/shares.h"
@@ -21,6 +22,14 @@ struct GemmShape {
     std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;
     bool made_a = false, made_b = false, symmetric = false;
     std::int64_t piece_depth = 0;
+    // As in GemmStrides, where `strided`.
+    struct Batch {
+        std::int64_t count = 0, a = 0, b = 0, c = 0;
+        bool operator==(const Batch&) const = default;
+    };
+    bool strided = false;
+    std::int64_t first_a = 0, first_b = 0, row_a = 0, row_b = 0, row_c = 0;
+    std::vector<Batch> batches{};
     bool operator==(const GemmShape&) const = default;
 };
 

@@ -160,6 +160,18 @@ class Writer {
         return j;
     }
 
+    Json write(const GemmStrides& s) {
+        const auto all = [&](const std::vector<Int>& list) {
+            Json j = Json::array();
+            for (const Int& x : list) j.push_back(write(x));
+            return j;
+        };
+        Json j{{"matrices", all({s.first_a, s.first_b, s.row_a, s.row_b, s.row_c})},
+               {"batches", Json::array()}};
+        for (const GemmStrides::Batch& b : s.batches) j["batches"].push_back(all({b.count, b.a, b.b, b.c}));
+        return j;
+    }
+
     template <class Call>
     static void write_epilogue(const Call& call, Json& j) {
         j["bias"] = call.bias;
@@ -203,6 +215,7 @@ class Writer {
                 j["slice"] = {s.gemm.slice_rows, s.gemm.slice_columns, s.gemm.slice_depth};
             j["symmetric"] = s.gemm.symmetric;
             j["piece_depth"] = s.gemm.piece_depth;
+            if (s.gemm.strides) j["strides"] = write(*s.gemm.strides);
             j["pieces"] = Json::array();
             for (const PieceKernel& piece : s.pieces)
                 j["pieces"].push_back({{"kernel", piece.kernel},
@@ -361,6 +374,15 @@ class Reader {
         return files.emplace(file, 0).first->first.c_str();
     }
 
+    GemmStrides strides(const Json& j) {
+        const Json& matrices = j.at("matrices");
+        GemmStrides s{integer(matrices.at(0)), integer(matrices.at(1)), integer(matrices.at(2)),
+                      integer(matrices.at(3)), integer(matrices.at(4)), {}};
+        for (const Json& b : j.at("batches"))
+            s.batches.push_back({integer(b.at(0)), integer(b.at(1)), integer(b.at(2)), integer(b.at(3))});
+        return s;
+    }
+
     ConvTensor tensor(const Json& j) {
         ConvTensor t;
         for (std::size_t d = 0; d < t.shape.size(); ++d) {
@@ -397,8 +419,11 @@ class Reader {
             for (const Json& x : j.at("reads")) s.reads.push_back(integer(x));
             for (const Json& x : j.at("writes")) s.writes.push_back(integer(x));
         } else if (s.kind == Step::Kind::gemm) {
-            s.gemm = {integer(j.at("m")), integer(j.at("n")), integer(j.at("k")), j.at("transpose_a"),
-                      j.at("transpose_b")};
+            s.gemm.m = integer(j.at("m"));
+            s.gemm.n = integer(j.at("n"));
+            s.gemm.k = integer(j.at("k"));
+            s.gemm.transpose_a = j.at("transpose_a");
+            s.gemm.transpose_b = j.at("transpose_b");
             s.gemm.parameter = kind_named<GemmCall::Parameter>(parameters, j.at("parameter"));
             s.gemm.alpha = j.at("alpha");
             s.gemm.beta = j.at("beta");
@@ -415,6 +440,7 @@ class Reader {
             }
             s.gemm.symmetric = j.at("symmetric");
             s.gemm.piece_depth = j.at("piece_depth");
+            if (j.contains("strides")) s.gemm.strides = strides(j.at("strides"));
             for (std::size_t side = 0; side < s.pieces.size(); ++side) {
                 const Json& piece = j.at("pieces").at(side);
                 s.pieces[side].kernel = piece.at("kernel");

@@ -182,9 +182,14 @@ class ScheduleText {
     static std::string call_text(const Step& step) {
         if (step.kind == Step::Kind::gemm) {
             const GemmCall& g = step.gemm;
-            return "[" + g.m.text() + ", " + g.k.text() + (g.transpose_a ? "]^T . [" : "] . [") + g.k.text() +
-                   ", " + g.n.text() + (g.transpose_b ? "]^T" : "]") + (g.bias ? " + bias" : "") +
-                   (g.relu ? ", relu" : "") + (g.beta != 0 ? ", added to what was there" : "");
+            std::string batches;
+            if (g.strides)
+                for (const GemmStrides::Batch& batch : g.strides->batches)
+                    batches += batch.count.text() + " times ";
+            return batches + "[" + g.m.text() + ", " + g.k.text() + (g.transpose_a ? "]^T . [" : "] . [") +
+                   g.k.text() + ", " + g.n.text() + (g.transpose_b ? "]^T" : "]") +
+                   (g.bias ? " + bias" : "") + (g.relu ? ", relu" : "") +
+                   (g.beta != 0 ? ", added to what was there" : "");
         }
         static const char* const kinds[] = {"forward", "gradient of the image", "gradient of the filters"};
         const ConvCall& c = step.conv;

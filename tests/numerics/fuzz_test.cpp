@@ -294,6 +294,11 @@ TEST_CASE("random graphs agree with the oracles") {
     CHECK(counts.undetermined * 10 < counts.elements);
 }
 
+TEST_CASE("random graphs with the newer steps agree with the oracles") {
+    const Counts counts = check(first_newer_seed, 24, 4);
+    CHECK(counts.graphs == 24);
+}
+
 TEST_CASE("random graphs agree with the oracles, each in a function of its own") { check(101, 12, 1); }
 
 TEST_CASE("random graphs that were refused once") {

@@ -26,7 +26,7 @@ Dims broadcast_shape(const Dims& a, const Dims& b) {
 }  // namespace
 
 GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
-    : random_(seed), arithmetic_(arithmetic) {
+    : random_(seed), newer_(seed >= first_newer_seed), arithmetic_(arithmetic) {
     real_ = random_.chance(3) ? float64 : float32;
     static const std::vector<std::int64_t> all = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 100};
     for (int i = 0; i < 3; ++i) lengths_.push_back(random_.pick(all));
@@ -498,6 +498,8 @@ bool GraphGenerator::classify() {
 }
 
 bool GraphGenerator::step() {
+    constexpr int one_in = 8;
+    if (newer_ && random_.chance(one_in)) return newer_step();
     if (is_special()) return special_step();
     switch (random_.between(0, 33)) {
         case 0:

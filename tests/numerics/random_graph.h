@@ -33,6 +33,8 @@ struct RandomGraph {
 // Every length is a number.
 bool has_known_shape(const Expr& x);
 
+constexpr std::uint64_t first_newer_seed = 1'000'000;
+
 class GraphGenerator {
   public:
     GraphGenerator(std::uint64_t seed, Arithmetic arithmetic);
@@ -70,6 +72,10 @@ class GraphGenerator {
     bool join();
     bool look_up();
     bool product();
+    // Steps that seeds below a million, which are kept with what they once found, do not take
+    // (random_graph_newer.cpp).
+    bool newer_step();
+    bool products();
     bool convolve();
     bool pool();
     bool normalise();
@@ -112,6 +118,7 @@ class GraphGenerator {
     bool floating(const Value& v) const { return v.x.dtype() == float32 || v.x.dtype() == float64; }
 
     Random random_;
+    bool newer_;
     Arithmetic arithmetic_;
     DType real_;
     std::vector<std::int64_t> lengths_;

@@ -1,0 +1,19 @@
+// Recognises sums of products that are many matrix products, or products of parts of tensors.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "codegen/library/call.h"
+#include "graph/ir/nest.h"
+
+namespace bitale {
+
+// A float32 sum of products of two plain reads, each of which moves by the same step along every loop: one
+// axis that both factors sum over, one of results along which the first factor alone moves, and one, the
+// last, along which the second does (or the other way round); all other axes are batches. Operands are the
+// numbers of the nest.
+std::optional<LibraryCall> match_strided(const Nest& nest,
+                                         const std::function<const Shape&(int)>& shape_of_operand);
+
+}  // namespace bitale

@@ -1,0 +1,77 @@
+// Products of many matrices: matmul and batched_dot. They are sums over a broadcast product, which the
+// compiler takes for matrix products wherever it meets them.
+#include "bitale/ops.h"
+
+#include <string>
+
+#include "ops/dsl/build.h"
+#include "ops/linear/contract.h"
+#include "ops/shape/lengths.h"
+
+namespace bitale {
+
+namespace {
+
+void require_axes(const std::string& name, const Expr& a, const Expr& b, Where where) {
+    if (a.rank() == 0 || b.rank() == 0)
+        throw ShapeError(where, name + " of " + describe(*a.node()) + " and " + describe(*b.node()) +
+                                    ": a scalar has no axis to sum over; write a * b");
+}
+
+void require_equal(const std::string& name, const Expr& a, const Expr& b, const Int& left, const Int& right,
+                   Where where) {
+    if (never_equal(left, right))
+        throw ShapeError(where, name + " of " + describe(*a.node()) + " and " + describe(*b.node()) +
+                                    ": it sums over an axis of both, but " + left.text() + " is not " +
+                                    right.text() + "; transpose or reshape one operand");
+}
+
+// [..., m, k] times [..., k, n] -> [..., m, n].
+Expr product(const Expr& a, const Expr& b, Where where) {
+    return sum(mul({expand_dims(a, -1, where), where}, {expand_dims(b, -3, where), where}), {-2}, {}, where);
+}
+
+}  // namespace
+
+Expr matmul(const Expr& a, const Expr& b, Where where) try {
+    require_axes("matmul", a, b, where);
+    require_floats("matmul", a.node(), b.node(), where);
+    const Shape &left = type_of(a).shape, &right = type_of(b).shape;
+    require_equal("matmul", a, b, left.back(), right[right.size() < 2 ? 0 : right.size() - 2], where);
+    // Rows of all matrices by one matrix are one product.
+    if (b.rank() <= 2) return dot(a, b, where);
+    const Expr result = product(a.rank() == 1 ? expand_dims(a, 0, where) : a, b, where);
+    return a.rank() == 1 ? squeeze(result, -2, where) : result;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
+}
+
+Expr batched_dot(const Expr& a, const Expr& b, Where where) try {
+    require_axes("batched_dot", a, b, where);
+    require_floats("batched_dot", a.node(), b.node(), where);
+    const std::string operands =
+        "batched_dot of " + describe(*a.node()) + " and " + describe(*b.node()) + ": ";
+    for (const Expr& x : {a, b})
+        if (x.rank() > 3)
+            throw ShapeError(where, operands +
+                                        "it takes batches of vectors and matrices, of rank 2 and 3; use "
+                                        "matmul for several axes of batches");
+    for (const Expr& x : {a, b})
+        if (x.rank() < 2)
+            throw ShapeError(where, operands +
+                                        "the first axis of both is the batch, and each item has an axis "
+                                        "to sum over; use dot for vectors and matrices");
+    const Shape &left = type_of(a).shape, &right = type_of(b).shape;
+    if (never_equal(left[0], right[0]))
+        throw ShapeError(where, operands + "the batches have " + left[0].text() + " and " + right[0].text() +
+                                    " items; both need the same number");
+    require_equal("batched_dot", a, b, left.back(), right[1], where);
+    Expr result = product(a.rank() == 2 ? expand_dims(a, 1, where) : a,
+                          b.rank() == 2 ? expand_dims(b, 2, where) : b, where);
+    if (b.rank() == 2) result = squeeze(result, 2, where);
+    return a.rank() == 2 ? squeeze(result, 1, where) : result;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
+}
+
+}  // namespace bitale

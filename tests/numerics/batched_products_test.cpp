@@ -1,0 +1,155 @@
+// Products of many matrices, and of matrices that are parts of tensors, in the forms that people write:
+// against the oracle, with the same bits for any number of threads; and which of them a library computes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/base/options.h"
+#include "runtime/cpu/gemm.h"
+#include "tests/support/catch.h"
+#include "tests/support/error_of.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+Options with(int threads) {
+    Options chosen = options();
+    chosen.threads = threads;
+    return chosen;
+}
+
+// x [batch, m, k], y [batch, k, n]: every order of axes, by matmul and by broadcasting.
+std::vector<Expr> forms(const Expr& x, const Expr& y) {
+    const Expr xt = transpose(x, {0, 2, 1}), yt = transpose(y, {0, 2, 1});
+    return {matmul(x, y), matmul(yt, xt), batched_dot(x, y), transpose(matmul(x, y), {0, 2, 1}),
+            transpose(matmul(x, y), {1, 0, 2}),
+            // Both factors along k, as the scores of attention.
+            sum(expand_dims(x, 2) * expand_dims(yt, 1), {3}),
+            sum(expand_dims(xt, 3) * expand_dims(y, 2), {1}),
+            // Batches in between, reversed, shared and as part of the sum.
+            sum(expand_dims(transpose(x, {1, 0, 2}), 3) * expand_dims(y, 0), {2}), matmul(flip(x, 0), y),
+            sum(expand_dims(x, 3) * expand_dims(y, 1), {0, 2}), relu(matmul(x, y) + 1) * 2,
+            matmul(tanh(x), exp(y))};
+}
+
+// Where no axis is empty.
+std::vector<Expr> parts(const Expr& x, const Expr& y) {
+    return {matmul(expand_dims(x[0], 0), y),
+            matmul(x, y[0]),
+            matmul(x[{0, 0}], y),
+            matmul(softmax(x), y),
+            batched_dot(x[{colon, 0}], y),
+            batched_dot(x, y[{colon, colon, 0}])};
+}
+
+struct Lengths {
+    std::int64_t batch, m, k, n;
+};
+
+void check_forms(DType dtype, bool known, const std::vector<Lengths>& lengths, double tolerance) {
+    for (const Lengths& l : lengths) {
+        const Expr x = known ? input(dtype, {l.batch, l.m, l.k}, "x") : input(dtype, 3, "x"),
+                   y = known ? input(dtype, {l.batch, l.k, l.n}, "y") : input(dtype, 3, "y");
+        std::vector<Expr> all = forms(x, y);
+        if (std::min({l.batch, l.m, l.k, l.n}) > 0)
+            for (const Expr& part : parts(x, y)) all.push_back(part);
+        const std::vector<Expr> gradients = grad(sum(sqr(matmul(x, y))), {x, y});
+        all.insert(all.end(), gradients.begin(), gradients.end());
+        Random random(9);
+        const std::vector<Array> arguments{random_array(dtype, {l.batch, l.m, l.k}, random, -1, 1),
+                                           random_array(dtype, {l.batch, l.k, l.n}, random, -1, 1)};
+        const Results expected = function({x, y}, all, {.device = "reference"}).call(arguments);
+        std::vector<Array> first;
+        for (const int threads : {1, 3}) {
+            const ScopedOptions scope(with(threads));
+            const Results got = function({x, y}, all, {.device = tested_device()}).call(arguments);
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                INFO(fmt::format("{} {} of {} x {} over {}, {}, form {}, {} threads", name_of(dtype), l.batch,
+                                 l.m, l.n, l.k, known ? "known" : "unknown", i, threads));
+                CHECK(difference(got[i], expected[i], {.of_largest = tolerance}) == "");
+                if (threads > 1) CHECK(difference(got[i], first[i]) == "");
+                if (threads == 1) first.push_back(got[i]);
+            }
+        }
+    }
+}
+
+bool calls(const Expr& result, const std::vector<Input>& inputs, const std::string& text) {
+    const std::string report = function(inputs, {result}, {.device = "cpu"}).report();
+    INFO(report);
+    return report.find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("many products in every form") {
+    check_forms(float32, true, {{1, 1, 1, 1}, {3, 4, 5, 6}, {2, 33, 17, 48}, {7, 32, 64, 40}}, 1e-5);
+    check_forms(float32, false,
+                {{3, 4, 5, 6}, {0, 4, 3, 2}, {2, 0, 3, 2}, {2, 3, 0, 2}, {2, 3, 4, 0}, {5, 31, 64, 33}},
+                1e-5);
+    check_forms(float64, true, {{3, 20, 33, 18}}, 1e-12);
+}
+
+TEST_CASE("parts of tensors are multiplied where they lie") {
+    const Expr qkv = input(float32, {2, 40, 3, 4, 16}, "qkv");  // images, places, which, heads, channels
+    const auto heads = [&](int which) {
+        return transpose(qkv[{colon, colon, which}], {0, 2, 1, 3});  // images, heads, places, channels
+    };
+    const Expr scores = matmul(heads(0), transpose(heads(1), {0, 1, 3, 2})) / 4;
+    const Expr mixed = transpose(matmul(softmax(scores), heads(2)), {0, 2, 1, 3});
+    const Expr cost = sum(sqr(mixed));
+    const std::vector<Expr> all{scores, mixed, grad(cost, {qkv})[0]};
+    Random random(4);
+    const Array x = random_array(float32, {2, 40, 3, 4, 16}, random, -1, 1);
+    const Results expected = function({qkv}, all, {.device = "reference"}).call(std::vector<Array>{x});
+    Function f = function({qkv}, all, {.device = tested_device()});
+    const Results got = f.call(std::vector<Array>{x});
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        INFO("result " << i);
+        CHECK(difference(got[i], expected[i], {.of_largest = 1e-5}) == "");
+    }
+}
+
+TEST_CASE("a library computes many products, and those whose matrices overlap are generated") {
+    if (!gemm_library().present) return;
+    const Expr x = input(float32, {8, 128, 64}, "x"), y = input(float32, {8, 128, 64}, "y");
+    CHECK(calls(sum(expand_dims(x, 2) * expand_dims(y, 1), {3}), {x, y}, "for each of 8 products"));
+    CHECK(calls(matmul(transpose(x, {0, 2, 1}), y), {x, y}, "for each of 8 products"));
+    const Expr w = input(float32, {64, 96}, "w");
+    CHECK(calls(matmul(x, w), {x, w}, "c[1024, 96]"));
+    CHECK(calls(dot(x[3], w), {x, w}, "c[128, 96]"));
+    // A stack of all windows of a vector: rows that share memory.
+    const Expr v = input(float32, {1024}, "v"), many = input(float32, {64, 96}, "many");
+    std::vector<Expr> terms;
+    for (int k = 0; k < 64; ++k) terms.push_back(expand_dims(v[Slice{k, k + 900}], 1));
+    CHECK_FALSE(
+        calls(sum(broadcast_to(expand_dims(concatenate(terms, 1), 2), {Expr(900), Expr(64), Expr(96)}) *
+                      expand_dims(many, 0),
+                  {1}),
+              {v, many}, "v transposed"));
+}
+
+TEST_CASE("what matmul and batched_dot refuse") {
+    const Expr x = input(float32, {2, 3, 4}, "x"), d = input(float64, {2, 4, 5}, "d"),
+               bytes = input(uint8, {2, 4, 5}, "bytes"), wrong = input(float32, {2, 5, 4}, "wrong"),
+               other = input(float32, {3, 4, 5}, "other"), v = vector("v");
+    CHECK_THROWS_AS(matmul(x, Expr(2.0F)), ShapeError);
+    CHECK_THROWS_AS(matmul(x, d), TypeError);
+    CHECK_THROWS_AS(matmul(x, bytes), TypeError);
+    CHECK_THROWS_AS(matmul(x, wrong), ShapeError);
+    CHECK_THROWS_AS(matmul(x, other), ShapeError);
+    CHECK_THROWS_AS(batched_dot(x, other), ShapeError);
+    CHECK_THROWS_AS(batched_dot(x, wrong), ShapeError);
+    CHECK_THROWS_AS(batched_dot(v, x), ShapeError);
+    CHECK_THROWS_AS(batched_dot(expand_dims(x, 0), x), ShapeError);
+    CHECK(error_of([&] { matmul(x, wrong); }).find("matmul of") != std::string::npos);
+    CHECK(error_of([&] { batched_dot(x, other); }).find("2 and 3 items") != std::string::npos);
+}

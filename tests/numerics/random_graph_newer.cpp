@@ -1,0 +1,49 @@
+// Steps of random graphs that came later: products of many matrices.
+#include "tests/numerics/random_graph.h"
+
+namespace bitale::test {
+
+bool GraphGenerator::newer_step() { return products(); }
+
+// Of the last two axes of a value, by matmul or by broadcasting, with another order of axes on either side.
+bool GraphGenerator::products() {
+    const Value v = any();
+    if (!floating(v) || v.shape.size() < 2 || v.shape.size() > 4) return false;
+    const int rank = static_cast<int>(v.shape.size());
+    Value a = v;
+    if (random_.chance(3)) {
+        std::vector<int> axes;
+        for (int i = 0; i < rank; ++i) axes.push_back(i);
+        for (std::size_t i = axes.size() - 1; i > 0; --i)
+            std::swap(axes[i], axes[static_cast<std::size_t>(random_.between(0, static_cast<int>(i)))]);
+        a.x = transpose(v.x, axes);
+        for (std::size_t i = 0; i < axes.size(); ++i) a.shape[i] = v.shape[static_cast<std::size_t>(axes[i])];
+    }
+    const std::int64_t m = a.shape[a.shape.size() - 2], k = a.shape.back();
+    Dims right(a.shape.begin(), a.shape.end() - 2);
+    if (!right.empty() && random_.chance(3)) right.erase(right.begin());
+    if (!right.empty() && random_.chance(4)) right[0] = 1;
+    const std::int64_t n = random_.chance(4) ? m : random_.pick(lengths_);
+    const bool turned = random_.chance(2);
+    right.push_back(turned ? n : k);
+    right.push_back(turned ? k : n);
+    Value b = make_input(v.x.dtype(), right, -2, 2);
+    if (turned) {
+        std::vector<int> axes;
+        for (int i = 0; i < b.x.rank(); ++i) axes.push_back(i);
+        std::swap(axes[axes.size() - 2], axes.back());
+        b.x = transpose(b.x, axes);
+    }
+    const double bound = a.bound * b.bound * static_cast<double>(k);
+    if (is_whole() && bound >= 1 << 23) return false;
+    std::int64_t multiplied = k * n;
+    for (std::size_t i = 0; i + 1 < a.shape.size(); ++i) multiplied *= a.shape[i];
+    if (multiplied > 10 * most_elements_) return false;
+    Dims shape(a.shape.begin(), a.shape.end() - 1);
+    shape.push_back(n);
+    const Expr x =
+        random_.chance(2) ? matmul(a.x, b.x) : sum(expand_dims(a.x, -1) * expand_dims(b.x, -3), {-2});
+    return keep(x, shape, bound);
+}
+
+}  // namespace bitale::test
