@@ -501,7 +501,7 @@ bool GraphGenerator::step() {
     constexpr int one_in = 8;
     if (newer_ && random_.chance(one_in)) return newer_step();
     if (is_special()) return special_step();
-    switch (random_.between(0, 33)) {
+    switch (random_.between(0, 31)) {
         case 0:
         case 1:
         case 2: return unary();
@@ -533,8 +533,6 @@ bool GraphGenerator::step() {
         case 28: return integers();
         case 29: return keep_as_half();
         case 30: return draw();
-        case 31: return scan();
-        case 32: return put_in_order();
         default: return random_.chance(2) ? normalise() : classify();
     }
 }

@@ -76,6 +76,8 @@ class GraphGenerator {
     // (random_graph_newer.cpp).
     bool newer_step();
     bool products();
+    bool scan();
+    bool put_in_order();
     bool convolve();
     bool pool();
     bool normalise();
@@ -92,8 +94,6 @@ class GraphGenerator {
     bool mixed();
     bool integers();
     bool keep_as_half();
-    bool scan();
-    bool put_in_order();
     bool draw();
     bool special_binary();
     bool special_unary();

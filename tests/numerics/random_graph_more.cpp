@@ -188,51 +188,6 @@ bool GraphGenerator::draw() {
                              : keep(stream_->normal(lengths), shape, 8);
 }
 
-// Of each element what those up to it make.
-bool GraphGenerator::scan() {
-    const Value v = any();
-    if (v.shape.empty()) return false;
-    const auto axis = static_cast<std::size_t>(random_.between(0, v.x.rank() - 1));
-    const double n = static_cast<double>(v.shape[axis]);
-    const ScanOptions options{.exclusive = random_.chance(3), .reverse = random_.chance(3)};
-    const int at = static_cast<int>(axis);
-    if (!is_whole()) {
-        if (!floating(v)) return false;
-        switch (random_.between(0, 3)) {
-            case 0: return keep(cumprod(tanh(v.x), at, options), v.shape, 1);
-            case 1:
-                return keep(logcumsumexp(v.x, at, {.reverse = options.reverse}), v.shape,
-                            v.bound + std::log(n + 1));
-            default: return keep(cumsum(v.x, at, options), v.shape, v.bound * std::max(n, 1.0));
-        }
-    }
-    if (is_float(v.x.dtype()))
-        return v.bound * n < most_exact &&
-               keep(cumsum(v.x, at, options), v.shape, v.bound * std::max(n, 1.0));
-    return keep(random_.chance(3) ? cumprod(v.x, at, options) : cumsum(v.x, at, options), v.shape, wraps);
-}
-
-bool GraphGenerator::put_in_order() {
-    const Value v = any();
-    if (v.shape.empty()) return false;
-    const auto axis = static_cast<std::size_t>(random_.between(0, v.x.rank() - 1));
-    const int at = static_cast<int>(axis);
-    const bool other = random_.chance(3);
-    Dims shape = v.shape;
-    switch (random_.between(0, is_whole() ? 3 : 1)) {
-        case 0: return keep(sort(v.x, at, {.descending = other}), shape, v.bound);
-        case 1:
-            shape[axis] = random_.between(0, shape[axis]);
-            return keep(topk(v.x, Expr(shape[axis]), at, {.smallest = other}).values, shape, v.bound);
-        case 2:
-            shape[axis] = random_.between(0, shape[axis]);
-            return keep(topk(v.x, Expr(shape[axis]), at, {.smallest = other}).positions, shape,
-                        static_cast<double>(v.shape[axis]));
-        default:
-            return keep(argsort(v.x, at, {.descending = other}), shape, static_cast<double>(v.shape[axis]));
-    }
-}
-
 // Where only what is exact, in any order, may be done with floats.
 bool GraphGenerator::special_binary() {
     const Value v = any();
@@ -267,7 +222,7 @@ bool GraphGenerator::special_unary() {
 }
 
 bool GraphGenerator::special_step() {
-    switch (random_.between(0, 16)) {
+    switch (random_.between(0, 15)) {
         case 0: return special_unary();
         case 1:
         case 2: return special_binary();
@@ -283,7 +238,6 @@ bool GraphGenerator::special_step() {
         case 12: return computed_index();
         case 13: return mixed();
         case 14: return keep_as_half();
-        case 15: return put_in_order();
         default: return pool();
     }
 }

@@ -1,9 +1,16 @@
-// Steps of random graphs that came later: products of many matrices.
+// Steps of random graphs that came later: products of many matrices, scans and orders.
 #include "tests/numerics/random_graph.h"
 
 namespace bitale::test {
 
-bool GraphGenerator::newer_step() { return products(); }
+bool GraphGenerator::newer_step() {
+    if (is_special()) return put_in_order();
+    switch (random_.between(0, 2)) {
+        case 0: return scan();
+        case 1: return put_in_order();
+        default: return products();
+    }
+}
 
 // Of the last two axes of a value, by matmul or by broadcasting, with another order of axes on either side.
 bool GraphGenerator::products() {
@@ -44,6 +51,51 @@ bool GraphGenerator::products() {
     const Expr x =
         random_.chance(2) ? matmul(a.x, b.x) : sum(expand_dims(a.x, -1) * expand_dims(b.x, -3), {-2});
     return keep(x, shape, bound);
+}
+
+// Of each element what those up to it make.
+bool GraphGenerator::scan() {
+    const Value v = any();
+    if (v.shape.empty()) return false;
+    const auto axis = static_cast<std::size_t>(random_.between(0, v.x.rank() - 1));
+    const double n = static_cast<double>(v.shape[axis]);
+    const ScanOptions options{.exclusive = random_.chance(3), .reverse = random_.chance(3)};
+    const int at = static_cast<int>(axis);
+    if (!is_whole()) {
+        if (!floating(v)) return false;
+        switch (random_.between(0, 3)) {
+            case 0: return keep(cumprod(tanh(v.x), at, options), v.shape, 1);
+            case 1:
+                return keep(logcumsumexp(v.x, at, {.reverse = options.reverse}), v.shape,
+                            v.bound + std::log(n + 1));
+            default: return keep(cumsum(v.x, at, options), v.shape, v.bound * std::max(n, 1.0));
+        }
+    }
+    if (is_float(v.x.dtype()))
+        return v.bound * n < most_exact &&
+               keep(cumsum(v.x, at, options), v.shape, v.bound * std::max(n, 1.0));
+    return keep(random_.chance(3) ? cumprod(v.x, at, options) : cumsum(v.x, at, options), v.shape, wraps);
+}
+
+bool GraphGenerator::put_in_order() {
+    const Value v = any();
+    if (v.shape.empty()) return false;
+    const auto axis = static_cast<std::size_t>(random_.between(0, v.x.rank() - 1));
+    const int at = static_cast<int>(axis);
+    const bool other = random_.chance(3);
+    Dims shape = v.shape;
+    switch (random_.between(0, is_whole() ? 3 : 1)) {
+        case 0: return keep(sort(v.x, at, {.descending = other}), shape, v.bound);
+        case 1:
+            shape[axis] = random_.between(0, shape[axis]);
+            return keep(topk(v.x, Expr(shape[axis]), at, {.smallest = other}).values, shape, v.bound);
+        case 2:
+            shape[axis] = random_.between(0, shape[axis]);
+            return keep(topk(v.x, Expr(shape[axis]), at, {.smallest = other}).positions, shape,
+                        static_cast<double>(v.shape[axis]));
+        default:
+            return keep(argsort(v.x, at, {.descending = other}), shape, static_cast<double>(v.shape[axis]));
+    }
 }
 
 }  // namespace bitale::test
