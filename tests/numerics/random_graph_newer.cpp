@@ -1,7 +1,18 @@
 // Steps of random graphs that came later: products of many matrices, scans and orders.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
 #include "tests/numerics/random_graph.h"
 
 namespace bitale::test {
+
+namespace {
+
+constexpr double wraps = 1e18;  // the bound of what takes all values of its dtype
+
+}  // namespace
 
 bool GraphGenerator::newer_step() {
     if (is_special()) return put_in_order();
