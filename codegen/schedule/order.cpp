@@ -10,7 +10,7 @@ namespace bitale {
 namespace {
 
 // Elements of a task, and how many tasks share long rows: each has room of its own for one of them.
-constexpr double elements_of_task = 8192;
+constexpr double elements_of_task = 8192, rows_of_unknown_length = 8;
 constexpr std::int64_t tasks_of_long_rows = 64, blocks_of_long_rows = 512;
 
 // Twice a key above a position; on a GPU a key and two positions, all three of 32 bits or of 64.
@@ -75,7 +75,8 @@ std::int64_t rows_of_orders(const std::vector<Nest>& nests) {
         if (!is_order(nest.combine)) continue;
         const double length = std::max(1.0, typical_count(nest.reduced)),
                      inner = typical_count({nest.parallel.begin() + 1, nest.parallel.end() - 1});
-        double own = elements_of_task / (length * inner);
+        double own = nest.reduced[0].extent.is_constant() ? elements_of_task / (length * inner)
+                                                          : rows_of_unknown_length;
         if (own < 1 && nest.parallel[0].extent.is_constant())
             own = static_cast<double>(ceildiv(nest.parallel[0].extent, tasks_of_long_rows).constant());
         rows = std::max({rows, own, 1.0});

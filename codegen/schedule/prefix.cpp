@@ -16,6 +16,7 @@ namespace {
 
 // As many chains of operations as hide the time of one.
 constexpr std::int64_t side_by_side = 4;
+constexpr double elements_of_task = 4096;
 // Columns of a task: long runs of each row, and results so far that stay in the nearest cache.
 constexpr std::int64_t most_columns = 1024, fewest_columns = 64, column_tasks = 2, columns_of_block = 256;
 
@@ -197,10 +198,14 @@ std::int64_t columns_of_task(const Int& columns, const Target& target) {
 }  // namespace
 
 std::int64_t rows_of_prefixes(const std::vector<Nest>& nests) {
-    const bool any = std::any_of(nests.begin(), nests.end(), [](const Nest& nest) {
-        return is_prefix(nest) && nest.parallel.size() > 1;
-    });
-    return any ? side_by_side : 0;
+    std::int64_t rows = 0;
+    for (const Nest& nest : nests) {
+        if (!is_prefix(nest) || nest.parallel.size() < 2) continue;
+        const double row = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}),
+                     times = std::max(1.0, elements_of_task / (row * double{side_by_side}));
+        rows = std::max(rows, static_cast<std::int64_t>(times) * side_by_side);
+    }
+    return rows;
 }
 
 Stmts schedule_prefix(const Member& member, KernelBuilder& builder) {

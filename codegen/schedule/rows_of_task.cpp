@@ -33,7 +33,8 @@ std::int64_t rows_on_gpu(const Group& group, const SegmentContext& context) {
     }
     if (product > 0) row = product;
     std::vector<Nest> nests;
-    for (const int v : group.values) nests.push_back(context.grouping.nests[v]);
+    for (const int v : group.values)
+        if (is_order(context.grouping.nests[v].combine)) nests.push_back(context.grouping.nests[v]);
     if (const std::int64_t rows = rows_of_orders_on_gpu(nests, context.target); rows > 0) return rows;
     std::int64_t rows = 1;
     while (static_cast<double>(2 * rows) * row <= busy_threads) rows *= 2;
