@@ -27,8 +27,9 @@ namespace bitale {
 namespace {
 
 bool is_view(const Value& v) {
-    return v.storage == Value::Storage::inlined && v.nest.lets.empty() && v.nest.body &&
-           v.nest.body->kind == ScalarNode::Kind::read && v.nest.body->guards.empty() && !v.required;
+    return v.storage == Value::Storage::inlined && v.nest.combine == Combine::none && v.nest.lets.empty() &&
+           v.nest.body && v.nest.body->kind == ScalarNode::Kind::read && v.nest.body->guards.empty() &&
+           !v.required;
 }
 
 // Of which a sum is a product of matrices.

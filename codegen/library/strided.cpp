@@ -97,8 +97,12 @@ class Matcher {
     bool find_axes() {
         std::vector<Loop> loops = nest_.parallel;
         loops.insert(loops.end(), nest_.reduced.begin(), nest_.reduced.end());
-        for (const Loop& l : loops)
+        for (const Loop& l : loops) {
             if (!l.variable.symbol_id() && !l.extent.is(1)) return false;
+            // As far as another loop has come.
+            for (const Loop& other : loops)
+                if (depends_on(l.extent, other.variable.symbol_id())) return false;
+        }
         const std::optional<Linear> a = linear(*nest_.body->arguments[0], loops, shape_of_),
                                     b = linear(*nest_.body->arguments[1], loops, shape_of_);
         if (!a || !b) return false;

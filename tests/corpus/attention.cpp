@@ -65,6 +65,16 @@ GRAPH(attention_unknown_length) {
     b.output(products(softmax(products_of_rows(h.q, h.k) / 8), h.v), "attention");
 }
 
+// The factors lie in one tensor, between those of other heads.
+GRAPH(attention_matmul) {
+    const std::int64_t rows = b.size(128, 12), heads = b.size(8, 2), depth = b.size(64, 16);
+    const Expr all = b.floats({rows, 3, heads, depth}, "all");
+    const auto part = [&](int which) { return transpose(all[{colon, which}], {1, 0, 2}); };
+    const Expr scores = matmul(part(0), transpose(part(1), {0, 2, 1})) / 8;
+    b.output(transpose(matmul(softmax(scores), part(2)), {1, 0, 2}), "attention");
+    b.output(batched_dot(part(0), part(1)[{colon, 0}]), "scores of the first place");
+}
+
 // Pre-normalised, one layer, with a causal mask.
 GRAPH(transformer_layer) {
     const std::int64_t rows = b.size(64, 8), width = 64, heads = 4, depth = 16;

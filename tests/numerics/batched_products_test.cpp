@@ -46,6 +46,8 @@ std::vector<Expr> parts(const Expr& x, const Expr& y) {
             matmul(x, y[0]),
             matmul(x[{0, 0}], y),
             matmul(softmax(x), y),
+            matmul(cumsum(x, 0, {.reverse = true}), y),
+            matmul(x, cumsum(y, 1)),
             batched_dot(x[{colon, 0}], y),
             batched_dot(x, y[{colon, colon, 0}])};
 }

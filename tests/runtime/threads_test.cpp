@@ -385,16 +385,18 @@ TEST_CASE("the first call in a thread without memory is a result or an error", "
     const std::vector<Array> arguments{Array(std::vector<float>{1, 1, 1})};
     f.call(arguments);
     const pid_t child = fork();
-    if (child == 0)
-        _exit(in_a_thread_without_memory([&] {
-            bool refused = false;
+    if (child == 0) {
+        enum { result, refused };
+        const int outcome = in_a_thread_without_memory([&] {
             try {
                 f.call(arguments);
             } catch (const OutOfMemory&) {
-                refused = true;
+                return refused;
             }
-            return w.get_value().at(0) == (refused ? 2 : 3) ? 7 : 1;
-        }));
+            return result;
+        });
+        _exit(w.get_value().at(0) == (outcome == refused ? 2 : 3) ? 7 : 1);
+    }
     int status = 0;
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status));

@@ -1,5 +1,5 @@
-// A thread for which the C library's malloc finds no memory any more. For a child of a test's process, which
-// ends afterwards.
+// A thread for which the C library's malloc finds no memory any more. For a child of a test's process: what
+// was taken is not given back, but there is memory again when the thread has ended.
 #pragma once
 
 #include <sys/resource.h>
@@ -25,6 +25,13 @@ inline void take_all_memory() {
     for (std::size_t bytes = 1024; bytes > 0; bytes -= 16) take(bytes);
 }
 
+inline void allow_memory() {
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_AS, &limit);
+}
+
 template <class Work>
 int in_a_thread_without_memory(Work&& work) {
     int result = -1;
@@ -32,6 +39,7 @@ int in_a_thread_without_memory(Work&& work) {
         take_all_memory();
         result = std::forward<Work>(work)();
     }).join();
+    allow_memory();
     return result;
 }
 
