@@ -21,6 +21,8 @@ constexpr double passed_ns = 0.13;
 constexpr double turned_ns = 0.5, tasks = 8;
 // Parts of the peak that are reached: measured on the products of small networks.
 constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin_generated = 0.85;
+// An element of an operand that the library packs for each of several products.
+constexpr double packed_a_ns = 0.2, packed_b_ns = 0.04;
 
 double filled(double columns) { return columns / (std::ceil(columns / lanes) * lanes); }
 
@@ -39,7 +41,9 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     // One register holds a row of results, so that the whole sum of many of them stays in registers.
     constexpr double fewest_rows = 8;
     const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;
-    return {call_ns + (products - 1) * product_ns + passed * passed_ns + flops / (flops_per_ns * library),
+    const double packing =
+        products > 1 ? products * (product_ns + m * k * packed_a_ns + k * n * packed_b_ns) : 0;
+    return {call_ns + packing + passed * passed_ns + flops / (flops_per_ns * library),
             turning + flops / (flops_per_ns * (thin ? thin_generated : generated) *
                                (in_lanes > 0 ? in_lanes : filled(n)))};
 }
