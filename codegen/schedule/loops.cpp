@@ -38,6 +38,13 @@ LoopBuilder::LoopBuilder(const Nest& nest, bool with_lets) {
     for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
         for (const Loop& l : *loops)
             if (const std::uint64_t id = l.variable.symbol_id()) unbound_.insert(id);
+    if (nest.combine == Combine::none) return;
+    std::set<std::uint64_t> of_terms;
+    for (const Loop& l : nest.reduced) of_terms.insert(l.variable.symbol_id());
+    const auto results = std::stable_partition(guards_.begin(), guards_.end(),
+                                               [&](const Guard& g) { return uses(g, of_terms); });
+    later_.assign(results, guards_.end());
+    guards_.erase(results, guards_.end());
 }
 
 Stmts LoopBuilder::nest(const std::vector<Loop>& loops, const std::function<Stmts(LoopBuilder&)>& body,
@@ -49,16 +56,25 @@ Stmts LoopBuilder::nest(const std::vector<Loop>& loops, const std::function<Stmt
 Stmts LoopBuilder::around(const std::vector<Loop>& loops, std::size_t depth,
                           const std::function<Stmts(LoopBuilder&)>& body, Binding innermost) {
     while (depth < loops.size() && !loops[depth].variable.symbol_id()) ++depth;  // loops of length 1
-    if (depth == loops.size()) return body(*this);
+    if (depth == loops.size()) return inside(body);
     const Loop& l = loops[depth];
     const bool last = std::none_of(loops.begin() + static_cast<std::ptrdiff_t>(depth) + 1, loops.end(),
                                    [](const Loop& x) { return x.variable.symbol_id() != 0; });
     const auto saved = *this;
     unbound_.erase(l.variable.symbol_id());
-    Stmts inside = release([&] { return around(loops, depth + 1, body, innermost); },
-                           last && innermost == Binding::simd, {});
+    Stmts statements = release([&] { return around(loops, depth + 1, body, innermost); },
+                               last && innermost == Binding::simd, {});
     *this = saved;
-    return {loop(l.variable, 0, l.extent, last ? innermost : Binding::serial, std::move(inside))};
+    return {loop(l.variable, 0, l.extent, last ? innermost : Binding::serial, std::move(statements))};
+}
+
+Stmts LoopBuilder::inside(const std::function<Stmts(LoopBuilder&)>& body) {
+    const auto saved = *this;
+    guards_.insert(guards_.end(), later_.begin(), later_.end());
+    later_.clear();
+    Stmts r = body(*this);
+    *this = saved;
+    return r;
 }
 
 Stmts LoopBuilder::threads(const std::vector<Loop>& loops, const std::function<Stmts(LoopBuilder&)>& body) {
@@ -77,17 +93,15 @@ Stmts LoopBuilder::threads(const std::vector<Loop>& loops, const std::function<S
         }
         rest = floordiv(rest, l->extent);
     }
-    Stmts inside = release([&] { return body(*this); }, false, {});
-    inside = substituted(inside);
+    Stmts statements = release([&] { return inside(body); }, false, {});
+    statements = substituted(statements);
     *this = saved;
-    return {loop(point, 0, count, Binding::threads, std::move(inside))};
+    return {loop(point, 0, count, Binding::threads, std::move(statements))};
 }
 
 Stmts LoopBuilder::guarded(Stmts body, const Substitution& here) {
-    const auto saved = *this;
-    Stmts r = release([&] { return std::move(body); }, true, here);
-    *this = saved;
-    return r;
+    return inside(
+        [&](LoopBuilder& inner) { return inner.release([&] { return std::move(body); }, true, here); });
 }
 
 Stmts LoopBuilder::release(const std::function<Stmts()>& inner, bool all, const Substitution& here) {

@@ -1,4 +1,6 @@
-// LoopBuilder: loops with lets and guards placed as far out as their variables allow.
+// LoopBuilder: loops with lets and guards placed as far out as their variables allow. Those of a reduction
+// leave out terms and never a result: none is placed around what the first loops have inside of them, where
+// partial results are cleared and stored.
 #pragma once
 
 #include <functional>
@@ -29,11 +31,13 @@ class LoopBuilder {
   private:
     Stmts around(const std::vector<Loop>& loops, std::size_t depth,
                  const std::function<Stmts(LoopBuilder&)>& body, Binding innermost);
+    Stmts inside(const std::function<Stmts(LoopBuilder&)>& body);
     // Wraps what `inner` makes in the pending lets and guards that need no unbound variable.
     Stmts release(const std::function<Stmts()>& inner, bool all, const Substitution& here);
 
     std::vector<Let> lets_;      // pending
     std::vector<Guard> guards_;  // pending
+    std::vector<Guard> later_;   // of results: pending inside of the first loops
     std::set<std::uint64_t> unbound_;
     Substitution replaced_;
 };

@@ -371,8 +371,23 @@ class SegmentScheduler {
     }
 
     Stmts scheduled(const Member& member) {
-        return member.nest.combine == Combine::none ? schedule_pointwise(member, context_.target, builder_)
-                                                    : schedule_reduce(member, context_.target, builder_);
+        if (member.nest.combine == Combine::none)
+            return schedule_pointwise(member, context_.target, builder_);
+        Stmts body = schedule_reduce(member, context_.target, builder_);
+        for (const Destination& d : member.destinations)
+            BITALE_CHECK(on_gpu() || !stores_under_guards(body, d.place, false),
+                         "results of a reduction are stored where its guards hold alone");
+        return body;
+    }
+
+    // A result without terms is one as well.
+    static bool stores_under_guards(const Stmts& body, int place, bool guarded) {
+        return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
+            const bool stores =
+                s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::put || s.kind == Stmt::Kind::leave;
+            return (guarded && stores && s.place == place) ||
+                   stores_under_guards(s.body, place, guarded || s.kind == Stmt::Kind::when);
+        });
     }
 
     int list_of(int keys) {
