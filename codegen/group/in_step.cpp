@@ -7,12 +7,12 @@
 
 namespace bitale {
 
-namespace {
-
 bool is_axis(const Nest& nest, int d, const Int& index) {
     const std::uint64_t id = nest.parallel[static_cast<std::size_t>(d)].variable.symbol_id();
     return id != 0 && index.symbol_id() == id;
 }
+
+namespace {
 
 // Follows the axis from value to value.
 class Follower {
