@@ -1,5 +1,6 @@
 #include "codegen/schedule/flat.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,6 +65,19 @@ Segment schedule_flat(const Group& group, const SegmentContext& context, KernelB
     }
     notes += "  one axis of " + count.text() + " elements in blocks of " + std::to_string(block) + "\n";
     return segment;
+}
+
+bool leaves_caches(const Group& group, const SegmentContext& context, int value) {
+    constexpr std::int64_t most_kept = 16 << 20;
+    const Type type = context.values.list[value].stored_type();
+    const Int count = count_of(type.shape);
+    if (!count.is_constant() || count.constant() * bytes_of(type.dtype) < most_kept) return false;
+    return std::none_of(group.values.begin(), group.values.end(), [&](int reader) {
+        bool reads = false;
+        for_each_read(fully_composed_nest(context.values, reader),
+                      [&](const ScalarNode& s) { reads = reads || s.operand == value; });
+        return reads;
+    });
 }
 
 }  // namespace bitale

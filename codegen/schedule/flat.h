@@ -11,4 +11,7 @@ namespace bitale {
 Segment schedule_flat(const Group& group, const SegmentContext& context, KernelBuilder& builder,
                       const std::string& title, std::string& notes);
 
+// The value is larger than what caches hold until another kernel reads it.
+bool leaves_caches(const Group& group, const SegmentContext& context, int value);
+
 }  // namespace bitale

@@ -193,4 +193,19 @@ bool restricted(const Nest& nest, const Int& variable, bool numbers) {
     return !nest.guards.empty() || restricted(nest.body, id, numbers);
 }
 
+namespace {
+
+bool stores(const Stmts& body, int place, bool guarded) {
+    return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
+        const bool here =
+            s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::put || s.kind == Stmt::Kind::leave;
+        return (guarded && here && s.place == place) ||
+               stores(s.body, place, guarded || s.kind == Stmt::Kind::when);
+    });
+}
+
+}  // namespace
+
+bool stores_under_guards(const Stmts& body, int place) { return stores(body, place, false); }
+
 }  // namespace bitale

@@ -46,6 +46,8 @@ class LoopBuilder {
 // number.
 bool restricted(const Nest& nest, const Int& variable, bool numbers = true);
 Stmts substitute(const Stmts& body, const Substitution& with);
+// Whether something is stored in the place, at whatever depth, only where a guard holds.
+bool stores_under_guards(const Stmts& body, int place);
 Scalar lowest_of(DType dtype);  // -inf or the smallest integer
 Scalar highest_of(DType dtype);
 

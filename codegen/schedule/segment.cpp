@@ -385,19 +385,9 @@ class SegmentScheduler {
             return schedule_pointwise(member, context_.target, builder_);
         Stmts body = schedule_reduce(member, context_.target, builder_);
         for (const Destination& d : member.destinations)
-            BITALE_CHECK(on_gpu() || !stores_under_guards(body, d.place, false),
+            BITALE_CHECK(on_gpu() || !stores_under_guards(body, d.place),
                          "results of a reduction are stored where its guards hold alone");
         return body;
-    }
-
-    // A result without terms is one as well.
-    static bool stores_under_guards(const Stmts& body, int place, bool guarded) {
-        return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
-            const bool stores =
-                s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::put || s.kind == Stmt::Kind::leave;
-            return (guarded && stores && s.place == place) ||
-                   stores_under_guards(s.body, place, guarded || s.kind == Stmt::Kind::when);
-        });
     }
 
     int list_of(int keys) {
@@ -593,19 +583,6 @@ class SegmentScheduler {
 };
 
 }  // namespace
-
-bool leaves_caches(const Group& group, const SegmentContext& context, int value) {
-    constexpr std::int64_t most_kept = 16 << 20;
-    const Type type = context.values.list[value].stored_type();
-    const Int count = count_of(type.shape);
-    if (!count.is_constant() || count.constant() * bytes_of(type.dtype) < most_kept) return false;
-    return std::none_of(group.values.begin(), group.values.end(), [&](int reader) {
-        bool reads = false;
-        for_each_read(fully_composed_nest(context.values, reader),
-                      [&](const ScalarNode& s) { reads = reads || s.operand == value; });
-        return reads;
-    });
-}
 
 void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first,
                     Phase& second, std::string& notes) {

@@ -23,9 +23,6 @@ struct SegmentContext {
     std::function<int()> errors_buffer;
 };
 
-// The value is larger than what caches hold until another kernel reads it.
-bool leaves_caches(const Group& group, const SegmentContext& context, int value);
-
 // Adds a segment to the first phase, and to the second one when the group is a split reduction. Notes say in
 // words what was decided.
 void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first,
