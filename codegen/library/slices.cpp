@@ -75,10 +75,9 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmS
     return r;
 }
 
-namespace {
-
-GemmSlices best_slices(const Sizes& s) {
-    const std::int64_t m = s.m, n = s.n, k = s.k;
+GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
+                     GemmCall::Parameter parameter, std::int64_t products) {
+    const Sizes s{m, n, k, transpose_b, parameter, std::max<std::int64_t>(1, products)};
     if (s.m == 0 || s.n == 0) return {.rows = 1, .columns = 1, .depth = 1};
     constexpr std::int64_t row_unit = 8, column_unit = 16;
     const auto part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
@@ -108,19 +107,6 @@ GemmSlices best_slices(const Sizes& s) {
             }
         }
     return best;
-}
-
-}  // namespace
-
-GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                     GemmCall::Parameter parameter) {
-    return best_slices({m, n, k, transpose_b, parameter});
-}
-
-GemmSlices slices_of_each(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                          std::int64_t products) {
-    return best_slices(
-        {m, n, k, transpose_b, GemmCall::Parameter::none, std::max<std::int64_t>(1, products)});
 }
 
 namespace {

@@ -16,11 +16,9 @@ struct GemmSlices {
 };
 
 // By the shape alone, so that the bits do not depend on the number of threads.
-GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                     GemmCall::Parameter parameter);
 // Of each of many products of one shape: fewer of them, the more products there are.
-GemmSlices slices_of_each(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                          std::int64_t products);
+GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
+                     GemmCall::Parameter parameter, std::int64_t products = 1);
 // The same cuts of another shape.
 GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes);
 

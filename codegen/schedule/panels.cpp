@@ -319,22 +319,20 @@ std::optional<Stmts> schedule_panels(const Member& member, const Target& target,
         !nest.guards.empty() || nest.reduced.size() != 1)
         return {};
     const std::vector<Loop> common = product_axes(nest).common;
-    const std::optional<std::size_t> lanes = lane_axis(nest, builder.shapes());
-    if (!lanes) return {};
     Member one = member;
-    one.nest.parallel.clear();
+    std::erase_if(one.nest.parallel, [&](const Loop& l) {
+        return std::any_of(common.begin(), common.end(),
+                           [&](const Loop& c) { return c.variable.symbol_id() == l.variable.symbol_id(); });
+    });
+    const std::optional<std::size_t> lanes = lane_axis(one.nest, builder.shapes());
+    if (!lanes) return {};
     std::int64_t rows = 1;
     std::size_t longest = 0;  // of the loops over rows
     const auto high = [](const Loop& l) { return std::max<std::int64_t>(l.extent.range().high, 1); };
-    for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
-        const Loop& l = nest.parallel[i];
-        const bool both = std::any_of(common.begin(), common.end(), [&](const Loop& c) {
-            return c.variable.symbol_id() == l.variable.symbol_id();
-        });
-        if (both) continue;
-        one.nest.parallel.push_back(l);
+    for (std::size_t i = 0; i < one.nest.parallel.size(); ++i) {
         if (i == *lanes) continue;
-        if (rows == 1 || high(l) > high(one.nest.parallel[longest])) longest = one.nest.parallel.size() - 1;
+        const Loop& l = one.nest.parallel[i];
+        if (rows == 1 || high(l) > high(one.nest.parallel[longest])) longest = i;
         rows = high(l) > IntRange::highest / rows ? IntRange::highest : rows * high(l);
     }
     if (one.nest.parallel.size() < 2) return {};

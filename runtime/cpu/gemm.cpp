@@ -212,8 +212,7 @@ class GemmProduct {
     bool made() const { return s_.made_a || s_.made_b; }
 
     static GemmSlices slices_for(const GemmShape& s) {
-        if (s.strided && s.slice_rows == 0) return slices_of_each(s.m, s.n, s.k, s.transpose_b, products(s));
-        if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter);
+        if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter, products(s));
         if (s.piece_depth > 0)
             return slices_in_pieces(
                 s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.piece_depth},
