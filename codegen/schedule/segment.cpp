@@ -165,7 +165,7 @@ class SegmentScheduler {
         planned_ = plan_copies(group_, context_, row_, block_, used_, of_members, scattered_);
         std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
         for (const StagedCopy& copy : planned_)
-            if (!copy.in_memory) used_ += copy.bytes;
+            if (!copy.in_memory) used_ += copy.bytes.constant();
         make_copies(0, before);
     }
 
@@ -186,7 +186,7 @@ class SegmentScheduler {
             copy.nest = copy_reads().copy(copy);
             append(body, make_copy(copy, rows(), context_, builder_,
                                    [&](const Nest& nest) { return with_places(nest); }));
-            notes_ += "  staged " + describe(*value(copy.value).node) + ", " + std::to_string(copy.bytes) +
+            notes_ += "  staged " + describe(*value(copy.value).node) + ", " + copy.bytes.text() +
                       (copy.in_memory ? " bytes of memory a row\n" : " bytes a task\n");
             copies_.emplace(copy.value, copy);
         }

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
+#include "codegen/nest/access.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
@@ -41,14 +43,50 @@ bool is_guarded(const ScalarNode& read, std::size_t d) {
                        [&](const Guard& g) { return g.value == read.at[d]; });
 }
 
-// The copy has all that the guards of the read let through and all that it gives outside.
-bool covers(const StagedCopy& copy, const ScalarNode& read, const Shape& shape) {
+// Least and greatest of the numbers that an index takes in the loops; nothing where it is not linear.
+struct Span {
+    Int low, high;
+};
+std::optional<Span> span_of(const Int& index, const std::vector<Loop>& loops) {
+    Span r{index, index};
+    for (const Loop& l : loops) {
+        const std::uint64_t id = l.variable.symbol_id();
+        if (!id || !depends_on(index, id)) continue;
+        const std::optional<Int> step = stride_of(index, l.variable);
+        if (!step) return {};
+        const Substitution first{{id, 0}}, last{{id, l.extent - 1}};
+        const bool up = step->non_negative();
+        if (!up && !(Int(0) - *step).non_negative()) return {};
+        r.low = substitute(r.low, up ? first : last);
+        r.high = substitute(r.high, up ? last : first);
+    }
+    return r;
+}
+
+std::vector<Loop> loops_of(const Nest& nest) {
+    std::vector<Loop> loops = nest.parallel;
+    loops.insert(loops.end(), nest.reduced.begin(), nest.reduced.end());
+    return loops;
+}
+
+bool at_least(const Int& a, const Int& b) { return (a - b).non_negative() || max(a, b) == a; }
+
+// The copy has all that the guards of the read, somewhere in the nest, let through and all that it gives
+// outside.
+bool covers(const StagedCopy& copy, const ScalarNode& read, const Nest& nest, const Shape& shape) {
     if (!same_number(copy.outside, border_of(read, shape))) return false;
     for (std::size_t d = 1; d < read.at.size(); ++d) {
         // What no guard keeps inside is inside: at the latest the call compares the lengths.
         if (!is_guarded(read, d)) continue;
-        const IntRange r = (read.at[d] - copy.low[d]).range();
-        if (r.low < 0 || r.high >= copy.extents[d].constant()) return false;
+        if (copy.extents[d].is_constant()) {
+            const IntRange r = (read.at[d] - copy.low[d]).range();
+            if (r.low < 0 || r.high >= copy.extents[d].constant()) return false;
+            continue;
+        }
+        const std::optional<Span> span = span_of(read.at[d], loops_of(nest));
+        if (!span || !at_least(span->low, copy.low[d]) ||
+            !at_least(copy.low[d] + copy.extents[d] - 1, span->high))
+            return false;
     }
     return true;
 }
@@ -82,6 +120,7 @@ Loop first_axis(const Nest& nest) { return nest.parallel.empty() ? Loop{0, 1} : 
 struct Candidate {
     struct Read {
         Scalar scalar;
+        std::vector<Loop> loops;  // around it
         bool factor = false;  // of a sum of products
         bool pieces = false;  // of one that copies pieces of its factors itself (panels.h)
     };
@@ -146,27 +185,39 @@ class CopyPlanner {
     // Which part of the index space the copy has; false if there can be none.
     bool fits(const Candidate& candidate, StagedCopy& copy) const {
         const Shape& shape = value(copy.value).shape;
-        for (std::size_t d = 1; d < shape.size(); ++d)
-            if (!shape[d].is_constant()) return false;
         copy.outside = border(candidate, shape);
-        const std::int64_t most = context_.target.local_bytes;
-        std::vector<IntRange> ranges(shape.size(), IntRange{0, 0});
-        for (std::size_t d = 1; d < ranges.size(); ++d) ranges[d] = {0, shape[d].constant() - 1};
-        for (const Candidate::Read& read : candidate.own) {
-            if (!copy.outside || !same_number(copy.outside, border_of(*read.scalar, shape))) continue;
-            for (std::size_t d = 1; d < ranges.size(); ++d) {
-                if (!is_guarded(*read.scalar, d)) continue;
-                const IntRange r = read.scalar->at[d].range();
-                ranges[d] = {std::min(ranges[d].low, r.low), std::max(ranges[d].high, r.high)};
-                if (ranges[d].low < -most || ranges[d].high > most) return false;
-            }
-        }
         copy.low.assign(shape.size(), 0);
-        copy.extents = {shape[0]};
-        for (std::size_t d = 1; d < ranges.size(); ++d) {
-            copy.low[d] = ranges[d].low;
-            copy.extents.emplace_back(ranges[d].high - ranges[d].low + 1);
+        copy.extents = shape;
+        for (std::size_t d = 1; d < shape.size(); ++d) {
+            Span all{0, shape[d] - 1};
+            for (const Candidate::Read& read : candidate.own) {
+                const bool by_border =
+                    copy.outside && same_number(copy.outside, border_of(*read.scalar, shape));
+                if (by_border && is_guarded(*read.scalar, d) && !widen(all, read, d)) return false;
+            }
+            copy.low[d] = all.low;
+            copy.extents[d] = all.high - all.low + 1;
         }
+        return true;
+    }
+
+    // So that the read's places are among those of the copy; false if they cannot be told, or are too many.
+    bool widen(Span& all, const Candidate::Read& read, std::size_t d) const {
+        const std::int64_t most = context_.target.local_bytes;
+        const Int& at = read.scalar->at[d];
+        if (all.high.is_constant()) {
+            const IntRange r = at.range();
+            all = {std::min(all.low.constant(), r.low), std::max(all.high.constant(), r.high)};
+            return all.low.constant() >= -most && all.high.constant() <= most;
+        }
+        const std::optional<Span> span = span_of(at, read.loops);
+        if (!span) return false;
+        if (!at_least(span->low, all.low)) {
+            if (!span->low.is_constant() || span->low.constant() < -most) return false;
+            all.low = span->low;
+        }
+        if (!at_least(all.high, span->high))
+            all.high = at_least(span->high, all.high) ? span->high : max(all.high, span->high);
         return true;
     }
 
@@ -176,7 +227,7 @@ class CopyPlanner {
         const Type type = value(copy.value).stored_type();
         copy.scratch = copy.extents;
         copy.scratch[0] = block_;
-        copy.bytes = count_of(copy.scratch).constant() * bytes_of(type.dtype);
+        copy.bytes = count_of(copy.scratch) * bytes_of(type.dtype);
         Nest nest;
         nest.dtype = type.dtype;
         std::vector<Int> at;
@@ -232,7 +283,7 @@ class CopyPlanner {
                 read->guards.clear();
                 read->otherwise = nullptr;
             }
-            candidate.own.push_back({std::move(read), factor, pieces});
+            candidate.own.push_back({std::move(read), loops_of(nest), factor, pieces});
             candidate.asked += asked;
             candidate.wanted = candidate.wanted || staged || factor;
             if (staged) copied.push_back(s.operand);
@@ -294,13 +345,14 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
             copy.value = v;
             const bool possible = planner.is_worth_it(v, candidate) && planner.fits(candidate, copy) &&
                                   planner.write(copy, refused);
-            if (possible && bytes + copy.bytes > context.target.local_bytes)
-                CopyPlanner::put_into_memory(copy, candidate);
-            if (!possible || (bytes + copy.bytes > context.target.local_bytes && !copy.in_memory)) {
+            const bool small = possible && copy.bytes.is_constant() &&
+                               bytes + copy.bytes.constant() <= context.target.local_bytes;
+            if (possible && !small) CopyPlanner::put_into_memory(copy, candidate);
+            if (!small && !copy.in_memory) {
                 refuse = v;
                 break;
             }
-            if (!copy.in_memory) bytes += copy.bytes;
+            if (!copy.in_memory) bytes += copy.bytes.constant();
             for (const StagedCopy& other : copies) {
                 bool reads_it = false;
                 for_each_read(copy.nest, [&](const ScalarNode& s) { reads_it |= s.operand == other.value; });
@@ -337,7 +389,7 @@ Nest CopyReads::sent(const Nest& nest, const Loop& rows, int but_for, bool scatt
         if (!in_own_row(*s, s->guards, nest, rows, shape)) return s;
         auto r = std::make_shared<ScalarNode>(*s);
         r->operand += static_cast<int>(values_.list.size());
-        if (copy->second.outside && (scattered || covers(copy->second, *s, shape))) {
+        if (copy->second.outside && (scattered || covers(copy->second, *s, nest, shape))) {
             r->guards.clear();
             r->otherwise = nullptr;
         }

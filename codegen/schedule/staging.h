@@ -19,7 +19,7 @@ struct StagedCopy {
     std::vector<Int> extents;
     Scalar outside;          // what guarded reads give there; null: reads keep their guards
     Shape scratch;           // extents of one block of rows; in memory, of all rows
-    std::int64_t bytes = 0;  // of the scratch; in memory, of one row
+    Int bytes;               // of the scratch; in memory, of one row
     bool in_memory = false;  // a buffer of the program, of which a task writes and reads its own rows
     Nest nest;               // the copy itself over the whole first axis, with everything inlined
     bool filled = false;     // with `outside` first, then the nest is over the value's own index space
