@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
-#include "codegen/nest/access.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
@@ -43,25 +43,58 @@ bool is_guarded(const ScalarNode& read, std::size_t d) {
                        [&](const Guard& g) { return g.value == read.at[d]; });
 }
 
-// Least and greatest of the numbers that an index takes in the loops; nothing where it is not linear.
+// Bounds of the numbers that an index takes in loops, of lengths that need not be known; the nearest ones
+// where no loop occurs twice. Nothing where they cannot be told.
 struct Span {
     Int low, high;
 };
-std::optional<Span> span_of(const Int& index, const std::vector<Loop>& loops) {
-    Span r{index, index};
-    for (const Loop& l : loops) {
-        const std::uint64_t id = l.variable.symbol_id();
-        if (!id || !depends_on(index, id)) continue;
-        const std::optional<Int> step = stride_of(index, l.variable);
-        if (!step) return {};
-        const Substitution first{{id, 0}}, last{{id, l.extent - 1}};
-        const bool up = step->non_negative();
-        if (!up && !(Int(0) - *step).non_negative()) return {};
-        r.low = substitute(r.low, up ? first : last);
-        r.high = substitute(r.high, up ? last : first);
+class Spans {
+  public:
+    explicit Spans(const std::vector<Loop>& loops) {
+        for (const Loop& l : loops)
+            if (const std::uint64_t id = l.variable.symbol_id()) loops_.emplace(id, l.extent - 1);
     }
-    return r;
-}
+
+    std::optional<Span> of(const Int& x) const {
+        Span sum{x.constant_term(), x.constant_term()};
+        for (const Int::Term& t : x.terms()) {
+            Int factor = t.factor;
+            std::optional<Span> moving;
+            for (const AtomPtr& a : t.atoms) {
+                std::optional<Span> own = of(*a);
+                if (!own || (moving && !(own->low == own->high))) return {};
+                if (own->low == own->high)
+                    factor = factor * own->low;
+                else
+                    moving = std::move(own);
+            }
+            const Span r = moving.value_or(Span{1, 1});
+            const bool up = factor.non_negative();
+            if (!up && !(Int(0) - factor).non_negative() && moving) return {};
+            sum.low = sum.low + factor * (up ? r.low : r.high);
+            sum.high = sum.high + factor * (up ? r.high : r.low);
+        }
+        return sum;
+    }
+
+  private:
+    std::optional<Span> of(const Atom& a) const {
+        if (a.kind == Atom::Kind::symbol) {
+            const auto loop = loops_.find(a.id);
+            if (loop != loops_.end()) return Span{0, loop->second};
+            const Int own = Int::from(std::make_shared<const Atom>(a));
+            return Span{own, own};
+        }
+        const std::optional<Span> x = of(a.a), y = of(a.b);
+        if (!x || !y) return {};
+        if (a.kind == Atom::Kind::min) return Span{min(x->low, y->low), min(x->high, y->high)};
+        if (a.kind == Atom::Kind::max) return Span{max(x->low, y->low), max(x->high, y->high)};
+        if (!(y->low == y->high) || y->low.range().low <= 0) return {};
+        return Span{floordiv(x->low, y->low), floordiv(x->high, y->low)};
+    }
+
+    std::map<std::uint64_t, Int> loops_;  // the last number of each
+};
 
 std::vector<Loop> loops_of(const Nest& nest) {
     std::vector<Loop> loops = nest.parallel;
@@ -83,7 +116,7 @@ bool covers(const StagedCopy& copy, const ScalarNode& read, const Nest& nest, co
             if (r.low < 0 || r.high >= copy.extents[d].constant()) return false;
             continue;
         }
-        const std::optional<Span> span = span_of(read.at[d], loops_of(nest));
+        const std::optional<Span> span = Spans(loops_of(nest)).of(read.at[d]);
         if (!span || !at_least(span->low, copy.low[d]) ||
             !at_least(copy.low[d] + copy.extents[d] - 1, span->high))
             return false;
@@ -210,7 +243,7 @@ class CopyPlanner {
             all = {std::min(all.low.constant(), r.low), std::max(all.high.constant(), r.high)};
             return all.low.constant() >= -most && all.high.constant() <= most;
         }
-        const std::optional<Span> span = span_of(at, read.loops);
+        const std::optional<Span> span = Spans(read.loops).of(at);
         if (!span) return false;
         if (!at_least(span->low, all.low)) {
             if (!span->low.is_constant() || span->low.constant() < -most) return false;
