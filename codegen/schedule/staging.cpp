@@ -102,7 +102,20 @@ std::vector<Loop> loops_of(const Nest& nest) {
     return loops;
 }
 
-bool at_least(const Int& a, const Int& b) { return (a - b).non_negative() || max(a, b) == a; }
+// By its range, or by that of either operand of a maximum inside.
+bool surely_non_negative(const Int& x) {
+    if (x.non_negative()) return true;
+    return std::any_of(x.terms().begin(), x.terms().end(), [&](const Int::Term& t) {
+        const Atom& a = *t.atoms[0];
+        const bool most = a.kind == Atom::Kind::max && t.factor > 0,
+                   least = a.kind == Atom::Kind::min && t.factor < 0;
+        if (t.atoms.size() != 1 || !(most || least)) return false;
+        const Int rest = x - t.factor * Int::from(t.atoms[0]);
+        return surely_non_negative(rest + t.factor * a.a) || surely_non_negative(rest + t.factor * a.b);
+    });
+}
+
+bool at_least(const Int& a, const Int& b) { return surely_non_negative(a - b); }
 
 // The copy has all that the guards of the read, somewhere in the nest, let through and all that it gives
 // outside.
