@@ -101,3 +101,52 @@ TEST_CASE("large images with borders, no image at all and then some, and the sam
         }
     }
 }
+
+TEST_CASE("borders of images whose size is known at the call alone") {
+    struct Form {
+        std::int64_t channels, filters, kernel;
+        ConvOptions options;
+    };
+    const std::vector<Form> forms = {
+        {5, 17, 3, {.border_mode = half}},
+        {6, 9, 3, {.border_mode = half, .subsample = 2}},
+        {4, 16, 3, {.border_mode = valid, .subsample = 2}},
+        {9, 8, 5, {.border_mode = full, .subsample = Size2(3, 2)}},
+        {3, 33, 2, {.border_mode = Border(0, 3), .subsample = Size2(1, 4), .dilation = Size2(2, 1)}},
+        {8, 5, 3, {.border_mode = Border(2), .dilation = 2, .filter_flip = false}},
+        {7, 12, 1, {.border_mode = Border(1, 0), .subsample = 3}},
+        {1, 1, 3, {.border_mode = half}},
+    };
+    Random random(3);
+    std::vector<Input> inputs;
+    std::vector<Expr> outputs, variables;
+    for (const Form& f : forms)
+        for (const DType dtype : {DType::float32, DType::uint8}) {
+            const Expr x = input(dtype, {-1, f.channels, -1, -1}, "x"),
+                       w = input(float32, {f.filters, f.channels, f.kernel, f.kernel}, "w");
+            for (const Expr& v : {x, w}) {
+                inputs.emplace_back(v);
+                variables.push_back(v);
+            }
+            const std::vector<Expr> results = results_of(x, w, f.options);
+            outputs.insert(outputs.end(), results.begin(), results.end());
+        }
+    Function f = function(inputs, outputs, {.device = tested_device()});
+    for (const Dims& size : {Dims{2, 9, 12}, {1, 16, 5}, {0, 8, 8}, {3, 5, 30}, {1, 41, 37}}) {
+        std::vector<Array> values;
+        for (const Expr& v : variables) {
+            Dims shape;
+            for (const Int& n : v.node()->type.shape) shape.push_back(n.is_constant() ? n.constant() : -1);
+            const bool filters = shape[0] != -1, bytes = v.dtype() == DType::uint8;
+            if (!filters) shape = {size[0], shape[1], size[1], size[2]};
+            values.push_back(random_array(v.dtype(), shape, random, bytes ? 0 : -1, bytes ? 255 : 1));
+        }
+        const Results results = f.call(values);
+        const std::vector<WidePtr> expected = evaluated_wide(outputs, variables, values);
+        for (std::size_t k = 0; k < outputs.size(); ++k) {
+            INFO(text_of(size) << ", result " << k);
+            REQUIRE(results[k].shape() == expected[k]->shape);
+            CHECK(difference(results[k], *expected[k]) == "");
+        }
+    }
+}
