@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "codegen/nest/spans.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -132,15 +134,30 @@ Nest compose_reads(const Nest& nest, const InlineRead& inlined) {
 }
 
 Nest simplify(const Nest& nest) {
-    Nest r = rebuild(nest, [](std::shared_ptr<ScalarNode> s) -> Scalar {
-        std::erase_if(s->guards, proven);
+    std::optional<Spans> spans;
+    const auto span = [&](const Int& x) {
+        if (!spans) spans.emplace(nest);
+        return spans->of(x);
+    };
+    const auto holds = [&](const Guard& g) {
+        if (proven(g)) return true;
+        const std::optional<Span> x = span(g.value);
+        return x && at_least(x->low, g.low) && at_least(g.high, x->high + 1);
+    };
+    const auto never_holds = [&](const Guard& g) {
+        const std::optional<Span> x = span(g.value);
+        return x && (at_least(x->low, g.high) || at_least(g.low, x->high + 1));
+    };
+    Nest r = rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
+        std::erase_if(s->guards, holds);
+        if (s->otherwise && std::any_of(s->guards.begin(), s->guards.end(), never_holds)) return s->otherwise;
         if (s->guards.empty()) {
             if (s->kind == ScalarNode::Kind::select) return s->arguments[0];
             if (s->kind == ScalarNode::Kind::read) s->otherwise = nullptr;
         }
         return s;
     });
-    std::erase_if(r.guards, proven);
+    std::erase_if(r.guards, holds);
     std::erase_if(r.reduced, [](const Loop& l) { return l.extent.is(1); });
     const bool index_result = gives_places(r.combine);
     const bool nothing =

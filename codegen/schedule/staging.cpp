@@ -10,6 +10,7 @@
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/spans.h"
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
 
@@ -43,80 +44,6 @@ bool is_guarded(const ScalarNode& read, std::size_t d) {
                        [&](const Guard& g) { return g.value == read.at[d]; });
 }
 
-// Bounds of the numbers that an index takes in loops, of lengths that need not be known; the nearest ones
-// where no loop occurs twice. Nothing where they cannot be told.
-struct Span {
-    Int low, high;
-};
-class Spans {
-  public:
-    explicit Spans(const std::vector<Loop>& loops) {
-        for (const Loop& l : loops)
-            if (const std::uint64_t id = l.variable.symbol_id()) loops_.emplace(id, l.extent - 1);
-    }
-
-    std::optional<Span> of(const Int& x) const {
-        Span sum{x.constant_term(), x.constant_term()};
-        for (const Int::Term& t : x.terms()) {
-            Int factor = t.factor;
-            std::optional<Span> moving;
-            for (const AtomPtr& a : t.atoms) {
-                std::optional<Span> own = of(*a);
-                if (!own || (moving && !(own->low == own->high))) return {};
-                if (own->low == own->high)
-                    factor = factor * own->low;
-                else
-                    moving = std::move(own);
-            }
-            const Span r = moving.value_or(Span{1, 1});
-            const bool up = factor.non_negative();
-            if (!up && !(Int(0) - factor).non_negative() && moving) return {};
-            sum.low = sum.low + factor * (up ? r.low : r.high);
-            sum.high = sum.high + factor * (up ? r.high : r.low);
-        }
-        return sum;
-    }
-
-  private:
-    std::optional<Span> of(const Atom& a) const {
-        if (a.kind == Atom::Kind::symbol) {
-            const auto loop = loops_.find(a.id);
-            if (loop != loops_.end()) return Span{0, loop->second};
-            const Int own = Int::from(std::make_shared<const Atom>(a));
-            return Span{own, own};
-        }
-        const std::optional<Span> x = of(a.a), y = of(a.b);
-        if (!x || !y) return {};
-        if (a.kind == Atom::Kind::min) return Span{min(x->low, y->low), min(x->high, y->high)};
-        if (a.kind == Atom::Kind::max) return Span{max(x->low, y->low), max(x->high, y->high)};
-        if (!(y->low == y->high) || y->low.range().low <= 0) return {};
-        return Span{floordiv(x->low, y->low), floordiv(x->high, y->low)};
-    }
-
-    std::map<std::uint64_t, Int> loops_;  // the last number of each
-};
-
-std::vector<Loop> loops_of(const Nest& nest) {
-    std::vector<Loop> loops = nest.parallel;
-    loops.insert(loops.end(), nest.reduced.begin(), nest.reduced.end());
-    return loops;
-}
-
-// By its range, or by that of either operand of a maximum inside.
-bool surely_non_negative(const Int& x) {
-    if (x.non_negative()) return true;
-    return std::any_of(x.terms().begin(), x.terms().end(), [&](const Int::Term& t) {
-        const Atom& a = *t.atoms[0];
-        const bool most = a.kind == Atom::Kind::max && t.factor > 0,
-                   least = a.kind == Atom::Kind::min && t.factor < 0;
-        if (t.atoms.size() != 1 || !(most || least)) return false;
-        const Int rest = x - t.factor * Int::from(t.atoms[0]);
-        return surely_non_negative(rest + t.factor * a.a) || surely_non_negative(rest + t.factor * a.b);
-    });
-}
-
-bool at_least(const Int& a, const Int& b) { return surely_non_negative(a - b); }
-
 // The copy has all that the guards of the read, somewhere in the nest, let through and all that it gives
 // outside.
 bool covers(const StagedCopy& copy, const ScalarNode& read, const Nest& nest, const Shape& shape) {
@@ -129,7 +56,7 @@ bool covers(const StagedCopy& copy, const ScalarNode& read, const Nest& nest, co
             if (r.low < 0 || r.high >= copy.extents[d].constant()) return false;
             continue;
         }
-        const std::optional<Span> span = Spans(loops_of(nest)).of(read.at[d]);
+        const std::optional<Span> span = Spans(nest).of(read.at[d]);
         if (!span || !at_least(span->low, copy.low[d]) ||
             !at_least(copy.low[d] + copy.extents[d] - 1, span->high))
             return false;
@@ -166,7 +93,7 @@ Loop first_axis(const Nest& nest) { return nest.parallel.empty() ? Loop{0, 1} : 
 struct Candidate {
     struct Read {
         Scalar scalar;
-        std::vector<Loop> loops;  // around it
+        Spans spans;          // of the loops around it
         bool factor = false;      // of a sum of products
         bool pieces = false;      // of one that copies pieces of its factors itself (panels.h)
     };
@@ -256,7 +183,7 @@ class CopyPlanner {
             all = {std::min(all.low.constant(), r.low), std::max(all.high.constant(), r.high)};
             return all.low.constant() >= -most && all.high.constant() <= most;
         }
-        const std::optional<Span> span = Spans(read.loops).of(at);
+        const std::optional<Span> span = read.spans.of(at);
         if (!span) return false;
         if (!at_least(span->low, all.low)) {
             if (!span->low.is_constant() || span->low.constant() < -most) return false;
@@ -311,6 +238,7 @@ class CopyPlanner {
     void look(const Nest& nest, const Loop& rows, bool scattered, const std::set<int>& refused,
               Candidates& found, std::vector<int>& copied) const {
         const bool padded = wants_padding(nest), pieces = padded && is_matrix_product(nest);
+        const Spans spans(nest);
         double asked = 1;
         for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
             for (const Loop& l : *loops)
@@ -329,7 +257,7 @@ class CopyPlanner {
                 read->guards.clear();
                 read->otherwise = nullptr;
             }
-            candidate.own.push_back({std::move(read), loops_of(nest), factor, pieces});
+            candidate.own.push_back({std::move(read), spans, factor, pieces});
             candidate.asked += asked;
             candidate.wanted = candidate.wanted || staged || factor;
             if (staged) copied.push_back(s.operand);

@@ -1,0 +1,78 @@
+#include "codegen/nest/spans.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace bitale {
+
+namespace {
+
+bool surely_non_negative(const Int& x) {
+    if (x.non_negative()) return true;
+    return std::any_of(x.terms().begin(), x.terms().end(), [&](const Int::Term& t) {
+        const Atom& a = *t.atoms[0];
+        const bool most = a.kind == Atom::Kind::max && t.factor > 0,
+                   least = a.kind == Atom::Kind::min && t.factor < 0;
+        if (t.atoms.size() != 1 || !(most || least)) return false;
+        const Int rest = x - t.factor * Int::from(t.atoms[0]);
+        return surely_non_negative(rest + t.factor * a.a) || surely_non_negative(rest + t.factor * a.b);
+    });
+}
+
+bool is_one(const Span& s) { return s.low == s.high; }
+
+}  // namespace
+
+Spans::Spans(const Nest& nest) {
+    for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
+        for (const Loop& l : *loops)
+            if (const std::uint64_t id = l.variable.symbol_id()) last_.emplace(id, l.extent - 1);
+    moving_ = last_;
+    for (const Let& let : nest.lets) moving_.emplace(let.symbol.symbol_id(), 0);
+}
+
+std::optional<Span> Spans::of(const Int& x) const {
+    std::optional<Span> r = walk(x);
+    if (r && (depends_on_any(r->low, moving_) || depends_on_any(r->high, moving_))) return {};
+    return r;
+}
+
+std::optional<Span> Spans::walk(const Int& x) const {
+    Span sum{x.constant_term(), x.constant_term()};
+    for (const Int::Term& t : x.terms()) {
+        Int factor = t.factor;
+        Span moving{1, 1};
+        for (const AtomPtr& a : t.atoms) {
+            const std::optional<Span> own = walk(*a);
+            if (!own || !(is_one(*own) || is_one(moving))) return {};
+            if (is_one(*own))
+                factor = factor * own->low;
+            else
+                moving = *own;
+        }
+        const bool up = factor.non_negative();
+        if (!up && !(Int(0) - factor).non_negative() && !is_one(moving)) return {};
+        sum.low = sum.low + factor * (up ? moving.low : moving.high);
+        sum.high = sum.high + factor * (up ? moving.high : moving.low);
+    }
+    return sum;
+}
+
+std::optional<Span> Spans::walk(const Atom& a) const {
+    if (a.kind == Atom::Kind::symbol) {
+        if (const auto last = last_.find(a.id); last != last_.end()) return Span{0, last->second};
+        const Int own = Int::from(std::make_shared<const Atom>(a));
+        return Span{own, own};
+    }
+    const std::optional<Span> x = walk(a.a), y = walk(a.b);
+    if (!x || !y) return {};
+    if (a.kind == Atom::Kind::min) return Span{min(x->low, y->low), min(x->high, y->high)};
+    if (a.kind == Atom::Kind::max) return Span{max(x->low, y->low), max(x->high, y->high)};
+    if (!is_one(*y) || y->low.range().low <= 0) return {};
+    return Span{floordiv(x->low, y->low), floordiv(x->high, y->low)};
+}
+
+bool at_least(const Int& a, const Int& b) { return surely_non_negative(a - b); }
+
+}  // namespace bitale
