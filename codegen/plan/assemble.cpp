@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "codegen/kernel/fuse.h"
+#include "codegen/kernel/guarded.h"
 #include "codegen/kernel/hazards.h"
 #include "codegen/kernel/tails.h"
 #include "codegen/kernel/traffic.h"
@@ -390,9 +391,10 @@ class Assembler {
     Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, int& kernel,
                           std::vector<Int>& sizes) {
         Traffic traffic = traffic_of(builder.ir);
-        if (target_.kind == Target::Kind::cpu) fuse_loops(builder.ir);
-        if (target_.kind == Target::Kind::cpu && !target_.fast_compile)
-            fill_tails(builder.ir, target_.vector_bytes);
+        const bool on_cpu = target_.kind == Target::Kind::cpu;
+        if (on_cpu) fuse_loops(builder.ir);
+        if (on_cpu && !target_.fast_compile)
+            cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
         verify(builder.ir, lengths_);
         verify_phases(builder.ir);
         const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;

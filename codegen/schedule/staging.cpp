@@ -94,8 +94,8 @@ struct Candidate {
     struct Read {
         Scalar scalar;
         Spans spans;          // of the loops around it
-        bool factor = false;      // of a sum of products
-        bool pieces = false;      // of one that copies pieces of its factors itself (panels.h)
+        bool factor = false;  // of a sum of products
+        bool pieces = false;  // of one that copies pieces of its factors itself (panels.h)
     };
     std::vector<Read> own;   // in the task's row
     double asked = 0;        // how often, for a row

@@ -1,0 +1,18 @@
+// Loops in vector lanes whose body asks, at each point, whether guards hold: the points where all of them do
+// become a loop of their own that asks nothing. Compilers make scalars of reads that are guarded, or load
+// them under a mask.
+//
+//     for x: y[x] = (row < m ? a[x] : 0) + (x >= 1 ? b[x - 1] : 0)
+//
+//     if row < m: for x below 1: (as it was);  for x from 1 on: y[x] = a[x] + b[x - 1]
+//     else: for x: (as it was)
+#pragma once
+
+#include "codegen/kernel/ir.h"
+
+namespace bitale {
+
+// For a CPU. Every point has the value that it had.
+void cut_at_guards(KernelIR& kernel);
+
+}  // namespace bitale
