@@ -1,0 +1,111 @@
+// Maps whose reads are guarded, as the gradients of slices and shifts are: the points where all guards hold
+// are a loop of their own (codegen/kernel/guarded.h). One function of unknown lengths serves all of them.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+Slice from(std::int64_t first) { return {Expr(first), {}}; }
+Slice until(std::int64_t last) { return {{}, Expr(last)}; }
+Slice between(std::int64_t first, std::int64_t last) { return {Expr(first), Expr(last)}; }
+
+// Of a matrix with at least three rows and columns.
+std::vector<Expr> maps_of(const Expr& x) {
+    const Expr inner = x[Index{between(1, -1), between(1, -1)}];
+    return {
+        x[Index{from(1), colon}] * x[Index{until(-1), colon}],
+        x[Index{colon, from(1)}] * x[Index{colon, until(-1)}],
+        x[Index{from(2), from(1)}] * x[Index{until(-2), until(-1)}],
+        x[Index{until(-2), between(1, -1)}] * inner + x[Index{from(2), between(1, -1)}] +
+            x[Index{between(1, -1), until(-2)}] * x[Index{between(1, -1), from(2)}],
+        x[Index{Slice{Expr(1), {}, 2}, Slice{{}, {}, 3}}] * 3,
+        concatenate({x, x * 2, x[Index{until(1), colon}]}, 0),
+        concatenate({x[Index{colon, from(2)}], x}, 1),
+    };
+}
+
+std::vector<Expr> results_of(const Expr& x) {
+    std::vector<Expr> results;
+    for (const Expr& y : maps_of(x)) {
+        results.push_back(y);
+        if (is_float(x.dtype())) results.push_back(grad(sum(y * y), x));
+    }
+    return results;
+}
+
+std::string differences(Function& f, const std::vector<Expr>& inputs, const std::vector<Expr>& outputs,
+                        const std::vector<Array>& values) {
+    const Results results = f.call(values);
+    const std::vector<WidePtr> expected = evaluated_wide(outputs, inputs, values);
+    std::string all;
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+        if (const std::string one = difference(results[k], *expected[k]); !one.empty())
+            all += fmt::format("result {}: {}\n", k, one);
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("maps with guards, of lengths that are known at the call alone") {
+    std::vector<Expr> inputs, outputs;
+    for (const DType dtype : {float32, float64, uint8, int64, boolean}) {
+        inputs.push_back(input(dtype, {-1, -1}, fmt::format("of_{}", name_of(dtype))));
+        const Expr x = dtype == boolean ? cast(inputs.back(), int32) : inputs.back();
+        const std::vector<Expr> results = results_of(x);
+        outputs.insert(outputs.end(), results.begin(), results.end());
+    }
+    Function f =
+        function(std::vector<Input>(inputs.begin(), inputs.end()), outputs, {.device = tested_device()});
+    Random random(1);
+    for (const Dims& size :
+         {Dims{3, 3}, Dims{4, 17}, Dims{16, 5}, Dims{33, 16}, Dims{3, 1030}, Dims{70, 515}}) {
+        std::vector<Array> values;
+        for (const Expr& x : inputs) {
+            const bool is_signed = x.dtype() != uint8 && x.dtype() != boolean;
+            values.push_back(
+                random_array(x.dtype(), size, random, is_signed ? -3 : 0, x.dtype() == boolean ? 1 : 3));
+        }
+        INFO(size[0] << " x " << size[1]);
+        CHECK(differences(f, inputs, outputs, values) == "");
+    }
+}
+
+TEST_CASE("maps with guards, of long rows") {
+    Random random(2);
+    std::vector<Expr> inputs, outputs;
+    std::vector<Array> values;
+    for (const Dims& size : {Dims{3, 1100}, Dims{1040, 3}, Dims{9, 2049}}) {
+        inputs.push_back(input(float32, size, "x"));
+        values.push_back(random_array(float32, size, random));
+        const std::vector<Expr> results = results_of(inputs.back());
+        outputs.insert(outputs.end(), results.begin(), results.end());
+    }
+    Function f =
+        function(std::vector<Input>(inputs.begin(), inputs.end()), outputs, {.device = tested_device()});
+    CHECK(differences(f, inputs, outputs, values) == "");
+}
+
+// What lies outside of a guard may be NaN: it is not read into the result.
+TEST_CASE("what a guard keeps out does not count") {
+    const Expr x = input(float32, {-1, -1}, "x");
+    const Expr y = concatenate({x[Index{until(2), colon}], x[Index{from(2), colon}] * 0 + 1}, 0);
+    Function f = function({x}, y, {.device = tested_device()});
+    std::vector<float> numbers(5 * 600, std::numeric_limits<float>::quiet_NaN());
+    for (std::size_t i = 0; i < 2 * 600; ++i) numbers[i] = static_cast<float>(i);
+    const Results results = f.call(std::vector<Array>{Array(numbers, Dims{5, 600})});
+    CHECK(results[0].at(0) == 0);
+    CHECK(results[0].at(2 * 600 - 1) == 2 * 600 - 1);
+    CHECK(std::isnan(results[0].at(2 * 600)));
+}
