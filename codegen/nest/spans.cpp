@@ -1,7 +1,6 @@
 #include "codegen/nest/spans.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 namespace bitale {
@@ -38,33 +37,40 @@ std::optional<Span> Spans::of(const Int& x) const {
     return r;
 }
 
+// Terms that do not move are left alone: sums of many lengths would be copied for each of them.
 std::optional<Span> Spans::walk(const Int& x) const {
-    Span sum{x.constant_term(), x.constant_term()};
+    Span sum{x, x};
     for (const Int::Term& t : x.terms()) {
-        Int factor = t.factor;
-        Span moving{1, 1};
+        if (std::none_of(t.atoms.begin(), t.atoms.end(), [&](const AtomPtr& a) { return moves(*a); }))
+            continue;
+        Int factor = t.factor, term = t.factor;
+        std::optional<Span> moving;
         for (const AtomPtr& a : t.atoms) {
-            const std::optional<Span> own = walk(*a);
-            if (!own || !(is_one(*own) || is_one(moving))) return {};
-            if (is_one(*own))
-                factor = factor * own->low;
-            else
-                moving = *own;
+            const Int own = Int::from(a);
+            term = term * own;
+            if (!moves(*a)) {
+                factor = factor * own;
+                continue;
+            }
+            if (moving) return {};
+            moving = walk(*a);
+            if (!moving) return {};
         }
         const bool up = factor.non_negative();
-        if (!up && !(Int(0) - factor).non_negative() && !is_one(moving)) return {};
-        sum.low = sum.low + factor * (up ? moving.low : moving.high);
-        sum.high = sum.high + factor * (up ? moving.high : moving.low);
+        if (!up && !(Int(0) - factor).non_negative()) return {};
+        sum.low = sum.low - term + factor * (up ? moving->low : moving->high);
+        sum.high = sum.high - term + factor * (up ? moving->high : moving->low);
     }
     return sum;
 }
 
+bool Spans::moves(const Atom& a) const {
+    if (a.kind == Atom::Kind::symbol) return last_.contains(a.id);
+    return depends_on_any(a.a, last_) || depends_on_any(a.b, last_);
+}
+
 std::optional<Span> Spans::walk(const Atom& a) const {
-    if (a.kind == Atom::Kind::symbol) {
-        if (const auto last = last_.find(a.id); last != last_.end()) return Span{0, last->second};
-        const Int own = Int::from(std::make_shared<const Atom>(a));
-        return Span{own, own};
-    }
+    if (a.kind == Atom::Kind::symbol) return Span{0, last_.at(a.id)};
     const std::optional<Span> x = walk(a.a), y = walk(a.b);
     if (!x || !y) return {};
     if (a.kind == Atom::Kind::min) return Span{min(x->low, y->low), min(x->high, y->high)};

@@ -23,7 +23,8 @@ class Spans {
 
   private:
     std::optional<Span> walk(const Int& x) const;
-    std::optional<Span> walk(const Atom& a) const;
+    std::optional<Span> walk(const Atom& a) const;  // that moves
+    bool moves(const Atom& a) const;
 
     Substitution last_;    // the last number of each loop
     Substitution moving_;  // all variables of the nest
