@@ -53,7 +53,7 @@ void residual_network(Builder& b, const Length& batch, int blocks) {
 }
 
 void gradients(Builder& b, const Length& batch, std::int64_t channels, std::int64_t filters,
-               std::int64_t side, int kernel, const ConvOptions& options) {
+               const Length& side, int kernel, const ConvOptions& options) {
     const Expr x = b.floats({batch, channels, side, side}, "x"),
                w = b.floats({filters, channels, kernel, kernel}, "w");
     const Expr y = conv2d(x, w, options);
@@ -113,6 +113,11 @@ GRAPH(conv_full) { gradients(b, b.size(32, 2), 8, 4, 10, 3, {.border_mode = full
 GRAPH(conv_uneven) {
     gradients(b, b.size(16, 2), 3, 5, 13, 3,
               {.border_mode = {2, 0}, .subsample = {1, 2}, .dilation = {2, 1}});
+}
+
+// Images of whatever size, and as many as come.
+GRAPH(conv_any_size) {
+    gradients(b, unknown(b.size(32, 2)), 16, 24, unknown(14), 3, {.border_mode = half, .subsample = 2});
 }
 
 GRAPH(conv_float64) {

@@ -61,6 +61,17 @@ GRAPH(heat_step) {
     b.update({{u, u + pad(inner, {{1, 1}, {1, 1}})}});
 }
 
+// Differences of neighbours in images of whatever size: total variation, with its gradient.
+GRAPH(total_variation) {
+    const Expr x = b.floats({unknown(b.size(600, 30)), unknown(b.size(700, 20))}, "x");
+    const Slice first{{}, Expr(-1)}, later{Expr(1), {}};
+    const Expr rows = x[Index{later, colon}] - x[Index{first, colon}],
+               columns = x[Index{colon, later}] - x[Index{colon, first}];
+    const Expr cost = sum(sqr(rows)) + sum(sqr(columns));
+    b.output(cost, "cost");
+    b.output(grad(cost, x), "gradient");
+}
+
 GRAPH(heat_by_convolution) {
     b.form_of("heat_step");
     const std::int64_t n = b.size(1024, 40);
