@@ -26,11 +26,21 @@ bool contains(const Guards& guards, const Guard& g) {
 
 Int clamp(const Int& x, const Int& low, const Int& high) { return min(max(x, low), high); }
 
-// Where they hold.
+bool always_holds(const Guard& g) {
+    return (g.value - g.low).non_negative() && (g.high - 1 - g.value).non_negative();
+}
+
+bool never_holds(const Guard& g) {
+    return (g.low - 1 - g.value).non_negative() || (g.value - g.high).non_negative();
+}
+
+// Where they hold; without those that hold anyway, or nowhere.
 Scalar without(const Scalar& s, const Guards& guards) {
     if (!s) return s;
     return rebuild(s, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
-        std::erase_if(part->guards, [&](const Guard& g) { return contains(guards, g); });
+        std::erase_if(part->guards, [&](const Guard& g) { return contains(guards, g) || always_holds(g); });
+        if (part->otherwise && std::any_of(part->guards.begin(), part->guards.end(), never_holds))
+            return part->otherwise;
         if (!part->guards.empty()) return part;
         if (part->kind == ScalarNode::Kind::select) return part->arguments[0];
         if (part->kind == ScalarNode::Kind::read) part->otherwise = nullptr;
@@ -55,6 +65,9 @@ class Cutter {
     Stmts operator()(Stmts body) const {
         Stmts r;
         for (Stmt& s : body) {
+            // What is known of a point may be known once lanes share an element.
+            if (s.kind == Stmt::Kind::loop && s.binding == Binding::simd)
+                s.body = without(std::move(s.body), {});
             if (suits(s)) {
                 append(r, cut(std::move(s)));
                 continue;
