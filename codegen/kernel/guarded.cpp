@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -17,6 +20,7 @@ namespace {
 // Compilers cut loops of a known length themselves where these are short.
 constexpr std::int64_t shortest = 512;
 constexpr std::size_t most_statements = 64, most_guards = 16;
+constexpr std::int64_t most_period = 8;
 
 using Guards = std::vector<Guard>;
 
@@ -60,9 +64,48 @@ Guard some_fails(const Guards& guards) {
     return {least, IntRange::lowest, 0};
 }
 
+// The least common multiple of what quotients of the variable are taken by: 1 where there are none.
+class Period {
+  public:
+    explicit Period(std::uint64_t id) : id_(id) {}
+
+    std::int64_t of(const Stmts& body) {
+        for (const Stmt& s : body) {
+            for (const Int& x : s.at) look(x);
+            if (!s.value) continue;
+            for_each_part(s.value, [&](const ScalarNode& part) {
+                for (const Int& x : part.at) look(x);
+                for (const Guard& g : part.guards)
+                    for (const Int* x : {&g.value, &g.low, &g.high}) look(*x);
+                if (part.kind == ScalarNode::Kind::index) look(part.index);
+            });
+        }
+        return period_;
+    }
+
+  private:
+    void look(const Int& x) {
+        for (const Int::Term& t : x.terms())
+            for (const AtomPtr& a : t.atoms) {
+                if (a->kind == Atom::Kind::symbol || !(depends_on(a->a, id_) || depends_on(a->b, id_)))
+                    continue;
+                const bool by_number =
+                    a->kind == Atom::Kind::floordiv && a->b.is_constant() && a->b.constant() > 0;
+                if (by_number && period_ <= most_period) period_ = std::lcm(period_, a->b.constant());
+                look(a->a);
+                look(a->b);
+            }
+    }
+
+    const std::uint64_t id_;
+    std::int64_t period_ = 1;
+};
+
 class Cutter {
   public:
-    Stmts operator()(Stmts body) const {
+    explicit Cutter(KernelIR& kernel) : kernel_(kernel) {}
+
+    Stmts operator()(Stmts body) {
         Stmts r;
         for (Stmt& s : body) {
             // What is known of a point may be known once lanes share an element.
@@ -103,40 +146,80 @@ class Cutter {
         return all;
     }
 
-    static Stmts cut(Stmt s) {
+    Stmts cut(Stmt s) {
+        Guards rows;
+        for (const Guard& g : guards_of(s.body))
+            if (!depends_on(g, s.variable.symbol_id())) rows.push_back(g);
+        if (rows.size() > most_guards) return one(std::move(s));
+        Stmt inside = s;
+        inside.body = without(inside.body, rows);
+        Stmts parts = by_remainders(std::move(inside));
+        if (rows.empty()) return parts;
+        Stmts r;
+        r.push_back(when(rows, std::move(parts)));
+        r.push_back(when({some_fails(rows)}, one(part(s, s.begin, s.end, {}))));
+        return r;
+    }
+
+    // Points whose quotients by a small number are asked for, so many at a time: in each copy of the body the
+    // remainder is known.
+    Stmts by_remainders(Stmt s) {
+        const std::int64_t period = Period(s.variable.symbol_id()).of(s.body);
+        const bool few = period > 1 && period <= most_period &&
+                         s.body.size() * static_cast<std::size_t>(period) <= most_statements;
+        if (!few || !s.begin.is(0)) return by_points(s);
+        const Int whole = floordiv(s.end, period), variable = Int::symbol("quotient", s.variable.range());
+        Stmts copies;
+        for (std::int64_t r = 0; r < period; ++r)
+            append(copies,
+                   with_own_places(substitute(s.body, {{s.variable.symbol_id(), variable * period + r}})));
+        Stmts parts = by_points(loop(variable, 0, whole, s.binding, without(std::move(copies), {})));
+        add_part(parts, s, whole * period, s.end, {});
+        return parts;
+    }
+
+    // What a copy of a body declares is its own.
+    Stmts with_own_places(Stmts body) {
+        std::map<int, int> own;
+        for (const Stmt& s : body)
+            if (s.kind == Stmt::Kind::declare &&
+                own.emplace(s.place, static_cast<int>(kernel_.places.size())).second)
+                kernel_.places.push_back(Place(kernel_.places[static_cast<std::size_t>(s.place)]));
+        const auto moved = [&](int& place) {
+            if (const auto at = own.find(place); at != own.end()) place = at->second;
+        };
+        for (Stmt& s : body) {
+            moved(s.place);
+            if (!s.value) continue;
+            s.value = rebuild(s.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
+                if (part->kind == ScalarNode::Kind::read) moved(part->operand);
+                return part;
+            });
+        }
+        return body;
+    }
+
+    // The points between two numbers, where all guards hold that begin and end to hold with the loop.
+    static Stmts by_points(const Stmt& s) {
         const std::uint64_t id = s.variable.symbol_id();
-        Guards rows, points;
+        Guards points;
         Int first = s.begin, last = s.end;
         for (const Guard& g : guards_of(s.body)) {
-            if (!depends_on(g, id)) {
-                rows.push_back(g);
-                continue;
-            }
             const Int rest = g.value - s.variable;
-            if (depends_on(rest, id) || depends_on(g.low, id) || depends_on(g.high, id)) continue;
+            if (!depends_on(g, id) || depends_on(rest, id) || depends_on(g.low, id) || depends_on(g.high, id))
+                continue;
             points.push_back(g);
             first = max(first, g.low - rest);
             last = min(last, g.high - rest);
         }
-        if (rows.size() + points.size() > most_guards || (rows.empty() && points.empty()))
-            return one(std::move(s));
-        Stmt inside = s;
-        inside.body = without(inside.body, rows);
+        if (points.empty() || points.size() > most_guards) return one(s);
+        first = clamp(first, s.begin, s.end);
+        last = max(clamp(last, s.begin, s.end), first);
         Stmts parts;
-        if (points.empty()) {
-            parts = one(std::move(inside));
-        } else {
-            first = clamp(first, s.begin, s.end);
-            last = max(clamp(last, s.begin, s.end), first);
-            parts = {part(inside, s.begin, first, {}), part(inside, first, last, points),
-                     part(inside, last, s.end, {})};
-        }
-        if (rows.empty()) return parts;
-        Stmt outside = part(s, s.begin, s.end, {});
-        Stmts r;
-        r.push_back(when(rows, std::move(parts)));
-        r.push_back(when({some_fails(rows)}, one(std::move(outside))));
-        return r;
+        add_part(parts, s, s.begin, first, {});
+        add_part(parts, s, first, last, points);
+        add_part(parts, s, last, s.end, {});
+        return parts;
     }
 
     static Stmts one(Stmt s) {
@@ -145,19 +228,26 @@ class Cutter {
         return r;
     }
 
+    static void add_part(Stmts& parts, const Stmt& s, const Int& begin, const Int& end,
+                         const Guards& guards) {
+        if ((end - begin).range().high > 0) parts.push_back(part(s, begin, end, guards));
+    }
+
     // The iterations from `begin` below `end`, where the guards hold.
     static Stmt part(const Stmt& s, const Int& begin, const Int& end, const Guards& guards) {
         const Int variable = Int::symbol("part", s.variable.range());
         return loop(variable, begin, end, s.binding,
                     substitute(without(s.body, guards), {{s.variable.symbol_id(), variable}}));
     }
+
+    KernelIR& kernel_;
 };
 
 }  // namespace
 
 void cut_at_guards(KernelIR& kernel) {
     for (Phase& phase : kernel.phases)
-        for (Segment& segment : phase.segments) segment.body = Cutter()(std::move(segment.body));
+        for (Segment& segment : phase.segments) segment.body = Cutter(kernel)(std::move(segment.body));
 }
 
 }  // namespace bitale

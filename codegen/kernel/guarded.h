@@ -6,6 +6,13 @@
 //
 //     if row < m: for x below 1: (as it was);  for x from 1 on: y[x] = a[x] + b[x - 1]
 //     else: for x: (as it was)
+//
+// Points whose quotients by a small number are asked for are written out so many at a time:
+//
+//     for x: y[x] = x % 2 == 0 ? a[x / 2] : 0
+//
+//     for q below n / 2: y[2 * q] = a[q]; y[2 * q + 1] = 0
+//     for x from n / 2 * 2 on: (as it was)
 #pragma once
 
 #include "codegen/kernel/ir.h"
