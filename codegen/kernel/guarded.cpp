@@ -19,7 +19,7 @@ namespace {
 
 // Compilers cut loops of a known length themselves where these are short.
 constexpr std::int64_t shortest = 512;
-constexpr std::size_t most_statements = 64, most_guards = 16;
+constexpr std::size_t most_statements = 64, most_guards = 16, most_sets = 2;
 constexpr std::int64_t most_period = 8;
 
 using Guards = std::vector<Guard>;
@@ -112,7 +112,7 @@ class Cutter {
             if (s.kind == Stmt::Kind::loop && s.binding == Binding::simd)
                 s.body = without(std::move(s.body), {});
             if (suits(s)) {
-                append(r, cut(std::move(s)));
+                append(r, cut(s));
                 continue;
             }
             s.body = (*this)(std::move(s.body));
@@ -146,24 +146,80 @@ class Cutter {
         return all;
     }
 
-    Stmts cut(Stmt s) {
-        Guards rows;
-        for (const Guard& g : guards_of(s.body))
-            if (!depends_on(g, s.variable.symbol_id())) rows.push_back(g);
-        if (rows.size() > most_guards) return one(std::move(s));
-        Stmt inside = s;
-        inside.body = without(inside.body, rows);
-        Stmts parts = by_remainders(std::move(inside));
-        if (rows.empty()) return parts;
+    // First by what holds for all points of the loop or for none: the guards of a part, all together.
+    Stmts cut(const Stmt& s) {
+        const std::vector<Guards> sets = sets_of(s);
+        if (sets.empty()) return by_remainders(s);
         Stmts r;
-        r.push_back(when(rows, std::move(parts)));
-        r.push_back(when({some_fails(rows)}, one(part(s, s.begin, s.end, {}))));
+        if (sets.size() > most_sets) {
+            Guards all;
+            for (const Guards& set : sets)
+                for (const Guard& g : set)
+                    if (!contains(all, g)) all.push_back(g);
+            Stmt inside = s;
+            inside.body = without(inside.body, all);
+            r.push_back(when(all, by_remainders(inside)));
+            r.push_back(when({some_fails(all)}, one(part(s, s.begin, s.end, {}))));
+            return r;
+        }
+        for (std::size_t held = (std::size_t{1} << sets.size()); held-- > 0;) {
+            Guards guards;
+            Stmt inside = s;
+            for (std::size_t k = 0; k < sets.size(); ++k) {
+                const bool holds = (held >> k & 1) != 0;
+                if (holds)
+                    guards.insert(guards.end(), sets[k].begin(), sets[k].end());
+                else
+                    guards.push_back(some_fails(sets[k]));
+                inside.body = settled(std::move(inside.body), s, sets[k], holds);
+            }
+            r.push_back(when(std::move(guards), by_remainders(inside)));
+        }
         return r;
+    }
+
+    // Of each part's guards those that do not move with the loop.
+    static Guards fixed(const Guards& guards, const Stmt& s) {
+        Guards r;
+        for (const Guard& g : guards)
+            if (!depends_on(g, s.variable.symbol_id())) r.push_back(g);
+        return r;
+    }
+
+    static std::vector<Guards> sets_of(const Stmt& s) {
+        std::vector<Guards> sets;
+        for (const Stmt& one : s.body) {
+            if (!one.value) continue;
+            for_each_part(one.value, [&](const ScalarNode& part) {
+                Guards own = fixed(part.guards, s);
+                if (!own.empty() && std::find(sets.begin(), sets.end(), own) == sets.end())
+                    sets.push_back(std::move(own));
+            });
+        }
+        return sets;
+    }
+
+    // Where all of the guards hold, or one of them does not.
+    static Stmts settled(Stmts body, const Stmt& s, const Guards& guards, bool hold) {
+        for (Stmt& one : body) {
+            if (!one.value) continue;
+            one.value = rebuild(one.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
+                if (fixed(part->guards, s) != guards) return part;
+                if (!hold && part->otherwise) return part->otherwise;
+                if (!hold) return part;
+                std::erase_if(part->guards, [&](const Guard& g) { return contains(guards, g); });
+                if (!part->guards.empty()) return part;
+                if (part->kind == ScalarNode::Kind::select) return part->arguments[0];
+                if (part->kind == ScalarNode::Kind::read) part->otherwise = nullptr;
+                return part;
+            });
+        }
+        return body;
     }
 
     // Points whose quotients by a small number are asked for, so many at a time: in each copy of the body the
     // remainder is known.
-    Stmts by_remainders(Stmt s) {
+    Stmts by_remainders(const Stmt& s) {
         const std::int64_t period = Period(s.variable.symbol_id()).of(s.body);
         const bool few = period > 1 && period <= most_period &&
                          s.body.size() * static_cast<std::size_t>(period) <= most_statements;
