@@ -97,6 +97,27 @@ TEST_CASE("maps with guards, of long rows") {
     CHECK(differences(f, inputs, outputs, values) == "");
 }
 
+TEST_CASE("pooling of images whose size is known at the call alone, and its gradient") {
+    const Expr x = input(float32, {-1, 2, -1, -1}, "x");
+    std::vector<Expr> outputs;
+    for (const auto& [window, options] : {std::pair<Size2, PoolOptions>{2, {}},
+                                          {3, {.stride = Size2(2)}},
+                                          {Size2(2, 3), {.stride = Size2(3, 1)}},
+                                          {4, {.stride = Size2(2), .pad = 1}},
+                                          {3, {.stride = Size2(9)}}}) {
+        const Expr y = max_pool(x, window, options);
+        outputs.push_back(y);
+        outputs.push_back(grad(sum(y * cos(y)), x));
+    }
+    Function f = function({x}, outputs, {.device = tested_device()});
+    Random random(3);
+    for (const Dims& size : {Dims{2, 9, 12}, Dims{1, 4, 5}, Dims{0, 8, 8}, Dims{3, 5, 30}, Dims{1, 41, 37}}) {
+        const Array images = random_array(float32, {size[0], 2, size[1], size[2]}, random);
+        INFO(size[0] << " x 2 x " << size[1] << " x " << size[2]);
+        CHECK(differences(f, {x}, outputs, {images}) == "");
+    }
+}
+
 // What lies outside of a guard may be NaN: it is not read into the result.
 TEST_CASE("what a guard keeps out does not count") {
     const Expr x = input(float32, {-1, -1}, "x");
