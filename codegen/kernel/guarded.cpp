@@ -223,15 +223,13 @@ class Cutter {
         const std::int64_t period = Period(s.variable.symbol_id()).of(s.body);
         const bool few = period > 1 && period <= most_period &&
                          s.body.size() * static_cast<std::size_t>(period) <= most_statements;
-        if (!few || !s.begin.is(0)) return by_points(s);
+        if (!few || !s.begin.is(0)) return by_points(s, s, 1);
         const Int whole = floordiv(s.end, period), variable = Int::symbol("quotient", s.variable.range());
         Stmts copies;
         for (std::int64_t r = 0; r < period; ++r)
             append(copies,
                    with_own_places(substitute(s.body, {{s.variable.symbol_id(), variable * period + r}})));
-        Stmts parts = by_points(loop(variable, 0, whole, s.binding, without(std::move(copies), {})));
-        add_part(parts, s, whole * period, s.end, {});
-        return parts;
+        return by_points(s, loop(variable, 0, whole, s.binding, without(std::move(copies), {})), period);
     }
 
     // What a copy of a body declares is its own.
@@ -255,26 +253,27 @@ class Cutter {
         return body;
     }
 
-    // The points between two numbers, where all guards hold that begin and end to hold with the loop.
-    static Stmts by_points(const Stmt& s) {
-        const std::uint64_t id = s.variable.symbol_id();
+    // The iterations between two numbers, where all guards hold that begin and end to hold with the loop, and
+    // what is before and behind them as in `s`, which has `period` points for each of them.
+    static Stmts by_points(const Stmt& s, const Stmt& inner, std::int64_t period) {
+        const std::uint64_t id = inner.variable.symbol_id();
         Guards points;
-        Int first = s.begin, last = s.end;
-        for (const Guard& g : guards_of(s.body)) {
-            const Int rest = g.value - s.variable;
+        Int first = inner.begin, last = inner.end;
+        for (const Guard& g : guards_of(inner.body)) {
+            const Int rest = g.value - inner.variable;
             if (!depends_on(g, id) || depends_on(rest, id) || depends_on(g.low, id) || depends_on(g.high, id))
                 continue;
             points.push_back(g);
             first = max(first, g.low - rest);
             last = min(last, g.high - rest);
         }
-        if (points.empty() || points.size() > most_guards) return one(s);
-        first = clamp(first, s.begin, s.end);
-        last = max(clamp(last, s.begin, s.end), first);
+        if (points.size() > most_guards || (points.empty() && period == 1)) return one(s);
+        first = clamp(first, inner.begin, inner.end);
+        last = max(clamp(last, inner.begin, inner.end), first);
         Stmts parts;
-        add_part(parts, s, s.begin, first, {});
-        add_part(parts, s, first, last, points);
-        add_part(parts, s, last, s.end, {});
+        add_part(parts, s, s.begin, first * period, {});
+        add_part(parts, inner, first, last, points);
+        add_part(parts, s, last * period, s.end, {});
         return parts;
     }
 
