@@ -122,16 +122,28 @@ class Cutter {
     }
 
   private:
-    static bool suits(const Stmt& s) {
+    bool suits(const Stmt& s) const {
         if (s.kind != Stmt::Kind::loop || s.binding != Binding::simd || s.step != 1 || !s.high.is(0) ||
             !s.variable.symbol_id() || s.body.size() > most_statements)
             return false;
         if (s.begin.is_constant() && s.end.is_constant() && s.end.constant() - s.begin.constant() < shortest)
             return false;
-        return std::all_of(s.body.begin(), s.body.end(), [](const Stmt& one) {
-            return one.kind == Stmt::Kind::set || one.kind == Stmt::Kind::declare ||
-                   one.kind == Stmt::Kind::comment || (one.kind == Stmt::Kind::accumulate && !one.position);
+        return std::all_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
+            if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) return true;
+            return (one.kind == Stmt::Kind::set || (one.kind == Stmt::Kind::accumulate && !one.position)) &&
+                   !walks_part(one.place, one.at, s.variable) &&
+                   !any_part(one.value, [&](const ScalarNode& x) {
+                       return x.kind == ScalarNode::Kind::read && walks_part(x.operand, x.at, s.variable);
+                   });
         });
+    }
+
+    // That an element is of the task's own part is proved by the bounds of the loops, which are many where
+    // they are cut.
+    bool walks_part(int place, const std::vector<Int>& at, const Int& variable) const {
+        const std::vector<Part>& parts = kernel_.places[static_cast<std::size_t>(place)].parts;
+        return std::any_of(parts.begin(), parts.end(),
+                           [&](const Part& part) { return depends_on(at[part.axis], variable.symbol_id()); });
     }
 
     static Guards guards_of(const Stmts& body) {

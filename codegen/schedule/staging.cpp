@@ -319,8 +319,10 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
             copy.value = v;
             const bool possible = planner.is_worth_it(v, candidate) && planner.fits(candidate, copy) &&
                                   planner.write(copy, refused);
-            const bool small = possible && copy.bytes.is_constant() &&
-                               bytes + copy.bytes.constant() <= context.target.local_bytes;
+            const bool known = std::all_of(copy.scratch.begin(), copy.scratch.end(),
+                                           [](const Int&n) { return n.is_constant(); }),
+                       small =
+                           possible && known && bytes + copy.bytes.constant() <= context.target.local_bytes;
             if (possible && !small) CopyPlanner::put_into_memory(copy, candidate);
             if (!small && !copy.in_memory) {
                 refuse = v;
