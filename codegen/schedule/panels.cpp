@@ -288,27 +288,38 @@ std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of) 
     return best;
 }
 
-std::int64_t rows_of_products(const std::vector<Nest>& nests, const ShapeOf& shape_of) {
+std::optional<RowsOfProduct> rows_of_product(const Nest& nest, const ShapeOf& shape_of) {
     constexpr double tasks = 8;
-    constexpr std::int64_t fewest = 4, most = 32;
-    std::int64_t rows = 0;
-    for (const Nest& nest : nests) {
-        if (nest.reduced.size() > 1) return 0;
-        if (!is_matrix_product(nest)) continue;
-        const std::optional<std::size_t> axis = lane_axis(nest, shape_of);
-        if (!axis) continue;
-        if (*axis == 0) return panel;
-        const double extent = typical(nest.parallel[0].extent);
-        const auto share = static_cast<std::int64_t>(std::ceil(extent / tasks));
-        rows = std::clamp((share + fewest - 1) / fewest * fewest, fewest, most);
-        // Tiles that come out even leave no rows over, which would run one by one.
-        for (std::int64_t even = rows; 2 * even > rows; --even)
-            if (std::fmod(extent, static_cast<double>(even)) == 0) {
-                rows = even;
-                break;
-            }
-    }
-    return rows;
+    constexpr std::int64_t fewest = 4, most = 32, register_lanes = 16;
+    if (nest.parallel.empty() || !is_matrix_product(nest)) return {};
+    const std::optional<std::size_t> axis = lane_axis(nest, shape_of);
+    if (!axis) return {};
+    if (*axis == 0) return RowsOfProduct{panel, register_lanes};
+    const double extent = typical(nest.parallel[0].extent);
+    const auto share = static_cast<std::int64_t>(std::ceil(extent / tasks));
+    std::int64_t rows = std::clamp((share + fewest - 1) / fewest * fewest, fewest, most);
+    // Tiles that come out even leave no rows over, which would run one by one.
+    for (std::int64_t even = rows; 2 * even > rows; --even)
+        if (std::fmod(extent, static_cast<double>(even)) == 0) {
+            rows = even;
+            break;
+        }
+    // What shares the elements of the other factor lies within a row, too.
+    const ProductAxes axes = product_axes(nest);
+    const std::uint64_t first = nest.parallel[0].variable.symbol_id();
+    double inside = 0, shared = typical_count(nest.reduced);
+    for (const std::vector<Loop>* loops : {&axes.rows, &axes.columns})
+        if (std::any_of(loops->begin(), loops->end(),
+                        [&](const Loop& l) { return l.variable.symbol_id() == first; }))
+            inside = typical_count(*loops) / std::max(extent, 1.0);
+        else
+            shared *= typical_count(*loops);
+    // More of them where those come from farther than the first cache.
+    constexpr double near = 8192, of_near = 4, of_far = 8;
+    const double wanted =
+        shared <= near ? of_near : std::clamp(static_cast<double>(rows) / 2, of_near, of_far);
+    return RowsOfProduct{
+        rows, std::min(rows, static_cast<std::int64_t>(std::ceil(wanted / std::max(inside, 1.0))))};
 }
 
 // for each point of the axes that both factors have, and each block of rows:

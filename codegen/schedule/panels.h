@@ -15,8 +15,13 @@ namespace bitale {
 
 // The loop over results of a matrix product that is best run in vector lanes.
 std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of);
-// Rows of the first axis for one task of a group of these nests; 0 where no product decides it.
-std::int64_t rows_of_products(const std::vector<Nest>& nests, const ShapeOf& shape_of);
+
+// Rows of the first axis that are best for a task that computes a matrix product, and how many it needs not
+// to leave lanes or what they load unused. Nothing where it is none.
+struct RowsOfProduct {
+    std::int64_t best = 1, fewest = 1;
+};
+std::optional<RowsOfProduct> rows_of_product(const Nest& nest, const ShapeOf& shape_of);
 
 // Nothing where it is no matrix product, or one too short to be worth copies.
 std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder);

@@ -200,7 +200,7 @@ class SegmentScheduler {
         const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
         const Int inside = cut_->width > 1 ? Int::symbol("part", {0, cut_->width - 1}) : Int(0);
         Nest r = substitute(nest, {{nest.parallel[axis].variable.symbol_id(), first_of_cut_ + inside}});
-        r.parallel[axis] = {inside, cut_->width};
+        r.parallel[axis] = {inside, cut_->width_at(first_of_cut_)};
         return r;
     }
 
@@ -209,7 +209,9 @@ class SegmentScheduler {
     bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
 
     void choose_block() {
-        block_ = rows_of_task(group_, context_);
+        const TaskPlan tasks = plan_tasks(group_, context_, row_);
+        block_ = tasks.rows;
+        cut_ = tasks.cut;
         if (!on_gpu()) return;
         // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
         for (const int v : group_.values) {
@@ -225,10 +227,10 @@ class SegmentScheduler {
         if (context_.leaves_group(v)) return false;
         std::int64_t count = block_;
         for (std::size_t d = 1; d < type.shape.size(); ++d) {
-            if (!type.shape[d].is_constant()) return false;
-            count *= type.shape[d].constant();
+            const bool is_cut = cut_ && cut_->axis.at(v) == static_cast<int>(d);
+            if (!is_cut && !type.shape[d].is_constant()) return false;
+            count *= is_cut ? cut_->width : type.shape[d].constant();
         }
-        if (cut_) count = count / cut_->extent * cut_->width;
         const std::int64_t bytes = count * bytes_of(type.dtype);
         if (used_ + bytes > context_.target.local_bytes) return false;
         used_ += bytes;
@@ -247,7 +249,7 @@ class SegmentScheduler {
 
     // Sums that skip the zeros of a factor, where their scratch has room beside what stays inside.
     void choose_scattered() {
-        if (block_ != 1) return;
+        if (block_ != 1 || cut_) return;
         for (const int v : group_.values) {
             const Nest& nest = context_.grouping.nests[v];
             const std::optional<ScatterForm> form = scattered(context_.values, nest, context_.target);
@@ -270,7 +272,7 @@ class SegmentScheduler {
         choose_cut();
         Segment segment;
         segment.title = title_;
-        const std::int64_t parts = cut_ ? cut_->extent / cut_->width : 1;
+        const Int parts = cut_ ? ceildiv(cut_->extent, cut_->width) : Int(1);
         segment.tasks = ceildiv(group_.extent, block_) * parts;
         segment.task = bounded("task", segment.tasks);
         task_ = floordiv(segment.task, parts);
@@ -279,8 +281,7 @@ class SegmentScheduler {
         notes_ +=
             "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
         if (cut_)
-            notes_ +=
-                ", " + std::to_string(cut_->width) + " of " + std::to_string(cut_->extent) + " of the second";
+            notes_ += ", " + std::to_string(cut_->width) + " of " + cut_->extent.text() + " of the second";
         notes_ += "\n";
         return segment;
     }

@@ -1,0 +1,100 @@
+// Tasks of the corpus' kernels on many cores: all that is much work has enough of them.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "codegen/pipeline.h"
+#include "graph/base/options.h"
+#include "ops/rules/phases.h"
+#include "runtime/exec/shares.h"
+#include "runtime/validate.h"
+#include "tests/corpus/plans.h"
+#include "tests/support/catch.h"
+
+using namespace bitale;          // NOLINT
+using namespace bitale::corpus;  // NOLINT
+
+namespace {
+
+constexpr int many_cores = 16;
+constexpr double least_efficiency = 0.8, much_work = 100e6;  // picoseconds
+
+// Graphs that have a kernel with less, and why.
+const std::map<std::string, std::string>& exceptions() {
+    static const auto& list = *new std::map<std::string, std::string>{
+        {"attention", "eight heads: the products of both gradients would go through memory between kernels"},
+        {"conv_5x5_deep", "sixteen images in two chunks: each chunk more stores as much as the filters"},
+        {"conv_float64", "six rows of three times twelve results, whose lanes are along the twelve"},
+        {"gru_step", "a recurrence of 32 rows, of which a tile of registers has four"},
+        {"language_model_step", "sixteen rows of the gradient are turned at once"},
+        {"transformer_layer", "four heads of 64 places, and 64 rows: all kernels below 200 us"},
+        {"views", "tasks move two tiles of 16 x 16 elements: below 150 us"},
+    };
+    return list;
+}
+
+Program program_of(const corpus::Graph& graph, const Target& target,
+                   std::map<std::uint64_t, std::int64_t>& values) {
+    const ScopedOptions usual{Options{}};
+    FunctionOptions options;
+    options.updates = graph.updates;
+    options.name = graph.name;
+    options.on_unused_input = OnUnused::ignore;
+    Request request = validate(graph.inputs, graph.outputs, options, Where::current());
+    optimize(request.graph);
+    for (const SizeSource& source : request.signature.sources) {
+        const Argument& argument = graph.arguments.at(static_cast<std::size_t>(source.input));
+        values[source.symbol] = source.axis >= 0 ? argument.shape.at(static_cast<std::size_t>(source.axis))
+                                                 : argument.value().item<std::int64_t>();
+    }
+    return generate(request.graph, target, nullptr, nullptr);
+}
+
+std::vector<std::vector<TaskCost>> costs_of(const Step& step,
+                                            const std::map<std::uint64_t, std::int64_t>& values) {
+    std::vector<std::vector<TaskCost>> phases;
+    for (const std::vector<TaskWork>& phase : step.work) {
+        std::vector<TaskCost>& costs = phases.emplace_back();
+        for (const TaskWork& w : phase)
+            costs.push_back({evaluate(w.tasks, values), evaluate(w.picoseconds, values)});
+    }
+    return phases;
+}
+
+// Lines about the kernels of a graph that are much work and leave cores without any.
+std::string wasteful_kernels(const std::string& name, const Target& target) {
+    std::map<std::uint64_t, std::int64_t> values;
+    const Program program = program_of(make(name, Purpose::plan), target, values);
+    std::string text;
+    for (const Region* region : {&program.once, &program.body})
+        for (const Step& step : region->steps) {
+            const std::vector<std::vector<TaskCost>> phases = costs_of(step, values);
+            double work = 0;
+            for (const std::vector<TaskCost>& phase : phases) work += total_of(phase);
+            const double efficiency = predicted_efficiency(phases, many_cores);
+            if (work > much_work && efficiency < least_efficiency)
+                text += fmt::format("{}: {:.0f} us, predicted efficiency {:.2f}\n", step.title, 1e-6 * work,
+                                    efficiency);
+        }
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("kernels of much work have tasks for sixteen cores") {
+    std::set<std::string> wasteful;
+    for (const std::string& name : names())
+        for (const auto& [target, description] : targets()) {
+            if (description.kind == Target::Kind::cuda) continue;
+            const std::string kernels = wasteful_kernels(name, description);
+            if (kernels.empty()) continue;
+            wasteful.insert(name);
+            INFO(name << " for " << target << ":\n" << kernels);
+            CHECK(exceptions().contains(name));
+        }
+    for (const auto& [name, reason] : exceptions()) {
+        INFO(name << " keeps all cores at work now: it is no exception any more");
+        CHECK(wasteful.contains(name));
+    }
+}

@@ -1,0 +1,105 @@
+// Work of few rows on a CPU, whose tasks are parts of a second axis: right, the parts even or not, with the
+// same bits for any number of threads, and in tasks enough for many cores.
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/base/options.h"
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+struct FewRows {
+    std::string name;
+    std::vector<Expr> inputs;
+    std::vector<Dims> shapes;
+    Expr y;
+};
+
+// [h, m, k] and [h, n, k] -> [h, m, n]; [h, m, n] and [h, n, k] -> [h, m, k].
+Expr of_rows(const Expr& a, const Expr& b) { return sum(expand_dims(a, 2) * expand_dims(b, 1), {3}); }
+Expr of_columns(const Expr& a, const Expr& b) { return sum(expand_dims(a, 3) * expand_dims(b, 1), {2}); }
+
+std::vector<FewRows> few_rows() {
+    std::vector<FewRows> all;
+    for (const std::int64_t columns : {1024, 1000, 1021}) {
+        const Expr a = input(float32, {4, 300}, "a"), b = input(float32, {300, columns}, "b");
+        all.push_back({fmt::format("a product of {} columns", columns),
+                       {a, b},
+                       {{4, 300}, {300, columns}},
+                       tanh(dot(a, b)) + 1});
+    }
+    for (const std::int64_t rows : {256, 211}) {
+        const Expr q = input(float32, {3, rows, 24}, "q"), k = input(float32, {3, rows, 24}, "k"),
+                   v = input(float32, {3, rows, 24}, "v");
+        const Dims shape{3, rows, 24};
+        const Expr y = of_columns(softmax(of_rows(q, k)), v);
+        all.push_back({fmt::format("attention of {} rows", rows), {q, k, v}, {shape, shape, shape}, y});
+        const std::vector<Expr> g = grad(sum(sqr(y)), {q, k, v});
+        all.push_back({fmt::format("gradients of attention of {} rows", rows),
+                       {q, k, v},
+                       {shape, shape, shape},
+                       concatenate(g)});
+    }
+    for (const std::int64_t side : {200, 211}) {
+        const Expr x = input(float32, {1, 2, side, side}, "x"), w = input(float32, {12, 2, 3, 3}, "w");
+        for (const bool padded : {false, true})
+            all.push_back({fmt::format("an image of {0} x {0}{1}", side, padded ? " with a border" : ""),
+                           {x, w},
+                           {{1, 2, side, side}, {12, 2, 3, 3}},
+                           relu(conv2d(x, w, {.border_mode = padded ? half : valid}))});
+    }
+    // Lengths that a call tells.
+    const Expr x = tensor3("x"), y = tensor3("y");
+    all.push_back({"unknown lengths", {x, y}, {{2, 170, 33}, {2, 190, 33}}, softmax(of_rows(x, y)) * 2});
+    all.push_back({"nothing", {x, y}, {{0, 170, 33}, {0, 190, 33}}, softmax(of_rows(x, y)) * 2});
+    all.push_back({"one", {x, y}, {{1, 1, 1}, {1, 1, 1}}, softmax(of_rows(x, y)) * 2});
+    return all;
+}
+
+Array computed(const FewRows& c, const std::vector<Array>& arguments, const std::string& device, int threads,
+               bool library = true) {
+    Options chosen = options();
+    chosen.threads = threads;
+    if (!library) chosen.disabled.insert("onednn");
+    const ScopedOptions scope(chosen);
+    const std::vector<Input> inputs(c.inputs.begin(), c.inputs.end());
+    Function f = function(inputs, {c.y}, {.device = device});
+    return f.call(arguments)[0];
+}
+
+}  // namespace
+
+TEST_CASE("few rows of much work") {
+    Random random(3);
+    for (const FewRows& c : few_rows()) {
+        INFO(c.name);
+        std::vector<Array> arguments;
+        for (const Dims& shape : c.shapes) arguments.push_back(random_array(float32, shape, random, -1, 1));
+        const Array wide = computed(c, arguments, "reference", 1), one = computed(c, arguments, "cpu", 1);
+        CHECK(difference(one, wide, {.of_largest = 3e-6}) == "");
+        for (const int threads : {2, 3}) CHECK(same(computed(c, arguments, "cpu", threads), one));
+        CHECK(difference(computed(c, arguments, "cpu", 2, false), wide, {.of_largest = 3e-6}) == "");
+    }
+}
+
+TEST_CASE("tasks are parts of a second axis where rows are few") {
+    Options chosen = options();
+    chosen.disabled.insert("onednn");
+    const ScopedOptions scope(chosen);
+    int parts = 0;
+    for (const FewRows& c : few_rows()) {
+        const std::vector<Input> inputs(c.inputs.begin(), c.inputs.end());
+        const std::string report = function(inputs, {c.y}, {.device = "cpu"}).report();
+        CHECK(report.find("us of one core") != std::string::npos);
+        CHECK(report.find("predicted efficiency") != std::string::npos);
+        parts += report.find(" of the second\n") != std::string::npos ? 1 : 0;
+    }
+    CHECK(parts >= 5);
+}
