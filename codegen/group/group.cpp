@@ -213,10 +213,14 @@ class Grouper {
         return false;
     }
 
-    // Few tasks of much work. That of a convolution stays whole, with the copies of what it reads.
+    // Few tasks of much work, of lengths that can be cut. That of a convolution stays whole, with the copies
+    // of what it reads.
     bool has_few_rows(const Group& own, const Nest& full, int number) const {
         constexpr double few_tasks = 16, rows_of_product = 4, much_work = 1 << 20, much_of_product = 1 << 22;
         const bool product = is_matrix_product(full);
+        const auto known = [](const Loop& l) { return l.extent.is_constant(); };
+        if (full.parallel.empty() || std::none_of(full.parallel.begin() + 1, full.parallel.end(), known))
+            return false;
         if (typical(own.extent) >= few_tasks * (product ? rows_of_product : 1) || is_deep(full)) return false;
         double work = points_of(full);
         if (product) return work >= much_of_product;

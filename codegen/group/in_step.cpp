@@ -9,12 +9,12 @@
 
 namespace bitale {
 
-namespace {
-
 bool is_axis(const Nest& nest, int d, const Int& index) {
     const std::uint64_t id = nest.parallel[static_cast<std::size_t>(d)].variable.symbol_id();
     return id != 0 && index.symbol_id() == id;
 }
+
+namespace {
 
 // Each result along the axis takes all others into account: a prefix, or a sort.
 bool is_whole_along(const Nest& nest, int axis) {

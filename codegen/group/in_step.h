@@ -10,6 +10,9 @@
 
 namespace bitale {
 
+// Whether the index is the nest's loop over results of this number.
+bool is_axis(const Nest& nest, int d, const Int& index);
+
 using AxesInStep = std::map<int, int>;  // of each value, which of its loops over results
 
 // Beginning with one value's axis, along the reads of the values by each other. `nests`: theirs. Empty where

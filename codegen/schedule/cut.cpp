@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/member.h"
 
 namespace bitale {
-
-Int AxisCut::width_at(const Int& first) const {
-    const bool even = extent.is_constant() && extent.constant() % width == 0;
-    return even ? Int(width) : min(width, extent - first);
-}
 
 std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const Grouping& grouping,
                                 const std::vector<int>& inside, std::int64_t bytes) {
@@ -41,7 +39,7 @@ std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const 
         const std::int64_t extent = nest.parallel[axis].extent.constant();
         AxisCut cut{axes, extent, extent};
         for (const auto& [member, d] : cut.axis)
-            if (!(grouping.nests[member].parallel[d].extent == cut.extent)) return std::nullopt;
+            if (!grouping.nests[member].parallel[d].extent.is(cut.extent)) return std::nullopt;
         while (cut.width > 1 && (extent % cut.width != 0 || row / extent * cut.width > bytes)) --cut.width;
         if (row / extent * cut.width > bytes) return std::nullopt;
         return cut;
@@ -52,48 +50,70 @@ std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const 
 namespace {
 
 // About this width, such that all parts are alike if possible: tiles of registers then come out even.
-double even_width(const Int& extent, double width, double step) {
-    constexpr double most = 3;
-    if (!extent.is_constant()) return width;
-    const auto whole = static_cast<double>(extent.constant());
-    for (double off = 0; off < most * width; off += step)
-        for (const double other : {width - off, width + off})
-            if (other >= step && most * other >= width && other <= most * width && 2 * other <= whole &&
-                std::fmod(whole, other) == 0)
+std::int64_t even_width(std::int64_t extent, std::int64_t width, std::int64_t step) {
+    constexpr std::int64_t most = 3;
+    for (std::int64_t off = 0; off < most * width; off += step)
+        for (const std::int64_t other : {width - off, width + off})
+            if (other >= step && most * other >= width && other <= most * width && 2 * other <= extent &&
+                extent % other == 0)
                 return other;
     return width;
 }
 
+// Whether some schedule may put the axis into the lanes of registers.
+bool may_run_in_lanes(const Nest& nest, int axis, const ShapeOf& shape_of) {
+    const std::optional<ChannelAxis> channels = channel_axis(nest);
+    return axis + 1 == static_cast<int>(nest.parallel.size()) || vector_loop(nest, shape_of) == axis ||
+           (channels && static_cast<int>(channels->loop) == axis) ||
+           (adds_products(nest) &&
+            unit_stride(nest, nest.parallel[static_cast<std::size_t>(axis)].variable, shape_of));
+}
+
+// An update in place writes the variable that others read: they have to read it in the part that is written
+// in the same task.
+bool parts_are_apart(const Group& group, const SegmentContext& context, const std::vector<Nest>& nests,
+                     const AxesInStep& axes) {
+    if (!group.commits) return true;
+    std::map<int, int> written;  // buffers, and by which of their axes they are cut
+    for (const int v : group.values)
+        if (context.leaves_group(v))
+            for (const int buffer : context.buffers_to_write(v)) written.emplace(buffer, axes.at(v));
+    bool apart = true;
+    for (std::size_t i = 0; i < nests.size(); ++i)
+        for_each_read(nests[i], [&](const ScalarNode& s) {
+            if (axes.contains(s.operand)) return;
+            const auto to = written.find(context.buffer_to_read(s.operand));
+            apart = apart && (to == written.end() || is_axis(nests[i], axes.at(group.values[i]),
+                                                             s.at[static_cast<std::size_t>(to->second)]));
+        });
+    return apart;
+}
+
 }  // namespace
 
-std::optional<AxisCut> cut_into_parts(const Group& group, const Values& values, double parts) {
-    constexpr std::int64_t panel = 64;  // lanes side by side, as products have them
+std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& context, double parts,
+                                      std::int64_t lanes) {
+    const ShapeOf shape_of = context.values.shapes();
     std::vector<Nest> nests;
-    for (const int v : group.values) nests.push_back(fully_composed_nest(values, v));
+    for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
     std::optional<AxisCut> best;
-    double most = 1;
     for (std::size_t axis = 1; axis < nests[0].parallel.size(); ++axis) {
         const Loop& l = nests[0].parallel[axis];
-        if (!l.variable.symbol_id()) continue;
+        if (!l.extent.is_constant() || l.extent.constant() < 2) continue;
         const AxesInStep axes = axes_in_step(group.values, nests, {group.values[0], static_cast<int>(axis)});
         if (axes.empty()) continue;
-        bool same = true, lanes = false;
+        bool same = true, in_lanes = false;
         for (std::size_t i = 0; i < nests.size(); ++i) {
             const int d = axes.at(group.values[i]);
-            const Nest& nest = nests[i];
-            same = same && nest.parallel[static_cast<std::size_t>(d)].extent == l.extent;
-            lanes = lanes || d + 1 == static_cast<int>(nest.parallel.size()) ||
-                    vector_loop(nest, values.shapes()) == d;
-            if (const std::optional<ChannelAxis> channels = channel_axis(nest))
-                lanes = lanes || static_cast<int>(channels->loop) == d;
+            same = same && nests[i].parallel[static_cast<std::size_t>(d)].extent == l.extent;
+            in_lanes = in_lanes || may_run_in_lanes(nests[i], d, shape_of);
         }
         if (!same) continue;
-        const double extent = typical(l.extent), step = lanes ? panel : 1;
-        const double width = even_width(l.extent, std::ceil(extent / parts / step) * step, step),
-                     count = std::ceil(extent / width);
-        if (count <= most) continue;
-        most = count;
-        best = AxisCut{axes, l.extent, static_cast<std::int64_t>(width)};
+        const std::int64_t extent = l.extent.constant(), step = in_lanes ? lanes : 1;
+        const double wanted = std::ceil(static_cast<double>(extent) / parts / static_cast<double>(step));
+        const AxisCut cut{axes, extent, even_width(extent, static_cast<std::int64_t>(wanted) * step, step)};
+        if (cut.parts() > (best ? best->parts() : 1) && parts_are_apart(group, context, nests, axes))
+            best = cut;
     }
     return best;
 }

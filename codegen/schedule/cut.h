@@ -3,18 +3,23 @@
 // where there are too few rows for many cores.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
-#include "codegen/group/group.h"
 #include "codegen/group/in_step.h"
+#include "codegen/schedule/segment.h"
 
 namespace bitale {
 
 struct AxisCut {
-    AxesInStep axis;                       // of each value, the loop over results that is cut
-    Int extent = 0;                        // of the axis, the same for all of them
-    std::int64_t width = 0;                // of a task's part
-    Int width_at(const Int& first) const;  // the last part may be a shorter one
+    AxesInStep axis;          // of each value, the loop over results that is cut
+    std::int64_t extent = 0;  // of the axis, the same for all of them
+    std::int64_t width = 0;   // of a task's part; the last one may be shorter
+
+    std::int64_t parts() const { return (extent + width - 1) / width; }
+    Int width_at(const Int& first) const {
+        return extent % width == 0 ? Int(width) : min(width, extent - first);
+    }
 };
 
 // Of a group with a product, all of whose values walk one more axis in step; such that what stays inside the
@@ -22,8 +27,10 @@ struct AxisCut {
 std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const Grouping& grouping,
                                 const std::vector<int>& inside, std::int64_t bytes);
 
-// Of a group all of whose values walk one more axis in step: into so many parts, or less, but not by the
-// lanes of a register. Nothing where there is no such axis.
-std::optional<AxisCut> cut_into_parts(const Group& group, const Values& values, double parts);
+// Of a group all of whose values walk one more axis in step, of a known length: into so many parts, or fewer,
+// of a multiple of `lanes` elements where some value runs in vector lanes along it. Nothing where there is no
+// such axis, or where a task would read what another one writes.
+std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& context, double parts,
+                                      std::int64_t lanes);
 
 }  // namespace bitale

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
@@ -19,6 +21,7 @@ namespace bitale {
 
 namespace {
 
+constexpr std::int64_t panel = 64;  // lanes side by side, as products have them
 constexpr std::int64_t vector_block = 64, widest_vector_block = 256, fewest_vector_blocks = 4;
 
 double results_of_row(const Nest& nest) {
@@ -239,12 +242,21 @@ bool copies_serve_parts(const Group& group, const SegmentContext& context, const
                         std::int64_t rows, double work_of_part) {
     constexpr double small_part = 0.05, reads = 16;
     double work = 0;
-    for (const StagedCopy& copy : plan_copies(group, context, row, rows, 0, true, {})) {
+    for (const StagedCopy& copy : plan_copies(group, context, row, rows, 0, CopiedBy::rows, {})) {
         if (copy.in_memory) return false;
         work +=
             work_of_row(copy.nest, {}, context) * static_cast<double>(rows) * (copy.after > 0 ? reads : 1);
     }
     return work <= small_part * work_of_part;
+}
+
+// Few rows, and few elements of them, which often leave a shorter part; of lanes as many as a register has.
+TaskPlan smallest_tasks(const Group& group, const SegmentContext& context, const TaskSize& size) {
+    constexpr std::int64_t few_lanes = 16;
+    TaskPlan plan{std::min(size.rows, size.fewest), {}};
+    if (size.work > 0)
+        plan.cut = cut_into_parts(group, context, std::numeric_limits<double>::max(), few_lanes);
+    return plan;
 }
 
 }  // namespace
@@ -254,6 +266,7 @@ TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const Row
     if (first.parallel.empty()) return {};
     if (context.target.kind == Target::Kind::cuda) return {rows_on_gpu(group, context), {}};
     const TaskSize size = size_of_tasks(group, context);
+    if (context.target.smallest_tasks) return smallest_tasks(group, context, size);
     // Lengths that only a call tells may be shorter than typical ones.
     constexpr double shorter = 4, bounded = 1 << 16;
     const bool known =
@@ -265,9 +278,9 @@ TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const Row
         const double tasks = std::ceil(extent / static_cast<double>(rows)),
                      work = size.work * static_cast<double>(rows);
         if (enough_for_cores(tasks, work)) break;
-        std::optional<AxisCut> cut = cut_into_parts(group, context.values, parts_for_cores(tasks, work));
+        std::optional<AxisCut> cut = cut_into_parts(group, context, parts_for_cores(tasks, work), panel);
         if (!cut) continue;
-        const double parts = typical(ceildiv(cut->extent, cut->width));
+        const auto parts = static_cast<double>(cut->parts());
         if (!copies_serve_parts(group, context, row, rows, work / parts)) continue;
         plan.cut = std::move(cut);
         if (enough_for_cores(tasks * parts, work / parts)) break;

@@ -161,8 +161,8 @@ class SegmentScheduler {
     // ---- staged copies
 
     // Copies of what the members read of staged values within their own row.
-    void stage(bool of_members, Stmts& before) {
-        planned_ = plan_copies(group_, context_, row_, block_, used_, of_members, scattered_);
+    void stage(CopiedBy by, Stmts& before) {
+        planned_ = plan_copies(group_, context_, row_, block_, used_, by, scattered_);
         std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
         for (const StagedCopy& copy : planned_)
             if (!copy.in_memory) used_ += copy.bytes;
@@ -272,18 +272,39 @@ class SegmentScheduler {
         choose_cut();
         Segment segment;
         segment.title = title_;
-        const Int parts = cut_ ? ceildiv(cut_->extent, cut_->width) : Int(1);
+        const Int parts = cut_ ? cut_->parts() : 1;
         segment.tasks = ceildiv(group_.extent, block_) * parts;
         segment.task = bounded("task", segment.tasks);
         task_ = floordiv(segment.task, parts);
         if (cut_) first_of_cut_ = mod(segment.task, parts) * cut_->width;
         segment.body = members();
+        if (cut_) segment.parts = parts_of_results();
         notes_ +=
             "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
         if (cut_)
-            notes_ += ", " + std::to_string(cut_->width) + " of " + cut_->extent.text() + " of the second";
+            notes_ +=
+                ", " + std::to_string(cut_->width) + " of " + std::to_string(cut_->extent) + " of the second";
         notes_ += "\n";
         return segment;
+    }
+
+    // What a task has of the buffers that it writes: a task that read more of them would read what others
+    // are writing.
+    std::map<int, std::vector<Part>> parts_of_results() {
+        std::map<int, std::vector<Part>> parts;
+        for (const int v : group_.values) {
+            if (local_.contains(v)) continue;
+            const Type type = value(v).stored_type();
+            for (const int buffer : context_.buffers_to_write(v))
+                parts[builder_.global(buffer, type.dtype, type.shape, true)] = {rows().part(),
+                                                                                part_of_cut(v)};
+        }
+        return parts;
+    }
+
+    // Of a value, along the axis that is cut.
+    Part part_of_cut(int v) const {
+        return {static_cast<std::size_t>(cut_->axis.at(v)), first_of_cut_, cut_->width};
     }
 
     // Rows whose keys begin among those of a task, one at a time; the others stay as they are.
@@ -333,15 +354,14 @@ class SegmentScheduler {
                 parts.push_back(rows().part());
             }
             if (cut_) {
-                const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
-                extents[axis] = cut_->width;
-                parts.push_back({axis, first_of_cut_, cut_->width});
+                parts.push_back(part_of_cut(v));
+                extents[parts.back().axis] = cut_->width;
             }
             local_[v] = builder_.scratch(Place::Scope::local, type.dtype, extents, std::move(parts));
             body.push_back(declare(local_[v]));
         }
         choose_scattered();
-        stage(!cut_, body);
+        stage(cut_ ? CopiedBy::parts : CopiedBy::rows, body);
         for (std::size_t i = 0; i < group_.values.size(); ++i) {
             const int v = group_.values[i];
             std::optional<Stmts> both;
@@ -488,7 +508,7 @@ class SegmentScheduler {
         task_ = row;
         block_ = 1;
         Stmts per_row;
-        if (has_room_beside_partial_results(front, tree)) stage(false, per_row);
+        if (has_room_beside_partial_results(front, tree)) stage(CopiedBy::chunks, per_row);
         std::vector<Chunked> reductions;
         for (const int v : group_.values) reductions.push_back(chunked(v, row, chunks));
         const Chunked& only = reductions.front();
