@@ -314,10 +314,13 @@ std::optional<RowsOfProduct> rows_of_product(const Nest& nest, const ShapeOf& sh
             inside = typical_count(*loops) / std::max(extent, 1.0);
         else
             shared *= typical_count(*loops);
-    // More of them where those come from farther than the first cache.
-    constexpr double near = 8192, of_near = 4, of_far = 8;
-    const double wanted =
-        shared <= near ? of_near : std::clamp(static_cast<double>(rows) / 2, of_near, of_far);
+    // More of them where those come from farther than the first cache, and all where they come from farther
+    // than the second one: then every task waits for memory.
+    constexpr double near = 8192, second_cache = 1 << 17, of_near = 4, of_far = 8;
+    const auto all = static_cast<double>(rows);
+    const double wanted = shared <= near           ? of_near
+                          : shared <= second_cache ? std::clamp(all / 2, of_near, of_far)
+                                                   : all;
     return RowsOfProduct{
         rows, std::min(rows, static_cast<std::int64_t>(std::ceil(wanted / std::max(inside, 1.0))))};
 }

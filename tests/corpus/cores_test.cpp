@@ -35,6 +35,17 @@ const std::map<std::string, std::string>& exceptions() {
     return list;
 }
 
+// Without a library of products, tasks of theirs keep all rows that share a factor larger than the second
+// cache: half of the rows cost one core 8 to 11 % more in the step of a network of 784, 500 and 10.
+const std::set<std::string>& with_large_factors() {
+    static const auto& list = *new std::set<std::string>{
+        "autoencoder_step",     "cifar_cnn_overlap_step", "cifar_cnn_step", "keras_cnn_dropout_step",
+        "keras_cnn_evaluation", "keras_cnn_step",         "kmeans_step",    "mlp_step",
+        "mlp_step_arguments",   "small_cnn_evaluation",   "small_cnn_step",
+    };
+    return list;
+}
+
 Program program_of(const corpus::Graph& graph, const Target& target,
                    std::map<std::uint64_t, std::int64_t>& values) {
     const ScopedOptions usual{Options{}};
@@ -84,18 +95,20 @@ std::string wasteful_kernels(const std::string& name, const Target& target) {
 }  // namespace
 
 TEST_CASE("kernels of much work have tasks for sixteen cores") {
-    std::set<std::string> wasteful;
+    std::set<std::string> wasteful, wasteful_alone;
     for (const std::string& name : names())
         for (const auto& [target, description] : targets()) {
             if (description.kind == Target::Kind::cuda) continue;
             const std::string kernels = wasteful_kernels(name, description);
             if (kernels.empty()) continue;
-            wasteful.insert(name);
+            const bool alone = !description.has_gemm && with_large_factors().contains(name);
+            (alone ? wasteful_alone : wasteful).insert(name);
             INFO(name << " for " << target << ":\n" << kernels);
-            CHECK(exceptions().contains(name));
+            CHECK((alone || exceptions().contains(name)));
         }
     for (const auto& [name, reason] : exceptions()) {
         INFO(name << " keeps all cores at work now: it is no exception any more");
         CHECK(wasteful.contains(name));
     }
+    CHECK(wasteful_alone == with_large_factors());
 }
