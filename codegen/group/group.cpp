@@ -222,20 +222,17 @@ class Grouper {
         if (full.parallel.empty() || std::none_of(full.parallel.begin() + 1, full.parallel.end(), known))
             return false;
         if (typical(own.extent) >= few_tasks * (product ? rows_of_product : 1) || is_deep(full)) return false;
-        double work = points_of(full);
+        double work = iterations(full);
         if (product) return work >= much_of_product;
         for (const int v : result_.groups[number].values) {
             const Nest& nest = result_.nests[v];
             if (is_deep(nest)) return false;
-            work += points_of(nest);
+            work += iterations(nest);
         }
         return work >= much_work;
     }
 
     static bool is_deep(const Nest& nest) { return nest.reduced.size() > 1; }
-    static double points_of(const Nest& nest) {
-        return typical_count(nest.parallel) * typical_count(nest.reduced);
-    }
 
     // A group that reads the same large operands: a reduction of them, as the winners of pooling are, is best
     // made while they are at hand, and not once more when the backward pass asks for it.

@@ -10,6 +10,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/panels.h"
 
 namespace bitale {
 
@@ -89,10 +90,18 @@ bool parts_are_apart(const Group& group, const SegmentContext& context, const st
     return apart;
 }
 
+// A part has a multiple of so many elements.
+std::int64_t step_of_parts(const Nest& nest, int axis, bool smallest, const ShapeOf& shape_of) {
+    constexpr std::int64_t panel = 64, few_lanes = 16;
+    if (may_run_in_lanes(nest, axis, shape_of)) return smallest ? few_lanes : panel;
+    const auto product = rows_of_product(nest, shape_of, static_cast<std::size_t>(axis));
+    return product && !smallest ? product->fewest : 1;
+}
+
 }  // namespace
 
-std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& context, double parts,
-                                      std::int64_t lanes) {
+std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& context,
+                                      std::optional<double> parts) {
     const ShapeOf shape_of = context.values.shapes();
     std::vector<Nest> nests;
     for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
@@ -102,15 +111,17 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& 
         if (!l.extent.is_constant() || l.extent.constant() < 2) continue;
         const AxesInStep axes = axes_in_step(group.values, nests, {group.values[0], static_cast<int>(axis)});
         if (axes.empty()) continue;
-        bool same = true, in_lanes = false;
+        bool same = true;
+        std::int64_t step = 1;
         for (std::size_t i = 0; i < nests.size(); ++i) {
             const int d = axes.at(group.values[i]);
             same = same && nests[i].parallel[static_cast<std::size_t>(d)].extent == l.extent;
-            in_lanes = in_lanes || may_run_in_lanes(nests[i], d, shape_of);
+            step = std::max(step, step_of_parts(nests[i], d, !parts, shape_of));
         }
         if (!same) continue;
-        const std::int64_t extent = l.extent.constant(), step = in_lanes ? lanes : 1;
-        const double wanted = std::ceil(static_cast<double>(extent) / parts / static_cast<double>(step));
+        const std::int64_t extent = l.extent.constant();
+        const auto whole = static_cast<double>(extent);
+        const double wanted = std::ceil(whole / parts.value_or(whole) / static_cast<double>(step));
         const AxisCut cut{axes, extent, even_width(extent, static_cast<std::int64_t>(wanted) * step, step)};
         if (cut.parts() > (best ? best->parts() : 1) && parts_are_apart(group, context, nests, axes))
             best = cut;

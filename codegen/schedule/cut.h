@@ -28,9 +28,9 @@ std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const 
                                 const std::vector<int>& inside, std::int64_t bytes);
 
 // Of a group all of whose values walk one more axis in step, of a known length: into so many parts, or fewer,
-// of a multiple of `lanes` elements where some value runs in vector lanes along it. Nothing where there is no
-// such axis, or where a task would read what another one writes.
-std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& context, double parts,
-                                      std::int64_t lanes);
+// which leave no lanes, or what they have loaded, unused; as many as can be where nothing is said. Nothing
+// where there is no such axis, or where a task would read what another one writes.
+std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& context,
+                                      std::optional<double> parts = {});
 
 }  // namespace bitale

@@ -288,14 +288,34 @@ std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of) 
     return best;
 }
 
-std::optional<RowsOfProduct> rows_of_product(const Nest& nest, const ShapeOf& shape_of) {
+namespace {
+
+bool is_one_of(const std::vector<Loop>& loops, const Loop& loop) {
+    return std::any_of(loops.begin(), loops.end(),
+                       [&](const Loop& l) { return l.variable.symbol_id() == loop.variable.symbol_id(); });
+}
+
+// Without the axes that both factors have.
+Nest one_product(Nest nest) {
+    const std::vector<Loop> common = product_axes(nest).common;
+    std::erase_if(nest.parallel, [&](const Loop& l) { return is_one_of(common, l); });
+    return nest;
+}
+
+}  // namespace
+
+std::optional<RowsOfMember> rows_of_product(const Nest& nest, const ShapeOf& shape_of, std::size_t axis) {
     constexpr double tasks = 8;
     constexpr std::int64_t fewest = 4, most = 32, register_lanes = 16;
-    if (nest.parallel.empty() || !is_matrix_product(nest)) return {};
-    const std::optional<std::size_t> axis = lane_axis(nest, shape_of);
-    if (!axis) return {};
-    if (*axis == 0) return RowsOfProduct{panel, register_lanes};
-    const double extent = typical(nest.parallel[0].extent);
+    if (axis >= nest.parallel.size() || !adds_products(nest)) return {};
+    const Nest one = one_product(nest);
+    const Loop& loop = nest.parallel[axis];
+    if (!is_matrix_product(one) || !is_one_of(one.parallel, loop)) return {};
+    const std::optional<std::size_t> lanes = lane_axis(one, shape_of);
+    if (!lanes) return {};
+    if (one.parallel[*lanes].variable.symbol_id() == loop.variable.symbol_id())
+        return RowsOfMember{panel, register_lanes};
+    const double extent = typical(loop.extent);
     const auto share = static_cast<std::int64_t>(std::ceil(extent / tasks));
     std::int64_t rows = std::clamp((share + fewest - 1) / fewest * fewest, fewest, most);
     // Tiles that come out even leave no rows over, which would run one by one.
@@ -305,12 +325,10 @@ std::optional<RowsOfProduct> rows_of_product(const Nest& nest, const ShapeOf& sh
             break;
         }
     // What shares the elements of the other factor lies within a row, too.
-    const ProductAxes axes = product_axes(nest);
-    const std::uint64_t first = nest.parallel[0].variable.symbol_id();
-    double inside = 0, shared = typical_count(nest.reduced);
+    const ProductAxes axes = product_axes(one);
+    double inside = 0, shared = typical_count(one.reduced);
     for (const std::vector<Loop>* loops : {&axes.rows, &axes.columns})
-        if (std::any_of(loops->begin(), loops->end(),
-                        [&](const Loop& l) { return l.variable.symbol_id() == first; }))
+        if (is_one_of(*loops, loop))
             inside = typical_count(*loops) / std::max(extent, 1.0);
         else
             shared *= typical_count(*loops);
@@ -321,8 +339,8 @@ std::optional<RowsOfProduct> rows_of_product(const Nest& nest, const ShapeOf& sh
     const double wanted = shared <= near           ? of_near
                           : shared <= second_cache ? std::clamp(all / 2, of_near, of_far)
                                                    : all;
-    return RowsOfProduct{
-        rows, std::min(rows, static_cast<std::int64_t>(std::ceil(wanted / std::max(inside, 1.0))))};
+    return RowsOfMember{rows,
+                        std::min(rows, static_cast<std::int64_t>(std::ceil(wanted / std::max(inside, 1.0))))};
 }
 
 // for each point of the axes that both factors have, and each block of rows:
@@ -334,10 +352,7 @@ std::optional<Stmts> schedule_panels(const Member& member, const Target& target,
         return {};
     const std::vector<Loop> common = product_axes(nest).common;
     Member one = member;
-    std::erase_if(one.nest.parallel, [&](const Loop& l) {
-        return std::any_of(common.begin(), common.end(),
-                           [&](const Loop& c) { return c.variable.symbol_id() == l.variable.symbol_id(); });
-    });
+    one.nest = one_product(nest);
     const std::optional<std::size_t> lanes = lane_axis(one.nest, builder.shapes());
     if (!lanes) return {};
     std::int64_t rows = 1;

@@ -16,12 +16,9 @@ namespace bitale {
 // The loop over results of a matrix product that is best run in vector lanes.
 std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of);
 
-// Rows of the first axis that are best for a task that computes a matrix product, and how many it needs not
-// to leave lanes or what they load unused. Nothing where it is none.
-struct RowsOfProduct {
-    std::int64_t best = 1, fewest = 1;
-};
-std::optional<RowsOfProduct> rows_of_product(const Nest& nest, const ShapeOf& shape_of);
+// Rows of one of the axes, the first if nothing else is said. Nothing where it is no matrix product, nor
+// several of them that have this axis each.
+std::optional<RowsOfMember> rows_of_product(const Nest& nest, const ShapeOf& shape_of, std::size_t axis = 0);
 
 // Nothing where it is no matrix product, or one too short to be worth copies.
 std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
@@ -21,7 +21,6 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t panel = 64;  // lanes side by side, as products have them
 constexpr std::int64_t vector_block = 64, widest_vector_block = 256, fewest_vector_blocks = 4;
 
 double results_of_row(const Nest& nest) {
@@ -85,13 +84,14 @@ std::int64_t rows_of_maps(const Group& group, const SegmentContext& context, dou
 // What a member of a group makes of the rows of a task.
 struct Wanted {
     double work = 0;          // of a row, in picoseconds of one core
-    std::int64_t fewest = 1;  // with less its lanes, or what they have loaded, stay unused
+    std::int64_t fewest = 1;  // rows that it needs (RowsOfMember)
 };
 
 // How many elements an operation of a member works on: the lanes of a register, as far as its loop fills
 // them.
 double filled_lanes(const Nest& nest, const ReductionTree& tree, const Target& target,
                     const ShapeOf& shape_of) {
+    if (is_prefix(nest) || is_order(nest.combine)) return 1;
     const double lanes = std::max(1, target.vector_bytes / 4);
     if (tree.lanes > 1) return lanes;
     int along = vector_loop(nest, shape_of);
@@ -107,9 +107,11 @@ double filled_lanes(const Nest& nest, const ReductionTree& tree, const Target& t
 }
 
 double work_of_row(const Nest& nest, const ReductionTree& tree, const SegmentContext& context) {
-    constexpr double picoseconds = 160, of_product = 2, of_access = 2;
-    const double operations = adds_products(nest) ? of_product : of_access + cost_of(nest);
-    return operations * results_of_row(nest) * typical_count(nest.reduced) * picoseconds /
+    constexpr double picoseconds = 160, of_product = 2, of_access = 2, of_sort = 40;
+    const double operations = is_order(nest.combine) ? of_sort + cost_of(nest)
+                              : adds_products(nest)  ? of_product
+                                                     : of_access + cost_of(nest);
+    return operations * iterations(nest) / std::max(1.0, typical(nest.parallel[0].extent)) * picoseconds /
            filled_lanes(nest, tree, context.target, context.values.shapes());
 }
 
@@ -186,11 +188,9 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     std::vector<Nest> nests;
     for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
     if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return {rows, rows, 0};
-    if (const std::int64_t rows = rows_of_orders(nests); rows > 0) return {rows, rows, 0};
-    if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) return {rows, rows, 0};
     bool all_maps = true, along_rows = false;
     std::vector<Wanted> members;
-    std::int64_t product_rows = 0;
+    std::int64_t product_rows = 0, sorted_rows = 0, walked_rows = 0;
     double product_work = 0, deep_work = 0;
     for (std::size_t i = 0; i < nests.size(); ++i) {
         const int v = group.values[i];
@@ -209,6 +209,12 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
             if (wanted.work <= product_work) continue;
             product_work = wanted.work;
             product_rows = product->best;
+        } else if (const auto order = rows_of_order(nests[i])) {
+            wanted.fewest = order->fewest;
+            sorted_rows = std::max(sorted_rows, order->best);
+        } else if (const auto prefix = rows_of_prefix(nests[i])) {
+            wanted.fewest = prefix->fewest;
+            walked_rows = std::max(walked_rows, prefix->best);
         } else if (context.grouping.trees[v].lanes == 1 && vector_loop(nest, context.values.shapes()) == 0) {
             wanted.fewest = fewest_in_lanes(nests[i], context.values.shapes());
             along_rows = true;
@@ -217,6 +223,8 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     const double inner = results_of_row(first);
     if (all_maps) return size_for(rows_of_maps(group, context, inner), members);
     if (product_work > deep_work) return size_for(product_rows, members);
+    if (sorted_rows > 0 || walked_rows > 0)
+        return size_for(sorted_rows > 0 ? sorted_rows : walked_rows, members);
     const bool alone = group.values.size() == 1;
     const std::int64_t fewest = first.parallel[0].extent.range().low / fewest_vector_blocks;
     std::int64_t rows = 1;
@@ -252,10 +260,8 @@ bool copies_serve_parts(const Group& group, const SegmentContext& context, const
 
 // Few rows, and few elements of them, which often leave a shorter part; of lanes as many as a register has.
 TaskPlan smallest_tasks(const Group& group, const SegmentContext& context, const TaskSize& size) {
-    constexpr std::int64_t few_lanes = 16;
     TaskPlan plan{std::min(size.rows, size.fewest), {}};
-    if (size.work > 0)
-        plan.cut = cut_into_parts(group, context, std::numeric_limits<double>::max(), few_lanes);
+    if (size.work > 0) plan.cut = cut_into_parts(group, context);
     return plan;
 }
 
@@ -278,7 +284,7 @@ TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const Row
         const double tasks = std::ceil(extent / static_cast<double>(rows)),
                      work = size.work * static_cast<double>(rows);
         if (enough_for_cores(tasks, work)) break;
-        std::optional<AxisCut> cut = cut_into_parts(group, context, parts_for_cores(tasks, work), panel);
+        std::optional<AxisCut> cut = cut_into_parts(group, context, parts_for_cores(tasks, work));
         if (!cut) continue;
         const auto parts = static_cast<double>(cut->parts());
         if (!copies_serve_parts(group, context, row, rows, work / parts)) continue;

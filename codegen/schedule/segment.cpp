@@ -247,26 +247,6 @@ class SegmentScheduler {
         cut_ = cut_axis(group_, context_.values, context_.grouping, inside, most_bytes);
     }
 
-    // Sums that skip the zeros of a factor, where their scratch has room beside what stays inside.
-    void choose_scattered() {
-        if (block_ != 1 || cut_) return;
-        for (const int v : group_.values) {
-            const Nest& nest = context_.grouping.nests[v];
-            const std::optional<ScatterForm> form = scattered(context_.values, nest, context_.target);
-            if (!form) continue;
-            const std::int64_t bytes = scatter_bytes(*form, nest, context_.target);
-            const Value& places = value(nest.body->arguments[form->factor]->operand);
-            std::int64_t copy = 0;
-            if (places.storage == Value::Storage::staged)
-                copy = count_of(Shape(places.shape.begin() + 1, places.shape.end())).constant() *
-                       bytes_of(places.node->type.dtype);
-            if (used_ + bytes + copy > context_.target.local_bytes) continue;
-            used_ += bytes;
-            scattered_.insert(v);
-            notes_ += "  zeros are skipped\n";
-        }
-    }
-
     Segment row_segment() {
         choose_block();
         choose_cut();
@@ -274,7 +254,8 @@ class SegmentScheduler {
         segment.title = title_;
         const Int parts = cut_ ? cut_->parts() : 1;
         segment.tasks = ceildiv(group_.extent, block_) * parts;
-        segment.task = bounded("task", segment.tasks);
+        number_ = segment.task = bounded("task", segment.tasks);
+        count_ = segment.tasks;
         task_ = floordiv(segment.task, parts);
         if (cut_) first_of_cut_ = mod(segment.task, parts) * cut_->width;
         segment.body = members();
@@ -316,7 +297,8 @@ class SegmentScheduler {
         Segment segment;
         segment.title = title_;
         segment.tasks = ceildiv(count, keys_of_task);
-        segment.task = bounded("task", segment.tasks);
+        number_ = segment.task = bounded("task", segment.tasks);
+        count_ = segment.tasks;
         const IntRange places{0, std::max<std::int64_t>(0, count.range().high - 1)}, rows = task_range();
         const Int place = Int::symbol("place", places), begin = segment.task * keys_of_task;
         const Int row = Int::symbol("row", rows), before = Int::symbol("before", rows),
@@ -360,7 +342,8 @@ class SegmentScheduler {
             local_[v] = builder_.scratch(Place::Scope::local, type.dtype, extents, std::move(parts));
             body.push_back(declare(local_[v]));
         }
-        choose_scattered();
+        if (block_ == 1 && !cut_) scattered_ = scattered_members(group_, context_, used_);
+        for (std::size_t i = 0; i < scattered_.size(); ++i) notes_ += "  zeros are skipped\n";
         stage(cut_ ? CopiedBy::parts : CopiedBy::rows, body);
         for (std::size_t i = 0; i < group_.values.size(); ++i) {
             const int v = group_.values[i];
@@ -388,8 +371,7 @@ class SegmentScheduler {
             if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
         } else if (is_order(member.nest.combine)) {
-            const OrderTask task{task_, ceildiv(group_.extent, block_), used_};
-            append(body, schedule_order(member, task, context_, builder_));
+            append(body, schedule_order(member, {number_, count_, used_}, context_, builder_));
         } else if (const std::vector<Member> phases = members_by_phase(member); !phases.empty()) {
             for (const Member& phase : phases) append(body, scheduled(phase));
             notes_ += "  results by their remainders, in " + std::to_string(phases.size()) +
@@ -591,7 +573,8 @@ class SegmentScheduler {
         if (split) return nest.reduced[0];
         return nest.parallel.empty() ? Loop{0, 1} : nest.parallel[0];
     };
-    Int task_;
+    Int number_, count_;  // of the task, among so many that run beside each other
+    Int task_;            // which rows it has
     std::int64_t block_ = 1;
     std::optional<AxisCut> cut_;
     Int first_of_cut_;

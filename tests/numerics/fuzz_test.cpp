@@ -307,6 +307,7 @@ TEST_CASE("random graphs agree with the oracles, in the smallest tasks") {
     chosen.smallest_tasks = true;
     const ScopedOptions scope(chosen);
     check(201, 24, 8);
+    check(first_newer_seed + 201, 24, 8);
 }
 
 TEST_CASE("random graphs that were refused once") {
