@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/member.h"
@@ -63,6 +64,7 @@ std::int64_t even_width(std::int64_t extent, std::int64_t width, std::int64_t st
 
 // Whether some schedule may put the axis into the lanes of registers.
 bool may_run_in_lanes(const Nest& nest, int axis, const ShapeOf& shape_of) {
+    if (is_prefix(nest) || is_order(nest.combine)) return false;
     const std::optional<ChannelAxis> channels = channel_axis(nest);
     return axis + 1 == static_cast<int>(nest.parallel.size()) || vector_loop(nest, shape_of) == axis ||
            (channels && static_cast<int>(channels->loop) == axis) ||
