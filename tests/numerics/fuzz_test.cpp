@@ -311,7 +311,7 @@ TEST_CASE("random graphs agree with the oracles, in the smallest tasks") {
 }
 
 TEST_CASE("random graphs that were refused once") {
-    for (const std::uint64_t seed : {10934, 42756, 70326, 70394, 70692, 70740}) check(seed, 1, 1);
+    for (const std::uint64_t seed : {10934, 42756, 70326, 70394, 70692, 70740, 2000794}) check(seed, 1, 1);
 }
 
 TEST_CASE("many random graphs", "[slow]") {
