@@ -138,12 +138,14 @@ struct TaskSize {
     std::int64_t rows = 1;    // that cost one core least
     std::int64_t fewest = 1;  // what the members need that do most of the work
     double work = 0;          // of a row, in picoseconds of one core
+    bool alike = true;        // no member needs several rows, so that fewer of them cost nothing
 };
 
 TaskSize size_for(std::int64_t rows, const std::vector<Wanted>& members) {
     constexpr double small_part = 0.125;
-    TaskSize size{rows, 1, 0};
+    TaskSize size{rows};
     for (const Wanted& m : members) size.work += m.work;
+    for (const Wanted& m : members) size.alike = size.alike && m.fewest == 1;
     for (const Wanted& m : members)
         if (m.work > small_part * size.work) size.fewest = std::max(size.fewest, m.fewest);
     return size;
@@ -170,7 +172,7 @@ std::int64_t rows_for_cores(const TaskSize& size, double extent) {
     const auto work = [&](std::int64_t rows) { return size.work * static_cast<double>(rows); };
     std::int64_t rows = size.rows;
     const auto enough = [&] {
-        const bool for_nothing = size.fewest == 1 && tasks(rows) < enough_tasks && work(rows) > least_task;
+        const bool for_nothing = size.alike && tasks(rows) < enough_tasks && work(rows) > least_task;
         return !for_nothing && enough_for_cores(tasks(rows), work(rows));
     };
     while (!enough() && rows / 2 >= size.fewest) rows /= 2;
@@ -187,7 +189,7 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     if (first.parallel.empty()) return {};
     std::vector<Nest> nests;
     for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
-    if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return {rows, rows, 0};
+    if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return {.rows = rows, .fewest = rows};
     bool all_maps = true, along_rows = false;
     std::vector<Wanted> members;
     std::int64_t product_rows = 0, sorted_rows = 0, walked_rows = 0;
