@@ -25,6 +25,7 @@ struct Target {
     bool assume_finite = false;
     std::int64_t local_bytes = 256 << 10;  // scratch of one task: L2 on a CPU, shared memory on a GPU
     bool fast_compile = false;             // less text matters more than speed; the same bits
+    bool smallest_tasks = false;           // on a CPU, however little they do: for tests; the same bits
     int max_statements = 400;              // per kernel: compile time grows faster than the text
 };
 

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
+#include "codegen/group/values.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
+#include "runtime/exec/shares.h"
 #include "runtime/state.h"
 
 namespace bitale {
@@ -117,6 +120,31 @@ void add_resources(std::string& to, const KernelText& kernel, const Function::St
     }
 }
 
+// What the tasks of a kernel cost, and how well that suits many cores.
+void add_efficiency(std::string& to, const Program& program, const Step& step) {
+    if (step.work.empty()) return;
+    std::map<std::uint64_t, std::int64_t> values;
+    bool known = true;
+    for (const SizeSource& source : program.size_sources)
+        values.emplace(source.symbol, source.axis < 0 ? 0 : static_cast<std::int64_t>(typical(source.value)));
+    std::vector<std::vector<TaskCost>> phases;
+    double work = 0;
+    for (const std::vector<TaskWork>& phase : step.work) {
+        std::vector<TaskCost>& costs = phases.emplace_back();
+        for (const TaskWork& w : phase) {
+            known = known && w.tasks.is_constant() && w.picoseconds.is_constant();
+            costs.push_back({evaluate(w.tasks, values), evaluate(w.picoseconds, values)});
+        }
+        work += total_of(costs);
+    }
+    std::string parts;
+    for (const int cores : {2, 8, 16, 64})
+        parts += fmt::format("{}{:.2f} at {}", parts.empty() ? "" : ", ", predicted_efficiency(phases, cores),
+                             cores);
+    to += fmt::format("     an estimated {:.1f} us of one core{}; predicted efficiency {} cores\n",
+                      1e-6 * work, known ? "" : " for typical lengths", parts);
+}
+
 void add_step(std::string& to, const Function::State& state, const Step& step, int number) {
     const Program& program = *state.program;
     to += fmt::format("\n  {}. {}  {}{}\n", number, step_name(program, step), step.title,
@@ -134,6 +162,7 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
         std::string tasks;
         for (const Int& t : step.tasks) tasks += (tasks.empty() ? "" : ", then ") + t.text();
         to += fmt::format("     tasks: {}\n", tasks);
+        add_efficiency(to, program, step);
     }
     to += fmt::format("     {} moved, {}\n", amount(step.bytes, "B"), amount(step.flops, "flop"));
     std::string buffers;

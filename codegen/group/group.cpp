@@ -4,6 +4,7 @@
 #include <map>
 #include <variant>
 
+#include "codegen/group/in_step.h"
 #include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
@@ -158,7 +159,8 @@ class Grouper {
             const bool independent = std::none_of(joined.begin(), joined.end(), [&](int other) {
                 return depends(other, candidate) || depends(candidate, other);
             });
-            if (independent && same_rows(own, full, candidate) && tasks_agree(full, candidate))
+            if (independent && same_rows(own, full, candidate) && tasks_agree(full, candidate) &&
+                parts_agree(own, full, candidate))
                 joined.push_back(candidate);
         }
         // A producer that stays outside must not depend on what is joined: that would be a cycle.
@@ -179,15 +181,58 @@ class Grouper {
             return is_matrix_product(nest) && typical_count(nest.reduced) * typical_count(nest.parallel) >=
                                                   least_work * typical(nest.parallel[0].extent);
         };
-        const auto deep = [](const Nest& nest) { return nest.reduced.size() > 1; };
-        const bool own_shares = shares(full), own_deep = deep(full);
+        const bool own_shares = shares(full), own_deep = is_deep(full);
         if (!own_shares && !own_deep) return true;
         for (const int v : result_.groups[number].values) {
             const Nest nest = fully_composed_nest(values_, v);
-            if ((own_shares && deep(nest)) || (own_deep && shares(nest))) return false;
+            if ((own_shares && is_deep(nest)) || (own_deep && shares(nest))) return false;
         }
         return true;
     }
+
+    // On a CPU, rows that are too few for many cores are cut along the second axis (schedule/cut.h), where
+    // all of a group walk it in step: what else is much work has tasks of its own, if what it reads stays in
+    // caches.
+    bool parts_agree(const Group& own, const Nest& full, int number) const {
+        constexpr double most_bytes = 8 << 20;
+        if (target_.kind == Target::Kind::cuda || !has_few_rows(own, full, number)) return true;
+        std::set<int> read;
+        for_each_read(full, [&](const ScalarNode& s) {
+            if (result_.group_of[s.operand] == number) read.insert(s.operand);
+        });
+        double bytes = 0;
+        for (const int v : read) bytes += typical_bytes(values_.list[v]);
+        if (bytes > most_bytes) return true;
+        std::vector<int> members = result_.groups[number].values;
+        std::vector<Nest> nests;
+        for (const int v : members) nests.push_back(fully_composed_nest(values_, v));
+        members.push_back(own.values[0]);
+        nests.push_back(full);
+        for (std::size_t d = 1; d < full.parallel.size(); ++d)
+            if (!axes_in_step(members, nests, {own.values[0], static_cast<int>(d)}).empty()) return true;
+        return false;
+    }
+
+    // Few tasks of much work, of lengths that can be cut. That of a convolution stays whole, with the copies
+    // of what it reads.
+    bool has_few_rows(const Group& own, const Nest& full, int number) const {
+        constexpr double few_tasks = 16, rows_of_product = 4, much_work = 1 << 20, much_of_product = 1 << 22;
+        const bool product = is_matrix_product(full);
+        const auto known = [](const Loop& l) { return l.extent.is_constant(); };
+        if (full.parallel.empty() || std::none_of(full.parallel.begin() + 1, full.parallel.end(), known))
+            return false;
+        if (typical(own.extent) >= few_tasks * (product ? rows_of_product : 1) || is_deep(full)) return false;
+        double work = iterations(full);
+        if (product) return work >= much_of_product;
+        for (const int v : result_.groups[number].values) {
+            const Nest& nest = result_.nests[v];
+            if (is_deep(nest)) return false;
+            work += iterations(nest);
+        }
+        return work >= much_work;
+    }
+
+    static bool is_deep(const Nest& nest) { return nest.reduced.size() > 1; }
 
     // A group that reads the same large operands: a reduction of them, as the winners of pooling are, is best
     // made while they are at hand, and not once more when the backward pass asks for it.
@@ -204,6 +249,7 @@ class Grouper {
                                    [&](int r) { return result_.group_of[r] == g; });
             });
             if (all && group.values.size() < most_members && same_rows(own, full, g) &&
+                (target_.kind == Target::Kind::cuda || !has_few_rows(own, full, g)) &&
                 group.statements + own.statements <= target_.max_statements)
                 return {g};
         }

@@ -17,6 +17,14 @@
 
 namespace bitale {
 
+double iterations(const Nest& nest) {
+    if (is_prefix(nest)) return typical_count(nest.parallel);
+    if (is_order(nest.combine))
+        return typical_count({nest.parallel.begin(), nest.parallel.end() - 1}) * typical_count(nest.reduced);
+    const double points = typical_count(nest.parallel) * typical_count(nest.reduced);
+    return sums_runs(nest) ? points / std::max(1.0, typical(nest.parallel[0].extent)) : points;
+}
+
 namespace {
 
 constexpr double typical_unknown = 128, small_bound = 1 << 16;
@@ -27,16 +35,6 @@ constexpr int expensive = 10;
 constexpr double often = 8, staged_from = 4;
 
 bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
-
-// Of sorted keys each belongs to one row; along a prefix each place adds one element; a row is put in order
-// as a whole.
-double iterations(const Nest& nest) {
-    if (is_prefix(nest)) return typical_count(nest.parallel);
-    if (is_order(nest.combine))
-        return typical_count({nest.parallel.begin(), nest.parallel.end() - 1}) * typical_count(nest.reduced);
-    const double points = typical_count(nest.parallel) * typical_count(nest.reduced);
-    return sums_runs(nest) ? points / std::max(1.0, typical(nest.parallel[0].extent)) : points;
-}
 
 class Decider {
   public:

@@ -258,6 +258,7 @@ class Verifier {
                 Symbols declared;
                 if (const std::uint64_t id = segment.task.symbol_id()) declared.insert(id);
                 index(segment.tasks, {});
+                parts_ = &segment.parts;
                 bounds_.enter(loop(segment.task, 0, segment.tasks, Binding::serial, {}));
                 walk(segment.body, declared, {});
                 bounds_.leave();
@@ -288,9 +289,14 @@ class Verifier {
 
     // An element that is loaded or stored: of a value that the task has in part, in that part.
     void element(int number, const std::vector<Int>& at, const std::set<int>& alive) const {
-        for (const Part& part : place(number, at.size(), alive).parts) {
-            const Int inside = at[part.axis] - part.first;
-            BITALE_CHECK(bounds_.non_negative(inside) && bounds_.below(inside, part.count),
+        inside(place(number, at.size(), alive).parts, at);
+        if (const auto of_task = parts_->find(number); of_task != parts_->end()) inside(of_task->second, at);
+    }
+
+    void inside(const std::vector<Part>& parts, const std::vector<Int>& at) const {
+        for (const Part& part : parts) {
+            const Int index = at[part.axis] - part.first;
+            BITALE_CHECK(bounds_.non_negative(index) && bounds_.below(index, part.count),
                          "index " + at[part.axis].text() + " of axis " + std::to_string(part.axis) +
                              " where the task has " + std::to_string(part.count) + " from " +
                              part.first.text() + " on");
@@ -397,6 +403,7 @@ class Verifier {
 
     const KernelIR& kernel_;
     const Symbols& sizes_;
+    const std::map<int, std::vector<Part>>* parts_ = nullptr;  // of the segment
     Bounds bounds_;
 };
 

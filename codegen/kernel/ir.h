@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -149,6 +150,8 @@ struct Segment {
     Int task, tasks;
     Stmts body;
     std::string title;
+    // Of global places: what a task has of them. verify() proves that it loads and stores nothing else there.
+    std::map<int, std::vector<Part>> parts = {};
 };
 
 // One phase: the tasks of its segments in any order; phases one after another.

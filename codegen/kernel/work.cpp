@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "codegen/nest/walk.h"
 
@@ -37,20 +40,21 @@ class Estimate {
     // Simple operations that a scalar takes, its reads of global places counting twice.
     std::int64_t operations(const Scalar& scalar) const {
         std::int64_t n = 0;
-        for_each_part(scalar, [&](const ScalarNode& s) {
-            switch (s.kind) {
-                case ScalarNode::Kind::constant:
-                case ScalarNode::Kind::index: break;
-                case ScalarNode::Kind::read:
-                    n += is_global(s.operand) ? 2 : 1;
-                    n += static_cast<std::int64_t>(s.guards.size());
-                    break;
-                case ScalarNode::Kind::apply: n += s.op->map->cost; break;
-                case ScalarNode::Kind::cast: n += 1; break;
-                case ScalarNode::Kind::select: n += 1 + static_cast<std::int64_t>(s.guards.size()); break;
-            }
-        });
+        for_each_part(scalar, [&](const ScalarNode& s) { n += operations(s); });
         return n;
+    }
+
+    std::int64_t operations(const ScalarNode& s) const {
+        const auto guards = static_cast<std::int64_t>(s.guards.size());
+        switch (s.kind) {
+            case ScalarNode::Kind::constant:
+            case ScalarNode::Kind::index: break;
+            case ScalarNode::Kind::read: return (is_global(s.operand) ? 2 : 1) + guards;
+            case ScalarNode::Kind::apply: return s.op->map->cost;
+            case ScalarNode::Kind::cast: return 1;
+            case ScalarNode::Kind::select: return 1 + guards;
+        }
+        return 0;
     }
 
     bool is_global(int place) const {
@@ -126,7 +130,26 @@ class Estimate {
         return bounded(nested + plain * picoseconds);
     }
 
+    // Every statement of a tile runs on a whole register, and what several of them read is read once.
+    std::int64_t of_registers(const Stmts& body) const {
+        std::map<std::pair<int, std::vector<Int>>, std::int64_t> reads;
+        std::int64_t n = 0;
+        for (const Stmt& s : body) {
+            n += s.fused ? 0 : 1;
+            for_each_part(s.value, [&](const ScalarNode& part) {
+                if (part.kind == ScalarNode::Kind::read && part.guards.empty())
+                    reads.emplace(std::pair(part.operand, part.at), is_global(part.operand) ? 2 : 1);
+                else
+                    n += operations(part);
+            });
+        }
+        for (const auto& [read, cost] : reads) n += cost;
+        return n;
+    }
+
     Int of_loop(const Stmt& s, std::int64_t lanes) {
+        if (s.binding == Binding::lanes)
+            return ceildiv(s.number, lanes_) * (of_registers(s.body) * picoseconds);
         const Int begin = at_first(s.begin), length = at_first(s.end) - begin;
         bind(s.variable, begin);
         Int turns = s.step == 1 ? length : ceildiv(length, s.step);

@@ -1,77 +1,19 @@
 #include "codegen/schedule/cut.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
+#include "codegen/schedule/member.h"
+#include "codegen/schedule/panels.h"
 
 namespace bitale {
-
-namespace {
-
-bool is_axis(const Nest& nest, int d, const Int& index) {
-    const std::uint64_t id = nest.parallel[d].variable.symbol_id();
-    return id != 0 && index.symbol_id() == id;
-}
-
-// Follows the axis from value to value along the reads inside the group.
-class Follower {
-  public:
-    Follower(const Group& group, const Grouping& grouping) : group_(group), grouping_(grouping) {}
-
-    // Starting from an axis of one value; false if not every value walks it in step.
-    bool run(int value, int axis) {
-        axis_ = {{value, axis}};
-        for (bool more = true; more;) {
-            more = false;
-            for (const int v : group_.values)
-                for_each_read(grouping_.nests[v], [&](const ScalarNode& s) { more |= follow(v, s); });
-        }
-        return !failed_ && axis_.size() == group_.values.size();
-    }
-    const std::map<int, int>& axes() const { return axis_; }
-
-  private:
-    // True when something new is known.
-    bool follow(int v, const ScalarNode& read) {
-        const bool member =
-            std::find(group_.values.begin(), group_.values.end(), read.operand) != group_.values.end();
-        if (!member) return false;
-        const Nest& nest = grouping_.nests[v];
-        const auto own = axis_.find(v), other = axis_.find(read.operand);
-        if (other != axis_.end() && own == axis_.end()) {
-            for (std::size_t d = 1; d < nest.parallel.size(); ++d)
-                if (is_axis(nest, static_cast<int>(d), read.at[other->second]))
-                    return axis_.emplace(v, static_cast<int>(d)).second;
-            failed_ = true;
-        } else if (own != axis_.end() && other == axis_.end()) {
-            for (std::size_t d = 1; d < read.at.size(); ++d)
-                if (is_axis(nest, own->second, read.at[d]))
-                    return axis_.emplace(read.operand, static_cast<int>(d)).second;
-            failed_ = true;
-        } else if (own != axis_.end()) {
-            failed_ = failed_ || !is_axis(nest, own->second, read.at[other->second]);
-        }
-        return false;
-    }
-
-    const Group& group_;
-    const Grouping& grouping_;
-    std::map<int, int> axis_;
-    bool failed_ = false;
-};
-
-// Each result along the axis takes all others into account: a prefix, or a sort.
-bool is_whole_along(const Nest& nest, int axis) {
-    const std::optional<PrefixForm> prefix = prefix_form(nest);
-    if (prefix && static_cast<int>(prefix->place) == axis) return true;
-    return is_order(nest.combine) && axis + 1 == static_cast<int>(nest.parallel.size());
-}
-
-}  // namespace
 
 std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const Grouping& grouping,
                                 const std::vector<int>& inside, std::int64_t bytes) {
@@ -86,26 +28,107 @@ std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const 
         row += count;
     }
     if (row <= bytes) return std::nullopt;
+    std::vector<Nest> nests;
+    for (const int v : group.values) nests.push_back(grouping.nests[v]);
     for (const int v : group.values) {
         const Nest& nest = grouping.nests[v];
         if (!adds_products(nest) || nest.parallel.size() < 3) continue;
         const std::optional<ChannelAxis> channels = channel_axis(nest);
         const std::size_t axis = channels && channels->loop > 0 ? channels->loop : 1;
         if (!nest.parallel[axis].extent.is_constant()) continue;
-        Follower follower(group, grouping);
-        if (!follower.run(v, static_cast<int>(axis))) return std::nullopt;
-        AxisCut cut{follower.axes(), nest.parallel[axis].extent.constant(), 0};
+        const AxesInStep axes = axes_in_step(group.values, nests, {v, static_cast<int>(axis)});
+        if (axes.empty()) return std::nullopt;
+        const std::int64_t extent = nest.parallel[axis].extent.constant();
+        AxisCut cut{axes, extent, extent};
         for (const auto& [member, d] : cut.axis)
-            if (!grouping.nests[member].parallel[d].extent.is(cut.extent) ||
-                is_whole_along(grouping.nests[member], d))
-                return std::nullopt;
-        cut.width = cut.extent;
-        while (cut.width > 1 && (cut.extent % cut.width != 0 || row / cut.extent * cut.width > bytes))
-            --cut.width;
-        if (row / cut.extent * cut.width > bytes) return std::nullopt;
+            if (!grouping.nests[member].parallel[d].extent.is(cut.extent)) return std::nullopt;
+        while (cut.width > 1 && (extent % cut.width != 0 || row / extent * cut.width > bytes)) --cut.width;
+        if (row / extent * cut.width > bytes) return std::nullopt;
         return cut;
     }
     return std::nullopt;
+}
+
+namespace {
+
+// About this width, such that all parts are alike if possible: tiles of registers then come out even.
+std::int64_t even_width(std::int64_t extent, std::int64_t width, std::int64_t step) {
+    constexpr std::int64_t most = 3;
+    for (std::int64_t off = 0; off < most * width; off += step)
+        for (const std::int64_t other : {width - off, width + off})
+            if (other >= step && most * other >= width && other <= most * width && 2 * other <= extent &&
+                extent % other == 0)
+                return other;
+    return width;
+}
+
+// Whether some schedule may put the axis into the lanes of registers.
+bool may_run_in_lanes(const Nest& nest, int axis, const ShapeOf& shape_of) {
+    if (is_prefix(nest) || is_order(nest.combine)) return false;
+    const std::optional<ChannelAxis> channels = channel_axis(nest);
+    return axis + 1 == static_cast<int>(nest.parallel.size()) || vector_loop(nest, shape_of) == axis ||
+           (channels && static_cast<int>(channels->loop) == axis) ||
+           (adds_products(nest) &&
+            unit_stride(nest, nest.parallel[static_cast<std::size_t>(axis)].variable, shape_of));
+}
+
+// An update in place writes the variable that others read: they have to read it in the part that is written
+// in the same task.
+bool parts_are_apart(const Group& group, const SegmentContext& context, const std::vector<Nest>& nests,
+                     const AxesInStep& axes) {
+    if (!group.commits) return true;
+    std::map<int, int> written;  // buffers, and by which of their axes they are cut
+    for (const int v : group.values)
+        if (context.leaves_group(v))
+            for (const int buffer : context.buffers_to_write(v)) written.emplace(buffer, axes.at(v));
+    bool apart = true;
+    for (std::size_t i = 0; i < nests.size(); ++i)
+        for_each_read(nests[i], [&](const ScalarNode& s) {
+            if (axes.contains(s.operand)) return;
+            const auto to = written.find(context.buffer_to_read(s.operand));
+            apart = apart && (to == written.end() || is_axis(nests[i], axes.at(group.values[i]),
+                                                             s.at[static_cast<std::size_t>(to->second)]));
+        });
+    return apart;
+}
+
+// A part has a multiple of so many elements.
+std::int64_t step_of_parts(const Nest& nest, int axis, bool smallest, const ShapeOf& shape_of) {
+    constexpr std::int64_t panel = 64, few_lanes = 16;
+    if (may_run_in_lanes(nest, axis, shape_of)) return smallest ? few_lanes : panel;
+    const auto product = rows_of_product(nest, shape_of, static_cast<std::size_t>(axis));
+    return product && !smallest ? product->fewest : 1;
+}
+
+}  // namespace
+
+std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& context,
+                                      std::optional<double> parts) {
+    const ShapeOf shape_of = context.values.shapes();
+    std::vector<Nest> nests;
+    for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
+    std::optional<AxisCut> best;
+    for (std::size_t axis = 1; axis < nests[0].parallel.size(); ++axis) {
+        const Loop& l = nests[0].parallel[axis];
+        if (!l.extent.is_constant() || l.extent.constant() < 2) continue;
+        const AxesInStep axes = axes_in_step(group.values, nests, {group.values[0], static_cast<int>(axis)});
+        if (axes.empty()) continue;
+        bool same = true;
+        std::int64_t step = 1;
+        for (std::size_t i = 0; i < nests.size(); ++i) {
+            const int d = axes.at(group.values[i]);
+            same = same && nests[i].parallel[static_cast<std::size_t>(d)].extent == l.extent;
+            step = std::max(step, step_of_parts(nests[i], d, !parts, shape_of));
+        }
+        if (!same) continue;
+        const std::int64_t extent = l.extent.constant();
+        const auto whole = static_cast<double>(extent);
+        const double wanted = std::ceil(whole / parts.value_or(whole) / static_cast<double>(step));
+        const AxisCut cut{axes, extent, even_width(extent, static_cast<std::int64_t>(wanted) * step, step)};
+        if (cut.parts() > (best ? best->parts() : 1) && parts_are_apart(group, context, nests, axes))
+            best = cut;
+    }
+    return best;
 }
 
 }  // namespace bitale

@@ -1,23 +1,36 @@
-// Cutting a second axis of a group: where the rows of its values are too large for the scratch of one task,
-// as the maps of a convolution with many channels are, a task has some channels of a row.
+// Cutting a second axis of a group. On a GPU where the rows of its values are too large for the scratch of
+// one task, as the maps of a convolution with many channels are: a task has some channels of a row. On a CPU
+// where there are too few rows for many cores.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <optional>
 
-#include "codegen/group/group.h"
+#include "codegen/group/in_step.h"
+#include "codegen/schedule/segment.h"
 
 namespace bitale {
 
 struct AxisCut {
-    std::map<int, int> axis;  // of each value, the loop over results that is cut
+    AxesInStep axis;          // of each value, the loop over results that is cut
     std::int64_t extent = 0;  // of the axis, the same for all of them
-    std::int64_t width = 0;   // of a task's part
+    std::int64_t width = 0;   // of a task's part; the last one may be shorter
+
+    std::int64_t parts() const { return (extent + width - 1) / width; }
+    Int width_at(const Int& first) const {
+        return extent % width == 0 ? Int(width) : min(width, extent - first);
+    }
 };
 
 // Of a group with a product, all of whose values walk one more axis in step; such that what stays inside the
 // group needs no more than `bytes` of scratch. Nothing where that is not possible or whole rows fit.
 std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const Grouping& grouping,
                                 const std::vector<int>& inside, std::int64_t bytes);
+
+// Of a group all of whose values walk one more axis in step, of a known length: into so many parts, or fewer,
+// which leave no lanes, or what they have loaded, unused; as many as can be where nothing is said. Nothing
+// where there is no such axis, or where a task would read what another one writes.
+std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& context,
+                                      std::optional<double> parts = {});
 
 }  // namespace bitale

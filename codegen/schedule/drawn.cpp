@@ -19,8 +19,12 @@ bool is_word(const ScalarNode& s) {
     return s.kind == ScalarNode::Kind::apply && (is_first_word(s) || s.op->name == "philox_bits_second");
 }
 
-// The element whose word it is, and its key and counter, are those of neighbours along the loop.
+// The element whose word it is, and its key and counter, are those of neighbours along the loop. An element
+// that was looked up is known inside of the loop alone.
 bool is_of_neighbours(const Nest& nest, const ScalarNode& word, const Int& variable) {
+    if (std::any_of(word.arguments.begin(), word.arguments.end(),
+                    [&](const Scalar& a) { return !lets_of(nest, a).empty(); }))
+        return false;
     const ScalarNode* number = word.arguments[2].get();
     while (number->kind == ScalarNode::Kind::cast) number = number->arguments[0].get();
     if (number->kind != ScalarNode::Kind::index || varies(nest, word.arguments[0], variable) ||

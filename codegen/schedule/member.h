@@ -3,7 +3,9 @@
 // the nest's tree.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "codegen/kernel/ir.h"
 #include "codegen/nest/tree.h"
@@ -23,6 +25,12 @@ struct Member {
     ReductionTree tree;
     bool past = false;       // the result is larger than what caches hold until somebody reads it
     bool scattered = false;  // of a sum that skips the zeros of one factor (scatter.h)
+};
+
+// Rows of its group's first axis that are best for a task that computes the member, and how many it needs not
+// to leave lanes, or what they have loaded, unused.
+struct RowsOfMember {
+    std::int64_t best = 1, fewest = 1;
 };
 
 class KernelBuilder;

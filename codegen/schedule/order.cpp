@@ -69,19 +69,17 @@ std::int64_t rows_of_orders_on_gpu(const std::vector<Nest>& nests, const Target&
     return rows;
 }
 
-std::int64_t rows_of_orders(const std::vector<Nest>& nests) {
-    double rows = 0;
-    for (const Nest& nest : nests) {
-        if (!is_order(nest.combine)) continue;
-        const double length = std::max(1.0, typical_count(nest.reduced)),
-                     inner = typical_count({nest.parallel.begin() + 1, nest.parallel.end() - 1});
-        double own = nest.reduced[0].extent.is_constant() ? elements_of_task / (length * inner)
-                                                          : rows_of_unknown_length;
-        if (own < 1 && nest.parallel[0].extent.is_constant())
-            own = static_cast<double>(ceildiv(nest.parallel[0].extent, tasks_of_long_rows).constant());
-        rows = std::max({rows, own, 1.0});
-    }
-    return static_cast<std::int64_t>(rows);
+std::optional<RowsOfMember> rows_of_order(const Nest& nest) {
+    if (!is_order(nest.combine)) return {};
+    const double length = std::max(1.0, typical_count(nest.reduced)),
+                 inner = typical_count({nest.parallel.begin() + 1, nest.parallel.end() - 1});
+    const bool known = nest.reduced[0].extent.is_constant();
+    const double together = known ? elements_of_task / (length * inner) : rows_of_unknown_length;
+    auto rows = static_cast<std::int64_t>(std::max(1.0, together));
+    if (together < 1 && nest.parallel[0].extent.is_constant())
+        rows = std::max(rows, ceildiv(nest.parallel[0].extent, tasks_of_long_rows).constant());
+    // Rows that are sorted in scratch take no memory of each task.
+    return RowsOfMember{rows, known && length <= elements_of_task ? 1 : rows};
 }
 
 Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentContext& context,

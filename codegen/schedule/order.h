@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "codegen/schedule/builder.h"
 #include "codegen/schedule/member.h"
@@ -10,15 +12,16 @@
 
 namespace bitale {
 
-// Where a member is sorted: the task's number, how many tasks there are, and how much scratch each uses
-// already.
+// Where a member is sorted: the task's number among all of its segment, how many these are, and how much
+// scratch each uses already.
 struct OrderTask {
     Int task, tasks;
     std::int64_t& used_bytes;
 };
 
+// Nothing where it is no order.
+std::optional<RowsOfMember> rows_of_order(const Nest& nest);
 // How many rows a task has, where one of the nests is an order; 0 where none is.
-std::int64_t rows_of_orders(const std::vector<Nest>& nests);
 std::int64_t rows_of_orders_on_gpu(const std::vector<Nest>& nests, const Target& target);
 
 Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentContext& context,

@@ -288,27 +288,59 @@ std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of) 
     return best;
 }
 
-std::int64_t rows_of_products(const std::vector<Nest>& nests, const ShapeOf& shape_of) {
+namespace {
+
+bool is_one_of(const std::vector<Loop>& loops, const Loop& loop) {
+    return std::any_of(loops.begin(), loops.end(),
+                       [&](const Loop& l) { return l.variable.symbol_id() == loop.variable.symbol_id(); });
+}
+
+// Without the axes that both factors have.
+Nest one_product(Nest nest) {
+    const std::vector<Loop> common = product_axes(nest).common;
+    std::erase_if(nest.parallel, [&](const Loop& l) { return is_one_of(common, l); });
+    return nest;
+}
+
+}  // namespace
+
+std::optional<RowsOfMember> rows_of_product(const Nest& nest, const ShapeOf& shape_of, std::size_t axis) {
     constexpr double tasks = 8;
-    constexpr std::int64_t fewest = 4, most = 32;
-    std::int64_t rows = 0;
-    for (const Nest& nest : nests) {
-        if (nest.reduced.size() > 1) return 0;
-        if (!is_matrix_product(nest)) continue;
-        const std::optional<std::size_t> axis = lane_axis(nest, shape_of);
-        if (!axis) continue;
-        if (*axis == 0) return panel;
-        const double extent = typical(nest.parallel[0].extent);
-        const auto share = static_cast<std::int64_t>(std::ceil(extent / tasks));
-        rows = std::clamp((share + fewest - 1) / fewest * fewest, fewest, most);
-        // Tiles that come out even leave no rows over, which would run one by one.
-        for (std::int64_t even = rows; 2 * even > rows; --even)
-            if (std::fmod(extent, static_cast<double>(even)) == 0) {
-                rows = even;
-                break;
-            }
-    }
-    return rows;
+    constexpr std::int64_t fewest = 4, most = 32, register_lanes = 16;
+    if (axis >= nest.parallel.size() || !adds_products(nest)) return {};
+    const Nest one = one_product(nest);
+    const Loop& loop = nest.parallel[axis];
+    if (!is_matrix_product(one) || !is_one_of(one.parallel, loop)) return {};
+    const std::optional<std::size_t> lanes = lane_axis(one, shape_of);
+    if (!lanes) return {};
+    if (one.parallel[*lanes].variable.symbol_id() == loop.variable.symbol_id())
+        return RowsOfMember{panel, register_lanes};
+    const double extent = typical(loop.extent);
+    const auto share = static_cast<std::int64_t>(std::ceil(extent / tasks));
+    std::int64_t rows = std::clamp((share + fewest - 1) / fewest * fewest, fewest, most);
+    // Tiles that come out even leave no rows over, which would run one by one.
+    for (std::int64_t even = rows; 2 * even > rows; --even)
+        if (std::fmod(extent, static_cast<double>(even)) == 0) {
+            rows = even;
+            break;
+        }
+    // What shares the elements of the other factor lies within a row, too.
+    const ProductAxes axes = product_axes(one);
+    double inside = 0, shared = typical_count(one.reduced);
+    for (const std::vector<Loop>* loops : {&axes.rows, &axes.columns})
+        if (is_one_of(*loops, loop))
+            inside = typical_count(*loops) / std::max(extent, 1.0);
+        else
+            shared *= typical_count(*loops);
+    // More of them where those come from farther than the first cache, and all where they come from farther
+    // than the second one: then every task waits for memory.
+    constexpr double near = 8192, second_cache = 1 << 17, of_near = 4, of_far = 8;
+    const auto all = static_cast<double>(rows);
+    const double wanted = shared <= near           ? of_near
+                          : shared <= second_cache ? std::clamp(all / 2, of_near, of_far)
+                                                   : all;
+    return RowsOfMember{rows,
+                        std::min(rows, static_cast<std::int64_t>(std::ceil(wanted / std::max(inside, 1.0))))};
 }
 
 // for each point of the axes that both factors have, and each block of rows:
@@ -320,10 +352,7 @@ std::optional<Stmts> schedule_panels(const Member& member, const Target& target,
         return {};
     const std::vector<Loop> common = product_axes(nest).common;
     Member one = member;
-    std::erase_if(one.nest.parallel, [&](const Loop& l) {
-        return std::any_of(common.begin(), common.end(),
-                           [&](const Loop& c) { return c.variable.symbol_id() == l.variable.symbol_id(); });
-    });
+    one.nest = one_product(nest);
     const std::optional<std::size_t> lanes = lane_axis(one.nest, builder.shapes());
     if (!lanes) return {};
     std::int64_t rows = 1;

@@ -15,8 +15,10 @@ namespace bitale {
 
 // The loop over results of a matrix product that is best run in vector lanes.
 std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of);
-// Rows of the first axis for one task of a group of these nests; 0 where no product decides it.
-std::int64_t rows_of_products(const std::vector<Nest>& nests, const ShapeOf& shape_of);
+
+// Rows of one of the axes, the first if nothing else is said. Nothing where it is no matrix product, nor
+// several of them that have this axis each.
+std::optional<RowsOfMember> rows_of_product(const Nest& nest, const ShapeOf& shape_of, std::size_t axis = 0);
 
 // Nothing where it is no matrix product, or one too short to be worth copies.
 std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder);

@@ -197,15 +197,13 @@ std::int64_t columns_of_task(const Int& columns, const Target& target) {
 
 }  // namespace
 
-std::int64_t rows_of_prefixes(const std::vector<Nest>& nests) {
-    std::int64_t rows = 0;
-    for (const Nest& nest : nests) {
-        if (!is_prefix(nest) || nest.parallel.size() < 2) continue;
-        const double row = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}),
-                     times = std::max(1.0, elements_of_task / (row * double{side_by_side}));
-        rows = std::max(rows, static_cast<std::int64_t>(times) * side_by_side);
-    }
-    return rows;
+std::optional<RowsOfMember> rows_of_prefix(const Nest& nest) {
+    if (!is_prefix(nest) || nest.parallel.size() < 2) return {};
+    const double row = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}),
+                 times = std::max(1.0, elements_of_task / (row * double{side_by_side}));
+    // Those side by side are of the axis before the place.
+    return RowsOfMember{static_cast<std::int64_t>(times) * side_by_side,
+                        prefix_form(nest)->place > 1 ? 1 : side_by_side};
 }
 
 Stmts schedule_prefix(const Member& member, KernelBuilder& builder) {

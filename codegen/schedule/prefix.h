@@ -12,6 +12,7 @@
 // and the other way round in each step where the place's own element counts.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "codegen/schedule/builder.h"
@@ -20,8 +21,8 @@
 
 namespace bitale {
 
-// So many rows are worth a task, where one of the nests is a prefix; 0 where none is.
-std::int64_t rows_of_prefixes(const std::vector<Nest>& nests);
+// Nothing where it is no prefix of rows.
+std::optional<RowsOfMember> rows_of_prefix(const Nest& nest);
 
 // On a CPU.
 Stmts schedule_prefix(const Member& member, KernelBuilder& builder);

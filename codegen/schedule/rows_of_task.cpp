@@ -1,8 +1,13 @@
 #include "codegen/schedule/rows_of_task.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
+#include "codegen/nest/compose.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/order.h"
@@ -76,29 +81,152 @@ std::int64_t rows_of_maps(const Group& group, const SegmentContext& context, dou
     return rows;
 }
 
-}  // namespace
+// What a member of a group makes of the rows of a task.
+struct Wanted {
+    double work = 0;          // of a row, in picoseconds of one core
+    std::int64_t fewest = 1;  // rows that it needs (RowsOfMember)
+};
 
-std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
+// How many elements an operation of a member works on: the lanes of a register, as far as its loop fills
+// them.
+double filled_lanes(const Nest& nest, const ReductionTree& tree, const Target& target,
+                    const ShapeOf& shape_of) {
+    if (is_prefix(nest) || is_order(nest.combine)) return 1;
+    const double lanes = std::max(1, target.vector_bytes / 4);
+    if (tree.lanes > 1) return lanes;
+    int along = vector_loop(nest, shape_of);
+    if (nest.combine != Combine::none && is_matrix_product(nest)) {
+        const std::optional<std::size_t> axis = lane_axis(nest, shape_of);
+        if (axis) along = static_cast<int>(*axis);
+    } else if (const std::optional<ChannelAxis> channels = channel_axis(nest)) {
+        along = static_cast<int>(channels->loop);
+    }
+    if (along < 0) return nest.combine == Combine::none ? lanes : 1;
+    const double extent = typical(nest.parallel[static_cast<std::size_t>(along)].extent);
+    return extent / std::ceil(extent / lanes);
+}
+
+double work_of_row(const Nest& nest, const ReductionTree& tree, const SegmentContext& context) {
+    constexpr double picoseconds = 160, of_product = 2, of_access = 2, of_sort = 40;
+    const double operations = is_order(nest.combine) ? of_sort + cost_of(nest)
+                              : adds_products(nest)  ? of_product
+                                                     : of_access + cost_of(nest);
+    return operations * iterations(nest) / std::max(1.0, typical(nest.parallel[0].extent)) * picoseconds /
+           filled_lanes(nest, tree, context.target, context.values.shapes());
+}
+
+// Lanes along the rows fill a register, and read whole lines of memory.
+std::int64_t fewest_in_lanes(const Nest& nest, const ShapeOf& shape_of) {
+    constexpr std::int64_t line = 64;
+    std::int64_t rows = rows_side_by_side;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), nest.parallel[0].variable);
+        if (step && step->is(1)) rows = std::max(rows, line / bytes_of(s.dtype));
+    });
+    return rows;
+}
+
+// The share of 16 cores that work while tasks of equal length are done.
+double busy_share(double tasks) {
+    constexpr double cores = 16;
+    return tasks / (std::ceil(tasks / cores) * cores);
+}
+
+constexpr double least_task = 5e6, enough_tasks = 64;  // picoseconds
+
+struct TaskSize {
+    std::int64_t rows = 1;    // that cost one core least
+    std::int64_t fewest = 1;  // what the members need that do most of the work
+    double work = 0;          // of a row, in picoseconds of one core
+    bool alike = true;        // no member needs several rows, so that fewer of them cost nothing
+};
+
+TaskSize size_for(std::int64_t rows, const std::vector<Wanted>& members) {
+    constexpr double small_part = 0.125;
+    TaskSize size{rows};
+    for (const Wanted& m : members) size.work += m.work;
+    for (const Wanted& m : members) size.alike = size.alike && m.fewest == 1;
+    for (const Wanted& m : members)
+        if (m.work > small_part * size.work) size.fewest = std::max(size.fewest, m.fewest);
+    return size;
+}
+
+// Tasks that leave few of many cores without work, or are too small to be worth parts.
+bool enough_for_cores(double tasks, double work_of_task) {
+    constexpr double least_busy = 0.8, little = 30e6;
+    return tasks >= enough_tasks || work_of_task <= least_task || tasks * work_of_task <= little ||
+           busy_share(tasks) >= least_busy;
+}
+
+// Into how many parts a task would have to be cut to be enough.
+double parts_for_cores(double tasks, double work_of_task) {
+    const double most = std::min(std::ceil(enough_tasks / tasks), std::floor(work_of_task / least_task) + 1);
+    for (double parts = most; 2 * parts > most; --parts)
+        if (enough_for_cores(tasks * parts, work_of_task)) return parts;
+    return most;
+}
+
+// Fewer rows where they leave too few tasks.
+std::int64_t rows_for_cores(const TaskSize& size, double extent) {
+    const auto tasks = [&](std::int64_t rows) { return std::ceil(extent / static_cast<double>(rows)); };
+    const auto work = [&](std::int64_t rows) { return size.work * static_cast<double>(rows); };
+    std::int64_t rows = size.rows;
+    const auto enough = [&] {
+        const bool for_nothing = size.alike && tasks(rows) < enough_tasks && work(rows) > least_task;
+        return !for_nothing && enough_for_cores(tasks(rows), work(rows));
+    };
+    while (!enough() && rows / 2 >= size.fewest) rows /= 2;
+    // About as many, where the last ones of them leave fewer cores without work.
+    for (std::int64_t off = 0; off < rows; ++off)
+        for (const std::int64_t other : {rows - off, rows + off})
+            if (other >= size.fewest && other <= size.rows && enough_for_cores(tasks(other), work(other)))
+                return other;
+    return rows;
+}
+
+TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     const Nest& first = context.grouping.nests[group.values[0]];
-    if (first.parallel.empty()) return 1;
-    if (context.target.kind == Target::Kind::cuda) return rows_on_gpu(group, context);
+    if (first.parallel.empty()) return {};
     std::vector<Nest> nests;
     for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
-    const auto shape_of = [&](int v) -> const Shape& { return context.values.list[v].shape; };
-    if (const std::int64_t rows = rows_of_products(nests, shape_of); rows > 0) return rows;
-    if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return rows;
-    if (const std::int64_t rows = rows_of_orders(nests); rows > 0) return rows;
-    if (const std::int64_t rows = rows_of_prefixes(nests); rows > 0) return rows;
+    if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return {.rows = rows, .fewest = rows};
     bool all_maps = true, along_rows = false;
-    for (const int v : group.values) {
+    std::vector<Wanted> members;
+    std::int64_t product_rows = 0, sorted_rows = 0, walked_rows = 0;
+    double product_work = 0, deep_work = 0;
+    for (std::size_t i = 0; i < nests.size(); ++i) {
+        const int v = group.values[i];
         const Nest& nest = context.grouping.nests[v];
-        if (nest.combine == Combine::none) continue;
+        Wanted& wanted = members.emplace_back();
+        wanted.work = work_of_row(nest, context.grouping.trees[v], context);
+        if (nest.combine == Combine::none) {
+            if (rows_of_tiles(nests[i], context.values.shapes()) > 0) wanted.fewest = rows_side_by_side;
+            continue;
+        }
         all_maps = false;
-        if (context.grouping.trees[v].lanes == 1)
-            along_rows = along_rows || vector_loop(nest, context.values.shapes()) == 0;
+        if (nests[i].reduced.size() > 1) deep_work += wanted.work;
+        if (const auto product = rows_of_product(nests[i], context.values.shapes())) {
+            wanted.fewest = product->best == vector_block ? fewest_in_lanes(nests[i], context.values.shapes())
+                                                          : product->fewest;
+            if (wanted.work <= product_work) continue;
+            product_work = wanted.work;
+            product_rows = product->best;
+        } else if (const auto order = rows_of_order(nests[i])) {
+            wanted.fewest = order->fewest;
+            sorted_rows = std::max(sorted_rows, order->best);
+        } else if (const auto prefix = rows_of_prefix(nests[i])) {
+            wanted.fewest = prefix->fewest;
+            walked_rows = std::max(walked_rows, prefix->best);
+        } else if (context.grouping.trees[v].lanes == 1 && vector_loop(nest, context.values.shapes()) == 0) {
+            wanted.fewest = fewest_in_lanes(nests[i], context.values.shapes());
+            along_rows = true;
+        }
     }
     const double inner = results_of_row(first);
-    if (all_maps) return rows_of_maps(group, context, inner);
+    if (all_maps) return size_for(rows_of_maps(group, context, inner), members);
+    if (product_work > deep_work) return size_for(product_rows, members);
+    if (sorted_rows > 0 || walked_rows > 0)
+        return size_for(sorted_rows > 0 ? sorted_rows : walked_rows, members);
     const bool alone = group.values.size() == 1;
     const std::int64_t fewest = first.parallel[0].extent.range().low / fewest_vector_blocks;
     std::int64_t rows = 1;
@@ -106,15 +234,66 @@ std::int64_t rows_of_task(const Group& group, const SegmentContext& context) {
         // Runs of a row that are read one after another are longer where there are enough of them.
         rows = vector_block;
         while (alone && 2 * rows <= widest_vector_block && fewest >= 2 * rows) rows *= 2;
-        return rows;
+    } else if (gains_by_rows_together(group, context)) {
+        rows = rows_side_by_side;
     }
-    if (gains_by_rows_together(group, context)) rows = rows_side_by_side;
     // Short runs of neighbouring results: those of several rows are one in memory.
-    if (alone && is_run_of_results(first, context.grouping.trees[group.values[0]], context.values.shapes()))
+    if (alone && !along_rows &&
+        is_run_of_results(first, context.grouping.trees[group.values[0]], context.values.shapes()))
         while (static_cast<double>(2 * rows) * inner <= static_cast<double>(widest_vector_block) &&
                fewest >= 2 * rows)
             rows *= 2;
-    return rows;
+    return size_for(rows, members);
+}
+
+// Every part of a row makes its copies of all that is read in the row, but none of what the group computes:
+// where that is read, what the copies would be of is computed.
+bool copies_serve_parts(const Group& group, const SegmentContext& context, const RowOf& row,
+                        std::int64_t rows, double work_of_part) {
+    constexpr double small_part = 0.05, reads = 16;
+    double work = 0;
+    for (const StagedCopy& copy : plan_copies(group, context, row, rows, 0, CopiedBy::rows, {})) {
+        if (copy.in_memory) return false;
+        work +=
+            work_of_row(copy.nest, {}, context) * static_cast<double>(rows) * (copy.after > 0 ? reads : 1);
+    }
+    return work <= small_part * work_of_part;
+}
+
+// Few rows, and few elements of them, which often leave a shorter part; of lanes as many as a register has.
+TaskPlan smallest_tasks(const Group& group, const SegmentContext& context, const TaskSize& size) {
+    TaskPlan plan{std::min(size.rows, size.fewest), {}};
+    if (size.work > 0) plan.cut = cut_into_parts(group, context);
+    return plan;
+}
+
+}  // namespace
+
+TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const RowOf& row) {
+    const Nest& first = context.grouping.nests[group.values[0]];
+    if (first.parallel.empty()) return {};
+    if (context.target.kind == Target::Kind::cuda) return {rows_on_gpu(group, context), {}};
+    const TaskSize size = size_of_tasks(group, context);
+    if (context.target.smallest_tasks) return smallest_tasks(group, context, size);
+    // Lengths that only a call tells may be shorter than typical ones.
+    constexpr double shorter = 4, bounded = 1 << 16;
+    const bool known =
+        static_cast<double>(group.extent.range().high) <= bounded || group.extent.is_constant();
+    const double extent = std::ceil(typical(group.extent) / (known ? 1 : shorter));
+    TaskPlan plan;
+    for (const std::int64_t rows : {size.rows, rows_for_cores(size, extent)}) {
+        plan = {rows, {}};
+        const double tasks = std::ceil(extent / static_cast<double>(rows)),
+                     work = size.work * static_cast<double>(rows);
+        if (enough_for_cores(tasks, work)) break;
+        std::optional<AxisCut> cut = cut_into_parts(group, context, parts_for_cores(tasks, work));
+        if (!cut) continue;
+        const auto parts = static_cast<double>(cut->parts());
+        if (!copies_serve_parts(group, context, row, rows, work / parts)) continue;
+        plan.cut = std::move(cut);
+        if (enough_for_cores(tasks * parts, work / parts)) break;
+    }
+    return plan;
 }
 
 }  // namespace bitale

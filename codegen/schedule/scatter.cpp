@@ -331,6 +331,8 @@ std::optional<ScatterForm> scatter_form(const Nest& nest) {
     return {};
 }
 
+namespace {
+
 std::optional<ScatterForm> scattered(const Values& values, const Nest& nest, const Target& target) {
     if (target.kind != Target::Kind::cpu || target.fast_compile) return {};
     std::optional<ScatterForm> form = scatter_form(nest);
@@ -352,6 +354,28 @@ std::int64_t scatter_bytes(const ScatterForm& form, const Nest& nest, const Targ
     return form.rows.count() * form.columns.count() * r.count * r.width * bytes_of(nest.accumulator) +
            rows_together(form, channels) * form.columns.places * (channels + around_list) *
                bytes_of(DType::int32);
+}
+
+}  // namespace
+
+std::set<int> scattered_members(const Group& group, const SegmentContext& context, std::int64_t& used) {
+    std::set<int> members;
+    for (const int v : group.values) {
+        const Nest& nest = context.grouping.nests[static_cast<std::size_t>(v)];
+        const std::optional<ScatterForm> form = scattered(context.values, nest, context.target);
+        if (!form) continue;
+        const std::int64_t bytes = scatter_bytes(*form, nest, context.target);
+        const int factor = nest.body->arguments[static_cast<std::size_t>(form->factor)]->operand;
+        const Value& places = context.values.list[static_cast<std::size_t>(factor)];
+        std::int64_t copy = 0;
+        if (places.storage == Value::Storage::staged)
+            copy = count_of(Shape(places.shape.begin() + 1, places.shape.end())).constant() *
+                   bytes_of(places.node->type.dtype);
+        if (used + bytes + copy > context.target.local_bytes) continue;
+        used += bytes;
+        members.insert(v);
+    }
+    return members;
 }
 
 Stmts schedule_scatter(const Member& member, const Target& target, KernelBuilder& builder) {

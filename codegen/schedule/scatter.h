@@ -7,11 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <set>
 
 #include "codegen/group/values.h"
 #include "codegen/schedule/builder.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/segment.h"
 
 namespace bitale {
 
@@ -34,10 +35,10 @@ struct ScatterForm {
 
 // Nothing where the sum is of another form. The order of axes in memory does not matter here.
 std::optional<ScatterForm> scatter_form(const Nest& nest);
-// The form of a value's nest that a CPU sums up so: its factor is zero where something else was selected, and
-// lies in memory as it has to. `local_bytes`: of the scratch that is needed.
-std::optional<ScatterForm> scattered(const Values& values, const Nest& nest, const Target& target);
-std::int64_t scatter_bytes(const ScatterForm& form, const Nest& nest, const Target& target);
+// The members of a group that a CPU sums up so, a row of a task: the factor is zero where something else was
+// selected, lies in memory as it has to, and there is room for the lists beside the `used` bytes of scratch,
+// which grow by them.
+std::set<int> scattered_members(const Group& group, const SegmentContext& context, std::int64_t& used);
 
 // The results of the member's loops, to its destinations.
 Stmts schedule_scatter(const Member& member, const Target& target, KernelBuilder& builder);

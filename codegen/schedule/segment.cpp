@@ -161,8 +161,8 @@ class SegmentScheduler {
     // ---- staged copies
 
     // Copies of what the members read of staged values within their own row.
-    void stage(bool of_members, Stmts& before) {
-        planned_ = plan_copies(group_, context_, row_, block_, used_, of_members, scattered_);
+    void stage(CopiedBy by, Stmts& before) {
+        planned_ = plan_copies(group_, context_, row_, block_, used_, by, scattered_);
         std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
         for (const StagedCopy& copy : planned_)
             if (!copy.in_memory) used_ += copy.bytes.constant();
@@ -200,7 +200,7 @@ class SegmentScheduler {
         const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
         const Int inside = cut_->width > 1 ? Int::symbol("part", {0, cut_->width - 1}) : Int(0);
         Nest r = substitute(nest, {{nest.parallel[axis].variable.symbol_id(), first_of_cut_ + inside}});
-        r.parallel[axis] = {inside, cut_->width};
+        r.parallel[axis] = {inside, cut_->width_at(first_of_cut_)};
         return r;
     }
 
@@ -209,7 +209,9 @@ class SegmentScheduler {
     bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
 
     void choose_block() {
-        block_ = rows_of_task(group_, context_);
+        const TaskPlan tasks = plan_tasks(group_, context_, row_);
+        block_ = tasks.rows;
+        cut_ = tasks.cut;
         if (!on_gpu()) return;
         // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
         for (const int v : group_.values) {
@@ -225,10 +227,10 @@ class SegmentScheduler {
         if (context_.leaves_group(v)) return false;
         std::int64_t count = block_;
         for (std::size_t d = 1; d < type.shape.size(); ++d) {
-            if (!type.shape[d].is_constant()) return false;
-            count *= type.shape[d].constant();
+            const bool is_cut = cut_ && cut_->axis.at(v) == static_cast<int>(d);
+            if (!is_cut && !type.shape[d].is_constant()) return false;
+            count *= is_cut ? cut_->width : type.shape[d].constant();
         }
-        if (cut_) count = count / cut_->extent * cut_->width;
         const std::int64_t bytes = count * bytes_of(type.dtype);
         if (used_ + bytes > context_.target.local_bytes) return false;
         used_ += bytes;
@@ -245,37 +247,19 @@ class SegmentScheduler {
         cut_ = cut_axis(group_, context_.values, context_.grouping, inside, most_bytes);
     }
 
-    // Sums that skip the zeros of a factor, where their scratch has room beside what stays inside.
-    void choose_scattered() {
-        if (block_ != 1) return;
-        for (const int v : group_.values) {
-            const Nest& nest = context_.grouping.nests[v];
-            const std::optional<ScatterForm> form = scattered(context_.values, nest, context_.target);
-            if (!form) continue;
-            const std::int64_t bytes = scatter_bytes(*form, nest, context_.target);
-            const Value& places = value(nest.body->arguments[form->factor]->operand);
-            std::int64_t copy = 0;
-            if (places.storage == Value::Storage::staged)
-                copy = count_of(Shape(places.shape.begin() + 1, places.shape.end())).constant() *
-                       bytes_of(places.node->type.dtype);
-            if (used_ + bytes + copy > context_.target.local_bytes) continue;
-            used_ += bytes;
-            scattered_.insert(v);
-            notes_ += "  zeros are skipped\n";
-        }
-    }
-
     Segment row_segment() {
         choose_block();
         choose_cut();
         Segment segment;
         segment.title = title_;
-        const std::int64_t parts = cut_ ? cut_->extent / cut_->width : 1;
+        const Int parts = cut_ ? cut_->parts() : 1;
         segment.tasks = ceildiv(group_.extent, block_) * parts;
-        segment.task = bounded("task", segment.tasks);
+        number_ = segment.task = bounded("task", segment.tasks);
+        count_ = segment.tasks;
         task_ = floordiv(segment.task, parts);
         if (cut_) first_of_cut_ = mod(segment.task, parts) * cut_->width;
         segment.body = members();
+        if (cut_) segment.parts = parts_of_results();
         notes_ +=
             "  tasks of " + std::to_string(block_) + (block_ == 1 ? " row" : " rows") + " of the first axis";
         if (cut_)
@@ -283,6 +267,25 @@ class SegmentScheduler {
                 ", " + std::to_string(cut_->width) + " of " + std::to_string(cut_->extent) + " of the second";
         notes_ += "\n";
         return segment;
+    }
+
+    // What a task has of the buffers that it writes: a task that read more of them would read what others
+    // are writing.
+    std::map<int, std::vector<Part>> parts_of_results() {
+        std::map<int, std::vector<Part>> parts;
+        for (const int v : group_.values) {
+            if (local_.contains(v)) continue;
+            const Type type = value(v).stored_type();
+            for (const int buffer : context_.buffers_to_write(v))
+                parts[builder_.global(buffer, type.dtype, type.shape, true)] = {rows().part(),
+                                                                                part_of_cut(v)};
+        }
+        return parts;
+    }
+
+    // Of a value, along the axis that is cut.
+    Part part_of_cut(int v) const {
+        return {static_cast<std::size_t>(cut_->axis.at(v)), first_of_cut_, cut_->width};
     }
 
     // Rows whose keys begin among those of a task, one at a time; the others stay as they are.
@@ -294,7 +297,8 @@ class SegmentScheduler {
         Segment segment;
         segment.title = title_;
         segment.tasks = ceildiv(count, keys_of_task);
-        segment.task = bounded("task", segment.tasks);
+        number_ = segment.task = bounded("task", segment.tasks);
+        count_ = segment.tasks;
         const IntRange places{0, std::max<std::int64_t>(0, count.range().high - 1)}, rows = task_range();
         const Int place = Int::symbol("place", places), begin = segment.task * keys_of_task;
         const Int row = Int::symbol("row", rows), before = Int::symbol("before", rows),
@@ -332,15 +336,15 @@ class SegmentScheduler {
                 parts.push_back(rows().part());
             }
             if (cut_) {
-                const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
-                extents[axis] = cut_->width;
-                parts.push_back({axis, first_of_cut_, cut_->width});
+                parts.push_back(part_of_cut(v));
+                extents[parts.back().axis] = cut_->width;
             }
             local_[v] = builder_.scratch(Place::Scope::local, type.dtype, extents, std::move(parts));
             body.push_back(declare(local_[v]));
         }
-        choose_scattered();
-        stage(!cut_, body);
+        if (block_ == 1 && !cut_) scattered_ = scattered_members(group_, context_, used_);
+        for (std::size_t i = 0; i < scattered_.size(); ++i) notes_ += "  zeros are skipped\n";
+        stage(cut_ ? CopiedBy::parts : CopiedBy::rows, body);
         for (std::size_t i = 0; i < group_.values.size(); ++i) {
             const int v = group_.values[i];
             std::optional<Stmts> both;
@@ -367,8 +371,7 @@ class SegmentScheduler {
             if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
         } else if (is_order(member.nest.combine)) {
-            const OrderTask task{task_, ceildiv(group_.extent, block_), used_};
-            append(body, schedule_order(member, task, context_, builder_));
+            append(body, schedule_order(member, {number_, count_, used_}, context_, builder_));
         } else if (const std::vector<Member> phases = members_by_phase(member); !phases.empty()) {
             for (const Member& phase : phases) append(body, scheduled(phase));
             notes_ += "  results by their remainders, in " + std::to_string(phases.size()) +
@@ -487,7 +490,7 @@ class SegmentScheduler {
         task_ = row;
         block_ = 1;
         Stmts per_row;
-        if (has_room_beside_partial_results(front, tree)) stage(false, per_row);
+        if (has_room_beside_partial_results(front, tree)) stage(CopiedBy::chunks, per_row);
         std::vector<Chunked> reductions;
         for (const int v : group_.values) reductions.push_back(chunked(v, row, chunks));
         const Chunked& only = reductions.front();
@@ -570,7 +573,8 @@ class SegmentScheduler {
         if (split) return nest.reduced[0];
         return nest.parallel.empty() ? Loop{0, 1} : nest.parallel[0];
     };
-    Int task_;
+    Int number_, count_;  // of the task, among so many that run beside each other
+    Int task_;            // which rows it has
     std::int64_t block_ = 1;
     std::optional<AxisCut> cut_;
     Int first_of_cut_;

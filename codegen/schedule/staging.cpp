@@ -107,13 +107,8 @@ using Candidates = std::map<int, Candidate>;
 class CopyPlanner {
   public:
     CopyPlanner(const Group& group, const SegmentContext& context, const RowOf& row, std::int64_t block,
-                bool of_members, const std::set<int>& scattered)
-        : group_(group),
-          context_(context),
-          row_(row),
-          block_(block),
-          of_members_(of_members),
-          scattered_(scattered) {}
+                CopiedBy by, const std::set<int>& scattered)
+        : group_(group), context_(context), row_(row), block_(block), by_(by), scattered_(scattered) {}
 
     // When those that are refused a copy are inlined, or stay where they are.
     Candidates candidates(const std::set<int>& refused) const {
@@ -230,10 +225,27 @@ class CopyPlanner {
             if (member == group_.values.end()) return;
             copy.after = std::max(copy.after, static_cast<std::size_t>(member - group_.values.begin()) + 1);
         });
-        return of_members_ || copy.after == 0;
+        if (by_ == CopiedBy::parts && is_replaced(copy.nest)) return false;
+        return by_ == CopiedBy::rows || copy.after == 0;
     }
 
   private:
+    // Reads what the group writes under another name, as an update in place does: tasks with other parts of
+    // the row may have done so already.
+    bool is_replaced(const Nest& nest) const {
+        if (!group_.commits) return false;
+        std::set<int> written;
+        for (const int v : group_.values)
+            if (context_.leaves_group(v))
+                for (const int buffer : context_.buffers_to_write(v)) written.insert(buffer);
+        bool replaced = false;
+        for_each_read(nest, [&](const ScalarNode& s) {
+            replaced = replaced || (value(s.operand).storage != Value::Storage::staged &&
+                                    written.contains(context_.buffer_to_read(s.operand)));
+        });
+        return replaced;
+    }
+
     // What one nest reads. Of values that are in memory, padding alone asks for a copy.
     void look(const Nest& nest, const Loop& rows, bool scattered, const std::set<int>& refused,
               Candidates& found, std::vector<int>& copied) const {
@@ -290,7 +302,7 @@ class CopyPlanner {
     const SegmentContext& context_;
     const RowOf& row_;
     std::int64_t block_;
-    bool of_members_;
+    CopiedBy by_;
     const std::set<int>& scattered_;
 };
 
@@ -304,9 +316,9 @@ bool in_own_row(const ScalarNode& read, const std::vector<Guard>& guards, const 
 }
 
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
-                                    std::int64_t block, std::int64_t used, bool of_members,
+                                    std::int64_t block, std::int64_t used, CopiedBy by,
                                     const std::set<int>& scattered) {
-    const CopyPlanner planner(group, context, row, block, of_members, scattered);
+    const CopyPlanner planner(group, context, row, block, by, scattered);
     std::set<int> refused;
     // Inlining a value that cannot be copied shows more reads of the others, so all are looked at again
     // whenever one is refused.
@@ -323,7 +335,7 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
                                            [](const Int&n) { return n.is_constant(); }),
                        small =
                            possible && known && bytes + copy.bytes.constant() <= context.target.local_bytes;
-            if (possible && !small) CopyPlanner::put_into_memory(copy, candidate);
+            if (possible && !small && by != CopiedBy::parts) CopyPlanner::put_into_memory(copy, candidate);
             if (!small && !copy.in_memory) {
                 refuse = v;
                 break;

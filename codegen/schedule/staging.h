@@ -3,6 +3,7 @@
 // other to where the value is, or to what it is computed from.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -29,11 +30,16 @@ struct StagedCopy {
 // The loop over the first axis, in a member's nest.
 using RowOf = std::function<Loop(const Nest&)>;
 
+// What a task has that makes copies. Whole rows: copies may be made of what the group itself computes, and
+// lie in memory. Terms of a sum in chunks: not of what the group computes. Parts of rows: neither, as each
+// task of a row makes all of its copies.
+enum class CopiedBy : std::uint8_t { rows, chunks, parts };
+
 // The copies for a group's tasks of `block` rows. On a CPU, what sums of products read and does not fit
-// beside the `used` bytes of scratch lies in memory. `of_members`: copies may be made of what the group
-// itself computes. `scattered`: members that skip the zeros of what they read, and read nothing outside.
+// beside the `used` bytes of scratch lies in memory. `scattered`: members that skip the zeros of what they
+// read, and read nothing outside.
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
-                                    std::int64_t block, std::int64_t used, bool of_members,
+                                    std::int64_t block, std::int64_t used, CopiedBy by,
                                     const std::set<int>& scattered);
 
 // The copies at hand, by value, and the nests that read them: such a read has the value's number plus the

@@ -64,6 +64,11 @@ constexpr Flag flags[] = {
          o.threads = static_cast<int>(
              number(flags_variable, "threads", v, 0, 4096, "a number of threads up to 4096"));
      }},
+    {"tasks", "usual|smallest", "how much of a kernel a task of the cpu device has",
+     [](Options& o, std::string_view v) {
+         if (v != "usual" && v != "smallest") malformed(flags_variable, "tasks", v, "usual or smallest");
+         o.smallest_tasks = v == "smallest";
+     }},
     {"mode", "fast_run|fast_compile", "whether kernels are to run fast, or to be compiled fast",
      [](Options& o, std::string_view v) {
          if (v != "fast_run" && v != "fast_compile")

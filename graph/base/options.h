@@ -25,6 +25,7 @@ struct Options {
     std::int64_t cache_bytes = std::int64_t{1} << 30;  // the least recently used files beyond it are removed
     int threads = 0;                    // of the cpu device; 0: one for each core of the affinity mask
     Mode mode = Mode::fast_run;         // what the host compiler's time is spent on
+    bool smallest_tasks = false;        // of the cpu device: each has as little as it can, for tests
     std::string cpu_target = "native";  // the processor that kernels are compiled for
     bool autotune = false;              // choices are measured instead of estimated
     std::string compiler;               // host compiler for generated code; empty: the first one found

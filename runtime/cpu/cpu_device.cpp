@@ -85,6 +85,7 @@ class CpuDevice : public Device {
         t.has_gemm = gemm_library().present && options().enabled("onednn");
         t.local_bytes = std::int64_t{512} << 10;
         t.fast_compile = options().mode == Options::Mode::fast_compile;
+        t.smallest_tasks = options().smallest_tasks;
         return t;
     }
 

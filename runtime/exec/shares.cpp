@@ -61,14 +61,31 @@ class Cursor {
     std::int64_t inside_ = 0, task_ = 0;
 };
 
+// From the begin of a phase to its end.
+double span_of(std::span<const TaskCost> costs, int cores) {
+    constexpr std::int64_t one_by_one = 4096;  // of the tasks of a kind: they fill what others leave
+    std::vector<TaskCost> kinds(costs.begin(), costs.end());
+    std::stable_sort(kinds.begin(), kinds.end(),
+                     [](const TaskCost& a, const TaskCost& b) { return a.picoseconds > b.picoseconds; });
+    std::vector<double> busy(static_cast<std::size_t>(cores));
+    for (const TaskCost& kind : kinds) {
+        const auto cost = static_cast<double>(std::max<std::int64_t>(1, kind.picoseconds));
+        const std::int64_t each = std::max<std::int64_t>(0, kind.tasks - one_by_one) / cores;
+        for (double& b : busy) b += static_cast<double>(each) * cost;
+        for (std::int64_t rest = kind.tasks - each * cores; rest > 0; --rest)
+            *std::min_element(busy.begin(), busy.end()) += cost;
+    }
+    return *std::max_element(busy.begin(), busy.end());
+}
+
+}  // namespace
+
 double total_of(std::span<const TaskCost> costs) {
     double total = 0;
     for (const TaskCost& c : costs)
         total += static_cast<double>(c.tasks) * static_cast<double>(std::max<std::int64_t>(1, c.picoseconds));
     return total;
 }
-
-}  // namespace
 
 Shares share_out(std::span<const TaskCost> costs, int threads) {
     Shares shares;
@@ -93,6 +110,15 @@ Shares share_out(std::span<const TaskCost> costs, int threads) {
     shares.begins.push_back(static_cast<std::uint32_t>(shares.ranges.size()));
     if (shares.ranges.size() < 2) return {};
     return shares;
+}
+
+double predicted_efficiency(std::span<const std::vector<TaskCost>> phases, int cores) {
+    double work = 0, time = 0;
+    for (const std::vector<TaskCost>& phase : phases) {
+        work += total_of(phase);
+        time += span_of(phase, cores);
+    }
+    return time > 0 ? work / (static_cast<double>(cores) * time) : 1;
 }
 
 }  // namespace bitale

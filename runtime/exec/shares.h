@@ -31,4 +31,10 @@ struct Shares {
 // core's cache is there for the next. Nothing is shared out that takes less than waking up others.
 Shares share_out(std::span<const TaskCost> costs, int threads);
 
+// Of the time that so many cores have from the begin of a kernel to its end, the part in which they work, if
+// tasks take what they are estimated to, of each phase those that take longest first.
+double predicted_efficiency(std::span<const std::vector<TaskCost>> phases, int cores);
+// Picoseconds of one core.
+double total_of(std::span<const TaskCost> costs);
+
 }  // namespace bitale

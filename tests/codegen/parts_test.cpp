@@ -202,6 +202,37 @@ TEST_CASE("a task that has some channels of a row reads no others") {
     CHECK_FALSE(k.accepts({reads(part * 4 + j + 1)}));
 }
 
+TEST_CASE("a task that has a part of a buffer, among others that have theirs, reads and writes no other") {
+    Kernel k;
+    const int memory = k.add({Place::Scope::global, DType::float32, {k.rows, Int(10)}, k.ir.buffers++, true});
+    const Int row = floordiv(k.task, 3), first = mod(k.task, 3) * 4, j = Int::symbol("j", {0, 3});
+    const Int count = min(4, 10 - first);
+    const auto over = [&](const Int& end, Stmt inner) {
+        return loop(j, 0, end, Binding::serial, {std::move(inner)});
+    };
+    const auto reads = [&](const Int& at, const Int& column) {
+        return set(k.out, {row, j}, scalar_read(DType::float32, memory, {at, column}));
+    };
+    const auto writes = [&](const Int& at, const Int& column) {
+        return set(memory, {at, column}, scalar_integer(DType::float32, 1));
+    };
+    // Nobody said so.
+    CHECK(k.accepts({over(10, reads(row, j))}));
+    k.ir.phases[0].segments[0].parts[memory] = {{0, row, 1}, {1, first, 4}};
+    CHECK(k.accepts({over(count, reads(row, first + j)), over(count, writes(row, first + j))}));
+    CHECK_FALSE(k.accepts({over(10, reads(row, j))}));
+    CHECK_FALSE(k.accepts({over(count, reads(row, first + j + 1))}));
+    CHECK_FALSE(k.accepts({over(count, reads(k.task, first + j))}));
+    CHECK_FALSE(k.accepts({over(count, writes(row, j))}));
+    // In a segment of other tasks it is as before.
+    Segment other;
+    other.task = Int::symbol("other", {0, 9});
+    other.tasks = 10;
+    k.ir.phases[0].segments.push_back(other);
+    k.ir.phases[0].segments[1].body = {set(memory, {other.task, Int(0)}, scalar_integer(DType::float32, 1))};
+    CHECK(k.accepts({}));
+}
+
 TEST_CASE("a symbol that is neither declared around its use nor a length of the call is refused") {
     Kernel k;
     const int memory = k.add({Place::Scope::global, DType::int64, {k.rows}, k.ir.buffers++, true});

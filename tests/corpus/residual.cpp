@@ -52,6 +52,15 @@ void residual_network(Builder& b, const Length& batch, int blocks) {
     b.update(momentum(loss, b.parameters(), 0.1, {.momentum = 0.9, .weight_decay = 1e-4}));
 }
 
+Expr five_convolutions(Builder& b, const Expr& x, std::int64_t from, std::int64_t channels) {
+    Expr h = relu(convolution(b, x, from, channels, 3, 1, "first"));
+    for (const std::string name : {"one", "two"}) {
+        const Expr inner = relu(convolution(b, h, channels, channels, 3, 1, name + "_first"));
+        h = relu(h + convolution(b, inner, channels, channels, 3, 1, name + "_second"));
+    }
+    return h;
+}
+
 void gradients(Builder& b, const Length& batch, std::int64_t channels, std::int64_t filters,
                const Length& side, int kernel, const ConvOptions& options) {
     const Expr x = b.floats({batch, channels, side, side}, "x"),
@@ -73,12 +82,20 @@ GRAPH(resnet20_step) { residual_network(b, b.size(128, 1), 3); }
 GRAPH(residual_five) {
     const std::int64_t batch = b.size(32, 2);
     const Expr x = b.floats({batch, 16, 28, 28}, "x"), target = b.floats({batch, 10}, "target");
-    Expr h = relu(convolution(b, x, 16, 16, 3, 1, "first"));
-    for (const char* name : {"one", "two"})
-        h = relu(h + convolution(b, relu(convolution(b, h, 16, 16, 3, 1, std::string(name) + "_first")), 16,
-                                 16, 3, 1, std::string(name) + "_second"));
+    const Expr h = five_convolutions(b, x, 16, 16);
     const Expr y = dot(flatten(h, 2), b.weights({16 * 28 * 28, 10}, "w_out"));
     const Expr loss = mean(sqr(y - target));
+    b.output(loss, "loss");
+    b.update(sgd(loss, b.parameters(), 0.01));
+}
+
+// With a small product at their end, whose rows are those of the images.
+GRAPH(residual_five_pooled) {
+    const std::int64_t batch = b.size(32, 3), side = b.size(32, 6), channels = b.size(64, 16);
+    const Expr x = b.bytes({batch, 3, side, side}, "x"), labels = b.labels(batch, 10, "labels");
+    const Expr h = five_convolutions(b, cast(x, float32) / 255, 3, channels);
+    const Expr y = dot(mean(h, {2, 3}), b.weights({channels, 10}, "w_out")) + b.bias(10, "b_out");
+    const Expr loss = mean(softmax_crossentropy(y, labels));
     b.output(loss, "loss");
     b.update(sgd(loss, b.parameters(), 0.01));
 }

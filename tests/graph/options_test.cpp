@@ -46,7 +46,7 @@ TEST_CASE("flags are read one by one") {
         "device=reference, cache=off,cache_dir=/tmp/c,cache_size=2,threads=3,promotion=theano,"
         "mode=fast_compile,cpu_target=x86-64-v3,disable=log-softmax+fuse,disable=canonicalize,assume_finite="
         "on,verify=on,compiler=clang++,autotune=on,"
-        "launches=wait,debug_lines=on,dump_target=sm_80,",
+        "launches=wait,debug_lines=on,dump_target=sm_80,tasks=smallest,",
         "3", "out");
     CHECK(o.device == "reference");
     CHECK_FALSE(o.cache);
@@ -60,6 +60,7 @@ TEST_CASE("flags are read one by one") {
     CHECK_FALSE(o.enabled("fuse"));
     CHECK(o.assume_finite);
     CHECK(o.autotune);
+    CHECK(o.smallest_tasks);
     CHECK(o.verify);
     CHECK(o.compiler == "clang++");
     CHECK(o.wait_for_launches);
@@ -90,6 +91,7 @@ TEST_CASE("malformed values say what is expected") {
     CHECK_THAT(message_for("promotion=numpy"), ContainsSubstring("strict or theano"));
     CHECK_THAT(message_for("math=fast"), ContainsSubstring("math=\"fast\" is not usual or strict"));
     CHECK_THAT(message_for("math=strict,assume_finite=on"), ContainsSubstring("leave one of them out"));
+    CHECK_THAT(message_for("tasks=small"), ContainsSubstring("usual or smallest"));
     CHECK_THAT(message_for("mode=fast"), ContainsSubstring("fast_run or fast_compile"));
     CHECK_THAT(message_for("cpu_target=x86-64-v5"), ContainsSubstring("native, x86-64-v4, x86-64-v3"));
     CHECK_THAT(message_for("launches=on"),

@@ -13,6 +13,7 @@
 #include <exception>
 #include <iostream>
 
+#include "graph/base/options.h"
 #include "graph/walk/traverse.h"
 #include "ops/oracle/typed.h"
 #include "ops/oracle/wide.h"
@@ -301,8 +302,17 @@ TEST_CASE("random graphs with the newer steps agree with the oracles") {
 
 TEST_CASE("random graphs agree with the oracles, each in a function of its own") { check(101, 12, 1); }
 
+TEST_CASE("random graphs agree with the oracles, in the smallest tasks") {
+    Options chosen = options();
+    chosen.smallest_tasks = true;
+    const ScopedOptions scope(chosen);
+    check(201, 24, 8);
+    check(first_newer_seed + 201, 24, 8);
+}
+
 TEST_CASE("random graphs that were refused once") {
-    for (const std::uint64_t seed : {10934, 42756, 230034, 3001094}) check(seed, 1, 1);
+    for (const std::uint64_t seed : {10934, 42756, 70326, 70394, 70692, 70740, 230034, 2000794, 3001094})
+        check(seed, 1, 1);
 }
 
 TEST_CASE("many random graphs", "[slow]") {

@@ -23,6 +23,10 @@ Dims broadcast_shape(const Dims& a, const Dims& b) {
     return r;
 }
 
+bool is_mask(const Expr& x) {
+    return x.node()->op->name == "cast" && x.node()->inputs[0]->type.dtype == DType::boolean;
+}
+
 }  // namespace
 
 GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
@@ -187,7 +191,10 @@ bool GraphGenerator::binary() {
             return keep(is_unsigned_integer(t) ? cast(a, t) - cast(b, t) : a - b, shape,
                         std::max(wraps, v.bound + p.bound));
         }
-        case 2: return keep(a * b, shape, std::max(wraps, v.bound * p.bound));
+        case 2:
+            // Under the usual math infinity times the 0 of a mask is 0.
+            if (is_special() && (is_mask(a) || is_mask(b))) return false;
+            return keep(a * b, shape, std::max(wraps, v.bound * p.bound));
         case 3: return keep(maximum(a, b), shape, std::max(v.bound, p.bound));
         case 4:
             return is_whole() ? keep(minimum(a, b), shape, std::max(v.bound, p.bound))

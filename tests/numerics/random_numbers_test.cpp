@@ -52,6 +52,21 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("uniform numbers that are looked up are those of the elements") {
+    for (const int axis : {0, 1, 2}) {
+        INFO("axis " << axis);
+        std::vector<std::vector<Array>> all;
+        for (const char* device : {tested_device(), "reference"})
+            all.push_back(calls_on(device, 2, [&](const char* on) {
+                RandomStream stream(7);
+                const Expr x = stream.uniform({7, 6, 80});
+                return function({}, {topk(x, 4, axis).values, sort(x, axis)},
+                                {.updates = stream.updates(), .device = on});
+            }));
+        for (std::size_t k = 0; k < all[0].size(); ++k) CHECK(same(all[0][k], all[1][k]));
+    }
+}
+
 TEST_CASE("dropout: one mask for value and gradient, the same on the cpu device and in the oracle") {
     Random random(2);
     for (const DType dtype : {float32, float64}) {

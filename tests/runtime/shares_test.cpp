@@ -99,3 +99,19 @@ TEST_CASE("any costs are shared out completely", "[core][runtime][shares]") {
         if (!shares.ranges.empty()) costs_by_thread(costs, shares);
     }
 }
+
+TEST_CASE("predicted efficiency is the part of all cores' time that is work", "[core][runtime][shares]") {
+    const auto efficiency = [](std::vector<std::vector<TaskCost>> phases, int cores) {
+        return predicted_efficiency(phases, cores);
+    };
+    CHECK(efficiency({{{32, 1000}}}, 16) == Approx(1));
+    CHECK(efficiency({{{33, 1000}}}, 16) == Approx(33.0 / 48));
+    CHECK(efficiency({{{1, 1000}}}, 64) == Approx(1.0 / 64));
+    CHECK(efficiency({{{100000, 7}}}, 3) == Approx(1).epsilon(1e-3));
+    // Small tasks fill what a large one leaves.
+    CHECK(efficiency({{{1, 1000}, {100, 10}}}, 2) == Approx(1));
+    // Nobody begins with a phase before the last one is done.
+    CHECK(efficiency({{{1, 1000}}, {{2, 1000}}}, 2) == Approx(0.75));
+    CHECK(efficiency({}, 16) == Approx(1));
+    CHECK(efficiency({{{0, 1000}}}, 16) == Approx(1));
+}
