@@ -19,7 +19,8 @@ namespace {
 
 // Compilers cut loops of a known length themselves where these are short.
 constexpr std::int64_t shortest = 512;
-constexpr std::size_t most_statements = 64, most_guards = 16, most_sets = 2;
+constexpr std::size_t most_statements = 64, most_guards = 6, most_sets = 2;
+constexpr int most_choices = 8;
 constexpr std::int64_t most_period = 8;
 
 using Guards = std::vector<Guard>;
@@ -28,7 +29,16 @@ bool contains(const Guards& guards, const Guard& g) {
     return std::find(guards.begin(), guards.end(), g) != guards.end();
 }
 
-Int clamp(const Int& x, const Int& low, const Int& high) { return min(max(x, low), high); }
+// Minima and maxima inside, each of which is printed with both operands twice.
+int choices_in(const Int& x) {
+    int n = 0;
+    for (const Int::Term& t : x.terms())
+        for (const AtomPtr& a : t.atoms) {
+            if (a->kind == Atom::Kind::symbol) continue;
+            n += choices_in(a->a) + choices_in(a->b) + (a->kind == Atom::Kind::floordiv ? 0 : 1);
+        }
+    return n;
+}
 
 bool always_holds(const Guard& g) {
     return (g.value - g.low).non_negative() && (g.high - 1 - g.value).non_negative();
@@ -130,12 +140,17 @@ class Cutter {
             return false;
         return std::all_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
             if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) return true;
-            return (one.kind == Stmt::Kind::set || (one.kind == Stmt::Kind::accumulate && !one.position)) &&
+            return (one.kind == Stmt::Kind::set || (one.kind == Stmt::Kind::accumulate && is_usual(one))) &&
                    !walks_part(one.place, one.at, s.variable) &&
                    !any_part(one.value, [&](const ScalarNode& x) {
                        return x.kind == ScalarNode::Kind::read && walks_part(x.operand, x.at, s.variable);
                    });
         });
+    }
+
+    static bool is_usual(const Stmt& s) {
+        return !s.position && (s.combine == Combine::sum || s.combine == Combine::prod ||
+                               s.combine == Combine::max || s.combine == Combine::min);
     }
 
     // That an element is of the task's own part is proved by the bounds of the loops, which are many where
@@ -162,12 +177,15 @@ class Cutter {
     Stmts cut(const Stmt& s) {
         const std::vector<Guards> sets = sets_of(s);
         if (sets.empty()) return by_remainders(s);
+        for (const Guards& set : sets)
+            if (set.size() > most_guards || choices_in(some_fails(set).value) > most_choices) return one(s);
         Stmts r;
         if (sets.size() > most_sets) {
             Guards all;
             for (const Guards& set : sets)
                 for (const Guard& g : set)
                     if (!contains(all, g)) all.push_back(g);
+            if (all.size() > most_guards || choices_in(some_fails(all).value) > most_choices) return one(s);
             Stmt inside = s;
             inside.body = without(inside.body, all);
             r.push_back(when(all, by_remainders(inside)));
@@ -279,9 +297,10 @@ class Cutter {
             first = max(first, g.low - rest);
             last = min(last, g.high - rest);
         }
-        if (points.size() > most_guards || (points.empty() && period == 1)) return one(s);
-        first = clamp(first, inner.begin, inner.end);
-        last = max(clamp(last, inner.begin, inner.end), first);
+        first = min(first, inner.end);
+        last = max(last, first);
+        if (points.size() > most_guards || choices_in(last) > most_choices || (points.empty() && period == 1))
+            return one(s);
         Stmts parts;
         add_part(parts, s, s.begin, first * period, {});
         add_part(parts, inner, first, last, points);

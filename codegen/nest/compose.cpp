@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/spans.h"
 #include "codegen/nest/walk.h"
 
@@ -134,10 +135,12 @@ Nest compose_reads(const Nest& nest, const InlineRead& inlined) {
 }
 
 Nest simplify(const Nest& nest) {
+    // Prefixes and orders are known by how their loops and guards depend on each other.
+    const bool tells = !is_prefix(nest) && !is_order(nest.combine);
     std::optional<Spans> spans;
     const auto span = [&](const Int& x) {
-        if (!spans) spans.emplace(nest);
-        return spans->of(x);
+        if (!spans && tells) spans.emplace(nest);
+        return spans ? spans->of(x) : std::optional<Span>();
     };
     const auto holds = [&](const Guard& g) {
         if (proven(g)) return true;

@@ -26,6 +26,22 @@ void require_equal(const std::string& name, const Expr& a, const Expr& b, const 
                                     right.text() + "; transpose or reshape one operand");
 }
 
+// `x` with the length that its axis has to have beside the other operand's: 1 beside 1, which would
+// broadcast.
+Expr beside(const Expr& x, std::size_t axis, const Int& other, Where where) {
+    Shape shape = type_of(x).shape;
+    if (!other.is(1) || shape[axis].is(1)) return x;
+    shape[axis] = 1;
+    return expand_to(x, shape, where);
+}
+
+// The axes that both operands have, of one length.
+void make_equal(Expr& a, std::size_t axis_of_a, Expr& b, std::size_t axis_of_b, Where where) {
+    const Int left = type_of(a).shape[axis_of_a], right = type_of(b).shape[axis_of_b];
+    a = beside(a, axis_of_a, right, where);
+    b = beside(b, axis_of_b, left, where);
+}
+
 // [..., m, k] times [..., k, n] -> [..., m, n].
 Expr product(const Expr& a, const Expr& b, Where where) {
     return sum(mul({expand_dims(a, -1, where), where}, {expand_dims(b, -3, where), where}), {-2}, {}, where);
@@ -40,7 +56,10 @@ Expr matmul(const Expr& a, const Expr& b, Where where) try {
     require_equal("matmul", a, b, left.back(), right[right.size() < 2 ? 0 : right.size() - 2], where);
     // Rows of all matrices by one matrix are one product.
     if (b.rank() <= 2) return dot(a, b, where);
-    const Expr result = product(a.rank() == 1 ? expand_dims(a, 0, where) : a, b, where);
+    Expr rows = a.rank() == 1 ? expand_dims(a, 0, where) : a, columns = b;
+    const Shape &first = type_of(rows).shape, &second = type_of(columns).shape;
+    make_equal(rows, first.size() - 1, columns, second.size() - 2, where);
+    const Expr result = product(rows, columns, where);
     return a.rank() == 1 ? squeeze(result, -2, where) : result;
 } catch (const std::bad_alloc&) {
     expressing.fail();
@@ -66,8 +85,11 @@ Expr batched_dot(const Expr& a, const Expr& b, Where where) try {
         throw ShapeError(where, operands + "the batches have " + left[0].text() + " and " + right[0].text() +
                                     " items; both need the same number");
     require_equal("batched_dot", a, b, left.back(), right[1], where);
-    Expr result = product(a.rank() == 2 ? expand_dims(a, 1, where) : a,
-                          b.rank() == 2 ? expand_dims(b, 2, where) : b, where);
+    Expr rows = a.rank() == 2 ? expand_dims(a, 1, where) : a,
+         columns = b.rank() == 2 ? expand_dims(b, 2, where) : b;
+    make_equal(rows, 0, columns, 0, where);
+    make_equal(rows, 2, columns, 1, where);
+    Expr result = product(rows, columns, where);
     if (b.rank() == 2) result = squeeze(result, 2, where);
     return a.rank() == 2 ? squeeze(result, 1, where) : result;
 } catch (const std::bad_alloc&) {

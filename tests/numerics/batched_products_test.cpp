@@ -154,6 +154,18 @@ TEST_CASE("what matmul and batched_dot refuse") {
     CHECK_THROWS_AS(batched_dot(x, wrong), ShapeError);
     CHECK_THROWS_AS(batched_dot(v, x), ShapeError);
     CHECK_THROWS_AS(batched_dot(expand_dims(x, 0), x), ShapeError);
+    // At the call, on every device: an axis of one element is not broadcast against the other operand's.
+    const Expr narrow = input(float32, {2, 3, 1}, "narrow"), any = tensor3("any");
+    const Array ones(float32, {2, 3, 1}), more(float32, {2, 4, 5}), one_row(float32, {2, 1, 5}),
+        single(float32, {1, 1, 5});
+    for (const char* device : {tested_device(), "reference"})
+        for (const bool batched : {false, true}) {
+            Function f = function({narrow, any}, batched ? batched_dot(narrow, any) : matmul(narrow, any),
+                                  {.device = device});
+            CHECK_THROWS_AS(f(ones, more), ShapeError);
+            CHECK(f(ones, one_row)[0].shape() == Dims{2, 3, 5});
+            CHECK_THROWS_AS(f(ones, single), ShapeError);
+        }
     CHECK(error_of([&] { matmul(x, wrong); }).find("matmul of") != std::string::npos);
     CHECK(error_of([&] { batched_dot(x, other); }).find("2 and 3 items") != std::string::npos);
 }
