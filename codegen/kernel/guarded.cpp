@@ -113,7 +113,9 @@ class Period {
 
 class Cutter {
   public:
-    explicit Cutter(KernelIR& kernel) : kernel_(kernel) {}
+    // `parts`: what the tasks have of buffers (Segment).
+    Cutter(KernelIR& kernel, const std::map<int, std::vector<Part>>& parts)
+        : kernel_(kernel), parts_(parts) {}
 
     Stmts operator()(Stmts body) {
         Stmts r;
@@ -141,9 +143,8 @@ class Cutter {
         return std::all_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
             if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) return true;
             return (one.kind == Stmt::Kind::set || (one.kind == Stmt::Kind::accumulate && is_usual(one))) &&
-                   !walks_part(one.place, one.at, s.variable) &&
-                   !any_part(one.value, [&](const ScalarNode& x) {
-                       return x.kind == ScalarNode::Kind::read && walks_part(x.operand, x.at, s.variable);
+                   !has_parts(one.place) && !any_part(one.value, [&](const ScalarNode& x) {
+                       return x.kind == ScalarNode::Kind::read && has_parts(x.operand);
                    });
         });
     }
@@ -153,12 +154,9 @@ class Cutter {
                                s.combine == Combine::max || s.combine == Combine::min);
     }
 
-    // That an element is of the task's own part is proved by the bounds of the loops, which are many where
-    // they are cut.
-    bool walks_part(int place, const std::vector<Int>& at, const Int& variable) const {
-        const std::vector<Part>& parts = kernel_.places[static_cast<std::size_t>(place)].parts;
-        return std::any_of(parts.begin(), parts.end(),
-                           [&](const Part& part) { return depends_on(at[part.axis], variable.symbol_id()); });
+    // That an element is of the task's own part is proved by loops and guards as they were.
+    bool has_parts(int place) const {
+        return parts_.contains(place) || !kernel_.places[static_cast<std::size_t>(place)].parts.empty();
     }
 
     static Guards guards_of(const Stmts& body) {
@@ -327,13 +325,15 @@ class Cutter {
     }
 
     KernelIR& kernel_;
+    const std::map<int, std::vector<Part>>& parts_;
 };
 
 }  // namespace
 
 void cut_at_guards(KernelIR& kernel) {
     for (Phase& phase : kernel.phases)
-        for (Segment& segment : phase.segments) segment.body = Cutter(kernel)(std::move(segment.body));
+        for (Segment& segment : phase.segments)
+            segment.body = Cutter(kernel, segment.parts)(std::move(segment.body));
 }
 
 }  // namespace bitale
