@@ -63,7 +63,7 @@ GRAPH(heat_step) {
 
 // Differences of neighbours in images of whatever size: total variation, with its gradient.
 GRAPH(total_variation) {
-    const Expr x = b.floats({unknown(b.size(600, 30)), unknown(b.size(700, 20))}, "x");
+    const Expr x = b.floats({unknown(b.size(1024, 30)), unknown(b.size(1000, 20))}, "x");
     const Slice first{{}, Expr(-1)}, later{Expr(1), {}};
     const Expr rows = x[Index{later, colon}] - x[Index{first, colon}],
                columns = x[Index{colon, later}] - x[Index{colon, first}];
