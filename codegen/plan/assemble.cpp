@@ -391,15 +391,13 @@ class Assembler {
     Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, int& kernel,
                           std::vector<Int>& sizes) {
         Traffic traffic = traffic_of(builder.ir);
-        const bool on_cpu = target_.kind == Target::Kind::cpu;
+        const bool on_cpu = target_.kind == Target::Kind::cpu, fast = target_.fast_compile;
         if (on_cpu) fuse_loops(builder.ir);
-        if (on_cpu && !target_.fast_compile)
-            cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
+        if (on_cpu && !fast) cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
         verify(builder.ir, lengths_);
         verify_phases(builder.ir);
-        const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
-        PrintedKernel printed = print_kernel(builder.ir, dialect);
-        if (dialect == Dialect::cuda)
+        PrintedKernel printed = print_kernel(builder.ir, on_cpu ? Dialect::cpp : Dialect::cuda);
+        if (!on_cpu)
             printed.body = "struct KERNEL_arguments { void* buffers[" +
                            std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
                            std::to_string(std::max<std::size_t>(1, printed.sizes.size())) + "]; };\n" +
