@@ -1,7 +1,6 @@
 #include "codegen/plan/assemble.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -396,8 +395,9 @@ class Assembler {
         if (on_cpu && !fast) cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
         verify(builder.ir, lengths_);
         verify_phases(builder.ir);
-        PrintedKernel printed = print_kernel(builder.ir, on_cpu ? Dialect::cpp : Dialect::cuda);
-        if (!on_cpu)
+        const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
+        PrintedKernel printed = print_kernel(builder.ir, dialect);
+        if (dialect == Dialect::cuda)
             printed.body = "struct KERNEL_arguments { void* buffers[" +
                            std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
                            std::to_string(std::max<std::size_t>(1, printed.sizes.size())) + "]; };\n" +
