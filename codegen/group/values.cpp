@@ -248,26 +248,14 @@ class Decider {
                count_of(operand.node->type.shape) == count_of(value.node->type.shape);
     }
 
-    // Only reductions read it: then it ends a chain, and is the least that has to be passed on. A product
-    // that is broadcast is more than what it reads.
+    // Only reductions read it: then it ends a chain, and is the least that has to be passed on.
     bool reduced_later(const Value& value) const {
-        return !value.nest.parallel.empty() && !is_broadcast(value) && !value.users.empty() &&
+        return !value.nest.parallel.empty() && !value.users.empty() &&
                std::all_of(value.users.begin(), value.users.end(), [&](int user) {
                    const Value& u = values_.list[user];
                    return is_reduction(u.nest) && !u.by_library &&
                           typical_count(u.nest.parallel) < typical_count(value.nest.parallel);
                });
-    }
-
-    // Larger than everything that it reads.
-    bool is_broadcast(const Value& value) const {
-        double largest = 0;
-        for_each_read(value.nest, [&](const ScalarNode& s) {
-            double elements = 1;
-            for (const Int& n : values_.list[s.operand].shape) elements *= typical(n);
-            largest = std::max(largest, elements);
-        });
-        return typical_count(value.nest.parallel) > largest;
     }
 
     // Distinct reductions over the same first axis that a value would read if it were inlined.
