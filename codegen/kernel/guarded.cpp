@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -48,17 +48,23 @@ bool never_holds(const Guard& g) {
     return (g.low - 1 - g.value).non_negative() || (g.value - g.high).non_negative();
 }
 
+// The part without some of its guards, which hold.
+Scalar relieved(const std::shared_ptr<ScalarNode>& part, const std::function<bool(const Guard&)>& holds) {
+    std::erase_if(part->guards, holds);
+    if (!part->guards.empty()) return part;
+    if (part->kind == ScalarNode::Kind::select) return part->arguments[0];
+    if (part->kind == ScalarNode::Kind::read) part->otherwise = nullptr;
+    return part;
+}
+
 // Where they hold; without those that hold anyway, or nowhere.
 Scalar without(const Scalar& s, const Guards& guards) {
     if (!s) return s;
     return rebuild(s, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
-        std::erase_if(part->guards, [&](const Guard& g) { return contains(guards, g) || always_holds(g); });
-        if (part->otherwise && std::any_of(part->guards.begin(), part->guards.end(), never_holds))
-            return part->otherwise;
-        if (!part->guards.empty()) return part;
-        if (part->kind == ScalarNode::Kind::select) return part->arguments[0];
-        if (part->kind == ScalarNode::Kind::read) part->otherwise = nullptr;
-        return part;
+        const bool never =
+            part->otherwise && std::any_of(part->guards.begin(), part->guards.end(), never_holds);
+        if (never) return part->otherwise;
+        return relieved(part, [&](const Guard& g) { return contains(guards, g) || always_holds(g); });
     });
 }
 
@@ -234,12 +240,7 @@ class Cutter {
             one.value = rebuild(one.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
                 if (fixed(part->guards, s) != guards) return part;
                 if (!hold && part->otherwise) return part->otherwise;
-                if (!hold) return part;
-                std::erase_if(part->guards, [&](const Guard& g) { return contains(guards, g); });
-                if (!part->guards.empty()) return part;
-                if (part->kind == ScalarNode::Kind::select) return part->arguments[0];
-                if (part->kind == ScalarNode::Kind::read) part->otherwise = nullptr;
-                return part;
+                return hold ? relieved(part, [&](const Guard& g) { return contains(guards, g); }) : part;
             });
         }
         return body;

@@ -5,7 +5,7 @@
 //     for x: y[x] = (row < m ? a[x] : 0) + (x >= 1 ? b[x - 1] : 0)
 //
 //     if row < m: for x below 1: (as it was);  for x from 1 on: y[x] = a[x] + b[x - 1]
-//     else: for x: (as it was)
+//     else: the same with 0 for a[x]; where more than two guards like it differ, for x: (as it was)
 //
 // Points whose quotients by a small number are asked for are written out so many at a time:
 //
