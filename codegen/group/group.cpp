@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "codegen/group/in_step.h"
+#include "codegen/group/once.h"
 #include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
@@ -13,6 +14,7 @@
 #include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/gpu_tile.h"
+#include "graph/base/check.h"
 
 namespace bitale {
 
@@ -30,7 +32,6 @@ class Grouper {
         result_.nests.resize(n);
         result_.trees.resize(n);
         result_.group_of.assign(n, -1);
-        for (const SharedUpdate& update : graph_.updates) updated_.insert(update.target.get());
         for (std::size_t i = 0; i < n; ++i) {
             const Value& value = values_.list[i];
             if (value.storage == Value::Storage::staged)
@@ -38,7 +39,7 @@ class Grouper {
             if (value.storage == Value::Storage::stored) place(static_cast<int>(i));
         }
         for (std::size_t c = 0; c < graph_.checks.size(); ++c) place_check(static_cast<int>(c));
-        mark_once();
+        mark_once(values_, graph_, result_);
         join_positions();
         assign_levels();
         return std::move(result_);
@@ -379,30 +380,6 @@ class Grouper {
         result_.groups.push_back(std::move(group));
     }
 
-    // What reads nothing but unchanged shared variables is computed again only when one of them changes.
-    void mark_once() {
-        for (Group& group : result_.groups) {
-            if (!group.checks.empty() || group.by_library || group.values.empty()) continue;
-            bool shared_read = false, only = true;
-            for (const int v : group.values) {
-                if (values_.list[v].required) only = false;
-                for_each_read(fully_composed_nest(values_, v), [&](const ScalarNode& s) {
-                    const Value& operand = values_.list[s.operand];
-                    if (operand.storage == Value::Storage::leaf) {
-                        const SharedPtr shared = shared_of(operand.node);
-                        shared_read = shared_read || shared;
-                        only = only &&
-                               (is_constant(operand.node) || (shared && !updated_.contains(shared.get())));
-                    } else if (const int g = result_.group_of[s.operand]; g >= 0) {
-                        only = only && (&result_.groups[g] == &group || result_.groups[g].once);
-                        shared_read = shared_read || result_.groups[g].once;
-                    }
-                });
-            }
-            group.once = only && shared_read && group.split;
-        }
-    }
-
     // On a CPU, positions are computed along with the best elements, so they follow one another. Plans that
     // depend on what is read before what is written find the order here.
     void join_positions() {
@@ -453,6 +430,9 @@ class Grouper {
         return any;
     }
 
+    // Groups that run once have levels of their own, all before those of a call.
+    bool in_one_part(int g, int need) const { return result_.groups[g].once == result_.groups[need].once; }
+
     void assign_levels() {
         std::vector<Group>& groups = result_.groups;
         for (const SharedUpdate& update : graph_.updates) {
@@ -464,7 +444,7 @@ class Grouper {
         for (const int g : order) {
             groups[g].level = 1;
             for (const int need : groups[g].needs)
-                if (!groups[need].once) groups[g].level = std::max(groups[g].level, groups[need].level + 1);
+                if (in_one_part(g, need)) groups[g].level = std::max(groups[g].level, groups[need].level + 1);
             depth = std::max(depth, groups[g].level);
             if (!groups[g].checks.empty()) last_check = std::max(last_check, groups[g].level);
         }
@@ -480,10 +460,14 @@ class Grouper {
             if (groups[g].checks.empty()) groups[g].level = latest[g];
             if (groups[g].level == depth && !groups[g].commits && reads_one_of(tables, groups[g]))
                 groups[g].level = std::max(earliest, depth - 1);
-            for (const int need : groups[g].needs) latest[need] = std::min(latest[need], groups[g].level - 1);
+            for (const int need : groups[g].needs)
+                if (in_one_part(g, need)) latest[need] = std::min(latest[need], groups[g].level - 1);
         }
-        for (Group& group : groups)  // merged into others
-            if (group.values.empty() && group.checks.empty()) group.level = 0;
+        for (Group& group : groups) {
+            const bool merged = group.values.empty() && group.checks.empty();
+            if (merged) group.level = 0;
+            BITALE_CHECK(merged || group.level > 0, "a group is in no level of its plan");
+        }
         result_.levels = depth;
     }
 
@@ -514,7 +498,6 @@ class Grouper {
     const Graph& graph_;
     const Target& target_;
     Grouping result_;
-    std::set<const SharedState*> updated_;
     std::map<int, std::vector<int>> readers_;  // values that read a stored one
 };
 

@@ -300,7 +300,10 @@ TEST_CASE("random graphs with the newer steps agree with the oracles") {
     CHECK(counts.graphs == 24);
 }
 
-TEST_CASE("random graphs agree with the oracles, each in a function of its own") { check(101, 12, 1); }
+TEST_CASE("random graphs agree with the oracles, each in a function of its own") {
+    check(101, 12, 1);
+    check(first_seed_of_long_sums, 28, 1);
+}
 
 TEST_CASE("random graphs agree with the oracles, in the smallest tasks") {
     Options chosen = options();

@@ -30,7 +30,10 @@ bool is_mask(const Expr& x) {
 }  // namespace
 
 GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
-    : random_(seed), newer_(seed >= first_newer_seed), arithmetic_(arithmetic) {
+    : random_(seed),
+      newer_(seed >= first_newer_seed),
+      long_sums_(seed >= first_seed_of_long_sums),
+      arithmetic_(arithmetic) {
     real_ = random_.chance(3) ? float64 : float32;
     static const std::vector<std::int64_t> all = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 100};
     for (int i = 0; i < 3; ++i) lengths_.push_back(random_.pick(all));
@@ -507,6 +510,7 @@ bool GraphGenerator::classify() {
 bool GraphGenerator::step() {
     constexpr int one_in = 8;
     if (newer_ && random_.chance(one_in)) return newer_step();
+    if (long_sums_ && !is_special() && random_.chance(one_in)) return long_sum();
     if (is_special()) return special_step();
     switch (random_.between(0, 31)) {
         case 0:

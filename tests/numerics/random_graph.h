@@ -34,6 +34,8 @@ struct RandomGraph {
 bool has_known_shape(const Expr& x);
 
 constexpr std::uint64_t first_newer_seed = 1'000'000;
+// From here on, graphs have long sums over shared variables that no function updates.
+constexpr std::uint64_t first_seed_of_long_sums = 4'000'000;
 
 class GraphGenerator {
   public:
@@ -75,6 +77,7 @@ class GraphGenerator {
     // Steps that seeds below a million, which are kept with what they once found, do not take
     // (random_graph_newer.cpp).
     bool newer_step();
+    bool long_sum();
     bool products();
     bool scan();
     bool put_in_order();
@@ -118,7 +121,7 @@ class GraphGenerator {
     bool floating(const Value& v) const { return v.x.dtype() == float32 || v.x.dtype() == float64; }
 
     Random random_;
-    bool newer_;
+    bool newer_, long_sums_;
     Arithmetic arithmetic_;
     DType real_;
     std::vector<std::int64_t> lengths_;

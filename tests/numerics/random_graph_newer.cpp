@@ -109,4 +109,18 @@ bool GraphGenerator::put_in_order() {
     }
 }
 
+// Over a shared variable that is read only: its sum is cut into chunks and computed once for each version.
+bool GraphGenerator::long_sum() {
+    const Dims shape =
+        random_.pick(std::vector<Dims>{{20000}, {5000, 16}, {300, 257}, {3, 17000}, {2100, 7, 5}});
+    const Shared s = shared(some_array(real_, shape, -2, 2), named("long" + std::to_string(values_.size())));
+    const Expr x = random_.chance(2) ? Expr(s) : sqr(s);
+    const double n = static_cast<double>(count_of(shape)), largest = 4;
+    if (random_.chance(3)) return keep(sum(x), {}, largest * n);
+    const bool best = random_.chance(3);
+    Dims rest(shape.begin() + 1, shape.end());
+    return keep(best ? max(x, {0}) : sum(x, {0}), rest,
+                best ? largest : largest * static_cast<double>(shape[0]));
+}
+
 }  // namespace bitale::test
