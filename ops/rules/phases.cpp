@@ -9,6 +9,7 @@
 #include "graph/base/text.h"
 #include "graph/rewrite/driver.h"
 #include "graph/rewrite/pass.h"
+#include "graph/walk/equal_lengths.h"
 #include "graph/walk/import.h"
 #include "graph/walk/verify.h"
 #include "ops/rules/dropout_masks.h"
@@ -30,6 +31,7 @@ Pass rule_pass(const RuleSet& set, Interner& interner) {
 
 std::vector<Pass> passes_of(Interner& interner) {
     return {
+        {"equal-lengths", merge_equal_lengths, nullptr, true},
         {"import", [&](Graph& g) { import(g, interner); }, verify_merged},
         {"collect-checks", collect_checks},
         rule_pass(forget_rules(), interner),
