@@ -40,11 +40,13 @@ std::vector<SharedUse> shared_variables(const Graph& graph) {
     return uses;
 }
 
-// The checks of the graph as it was before any rewrite.
+// The inputs and checks of the graph as it was before any rewrite: code is generated for lengths that the
+// checks have found equal.
 void complete(Program& program, const Graph& graph, const Signature& signature) {
     program.size_sources = signature.sources;
     program.length_checks = signature.checks;
     BITALE_CHECK(program.inputs.size() == signature.inputs.size(), "the program lost an input");
+    for (std::size_t i = 0; i < signature.inputs.size(); ++i) program.inputs[i] = signature.inputs[i].type;
     BITALE_CHECK(program.outputs.size() == graph.outputs.size(), "the program lost an output");
 }
 

@@ -26,17 +26,14 @@ struct Convolution {
         out = {shape[0], filters, places_of(shape[2], kernel, stride, dilation, pad),
                places_of(shape[3], kernel, stride, dilation, pad)};
     }
-    Expr of(const Expr& x, const Expr& w) const {
-        return conv2d(x, w,
-                      {.border_mode = pad, .subsample = stride, .dilation = dilation, .filter_flip = false});
-    }
-    // Each group a convolution of its own: the language has no groups.
+    Expr of(const Expr& x, const Expr& w) const { return conv2d(x, w, options(static_cast<int>(groups))); }
+    // Each group a convolution of its own.
     Expr by_slices(const Expr& x, const Expr& w) const {
         std::vector<Expr> parts;
         const std::int64_t inputs = shape[1] / groups, outputs = filters / groups;
         for (std::int64_t g = 0; g < groups; ++g)
-            parts.push_back(of(x[{colon, Slice{g * inputs, (g + 1) * inputs}}],
-                               w[Slice{g * outputs, (g + 1) * outputs}]));
+            parts.push_back(conv2d(x[{colon, Slice{g * inputs, (g + 1) * inputs}}],
+                                   w[Slice{g * outputs, (g + 1) * outputs}], options(1)));
         return concatenate(parts, 1);
     }
     // A sum over the filter's places of the image moved there, for as many groups as channels and filters.
@@ -50,6 +47,13 @@ struct Convolution {
                 y = y.is_null() ? moved : y + moved;
             }
         return y;
+    }
+    ConvOptions options(int number_of_groups) const {
+        return {.border_mode = pad,
+                .subsample = stride,
+                .dilation = dilation,
+                .filter_flip = false,
+                .groups = number_of_groups};
     }
     Dims shape, filter_shape, out;
     std::int64_t filters, groups;

@@ -19,10 +19,15 @@ namespace bitale {
 
 namespace {
 
-constexpr std::size_t image_axes = 4, channels_of_image = 1;
+// Images are [n, channels, height, width], or [n, groups, channels, height, width].
+constexpr std::size_t fewest_axes = 4, most_axes = 5;
 constexpr double fewest_channels = 8;
 // Sums that each element of an image has a part in; elements that a result is the sum of.
 constexpr double fewest_uses = 8, shortest_sum = 64;
+
+bool is_image(std::size_t axes) { return axes >= fewest_axes && axes <= most_axes; }
+
+std::size_t channels_of(std::size_t axes) { return axes - 3; }
 
 // The loop that runs over images: of results, or in a gradient of filters of what is summed.
 std::optional<Loop> loop_over_images(const Nest& nest) {
@@ -30,7 +35,7 @@ std::optional<Loop> loop_over_images(const Nest& nest) {
     const auto leads = [&](const Loop& l) {
         bool any = false;
         for_each_read(nest, [&](const ScalarNode& s) {
-            any = any || (s.at.size() == image_axes && l.variable.symbol_id() && s.at[0] == l.variable);
+            any = any || (is_image(s.at.size()) && l.variable.symbol_id() && s.at[0] == l.variable);
         });
         return any;
     };
@@ -56,7 +61,7 @@ class Reorderer {
         for (int v = 0; v < count; ++v) {
             const Value& value = values_.list[v];
             if (value.storage != Value::Storage::stored || value.by_library || value.absorbed) continue;
-            if (!adds_products(value.nest) || value.nest.parallel.size() < image_axes - 1) continue;
+            if (!adds_products(value.nest) || value.nest.parallel.size() < fewest_axes - 1) continue;
             const std::optional<Loop> images = loop_over_images(value.nest);
             if (!images) continue;
             copy_operands(v, *images);
@@ -78,8 +83,8 @@ class Reorderer {
 
     // Channels are summed where images are results, and results where images are summed.
     static bool reads_channels(const Nest& nest, const Loop& images, const ScalarNode& s) {
-        if (s.at.size() != image_axes || !(s.at[0] == images.variable)) return false;
-        const Int& channel = s.at[channels_of_image];
+        if (!is_image(s.at.size()) || !(s.at[0] == images.variable)) return false;
+        const Int& channel = s.at[channels_of(s.at.size())];
         const bool of_results = contains(nest.parallel, images.variable);
         return channel.symbol_id() && contains(of_results ? nest.reduced : nest.parallel, channel);
     }
@@ -97,11 +102,11 @@ class Reorderer {
         nest = compose(nest, [&](int operand) -> const Nest* {
             return at(operand).storage == Value::Storage::inlined ? &at(operand).nest : nullptr;
         });
-        const Int& channel = index[channels_of_image];
+        const Int& channel = index[channels_of(index.size())];
         if (!channel.symbol_id()) return false;
         bool apart = false, given = true;
         for_each_read(nest, [&](const ScalarNode& s) {
-            if (s.at.size() < image_axes) return;
+            if (s.at.size() < fewest_axes) return;
             given = given && lies_as_given(s.operand);
             apart = apart || !(s.at.back() == channel);
         });
@@ -118,11 +123,13 @@ class Reorderer {
         const double sums = typical_count(nest.parallel) * typical_count(nest.reduced);
         for_each_read(nest, [&](const ScalarNode& s) {
             const Value& operand = at(s.operand);
-            if (!reads_channels(nest, images, s) || !operand.shape[channels_of_image].is_constant()) return;
+            if (!reads_channels(nest, images, s)) return;
+            const Int& channels = operand.shape[channels_of(operand.shape.size())];
+            if (!channels.is_constant()) return;
             const bool in_lanes = std::any_of(axis->reads.begin(), axis->reads.end(),
                                               [&](const auto& read) { return read.first == s.operand; });
             if (!in_lanes && !contains(nest.parallel, images.variable)) return;
-            if (typical(operand.shape[channels_of_image]) < fewest_channels) return;
+            if (typical(channels) < fewest_channels) return;
             double elements = 1;
             for (const Int& n : operand.shape) elements *= typical(n);
             if (sums < fewest_uses * elements) return;
@@ -144,9 +151,9 @@ class Reorderer {
     }
 
     int insert_copy(int from, int before) {
-        std::vector<std::int64_t> axes(image_axes);
-        std::iota(axes.begin(), axes.end(), 0);
         const NodePtr& node = at(from).node;
+        std::vector<std::int64_t> axes(node->type.shape.size());
+        std::iota(axes.begin(), axes.end(), 0);
         Value copy;
         copy.node = make_node(find_op("permute"), {node}, {{"axes", axes}}, node->where);
         copy.shape = copy.node->type.shape;
@@ -183,10 +190,11 @@ class Reorderer {
     // The convolution as a value of its own, and its result a map of it.
     void move_result(int v, const Loop& images) {
         const Value& result = at(v);
-        if (target_.kind != Target::Kind::cpu || result.shape.size() != image_axes) return;
+        if (target_.kind != Target::Kind::cpu || !is_image(result.shape.size())) return;
         if (!lies_as_given(v) || !contains(result.nest.parallel, images.variable)) return;
         const std::optional<ChannelAxis> axis = channel_axis(result.nest);
-        if (!axis || axis->loop != channels_of_image || typical_count(result.nest.reduced) < shortest_sum)
+        if (!axis || axis->loop != channels_of(result.shape.size()) ||
+            typical_count(result.nest.reduced) < shortest_sum)
             return;
         Value inner;
         const Node& node = *result.node;

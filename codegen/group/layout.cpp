@@ -66,7 +66,7 @@ class LayoutChooser {
                 hand_on(v, channels->second);
             if (channels == channels_.end() && values_.list[v].storage != Value::Storage::stored) continue;
             const bool wanted = values_.list[v].wanted_order == Value::Order::channel_last;
-            const std::size_t last = values_.list[v].shape.size() - 1, best = wanted ? 1
+            const std::size_t last = values_.list[v].shape.size() - 1, best = wanted ? last - 2
                                                                               : channels != channels_.end()
                                                                                   ? channels->second
                                                                                   : best_last_axis(v);

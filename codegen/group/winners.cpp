@@ -58,7 +58,7 @@ Work work_over_all_places(const Node& node) {
 }
 
 bool is_behind_pooling(const Node& node) {
-    return node.op == conv_grad_w_op() && node.inputs[1]->op == unpool_op();
+    return node.op == conv_grad_w_op() && node.type.rank() == 4 && node.inputs[1]->op == unpool_op();
 }
 
 // Of a gradient over all places.
@@ -92,6 +92,7 @@ bool passes_over_zeros(const Node& node, const Target& target) {
     const ConvGeometry conv = ConvGeometry::of(node.attributes);
     const PoolGeometry pooling = PoolGeometry::of(node.inputs[0]->attributes);
     const Shape& filters = node.inputs[1]->type.shape;
+    if (filters.size() != 4) return false;
     const bool small = filters[2].is_constant() && filters[3].is_constant() && filters[2].constant() > 1 &&
                        filters[3].constant() > 1 &&
                        filters[2].constant() * filters[3].constant() <= most_taps;
@@ -108,7 +109,8 @@ void choose_winners(Graph& graph, const Target& target, Tuner* tuner) {
     // Where strict arithmetic holds the rule back, nothing depends on a measurement.
     Tuner* const asked = options().strict_math ? nullptr : tuner;
     const auto worth_it = [&](const Match& match) {
-        return !library_computes(*match.root(), target) && decide(match.root(), target, asked).winners;
+        return is_behind_pooling(*match.root()) && !library_computes(*match.root(), target) &&
+               decide(match.root(), target, asked).winners;
     };
     const RuleSet rules =
         winner_rules(worth_it, [&](const Match& match) { return passes_over_zeros(*match.root(), target); });

@@ -70,6 +70,7 @@ ConvShapes shapes_of(const Node& node, ConvCall::Kind kind) {
 
 // Why a library that exists should not compute it; empty if it should.
 std::string better_generated(const Node& node, ConvCall::Kind kind, const Target& target) {
+    if (node.type.rank() != 4) return "it has groups of channels";
     const ConvShapes shapes = shapes_of(node, kind);
     const Int& channels = shapes.image[1];
     if (typical(channels) < least_channels)

@@ -81,10 +81,11 @@ std::optional<ChannelAxis> channel_axis(const Nest& nest) {
             }
         });
         if (!plain || axis.reads.empty()) continue;
-        // Rather the factor that serves all the other results: filters, or in their gradient that of the
-        // maps.
+        // Rather the factor that serves all the other results of its group: filters, or in their gradient
+        // that of the maps.
         const bool alone = std::none_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& other) {
-            return &other != &l && varies(nest, factor, other.variable);
+            return &other != &l && varies(nest, factor, other.variable) &&
+                   !varies(nest, rest, other.variable);
         });
         const double score = typical(l.extent) + (alone ? 1e9 : 0);
         if (score <= most) continue;

@@ -155,11 +155,15 @@ struct ConvOptions {
     Size2 subsample = 1;
     Size2 dilation = 1;
     bool filter_flip = true;  // Theano's default: a true convolution; false: cross-correlation
+    int groups = 1;  // of channels and of filters, each with its own part of the sum; Theano's num_groups
 };
 // input [n, c, h, w] and filters [o, c, kh, kw], both float32 or both float64 -> [n, o, oh, ow], where
-// oh = (h + 2 * pad - span) / subsample + 1 and span = (kh - 1) * dilation + 1. Theano's conv2d. Padding
-// counts as zeros. kh and kw are known when the graph is built; a kernel that does not fit is a ShapeError,
-// then or at the call. TypeError for other dtypes: cast bytes first, the cast costs no buffer.
+// oh = (h + 2 * pad - span) / subsample + 1 and span = (kh - 1) * dilation + 1. Theano's conv2d. With groups,
+// filters are [o, c / groups, kh, kw], and the first o / groups of them meet the first c / groups channels,
+// and so on; with c groups the convolution is depthwise. ShapeError unless groups >= 1 divides o and fits c,
+// then or at the call. Padding counts as zeros. kh and kw are known when the graph is built; a kernel that
+// does not fit is a ShapeError, then or at the call. TypeError for other dtypes: cast bytes first, the cast
+// costs no buffer.
 Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options = {}, Where where = Where::current());
 struct PoolOptions {
     std::optional<Size2> stride{};  // default: the window

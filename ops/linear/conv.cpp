@@ -1,9 +1,14 @@
 #include "ops/linear/conv.h"
 
+#include <array>
+#include <utility>
+
 #include "ops/dsl/build.h"
 #include "ops/linear/conv_geometry.h"
 #include "ops/linear/conv_gradients.h"
+#include "ops/linear/conv_loops.h"
 #include "ops/shape/lengths.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -15,7 +20,8 @@ constexpr const char* axis_name[2] = {"height", "width"};
 void require_room(const ConvGeometry& geometry, int axis, const Nodes& inputs, std::int64_t kernel,
                   Where where) {
     const auto i = static_cast<std::size_t>(axis);
-    const Int& input = inputs[0]->type.shape[2 + i];
+    const Shape& image = inputs[0]->type.shape;
+    const Int& input = image[image.size() - 2 + i];
     if ((input + 2 * geometry.pad[i]).range().high >= geometry.span(axis, kernel)) return;
     throw ShapeError(
         where, "conv2d: a kernel of " + std::string(axis_name[i]) + " " + std::to_string(kernel) +
@@ -27,29 +33,35 @@ void require_room(const ConvGeometry& geometry, int axis, const Nodes& inputs, s
 
 Type infer(const Nodes& inputs, const Attributes& attributes, Where where) {
     const DType dtype = conv_dtype(inputs, "the input", "the filter tensor", where);
-    require_4d(inputs[0], "an input", "[n, channels, height, width]", where);
-    require_4d(inputs[1], "filters", "[outputs, channels, height, width]", where);
+    const ConvAxes axes = ConvAxes::of(inputs, "an input", "filters", where);
     const Shape &x = inputs[0]->type.shape, &w = inputs[1]->type.shape;
-    require_equal(x[1], w[1], "the channels of input " + text_of(x) + " and filters " + text_of(w), where);
+    require_groups(axes, x[1], w[0], where);
+    require_equal(x[axes.image_channels], w[axes.filter_channels],
+                  "the channels of input " + text_of(x) + " and filters " + text_of(w), where);
     const ConvGeometry geometry = ConvGeometry::of(attributes);
-    Shape shape{x[0], w[0]};
-    for (int axis = 0; axis < 2; ++axis) {
+    std::array<Int, 2> lengths;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const auto axis = static_cast<int>(i);
         const std::int64_t kernel = kernel_length(inputs[1], axis, where);
         require_room(geometry, axis, inputs, kernel, where);
-        shape.push_back(geometry.output_length(axis, x[static_cast<std::size_t>(2 + axis)], kernel));
+        lengths[i] = geometry.output_length(axis, x[axes.window + i], kernel);
     }
-    return {dtype, shape};
+    return {dtype,
+            axes.at_image(x[0], axes.grouped ? x[1] : Int(1), w[axes.outputs], lengths[0], lengths[1])};
 }
 
 std::vector<Equality> equalities(const Node& node) {
     const Shape &x = node.inputs[0]->type.shape, &w = node.inputs[1]->type.shape;
     const ConvGeometry geometry = ConvGeometry::of(node.attributes);
     std::vector<Equality> r;
-    demand_equal(r, x[1], w[1], "the channels of conv2d's input and of its filters");
+    const ConvAxes axes = ConvAxes::of(node.type.rank());
+    if (axes.grouped) demand_equal(r, x[1], w[0], "the groups of conv2d's input and of its filters");
+    demand_equal(r, x[axes.image_channels], w[axes.filter_channels],
+                 "the channels of conv2d's input and of its filters");
     for (std::size_t i = 0; i < 2; ++i) {
-        const std::int64_t span = geometry.span(static_cast<int>(i), w[2 + i].constant());
+        const std::int64_t span = geometry.span(static_cast<int>(i), w[axes.window + i].constant());
         const std::string name = axis_name[i];
-        demand_at_most(r, span, x[2 + i] + 2 * geometry.pad[i],
+        demand_at_most(r, span, x[axes.window + i] + 2 * geometry.pad[i],
                        "conv2d's kernel, which spans " + std::to_string(span) +
                            ", must fit into the padded " + name + " of its input");
     }
@@ -59,61 +71,79 @@ std::vector<Equality> equalities(const Node& node) {
 // Padding counts as zeros that are multiplied: 0 * infinity is NaN there, as in an input padded by hand.
 Array evaluate_conv(const Node& node, const std::vector<Array>& inputs) {
     const ConvGeometry geometry = ConvGeometry::of(node.attributes);
-    const Dims &xs = inputs[0].shape(), &ws = inputs[1].shape();
-    const Dims rs = static_dims(node.type.shape);
+    const ConvLoops l = ConvLoops::of(inputs[0].shape(), inputs[1].shape(), static_dims(node.type.shape));
     const auto x = inputs[0].view<double>(), w = inputs[1].view<double>();
-    Array result(float64, rs);
+    Array result(float64, static_dims(node.type.shape));
     auto* out = static_cast<double*>(result.mutable_data());
-    for (std::int64_t n = 0; n < rs[0]; ++n)
-        for (std::int64_t o = 0; o < rs[1]; ++o)
-            for (std::int64_t oy = 0; oy < rs[2]; ++oy)
-                for (std::int64_t ox = 0; ox < rs[3]; ++ox) {
-                    double sum = 0;
-                    for (std::int64_t c = 0; c < ws[1]; ++c)
-                        for (std::int64_t ky = 0; ky < ws[2]; ++ky)
-                            for (std::int64_t kx = 0; kx < ws[3]; ++kx) {
-                                const std::int64_t y = geometry.place(0, oy, ky, ws[2]);
-                                const std::int64_t z = geometry.place(1, ox, kx, ws[3]);
-                                const bool inside = y >= 0 && y < xs[2] && z >= 0 && z < xs[3];
-                                const std::int64_t from = ((n * xs[1] + c) * xs[2] + y) * xs[3] + z;
-                                const double value = inside ? x[static_cast<std::size_t>(from)] : 0;
-                                const std::int64_t tap = ((o * ws[1] + c) * ws[2] + ky) * ws[3] + kx;
-                                sum += value * w[static_cast<std::size_t>(tap)];
-                            }
-                    *out++ = sum;
-                }
+    l.over_outputs([&](std::int64_t n, std::int64_t g, std::int64_t o, std::int64_t oy, std::int64_t ox) {
+        double sum = 0;
+        l.over_taps([&](std::int64_t c, std::int64_t ky, std::int64_t kx) {
+            const std::int64_t y = geometry.place(0, oy, ky, l.filter[0]);
+            const std::int64_t z = geometry.place(1, ox, kx, l.filter[1]);
+            const double value = l.inside(y, z) ? x[l.image_at(n, g, c, y, z)] : 0;
+            sum += value * w[l.filter_at(g, o, c, ky, kx)];
+        });
+        out[l.output_at(n, g, o, oy, ox)] = sum;
+    });
     return result;
 }
 
 Nest nest(const Node& node) {
     const ConvGeometry geometry = ConvGeometry::of(node.attributes);
+    const ConvAxes axes = ConvAxes::of(node.type.rank());
     const Shape &x = node.inputs[0]->type.shape, &w = node.inputs[1]->type.shape, &r = node.type.shape;
     Nest nest;
     nest.dtype = nest.accumulator = node.type.dtype;
     nest.combine = Combine::sum;
-    const Loop n = make_loop("n", r[0]), o = make_loop("o", r[1]), y = make_loop("y", r[2]),
-               z = make_loop("x", r[3]);
-    const Loop c = make_loop("c", w[1]), ky = make_loop("ky", w[2]), kx = make_loop("kx", w[3]);
-    nest.parallel = {n, o, y, z};
+    const std::size_t at = axes.window;
+    const Loop n = make_loop("n", r[0]), o = make_loop("o", r[axes.image_channels]),
+               y = make_loop("y", r[at]), z = make_loop("x", r[at + 1]);
+    const Loop c = make_loop("c", w[axes.filter_channels]), ky = make_loop("ky", w[at]),
+               kx = make_loop("kx", w[at + 1]);
+    const Loop group = make_loop("g", axes.grouped ? r[1] : Int(1));
+    nest.parallel = axes.grouped ? std::vector<Loop>{n, group, o, y, z} : std::vector<Loop>{n, o, y, z};
     nest.reduced = {c, ky, kx};
-    const Int row = geometry.place(0, y.variable, ky.variable, w[2].constant());
-    const Int column = geometry.place(1, z.variable, kx.variable, w[3].constant());
+    const Int row = geometry.place(0, y.variable, ky.variable, w[at].constant());
+    const Int column = geometry.place(1, z.variable, kx.variable, w[at + 1].constant());
     std::vector<Guard> guards;  // without padding the output's length keeps the kernel inside
-    if (geometry.pad[0] > 0) guards.push_back({row, 0, x[2]});
-    if (geometry.pad[1] > 0) guards.push_back({column, 0, x[3]});
+    if (geometry.pad[0] > 0) guards.push_back({row, 0, x[at]});
+    if (geometry.pad[1] > 0) guards.push_back({column, 0, x[at + 1]});
     const DType t = nest.dtype;
     const Scalar outside = guards.empty() ? nullptr : scalar_constant(t, 0);
-    nest.body = scalar_product(scalar_read(t, 0, {n.variable, c.variable, row, column}, guards, outside),
-                               scalar_read(t, 1, {o.variable, c.variable, ky.variable, kx.variable}));
+    const Int& g = group.variable;
+    nest.body = scalar_product(
+        scalar_read(t, 0, axes.at_image(n.variable, g, c.variable, row, column), guards, outside),
+        scalar_read(t, 1, axes.at_filter(g, o.variable, c.variable, ky.variable, kx.variable)));
     return nest;
 }
 
 Nodes gradient(const NodePtr& node, const NodePtr& g) {
     const NodePtr &x = node->inputs[0], &w = node->inputs[1];
-    return {make_conv_grad_x(g, w, ConvGeometry::of(node->attributes), x->type.shape[2], x->type.shape[3],
-                             node->where),
+    const std::size_t at = ConvAxes::of(node->type.rank()).window;
+    return {make_conv_grad_x(g, w, ConvGeometry::of(node->attributes), x->type.shape[at],
+                             x->type.shape[at + 1], node->where),
             make_conv_grad_w(x, g, ConvGeometry::of(node->attributes),
-                             {w->type.shape[2].constant(), w->type.shape[3].constant()}, node->where)};
+                             {w->type.shape[at].constant(), w->type.shape[at + 1].constant()}, node->where)};
+}
+
+// [n, c, h, w] -> [n, groups, c / groups, h, w], and filters [o, c / groups, kh, kw] -> [groups, o / groups,
+// c / groups, kh, kw]: views of the same memory.
+std::pair<NodePtr, NodePtr> in_groups(NodePtr x, const NodePtr& w, std::int64_t groups, Where where) {
+    const Shape &image = x->type.shape, &filters = w->type.shape;
+    const Int channels = groups * filters[1];
+    const std::string shapes = "input " + text_of(image) + ", filters " + text_of(filters);
+    if (never_equal(image[1], channels))
+        throw ShapeError(where, "conv2d with " + std::to_string(groups) + " groups of " + filters[1].text() +
+                                    " channels, as its filters have, takes an input of " + channels.text() +
+                                    " channels, not " + image[1].text() + "; " + shapes);
+    if (filters[0].is_constant() && filters[0].constant() % groups != 0)
+        throw ShapeError(where, "conv2d: " + filters[0].text() + " filters cannot be shared out to " +
+                                    std::to_string(groups) + " groups; " + shapes);
+    // A broadcast to its own shape demands at the call that the channels fit.
+    if (!(image[1] == channels)) x = make_expand(x, {image[0], channels, image[2], image[3]}, where);
+    return {
+        make_reshape(x, {image[0], groups, filters[1], image[2], image[3]}, where),
+        make_reshape(w, {groups, floordiv(filters[0], groups), filters[1], filters[2], filters[3]}, where)};
 }
 
 }  // namespace
@@ -166,7 +196,15 @@ Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options, Where w
             throw ShapeError(where,
                              "conv2d: a padding is at least 0, not " + std::to_string(geometry.pad[i]));
     }
-    return apply(conv_op(), {input, filters}, geometry.attributes(), where);
+    if (options.groups < 1)
+        throw ShapeError(where, "conv2d: groups is at least 1, not " + std::to_string(options.groups));
+    if (options.groups == 1) return apply(conv_op(), {input, filters}, geometry.attributes(), where);
+    conv_dtype({input.node(), filters.node()}, "the input", "the filter tensor", where);
+    require_4d(input.node(), "an input", "[n, channels, height, width]", where);
+    const auto [x, w] = in_groups(input.node(), filters.node(), options.groups, where);
+    const NodePtr y = make_node(conv_op(), {x, w}, geometry.attributes(), where);
+    const Shape& r = y->type.shape;
+    return wrap(make_reshape(y, {r[0], filters.node()->type.shape[0], r[3], r[4]}, where));
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

@@ -68,8 +68,37 @@ void require_4d(const NodePtr& node, const char* what, const char* layout, Where
         where, "conv2d takes " + std::string(what) + " of rank 4, " + layout + ", not " + describe(*node));
 }
 
+ConvAxes ConvAxes::of(int rank) {
+    if (rank == 4) return {};
+    BITALE_CHECK(rank == 5, "a convolution's operands have four axes, or five with groups");
+    return {true, 1, 2, 2, 3};
+}
+
+ConvAxes ConvAxes::of(const Nodes& inputs, const char* first, const char* second, Where where) {
+    const bool grouped = inputs[0]->type.rank() == 5 && inputs[1]->type.rank() == 5;
+    if (!grouped) {
+        require_4d(inputs[0], first, "[n, channels, height, width]", where);
+        require_4d(inputs[1], second, "[outputs, channels, height, width]", where);
+    }
+    return of(grouped ? 5 : 4);
+}
+
+std::vector<Int> ConvAxes::at_image(const Int& n, const Int& group, const Int& c, const Int& y,
+                                    const Int& x) const {
+    return grouped ? std::vector<Int>{n, group, c, y, x} : std::vector<Int>{n, c, y, x};
+}
+
+std::vector<Int> ConvAxes::at_filter(const Int& group, const Int& o, const Int& c, const Int& y,
+                                     const Int& x) const {
+    return grouped ? std::vector<Int>{group, o, c, y, x} : std::vector<Int>{o, c, y, x};
+}
+
+void require_groups(const ConvAxes& axes, const Int& a, const Int& b, Where where) {
+    if (axes.grouped) require_equal(a, b, "the groups of the two operands", where);
+}
+
 std::int64_t kernel_length(const NodePtr& filters, int axis, Where where) {
-    const Int& length = filters->type.shape[static_cast<std::size_t>(2 + axis)];
+    const Int& length = filters->type.shape[static_cast<std::size_t>(filters->type.rank() - 2 + axis)];
     if (length.is_constant() && length.constant() > 0) return length.constant();
     throw ShapeError(where,
                      "conv2d's filters need a height and a width of at least 1 that are known when the "

@@ -30,9 +30,27 @@ struct ConvGeometry {
 DType conv_dtype(const Nodes& inputs, const char* first, const char* second, Where where);
 // Throws ShapeError unless the node is 4-D; `layout` is what its axes mean: "[n, c, h, w]".
 void require_4d(const NodePtr& node, const char* what, const char* layout, Where where);
+// Where the axes of images [n, channels, height, width] and of filters [outputs, channels, height, width]
+// are, and of the same with groups of channels: [n, groups, channels, height, width] and [groups, outputs,
+// channels, height, width].
+struct ConvAxes {
+    bool grouped = false;
+    std::size_t outputs = 0, filter_channels = 1, image_channels = 1,
+                window = 2;  // window: height, then width
+
+    // Throws ShapeError unless both have four axes, or five of groups.
+    static ConvAxes of(const Nodes& inputs, const char* first, const char* second, Where where);
+    static ConvAxes of(int rank);  // of operands that a convolution has accepted
+    // {n, c, y, x} with the group in its place.
+    std::vector<Int> at_image(const Int& n, const Int& group, const Int& c, const Int& y, const Int& x) const;
+    std::vector<Int> at_filter(const Int& group, const Int& o, const Int& c, const Int& y,
+                               const Int& x) const;
+};
 // The kernel's height or width. Throws ShapeError unless it is a positive number known when the graph is
 // built.
 std::int64_t kernel_length(const NodePtr& filters, int axis, Where where);
+// Throws ShapeError where the numbers of groups of two operands can never be equal.
+void require_groups(const ConvAxes& axes, const Int& a, const Int& b, Where where);
 // Throws ShapeError where two lengths can never be equal; `what` names both: "the channels of input and
 // filters".
 void require_equal(const Int& a, const Int& b, const std::string& what, Where where);

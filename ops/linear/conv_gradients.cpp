@@ -1,6 +1,7 @@
 #include "ops/linear/conv_gradients.h"
 
 #include "ops/linear/conv.h"
+#include "ops/linear/conv_loops.h"
 #include "ops/shape/lengths.h"
 
 namespace bitale {
@@ -12,53 +13,55 @@ namespace {
 
 Type infer_x(const Nodes& inputs, const Attributes& attributes, Where where) {
     const DType dtype = conv_dtype(inputs, "the gradient", "the filter tensor", where);
-    require_4d(inputs[0], "a gradient", "[n, outputs, height, width]", where);
-    require_4d(inputs[1], "filters", "[outputs, channels, height, width]", where);
+    const ConvAxes axes = ConvAxes::of(inputs, "a gradient", "filters", where);
     const Shape &g = inputs[0]->type.shape, &w = inputs[1]->type.shape;
-    require_equal(g[1], w[0], "the outputs of gradient " + text_of(g) + " and filters " + text_of(w), where);
+    require_groups(axes, g[1], w[0], where);
+    require_equal(g[axes.image_channels], w[axes.outputs],
+                  "the outputs of gradient " + text_of(g) + " and filters " + text_of(w), where);
     const ConvGeometry geometry = ConvGeometry::of(attributes);
     const Int lengths[2] = {attributes.get<Int>("height"), attributes.get<Int>("width")};
     for (int i = 0; i < 2; ++i)
-        require_equal(g[2 + static_cast<std::size_t>(i)],
+        require_equal(g[axes.window + static_cast<std::size_t>(i)],
                       geometry.output_length(i, lengths[i], kernel_length(inputs[1], i, where)),
                       "the gradient's shape and that of the convolution's result", where);
-    return {dtype, {g[0], w[1], lengths[0], lengths[1]}};
+    return {dtype, axes.at_image(g[0], axes.grouped ? g[1] : Int(1), w[axes.filter_channels], lengths[0],
+                                 lengths[1])};
 }
 
 std::vector<Equality> equalities_x(const Node& node) {
     const Shape &g = node.inputs[0]->type.shape, &w = node.inputs[1]->type.shape;
     const ConvGeometry geometry = ConvGeometry::of(node.attributes);
     std::vector<Equality> r;
-    demand_equal(r, g[1], w[0], "the outputs of a convolution's gradient and of its filters");
+    const ConvAxes axes = ConvAxes::of(node.type.rank());
+    const std::size_t at = axes.window;
+    if (axes.grouped)
+        demand_equal(r, g[1], w[0], "the groups of a convolution's gradient and of its filters");
+    demand_equal(r, g[axes.image_channels], w[axes.outputs],
+                 "the outputs of a convolution's gradient and of its filters");
     for (std::size_t i = 0; i < 2; ++i)
-        demand_equal(r, g[2 + i],
-                     geometry.output_length(static_cast<int>(i), node.type.shape[2 + i], w[2 + i].constant()),
-                     "the lengths of a convolution's gradient and of its result");
+        demand_equal(
+            r, g[at + i],
+            geometry.output_length(static_cast<int>(i), node.type.shape[at + i], w[at + i].constant()),
+            "the lengths of a convolution's gradient and of its result");
     return r;
 }
 
 Array evaluate_x(const Node& node, const std::vector<Array>& inputs) {
     const ConvGeometry geometry = ConvGeometry::of(node.attributes);
-    const Dims &gs = inputs[0].shape(), &ws = inputs[1].shape();
-    const Dims rs = static_dims(node.type.shape);
+    const Dims shape = static_dims(node.type.shape);
+    const ConvLoops l = ConvLoops::of(shape, inputs[1].shape(), inputs[0].shape());
     const auto g = inputs[0].view<double>(), w = inputs[1].view<double>();
-    Array result(float64, rs);
+    Array result(float64, shape);
     auto* out = static_cast<double*>(result.mutable_data());
-    for (std::int64_t n = 0; n < gs[0]; ++n)
-        for (std::int64_t o = 0; o < gs[1]; ++o)
-            for (std::int64_t oy = 0; oy < gs[2]; ++oy)
-                for (std::int64_t ox = 0; ox < gs[3]; ++ox)
-                    for (std::int64_t c = 0; c < ws[1]; ++c)
-                        for (std::int64_t ky = 0; ky < ws[2]; ++ky)
-                            for (std::int64_t kx = 0; kx < ws[3]; ++kx) {
-                                const std::int64_t y = geometry.place(0, oy, ky, ws[2]);
-                                const std::int64_t z = geometry.place(1, ox, kx, ws[3]);
-                                if (y < 0 || y >= rs[2] || z < 0 || z >= rs[3]) continue;
-                                const std::int64_t from = ((n * gs[1] + o) * gs[2] + oy) * gs[3] + ox;
-                                const std::int64_t tap = ((o * ws[1] + c) * ws[2] + ky) * ws[3] + kx;
-                                out[((n * rs[1] + c) * rs[2] + y) * rs[3] + z] +=
-                                    g[static_cast<std::size_t>(from)] * w[static_cast<std::size_t>(tap)];
-                            }
+    l.over_outputs([&](std::int64_t n, std::int64_t group, std::int64_t o, std::int64_t oy, std::int64_t ox) {
+        l.over_taps([&](std::int64_t c, std::int64_t ky, std::int64_t kx) {
+            const std::int64_t y = geometry.place(0, oy, ky, l.filter[0]);
+            const std::int64_t z = geometry.place(1, ox, kx, l.filter[1]);
+            if (l.inside(y, z))
+                out[l.image_at(n, group, c, y, z)] +=
+                    g[l.output_at(n, group, o, oy, ox)] * w[l.filter_at(group, o, c, ky, kx)];
+        });
+    });
     return result;
 }
 
@@ -88,29 +91,36 @@ Nest nest_x(const Node& node) {
     Nest nest;
     nest.dtype = nest.accumulator = node.type.dtype;
     nest.combine = Combine::sum;
-    const Loop n = make_loop("n", r[0]), c = make_loop("c", r[1]), y = make_loop("y", r[2]),
-               z = make_loop("x", r[3]);
-    const Loop o = make_loop("o", w[0]), ky = make_loop("ky", w[2]), kx = make_loop("kx", w[3]);
-    nest.parallel = {n, c, y, z};
+    const ConvAxes axes = ConvAxes::of(node.type.rank());
+    const std::size_t at = axes.window;
+    const Loop n = make_loop("n", r[0]), c = make_loop("c", r[axes.image_channels]),
+               y = make_loop("y", r[at]), z = make_loop("x", r[at + 1]);
+    const Loop o = make_loop("o", w[axes.outputs]), ky = make_loop("ky", w[at]),
+               kx = make_loop("kx", w[at + 1]);
+    const Loop group = make_loop("g", axes.grouped ? r[1] : Int(1));
+    nest.parallel = axes.grouped ? std::vector<Loop>{n, group, c, y, z} : std::vector<Loop>{n, c, y, z};
     nest.reduced = sums_taps_first(node) ? std::vector<Loop>{ky, kx, o} : std::vector<Loop>{o, ky, kx};
     std::vector<Guard> guards;
     const Int row =
-        output_place(geometry, 0, y.variable, ky.variable, w[2].constant(), g[2], nest.guards, guards);
-    const Int column =
-        output_place(geometry, 1, z.variable, kx.variable, w[3].constant(), g[3], nest.guards, guards);
+        output_place(geometry, 0, y.variable, ky.variable, w[at].constant(), g[at], nest.guards, guards);
+    const Int column = output_place(geometry, 1, z.variable, kx.variable, w[at + 1].constant(), g[at + 1],
+                                    nest.guards, guards);
     const DType t = nest.dtype;
     const Scalar outside = guards.empty() ? nullptr : scalar_constant(t, 0);
-    nest.body = scalar_product(scalar_read(t, 0, {n.variable, o.variable, row, column}, guards, outside),
-                               scalar_read(t, 1, {o.variable, c.variable, ky.variable, kx.variable}));
+    const Int& in = group.variable;
+    nest.body = scalar_product(
+        scalar_read(t, 0, axes.at_image(n.variable, in, o.variable, row, column), guards, outside),
+        scalar_read(t, 1, axes.at_filter(in, o.variable, c.variable, ky.variable, kx.variable)));
     return nest;
 }
 
 Nodes gradient_x(const NodePtr& node, const NodePtr& other) {
     const NodePtr &g = node->inputs[0], &w = node->inputs[1];
     const ConvGeometry geometry = ConvGeometry::of(node->attributes);
+    const std::size_t at = ConvAxes::of(node->type.rank()).window;
     return {make_node(conv_op(), {other, w}, geometry.attributes(), node->where),
-            make_conv_grad_w(other, g, geometry, {w->type.shape[2].constant(), w->type.shape[3].constant()},
-                             node->where)};
+            make_conv_grad_w(other, g, geometry,
+                             {w->type.shape[at].constant(), w->type.shape[at + 1].constant()}, node->where)};
 }
 
 // ---- With respect to the filters
@@ -118,17 +128,19 @@ Nodes gradient_x(const NodePtr& node, const NodePtr& other) {
 
 Type infer_w(const Nodes& inputs, const Attributes& attributes, Where where) {
     const DType dtype = conv_dtype(inputs, "the input", "the gradient", where);
-    require_4d(inputs[0], "an input", "[n, channels, height, width]", where);
-    require_4d(inputs[1], "a gradient", "[n, outputs, height, width]", where);
+    const ConvAxes axes = ConvAxes::of(inputs, "an input", "a gradient", where);
     const Shape &x = inputs[0]->type.shape, &g = inputs[1]->type.shape;
+    require_groups(axes, x[1], g[1], where);
     require_equal(x[0], g[0], "the counts of images of input " + text_of(x) + " and gradient " + text_of(g),
                   where);
     const ConvGeometry geometry = ConvGeometry::of(attributes);
     const auto& kernel = attributes.get<std::vector<std::int64_t>>("kernel");
     for (std::size_t i = 0; i < 2; ++i)
-        require_equal(g[2 + i], geometry.output_length(static_cast<int>(i), x[2 + i], kernel[i]),
+        require_equal(g[axes.window + i],
+                      geometry.output_length(static_cast<int>(i), x[axes.window + i], kernel[i]),
                       "the gradient's shape and that of the convolution's result", where);
-    return {dtype, {g[1], x[1], kernel[0], kernel[1]}};
+    return {dtype, axes.at_filter(axes.grouped ? x[1] : Int(1), g[axes.image_channels],
+                                  x[axes.image_channels], kernel[0], kernel[1])};
 }
 
 std::vector<Equality> equalities_w(const Node& node) {
@@ -136,38 +148,31 @@ std::vector<Equality> equalities_w(const Node& node) {
     const ConvGeometry geometry = ConvGeometry::of(node.attributes);
     const auto& kernel = node.attributes.get<std::vector<std::int64_t>>("kernel");
     std::vector<Equality> r;
+    const ConvAxes axes = ConvAxes::of(node.type.rank());
+    const std::size_t at = axes.window;
     demand_equal(r, x[0], g[0], "the counts of images of a convolution's input and of its gradient");
+    if (axes.grouped) demand_equal(r, x[1], g[1], "the groups of a convolution's input and of its gradient");
     for (std::size_t i = 0; i < 2; ++i)
-        demand_equal(r, g[2 + i], geometry.output_length(static_cast<int>(i), x[2 + i], kernel[i]),
+        demand_equal(r, g[at + i], geometry.output_length(static_cast<int>(i), x[at + i], kernel[i]),
                      "the lengths of a convolution's gradient and of its result");
     return r;
 }
 
 Array evaluate_w(const Node& node, const std::vector<Array>& inputs) {
     const ConvGeometry geometry = ConvGeometry::of(node.attributes);
-    const Dims &xs = inputs[0].shape(), &gs = inputs[1].shape();
-    const Dims rs = static_dims(node.type.shape);
+    const Dims shape = static_dims(node.type.shape);
+    const ConvLoops l = ConvLoops::of(inputs[0].shape(), shape, inputs[1].shape());
     const auto x = inputs[0].view<double>(), g = inputs[1].view<double>();
-    Array result(float64, rs);
+    Array result(float64, shape);
     auto* out = static_cast<double*>(result.mutable_data());
-    for (std::int64_t o = 0; o < rs[0]; ++o)
-        for (std::int64_t c = 0; c < rs[1]; ++c)
-            for (std::int64_t ky = 0; ky < rs[2]; ++ky)
-                for (std::int64_t kx = 0; kx < rs[3]; ++kx) {
-                    double sum = 0;
-                    for (std::int64_t n = 0; n < gs[0]; ++n)
-                        for (std::int64_t oy = 0; oy < gs[2]; ++oy)
-                            for (std::int64_t ox = 0; ox < gs[3]; ++ox) {
-                                const std::int64_t y = geometry.place(0, oy, ky, rs[2]);
-                                const std::int64_t z = geometry.place(1, ox, kx, rs[3]);
-                                const bool inside = y >= 0 && y < xs[2] && z >= 0 && z < xs[3];
-                                const std::int64_t from = ((n * xs[1] + c) * xs[2] + y) * xs[3] + z;
-                                const double value = inside ? x[static_cast<std::size_t>(from)] : 0;
-                                const std::int64_t place = ((n * gs[1] + o) * gs[2] + oy) * gs[3] + ox;
-                                sum += value * g[static_cast<std::size_t>(place)];
-                            }
-                    *out++ = sum;
-                }
+    l.over_outputs([&](std::int64_t n, std::int64_t group, std::int64_t o, std::int64_t oy, std::int64_t ox) {
+        l.over_taps([&](std::int64_t c, std::int64_t ky, std::int64_t kx) {
+            const std::int64_t y = geometry.place(0, oy, ky, l.filter[0]);
+            const std::int64_t z = geometry.place(1, ox, kx, l.filter[1]);
+            const double value = l.inside(y, z) ? x[l.image_at(n, group, c, y, z)] : 0;
+            out[l.filter_at(group, o, c, ky, kx)] += value * g[l.output_at(n, group, o, oy, ox)];
+        });
+    });
     return result;
 }
 
@@ -177,27 +182,33 @@ Nest nest_w(const Node& node) {
     Nest nest;
     nest.dtype = nest.accumulator = node.type.dtype;
     nest.combine = Combine::sum;
-    const Loop o = make_loop("o", r[0]), c = make_loop("c", r[1]);
-    const Loop ky = make_loop("ky", r[2]), kx = make_loop("kx", r[3]);
-    const Loop n = make_loop("n", g[0]), y = make_loop("y", g[2]), z = make_loop("x", g[3]);
-    nest.parallel = {o, c, ky, kx};
+    const ConvAxes axes = ConvAxes::of(node.type.rank());
+    const std::size_t at = axes.window;
+    const Loop o = make_loop("o", r[axes.outputs]), c = make_loop("c", r[axes.filter_channels]);
+    const Loop ky = make_loop("ky", r[at]), kx = make_loop("kx", r[at + 1]);
+    const Loop n = make_loop("n", g[0]), y = make_loop("y", g[at]), z = make_loop("x", g[at + 1]);
+    const Loop group = make_loop("g", axes.grouped ? r[0] : Int(1));
+    nest.parallel = axes.grouped ? std::vector<Loop>{group, o, c, ky, kx} : std::vector<Loop>{o, c, ky, kx};
     nest.reduced = {n, y, z};
-    const Int row = geometry.place(0, y.variable, ky.variable, r[2].constant());
-    const Int column = geometry.place(1, z.variable, kx.variable, r[3].constant());
+    const Int row = geometry.place(0, y.variable, ky.variable, r[at].constant());
+    const Int column = geometry.place(1, z.variable, kx.variable, r[at + 1].constant());
     std::vector<Guard> guards;
-    if (geometry.pad[0] > 0) guards.push_back({row, 0, x[2]});
-    if (geometry.pad[1] > 0) guards.push_back({column, 0, x[3]});
+    if (geometry.pad[0] > 0) guards.push_back({row, 0, x[at]});
+    if (geometry.pad[1] > 0) guards.push_back({column, 0, x[at + 1]});
     const DType t = nest.dtype;
     const Scalar outside = guards.empty() ? nullptr : scalar_constant(t, 0);
-    nest.body = scalar_product(scalar_read(t, 0, {n.variable, c.variable, row, column}, guards, outside),
-                               scalar_read(t, 1, {n.variable, o.variable, y.variable, z.variable}));
+    const Int& in = group.variable;
+    nest.body = scalar_product(
+        scalar_read(t, 0, axes.at_image(n.variable, in, c.variable, row, column), guards, outside),
+        scalar_read(t, 1, axes.at_image(n.variable, in, o.variable, y.variable, z.variable)));
     return nest;
 }
 
 Nodes gradient_w(const NodePtr& node, const NodePtr& other) {
     const NodePtr &x = node->inputs[0], &g = node->inputs[1];
     const ConvGeometry geometry = ConvGeometry::of(node->attributes);
-    return {make_conv_grad_x(g, other, geometry, x->type.shape[2], x->type.shape[3], node->where),
+    const std::size_t at = ConvAxes::of(node->type.rank()).window;
+    return {make_conv_grad_x(g, other, geometry, x->type.shape[at], x->type.shape[at + 1], node->where),
             make_node(conv_op(), {x, other}, geometry.attributes(), node->where)};
 }
 

@@ -144,8 +144,26 @@ GRAPH(conv_float64) {
     b.output(grad(sum(sqr(y)), w), "gradient of the filters");
 }
 
-// Groups of channels by slices and a concatenation.
 GRAPH(conv_groups) {
+    const Expr x = b.floats({b.size(32, 2), 32, 14, 14}, "x"), w = b.floats({32, 8, 3, 3}, "w");
+    const Expr y = conv2d(x, w, {.border_mode = half, .groups = 4});
+    b.output(y, "forward");
+    const std::vector<Expr> g = grad(sum(sqr(y)), {x, w});
+    b.output(g[0], "gradient of the image");
+    b.output(g[1], "gradient of the filters");
+}
+
+GRAPH(conv_depthwise) {
+    const Expr x = b.floats({b.size(32, 2), 24, 16, 16}, "x"), w = b.floats({24, 1, 3, 3}, "w");
+    const Expr y = conv2d(x, w, {.groups = 24});
+    b.output(y, "forward");
+    const std::vector<Expr> g = grad(sum(sqr(y)), {x, w});
+    b.output(g[0], "gradient of the image");
+    b.output(g[1], "gradient of the filters");
+}
+
+// Groups of channels by slices and a concatenation.
+GRAPH(conv_groups_by_slices) {
     const Expr x = b.floats({b.size(32, 2), 32, 14, 14}, "x"), w = b.floats({32, 8, 3, 3}, "w");
     std::vector<Expr> parts;
     for (int g = 0; g < 4; ++g) {
@@ -160,7 +178,7 @@ GRAPH(conv_groups) {
 }
 
 // A filter for each channel, by nine shifted products.
-GRAPH(conv_depthwise) {
+GRAPH(conv_depthwise_by_places) {
     const Expr x = b.floats({b.size(32, 2), 24, 16, 16}, "x"), w = b.floats({24, 3, 3}, "w");
     Expr y;
     for (int i = 0; i < 3; ++i)

@@ -303,6 +303,7 @@ TEST_CASE("random graphs with the newer steps agree with the oracles") {
 TEST_CASE("random graphs agree with the oracles, each in a function of its own") {
     check(101, 12, 1);
     check(first_seed_of_long_sums, 28, 1);
+    check(first_seed_of_groups, 20, 4);
 }
 
 TEST_CASE("random graphs agree with the oracles, in the smallest tasks") {

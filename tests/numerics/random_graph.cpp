@@ -33,6 +33,7 @@ GraphGenerator::GraphGenerator(std::uint64_t seed, Arithmetic arithmetic)
     : random_(seed),
       newer_(seed >= first_newer_seed),
       long_sums_(seed >= first_seed_of_long_sums),
+      groups_(seed >= first_seed_of_groups),
       arithmetic_(arithmetic) {
     real_ = random_.chance(3) ? float64 : float32;
     static const std::vector<std::int64_t> all = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 100};
@@ -437,9 +438,11 @@ bool GraphGenerator::convolve() {
     if (!floating(plain) || plain.shape.size() > 4 || plain.shape.size() < 2) return false;
     const Value v = as_images(plain);
     if (count_of(v.shape) == 0) return false;
-    const std::int64_t kh = random_.between(1, 3), kw = random_.between(1, 3), out = random_.between(1, 5);
-    const Value w = make_input(v.x.dtype(), {out, v.shape[1], kh, kw}, -2, 2, 2);
+    const std::int64_t kh = random_.between(1, 3), kw = random_.between(1, 3), groups = groups_of(v.shape[1]),
+                       out = groups * random_.between(1, 5);
+    const Value w = make_input(v.x.dtype(), {out, v.shape[1] / groups, kh, kw}, -2, 2, 2);
     ConvOptions options;
+    options.groups = static_cast<int>(groups);
     const std::vector<Border> borders = {valid, full, half, Border(1), Border(0, 1)};
     options.border_mode = random_.pick(borders);
     options.subsample =

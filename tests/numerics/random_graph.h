@@ -36,6 +36,8 @@ bool has_known_shape(const Expr& x);
 constexpr std::uint64_t first_newer_seed = 1'000'000;
 // From here on, graphs have long sums over shared variables that no function updates.
 constexpr std::uint64_t first_seed_of_long_sums = 4'000'000;
+// From here on, graphs have convolutions in groups of channels too.
+constexpr std::uint64_t first_seed_of_groups = 5'000'000;
 
 class GraphGenerator {
   public:
@@ -82,6 +84,7 @@ class GraphGenerator {
     bool scan();
     bool put_in_order();
     bool convolve();
+    std::int64_t groups_of(std::int64_t channels);
     bool pool();
     bool normalise();
     bool classify();
@@ -121,7 +124,7 @@ class GraphGenerator {
     bool floating(const Value& v) const { return v.x.dtype() == float32 || v.x.dtype() == float64; }
 
     Random random_;
-    bool newer_, long_sums_;
+    bool newer_, long_sums_, groups_;
     Arithmetic arithmetic_;
     DType real_;
     std::vector<std::int64_t> lengths_;

@@ -23,6 +23,14 @@ bool GraphGenerator::newer_step() {
     }
 }
 
+std::int64_t GraphGenerator::groups_of(std::int64_t channels) {
+    if (!groups_ || random_.chance(3)) return 1;
+    std::vector<std::int64_t> divisors;
+    for (std::int64_t d = 1; d <= channels; ++d)
+        if (channels % d == 0) divisors.push_back(d);
+    return random_.pick(divisors);
+}
+
 // Of the last two axes of a value, by matmul or by broadcasting, with another order of axes on either side.
 bool GraphGenerator::products() {
     const Value v = any();
