@@ -183,7 +183,7 @@ bool is_named(const ScalarNode& s, std::initializer_list<const char*> names) {
            std::any_of(names.begin(), names.end(), [&](const char* name) { return s.op->name == name; });
 }
 
-// Zero wherever `zero` reads are, of either sign, as long as what it is multiplied with is finite.
+// Zero, or false, wherever `zero` reads are, of either sign, as long as what it is multiplied with is finite.
 bool is_zero(const Scalar& s, const IsRead& zero) {
     const auto part = [&](std::size_t k) { return is_zero(s->arguments[k], zero); };
     switch (s->kind) {
@@ -197,7 +197,8 @@ bool is_zero(const Scalar& s, const IsRead& zero) {
     if (is_named(*s, {"mul"})) return part(0) || part(1);
     if (is_named(*s, {"div"})) return part(0);
     if (is_named(*s, {"add", "sub"})) return part(0) && part(1);
-    if (is_named(*s, {"where"})) return part(1) && part(2);
+    if (is_named(*s, {"where"})) return (part(1) || part(0)) && part(2);
+    if (is_named(*s, {"gt", "lt", "neq"})) return part(0) && part(1);
     return is_named(*s, {"neg"}) || (s->op->map->maps_zero_to_zero && s->arguments.size() == 1) ? part(0)
                                                                                                 : false;
 }
@@ -211,6 +212,7 @@ bool is_kept(const Scalar& s, const IsRead& old, const IsRead& zero) {
         return is_float(s->dtype) && is_float(inner->dtype) && is_kept(inner, old, zero);
     }
     if (is_named(*s, {"sub"})) return is_kept(s->arguments[0], old, zero) && is_zero(s->arguments[1], zero);
+    if (is_named(*s, {"where"})) return is_zero(s->arguments[0], zero) && is_kept(s->arguments[2], old, zero);
     if (is_named(*s, {"add"}))
         for (const std::size_t k : {0U, 1U})
             if (is_kept(s->arguments[k], old, zero) && is_zero(s->arguments[1 - k], zero)) return true;
@@ -268,8 +270,9 @@ std::optional<int> list_of_changed_rows(const Group& group, const SegmentContext
         const Nest nest = fully_composed_nest(context.values, v);
         std::vector<Int> identity;
         for (const Loop& l : nest.parallel) identity.push_back(l.variable);
+        // A row without keys is zero as a whole, whichever of its elements is read.
         const IsRead is_zero_read = [&](const ScalarNode& s) {
-            return zero.contains(s.operand) && s.at == identity;
+            return zero.contains(s.operand) && !s.at.empty() && !identity.empty() && s.at[0] == identity[0];
         };
         const bool leaves = context.leaves_group(v);
         if (const std::optional<RunForm> form = run_form(nest)) {

@@ -8,6 +8,7 @@
 #include "graph/ir/shared.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
+#include "ops/train/lazy_rows.h"
 
 namespace bitale {
 
@@ -16,6 +17,12 @@ namespace {
 struct Parameter {
     Shared shared;
     Term value, gradient;
+    Expr reached;  // the rows that change; null: all
+
+    // The new value of the parameter or of its state, where a row changes.
+    Term changed(const Term& now, const Term& before) const {
+        return reached.is_null() ? now : compose(where_op(), {reached, now.x, before.x}, now.where);
+    }
 };
 
 void require_rate(const Expr& rate, const char* optimizer, Where where) {
@@ -44,14 +51,17 @@ void require_distinct(const std::vector<Shared>& params, Where where) {
     }
 }
 
-std::vector<Parameter> differentiated(const Expr& loss, const std::vector<Shared>& params, Where where) {
+std::vector<Parameter> differentiated(const Expr& loss, const std::vector<Shared>& params, bool lazy_rows,
+                                      Where where) {
     require_distinct(params, where);
     std::vector<Expr> values;
     for (const Shared& p : params) values.emplace_back(p, where);
     const std::vector<Expr> gradients = grad(loss, values, where);
     std::vector<Parameter> r;
     for (std::size_t i = 0; i < params.size(); ++i)
-        r.push_back({params[i], Term(values[i], where), Term(gradients[i], where)});
+        r.push_back({params[i], Term(values[i], where), Term(gradients[i], where), {}});
+    if (lazy_rows)
+        for (Parameter& p : r) p.reached = rows_looked_up(p.gradient);
     return r;
 }
 
@@ -80,11 +90,12 @@ Updates operator+(Updates a, const Updates& b) try {
     expressing.fail();
 }
 
-Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, Where where) try {
+Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, SgdOptions options,
+            Where where) try {
     require_rate(rate, "sgd", where);
     Updates updates;
-    for (const Parameter& p : differentiated(loss, params, where))
-        updates.push_back(update_of(p.shared, p.value - rate_for(rate, p) * p.gradient));
+    for (const Parameter& p : differentiated(loss, params, options.lazy_rows, where))
+        updates.push_back(update_of(p.shared, p.changed(p.value - rate_for(rate, p) * p.gradient, p.value)));
     return updates;
 } catch (const std::bad_alloc&) {
     expressing.fail();
@@ -94,13 +105,14 @@ Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr
                  MomentumOptions options, Where where) try {
     require_rate(rate, "momentum", where);
     Updates updates;
-    for (const Parameter& p : differentiated(loss, params, where)) {
+    for (const Parameter& p : differentiated(loss, params, options.lazy_rows, where)) {
         const Shared velocity = state_of(p.shared, "velocity", where);
         Term g = p.gradient;
         if (options.weight_decay != 0) g = g + p.value * options.weight_decay;
-        const Term v = Term(Expr(velocity, where), where) * options.momentum - rate_for(rate, p) * g;
+        const Term before(Expr(velocity, where), where);
+        const Term v = p.changed(before * options.momentum - rate_for(rate, p) * g, before);
         updates.push_back(update_of(velocity, v));
-        updates.push_back(update_of(p.shared, p.value + v));
+        updates.push_back(update_of(p.shared, p.changed(p.value + v, p.value)));
     }
     return updates;
 } catch (const std::bad_alloc&) {
@@ -110,7 +122,7 @@ Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr
 Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, AdamOptions options,
              Where where) try {
     require_rate(rate, "adam", where);
-    const std::vector<Parameter> parameters = differentiated(loss, params, where);
+    const std::vector<Parameter> parameters = differentiated(loss, params, options.lazy_rows, where);
     // The count is exact for as long as anybody trains; the rate and its correction are as wide as the widest
     // parameter, and are rounded once, to each parameter's own dtype.
     DType widest = float32;
@@ -127,12 +139,13 @@ Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& ra
     for (const Parameter& p : parameters) {
         const Shared first = state_of(p.shared, "m", where), second = state_of(p.shared, "v", where);
         const Term& g = p.gradient;
-        const Term m = Term(Expr(first, where), where) * options.beta1 + g * (1 - options.beta1);
-        const Term v = Term(Expr(second, where), where) * options.beta2 + g * g * (1 - options.beta2);
+        const Term m_before(Expr(first, where), where), v_before(Expr(second, where), where);
+        const Term m = p.changed(m_before * options.beta1 + g * (1 - options.beta1), m_before);
+        const Term v = p.changed(v_before * options.beta2 + g * g * (1 - options.beta2), v_before);
         updates.push_back(update_of(first, m));
         updates.push_back(update_of(second, v));
-        updates.push_back(
-            update_of(p.shared, p.value - rate_for(corrected.x, p) * m / (sqrt(v) + options.epsilon)));
+        const Term step = rate_for(corrected.x, p) * m / (sqrt(v) + options.epsilon);
+        updates.push_back(update_of(p.shared, p.changed(p.value - step, p.value)));
     }
     return updates;
 } catch (const std::bad_alloc&) {
@@ -143,16 +156,17 @@ Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr
                  AdadeltaOptions options, Where where) try {
     require_rate(rate, "adadelta", where);
     Updates updates;
-    for (const Parameter& p : differentiated(loss, params, where)) {
+    for (const Parameter& p : differentiated(loss, params, options.lazy_rows, where)) {
         const Shared gradients = state_of(p.shared, "gradients", where),
                      steps = state_of(p.shared, "steps", where);
         const Term& g = p.gradient;
-        const Term before(Expr(steps, where), where);
-        const Term squares = Term(Expr(gradients, where), where) * options.rho + g * g * (1 - options.rho);
+        const Term before(Expr(steps, where), where), old_squares(Expr(gradients, where), where);
+        const Term squares = p.changed(old_squares * options.rho + g * g * (1 - options.rho), old_squares);
         const Term step = g * sqrt(before + options.epsilon) / sqrt(squares + options.epsilon);
         updates.push_back(update_of(gradients, squares));
-        updates.push_back(update_of(steps, before * options.rho + step * step * (1 - options.rho)));
-        updates.push_back(update_of(p.shared, p.value - rate_for(rate, p) * step));
+        updates.push_back(
+            update_of(steps, p.changed(before * options.rho + step * step * (1 - options.rho), before)));
+        updates.push_back(update_of(p.shared, p.changed(p.value - rate_for(rate, p) * step, p.value)));
     }
     return updates;
 } catch (const std::bad_alloc&) {

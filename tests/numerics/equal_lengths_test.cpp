@@ -62,7 +62,12 @@ TEST_CASE("a length that must equal another one, or a number, is checked at each
     CHECK_THAT(error_of([&] { call({2, 4}, {4, 2}, {2}); }), ContainsSubstring("equal_lengths_test.cpp"));
     CHECK(difference(count.get_value(), before) == "");
     call({2, 4}, {4, 2}, {3});
-    CHECK(difference(count.get_value(), before) != "");
+    const Array after = count.get_value();
+    CHECK(difference(after, before) != "");
+    // Behind a call that fits, as before it.
+    CHECK_THAT(error_of([&] { call({2, 4}, {5, 2}, {3}); }), ContainsSubstring("here 4 and 5"));
+    CHECK_THAT(error_of([&] { call({2, 5}, {5, 2}, {3}); }), ContainsSubstring("here 5 and 4"));
+    CHECK(difference(count.get_value(), after) == "");
 }
 
 TEST_CASE("lengths that no call can satisfy are reported by each call") {
