@@ -16,6 +16,9 @@ namespace bitale {
 
 namespace {
 
+// Results side by side in memory, of which a chunk sums up whole rows: partial results of more leave
+// the cache.
+constexpr double results_of_whole_rows = 4096;
 constexpr double few_results = 512, long_reduction = 2048, worth_splitting = 65536;
 constexpr std::int64_t always_split = 16384;  // however few the results
 // Iterations of a lane in a chunk: on a GPU each lane is a thread that waits for memory again and again.
@@ -133,9 +136,8 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     const double first = typical(nest.reduced[0].extent), rest = length / std::max(first, 1.0);
     const bool long_sum =
         length >= long_reduction && (results * length >= worth_splitting || length >= always_split);
-    const bool few_long = few(nest.parallel) && long_sum;
     // Sorted keys give the same bits, as long as terms that are no row's own change no place in the order.
-    if (looks_for_own_keys(nest) && !few_long) return tree;
+    if (looks_for_own_keys(nest) && !(few(nest.parallel) && long_sum)) return tree;
     const bool gathers = at_unknown_places(nest, last.variable);
     const bool vector_of_results = std::any_of(
         nest.parallel.begin(), nest.parallel.end(),
@@ -145,6 +147,9 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         (unit_stride(nest, last.variable, shape_of) ||
          (!adds_products(nest) && short_stride(nest, last.variable, shape_of))))
         tree.lanes = lane_count;
+    const bool whole_rows = tree.lanes == 1 && vector_of_results && !adds_products(nest) &&
+                            known(nest.parallel) && results <= results_of_whole_rows;
+    const bool few_long = (few(nest.parallel) || whole_rows) && long_sum;
     if (position) {
         if (tree.lanes > 1 && last.extent.range().high >= worth_groups) tree.groups = group_count;
         return tree;
