@@ -17,6 +17,25 @@ FunctionOptions here(const Updates& updates = {}) {
     return o;
 }
 
+// Every axis of every argument shorter and longer: each call is refused by the same words, or none is.
+void check_wrong_lengths(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
+                         const std::vector<Dims>& shapes, const Updates& updates = {}) {
+    FunctionOptions oracle;
+    oracle.updates = updates;
+    oracle.device = "reference";
+    Function expected = function(inputs, outputs, oracle), f = function(inputs, outputs, here(updates));
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+        for (std::size_t axis = 0; axis < shapes[i].size(); ++axis)
+            for (const std::int64_t by : {-1, 1, 3, 0}) {
+                std::vector<Dims> wrong = shapes;
+                wrong[i][axis] += by;
+                std::vector<Array> arguments;
+                for (const Dims& shape : wrong) arguments.push_back(ones(shape));
+                INFO("input " << i << ", axis " << axis << ", by " << by);
+                CHECK(error_of([&] { f.call(arguments); }) == error_of([&] { expected.call(arguments); }));
+            }
+}
+
 }  // namespace
 
 TEST_CASE("products and attention of unknown lengths") {
@@ -76,4 +95,22 @@ TEST_CASE("lengths that no call can satisfy are reported by each call") {
     for (const std::int64_t n : {3, 4, 5})
         CHECK_THAT(error_of([&] { f.call(std::vector<Array>{ones({n})}); }),
                    ContainsSubstring("must be equal"));
+}
+
+TEST_CASE("calls of wrong lengths are refused as the oracle refuses them") {
+    const Expr a = matrix("a"), b = matrix("b"), d = vector("d"), e = vector("e"), x = input(float32, 4, "x"),
+               w = input(float32, Dims{-1, -1, 3, 3}, "w");
+    check_wrong_lengths({a, b, d}, {dot(a, b) + d}, {{7, 5}, {5, 9}, {9}});
+    check_wrong_lengths({a, b}, {dot(a, b) + dot(b, a)}, {{6, 6}, {6, 6}});
+    check_wrong_lengths({a, b, d}, {concatenate({a, b, reshape(d, {1, d.length(0)})}, 0) * d},
+                        {{4, 6}, {3, 6}, {6}});
+    check_wrong_lengths({d, e}, {d[Slice{1, std::nullopt}] + e, d[Slice{2, 5}]}, {{9}, {8}});
+    check_wrong_lengths({d, a}, {reshape(d, {a.length(0), a.length(1)}) + a, exp(d)}, {{12}, {3, 4}});
+    check_wrong_lengths({x, w, d}, {conv2d(x, w, {.groups = 2}) + reshape(d, {1, 6, 1, 1})},
+                        {{2, 4, 6, 7}, {6, 2, 3, 3}, {6}});
+    check_wrong_lengths({a, b, d}, {where(a > 0, b, d)}, {{3, 4}, {3, 4}, {4}});
+    check_wrong_lengths({d}, {d + ones({3}), d[Slice{0, 2}] * ones({2})}, {{3}});
+    const Shared s = shared(ones({4, 3}), "s"), c = shared(ones({3}), "c");
+    check_wrong_lengths({a, d}, {dot(a, s)}, {{2, 4}, {3}}, {{c, c + d}});
+    check_wrong_lengths({a, d}, {sum(a)}, {{4, 3}, {3}}, {{s, s * 0.5 + a}, {c, d}});
 }
