@@ -247,7 +247,7 @@ RunPart find_part(int list, const TaskRows& rows, const Int& all, const KernelBu
                   Stmts& before) {
     const Int keys = builder.ir.places[static_cast<std::size_t>(list)].extents[0];
     const IntRange range{0, keys.range().high};
-    const RunPart part{Int::symbol("first", range), Int::symbol("last", range)};
+    RunPart part{Int::symbol("first", range), Int::symbol("last", range)};
     const Int row = first_row(rows);
     const Int some =
         all.is_constant() ? ceildiv(keys * rows.block, std::max<std::int64_t>(1, all.constant())) : 1;

@@ -20,14 +20,14 @@ struct Options {
     enum class Mode : std::uint8_t { fast_run, fast_compile };
 
     std::string device = "cpu";                        // of functions that name none
-    bool cache = true;                                 // compiled kernels on disk
     std::string cache_directory;                       // empty: the user's cache folder
     std::int64_t cache_bytes = std::int64_t{1} << 30;  // the least recently used files beyond it are removed
+    bool cache = true;                                 // compiled kernels on disk
     int threads = 0;                    // of the cpu device; 0: one for each core of the affinity mask
     Mode mode = Mode::fast_run;         // what the host compiler's time is spent on
     bool smallest_tasks = false;        // of the cpu device: each has as little as it can, for tests
-    std::string cpu_target = "native";  // the processor that kernels are compiled for
     bool autotune = false;              // choices are measured instead of estimated
+    std::string cpu_target = "native";  // the processor that kernels are compiled for
     std::string compiler;               // host compiler for generated code; empty: the first one found
     int compiler_seconds = 600;         // a compiler that takes longer is ended; 0: it may take any time
     std::string cuda_home;              // folders where CUDA's libraries are looked for first
