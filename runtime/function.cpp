@@ -63,8 +63,7 @@ struct Compiled {
 };
 
 // From the optimised graph to a Program. `numbers`: values of the symbols of a call, none before the first.
-Compiled compile(const Function::State& state, const Target& target,
-                 const std::map<std::uint64_t, std::int64_t>& numbers) {
+Compiled generated(const Function::State& state, const Target& target, const Numbers& numbers) {
     Compiled r;
     std::optional<Autotuner> tuner;
     if (state.autotune && state.device->timing().why_not.empty())
@@ -115,24 +114,22 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     state->plain = std::make_shared<const Graph>(std::move(request.graph));
     state->shared = shared_variables(*state->plain);
 
-    if (std::optional<Target> target = target_of(*state)) {
-        Graph graph = *state->plain;
-        optimize(graph);
-        state->optimised = std::make_shared<const Graph>(std::move(graph));
-        take(*state, compile(*state, *target, {}));
-        state->waits_for_lengths = state->tuning.waiting > 0;
+    const std::optional<Target> target = target_of(*state);
+    if (target && wishes.specialise.value_or(options().specialise))
+        if (std::vector<FreeLength> free = free_lengths(*state->plain); !free.empty())
+            state->specialised = std::make_unique<Specialised>(*state, std::move(free));
+    if (!state->specialised || !state->device->runs()) {
+        compile(*state, {});
+    } else {
+        dump_before_compiling(*state);
+        dump_report(*state);
     }
-    dump_before_compiling(*state);
-    state->executable = prepared(*state, state->program);
-    state->current.store(state->executable.get());
     state->compile_seconds = seconds_since(start);
-    dump_report(*state);
-    log(1, fmt::format("function {} on {}: {} kernels and library calls, {:.3f} s", state->name,
-                       state->device->name(), state->kernels->size(), state->compile_seconds));
-    if (logs(2))
-        for (const Kernel& k : *state->kernels)
-            log(2, fmt::format("  {}: {}", k.name, fmt::join(k.fused, ", ")));
     return state;
+}
+
+int compiler_runs_of(const Function::State& state) {
+    return (state.executable ? state.executable->compiler_runs() : 0) + state.tuning.compiler_runs;
 }
 
 // What could not be measured before lengths were known is measured now; the function is compiled again where
@@ -146,7 +143,7 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
     std::vector<std::int64_t> values(binder.symbols());
     std::vector<const void*> data(arguments.size());
     binder.bind(arguments, values.data(), data.data());
-    std::map<std::uint64_t, std::int64_t> numbers;
+    Numbers numbers;
     for (std::size_t s = 0; s < values.size(); ++s) numbers[binder.symbol_ids()[s]] = values[s];
     Substitution lengths;
     for (const auto& [symbol, number] : numbers) lengths.emplace(symbol, Int(number));
@@ -154,7 +151,8 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
         if (substitute(check.a, lengths) != substitute(check.b, lengths)) return;  // the call will say so
     const std::optional<Target> target = target_of(state);
     if (!target) throw CompileError("the host compiler disappeared");
-    Compiled compiled = compile(state, *target, numbers);
+    const int runs_before = compiler_runs_of(state);
+    Compiled compiled = generated(state, *target, numbers);
     std::unique_ptr<Executable> executable = prepared(state, compiled.program);
     {
         // Other threads may be calling what there was until now; who holds its list of kernels keeps it.
@@ -164,7 +162,9 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
         state.executable_before = std::exchange(state.executable, std::move(executable));
         state.current.store(state.executable.get(), std::memory_order_release);
     }
-    state.compile_seconds += seconds_since(start);
+    const double seconds = seconds_since(start);
+    state.compile_seconds += seconds;
+    if (state.version_of) state.version_of->add_cost(seconds, compiler_runs_of(state) - runs_before);
     dump_report(state);
     state.waits_for_lengths.store(false, std::memory_order_release);
 }
@@ -206,7 +206,75 @@ void check_loop(const Function::State& state) {
                                          in_quotes(state.inputs[i].name), state.inputs[i].where.text()));
 }
 
+// What a call runs: the function, or its version for the lengths of these arguments, which lives on in
+// `held`.
+Function::State& for_call(Function::State& state, std::span<const Array> arguments,
+                          Specialised::Version& held) {
+    Function::State* runs = &state;
+    if (state.specialised) {
+        held = state.specialised->of_call(arguments);
+        runs = held.get();
+    }
+    measure_at_first_call(*runs, arguments);
+    return *runs;
+}
+
+Results run(Function::State& state, std::span<const Array> arguments) {
+    Specialised::Version version;
+    Function::State& runs = for_call(state, arguments, version);
+    const CallLock lock(*state.device, state.shared);
+    return Results(runs.current.load(std::memory_order_acquire)->run(arguments));
+}
+
+// Versions for other lengths keep memory: they go where the call's own does not find enough.
+Results run_with_room(Function::State& state, std::span<const Array> arguments) {
+    const auto make_room = [&] {
+        const Specialised::Version version = state.specialised->latest();
+        return version && state.specialised->keep_only(*version);
+    };
+    try {
+        return run(state, arguments);
+    } catch (const OutOfMemory&) {
+        if (!make_room()) throw;
+    } catch (const std::bad_alloc&) {
+        if (!make_room()) throw;
+    }
+    return run(state, arguments);
+}
+
+// The state that reports are about: the version that was used last.
+Specialised::Version latest_of(const Function::State& state) {
+    return state.specialised && !state.is_compiled() ? state.specialised->latest() : nullptr;
+}
+
+std::string optimised_text(const Function::State& state) {
+    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
+}
+
 }  // namespace
+
+// From the optimised graph to an executable; choices are measured for the numbers of a call, if any.
+void compile(Function::State& state, const Numbers& numbers) {
+    const auto start = std::chrono::steady_clock::now();
+    if (const std::optional<Target> target = target_of(state)) {
+        Graph graph = *state.plain;
+        optimize(graph);
+        state.optimised = std::make_shared<const Graph>(std::move(graph));
+        take(state, generated(state, *target, numbers));
+        state.waits_for_lengths = state.tuning.waiting > 0;
+    }
+    dump_before_compiling(state);
+    state.executable = prepared(state, state.program);
+    state.current.store(state.executable.get());
+    state.compile_seconds = seconds_since(start);
+    dump_report(state);
+    log(1, fmt::format("function {}{} on {}: {} kernels and library calls, {:.3f} s", state.name,
+                       state.lengths.empty() ? "" : " for " + state.lengths, state.device->name(),
+                       state.kernels->size(), state.compile_seconds));
+    if (logs(2))
+        for (const Kernel& k : *state.kernels)
+            log(2, fmt::format("  {}: {}", k.name, fmt::join(k.fused, ", ")));
+}
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): users write options where they call.
 Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs, FunctionOptions options,
@@ -240,9 +308,7 @@ Results Function::call(std::span<const Array> arguments) {
         state.device->check_runs(state.name, state.where);
         std::vector<Array> storage;
         const std::span<const Array> all = completed(state, arguments, storage);
-        measure_at_first_call(state, all);
-        const CallLock lock(*state.device, state.shared);
-        return Results(state.current.load(std::memory_order_acquire)->run(all));
+        return state.specialised ? run_with_room(state, all) : run(state, all);
     });
 }
 
@@ -257,7 +323,8 @@ Results run_loop(Function::State& state, LoopCall call) {
     const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
     std::vector<Array> storage;
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
-    measure_at_first_call(state, all);
+    Specialised::Version version;
+    Function::State& runs = for_call(state, all, version);
     CallLock lock(*state.device, state.shared);
     state.steps_done.store(0);
     call.arguments = all;
@@ -267,7 +334,7 @@ Results run_loop(Function::State& state, LoopCall call) {
     call.steps_done = &state.steps_done;
     std::int64_t done = 0;
     call.own_steps_done = &done;
-    Results results(state.current.load(std::memory_order_acquire)->loop(call));
+    Results results(runs.current.load(std::memory_order_acquire)->loop(call));
     // A request is used up by the loops that run and end by it, and by no other.
     if (done < call.steps && !(call.token && call.token->requested()))
         state.stops_answered.store(state.stops.load());
@@ -315,30 +382,58 @@ std::int64_t Function::steps_done() const { return used(state_).steps_done.load(
 const std::string& Function::name() const { return used(state_).name; }
 const std::vector<Kernel>& Function::kernels() const {
     State& state = used(state_);
+    if (state.specialised && !state.is_compiled())
+        return reporting([&]() -> const std::vector<Kernel>& { return state.specialised->kernels(); });
     const std::lock_guard lock(state.waiting);
     return *state.kernels;
+}
+std::vector<Kernel> Function::kernels(const ExampleShapes& shapes) const {
+    State& state = used(state_);
+    if (!state.specialised) return kernels();
+    return reporting([&] {
+        const Specialised::Version version = state.specialised->of_shapes(shapes);
+        const std::lock_guard lock(version->waiting);
+        return *version->kernels;
+    });
 }
 const Function::State& Function::state() const { return used(state_); }
 double Function::compile_seconds() const {
     State& state = used(state_);
+    const double of_versions = state.specialised ? state.specialised->compile_seconds() : 0;
     const std::lock_guard lock(state.waiting);
-    return state.compile_seconds;
+    return state.compile_seconds + of_versions;
 }
 int Function::compiler_runs() const {
     State& state = used(state_);
+    const int of_versions = state.specialised ? state.specialised->compiler_runs() : 0;
     const std::lock_guard lock(state.waiting);
-    return state.executable->compiler_runs() + state.tuning.compiler_runs;
+    return compiler_runs_of(state) + of_versions;
 }
 std::string Function::report() const {
     State& state = used(state_);
-    const std::lock_guard lock(state.waiting);
-    return reporting([&] { return report_of(state); });
+    return reporting([&] {
+        if (state.specialised && !state.is_compiled()) return state.specialised->report();
+        const std::lock_guard lock(state.waiting);
+        return report_of(state);
+    });
+}
+std::string Function::report(const ExampleShapes& shapes) const {
+    State& state = used(state_);
+    if (!state.specialised) return report();
+    return reporting([&] {
+        const Specialised::Version version = state.specialised->of_shapes(shapes);
+        const std::lock_guard lock(version->waiting);
+        return report_of(*version);
+    });
 }
 
 Profile Function::profile() const {
     const State& state = used(state_);
     const std::lock_guard lock(state.device->turns());
-    return reporting([&] { return Profile{state.current.load(std::memory_order_acquire)->profile()}; });
+    return reporting([&] {
+        if (state.specialised && !state.is_compiled()) return Profile{state.specialised->profile()};
+        return Profile{state.current.load(std::memory_order_acquire)->profile()};
+    });
 }
 
 std::int64_t Function::peak_bytes() const {
@@ -349,12 +444,24 @@ std::int64_t Function::peak_bytes() const {
         bytes += use.variable->value.bytes();
     }
     const std::lock_guard lock(state.device->turns());
+    if (state.specialised && !state.is_compiled()) return bytes + state.specialised->arena_bytes();
     return bytes + state.current.load(std::memory_order_acquire)->arena_bytes();
 }
 
 std::string debugprint(const Function& f) {
     const Function::State& state = f.state();
-    return reporting([&] { return debugprint((state.optimised ? *state.optimised : *state.plain).roots()); });
+    return reporting([&] {
+        if (const Specialised::Version version = latest_of(state)) return optimised_text(*version);
+        if (state.specialised && !state.is_compiled())
+            return state.specialised->missing() + "\n" + optimised_text(state);
+        return optimised_text(state);
+    });
+}
+
+std::string debugprint(const Function& f, const ExampleShapes& shapes) {
+    const Function::State& state = f.state();
+    if (!state.specialised) return debugprint(f);
+    return reporting([&] { return optimised_text(*state.specialised->of_shapes(shapes)); });
 }
 
 }  // namespace bitale

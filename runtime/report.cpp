@@ -221,7 +221,14 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
 std::string report_of(const Function::State& state) {
     std::string s =
         fmt::format("Function {} at {}, device {}\n", state.name, state.where.text(), state.device->name());
+    if (!state.program && state.specialised) {
+        s += "  " + state.specialised->missing() +
+             "\n  ask for the report of example shapes, or call it first; .specialise = false compiles one "
+             "version for all lengths\n";
+        return s;
+    }
     if (!state.program) return s + "  evaluated node by node, without generated kernels\n";
+    if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";
     const Program& program = *state.program;
     s += fmt::format(
         "  target {}; {} steps in the body, {} once per version of unchanged shared variables; {} distinct "

@@ -11,10 +11,13 @@
 #include "bitale/function.h"
 #include "graph/ir/graph.h"
 #include "runtime/exec/device.h"
+#include "runtime/specialised.h"
 #include "runtime/tune/autotuner.h"
 
 namespace bitale {
 
+// A compiled function, or one that is compiled for the lengths of its calls (`specialised`); then each of its
+// versions is a compiled one.
 struct Function::State {
     std::string name;
     Where where;
@@ -39,13 +42,26 @@ struct Function::State {
     std::atomic<bool> waits_for_lengths{false};
     TurnLock waiting;  // held while they are made, and by whoever looks at program, kernels or notes
     std::unique_ptr<const std::vector<Kernel>> kernels_before;  // users may look at them still
-    std::string dump_folder;                                    // of BITALE_DUMP, or empty
+    std::string lengths;      // of a version, the lengths that it is for: "x = [n, 1, 28, 28]"
+    std::string dump_folder;  // of BITALE_DUMP, or empty
     std::map<std::string, std::string>
         dumped;  // what machine code of a dump takes, by entry, where it was made
 
     std::atomic<std::uint64_t> stops{0};           // requests so far
     std::atomic<std::uint64_t> stops_answered{0};  // those that ended a loop
     std::atomic<std::int64_t> steps_done{0};
+
+    // Null where every trailing length is known. Else there is no executable here, but on a device that
+    // cannot be called, where no lengths come.
+    std::unique_ptr<Specialised> specialised;
+    Specialised* version_of = nullptr;
+    bool is_compiled() const { return executable != nullptr; }
 };
+
+using Numbers = std::map<std::uint64_t, std::int64_t>;  // values of symbols
+
+// From the validated graph to an executable (function.cpp). `numbers`: of the symbols of a call, for choices
+// that are measured; none before the first.
+void compile(Function::State& state, const Numbers& numbers);
 
 }  // namespace bitale

@@ -91,6 +91,10 @@ constexpr Flag flags[] = {
     {"autotune", "on|off",
      "measure the ways in which a value can be computed, once, and remember the fastest",
      [](Options& o, std::string_view v) { o.autotune = on_off("autotune", v); }},
+    {"specialise", "on|off",
+     "whether functions of unknown lengths are compiled for those of a call, at that call, or for all "
+     "lengths",
+     [](Options& o, std::string_view v) { o.specialise = on_off("specialise", v); }},
     {"cuda_home", "FOLDER[:FOLDER...]", "where CUDA's libraries are looked for first",
      [](Options& o, std::string_view v) { o.cuda_home = v; }},
     {"emulator", "fast|checked", "whether the emulator watches every access of a kernel",

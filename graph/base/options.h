@@ -27,6 +27,7 @@ struct Options {
     Mode mode = Mode::fast_run;         // what the host compiler's time is spent on
     bool smallest_tasks = false;        // of the cpu device: each has as little as it can, for tests
     bool autotune = false;              // choices are measured instead of estimated
+    bool specialise = true;             // functions are compiled for the lengths that arrive, at a call
     std::string cpu_target = "native";  // the processor that kernels are compiled for
     std::string compiler;               // host compiler for generated code; empty: the first one found
     int compiler_seconds = 600;         // a compiler that takes longer is ended; 0: it may take any time

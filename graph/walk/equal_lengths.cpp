@@ -106,26 +106,22 @@ Int resolved(Int x, const Substitution& with) {
 
 bool never_zero(const Int& x) { return x.range().low > 0 || x.range().high < 0; }
 
-// Every length that an equation gives; empty for equations that no lengths satisfy.
-Substitution solutions(const std::vector<Pair>& equations, const Symbols& symbols) {
-    Substitution found;
+// Every length that an equation gives once those of `known` are known, and these; nothing where no lengths
+// satisfy all equations.
+std::optional<Substitution> solutions(const std::vector<Pair>& equations, const Symbols& symbols,
+                                      const Substitution& known) {
+    Substitution found = known;
     for (const Pair& e : equations)
         if (const auto one = solved({resolved(e.first, found), resolved(e.second, found)}, symbols))
             found.insert(*one);
     for (auto& [symbol, value] : found) value = resolved(value, found);
     for (const Pair& e : equations)
-        if (never_zero(substitute(e.first, found) - substitute(e.second, found))) return {};
+        if (never_zero(substitute(e.first, found) - substitute(e.second, found))) return std::nullopt;
     return found;
 }
 
-}  // namespace
-
-void merge_equal_lengths(Graph& graph) {
-    const Symbols symbols = symbols_of_inputs(graph);
-    if (symbols.lengths.empty()) return;
-    const Substitution lengths = solutions(equalities_of(graph), symbols);
-    if (lengths.empty()) return;
-
+// The inputs have these lengths, and so has all that is computed from them.
+void substitute_lengths(Graph& graph, const Substitution& lengths) {
     NodeMap with;
     Nodes inputs = graph.inputs;
     for (NodePtr& input : inputs) {
@@ -135,12 +131,33 @@ void merge_equal_lengths(Graph& graph) {
         with[input.get()] = make_input(std::move(type), input->name, input->where);
         input = with.at(input.get());
     }
+    graph.set_roots(replace(graph.roots(), with));
+    graph.inputs = std::move(inputs);
+}
+
+}  // namespace
+
+Substitution equal_lengths(const Graph& graph) {
+    const Symbols symbols = symbols_of_inputs(graph);
+    if (symbols.lengths.empty()) return {};
+    return solutions(equalities_of(graph), symbols, {}).value_or(Substitution{});
+}
+
+void merge_equal_lengths(Graph& graph) {
+    const Substitution lengths = equal_lengths(graph);
+    if (lengths.empty()) return;
     try {
-        graph.set_roots(replace(graph.roots(), with));
-        graph.inputs = std::move(inputs);
+        substitute_lengths(graph, lengths);
     } catch (const ShapeError&) {
         return;  // the type rules refuse the lengths of every valid call: each call reports its own
     }
+}
+
+void set_lengths(Graph& graph, const Substitution& numbers) {
+    const std::optional<Substitution> all =
+        solutions(equalities_of(graph), symbols_of_inputs(graph), numbers);
+    if (!all) throw ShapeError("the lengths contradict each other: no call can have all of them");
+    substitute_lengths(graph, *all);
 }
 
 }  // namespace bitale

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitale/expr.h"
@@ -49,7 +50,13 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     // Random streams stay where they are, so that every call draws the same numbers, unless their updates are
     // among `updates`; else each stream that the function draws from moves on by one with each call.
     bool hold_streams = false;
+    // Compile at the first call for the lengths that arrive, all but the leading ones, and anew for others;
+    // false: once, for all lengths, which is slower where they matter. Empty: BITALE_FLAGS specialise=.
+    std::optional<bool> specialise{};
 };
+
+// Shapes of inputs, as a call might bring them: {{x, {128, 1, 28, 28}}}. A leading length may be -1: any.
+using ExampleShapes = std::vector<std::pair<Expr, Dims>>;
 
 // One generated kernel or library call of a function.
 struct Kernel {
@@ -102,6 +109,11 @@ class StopToken {
     std::shared_ptr<std::atomic<bool>> requested_;
 };
 
+// Where a trailing length of an input is not known, the first call compiles the function for the trailing
+// lengths that arrive, whatever the leading ones, as if its inputs had been declared so; later calls compile
+// for other ones. The sixteen versions that were used last are kept. FunctionOptions::specialise turns it
+// off.
+//
 // May be called from several threads at once. On cpu and reference, calls that read the same shared variables
 // run side by side, and have the bits that they have alone; calls that write a variable have it alone, for
 // one step: a loop lets others go on between its steps, and get_value() and set_value() wait for a step, not
@@ -114,8 +126,8 @@ class Function {
 
     // Arguments in the order of the inputs; trailing inputs with defaults may be left out. Exact dtypes,
     // except that a number converts to the input's dtype when it fits. Throws TypeError, ShapeError,
-    // IndexError (a label or row out of range), DeviceError, OutOfMemory; whenever a call throws, every
-    // shared variable keeps its value.
+    // IndexError (a label or row out of range), DeviceError, OutOfMemory, and CompileError where the call
+    // compiles for new lengths; whenever a call throws, every shared variable keeps its value.
     template <class... A>
     requires(std::is_convertible_v<A, Array>&&...) Results operator()(A&&... arguments) {
         try {
@@ -143,15 +155,23 @@ class Function {
     std::int64_t steps_done() const;  // of the running or last loop; where several run, of any of them
 
     const std::string& name() const;
+    // Of the version that was called last. Throws GraphError before there is one, naming the lengths that are
+    // not known. The list stays as it is while the function lives.
     const std::vector<Kernel>& kernels() const;
-    // Every kernel with what was fused in it, every materialised buffer with the reason, bytes and flops.
+    // Every kernel with what was fused in it, every materialised buffer with the reason, bytes and flops, of
+    // the version that was called last; before the first call, which lengths are not known.
     std::string report() const;
-    Profile profile() const;  // filled when FunctionOptions::profile is set
+    // The same of the version for calls with these shapes, which is compiled where it is not there, and kept
+    // as one that was called. Inputs that are left out have the shapes of their defaults. Throws GraphError
+    // where a shape is missing or is of no input, ShapeError where no call can have them, CompileError.
+    std::string report(const ExampleShapes& shapes) const;
+    std::vector<Kernel> kernels(const ExampleShapes& shapes) const;
+    Profile profile() const;  // filled when FunctionOptions::profile is set; of all versions that are kept
     // Bytes of the arena for the largest shapes seen; bytes of shared variables used. Calls on cpu that run
-    // at once have an arena each: then of all those that were there at once.
+    // at once have an arena each, and so have versions for other trailing lengths: then of all together.
     std::int64_t peak_bytes() const;
-    double compile_seconds() const;
-    int compiler_runs() const;  // host compiler processes that building this function started
+    double compile_seconds() const;  // of function() and of calls, so far
+    int compiler_runs() const;       // host compiler processes that these started
 
     struct State;
     explicit Function(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -177,6 +197,9 @@ Array eval(const Expr& x, const std::vector<std::pair<Expr, Array>>& inputs = {}
 
 // The graph below x as an indented tree with types and lines, as Theano's debugprint.
 std::string debugprint(const Expr& x);
-std::string debugprint(const Function& f);  // the optimised graph
+// The optimised graph of the version that was called last; before the first call the graph as it is written,
+// after a line that names the lengths that are not known.
+std::string debugprint(const Function& f);
+std::string debugprint(const Function& f, const ExampleShapes& shapes);  // as Function::report
 
 }  // namespace bitale

@@ -134,6 +134,7 @@ class OfflineDevice : public Device {
     }
     Timing timing() override { return {"", "device " + name() + " runs nothing"}; }
     std::string summary() override { return "compiles and reports for a GPU that need not be there"; }
+    bool runs() const override { return false; }
     void check_runs(const std::string& function, Where of_function) const override {
         throw DeviceError(
             of_function,

@@ -122,6 +122,7 @@ class Device {
     // Throws DeviceError where functions are built for this device, but cannot be called; before a call has
     // touched anything.
     virtual void check_runs(const std::string& /*function*/, Where /*of_function*/) const {}
+    virtual bool runs() const { return true; }
     Calls calls() const { return calls_; }
     // Of a device on which calls take turns, and of who measures or looks at what calls change.
     TurnLock& turns() { return turns_; }

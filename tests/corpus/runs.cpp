@@ -7,9 +7,12 @@ namespace bitale::corpus {
 std::vector<Computed> run(const Graph& graph, Options options) {
     options.disabled.insert("onednn");
     const ScopedOptions scope(std::move(options));
-    Function f = function(
-        graph.inputs, graph.outputs,
-        {.updates = graph.updates, .name = graph.name, .device = "cpu", .on_unused_input = OnUnused::ignore});
+    Function f = function(graph.inputs, graph.outputs,
+                          {.updates = graph.updates,
+                           .name = graph.name,
+                           .device = "cpu",
+                           .on_unused_input = OnUnused::ignore,
+                           .specialise = false});
     std::vector<Array> arguments;
     for (const Argument& argument : graph.arguments) arguments.push_back(argument.value());
     std::vector<Computed> all;

@@ -30,6 +30,7 @@ TEST_CASE("unset variables give the defaults") {
     CHECK_FALSE(o.assume_finite);
     CHECK_FALSE(o.strict_math);
     CHECK_FALSE(o.autotune);
+    CHECK(o.specialise);
     CHECK(o.mode == Options::Mode::fast_run);
     CHECK(o.cpu_target == "native");
     CHECK_FALSE(o.wait_for_launches);
@@ -45,7 +46,7 @@ TEST_CASE("flags are read one by one") {
     const Options o = parse_options(
         "device=reference, cache=off,cache_dir=/tmp/c,cache_size=2,threads=3,promotion=theano,"
         "mode=fast_compile,cpu_target=x86-64-v3,disable=log-softmax+fuse,disable=canonicalize,assume_finite="
-        "on,verify=on,compiler=clang++,autotune=on,"
+        "on,verify=on,compiler=clang++,autotune=on,specialise=off,"
         "launches=wait,debug_lines=on,dump_target=sm_80,tasks=smallest,",
         "3", "out");
     CHECK(o.device == "reference");
@@ -60,6 +61,7 @@ TEST_CASE("flags are read one by one") {
     CHECK_FALSE(o.enabled("fuse"));
     CHECK(o.assume_finite);
     CHECK(o.autotune);
+    CHECK_FALSE(o.specialise);
     CHECK(o.smallest_tasks);
     CHECK(o.verify);
     CHECK(o.compiler == "clang++");

@@ -61,7 +61,7 @@ GraphGenerator::Value GraphGenerator::make_input(DType dtype, const Dims& shape,
                                                  std::size_t known) {
     Dims declared = shape;
     for (std::size_t i = 0; i + known < declared.size(); ++i)
-        if (declared[i] != 1 && random_.chance(2)) declared[i] = -1;
+        if (declared[i] != 1 && random_.chance(2) && !(declares_trailing_lengths && i > 0)) declared[i] = -1;
     const Expr x = input(dtype, declared, named("x" + std::to_string(graph_.inputs.size())));
     graph_.inputs.push_back(x);
     graph_.arguments.push_back(some_array(dtype, shape, low, high));
@@ -85,7 +85,10 @@ GraphGenerator::Value GraphGenerator::make_shared(DType dtype, const Dims& shape
 }
 
 Expr GraphGenerator::index_input(DType dtype, const Dims& shape, std::int64_t length) {
-    Expr x = input(dtype, shape.size(), named("i" + std::to_string(graph_.inputs.size())));
+    Dims declared(shape.size(), -1);
+    if (declares_trailing_lengths && shape.size() > 1)
+        std::copy(shape.begin() + 1, shape.end(), declared.begin() + 1);
+    Expr x = input(dtype, declared, named("i" + std::to_string(graph_.inputs.size())));
     graph_.inputs.push_back(x);
     graph_.arguments.push_back(random_array(dtype, shape, random_, 0, static_cast<double>(length - 1)));
     return x;

@@ -45,6 +45,8 @@ class GraphGenerator {
     RandomGraph generate(int operations);
 
     std::string suffix;  // behind the name of every variable
+    bool declares_trailing_lengths =
+        false;  // of all inputs, all but the leading ones; the draws are the same
 
   private:
     struct Value {

@@ -105,9 +105,12 @@ std::vector<std::string> devices() {
     return list;
 }
 
-Function compiled(const Inputs& inputs, const std::vector<Expr>& results, const std::string& device) {
+// For all lengths, or for those of each call.
+Function compiled(const Inputs& inputs, const std::vector<Expr>& results, const std::string& device,
+                  bool specialise = false) {
     FunctionOptions options;
     options.device = device;
+    options.specialise = specialise;
     options.on_unused_input = OnUnused::ignore;
     return function({inputs.x, inputs.t, inputs.labels}, results, options);
 }
@@ -136,16 +139,17 @@ void require_values(const Inputs& inputs, const std::vector<Form>& forms, const 
             results.push_back(form.result);
         }
     std::vector<Array> expected;
-    for (const std::string& device : devices()) {
-        INFO(c.name << ", " << device);
-        Function f = compiled(inputs, results, device);
-        const Results got = f.call(arguments_of(c));
-        for (std::size_t i = 0; i < results.size(); ++i) {
-            INFO(with_value[i].name);
-            if (expected.size() == i) expected.push_back(got[i]);
-            CHECK(difference(got[i], expected[i], {.ulps = 1}) == "");
+    for (const std::string& device : devices())
+        for (const bool specialise : {false, true}) {
+            INFO(c.name << ", " << device << (specialise ? ", for these lengths" : ""));
+            Function f = compiled(inputs, results, device, specialise);
+            const Results got = f.call(arguments_of(c));
+            for (std::size_t i = 0; i < results.size(); ++i) {
+                INFO(with_value[i].name);
+                if (expected.size() == i) expected.push_back(got[i]);
+                CHECK(difference(got[i], expected[i], {.ulps = 1}) == "");
+            }
         }
-    }
 }
 
 }  // namespace
@@ -157,10 +161,13 @@ TEST_CASE("along axes that turn out empty every device says the same", "[core][r
     for (const std::string& device : devices())
         for (const Form& form : forms) {
             if (form.of_no_columns == value && form.of_no_rows == value) continue;
-            Function f = compiled(inputs, {form.result}, device);
+            Function f = compiled(inputs, {form.result}, device),
+                     of_each_call = compiled(inputs, {form.result}, device, true);
             for (const Lengths& c : cases) {
                 INFO(form.name << ", " << c.name << ", " << device);
                 CHECK(outcome_of([&] { f.call(arguments_of(c)); }) == form.*c.outcome);
+                if (device != "cpu") continue;
+                CHECK(outcome_of([&] { of_each_call.call(arguments_of(c)); }) == form.*c.outcome);
             }
         }
 }

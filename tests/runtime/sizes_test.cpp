@@ -72,11 +72,12 @@ std::vector<Case> cases() {
 
 TEST_CASE("lengths that cannot be are refused", "[core][runtime]") {
     for (const char* device : {"cpu", "emulator", "reference"})
-        for (const Case& c : cases()) {
-            INFO(c.name << ", " << device);
-            Function f = function(c.inputs, {c.result}, {.device = device});
-            CHECK_THROWS_AS(f.call(c.arguments), Error);
-        }
+        for (const bool specialise : {false, true})
+            for (const Case& c : cases()) {
+                INFO(c.name << ", " << device << (specialise ? ", for these lengths" : ""));
+                Function f = function(c.inputs, {c.result}, {.device = device, .specialise = specialise});
+                CHECK_THROWS_AS(f.call(c.arguments), Error);
+            }
 }
 
 TEST_CASE("the quotient and the remainder of the least number by -1 as lengths", "[core][runtime]") {

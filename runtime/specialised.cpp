@@ -1,0 +1,379 @@
+#include "runtime/specialised.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <shared_mutex>
+#include <unordered_set>
+#include <utility>
+
+#include "graph/base/log.h"
+#include "graph/base/text.h"
+#include "graph/walk/equal_lengths.h"
+#include "graph/walk/traverse.h"
+#include "runtime/dump.h"
+#include "runtime/exec/int_table.h"
+#include "runtime/report.h"
+#include "runtime/state.h"
+
+namespace bitale {
+
+namespace {
+
+void add_symbols(const Int& x, std::set<std::uint64_t>& to) {
+    for (const AtomPtr& symbol : symbols_of(x)) to.insert(symbol->id);
+}
+
+// Symbols that the lengths and attributes of the graph's values mention.
+std::set<std::uint64_t> symbols_that_matter(const Graph& graph) {
+    std::set<std::uint64_t> all;
+    for (const NodePtr& node : topological(graph.roots())) {
+        for (const Int& length : node->type.shape) add_symbols(length, all);
+        for (const auto& [name, value] : node->attributes.entries()) {
+            if (const Int* x = std::get_if<Int>(&value)) add_symbols(*x, all);
+            if (const auto* list = std::get_if<std::vector<Int>>(&value))
+                for (const Int& x : *list) add_symbols(x, all);
+        }
+    }
+    return all;
+}
+
+bool is_known(const Int& x, const std::map<std::uint64_t, std::int64_t>& numbers) {
+    const std::vector<AtomPtr> symbols = symbols_of(x);
+    return std::all_of(symbols.begin(), symbols.end(),
+                       [&](const AtomPtr& symbol) { return numbers.contains(symbol->id); });
+}
+
+// Those checks that these lengths decide; throws ShapeError or IndexError as a call does.
+void check_lengths(const Signature& signature, const std::map<std::uint64_t, std::int64_t>& numbers) {
+    std::vector<std::uint64_t> symbols;
+    std::vector<std::int64_t> values;
+    for (const auto& [symbol, number] : numbers) {
+        symbols.push_back(symbol);
+        values.push_back(number);
+    }
+    std::vector<LengthCheck> decided;
+    for (const LengthCheck& check : signature.checks)
+        if (is_known(check.a, numbers) && is_known(check.b, numbers)) decided.push_back(check);
+    IntTable table(symbols);
+    const LengthChecks checks(decided, table);
+    std::vector<std::int64_t> slots(table.slots());
+    table.evaluate(values.data(), slots.data());
+    checks.verify(slots.data());
+}
+
+std::string name_of(const Node& input, std::size_t number) {
+    return input.name.empty() ? fmt::format("input {}", number) : printable(input.name);
+}
+
+// "x = [n, 1, 28, 28]": the inputs whose lengths a version knows, leading ones by letters.
+std::string lengths_text(const Graph& version, const std::vector<FreeLength>& free) {
+    static const char* const letters[] = {"n", "m", "k"};
+    std::vector<Int> leading;
+    std::string text;
+    std::size_t last = version.inputs.size();
+    for (const FreeLength& f : free) {
+        if (f.input == last) continue;
+        last = f.input;
+        const Node& input = *version.inputs[f.input];
+        std::string shape;
+        for (const Int& length : input.type.shape) {
+            std::string one = length.text();
+            if (!length.is_constant()) {
+                const auto at = std::find(leading.begin(), leading.end(), length);
+                const auto letter = static_cast<std::size_t>(at - leading.begin());
+                if (at == leading.end()) leading.push_back(length);
+                if (letter < std::size(letters)) one = letters[letter];
+            }
+            shape += (shape.empty() ? "" : ", ") + one;
+        }
+        text += fmt::format("{}{} = [{}]", text.empty() ? "" : ", ", name_of(input, f.input), shape);
+    }
+    return text;
+}
+
+// What a call must bring to this version: what it must bring to the function, with the same messages.
+Signature signature_of_version(const Signature& general, const Substitution& numbers) {
+    Signature s;
+    s.function = general.function;
+    s.inputs = general.inputs;
+    for (InputInfo& input : s.inputs)
+        for (Int& length : input.type.shape) length = substitute(length, numbers);
+    for (const SizeSource& source : general.sources)
+        if (!numbers.contains(source.symbol)) s.sources.push_back(source);
+    for (const LengthCheck& check : general.checks) {
+        LengthCheck c = check;
+        c.a = substitute(check.a, numbers);
+        c.b = substitute(check.b, numbers);
+        if (!(c.a == c.b)) s.checks.push_back(std::move(c));
+    }
+    return s;
+}
+
+}  // namespace
+
+std::vector<FreeLength> free_lengths(const Graph& graph) {
+    const Substitution given = equal_lengths(graph);
+    std::optional<std::set<std::uint64_t>> matter;
+    std::vector<FreeLength> free;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+        const Shape& shape = graph.inputs[i]->type.shape;
+        for (std::size_t axis = 1; axis < shape.size(); ++axis) {
+            const std::uint64_t symbol = shape[axis].symbol_id();
+            if (symbol == 0 || substitute(shape[axis], given).is_constant()) continue;
+            if (!matter) matter = symbols_that_matter(graph);
+            if (matter->contains(symbol)) free.push_back({i, axis, symbol});
+        }
+    }
+    return free;
+}
+
+Specialised::Specialised(const Function::State& function, std::vector<FreeLength> free)
+    : function_(function), free_(std::move(free)) {
+    entries_.reserve(most_versions);
+}
+
+template <class Matches>
+Specialised::Version Specialised::find(const Matches& matches) const {
+    const std::shared_lock lock(table_);
+    const Entry* const latest = latest_.load(std::memory_order_acquire);
+    if (latest && matches(*latest)) return latest->version;
+    for (const std::unique_ptr<Entry>& entry : entries_)
+        if (matches(*entry)) {
+            use(entry.get());
+            return entry->version;
+        }
+    return nullptr;
+}
+
+// Who is replaced as the latest is older than whoever is so later.
+void Specialised::use(Entry* entry) const {
+    if (Entry* const before = latest_.exchange(entry)) before->used.store(clock_.fetch_add(1) + 1);
+}
+
+bool Specialised::fits(const Entry& entry, std::span<const Array> arguments) const {
+    for (std::size_t k = 0; k < free_.size(); ++k) {
+        const FreeLength& f = free_[k];
+        if (f.input >= arguments.size()) return false;
+        const Dims& shape = arguments[f.input].shape();
+        if (f.axis >= shape.size() || shape[f.axis] != entry.lengths[k]) return false;
+    }
+    return true;
+}
+
+Specialised::Version Specialised::find(const Lengths& lengths) const {
+    return find([&](const Entry& entry) { return entry.lengths == lengths; });
+}
+
+Specialised::Version Specialised::of_call(std::span<const Array> arguments) {
+    if (Version version = find([&](const Entry& entry) { return fits(entry, arguments); })) return version;
+    Arguments binder(function_.signature);
+    std::vector<std::int64_t> values(binder.symbols());
+    std::vector<const void*> data(arguments.size());
+    binder.bind(arguments, values.data(), data.data());
+    Numbers all, known;
+    for (std::size_t s = 0; s < values.size(); ++s) {
+        const SizeSource& source = function_.signature.sources[s];
+        all.emplace(source.symbol, values[s]);
+        if (source.axis >= 0) known.emplace(source.symbol, values[s]);
+    }
+    Lengths lengths;
+    for (const FreeLength& f : free_) lengths.push_back(known.at(f.symbol));
+    return made(lengths, known, all);
+}
+
+void Specialised::refuse(const std::string& what) const {
+    throw GraphError(function_.where, fmt::format("function \"{}\": {}", function_.name, what));
+}
+
+Specialised::Version Specialised::of_shapes(const ExampleShapes& shapes) {
+    const Nodes& inputs = function_.plain->inputs;
+    std::vector<std::optional<Dims>> given(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (function_.defaults[i]) given[i] = function_.defaults[i]->shape();
+    for (const auto& [variable, shape] : shapes) {
+        const NodePtr node = variable.is_null() ? nullptr : variable.node();
+        const auto at = std::find(inputs.begin(), inputs.end(), node);
+        if (at == inputs.end())
+            refuse(fmt::format("an example shape is of {}, which is none of its inputs",
+                               node ? describe(*node) : "an empty expression"));
+        given[static_cast<std::size_t>(at - inputs.begin())] = shape;
+    }
+    Numbers known;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!given[i]) continue;
+        const Shape& shape = inputs[i]->type.shape;
+        bool fits = given[i]->size() == shape.size();
+        for (std::size_t axis = 0; fits && axis < shape.size(); ++axis) {
+            const std::int64_t length = (*given[i])[axis];
+            if (length == -1 && axis == 0) continue;
+            fits = length >= 0 && (!shape[axis].is_constant() || shape[axis].is(length));
+            if (const std::uint64_t symbol = shape[axis].symbol_id()) known.emplace(symbol, length);
+        }
+        if (!fits)
+            throw ShapeError(function_.where,
+                             fmt::format("function \"{}\": {} cannot have the shape {}", function_.name,
+                                         describe(*inputs[i]), text_of(*given[i])));
+    }
+    Lengths lengths;
+    for (const FreeLength& f : free_) {
+        const auto at = known.find(f.symbol);
+        if (at == known.end()) refuse("an example shape of " + describe(*inputs[f.input]) + " is missing");
+        lengths.push_back(at->second);
+    }
+    return made(lengths, known, {});
+}
+
+Specialised::Version Specialised::made(const Lengths& lengths, const Numbers& known,
+                                       const Numbers& for_tuning) {
+    check_lengths(function_.signature, known);
+    std::unique_ptr<Entry> gone;  // ends after the lock is given back
+    const std::lock_guard lock(making_);
+    if (Version version = find(lengths)) return version;
+    auto entry = std::make_unique<Entry>();
+    entry->lengths = lengths;
+    entry->version = compiled(lengths, for_tuning);
+    Version version = entry->version;
+    add_cost(version->compile_seconds, version->executable->compiler_runs() + version->tuning.compiler_runs);
+    gone = insert(std::move(entry));
+    if (gone && !warned_) warn_of_many(version->lengths);
+    return version;
+}
+
+Specialised::Version Specialised::compiled(const Lengths& lengths, const Numbers& for_tuning) const {
+    Substitution numbers;
+    for (std::size_t k = 0; k < free_.size(); ++k) numbers.emplace(free_[k].symbol, lengths[k]);
+    auto state = std::make_shared<Function::State>();
+    state->name = function_.name;
+    state->where = function_.where;
+    state->device = function_.device;
+    state->signature = signature_of_version(function_.signature, numbers);
+    state->inputs = state->signature.inputs;
+    state->defaults = function_.defaults;
+    state->shared = function_.shared;
+    state->precision = function_.precision;
+    state->profile = function_.profile;
+    state->strict_math = function_.strict_math;
+    state->autotune = function_.autotune;
+    state->version_of = function_.specialised.get();
+    Graph graph = *function_.plain;
+    set_lengths(graph, numbers);
+    state->lengths = lengths_text(graph, free_);
+    state->dump_folder = make_dump_folder(function_.name + " " + fmt::format("{}", fmt::join(lengths, "x")));
+    graph.dump_folder = state->dump_folder;
+    state->plain = std::make_shared<const Graph>(std::move(graph));
+    compile(*state, for_tuning);
+    return state;
+}
+
+std::unique_ptr<Specialised::Entry> Specialised::insert(std::unique_ptr<Entry> entry) {
+    const Writing lock(table_);
+    use(entry.get());
+    if (entries_.size() < most_versions) {
+        entries_.push_back(std::move(entry));
+        return nullptr;
+    }
+    const auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+        return a->used.load() < b->used.load();
+    });
+    return std::exchange(*oldest, std::move(entry));
+}
+
+void Specialised::warn_of_many(const std::string& lengths) {
+    warned_ = true;
+    warn(fmt::format(
+        "{}: the function \"{}\" was called with more than {} sets of trailing lengths, the last "
+        "one {}; it is compiled anew for each, and the {} used last are kept. If they change "
+        "all the time, give it .specialise = false: one version for all lengths",
+        function_.where.text(), printable(function_.name), most_versions, lengths, most_versions));
+}
+
+void Specialised::add_cost(double seconds, int compiler_runs) {
+    seconds_.fetch_add(seconds);
+    runs_.fetch_add(compiler_runs);
+}
+
+Specialised::Version Specialised::latest() const {
+    return find([](const Entry&) { return true; });
+}
+
+bool Specialised::keep_only(const Function::State& version) {
+    std::vector<std::unique_ptr<Entry>> gone(most_versions);
+    std::size_t count = 0;
+    const Writing lock(table_);
+    for (std::unique_ptr<Entry>& entry : entries_)
+        if (entry->version.get() != &version) gone[count++] = std::move(entry);
+    std::erase(entries_, nullptr);
+    if (count > 0) latest_.store(entries_.empty() ? nullptr : entries_.front().get());
+    return count > 0;
+}
+
+std::vector<Specialised::Version> Specialised::kept() const {
+    std::vector<Version> all;
+    all.reserve(most_versions);
+    const std::shared_lock lock(table_);
+    for (const std::unique_ptr<Entry>& entry : entries_) all.push_back(entry->version);
+    return all;
+}
+
+std::string Specialised::missing() const {
+    std::string inputs;
+    for (std::size_t k = 0; k < free_.size();) {
+        const std::size_t input = free_[k].input;
+        std::vector<std::size_t> axes;
+        for (; k < free_.size() && free_[k].input == input; ++k) axes.push_back(free_[k].axis);
+        inputs += fmt::format("{}{}, axis {}", inputs.empty() ? "" : "; ",
+                              describe(*function_.plain->inputs[input]), fmt::join(axes, " and "));
+    }
+    return "compiled at the first call, for the lengths that arrive; not known yet: " + inputs;
+}
+
+std::string Specialised::report() const {
+    const Version version = latest();
+    if (!version) return report_of(function_);
+    std::string text;
+    {
+        const std::lock_guard lock(version->waiting);
+        text = report_of(*version);
+    }
+    std::string others;
+    for (const Version& v : kept())
+        if (v != version) others += "  " + v->lengths + "\n";
+    return others.empty() ? text : text + "\nOther versions that are kept:\n" + others;
+}
+
+const std::vector<Kernel>& Specialised::kernels() const {
+    const Version version = latest();
+    if (!version)
+        refuse("there are no kernels before the first call; it is " + missing() +
+               ". Ask for kernels of example shapes, or give it .specialise = false");
+    const std::lock_guard lock(version->waiting);
+    const std::lock_guard showing(showing_);
+    const void* const list = version->kernels.get();
+    for (const Shown& shown : shown_)
+        if (shown.version.lock() == version && shown.list == list) return *shown.kernels;
+    auto copy = std::make_unique<const std::vector<Kernel>>(*version->kernels);
+    return *shown_.emplace_back(Shown{version, list, std::move(copy)}).kernels;
+}
+
+std::vector<Profile::Row> Specialised::profile() const {
+    std::vector<Profile::Row> all;
+    for (const Version& version : kept()) {
+        const std::vector<Profile::Row> rows = version->current.load(std::memory_order_acquire)->profile();
+        all.insert(all.end(), rows.begin(), rows.end());
+    }
+    return all;
+}
+
+std::int64_t Specialised::arena_bytes() const {
+    std::int64_t bytes = 0;
+    for (const Version& version : kept())
+        bytes += version->current.load(std::memory_order_acquire)->arena_bytes();
+    return bytes;
+}
+
+}  // namespace bitale

@@ -1,0 +1,102 @@
+// Functions that are compiled for the lengths of their calls.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bitale/function.h"
+#include "graph/base/turns.h"
+#include "graph/ir/graph.h"
+
+namespace bitale {
+
+// A trailing axis of an input whose length only a call tells.
+struct FreeLength {
+    std::size_t input = 0, axis = 0;
+    std::uint64_t symbol = 0;
+};
+
+// Those of a graph as the user wrote it: not known, not given by the equalities of lengths, and of some
+// consequence.
+std::vector<FreeLength> free_lengths(const Graph& graph);
+
+// The versions of one function: each is a compiled state for some numbers of the free lengths, as if the
+// inputs had been declared so. A call's version depends on its lengths alone.
+class Specialised {
+  public:
+    using Version = std::shared_ptr<Function::State>;
+
+    // `function` has everything but an executable, and owns this.
+    Specialised(const Function::State& function, std::vector<FreeLength> free);
+
+    // For the lengths of a call, compiled where it is not there; whoever wants the same one meanwhile waits.
+    // It lives on while somebody has it. Throws what a call with wrong arguments throws, and CompileError.
+    Version of_call(std::span<const Array> arguments);
+    // For these shapes. Throws GraphError, ShapeError, CompileError.
+    Version of_shapes(const ExampleShapes& shapes);
+    // The one that was asked for last, or null.
+    Version latest() const;
+    // Lets all others go, where memory is wanted; whether there were any.
+    bool keep_only(const Function::State& version);
+
+    std::string missing() const;  // which lengths are not known, as a sentence
+    std::string report() const;
+    const std::vector<Kernel>& kernels() const;
+    std::vector<Profile::Row> profile() const;
+    std::int64_t arena_bytes() const;
+    // What compiling versions has taken, of those too that are gone.
+    double compile_seconds() const { return seconds_.load(); }
+    int compiler_runs() const { return runs_.load(); }
+    void add_cost(double seconds, int compiler_runs);
+
+    static constexpr std::size_t most_versions = 16;
+
+  private:
+    using Lengths = std::vector<std::int64_t>;  // of free_, in that order
+    using Numbers = std::map<std::uint64_t, std::int64_t>;
+    struct Entry {
+        Lengths lengths;
+        Version version;
+        std::atomic<std::uint64_t> used{0};
+    };
+    struct Shown {
+        std::weak_ptr<const Function::State> version;
+        const void* list = nullptr;  // its own
+        std::unique_ptr<const std::vector<Kernel>> kernels;
+    };
+
+    template <class Matches>
+    Version find(const Matches& matches) const;
+    Version find(const Lengths& lengths) const;
+    void use(Entry* entry) const;
+    bool fits(const Entry& entry, std::span<const Array> arguments) const;
+    Version made(const Lengths& lengths, const Numbers& known, const Numbers& for_tuning);
+    Version compiled(const Lengths& lengths, const Numbers& for_tuning) const;
+    std::unique_ptr<Entry> insert(std::unique_ptr<Entry> entry);
+    void warn_of_many(const std::string& lengths);
+    std::vector<Version> kept() const;
+    [[noreturn]] void refuse(const std::string& what) const;
+
+    const Function::State& function_;
+    const std::vector<FreeLength> free_;
+
+    mutable TurnLock table_;  // for a look, or for a change of the entries
+    std::vector<std::unique_ptr<Entry>> entries_;
+    mutable std::atomic<Entry*> latest_{nullptr};
+    mutable std::atomic<std::uint64_t> clock_{0};
+
+    mutable TurnLock making_;  // held while a version is compiled, and for what follows
+    bool warned_ = false;
+    std::atomic<double> seconds_{0};
+    std::atomic<int> runs_{0};
+
+    mutable TurnLock showing_;
+    mutable std::vector<Shown> shown_;  // lists of kernels that users may look at
+};
+
+}  // namespace bitale
