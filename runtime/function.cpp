@@ -209,18 +209,14 @@ void check_loop(const Function::State& state) {
 // What a call runs: the function, or its version for the lengths of these arguments, which lives on in
 // `held`.
 Function::State& for_call(Function::State& state, std::span<const Array> arguments,
-                          Specialised::Version& held) {
-    Function::State* runs = &state;
-    if (state.specialised) {
-        held = state.specialised->of_call(arguments);
-        runs = held.get();
-    }
-    measure_at_first_call(*runs, arguments);
-    return *runs;
+                          std::optional<Specialised::Held>& held) {
+    Function::State& runs = state.specialised ? held.emplace(*state.specialised, arguments).state() : state;
+    measure_at_first_call(runs, arguments);
+    return runs;
 }
 
 Results run(Function::State& state, std::span<const Array> arguments) {
-    Specialised::Version version;
+    std::optional<Specialised::Held> version;
     Function::State& runs = for_call(state, arguments, version);
     const CallLock lock(*state.device, state.shared);
     return Results(runs.current.load(std::memory_order_acquire)->run(arguments));
@@ -228,16 +224,12 @@ Results run(Function::State& state, std::span<const Array> arguments) {
 
 // Versions for other lengths keep memory: they go where the call's own does not find enough.
 Results run_with_room(Function::State& state, std::span<const Array> arguments) {
-    const auto make_room = [&] {
-        const Specialised::Version version = state.specialised->latest();
-        return version && state.specialised->keep_only(*version);
-    };
     try {
         return run(state, arguments);
     } catch (const OutOfMemory&) {
-        if (!make_room()) throw;
+        if (!state.specialised->keep_only_of(arguments)) throw;
     } catch (const std::bad_alloc&) {
-        if (!make_room()) throw;
+        if (!state.specialised->keep_only_of(arguments)) throw;
     }
     return run(state, arguments);
 }
@@ -323,7 +315,7 @@ Results run_loop(Function::State& state, LoopCall call) {
     const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
     std::vector<Array> storage;
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
-    Specialised::Version version;
+    std::optional<Specialised::Held> version;
     Function::State& runs = for_call(state, all, version);
     CallLock lock(*state.device, state.shared);
     state.steps_done.store(0);

@@ -134,6 +134,8 @@ std::vector<FreeLength> free_lengths(const Graph& graph) {
 
 Specialised::Specialised(const Function::State& function, std::vector<FreeLength> free)
     : function_(function), free_(std::move(free)) {
+    for (const FreeLength& f : free_)
+        if (inputs_.empty() || inputs_.back() != f.input) inputs_.push_back(f.input);
     entries_.reserve(most_versions);
 }
 
@@ -155,18 +157,44 @@ void Specialised::use(Entry* entry) const {
     if (Entry* const before = latest_.exchange(entry)) before->used.store(clock_.fetch_add(1) + 1);
 }
 
+// With all that is known: what does not fit goes where the function as it is written is asked.
+std::vector<Dims> Specialised::shapes_of(const Lengths& lengths) const {
+    std::vector<Dims> shapes;
+    for (const std::size_t input : inputs_) {
+        Dims& shape = shapes.emplace_back();
+        for (const Int& length : function_.signature.inputs[input].type.shape)
+            shape.push_back(length.is_constant() ? length.constant() : -1);
+        for (std::size_t k = 0; k < free_.size(); ++k)
+            if (free_[k].input == input) shape[free_[k].axis] = lengths[k];
+    }
+    return shapes;
+}
+
 bool Specialised::fits(const Entry& entry, std::span<const Array> arguments) const {
-    for (std::size_t k = 0; k < free_.size(); ++k) {
-        const FreeLength& f = free_[k];
-        if (f.input >= arguments.size()) return false;
-        const Dims& shape = arguments[f.input].shape();
-        if (f.axis >= shape.size() || shape[f.axis] != entry.lengths[k]) return false;
+    if (arguments.size() != function_.inputs.size()) return false;
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+        const Array& argument = arguments[inputs_[k]];
+        const Dims &shape = argument.shape(), &wanted = entry.shapes[k];
+        if (argument.dtype() != function_.inputs[inputs_[k]].type.dtype || shape.size() != wanted.size())
+            return false;
+        for (std::size_t axis = 0; axis < shape.size(); ++axis)
+            if (wanted[axis] >= 0 && shape[axis] != wanted[axis]) return false;
     }
     return true;
 }
 
 Specialised::Version Specialised::find(const Lengths& lengths) const {
     return find([&](const Entry& entry) { return entry.lengths == lengths; });
+}
+
+// What fits these arguments, if it is what the last call ran: without a lock.
+Specialised::Entry* Specialised::entered(std::span<const Array> arguments) {
+    Entry* const latest = latest_.load();
+    if (!latest || !fits(*latest, arguments)) return nullptr;
+    latest->calls.fetch_add(1);
+    if (!latest->is_gone.load()) return latest;
+    leave(*latest);
+    return nullptr;
 }
 
 Specialised::Version Specialised::of_call(std::span<const Array> arguments) {
@@ -231,16 +259,18 @@ Specialised::Version Specialised::of_shapes(const ExampleShapes& shapes) {
 Specialised::Version Specialised::made(const Lengths& lengths, const Numbers& known,
                                        const Numbers& for_tuning) {
     check_lengths(function_.signature, known);
-    std::unique_ptr<Entry> gone;  // ends after the lock is given back
+    Version gone;  // ends after the lock is given back
     const std::lock_guard lock(making_);
     if (Version version = find(lengths)) return version;
     auto entry = std::make_unique<Entry>();
     entry->lengths = lengths;
+    entry->shapes = shapes_of(lengths);
     entry->version = compiled(lengths, for_tuning);
     Version version = entry->version;
     add_cost(version->compile_seconds, version->executable->compiler_runs() + version->tuning.compiler_runs);
-    gone = insert(std::move(entry));
-    if (gone && !warned_) warn_of_many(version->lengths);
+    if (insert(std::move(entry)) && !warned_) warn_of_many(version->lengths);
+    const Writing table(table_);
+    gone = taken_from_the_gone();
     return version;
 }
 
@@ -270,17 +300,48 @@ Specialised::Version Specialised::compiled(const Lengths& lengths, const Numbers
     return state;
 }
 
-std::unique_ptr<Specialised::Entry> Specialised::insert(std::unique_ptr<Entry> entry) {
+// Whether another one went.
+bool Specialised::insert(std::unique_ptr<Entry> entry) {
     const Writing lock(table_);
+    gone_.reserve(gone_.size() + most_versions + 1);
     use(entry.get());
-    if (entries_.size() < most_versions) {
+    const bool full = entries_.size() == most_versions;
+    if (full) {
+        const auto oldest =
+            std::min_element(entries_.begin(), entries_.end(),
+                             [](const auto& a, const auto& b) { return a->used.load() < b->used.load(); });
+        let_go(*oldest);
+        *oldest = std::move(entry);
+    } else {
         entries_.push_back(std::move(entry));
-        return nullptr;
     }
-    const auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
-        return a->used.load() < b->used.load();
-    });
-    return std::exchange(*oldest, std::move(entry));
+    return full;
+}
+
+// With the table locked, as what follows; where gone_ has room.
+void Specialised::let_go(std::unique_ptr<Entry>& entry) {
+    entry->is_gone.store(true);
+    gone_.push_back(std::move(entry));
+}
+
+// A version that went and no call is in, for its end without locks; or null.
+Specialised::Version Specialised::taken_from_the_gone() {
+    for (const std::unique_ptr<Entry>& entry : gone_)
+        if (entry->version && entry->calls.load() == 0) return std::move(entry->version);
+    return nullptr;
+}
+
+void Specialised::sweep() {
+    for (;;) {
+        Version one;
+        const Writing lock(table_);
+        one = taken_from_the_gone();
+        if (!one) return;
+    }
+}
+
+void Specialised::leave(Entry& entry) {
+    if (entry.calls.fetch_sub(1) == 1 && entry.is_gone.load()) sweep();
 }
 
 void Specialised::warn_of_many(const std::string& lengths) {
@@ -301,15 +362,20 @@ Specialised::Version Specialised::latest() const {
     return find([](const Entry&) { return true; });
 }
 
-bool Specialised::keep_only(const Function::State& version) {
-    std::vector<std::unique_ptr<Entry>> gone(most_versions);
-    std::size_t count = 0;
-    const Writing lock(table_);
-    for (std::unique_ptr<Entry>& entry : entries_)
-        if (entry->version.get() != &version) gone[count++] = std::move(entry);
-    std::erase(entries_, nullptr);
-    if (count > 0) latest_.store(entries_.empty() ? nullptr : entries_.front().get());
-    return count > 0;
+bool Specialised::keep_only_of(std::span<const Array> arguments) {
+    bool any = false;
+    {
+        const Writing lock(table_);
+        for (std::unique_ptr<Entry>& entry : entries_) {
+            if (fits(*entry, arguments)) continue;
+            let_go(entry);
+            any = true;
+        }
+        std::erase(entries_, nullptr);
+        if (any) latest_.store(entries_.empty() ? nullptr : entries_.front().get());
+    }
+    sweep();
+    return any;
 }
 
 std::vector<Specialised::Version> Specialised::kept() const {
@@ -326,8 +392,9 @@ std::string Specialised::missing() const {
         const std::size_t input = free_[k].input;
         std::vector<std::size_t> axes;
         for (; k < free_.size() && free_[k].input == input; ++k) axes.push_back(free_[k].axis);
-        inputs += fmt::format("{}{}, axis {}", inputs.empty() ? "" : "; ",
-                              describe(*function_.plain->inputs[input]), fmt::join(axes, " and "));
+        inputs +=
+            fmt::format("{}{}, {} {}", inputs.empty() ? "" : "; ", describe(*function_.plain->inputs[input]),
+                        axes.size() == 1 ? "axis" : "axes", fmt::join(axes, ", "));
     }
     return "compiled at the first call, for the lengths that arrive; not known yet: " + inputs;
 }

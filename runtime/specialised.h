@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitale/function.h"
@@ -34,15 +35,13 @@ class Specialised {
     // `function` has everything but an executable, and owns this.
     Specialised(const Function::State& function, std::vector<FreeLength> free);
 
-    // For the lengths of a call, compiled where it is not there; whoever wants the same one meanwhile waits.
-    // It lives on while somebody has it. Throws what a call with wrong arguments throws, and CompileError.
-    Version of_call(std::span<const Array> arguments);
+    class Held;  // the version of a call
     // For these shapes. Throws GraphError, ShapeError, CompileError.
     Version of_shapes(const ExampleShapes& shapes);
     // The one that was asked for last, or null.
     Version latest() const;
-    // Lets all others go, where memory is wanted; whether there were any.
-    bool keep_only(const Function::State& version);
+    // Lets all go that are not for these arguments, where memory is wanted; whether there were any.
+    bool keep_only_of(std::span<const Array> arguments);
 
     std::string missing() const;  // which lengths are not known, as a sentence
     std::string report() const;
@@ -61,8 +60,13 @@ class Specialised {
     using Numbers = std::map<std::uint64_t, std::int64_t>;
     struct Entry {
         Lengths lengths;
+        std::vector<Dims> shapes;  // of the arguments for inputs_, -1 for any length
         Version version;
         std::atomic<std::uint64_t> used{0};
+        // Calls that found it as the latest. They say so first and then ask whether it is gone, as who lets
+        // it go says so first and then asks for calls.
+        std::atomic<int> calls{0};
+        std::atomic<bool> is_gone{false};
     };
     struct Shown {
         std::weak_ptr<const Function::State> version;
@@ -74,19 +78,30 @@ class Specialised {
     Version find(const Matches& matches) const;
     Version find(const Lengths& lengths) const;
     void use(Entry* entry) const;
+    std::vector<Dims> shapes_of(const Lengths& lengths) const;
     bool fits(const Entry& entry, std::span<const Array> arguments) const;
+    Entry* entered(std::span<const Array> arguments);
+    Version of_call(std::span<const Array> arguments);
     Version made(const Lengths& lengths, const Numbers& known, const Numbers& for_tuning);
     Version compiled(const Lengths& lengths, const Numbers& for_tuning) const;
-    std::unique_ptr<Entry> insert(std::unique_ptr<Entry> entry);
+    bool insert(std::unique_ptr<Entry> entry);
+    void let_go(std::unique_ptr<Entry>& entry);
+    Version taken_from_the_gone();
+    void sweep();
+    void leave(Entry& entry);
     void warn_of_many(const std::string& lengths);
     std::vector<Version> kept() const;
     [[noreturn]] void refuse(const std::string& what) const;
 
     const Function::State& function_;
     const std::vector<FreeLength> free_;
+    std::vector<std::size_t> inputs_;  // that have some
 
     mutable TurnLock table_;  // for a look, or for a change of the entries
     std::vector<std::unique_ptr<Entry>> entries_;
+    // Without a version from the end of the last call of it on; the rest, some hundred bytes, stays for those
+    // who have just read latest_.
+    std::vector<std::unique_ptr<Entry>> gone_;
     mutable std::atomic<Entry*> latest_{nullptr};
     mutable std::atomic<std::uint64_t> clock_{0};
 
@@ -97,6 +112,25 @@ class Specialised {
 
     mutable TurnLock showing_;
     mutable std::vector<Shown> shown_;  // lists of kernels that users may look at
+};
+
+// For the lengths of a call, compiled where it is not there; whoever wants the same one meanwhile waits. The
+// version lives as long as this. Throws what a call with wrong arguments throws, and CompileError.
+class Specialised::Held {
+  public:
+    Held(Specialised& all, std::span<const Array> arguments)
+        : all_(all), entry_(all.entered(arguments)), version_(entry_ ? nullptr : all.of_call(arguments)) {}
+    ~Held() {
+        if (entry_) all_.leave(*entry_);
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    Function::State& state() const { return entry_ ? *entry_->version : *version_; }
+
+  private:
+    Specialised& all_;
+    Entry* const entry_;
+    const Version version_;
 };
 
 }  // namespace bitale

@@ -124,6 +124,36 @@ Workload functions(const std::string& device) {
             [b](bool thrown, bool) { return b->judge(thrown); }, /*keeps_blocks=*/true};
 }
 
+// The first call of a function of unknown lengths, which compiles for its own.
+Workload first_calls(const std::string& device) {
+    struct State {
+        Shared w = shared(Array(0.0F), "w");
+        Array x = Array(std::vector<float>(18, 0.5F), {3, 6});
+        std::vector<Input> inputs;
+        std::vector<Expr> outputs;
+        FunctionOptions options;
+        Function f;
+    };
+    auto s = std::make_shared<State>();
+    const Expr in = matrix("x");
+    s->inputs = {in};
+    s->outputs = {mean(sqr(in - 0.25F))};
+    s->options = {.updates = {{s->w, s->w + sum(in)}}, .device = device};
+    return {"first call on " + device,
+            [s] {
+                s->f = function(s->inputs, s->outputs, s->options);
+                s->w.set_value(Array(0.0F));
+            },
+            [s] { s->f(s->x); },
+            [s](bool thrown, bool) -> std::string {
+                if (s->w.get_value().at(0) != (thrown ? 0 : 9)) return "half a step";
+                s->w.set_value(Array(0.0F));
+                const bool right = double(s->f(s->x)) == 0.0625 && s->w.get_value().at(0) == 9;
+                return right ? "" : "a wrong result";
+            },
+            /*keeps_blocks=*/true};
+}
+
 // Functions whose kernels neither memory nor cache has: a compiler of another name each time, which compiles
 // each text once and gives its object again.
 class Compiled {
@@ -268,6 +298,15 @@ TEST_CASE("functions are built or refused, whatever door is shut", "[faults]") {
         const Workload workload = functions(device);
         workload.prepare();
         workload.act();
+        check(workload, Failing::doors);
+    }
+}
+
+TEST_CASE("first calls compile for their lengths or are refused, whatever fails", "[faults]") {
+    emulator_never_fails();
+    for (const char* device : {"cpu", "emulator"}) {
+        const Workload workload = first_calls(device);
+        check_places(workload, 20, 80);
         check(workload, Failing::doors);
     }
 }

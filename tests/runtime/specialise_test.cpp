@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -38,9 +38,7 @@ struct Network {
     Random random{7};
     Shared filters = shared(random_array(float32, {4, 1, 3, 2}, random, -1, 1), "filters"),
            layer = shared(random_array(float32, {4 * 3 * 3, 5}, random, -1, 1), "layer");
-    Expr scores(const Expr& x) const {
-        return dot(flatten(max_pool(relu(conv2d(x, filters)), 2), 2), layer);
-    }
+    Expr scores(const Expr& x) const { return dot(flatten(max_pool(relu(conv2d(x, filters)), 2), 2), layer); }
 };
 
 // How many functions and versions were compiled while it lives.
@@ -135,10 +133,10 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
     const Array by_default = ones({4, 3});
     Function f = function({x, Input(w, by_default)}, {exp(x), sum(w, {1})}, {.name = "f", .device = "cpu"});
     const std::string line_f = at(__LINE__ - 1);
-    const std::string missing = "not known yet: x (float32 [x.0, x.1, x.2, x.3]) at ";
+    const std::string missing = "not known yet: \"x\" (float32 [x.0, x.1, x.2, x.3]) at ";
     for (const std::string& text : {f.report(), debugprint(f), error_of([&] { (void)f.kernels(); })}) {
         CHECK_THAT(text, ContainsSubstring(missing) &&
-                             ContainsSubstring(line_x + ", axis 1 and 2 and 3; w (") &&
+                             ContainsSubstring(line_x + ", axes 1, 2, 3; \"w\" (") &&
                              ContainsSubstring(line_x + ", axis 1"));
     }
     CHECK_THAT(f.report(), ContainsSubstring("Function f at ") && ContainsSubstring(".specialise = false"));
@@ -175,10 +173,10 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
                    ContainsSubstring("Other versions that are kept:\n  x = [n, 2, 5, 4], w = [m, 3]\n"));
 
     const auto refused = [&](const ExampleShapes& wrong) { return error_of([&] { (void)f.report(wrong); }); };
-    CHECK_THAT(refused({}), ContainsSubstring(line_f) && ContainsSubstring("an example shape of x (") &&
+    CHECK_THAT(refused({}), ContainsSubstring(line_f) && ContainsSubstring("an example shape of \"x\" (") &&
                                 ContainsSubstring("is missing"));
     CHECK_THAT(refused({{bitale::vector("v"), {3}}}),
-               ContainsSubstring("v (float32 [v.0])") && ContainsSubstring("none of its inputs"));
+               ContainsSubstring("\"v\" (float32 [v.0])") && ContainsSubstring("none of its inputs"));
     CHECK_THAT(refused({{x, {2, 5, 4}}}), ContainsSubstring("cannot have the shape [2, 5, 4]"));
     CHECK_THAT(refused({{x, {1, 2, -1, 4}}}), ContainsSubstring("cannot have the shape [1, 2, -1, 4]"));
     CHECK_THAT(refused({{Expr(), {1}}}), ContainsSubstring("an empty expression"));
