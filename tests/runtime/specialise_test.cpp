@@ -106,9 +106,8 @@ TEST_CASE("what knows its trailing lengths, or does not ask for them, is compile
     CHECK(
         !function({x, v}, exp(v), {.device = "null", .on_unused_input = OnUnused::ignore}).kernels().empty());
     CHECK(!function({v, x}, exp(v) + cast(x.length(0), float32), {.device = "null"}).kernels().empty());
-    // The other factor of a product may be what knows it, or an update.
-    CHECK(
-        !function({x, y}, dot(dot(x, w), y), {.updates = {{w, w + y}}, .device = "null"}).kernels().empty());
+    // An update knows the shape of its variable.
+    CHECK(!function({x, y}, dot(x, w), {.updates = {{w, w + y}}, .device = "null"}).kernels().empty());
     CHECK(function({x, y}, dot(x, y), {.device = "null"}).state().specialised != nullptr);
     CHECK(!function({x}, exp(x), {.device = "null", .specialise = false}).kernels().empty());
     Options o = options();
@@ -144,7 +143,14 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
     CHECK_THROWS_AS(f.kernels(), GraphError);
     CHECK(f.profile().rows.empty());
     CHECK(f.peak_bytes() == 0);
-    CHECK(std::filesystem::exists(folder / "dump/001_f/graph_before.txt"));
+    // Folders are numbered through the process.
+    const auto dumped = [&](const std::string& name, const char* file) {
+        for (const auto& entry : std::filesystem::directory_iterator(folder / "dump"))
+            if (entry.path().filename().string().substr(4) == name && exists(entry.path() / file))
+                return true;
+        return false;
+    };
+    CHECK((dumped("f", "graph_before.txt") && dumped("f", "report.txt") && !dumped("f", "program.json")));
 
     const ExampleShapes shapes{{x, {128, 2, 5, 4}}};
     const std::string report = f.report({{x, {128, 2, 5, 4}}});
@@ -154,8 +160,7 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
     CHECK(f.kernels(shapes).size() == f.kernels().size());
     CHECK(!f.kernels().empty());
     CHECK_THAT(debugprint(f, shapes), ContainsSubstring("float32 [x.0, 2, 5, 4]"));
-    CHECK(std::filesystem::exists(folder / "dump/002_f_2x5x4x3/program.json"));
-    CHECK(std::filesystem::exists(folder / "dump/002_f_2x5x4x3/report.txt"));
+    CHECK((dumped("f_2x5x4x3", "program.json") && dumped("f_2x5x4x3", "report.txt")));
     // The call finds the version that was compiled for them.
     const CompilesCounted compiled;
     CHECK(Array(f(ones({2, 2, 5, 4}))[1]).to_vector<int>() == std::vector<int>{3, 3, 3, 3});
@@ -319,10 +324,11 @@ TEST_CASE("loops, profiles, defaults, givens and random numbers work in a versio
         for (const Profile::Row& row : f.profile().rows) most = std::max(most, row.calls);
         CHECK(most >= 4);
         f.request_stop();
-        CHECK(Array(f.loop(0, 3)[0]).shape()[0] == 0);
+        f.loop(0, 3);
+        CHECK(f.steps_done() == 0);
         StopToken stop;
         stop.request();
-        CHECK(Array(f.loop(0, 3, stop)[0]).shape()[0] == 0);
+        f.loop(0, 3, stop);
         CHECK(f.steps_done() == 0);
     }
 }
@@ -369,6 +375,7 @@ TEST_CASE("threads that make the first call at once compile each version once",
 
 TEST_CASE("versions go while other threads call them", "[core][runtime][specialise]") {
     const Expr x = matrix("x");
+    const ScopedLog quiet([](const std::string&) {});
     Function f = function({x}, {Expr(2) * x}, {.device = "null"});
     std::atomic<int> wrong{0};
     Threads threads;
@@ -408,11 +415,11 @@ TEST_CASE("versions for other lengths make room where memory does not suffice",
     if (emulator_skipped()) return;
     const Expr x = matrix("x");
     Function f = function({x}, sum(softmax(dot(x, transpose(x))) * 3), {.device = "emulator"});
-    cuda::set_emulated_memory(std::int64_t{6} << 20);
     // Products of 1000 x 1000 floats: there is room for one of them.
     CHECK(double(f(zeros({1000, 8}))) == Approx(3000));
-    CHECK(double(f(zeros({1000, 9}))) == Approx(3000));
-    CHECK(double(f(zeros({1000, 8}))) == Approx(3000));
+    cuda::set_emulated_memory(f.peak_bytes() * 3 / 2);
+    for (const std::int64_t columns : {9, 8, 9}) CHECK(double(f(zeros({1000, columns}))) == Approx(3000));
+    CHECK(f.report().find("Other versions") == std::string::npos);
     CHECK_THROWS_AS(f(zeros({3000, 8})), OutOfMemory);
     CHECK(double(f(zeros({10, 8}))) == Approx(30));
     cuda::set_emulated_memory(0);
