@@ -241,6 +241,16 @@ class PlacedPlanes {
         return static_cast<int>(copies_.size()) - 1;
     }
 
+    // A factor of each plane, or the plane's own number, is not among the copies.
+    bool are_alike() const {
+        if (nest_.parallel.size() < 3) return true;
+        const std::uint64_t plane = nest_.parallel[nest_.parallel.size() - 3].variable.symbol_id();
+        return std::none_of(terms_.begin(), terms_.end(), [&](const std::vector<Scalar>& terms) {
+            return std::any_of(terms.begin(), terms.end(),
+                               [&](const Scalar& t) { return depends_on(t, plane); });
+        });
+    }
+
     bool choose_block() {
         std::int64_t reach = 0;
         for (const Copy& c : copies_) {
@@ -261,7 +271,7 @@ class PlacedPlanes {
             }
             return all;
         };
-        if (!choose_planes(nest_, rows_.numbers(), bytes, planes_, block_)) return false;
+        if (!choose_planes(nest_, rows_.numbers(), are_alike(), bytes, planes_, block_)) return false;
         for (Copy& c : copies_) c.none = in_place(c);
         return true;
     }
