@@ -50,6 +50,11 @@ class PlacedPlanes {
         if ((dtype_ != DType::float32 && dtype_ != DType::float64) || adds_products(nest_)) return false;
         if (sum && (nest_.accumulator != dtype_ || member_.tree.split || member_.tree.lanes > 1))
             return false;
+        // Terms are written out, but what is looked up is so once for all of them.
+        for (const Let& let : nest_.lets)
+            for (const Loop& l : nest_.reduced)
+                if (varies(nest_, let.value, l.variable) || depends_on(let.extent, l.variable.symbol_id()))
+                    return false;
         const std::size_t last = nest_.parallel.size() - 1;
         if (!axis(rows_, nest_.parallel[last - 1]) || !axis(columns_, nest_.parallel[last])) return false;
         // Phases of two, each of one value, host compilers put together as well by themselves.

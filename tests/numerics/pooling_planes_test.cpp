@@ -254,7 +254,8 @@ TEST_CASE("gradients of lookups by few keys, whose rows are planes") {
     std::vector<Expr> inputs;
     std::vector<Array> values;
     std::vector<Case> cases;
-    for (const Dims& shape : std::vector<Dims>{{3, 2, 3}, {2, 2, 6}, {7, 5, 4}, {64, 1, 9}, {5, 3, 2, 4}}) {
+    for (const Dims& shape :
+         std::vector<Dims>{{3, 2, 3}, {2, 2, 6}, {7, 5, 4}, {64, 1, 9}, {2, 0, 4, 2}, {5, 3, 2, 4}}) {
         for (const std::int64_t keys : {1, 2, 3, 5}) {
             Dims looked_up = shape;
             looked_up[0] = keys;
@@ -269,6 +270,8 @@ TEST_CASE("gradients of lookups by few keys, whose rows are planes") {
             const Tolerance close{.ulps = 8, .of_largest = 1e-14};
             cases.push_back({name, gradient + 1.0, close});
             cases.push_back({name + ", summed up", cumsum(gradient, -1, {.reverse = true}), close});
+            cases.push_back({name + ", beside another lookup",
+                             grad(sum(gather(x, key) * w * gather(w, key % keys)), x), close});
         }
     }
     OnTwoDevices run(inputs, cases, "few keys");
