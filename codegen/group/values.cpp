@@ -358,8 +358,6 @@ Nest composed(const Values& values, const Nest& nest, bool keep_staged) {
     }));
 }
 
-// In a sum over runs, a row that is looked up by the very key of a point is the row of the result: a gradient
-// that reads the table which it updates reads its own row alone.
 Nest in_own_rows(const Nest& nest, const Values& values, bool keep_staged) {
     const std::optional<RunForm> runs = run_form(nest);
     if (!runs || !values.list[runs->keys].nest.body) return nest;
@@ -416,5 +414,6 @@ Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner) {
 Nest composed_nest(const Values& values, int value) { return composed(values, value, true); }
 Nest fully_composed_nest(const Values& values, int value) { return composed(values, value, false); }
 Nest fully_composed_nest(const Values& values, const Nest& nest) { return composed(values, nest, false); }
+Nest in_own_rows(const Values& values, const Nest& nest) { return in_own_rows(nest, values, false); }
 
 }  // namespace bitale

@@ -75,5 +75,9 @@ Nest composed_nest(const Values& values, int value);
 Nest fully_composed_nest(const Values& values, int value);
 // Likewise of any nest whose operands are values.
 Nest fully_composed_nest(const Values& values, const Nest& nest);
+// In a sum over runs, a row that is looked up by the very key of a point is the row of the result: a gradient
+// that reads the table which it updates reads its own row alone. Both compositions say so; this says it of
+// another one.
+Nest in_own_rows(const Values& values, const Nest& nest);
 
 }  // namespace bitale
