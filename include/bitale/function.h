@@ -10,11 +10,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitale/expr.h"
 #include "bitale/precision.h"
 #include "bitale/train.h"
+
+#pragma GCC visibility push(default)
 
 namespace bitale {
 
@@ -30,7 +33,7 @@ using Givens = std::vector<Given>;
 // An input, with the value it takes when a call leaves it out.
 struct Input {
     Input(Expr v) : variable(std::move(v)) {}  // NOLINT
-    Input(Expr v, Array by_default) : variable(std::move(v)), by_default(std::move(by_default)) {}
+    Input(Expr v, Array value) : variable(std::move(v)), by_default(std::move(value)) {}
     Expr variable;
     std::optional<Array> by_default;
 };
@@ -69,8 +72,18 @@ class Results {
     const Array& operator[](std::size_t i) const;   // throws IndexError
     operator Array() const { return (*this)[0]; }   // NOLINT
     operator double() const { return (*this)[0]; }  // NOLINT
+    // auto [loss, wrong] = step(0).unpack<2>(). Throws IndexError unless there are N outputs.
+    template <std::size_t N>
+    std::array<Array, N> unpack() const {
+        require(N);
+        return [this]<std::size_t... k>(std::index_sequence<k...>) {
+            return std::array<Array, N>{values_[k]...};
+        }
+        (std::make_index_sequence<N>());
+    }
 
   private:
+    void require(std::size_t outputs) const;
     std::vector<Array> values_;
 };
 
@@ -180,3 +193,5 @@ std::string debugprint(const Expr& x);
 std::string debugprint(const Function& f);  // the optimised graph
 
 }  // namespace bitale
+
+#pragma GCC visibility pop

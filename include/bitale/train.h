@@ -5,6 +5,8 @@
 
 #include "bitale/expr.h"
 
+#pragma GCC visibility push(default)
+
 namespace bitale {
 
 Array zeros(const Dims& shape, DType dtype = float32);
@@ -69,3 +71,5 @@ Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr
                  AdadeltaOptions options = {}, Where where = Where::current());
 
 }  // namespace bitale
+
+#pragma GCC visibility pop
