@@ -4,6 +4,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
+#include <set>
 #include <string_view>
 
 #include "bitale/error.h"
@@ -168,8 +169,10 @@ void parse_flag(Options& options, std::string_view text) {
                         " needs a value: " + flag.name + "=" + flag.values);
         return flag.set(options, text.substr(equals + 1));
     }
-    throw Error(std::string(flags_variable) + ": unknown flag " + in_quotes(name) + "; known are\n" +
-                flags_help());
+    std::set<std::string> known;
+    for (const Flag& flag : flags) known.insert(flag.name);
+    throw Error(std::string(flags_variable) + ": unknown flag " + in_quotes(name) +
+                did_you_mean(name, known) + "; known are\n" + flags_help());
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -9,8 +9,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cuda/availability.h"
@@ -81,10 +83,12 @@ Device& device_named(const std::string& name) {
         if (Device* device = gpu(*parsed, reason)) return *device;
         throw DeviceError(fmt::format("device \"{}\" is not available: {}", wanted, reason));
     }
-    throw DeviceError(
-        fmt::format("there is no device \"{}\"; the devices are {}, emulator, cuda, or cuda:1 and so on "
-                    "with more than one GPU",
-                    wanted, known));
+    std::set<std::string> names{"cuda", "cuda:1", "emulator", "emulator:1", "reference=wide"};
+    for (const std::unique_ptr<Device>& d : devices().list) names.insert(d->name());
+    const std::string meant = wanted == "gpu" ? "; did you mean \"cuda\"?" : did_you_mean(wanted, names);
+    throw DeviceError(fmt::format("there is no device {}{}; the devices are {}, emulator, cuda, or cuda:1 and "
+                                  "so on with more than one GPU",
+                                  in_quotes(wanted), meant, known));
 }
 
 std::vector<DeviceStatus> device_list() {
