@@ -42,6 +42,7 @@ install(FILES ${PROJECT_BINARY_DIR}/bitale-config.cmake ${PROJECT_BINARY_DIR}/bi
 
 # Found relative to itself, so that the folder may be moved.
 file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/bitale.pc CONTENT [[
 prefix=${pcfiledir}/@to_prefix@
 libdir=${prefix}/@CMAKE_INSTALL_LIBDIR@

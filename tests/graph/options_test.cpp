@@ -1,6 +1,7 @@
 // BITALE_FLAGS, BITALE_DEBUG, BITALE_DUMP and the log.
 #include "graph/base/options.h"
 
+#include "bitale/dtype.h"
 #include "bitale/error.h"
 #include "graph/base/log.h"
 #include "graph/base/text.h"

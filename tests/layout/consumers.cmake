@@ -78,7 +78,7 @@ function(check_headers include)
     run(${COMPILER} -std=c++20 ${strict} ${STAGE}/header.cpp)
     execute_process(COMMAND ${COMPILER} -std=c++17 -fsyntax-only -I${include} -x c++ ${STAGE}/header.cpp
       RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors)
-    string(REGEX MATCH "error[^\n]*" first "${errors}")
+    string(REGEX MATCH "error: [^\n]*" first "${errors}")
     expect("${first}" "Bitale needs C\\+\\+20: write -std=c\\+\\+20")
   endforeach()
   foreach(compiler ${compilers})

@@ -10,7 +10,7 @@ int main() {
     const double value = eval(sum(x * x), {{x, {1.F, 2.F, 3.F}}});
     std::printf("%g\n", value);
     try {
-        dot(x, matrix("w")[0] + input(float32, {2, 3, 4}, "y"));
+        x + input(float32, {3}, "three") + input(float32, {4}, "four");
     } catch (const ShapeError& e) {  // thrown in the library, caught here
         return value == 14 ? 0 : 1;
     }
