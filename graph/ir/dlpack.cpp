@@ -59,7 +59,7 @@ Dims shape_from(const DLTensor& tensor) {
         throw ShapeError("from_dlpack: the tensor has " + std::to_string(tensor.ndim) + " axes");
     if (tensor.ndim > 0 && !tensor.shape)
         throw Error("from_dlpack: the tensor has " + std::to_string(tensor.ndim) + " axes, and no shape");
-    return exchanging([&] { return Dims(tensor.shape, tensor.shape + tensor.ndim); });
+    return {tensor.shape, tensor.shape + tensor.ndim};
 }
 
 void require_dense(const DLTensor& tensor, const Dims& shape) {
@@ -127,16 +127,14 @@ Array taken(Managed* managed, FromDlpack options) {
         give_back();
         return copy;
     }
-    return exchanging([&] {
-        // Whatever fails before there is an array must not call the deleter.
-        const auto armed = std::make_shared<bool>(false);
-        std::shared_ptr<void> storage(data, BorrowedMemory{[give_back, armed] {
-                                          if (*armed) give_back();
-                                      }});
-        Array array = Array::adopt(dtype, std::move(shape), std::move(storage));
-        *armed = true;
-        return array;
-    });
+    // Whatever fails before there is an array must not call the deleter.
+    const auto armed = std::make_shared<bool>(false);
+    std::shared_ptr<void> storage(data, BorrowedMemory{[give_back, armed] {
+                                      if (*armed) give_back();
+                                  }});
+    Array array = Array::adopt(dtype, std::move(shape), std::move(storage));
+    *armed = true;
+    return array;
 }
 
 template <class Managed>
@@ -165,12 +163,12 @@ Array from_dlpack(DLManagedTensorVersioned* tensor, FromDlpack options) {
     if (tensor->version.major != 1)
         throw Error("from_dlpack: the tensor is of DLPack version " + std::to_string(tensor->version.major) +
                     "." + std::to_string(tensor->version.minor) + ", and Bitale reads versions 1.x");
-    return taken(tensor, options);
+    return exchanging([&] { return taken(tensor, options); });
 }
 
 Array from_dlpack(DLManagedTensor* tensor, FromDlpack options) {
     if (!tensor) throw Error("from_dlpack: the tensor is null");
-    return taken(tensor, options);
+    return exchanging([&] { return taken(tensor, options); });
 }
 
 DLManagedTensorVersioned* to_dlpack(Array value) {
