@@ -119,6 +119,15 @@ struct ConvCall {
     Precision precision = Precision::float32;
 };
 
+// An opaque op (graph/ir/op.h), computed by a routine of the runtime: that of a library, or its own.
+struct RoutineCall {
+    std::string name;
+    DType dtype = DType::float32;
+    std::vector<Int> sizes;  // as the op gives them
+    bool by_library = false;
+    Int workspace{};  // elements of the dtype, in a buffer of the plan: a call allocates nothing
+};
+
 // Tasks of one kind, and what one of them costs on a core of a CPU (codegen/kernel/work.h).
 struct TaskWork {
     Int tasks, picoseconds;
@@ -133,14 +142,15 @@ struct PieceKernel {
 };
 
 struct Step {
-    enum class Kind : std::uint8_t { kernel, gemm, conv, copy };
+    enum class Kind : std::uint8_t { kernel, gemm, conv, copy, routine };
     Kind kind = Kind::kernel;
     int kernel = -1;  // index into Program::kernels; of a gemm: the epilogue, its tasks are the slices
     GemmCall gemm;
     ConvCall conv;
+    RoutineCall routine;
     // kernel: positional; copy: from, to; gemm: a, b, c; conv: image, filters, output, the one that is
     // computed last; both: then the bias, if any; gemm with an epilogue: then those of its kernel; gemm
-    // with operands that are made: then those of their kernels
+    // with operands that are made: then those of their kernels; routine: operands, result, workspace
     std::vector<int> buffers;
     std::vector<Int> sizes;                   // of the kernel: positional int64 parameters
     std::vector<Int> tasks;                   // kernel: number of tasks of each phase

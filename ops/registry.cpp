@@ -6,6 +6,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/linear/contract.h"
 #include "ops/linear/conv.h"
+#include "ops/linear/eigh.h"
 #include "ops/nn/dropout.h"
 #include "ops/nn/logsumexp.h"
 #include "ops/nn/losses.h"
@@ -29,6 +30,7 @@ void register_all_ops() {
     register_scan_ops();
     register_contract_ops();
     register_conv_ops();
+    register_eigh_ops();
     register_softmax_ops();
     register_logsumexp_ops();
     register_loss_ops();

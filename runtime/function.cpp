@@ -56,6 +56,18 @@ std::optional<Target> target_of(const Function::State& state) {
     return target;
 }
 
+// An opaque op needs a routine, which not every device has.
+void require_routines(const Graph& graph, const Function::State& state) {
+    for (const NodePtr& node : topological(graph.roots()))
+        if (node->op->kind == OpKind::opaque)
+            throw DeviceError(
+                node->where,
+                fmt::format(
+                    "function \"{}\" on {}: {} is not computed there; compute it by a function of its own "
+                    "with .device = \"cpu\", and put the result into a shared variable",
+                    state.name, state.device->name(), describe(*node)));
+}
+
 struct Compiled {
     std::shared_ptr<const Program> program;
     std::vector<Kernel> kernels;
@@ -118,6 +130,7 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     if (std::optional<Target> target = target_of(*state)) {
         Graph graph = *state->plain;
         optimize(graph);
+        if (!target->has_routines) require_routines(graph, *state);
         state->optimised = std::make_shared<const Graph>(std::move(graph));
         take(*state, compile(*state, *target, {}));
         state->waits_for_lengths = state->tuning.waiting > 0;

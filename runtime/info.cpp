@@ -7,6 +7,7 @@
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cpu/affinity.h"
 #include "runtime/cpu/compiler.h"
+#include "runtime/cpu/eigh.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cuda/libraries.h"
@@ -47,6 +48,9 @@ std::string info_text() {
 
     const GemmLibrary& gemm = gemm_library();
     s += fmt::format("\nlibraries\n  oneDNN     {}{}\n", gemm.present ? "" : "absent: ", gemm.name);
+    const Lapack& lapack = lapack_library();
+    s += fmt::format("  LAPACK     {}{}\n",
+                     lapack.present ? "" : "absent, eigh is computed without it: ", lapack.name);
     s += "\nCUDA (opened when a function needs it)\n";
     for (const cuda::LibraryStatus& library : cuda::library_list())
         s += fmt::format("  {:<10} {}\n", library.name, library.text);

@@ -60,6 +60,7 @@ std::string step_name(const Program& program, const Step& step) {
             return step.kernel < 0 ? "gemm"
                                    : "gemm + " + program.kernels[static_cast<std::size_t>(step.kernel)].name;
         case Step::Kind::conv: return "conv";
+        case Step::Kind::routine: return step.routine.name;
         default: return "copy";
     }
 }
@@ -104,6 +105,12 @@ std::string call_text(const Step& step) {
     const ConvCall& c = step.conv;
     return fmt::format("{} {} with filters {}{}", kinds[static_cast<int>(c.kind)], text_of(c.image),
                        text_of(c.filters), epilogue_text(c.bias, c.relu));
+}
+
+std::string routine_text(const RoutineCall& call) {
+    std::string sizes;
+    for (const Int& n : call.sizes) sizes += (sizes.empty() ? "" : ", ") + n.text();
+    return fmt::format("{} of {} [{}]", call.name, bitale::name_of(call.dtype), sizes);
 }
 
 std::string precision_text(const Step& step) {
@@ -151,6 +158,9 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
                       step.commits ? "  [writes shared variables, after all checks]" : "");
     if (step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv)
         to += fmt::format("     library call: {}, {}; {}\n", call_text(step), precision_text(step), step.why);
+    else if (step.kind == Step::Kind::routine)
+        to += fmt::format("     {}: {}; {}\n", step.routine.by_library ? "library call" : "routine",
+                          routine_text(step.routine), step.why);
     else if (!step.why.empty())
         to += fmt::format("     {}\n", step.why);
     if (state.executable) {
@@ -212,7 +222,8 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
             for (const Origin& o : step.fused) k.fused.push_back(text_of(o));
             k.bytes = bound_of(step.bytes);
             k.flops = bound_of(step.flops);
-            k.by_library = step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv;
+            k.by_library = step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv ||
+                           (step.kind == Step::Kind::routine && step.routine.by_library);
             list.push_back(std::move(k));
         }
     return list;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "codegen/library/choose.h"
+#include "codegen/library/routine.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
@@ -49,6 +50,8 @@ class Decider {
             value.shape = node->type.shape;
             if (node->op->kind == OpKind::leaf) {
                 value.storage = Value::Storage::leaf;
+            } else if (node->op->kind == OpKind::opaque) {
+                make_opaque(value);
             } else {
                 value.nest = simplify(renumber(
                     nest_of(*node), [&](int k) { return values_.number.at(node->inputs[k].get()); }));
@@ -79,6 +82,25 @@ class Decider {
     }
 
   private:
+    // No kernel computes it: a step of its own, from memory to memory, with every axis where the op has it.
+    void make_opaque(Value& value) {
+        const Node& node = *value.node;
+        std::vector<int> operands;
+        for (const NodePtr& input : node.inputs) {
+            operands.push_back(values_.number.at(input.get()));
+            Value& operand = values_.list[static_cast<std::size_t>(operands.back())];
+            operand.feeds_product = true;
+            operand.wanted_order = Value::Order::plain;
+            if (operand.reason.empty()) operand.reason = "operand of " + node.op->name;
+        }
+        for (const Int& n : node.type.shape) value.nest.parallel.push_back(make_loop("i", n));
+        value.nest.dtype = node.type.dtype;
+        value.storage = Value::Storage::stored;
+        value.wanted_order = Value::Order::plain;
+        value.reason = "result of " + node.op->name;
+        value.by_library = routine_call(node, target_, std::move(operands));
+    }
+
     // Filters whose channels are not neighbours in memory, where a CPU wants them in vector lanes: a
     // transposed copy, as a value of its own before the convolution. -1: none.
     int pack_filters(const Node& node) {
@@ -290,6 +312,7 @@ class Decider {
                 generated_[i] = value.node->type.rank() == 0;
                 continue;
             }
+            if (!value.nest.body) continue;
             bool generated = true;
             if (!is_reduction(value.nest)) cost[i] = cost_of(value.nest);
             for_each_read(value.nest, [&](const ScalarNode& s) {

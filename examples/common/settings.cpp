@@ -21,6 +21,12 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
     app.option_defaults()->always_capture_default();
     for (Choice& choice : settings.choices) {
         choice.value = choice.values.front();
+        if (choice.is_switch) {
+            app.add_flag("--" + choice.name + "{" + choice.values.at(1) + "}", choice.value,
+                         choice.description)
+                ->check(CLI::IsMember(choice.values));
+            continue;
+        }
         app.add_option("--" + choice.name, choice.value, choice.description)
             ->check(CLI::IsMember(choice.values));
     }

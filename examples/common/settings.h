@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
-// An option of one program: --name takes one of the values, at first the first one.
+// An option of one program: --name takes one of the values, at first the first one. A switch has two of them,
+// and
+// --name alone says the second one.
 struct Choice {
     std::string name, description;
     std::vector<std::string> values;
+    bool is_switch = false;
     std::string value{};
 };
 

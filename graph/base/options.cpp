@@ -148,7 +148,7 @@ constexpr Flag flags[] = {
     {"verify", "on|off", "verify the graph after every pass",
      [](Options& o, std::string_view v) { o.verify = on_off("verify", v); }},
     {"disable", "NAME[+NAME...]",
-     "rules, tags of rules and passes to leave out, or onednn, cudnn; may be repeated",
+     "rules, tags of rules and passes to leave out, or onednn, lapack, cudnn; may be repeated",
      [](Options& o, std::string_view v) {
          while (!v.empty()) {
              const std::size_t end = std::min(v.find('+'), v.size());

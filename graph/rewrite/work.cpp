@@ -83,6 +83,10 @@ double work_of(const NodePtr& node) {
         case OpKind::view: return 0;
         case OpKind::map: return elements_of(node->type.shape) * (node->op->map ? node->op->map->cost : 1);
         case OpKind::reduce: return node->op->nest ? work_of_reduction(*node) : 0;
+        case OpKind::opaque: {  // more than any rule could save
+            constexpr double least = 1e12;
+            return least + elements_of(node->type.shape);
+        }
         case OpKind::composite: break;
     }
     if (!node->op->decompose) return 0;

@@ -135,6 +135,34 @@ Expr matmul(const Expr& a, const Expr& b, Where where = Where::current());
 // without the axes that a or b lacks. Errors as of matmul; the batches need the same length.
 Expr batched_dot(const Expr& a, const Expr& b, Where where = Where::current());
 
+// The eigenvalues and eigenvectors of symmetric matrices a [..., n, n], float32 or float64 (TypeError), of
+// which the lower triangle is read; numpy.linalg.eigh and Theano's eigh with UPLO 'L'. Each vector has the
+// length 1, and its first component of the largest size is positive; sizes that differ by less than a
+// thousandth count as equal. Vectors of equal eigenvalues are any of their plane. A matrix with NaN or
+// infinities gives NaN. The gradient is that of what is read: zeros above the diagonal, and below it what
+// both elements contribute; what depends on vectors of equal eigenvalues has none that means anything.
+// ShapeError unless the matrices are square, then or at the call; Error at the call should the iterations not
+// converge. On the devices cpu and reference; for others function() throws DeviceError.
+struct Eigh {
+    Expr values;   // [..., n], ascending
+    Expr vectors;  // [..., n, n]: vectors[{..., i}] is the column of values[i]
+};
+Eigh eigh(const Expr& a, Where where = Where::current());
+// Whitening of data x [n, d] (ZCA): dot(x - mean, matrix) has the covariance w / (w + epsilon) along each
+// direction of variance w, so about the identity where w is much larger than epsilon, and lies as near to the
+// data as that allows. With c = dot(transpose(x - mean), x - mean) / n and the eigenvalues w and vectors v of
+// c,
+//     matrix = dot(v / sqrt(max(w, 0) + epsilon), transpose(v)),
+// as in pylearn2, where epsilon is filter_bias; directions whose max(w, 0) + epsilon is within rounding of
+// the largest w, by d times the epsilon of the dtype, are dropped: their factor is 0. x is float64, or
+// anything else as float32: bytes stay bytes in memory. ShapeError unless x is a matrix, Error unless 0 <=
+// epsilon is finite. Runs where eigh does.
+struct Zca {
+    Expr mean;    // [d]
+    Expr matrix;  // [d, d], symmetric
+};
+Zca zca(const Expr& x, double epsilon, Where where = Where::current());
+
 // ---- Neural networks
 // ------------------------------------------------------------------------------------------
 struct Size2 {

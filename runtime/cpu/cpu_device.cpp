@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "runtime/cpu/compiler.h"
 #include "runtime/cpu/conv.h"
+#include "runtime/cpu/eigh.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/objects.h"
@@ -53,6 +55,11 @@ class CpuLauncher : public Launcher {
     }
     void conv(const ConvShape& shape, const ConvData& data) override { convolve(pool_, shape, data); }
 
+    bool routine(const RoutineShape& shape, void* const* buffers) override {
+        BITALE_CHECK(shape.name == "eigh", "the device cpu has no routine " + shape.name);
+        return eigh(pool_, shape, buffers[0], buffers[1], buffers[2]);
+    }
+
     void copy(void* to, const void* from, std::int64_t bytes) override {
         constexpr std::int64_t piece = std::int64_t{512} << 10;
         if (bytes == 0 || to == from) return;
@@ -83,6 +90,7 @@ class CpuDevice : public Device {
         t.vector_bytes = cpu.vector_bytes;
         t.vector_registers = cpu.vector_registers;
         t.has_gemm = gemm_library().present && options().enabled("onednn");
+        t.has_lapack = options().enabled("lapack") && lapack_library().present;
         t.local_bytes = std::int64_t{512} << 10;
         t.fast_compile = options().mode == Options::Mode::fast_compile;
         t.smallest_tasks = options().smallest_tasks;

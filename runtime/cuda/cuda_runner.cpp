@@ -363,6 +363,7 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
             if (comparison_) comparison_->convolution(sizes.conv, std::cref(named));
             break;
         }
+        case Step::Kind::routine: BITALE_CHECK(false, "a GPU has no routine " + plan.step->routine.name);
         case Step::Kind::copy:
             // Kernels look at the error word themselves before they write shared variables; a copy cannot.
             if (plan.step->commits && has_errors()) {

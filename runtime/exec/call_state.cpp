@@ -123,6 +123,12 @@ void CallState::launch(const StepPlan& plan, const StepSizes& sizes) {
             break;
         }
         case Step::Kind::conv: launcher_->conv(sizes.conv, conv_data(sizes.conv, buffers)); break;
+        case Step::Kind::routine:
+            // Levels are such that nothing has been committed yet (codegen/group/group.cpp).
+            if (!launcher_->routine(sizes.routine, buffers))
+                throw Error(
+                    fmt::format("{} did not converge; shared variables are as before the call", step.title));
+            break;
         case Step::Kind::copy: launcher_->copy(buffers[1], buffers[0], sizes.copy_bytes); break;
     }
 }

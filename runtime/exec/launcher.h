@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "codegen/program.h"
@@ -72,6 +73,15 @@ struct ConvData {
 // From the buffers of its step.
 ConvData conv_data(const ConvShape& shape, void* const* buffers);
 
+// A RoutineCall with numbers.
+struct RoutineShape {
+    std::string name;
+    DType dtype = DType::float32;
+    std::vector<std::int64_t> sizes{};
+    bool by_library = false;
+    bool operator==(const RoutineShape&) const = default;
+};
+
 class Launcher {
   public:
     Launcher() = default;
@@ -88,6 +98,9 @@ class Launcher {
     virtual void reserve(const GemmShape&, bool /*stored*/, std::size_t /*buffers*/) {}
     virtual void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) = 0;
     virtual void conv(const ConvShape& shape, const ConvData& data) = 0;
+    // False where it ends without a result, as iterations do that do not converge: nothing has been written
+    // to shared variables then. Its memory is a buffer of the step, so nothing has to be reserved.
+    virtual bool routine(const RoutineShape& shape, void* const* buffers);
     virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
     virtual int threads() const { return 1; }
     // Whether steps leave values behind; if not, results are zeros and shared variables stay as they are.

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* buffer_kinds[] = {"arena",  "input",  "shared", "constant",
                                         "output", "errors", "slice",  "counters"};
-constexpr const char* step_kinds[] = {"kernel", "gemm", "conv", "copy"};
+constexpr const char* step_kinds[] = {"kernel", "gemm", "conv", "copy", "routine"};
 constexpr const char* conv_kinds[] = {"forward", "image_gradient", "filter_gradient"};
 constexpr const char* parameters[] = {"none", "depth", "columns", "rows"};
 constexpr const char* precisions[] = {"float32", "tf32", "bf16"};
@@ -231,6 +231,12 @@ class Writer {
             j["dilation"] = s.conv.dilation;
             j["flip"] = s.conv.flip;
             write_epilogue(s.conv, j);
+        } else if (s.kind == Step::Kind::routine) {
+            j["routine"] = s.routine.name;
+            j["dtype"] = name_of(s.routine.dtype);
+            j["sizes"] = list(s.routine.sizes, [&](const Int& x) { return write(x); });
+            j["by_library"] = s.routine.by_library;
+            j["workspace"] = write(s.routine.workspace);
         }
         if (!s.why.empty()) j["why"] = s.why;
         j["fused"] = write(s.fused);
@@ -459,6 +465,12 @@ class Reader {
             s.conv.dilation = j.at("dilation");
             s.conv.flip = j.at("flip");
             read_epilogue(j, s.conv);
+        } else if (s.kind == Step::Kind::routine) {
+            s.routine.name = j.at("routine");
+            s.routine.dtype = dtype_named(j.at("dtype").get<std::string>());
+            for (const Json& x : j.at("sizes")) s.routine.sizes.push_back(integer(x));
+            s.routine.by_library = j.at("by_library");
+            s.routine.workspace = integer(j.at("workspace"));
         }
         s.why = j.value("why", "");
         s.fused = origins(j.at("fused"));
