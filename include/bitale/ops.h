@@ -150,13 +150,13 @@ struct Eigh {
 Eigh eigh(const Expr& a, Where where = Where::current());
 // Whitening of data x [n, d] (ZCA): dot(x - mean, matrix) has the covariance w / (w + epsilon) along each
 // direction of variance w, so about the identity where w is much larger than epsilon, and lies as near to the
-// data as that allows. With c = dot(transpose(x - mean), x - mean) / n and the eigenvalues w and vectors v of
-// c,
+// data as that allows. With c = dot(transpose(x - mean), x - mean) / n and its eigenvalues w and vectors v,
 //     matrix = dot(v / sqrt(max(w, 0) + epsilon), transpose(v)),
-// as in pylearn2, where epsilon is filter_bias; directions whose max(w, 0) + epsilon is within rounding of
-// the largest w, by d times the epsilon of the dtype, are dropped: their factor is 0. x is float64, or
-// anything else as float32: bytes stay bytes in memory. ShapeError unless x is a matrix, Error unless 0 <=
-// epsilon is finite. Runs where eigh does.
+// as in pylearn2, where epsilon is filter_bias. Directions whose max(w, 0) + epsilon is less than rounding
+// makes of the largest w (16 epsilons of the dtype) are dropped: their factor is 0. x is float64, or anything
+// else as float32: bytes stay bytes in memory. Variances are known to the digits of the largest one: where
+// small ones beside it matter, cast(x, float64) knows more. ShapeError unless x is a matrix, Error unless
+// 0 <= epsilon is finite. Runs where eigh does.
 struct Zca {
     Expr mean;    // [d]
     Expr matrix;  // [d, d], symmetric

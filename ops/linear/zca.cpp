@@ -29,12 +29,11 @@ Zca zca(const Expr& x, double epsilon, Where where) try {
     const Term values(system.values, where);
     const Term variance = compose(maximum_op(), {values.x, literal(0, where)}, where) + epsilon;
     // Less than what rounding makes of the largest one is no variance.
-    const double rounding = is_double ? std::numeric_limits<double>::epsilon()
-                                      : static_cast<double>(std::numeric_limits<float>::epsilon());
-    const Term most(max(system.values, {}, {}, where), where),
-        dimensions(cast(x.length(1, where), dtype, where), where);
-    const Term least = most * dimensions * rounding;
-    const Term kept = compose(gt_op(), {variance.x, least.x}, where);
+    constexpr double roundings = 16;
+    const double least = roundings * (is_double ? std::numeric_limits<double>::epsilon()
+                                                : static_cast<double>(std::numeric_limits<float>::epsilon()));
+    const Term most(max(system.values, {}, {}, where), where);
+    const Term kept = compose(gt_op(), {variance.x, (most * least).x}, where);
     const Term scale = compose(where_op(), {kept.x, (1.0 / sqrt(variance)).x, literal(0, where)}, where);
     const Expr scaled = (Term(system.vectors, where) * scale).x;
     return {average, dot(scaled, transpose(system.vectors, {}, where), where)};
