@@ -56,16 +56,19 @@ std::optional<Target> target_of(const Function::State& state) {
     return target;
 }
 
-// An opaque op needs a routine, which not every device has.
-void require_routines(const Graph& graph, const Function::State& state) {
-    for (const NodePtr& node : topological(graph.roots()))
-        if (node->op->kind == OpKind::opaque)
-            throw DeviceError(
-                node->where,
-                fmt::format(
-                    "function \"{}\" on {}: {} is not computed there; compute it by a function of its own "
-                    "with .device = \"cpu\", and put the result into a shared variable",
-                    state.name, state.device->name(), describe(*node)));
+// Opaque ops need routines, which not every device has.
+void find_routines(const Function::State& state, Target& target) {
+    const Nodes nodes = topological(state.optimised->roots());
+    const auto opaque = std::find_if(nodes.begin(), nodes.end(),
+                                     [](const NodePtr& node) { return node->op->kind == OpKind::opaque; });
+    if (opaque == nodes.end()) return;
+    if (!target.has_routines)
+        throw DeviceError((*opaque)->where,
+                          fmt::format("function \"{}\" on {}: {} is not computed there; compute it by a "
+                                      "function of its own with .device = \"cpu\", and put the result into a "
+                                      "shared variable",
+                                      state.name, state.device->name(), describe(**opaque)));
+    state.device->find_routines(target);
 }
 
 struct Compiled {
@@ -75,8 +78,9 @@ struct Compiled {
 };
 
 // From the optimised graph to a Program. `numbers`: values of the symbols of a call, none before the first.
-Compiled compile(const Function::State& state, const Target& target,
+Compiled compile(const Function::State& state, Target target,
                  const std::map<std::uint64_t, std::int64_t>& numbers) {
+    find_routines(state, target);
     Compiled r;
     std::optional<Autotuner> tuner;
     if (state.autotune && state.device->timing().why_not.empty())
@@ -130,7 +134,6 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     if (std::optional<Target> target = target_of(*state)) {
         Graph graph = *state->plain;
         optimize(graph);
-        if (!target->has_routines) require_routines(graph, *state);
         state->optimised = std::make_shared<const Graph>(std::move(graph));
         take(*state, compile(*state, *target, {}));
         state->waits_for_lengths = state->tuning.waiting > 0;

@@ -90,11 +90,14 @@ class CpuDevice : public Device {
         t.vector_bytes = cpu.vector_bytes;
         t.vector_registers = cpu.vector_registers;
         t.has_gemm = gemm_library().present && options().enabled("onednn");
-        t.has_lapack = options().enabled("lapack") && lapack_library().present;
         t.local_bytes = std::int64_t{512} << 10;
         t.fast_compile = options().mode == Options::Mode::fast_compile;
         t.smallest_tasks = options().smallest_tasks;
         return t;
+    }
+
+    void find_routines(Target& t) override {
+        t.has_lapack = options().enabled("lapack") && lapack_library().present;
     }
 
     std::unique_ptr<Executable> prepare(Build build) override {

@@ -311,7 +311,7 @@ class Decomposition {
         double* const d = diagonal_;
         double* const e = beside_;
         double g = (d[l + 1] - d[l]) / (2 * e[l]);
-        g = d[m] - d[l] + e[l] / (g + std::copysign(std::hypot(g, 1), g));
+        g = d[m] - d[l] + e[l] / (g + std::copysign(std::sqrt(g * g + 1), g));
         double sine = 1, cosine = 1, moved = 0;
         for (std::int64_t i = m - 1; i >= l; --i) {
             const double f = sine * e[i], b = cosine * e[i];

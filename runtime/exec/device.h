@@ -116,6 +116,8 @@ class Device {
     const std::string& name() const { return name_; }
     // What code generation may assume; nothing on a device that evaluates graphs as they are.
     virtual std::optional<Target> target() = 0;
+    // Says what the device has for opaque ops: asked for graphs that have some, as it may open libraries.
+    virtual void find_routines(Target&) {}
     virtual std::unique_ptr<Executable> prepare(Build build) = 0;
     virtual Timing timing() = 0;
     virtual std::string summary() = 0;  // for bitale-info: what it is, or why it is limited
