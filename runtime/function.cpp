@@ -19,6 +19,7 @@
 #include "graph/walk/traverse.h"
 #include "ops/rules/phases.h"
 #include "runtime/dump.h"
+#include "runtime/micro_batched.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 #include "runtime/validate.h"
@@ -113,6 +114,14 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     request.graph.dump_folder = state->dump_folder;
     state->plain = std::make_shared<const Graph>(std::move(request.graph));
     state->shared = shared_variables(*state->plain);
+    if (wishes.micro_batch < 0)
+        throw GraphError(where,
+                         fmt::format("function \"{}\": micro_batch is {}; it is a number of rows, or 0 for "
+                                     "all rows at once",
+                                     state->name, wishes.micro_batch));
+    state->micro_batch = wishes.micro_batch;
+    if (state->micro_batch > 0)
+        state->before_givens = graph_before_givens(inputs, outputs, wishes, *state->plain, where);
 
     const std::optional<Target> target = target_of(*state);
     if (target && wishes.specialise.value_or(options().specialise))
@@ -222,7 +231,7 @@ Function::State& for_call(Function::State& state, std::span<const Array> argumen
 Results run(Function::State& state, std::span<const Array> arguments) {
     Specialised::Version version;
     Function::State& runs = for_call(state, arguments, version);
-    const CallLock lock(*state.device, state.shared);
+    const CallLock lock(*state.device, runs.shared);
     return Results(runs.current.load(std::memory_order_acquire)->run(arguments));
 }
 
@@ -247,24 +256,7 @@ Specialised::Version latest_of(const Function::State& state) {
     return state.specialised && !state.is_compiled() ? state.specialised->latest() : nullptr;
 }
 
-std::string optimised_text(const Function::State& state) {
-    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
-}
-
-}  // namespace
-
-// From the optimised graph to an executable; choices are measured for the numbers of a call, if any.
-void compile(Function::State& state, const Numbers& numbers) {
-    const auto start = std::chrono::steady_clock::now();
-    if (const std::optional<Target> target = target_of(state)) {
-        Graph graph = *state.plain;
-        optimize(graph);
-        state.optimised = std::make_shared<const Graph>(std::move(graph));
-        take(state, generated(state, *target, numbers));
-        state.waits_for_lengths = state.tuning.waiting > 0;
-    }
-    dump_before_compiling(state);
-    state.executable = prepared(state, state.program);
+void has_executable(Function::State& state, std::chrono::steady_clock::time_point start) {
     state.current.store(state.executable.get());
     state.compile_seconds = seconds_since(start);
     dump_report(state);
@@ -274,6 +266,44 @@ void compile(Function::State& state, const Numbers& numbers) {
     if (logs(2))
         for (const Kernel& k : *state.kernels)
             log(2, fmt::format("  {}: {}", k.name, fmt::join(k.fused, ", ")));
+}
+
+std::string optimised_text(const Function::State& state) {
+    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
+}
+
+}  // namespace
+
+// From the optimised graph to an executable; choices are measured for the numbers of a call, if any.
+void compile_optimised(Function::State& state, const Numbers& numbers) {
+    const auto start = std::chrono::steady_clock::now();
+    if (const std::optional<Target> target = target_of(state)) {
+        take(state, generated(state, *target, numbers));
+        state.waits_for_lengths = state.tuning.waiting > 0;
+    }
+    dump_before_compiling(state);
+    state.executable = prepared(state, state.program);
+    has_executable(state, start);
+}
+
+void compile(Function::State& state, const Numbers& numbers) {
+    const auto start = std::chrono::steady_clock::now();
+    const bool generates = target_of(state).has_value();
+    if (generates && state.micro_batch > 0) {
+        auto parts = std::make_unique<MicroBatched>(state);
+        state.kernels = std::make_unique<const std::vector<Kernel>>(parts->kernels());
+        state.parts = parts.get();
+        state.executable = std::move(parts);
+        dump_before_compiling(state);
+        return has_executable(state, start);
+    }
+    if (generates) {
+        Graph graph = *state.plain;
+        optimize(graph);
+        state.optimised = std::make_shared<const Graph>(std::move(graph));
+    }
+    compile_optimised(state, numbers);
+    state.compile_seconds = seconds_since(start);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): users write options where they call.
@@ -325,7 +355,7 @@ Results run_loop(Function::State& state, LoopCall call) {
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
     Specialised::Version version;
     Function::State& runs = for_call(state, all, version);
-    CallLock lock(*state.device, state.shared);
+    CallLock lock(*state.device, runs.shared);
     state.steps_done.store(0);
     call.arguments = all;
     call.lock = &lock;

@@ -11,6 +11,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "runtime/exec/shares.h"
+#include "runtime/micro_batched.h"
 #include "runtime/state.h"
 
 namespace bitale {
@@ -226,6 +227,10 @@ std::string report_of(const Function::State& state) {
              "\n  ask for the report of example shapes, or call it first; .specialise = false compiles one "
              "version for all lengths\n";
         return s;
+    }
+    if (state.parts) {
+        if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";
+        return s + state.parts->report();
     }
     if (!state.program) return s + "  evaluated node by node, without generated kernels\n";
     if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";

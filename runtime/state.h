@@ -42,6 +42,11 @@ struct Function::State {
     std::atomic<bool> waits_for_lengths{false};
     TurnLock waiting;  // held while they are made, and by whoever looks at program, kernels or notes
     std::unique_ptr<const std::vector<Kernel>> kernels_before;  // users may look at them still
+    // With FunctionOptions::micro_batch, rows of a part, and the graph with the variables that givens replace
+    // as further inputs, what replaces them as further outputs; null where there are none.
+    std::int64_t micro_batch = 0;
+    std::shared_ptr<const Graph> before_givens;
+    const class MicroBatched* parts = nullptr;  // the executable, where it computes part by part
     std::string lengths;      // of a version, the lengths that it is for: "x = [n, 1, 28, 28]"
     std::string dump_folder;  // of BITALE_DUMP, or empty
     std::map<std::string, std::string>
@@ -63,5 +68,7 @@ using Numbers = std::map<std::uint64_t, std::int64_t>;  // values of symbols
 // From the validated graph to an executable (function.cpp). `numbers`: of the symbols of a call, for choices
 // that are measured; none before the first.
 void compile(Function::State& state, const Numbers& numbers);
+// The same of a state that has its optimised graph.
+void compile_optimised(Function::State& state, const Numbers& numbers);
 
 }  // namespace bitale

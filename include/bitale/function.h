@@ -53,6 +53,13 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     // Compile at the first call for the lengths that arrive, all but the leading ones, and anew for others;
     // false: once, for all lengths, which is slower where they matter. Empty: BITALE_FLAGS specialise=.
     std::optional<bool> specialise{};
+    // Rows of the batch that are computed at a time, a part after another, so that intermediate values take
+    // the memory of a part; 0: all at once. The batch is the first axis of an input whose length is unknown,
+    // of a variable in `givens` too. Results are those of the whole batch, but for the order in which sums
+    // over its rows are added; updates take place once, after all parts. Throws GraphError where a value
+    // needs all rows at once, as an order of the rows does. Devices that evaluate graphs as they are take no
+    // notice.
+    std::int64_t micro_batch = 0;
 };
 
 // Shapes of inputs, as a call might bring them: {{x, {128, 1, 28, 28}}}. A leading length may be -1: any.

@@ -185,12 +185,8 @@ bool CallLock::is_wanted() const {
     return false;
 }
 
-void rethrow_in_step(std::int64_t step, std::int64_t value) {
-    const auto text = [&](const Error& e) {
-        return fmt::format(
-            "{} (in step {} of the loop, whose first argument is {}; the steps before it are complete)",
-            e.what(), step, value);
-    };
+void rethrow_with(const std::string& addition) {
+    const auto text = [&](const Error& e) { return e.what() + addition; };
     try {
         throw;
     } catch (const IndexError& e) {
@@ -206,6 +202,12 @@ void rethrow_in_step(std::int64_t step, std::int64_t value) {
     } catch (const Error& e) {
         throw Error(text(e));
     }
+}
+
+void rethrow_in_step(std::int64_t step, std::int64_t value) {
+    rethrow_with(
+        fmt::format(" (in step {} of the loop, whose first argument is {}; the steps before it are complete)",
+                    step, value));
 }
 
 }  // namespace bitale

@@ -193,6 +193,8 @@ class CallLock {
 template <class F, class P>
 std::int64_t for_each_step(const LoopCall& call, F&& step, P&& pause);
 
+// The error that is being handled, as the same type, with more text.
+[[noreturn]] void rethrow_with(const std::string& addition);
 // The error of one step of a loop, as the same type.
 [[noreturn]] void rethrow_in_step(std::int64_t step, std::int64_t value);
 

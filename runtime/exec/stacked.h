@@ -9,6 +9,9 @@
 
 namespace bitale {
 
+// Copies of the results of steps, [steps, ...]; at least one step. ShapeError where their shapes differ.
+std::vector<Array> stacked(const std::vector<std::vector<Array>>& steps);
+
 class StackedResults {
   public:
     // Room for the results of so many steps, all of the shapes that the first one has.

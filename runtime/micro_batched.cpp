@@ -1,0 +1,271 @@
+#include "runtime/micro_batched.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+#include <utility>
+
+#include "bitale/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/shared.h"
+#include "graph/walk/import.h"
+#include "ops/rules/phases.h"
+#include "runtime/exec/stacked.h"
+#include "runtime/report.h"
+#include "runtime/storage/host_memory.h"
+#include "runtime/validate.h"
+
+namespace bitale {
+
+namespace {
+
+std::vector<Type> types_of(const Nodes& nodes) {
+    std::vector<Type> types;
+    for (const NodePtr& node : nodes) types.push_back(node->type);
+    return types;
+}
+
+std::vector<std::uint64_t> symbols_of(const Signature& signature) {
+    std::vector<std::uint64_t> ids;
+    for (const SizeSource& source : signature.sources) ids.push_back(source.symbol);
+    return ids;
+}
+
+// The graph of primitives, split. Further inputs, and the outputs that stand for them, come after the
+// function's own.
+MicroBatches split(Function::State& function) {
+    Graph graph = function.before_givens ? *function.before_givens : *function.plain;
+    const std::size_t inputs = function.plain->inputs.size(), outputs = function.plain->outputs.size();
+    optimize(graph);
+    NodeMap stand_ins;
+    for (std::size_t i = inputs; i < graph.inputs.size(); ++i)
+        stand_ins.emplace(graph.inputs[i].get(), graph.outputs.at(outputs + i - inputs));
+    graph.outputs.resize(outputs);
+    MicroBatches r = micro_batches(graph, inputs, stand_ins, function.where);
+    function.optimised = std::make_shared<const Graph>(std::move(graph));
+    return r;
+}
+
+// Writes rows [first, ...) of the result along the axis.
+void put_rows(Array& result, const Array& part, int axis, std::int64_t first) {
+    const auto a = static_cast<std::size_t>(axis);
+    std::int64_t before = 1, behind = bytes_of(part.dtype());
+    for (std::size_t d = 0; d < part.shape().size(); ++d)
+        (d < a ? before : behind) *= d == a ? 1 : part.shape()[d];
+    const std::int64_t rows = part.shape()[a], all = result.shape()[a];
+    char* to = static_cast<char*>(result.mutable_data());
+    const char* from = static_cast<const char*>(part.data());
+    for (std::int64_t k = 0; k < before; ++k)
+        std::memcpy(to + (k * all + first) * behind, from + k * rows * behind,
+                    static_cast<std::size_t>(rows * behind));
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& inputs,
+                                                 const std::vector<Expr>& outputs,
+                                                 const FunctionOptions& options, const Graph& plain,
+                                                 Where where) {
+    std::vector<Input> all = inputs;
+    FunctionOptions others = options;
+    others.givens.clear();
+    others.on_unused_input = OnUnused::ignore;
+    Nodes replacements;
+    for (const Given& g : options.givens) {
+        const NodePtr& variable = g.variable.node();
+        const Type& type = variable->type;
+        if (variable->op == input_op() && type.rank() > 0 && !type.shape[0].is_constant()) {
+            all.emplace_back(g.variable);
+            replacements.push_back(g.replacement.node());
+        } else {
+            others.givens.push_back(g);
+        }
+    }
+    if (replacements.empty()) return nullptr;
+    Graph graph = validate(all, outputs, others, where).graph;
+    // A stream that a replacement draws from moves on as well.
+    std::unordered_set<const SharedState*> updated;
+    for (const SharedUpdate& u : graph.updates) updated.insert(u.target.get());
+    for (const SharedUpdate& u : plain.updates)
+        if (!updated.contains(u.target.get())) graph.updates.push_back(u);
+    graph.outputs.insert(graph.outputs.end(), replacements.begin(), replacements.end());
+    collect_checks(graph);
+    return std::make_shared<const Graph>(std::move(graph));
+}
+
+MicroBatched::MicroBatched(Function::State& function)
+    : rows_(function.micro_batch),
+      signature_(function.signature),
+      outputs_(types_of(function.plain->outputs)),
+      plan_(split(function)),
+      table_(symbols_of(function.signature)) {
+    for (std::size_t p = 0; p < plan_.passes.size(); ++p) {
+        const std::string which =
+            plan_.passes.size() == 1 ? "" : fmt::format(", pass {} of {}", p + 1, plan_.passes.size());
+        passes_.push_back(compiled(function, plan_.passes[p].graph, "a part of the batch" + which));
+        std::vector<Array>& beginnings = beginnings_.emplace_back();
+        for (const MicroBatches::Total& total : plan_.passes[p].totals) {
+            beginnings.push_back(beginning_of(total));
+            function.shared.push_back({total.variable, true});
+        }
+    }
+    finale_ = compiled(function, plan_.finale, "after all parts");
+    std::sort(function.shared.begin(), function.shared.end(),
+              [](const SharedUse& a, const SharedUse& b) { return a.variable < b.variable; });
+    checks_ = std::make_unique<LengthChecks>(signature_.checks, table_);
+    all_rows_ = table_.add(plan_.rows);
+    for (const Type& output : outputs_)
+        for (const Int& length : output.shape) lengths_.push_back(table_.add(length));
+}
+
+MicroBatched::Part MicroBatched::compiled(const Function::State& function, const Graph& graph,
+                                          const std::string& title) const {
+    auto part = std::make_shared<Function::State>();
+    part->name = function.name + ": " + title;
+    part->where = function.where;
+    part->device = function.device;
+    part->precision = function.precision;
+    part->profile = function.profile;
+    part->strict_math = function.strict_math;
+    Graph own = graph;
+    own.name = part->name;
+    Interner interner;
+    import(own, interner);
+    part->signature = signature_of(own);
+    part->inputs = part->signature.inputs;
+    part->plain = part->optimised = std::make_shared<const Graph>(std::move(own));
+    compile_optimised(*part, {});
+    return part;
+}
+
+std::int64_t MicroBatched::rows_of(std::span<const Array> arguments, std::vector<std::int64_t>& slots) const {
+    Arguments binder(signature_);
+    std::vector<std::int64_t> symbols(binder.symbols());
+    std::vector<const void*> data(signature_.inputs.size());
+    binder.bind(arguments, symbols.data(), data.data());
+    slots.resize(table_.slots());
+    table_.evaluate(symbols.data(), slots.data());
+    checks_->verify(slots.data());
+    return slots[static_cast<std::size_t>(all_rows_)];
+}
+
+std::vector<Array> MicroBatched::run(std::span<const Array> arguments) {
+    std::vector<std::int64_t> slots;
+    const std::int64_t rows = rows_of(arguments, slots);
+    std::vector<Array> results(outputs_.size()), all(arguments.begin(), arguments.end());
+    const std::size_t first_scalar = all.size();
+    for (int k = 0; k < 3; ++k) all.emplace_back(rows);
+    for (std::size_t p = 0; p < passes_.size(); ++p) {
+        const MicroBatches::Pass& pass = plan_.passes[p];
+        for (std::size_t k = 0; k < pass.totals.size(); ++k) {
+            SharedState& total = *pass.totals[k].variable;
+            const Array& beginning = beginnings_[p][k];
+            total.fetch = nullptr;
+            std::memcpy(total.data_to_write(), beginning.data(), static_cast<std::size_t>(beginning.bytes()));
+            ++total.version;
+        }
+        std::int64_t first = 0;
+        do {
+            const std::int64_t count = std::min(rows_, rows - first);
+            all[first_scalar] = Array(first);
+            all[first_scalar + 1] = Array(count);
+            std::vector<Array> part;
+            try {
+                part = passes_[p]->executable->run(all);
+            } catch (const Error&) {
+                rethrow_with(fmt::format(" (in rows {} to {} of the batch, from which the error counts)",
+                                         first, first + count));
+            }
+            for (std::size_t k = 0; k < part.size(); ++k) {
+                const MicroBatches::Rows& to = pass.rows[k];
+                Array& result = results[to.output];
+                if (first == 0 && count == rows) {
+                    result = part[k];
+                    continue;
+                }
+                if (first == 0) {
+                    Dims shape = part[k].shape();
+                    shape[static_cast<std::size_t>(to.axis)] = rows;
+                    result = pooled_array(part[k].dtype(), std::move(shape));
+                }
+                put_rows(result, part[k], to.axis, first);
+            }
+            first += count;
+        } while (first < rows);
+    }
+    const std::vector<Array> whole = finale_->executable->run(all);
+    for (std::size_t k = 0; k < whole.size(); ++k) results[plan_.whole[k]] = whole[k];
+    return results;
+}
+
+std::vector<Array> MicroBatched::loop(const LoopCall& call) {
+    std::vector<Array> arguments(call.arguments.begin(), call.arguments.end());
+    std::vector<std::vector<Array>> steps;
+    const auto step = [&](std::int64_t, std::int64_t value) {
+        arguments[0] = Array(value);
+        steps.push_back(run(arguments));
+    };
+    for_each_step(call, step, [&] { call.lock->let_others(); });
+    return steps.empty() ? of_no_step(call.arguments) : stacked(steps);
+}
+
+std::vector<Array> MicroBatched::of_no_step(std::span<const Array> arguments) const {
+    std::vector<std::int64_t> slots;
+    rows_of(arguments, slots);
+    std::vector<Array> results;
+    auto length = lengths_.begin();
+    for (const Type& output : outputs_) {
+        Dims dims(1, 0);
+        for (int axis = 0; axis < output.rank(); ++axis)
+            dims.push_back(slots[static_cast<std::size_t>(*length++)]);
+        results.push_back(pooled_array(output.dtype, std::move(dims)));
+    }
+    return results;
+}
+
+std::int64_t MicroBatched::arena_bytes() const {
+    std::int64_t bytes = finale_->executable->arena_bytes();
+    for (const Part& part : passes_) bytes += part->executable->arena_bytes();
+    for (const std::vector<Array>& beginnings : beginnings_)
+        for (const Array& a : beginnings) bytes += a.bytes();
+    return bytes;
+}
+
+int MicroBatched::compiler_runs() const {
+    int runs = finale_->executable->compiler_runs();
+    for (const Part& part : passes_) runs += part->executable->compiler_runs();
+    return runs;
+}
+
+std::vector<Profile::Row> MicroBatched::profile() const {
+    std::vector<Profile::Row> rows = finale_->executable->profile();
+    for (const Part& part : passes_) {
+        const std::vector<Profile::Row> own = part->executable->profile();
+        rows.insert(rows.begin(), own.begin(), own.end());
+    }
+    return rows;
+}
+
+std::vector<Kernel> MicroBatched::kernels() const {
+    std::vector<Kernel> all;
+    for (const Part& part : passes_) all.insert(all.end(), part->kernels->begin(), part->kernels->end());
+    all.insert(all.end(), finale_->kernels->begin(), finale_->kernels->end());
+    return all;
+}
+
+std::string MicroBatched::report() const {
+    std::int64_t totals = 0, bytes = 0;
+    for (const std::vector<Array>& beginnings : beginnings_)
+        for (const Array& a : beginnings) totals += 1, bytes += a.bytes();
+    std::string s = fmt::format(
+        "  the {} rows of a batch are computed {} at a time, in {} pass{} over them; {} total{} of {} "
+        "bytes\n",
+        plan_.rows.text(), rows_, passes_.size(), passes_.size() == 1 ? "" : "es", totals,
+        totals == 1 ? "" : "s", bytes);
+    for (const Part& part : passes_) s += "\n" + report_of(*part);
+    return s + "\n" + report_of(*finale_);
+}
+
+}  // namespace bitale
