@@ -198,7 +198,7 @@ class Decider {
                 value.reason = "read many times, and takes the place of the reduction it is made of";
             } else if (cost[i] >= 1 && times >= staged_from) {
                 value.storage = Value::Storage::staged;
-            } else if (reduced_later(value) && reductions_read(i) >= 2) {
+            } else if (reduced_later(value) && is_least_of_chain(i)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "smaller than the reductions it is computed from";
             }
@@ -258,24 +258,32 @@ class Decider {
                });
     }
 
-    // Distinct reductions over the same first axis that a value would read if it were inlined.
-    int reductions_read(int number) const {
+    // If the value were inlined, it would read two reductions or more, and together with what else it would
+    // read they are no less than it is: a product that is broadcast is more than its factors.
+    bool is_least_of_chain(int number) const {
         std::vector<int> stack{number}, seen;
-        int n = 0;
+        int reductions = 0;
+        double read = 0;
         while (!stack.empty() && seen.size() < longest_chain) {
             const int v = stack.back();
             stack.pop_back();
             if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
             seen.push_back(v);
             const Value& value = values_.list[v];
-            if (v != number && !value.nest.parallel.empty() &&
-                (is_reduction(value.nest) || value.by_library)) {
-                ++n;
-                continue;
-            }
-            if (value.nest.body && !is_reduction(value.nest))
+            const bool reduction =
+                v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.by_library);
+            if (reduction) ++reductions;
+            if (reduction || value.storage == Value::Storage::leaf)
+                read += count(value);
+            else if (value.nest.body && !is_reduction(value.nest))
                 for_each_read(value.nest, [&](const ScalarNode& s) { stack.push_back(s.operand); });
         }
+        return reductions >= 2 && (!stack.empty() || count(values_.list[number]) <= read);
+    }
+
+    static double count(const Value& value) {
+        double n = 1;
+        for (const Int& length : value.shape) n *= typical(length);
         return n;
     }
 
