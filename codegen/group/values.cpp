@@ -10,6 +10,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/puts.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
@@ -22,6 +23,8 @@ double iterations(const Nest& nest) {
     if (is_order(nest.combine))
         return typical_count({nest.parallel.begin(), nest.parallel.end() - 1}) * typical_count(nest.reduced);
     const double points = typical_count(nest.parallel) * typical_count(nest.reduced);
+    if (const std::optional<PutForm> puts = put_form(nest))
+        return points / std::max(1.0, typical(nest.parallel[puts->place].extent));
     return sums_runs(nest) ? points / std::max(1.0, typical(nest.parallel[0].extent)) : points;
 }
 

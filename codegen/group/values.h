@@ -61,8 +61,8 @@ struct Values {
     mutable std::vector<std::optional<Nest>> composed, fully_composed;  // empty before settle()
 };
 
-// How many elements a nest makes, or combines. Of sorted keys each belongs to one row; along a prefix each
-// place adds one element; a row is put in order as a whole.
+// How many elements a nest makes, or combines. Of keys, sorted or not, each belongs to one row, or place;
+// along a prefix each place adds one element; a row is put in order as a whole.
 double iterations(const Nest& nest);
 
 // `required` are the roots of the graph. A product that the library will compute makes its operands stored.
