@@ -16,6 +16,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/scan.h"
 #include "ops/shape/view.h"
+#include "ops/train/schedules.h"
 
 namespace bitale {
 
@@ -37,6 +38,7 @@ void register_all_ops() {
     register_dropout_ops();
     register_random_ops();
     register_autodiff_ops();
+    register_training_ops();
 }
 
 }  // namespace bitale
