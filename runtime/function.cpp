@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -250,8 +251,8 @@ void Function::no_memory() { calling.fail(); }
 
 namespace {
 
-// `call` has the steps and what may stop them.
-Results run_loop(Function::State& state, LoopCall call) {
+// `call` has the steps and what may stop them. `to`: how many were done.
+Results run_loop(Function::State& state, LoopCall call, std::int64_t* to = nullptr) {
     check_loop(state);
     state.device->check_runs(state.name, state.where);
     const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
@@ -259,7 +260,7 @@ Results run_loop(Function::State& state, LoopCall call) {
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
     measure_at_first_call(state, all);
     CallLock lock(*state.device, state.shared);
-    state.steps_done.store(0);
+    state.steps_done.store(call.told);
     call.arguments = all;
     call.lock = &lock;
     call.stops = &state.stops;
@@ -268,6 +269,8 @@ Results run_loop(Function::State& state, LoopCall call) {
     std::int64_t done = 0;
     call.own_steps_done = &done;
     Results results(state.current.load(std::memory_order_acquire)->loop(call));
+    done -= call.told;
+    if (to) *to = done;
     // A request is used up by the loops that run and end by it, and by no other.
     if (done < call.steps && !(call.token && call.token->requested()))
         state.stops_answered.store(state.stops.load());
@@ -293,6 +296,38 @@ LoopCall watching(LoopCall call, const StopToken& stop) {
     return call;
 }
 
+// Results of the parts of a loop, one above the other.
+class Joined {
+  public:
+    explicit Joined(std::int64_t steps) : steps_(steps) {}
+    void add(const Results& part, std::int64_t done) {
+        for (std::size_t k = 0; k < part.size(); ++k) {
+            Dims shape = part[k].shape();
+            shape[0] = steps_;
+            if (done_ == 0)
+                values_.emplace_back(part[k].dtype(), shape);
+            else if (values_[k].shape() != shape)
+                throw ShapeError(fmt::format("output {} of the loop is {} in step {}, and was {} before", k,
+                                             text_of(part[k].shape()), done_, text_of(values_[k].shape())));
+            const std::int64_t row = steps_ ? values_[k].bytes() / steps_ : 0;
+            if (part[k].bytes() > 0)
+                std::memcpy(static_cast<char*>(values_[k].mutable_data()) + done_ * row, part[k].data(),
+                            static_cast<std::size_t>(part[k].bytes()));
+        }
+        done_ += done;
+    }
+    std::int64_t done() const { return done_; }
+    Results take() {
+        if (done_ < steps_)
+            for (Array& value : values_) value = value.rows(0, done_);
+        return Results(std::move(values_));
+    }
+
+  private:
+    std::int64_t steps_, done_ = 0;
+    std::vector<Array> values_;
+};
+
 }  // namespace
 
 Results Function::loop(std::int64_t first, std::int64_t last) {
@@ -302,6 +337,37 @@ Results Function::loop(std::int64_t first, std::int64_t last) {
 Results Function::loop(std::int64_t first, std::int64_t last, const StopToken& stop) {
     State& state = used(state_);
     return loop_of(state, watching(steps_between(state, first, last), stop));
+}
+Results Function::loop(std::int64_t first, std::int64_t last, const LoopOptions& options) {
+    State& state = used(state_);
+    if (options.every < 0)
+        throw Error(fmt::format("loop of \"{}\": a report comes every so many steps, not every {}",
+                                state.name, options.every));
+    LoopCall call = steps_between(state, first, last);
+    call.token = options.stop;
+    if (!options.on_progress || call.steps == 0) return loop_of(state, call);
+    return looping([&] {
+        const auto begin = std::chrono::steady_clock::now();
+        const std::int64_t steps = call.steps;
+        Joined results(steps);
+        while (true) {
+            LoopCall part = call;
+            if (options.every > 0) part.steps = std::min(options.every, call.steps);
+            std::int64_t done = 0;
+            const Results made = run_loop(state, part, &done);
+            results.add(made, done);
+            const double seconds =
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+            const auto count = static_cast<double>(results.done()), left = static_cast<double>(steps) - count;
+            options.on_progress({.done = results.done(),
+                                 .steps = steps,
+                                 .seconds = seconds,
+                                 .seconds_left = count > 0 ? seconds / count * left : 0,
+                                 .part = &made});
+            if (done < part.steps || results.done() == steps) return results.take();
+            call = call.rest(done);
+        }
+    });
 }
 Results Function::loop(std::span<const std::int64_t> indices) {
     return loop_of(used(state_), LoopCall::over(indices));
