@@ -25,7 +25,8 @@ struct Settings {
     std::string storage = "uint8";  // of the images on the device: uint8, int8 or float32
     std::int64_t limit = 0;         // use only so many images of each set; 0: all
     std::uint64_t seed = 1;         // of weights, order and dropout
-    std::string save{}, load{};     // npz files of the parameters
+    std::string save{}, load{};     // files of the parameters, .npz or .safetensors
+    std::string checkpoint{};       // file to go on from, written after each epoch
     std::string json{};             // file for the results
     std::string dump{};             // folder for generated sources and reports
     bool quiet = false;
