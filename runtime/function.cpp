@@ -19,6 +19,7 @@
 #include "graph/walk/traverse.h"
 #include "ops/rules/phases.h"
 #include "runtime/dump.h"
+#include "runtime/memory/limit.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 #include "runtime/validate.h"
@@ -87,7 +88,9 @@ void take(Function::State& state, Compiled compiled) {
 }
 
 std::unique_ptr<Executable> prepared(const Function::State& state, std::shared_ptr<const Program> program) {
-    return state.device->prepare({state.plain, state.signature, std::move(program), state.profile});
+    Build build = build_of(state);
+    build.program = std::move(program);
+    return state.device->prepare(std::move(build));
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -108,6 +111,7 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     state->defaults = std::move(request.defaults);
     state->precision = wishes.precision;
     state->profile = wishes.profile;
+    state->memory_limit = wishes.memory_limit.bytes;
     state->strict_math = options().strict_math;
     state->autotune = wishes.autotune.value_or(options().autotune);
     state->dump_folder = make_dump_folder(state->name);
@@ -125,6 +129,7 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     dump_before_compiling(*state);
     state->executable = prepared(*state, state->program);
     state->current.store(state->executable.get());
+    refuse_over_limit(*state);
     state->compile_seconds = seconds_since(start);
     dump_report(*state);
     log(1, fmt::format("function {} on {}: {} kernels and library calls, {:.3f} s", state->name,
@@ -241,8 +246,10 @@ Results Function::call(std::span<const Array> arguments) {
         std::vector<Array> storage;
         const std::span<const Array> all = completed(state, arguments, storage);
         measure_at_first_call(state, all);
-        const CallLock lock(*state.device, state.shared);
-        return Results(state.current.load(std::memory_order_acquire)->run(all));
+        return explaining(state, all, 0, [&] {
+            const CallLock lock(*state.device, state.shared);
+            return Results(state.current.load(std::memory_order_acquire)->run(all));
+        });
     });
 }
 
@@ -258,16 +265,18 @@ Results run_loop(Function::State& state, LoopCall call) {
     std::vector<Array> storage;
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
     measure_at_first_call(state, all);
-    CallLock lock(*state.device, state.shared);
-    state.steps_done.store(0);
-    call.arguments = all;
-    call.lock = &lock;
-    call.stops = &state.stops;
-    call.stops_before = state.stops_answered.load();
-    call.steps_done = &state.steps_done;
     std::int64_t done = 0;
-    call.own_steps_done = &done;
-    Results results(state.current.load(std::memory_order_acquire)->loop(call));
+    Results results = explaining(state, all, call.steps, [&] {
+        CallLock lock(*state.device, state.shared);
+        state.steps_done.store(0);
+        call.arguments = all;
+        call.lock = &lock;
+        call.stops = &state.stops;
+        call.stops_before = state.stops_answered.load();
+        call.steps_done = &state.steps_done;
+        call.own_steps_done = &done;
+        return Results(state.current.load(std::memory_order_acquire)->loop(call));
+    });
     // A request is used up by the loops that run and end by it, and by no other.
     if (done < call.steps && !(call.token && call.token->requested()))
         state.stops_answered.store(state.stops.load());

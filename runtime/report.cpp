@@ -53,17 +53,6 @@ std::string name_of(const Program& program, int buffer) {
     return fmt::format("{} {}{}", name_of(b.kind), buffer, b.name.empty() ? "" : " " + in_quotes(b.name));
 }
 
-std::string step_name(const Program& program, const Step& step) {
-    switch (step.kind) {
-        case Step::Kind::kernel: return program.kernels[static_cast<std::size_t>(step.kernel)].name;
-        case Step::Kind::gemm:
-            return step.kernel < 0 ? "gemm"
-                                   : "gemm + " + program.kernels[static_cast<std::size_t>(step.kernel)].name;
-        case Step::Kind::conv: return "conv";
-        default: return "copy";
-    }
-}
-
 void add_indented(std::string& to, const std::string& text, const char* indent) {
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -197,6 +186,17 @@ void add_buffers(std::string& to, const Program& program) {
 }
 
 }  // namespace
+
+std::string step_name(const Program& program, const Step& step) {
+    switch (step.kind) {
+        case Step::Kind::kernel: return program.kernels[static_cast<std::size_t>(step.kernel)].name;
+        case Step::Kind::gemm:
+            return step.kernel < 0 ? "gemm"
+                                   : "gemm + " + program.kernels[static_cast<std::size_t>(step.kernel)].name;
+        case Step::Kind::conv: return "conv";
+        default: return "copy";
+    }
+}
 
 std::vector<Kernel> kernel_list(const Program& program, const std::string& device) {
     std::vector<Kernel> list;

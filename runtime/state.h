@@ -32,6 +32,7 @@ struct Function::State {
     double compile_seconds = 0;
     Precision precision = Precision::float32;
     bool profile = false;
+    std::int64_t memory_limit = 0;
     bool strict_math = false;  // when it was built
     // With autotune=on. Choices that need the lengths of a call are made at the first one, and for good.
     bool autotune = false;

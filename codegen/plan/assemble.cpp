@@ -341,8 +341,8 @@ class Assembler {
                 [this](int v) { return static_cast<bool>(leaving_[v]); },
                 [this](int v) { return buffers_of(v)[0]; },
                 [this](int v) { return buffers_of(v); },
-                [this](Type type, const std::string& name, const std::string& reason) {
-                    return add({BufferInfo::Kind::arena, 0, name, std::move(type), reason, {}});
+                [this](Type type, const std::string& name, const std::string& reason, BufferInfo::Role role) {
+                    return add({BufferInfo::Kind::arena, 0, name, std::move(type), reason, {}, role});
                 },
                 [this] { return errors_buffer(); }};
     }
@@ -467,7 +467,8 @@ class Assembler {
 
     static void sort_origins(std::vector<Origin>& list) {
         std::sort(list.begin(), list.end(), [](const Origin& a, const Origin& b) {
-            return std::tie(a.where.line, a.what) < std::tie(b.where.line, b.what);
+            return std::tie(a.where.line, a.what, a.of_gradient) <
+                   std::tie(b.where.line, b.what, b.of_gradient);
         });
         list.erase(std::unique(list.begin(), list.end(),
                                [](const Origin& a, const Origin& b) {

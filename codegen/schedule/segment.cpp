@@ -467,7 +467,8 @@ class SegmentScheduler {
         Type partial{accumulator_of(context_.grouping.nests[v]), {chunks}};
         for (const Loop& l : in_order(v, nest_for(v)).parallel) partial.shape.push_back(l.extent);
         const int buffer = context_.new_buffer(partial, value(v).node->op->name + "_parts",
-                                               "partial results of a reduction that is cut into chunks");
+                                               "partial results of a reduction that is cut into chunks",
+                                               BufferInfo::Role::partial_sums);
         r.place = builder_.global(buffer, partial.dtype, partial.shape, true);
         const Nest plain = with_places_in_row(nest_for(v), row);
         for (const Loop& l : plain.parallel) r.at.push_back(l.variable);

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -27,7 +26,7 @@ std::shared_ptr<void> allocate(std::size_t bytes, std::size_t first = 0) try {
     void* p = allocate_memory(padded);
     if (!p) throw OutOfMemory("no host memory for an array of " + std::to_string(bytes) + " bytes");
     std::memset(static_cast<char*>(p) + first, 0, padded - first);
-    return {p, [](void* q) { std::free(q); }};
+    return {p, [padded](void* q) { free_memory(q, padded); }};
 } catch (const std::bad_alloc&) {
     making.fail();
 }

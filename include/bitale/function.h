@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bitale/expr.h"
+#include "bitale/memory_plan.h"
 #include "bitale/precision.h"
 #include "bitale/train.h"
 
@@ -49,6 +50,9 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     // Random streams stay where they are, so that every call draws the same numbers, unless their updates are
     // among `updates`; else each stream that the function draws from moves on by one with each call.
     bool hold_streams = false;
+    // The most that a call may take, by its memory_plan(): arguments, shared variables, constants, results,
+    // and all buffers. What does not fit is OutOfMemory before anything runs; 0: no limit of its own.
+    ByteCount memory_limit{};
 };
 
 // One generated kernel or library call of a function.
@@ -150,6 +154,12 @@ class Function {
     // Bytes of the arena for the largest shapes seen; bytes of shared variables used. Calls on cpu that run
     // at once have an arena each: then of all those that were there at once.
     std::int64_t peak_bytes() const;
+    // Where the memory of a call goes, before there is one. Lengths that are not known are those of
+    // `lengths`, else those of the last call; of integer scalars, such as the number of a minibatch, the last
+    // call's value or 0, whichever takes more.
+    // Throws GraphError naming each input whose lengths are missing, or an example of what is no input;
+    // ShapeError as a call with arguments of such shapes would.
+    MemoryPlan memory_plan(const std::vector<ExampleLengths>& lengths = {}) const;
     double compile_seconds() const;
     int compiler_runs() const;  // host compiler processes that building this function started
 

@@ -24,7 +24,9 @@ namespace {
 class CpuLauncher : public Launcher {
   public:
     CpuLauncher(std::shared_ptr<const LoadedKernels> kernels, Pool& pool)
-        : kernels_(std::move(kernels)), entries_(kernels_->entries), pool_(pool) {}
+        : kernels_(std::move(kernels)), entries_(kernels_->entries), pool_(pool) {
+        scratch_.is_limited = true;
+    }
 
     void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes, std::int64_t tasks,
                 const Shares* shares) override {
@@ -41,6 +43,15 @@ class CpuLauncher : public Launcher {
 
     void reserve(const GemmShape& shape, bool stored, std::size_t buffers) override {
         reserve_gemm(pool_, shape, stored, buffers, scratch_);
+    }
+    std::int64_t reserved_bytes(std::span<const Reserved> calls) const override {
+        GemmRoom most;
+        for (const Reserved& call : calls) {
+            const GemmRoom room = gemm_room(*call.shape, call.stored, call.buffers);
+            most.of_thread = std::max(most.of_thread, room.of_thread);
+            most.of_parts = std::max(most.of_parts, room.of_parts);
+        }
+        return scratch_bytes(most, pool_.threads());
     }
     void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) override {
         const auto loaded = [&](const SliceKernel& k) {

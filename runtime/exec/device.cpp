@@ -19,6 +19,7 @@
 #include "runtime/cuda/emulator/devices.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/offline_device.h"
+#include "runtime/memory/plan.h"
 #include "runtime/null/null_device.h"
 #include "runtime/reference/reference_device.h"
 
@@ -185,6 +186,8 @@ bool CallLock::is_wanted() const {
     return false;
 }
 
+OwnMemory Executable::own_memory(const Frame& /*frame*/) const { return {}; }
+
 void rethrow_in_step(std::int64_t step, std::int64_t value) {
     const auto text = [&](const Error& e) {
         return fmt::format(
@@ -201,6 +204,8 @@ void rethrow_in_step(std::int64_t step, std::int64_t value) {
         throw TypeError(text(e));
     } catch (const DeviceError& e) {
         throw DeviceError(text(e));
+    } catch (const MemoryRefusal& e) {
+        throw MemoryRefusal(text(e));
     } catch (const OutOfMemory& e) {
         throw OutOfMemory(text(e));
     } catch (const Error& e) {

@@ -2,6 +2,7 @@
 #include "runtime/exec/frame.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -170,7 +171,9 @@ std::shared_ptr<const Placement> Frames::place(const std::int64_t* symbols) {
 
 // From the slots.
 std::unique_ptr<Frame> Frames::make(const std::int64_t* symbols) {
+    static std::atomic<std::uint64_t> frames{0};
     auto frame = std::make_unique<Frame>();
+    frame->number = ++frames;
     frame->placement = place(symbols);
     frame->once = evaluate(program_->once, once_);
     frame->body = evaluate(program_->body, body_);

@@ -29,6 +29,7 @@ struct Frame {
     std::vector<StepSizes> once, body;
     std::vector<Dims> outputs;
     std::vector<std::int64_t> output_bytes;
+    std::uint64_t number = 0;  // frames of other numbers may differ; of all Frames together
 };
 
 class Frames {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "codegen/program.h"
@@ -86,6 +87,13 @@ class Launcher {
     // Claims what a gemm of this shape will need, so that no gemm fails after another step has written a
     // shared variable. `stored`: its result has a buffer; `buffers`: the most that one of its kernels has.
     virtual void reserve(const GemmShape&, bool /*stored*/, std::size_t /*buffers*/) {}
+    // What reserve() has taken after such calls, in bytes: the same memory serves one after another.
+    struct Reserved {
+        const GemmShape* shape = nullptr;
+        bool stored = false;
+        std::size_t buffers = 0;
+    };
+    virtual std::int64_t reserved_bytes(std::span<const Reserved>) const { return 0; }
     virtual void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) = 0;
     virtual void conv(const ConvShape& shape, const ConvData& data) = 0;
     virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;

@@ -7,12 +7,13 @@
 
 namespace bitale {
 
-StackedResults::StackedResults(const Program& program, const Frame& first, std::int64_t steps)
+StackedResults::StackedResults(const Program& program, const Frame& first, std::int64_t steps,
+                               std::int64_t limit)
     : program_(program), first_(first), steps_(steps) {
     for (std::size_t i = 0; i < first.outputs.size(); ++i) {
         Dims dims = first.outputs[i];
         dims.insert(dims.begin(), steps);
-        stacked_.push_back(pooled_array(program.outputs[i].dtype, std::move(dims)));
+        stacked_.push_back(pooled_array(program.outputs[i].dtype, std::move(dims), limit));
     }
     for (Array& a : stacked_) to_.push_back(static_cast<char*>(a.mutable_data()));
 }

@@ -1,0 +1,85 @@
+// Plans of functions, before and between their calls.
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "graph/base/border.h"
+#include "runtime/memory/limit.h"
+#include "runtime/state.h"
+
+namespace bitale {
+
+namespace {
+
+const ApiBorder planning("for a memory plan");
+
+MemoryPlan plan_of(const Build& build, const Executable& executable, std::vector<std::int64_t> symbols) {
+    if (!build.program) return make_memory_plan(build, symbols);
+    Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
+    symbols.reserve(1);  // of no symbol there is a pointer too
+    const Frame& frame = frames.find(symbols.data());
+    return make_memory_plan(build, frame, symbols, executable.own_memory(frame));
+}
+
+// Of integer scalars, such as the number of a minibatch, what takes more: their values, or 0. The last
+// minibatch of a data set is often a small one.
+MemoryPlan larger_plan(const Build& build, const Executable& executable,
+                       const std::vector<std::int64_t>& symbols) {
+    std::vector<std::int64_t> zeros = symbols;
+    for (std::size_t s = 0; s < zeros.size(); ++s)
+        if (build.signature.sources[s].axis < 0) zeros[s] = 0;
+    MemoryPlan plan = plan_of(build, executable, symbols);
+    if (zeros == symbols) return plan;
+    try {
+        MemoryPlan of_zeros = plan_of(build, executable, zeros);
+        if (of_zeros.peak_bytes >= plan.peak_bytes) return of_zeros;
+    } catch (const ShapeError&) {  // there is no such call
+    } catch (const IndexError&) {
+    }
+    return plan;
+}
+
+}  // namespace
+
+MemoryPlan memory_plan_of(const Function::State& state, const std::vector<ExampleLengths>& lengths) {
+    const Build build = build_of(state);
+    return larger_plan(build, *state.executable,
+                       symbols_of(build, lengths, state.executable->last_symbols()));
+}
+
+MemoryPlan Function::memory_plan(const std::vector<ExampleLengths>& lengths) const {
+    (void)state();  // throws where there is none
+    State& of = *state_;
+    return planning([&] {
+        const std::lock_guard lock(of.waiting);
+        const std::lock_guard turn(of.device->turns());
+        return memory_plan_of(of, lengths);
+    });
+}
+
+void refuse_over_limit(const Function::State& state) {
+    if (state.memory_limit < 0)
+        throw GraphError(state.where, fmt::format("function \"{}\": its memory_limit is negative, {} bytes",
+                                                  state.name, state.memory_limit));
+    if (state.memory_limit == 0) return;
+    if (!state.program)
+        throw DeviceError(state.where,
+                          fmt::format("function \"{}\": a memory_limit cannot be kept on device {}, "
+                                      "which evaluates the graph node by node without a plan",
+                                      state.name, state.device->name()));
+    for (const SizeSource& source : state.signature.sources)
+        if (source.axis >= 0) return;
+    const std::vector<std::int64_t> zeros(state.signature.sources.size(), 0);
+    const Build build = build_of(state);
+    std::optional<MemoryPlan> plan;
+    try {
+        plan = plan_of(build, *state.executable, zeros);
+    } catch (const ShapeError&) {
+        return;  // as a call with 0 would say
+    } catch (const IndexError&) {
+        return;
+    }
+    refuse_over_limit(*plan, state.where);
+}
+
+}  // namespace bitale
