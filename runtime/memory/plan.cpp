@@ -146,10 +146,10 @@ class PlanMaker {
             const auto b = static_cast<std::size_t>(life.buffer);
             const BufferInfo& info = program_->buffers[b];
             const Step& made_by = *steps_[static_cast<std::size_t>(first_use(life.buffer))];
+            std::string where = words_of(info.origins);
+            if (where.empty()) where = words_of(made_by.fused);
             MemoryPlan::Buffer& buffer =
-                own_type(add(Kind::temporary, info.name,
-                             words_of(info.origins.empty() ? made_by.fused : info.origins), info.reason),
-                         info.type);
+                own_type(add(Kind::temporary, info.name, std::move(where), info.reason), info.type);
             buffer.first = life.first;
             buffer.last = life.last;
             buffer.reserved = life.bytes;
