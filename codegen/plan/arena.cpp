@@ -4,10 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "bitale/error.h"
 #include "codegen/program.h"
@@ -78,6 +80,49 @@ struct Layout {
     std::int64_t bytes = 0;
 };
 
+// What is free of an arena: gaps by where they are and by how large they are.
+class Gaps {
+  public:
+    void add(std::int64_t offset, std::int64_t bytes) {
+        by_offset_.emplace(offset, bytes);
+        by_size_.emplace(bytes, offset);
+    }
+    // The smallest that holds so many bytes.
+    std::optional<Placed> take(std::int64_t bytes) {
+        const auto at = by_size_.lower_bound({bytes, 0});
+        if (at == by_size_.end()) return std::nullopt;
+        const Placed gap{at->second, at->first};
+        drop(by_offset_.find(gap.offset));
+        return gap;
+    }
+    // Together with the gaps beside it.
+    void give(std::int64_t offset, std::int64_t bytes) {
+        auto after = by_offset_.lower_bound(offset);
+        if (after != by_offset_.end() && after->first == offset + bytes) {
+            bytes += after->second;
+            after = drop(after);
+        }
+        if (after != by_offset_.begin()) {
+            const auto before = std::prev(after);
+            if (before->first + before->second == offset) {
+                offset = before->first;
+                bytes += before->second;
+                drop(before);
+            }
+        }
+        add(offset, bytes);
+    }
+
+  private:
+    using ByOffset = std::map<std::int64_t, std::int64_t>;
+    ByOffset::iterator drop(ByOffset::iterator at) {
+        by_size_.erase({at->second, at->first});
+        return by_offset_.erase(at);
+    }
+    ByOffset by_offset_;
+    std::set<std::pair<std::int64_t, std::int64_t>> by_size_;
+};
+
 class Packing {
   public:
     Packing(const std::vector<Lifetime>& lives, int steps) : lives_(lives), steps_(steps), timeline_(steps) {
@@ -98,8 +143,13 @@ class Packing {
     int fullest() const { return fullest_; }
 
     Layout best() {
-        consider(in_turn(false));
-        if (!is_done()) consider(in_turn(true));
+        const InTime forwards = in_time(false), backwards = in_time(true);
+        // In units of the least: a little more leaves an allocator room, and what all need together is
+        // enough.
+        for (const double height : {1.0, 1.01, 1.02, 1.04, 1.08, 1.2, 1.5, 2.0, 0.0}) {
+            if (!best_.offsets.empty()) break;
+            for (const InTime* time : {&forwards, &backwards}) consider(within(height_of(height), *time));
+        }
         const auto bytes = [&](std::size_t i) { return static_cast<double>(lives_[i].bytes); };
         const auto steps = [&](std::size_t i) { return lives_[i].last - lives_[i].first + 1.0; };
         const auto in_fullest = [&](std::size_t i) {
@@ -143,6 +193,18 @@ class Packing {
         if (layout && (best_.offsets.empty() || layout->bytes < best_.bytes)) best_ = std::move(*layout);
     }
 
+    // So many times the least, in whole lines; 0: all one above the other.
+    std::int64_t height_of(double times) const {
+        constexpr std::int64_t line = 64;
+        if (times > 0) {
+            const double bytes = static_cast<double>(least_) * times;
+            return bytes < 0x1p60 ? std::max(least_, static_cast<std::int64_t>(bytes) / line * line) : least_;
+        }
+        std::int64_t all = 0;
+        for (const Lifetime& life : lives_) all = end_of(all, life.bytes);
+        return all;
+    }
+
     // In an order, and with what ends up on top moved to the front, a few times.
     void improve(std::vector<std::size_t> order) {
         constexpr int most_times = 6;
@@ -179,69 +241,59 @@ class Packing {
         return layout;
     }
 
-    // As an allocator would meet them in time, or with time reversed: each in the smallest gap that it fits
-    // in. Work as n log n, whatever the lifetimes.
-    Layout in_turn(bool backwards) const {
-        std::vector<std::vector<std::size_t>> begins(static_cast<std::size_t>(steps_)), ends = begins;
+    // By the steps at which they begin and end; of time that runs backwards where asked for.
+    struct InTime {
+        std::vector<std::vector<std::size_t>> begins, ends;
+        std::vector<int> last;
+    };
+    InTime in_time(bool backwards) const {
+        InTime r;
+        r.begins.resize(static_cast<std::size_t>(steps_));
+        r.ends.resize(static_cast<std::size_t>(steps_));
         for (std::size_t i = 0; i < lives_.size(); ++i) {
             const int first = backwards ? steps_ - 1 - lives_[i].last : lives_[i].first,
                       last = backwards ? steps_ - 1 - lives_[i].first : lives_[i].last;
-            begins[static_cast<std::size_t>(first)].push_back(i);
-            ends[static_cast<std::size_t>(last)].push_back(i);
+            r.begins[static_cast<std::size_t>(first)].push_back(i);
+            r.ends[static_cast<std::size_t>(last)].push_back(i);
+            r.last.push_back(last);
         }
+        for (std::vector<std::size_t>& list : r.begins)
+            std::stable_sort(list.begin(), list.end(),
+                             [&](std::size_t a, std::size_t b) { return lives_[a].bytes > lives_[b].bytes; });
+        return r;
+    }
+
+    // As an allocator would meet them in time, in an arena of `height` bytes: each in the smallest gap that
+    // holds it, beside the border, or else beside the neighbour that lives longer, so that gaps grow together
+    // again. Nothing where one fits in no gap. Work as n log n, whatever the lifetimes.
+    std::optional<Layout> within(std::int64_t height, const InTime& time) const {
         Layout layout;
         layout.offsets.assign(lives_.size(), 0);
-        std::map<std::int64_t, std::int64_t> gaps;                // offset, bytes
-        std::set<std::pair<std::int64_t, std::int64_t>> by_size;  // bytes, offset
-        const auto add_gap = [&](std::int64_t offset, std::int64_t bytes) {
-            gaps.emplace(offset, bytes);
-            by_size.emplace(bytes, offset);
-        };
-        const auto drop_gap = [&](std::map<std::int64_t, std::int64_t>::iterator at) {
-            by_size.erase({at->second, at->first});
-            return gaps.erase(at);
-        };
-        for (std::size_t step = 0; step < begins.size(); ++step) {
-            std::stable_sort(begins[step].begin(), begins[step].end(),
-                             [&](std::size_t a, std::size_t b) { return lives_[a].bytes > lives_[b].bytes; });
-            for (const std::size_t i : begins[step]) {
+        Gaps gaps;
+        gaps.add(0, height);
+        std::map<std::int64_t, std::size_t> beginning, ending;  // which alive one begins or ends there
+        for (std::size_t step = 0; step < time.begins.size(); ++step) {
+            for (const std::size_t i : time.begins[step]) {
                 const std::int64_t bytes = lives_[i].bytes;
-                const auto fitting = by_size.lower_bound({bytes, 0});
-                if (fitting != by_size.end()) {
-                    const auto [size, offset] = *fitting;
-                    drop_gap(gaps.find(offset));
-                    layout.offsets[i] = offset;
-                    if (size > bytes) add_gap(offset + bytes, size - bytes);
-                    continue;
-                }
-                // Upon the last gap, if that reaches the top.
-                std::int64_t offset = layout.bytes;
-                if (!gaps.empty()) {
-                    const auto top = std::prev(gaps.end());
-                    if (top->first + top->second == layout.bytes) {
-                        offset = top->first;
-                        drop_gap(top);
-                    }
-                }
+                const std::optional<Placed> gap = gaps.take(bytes);
+                if (!gap) return std::nullopt;
+                const std::int64_t gap_end = gap->offset + gap->bytes;
+                const bool at_border = gap->offset == 0 || gap_end == height;
+                const bool low = at_border
+                                     ? gap->offset == 0
+                                     : time.last[ending.at(gap->offset)] >= time.last[beginning.at(gap_end)];
+                const std::int64_t offset = low ? gap->offset : gap_end - bytes;
+                if (gap->bytes > bytes) gaps.add(low ? offset + bytes : gap->offset, gap->bytes - bytes);
                 layout.offsets[i] = offset;
-                layout.bytes = end_of(offset, bytes);
+                layout.bytes = std::max(layout.bytes, offset + bytes);
+                beginning[offset] = i;
+                ending[offset + bytes] = i;
             }
-            for (const std::size_t i : ends[step]) {
-                std::int64_t offset = layout.offsets[i], bytes = lives_[i].bytes;
-                auto after = gaps.lower_bound(offset);
-                if (after != gaps.end() && after->first == offset + bytes) {
-                    bytes += after->second;
-                    after = drop_gap(after);
-                }
-                if (after != gaps.begin()) {
-                    const auto before = std::prev(after);
-                    if (before->first + before->second == offset) {
-                        offset = before->first;
-                        bytes += before->second;
-                        drop_gap(before);
-                    }
-                }
-                add_gap(offset, bytes);
+            for (const std::size_t i : time.ends[step]) {
+                const std::int64_t offset = layout.offsets[i], bytes = lives_[i].bytes;
+                beginning.erase(offset);
+                ending.erase(offset + bytes);
+                gaps.give(offset, bytes);
             }
         }
         return layout;
