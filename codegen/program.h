@@ -49,6 +49,10 @@ struct BufferInfo {
     Type type;
     std::string reason;  // arena buffers: why it is materialised
     std::vector<Origin> origins;
+    // What an arena buffer holds: a value of the graph, what chunks of a long sum add up to, or rows that
+    // each task has for itself because they are too many for its scratch.
+    enum class Role : std::uint8_t { value, partial_sums, task_rows };
+    Role role = Role::value;
 };
 
 // One generated kernel: equal texts are one KernelText, launched with different buffers and sizes.
@@ -119,6 +123,15 @@ struct ConvCall {
     Precision precision = Precision::float32;
 };
 
+// An opaque op (graph/ir/op.h), computed by a routine of the runtime: that of a library, or its own.
+struct RoutineCall {
+    std::string name;
+    DType dtype = DType::float32;
+    std::vector<Int> sizes;  // as the op gives them
+    bool by_library = false;
+    Int workspace{};  // elements of the dtype, in a buffer of the plan: a call allocates nothing
+};
+
 // Tasks of one kind, and what one of them costs on a core of a CPU (codegen/kernel/work.h).
 struct TaskWork {
     Int tasks, picoseconds;
@@ -133,14 +146,15 @@ struct PieceKernel {
 };
 
 struct Step {
-    enum class Kind : std::uint8_t { kernel, gemm, conv, copy };
+    enum class Kind : std::uint8_t { kernel, gemm, conv, copy, routine };
     Kind kind = Kind::kernel;
     int kernel = -1;  // index into Program::kernels; of a gemm: the epilogue, its tasks are the slices
     GemmCall gemm;
     ConvCall conv;
+    RoutineCall routine;
     // kernel: positional; copy: from, to; gemm: a, b, c; conv: image, filters, output, the one that is
     // computed last; both: then the bias, if any; gemm with an epilogue: then those of its kernel; gemm
-    // with operands that are made: then those of their kernels
+    // with operands that are made: then those of their kernels; routine: operands, result, workspace
     std::vector<int> buffers;
     std::vector<Int> sizes;                   // of the kernel: positional int64 parameters
     std::vector<Int> tasks;                   // kernel: number of tasks of each phase
@@ -182,11 +196,24 @@ struct Program {
     std::set<std::string> held_back;  // rules that would have applied but for math=strict, for the report
 };
 
-// Offsets of the arena buffers (-1 for the others) for given values of the symbols; 64-byte aligned, 64 bytes
-// of tail after each, lifetimes from the order of the steps. Buffers written by `once` are never reused.
+// When an arena buffer is in use: steps are counted through `once` and then the body. What `once` writes is
+// kept from then on, for all calls.
+struct Lifetime {
+    int buffer = 0, first = 0, last = 0;
+    std::int64_t bytes = 0;  // that it takes: 64-byte aligned, with 64 bytes of tail
+};
+// Of the arena buffers that some step uses, for given values of the symbols.
+std::vector<Lifetime> arena_lifetimes(const Program& program,
+                                      const std::map<std::uint64_t, std::int64_t>& values);
+
+// Offsets of the arena buffers (-1 for the others) for given values of the symbols, 64-byte aligned; those
+// whose lifetimes overlap do not overlap. What `once` writes comes first. Work as n log n for n buffers, and
+// a bounded amount beside it.
 struct Placement {
     std::vector<std::int64_t> offsets;
     std::int64_t bytes = 0;
+    std::int64_t least_bytes = 0;  // the most that lives at one step: no placement takes less
+    int fullest_step = 0;          // that step
 };
 Placement plan_arena(const Program& program, const std::map<std::uint64_t, std::int64_t>& values);
 

@@ -17,6 +17,8 @@ struct Target {
     int vector_registers = 16;
     bool has_gemm = false;                     // a matrix-product library is present
     bool has_conv = false;                     // a convolution library is present
+    bool has_lapack = false;                   // a library for eigenvalues is present
+    bool has_routines = true;                  // for opaque ops (graph/ir/op.h)
     bool has_epilogues = false;                // these libraries add a bias and apply relu
     Precision precision = Precision::float32;  // of these libraries
     // Whether their relu of a NaN is NaN, as generated code has it. Where it is not, relu stays generated,

@@ -6,6 +6,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/linear/contract.h"
 #include "ops/linear/conv.h"
+#include "ops/linear/eigh.h"
 #include "ops/nn/dropout.h"
 #include "ops/nn/logsumexp.h"
 #include "ops/nn/losses.h"
@@ -16,6 +17,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/scan.h"
 #include "ops/shape/view.h"
+#include "ops/train/schedules.h"
 
 namespace bitale {
 
@@ -29,6 +31,7 @@ void register_all_ops() {
     register_scan_ops();
     register_contract_ops();
     register_conv_ops();
+    register_eigh_ops();
     register_softmax_ops();
     register_logsumexp_ops();
     register_loss_ops();
@@ -37,6 +40,7 @@ void register_all_ops() {
     register_dropout_ops();
     register_random_ops();
     register_autodiff_ops();
+    register_training_ops();
 }
 
 }  // namespace bitale

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "graph/base/atomic_file.h"
 #include "graph/base/log.h"
@@ -20,6 +21,7 @@
 #include "runtime/cuda/device_name.h"
 #include "runtime/cuda/dump.h"
 #include "runtime/exec/program_io.h"
+#include "runtime/memory/limit.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 
@@ -76,7 +78,21 @@ void dump_before_compiling(Function::State& state) {
 }
 
 void dump_report(const Function::State& state) {
-    if (!state.dump_folder.empty()) write(state.dump_folder, "report.txt", report_of(state));
+    if (state.dump_folder.empty()) return;
+    write(state.dump_folder, "report.txt", report_of(state));
+    try {
+        const std::lock_guard turn(state.device->turns());
+        const MemoryPlan plan = memory_plan_of(state, {});
+        write(state.dump_folder, "memory_plan.txt", plan.to_string());
+        write(state.dump_folder, "memory_plan.json", plan.json());
+        write(state.dump_folder, "memory_plan.svg", plan.svg());
+    } catch (const GraphError& e) {  // lengths are missing
+        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
+    } catch (const ShapeError& e) {
+        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
+    } catch (const IndexError& e) {
+        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
+    }
 }
 
 }  // namespace bitale

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -19,6 +20,8 @@
 #include "graph/walk/traverse.h"
 #include "ops/rules/phases.h"
 #include "runtime/dump.h"
+#include "runtime/memory/limit.h"
+#include "runtime/micro_batched.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 #include "runtime/validate.h"
@@ -56,6 +59,21 @@ std::optional<Target> target_of(const Function::State& state) {
     return target;
 }
 
+// Opaque ops of the graph need routines, which not every device has.
+void find_routines(const Function::State& state, const Graph& graph, Target& target) {
+    const Nodes nodes = topological(graph.roots());
+    const auto opaque = std::find_if(nodes.begin(), nodes.end(),
+                                     [](const NodePtr& node) { return node->op->kind == OpKind::opaque; });
+    if (opaque == nodes.end()) return;
+    if (!target.has_routines)
+        throw DeviceError((*opaque)->where,
+                          fmt::format("function \"{}\" on {}: {} is not computed there; compute it by a "
+                                      "function of its own with .device = \"cpu\", and put the result into a "
+                                      "shared variable",
+                                      state.name, state.device->name(), describe(**opaque)));
+    state.device->find_routines(target);
+}
+
 struct Compiled {
     std::shared_ptr<const Program> program;
     std::vector<Kernel> kernels;
@@ -63,7 +81,8 @@ struct Compiled {
 };
 
 // From the optimised graph to a Program. `numbers`: values of the symbols of a call, none before the first.
-Compiled generated(const Function::State& state, const Target& target, const Numbers& numbers) {
+Compiled generated(const Function::State& state, Target target, const Numbers& numbers) {
+    find_routines(state, *state.optimised, target);
     Compiled r;
     std::optional<Autotuner> tuner;
     if (state.autotune && state.device->timing().why_not.empty())
@@ -86,11 +105,44 @@ void take(Function::State& state, Compiled compiled) {
 }
 
 std::unique_ptr<Executable> prepared(const Function::State& state, std::shared_ptr<const Program> program) {
-    return state.device->prepare({state.plain, state.signature, std::move(program), state.profile});
+    Build build = build_of(state);
+    build.program = std::move(program);
+    return state.device->prepare(std::move(build));
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// What computes a call in parts that fit the function's limit, where it does not at once.
+MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal) {
+    const std::lock_guard lock(state.waiting);
+    if (!state.parts && state.no_parts.empty()) {
+        try {
+            auto parts = std::make_unique<MicroBatched>(state, 0);
+            state.parts = parts.get();
+            state.made_for_limit = std::move(parts);
+        } catch (const GraphError& e) {
+            state.no_parts = e.what();
+        }
+    }
+    if (!state.parts) throw MemoryRefusal(refusal + "\nIt cannot be computed in parts: " + state.no_parts);
+    return *state.parts;
+}
+
+MicroBatched* parts_made(Function::State& state) {
+    const std::lock_guard lock(state.waiting);
+    return state.parts;
+}
+
+// Of a function whose lengths are known when it is built.
+void keep_limit(Function::State& state) {
+    try {
+        refuse_over_limit(state);
+    } catch (const MemoryRefusal& refusal) {
+        parts_for_limit(state, refusal.what())
+            .memory_plan(std::vector<std::int64_t>(state.signature.sources.size(), 0));
+    }
 }
 
 std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
@@ -107,14 +159,24 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     state->defaults = std::move(request.defaults);
     state->precision = wishes.precision;
     state->profile = wishes.profile;
+    state->memory_limit = wishes.memory_limit.bytes;
     state->strict_math = options().strict_math;
     state->autotune = wishes.autotune.value_or(options().autotune);
     state->dump_folder = make_dump_folder(state->name);
     request.graph.dump_folder = state->dump_folder;
     state->plain = std::make_shared<const Graph>(std::move(request.graph));
     state->shared = shared_variables(*state->plain);
+    if (wishes.micro_batch < 0)
+        throw GraphError(where,
+                         fmt::format("function \"{}\": micro_batch is {}; it is a number of rows, or 0 for "
+                                     "all rows at once",
+                                     state->name, wishes.micro_batch));
+    state->micro_batch = wishes.micro_batch;
+    if (state->micro_batch > 0 || state->memory_limit > 0)
+        state->before_givens = graph_before_givens(inputs, outputs, wishes, *state->plain, where);
 
-    const std::optional<Target> target = target_of(*state);
+    std::optional<Target> target = target_of(*state);
+    if (target) find_routines(*state, *state->plain, *target);
     if (target && wishes.specialise.value_or(options().specialise))
         if (std::vector<FreeLength> free = free_lengths(*state->plain); !free.empty())
             state->specialised = std::make_unique<Specialised>(*state, std::move(free));
@@ -124,6 +186,7 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
         dump_before_compiling(*state);
         dump_report(*state);
     }
+    keep_limit(*state);
     state->compile_seconds = seconds_since(start);
     return state;
 }
@@ -215,11 +278,34 @@ Function::State& for_call(Function::State& state, std::span<const Array> argumen
     return runs;
 }
 
+// `call` gets what runs, the variables to lock, and what keeps memory meanwhile without running, or null:
+// bits and limits of a call do not depend on earlier ones.
+template <class F>
+Results whole_or_in_parts(Function::State& runs, F&& call) {
+    if (runs.micro_batch > 0 && runs.parts) return call(*runs.parts, runs.parts->shared(), nullptr);
+    Executable& whole = *runs.current.load(std::memory_order_acquire);
+    if (runs.memory_limit == 0) return call(whole, runs.shared, nullptr);
+    std::string refusal;
+    try {
+        return call(whole, runs.shared, parts_made(runs));
+    } catch (const MemoryRefusal& e) {
+        refusal = e.what();
+    }
+    MicroBatched& parts = parts_for_limit(runs, refusal);
+    return call(parts, parts.shared(), &whole);
+}
+
 Results run(Function::State& state, std::span<const Array> arguments) {
     std::optional<Specialised::Held> version;
     Function::State& runs = for_call(state, arguments, version);
-    const CallLock lock(*state.device, state.shared);
-    return Results(runs.current.load(std::memory_order_acquire)->run(arguments));
+    return explaining(runs, arguments, 0, [&] {
+        return whole_or_in_parts(
+            runs, [&](Executable& executable, const std::vector<SharedUse>& shared, Executable* idle) {
+                const CallLock lock(*state.device, shared);
+                if (idle) idle->drop_arena();
+                return Results(executable.run(arguments));
+            });
+    });
 }
 
 // Versions for other lengths keep memory: they go where the call's own does not find enough.
@@ -239,24 +325,7 @@ Specialised::Version latest_of(const Function::State& state) {
     return state.specialised && !state.is_compiled() ? state.specialised->latest() : nullptr;
 }
 
-std::string optimised_text(const Function::State& state) {
-    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
-}
-
-}  // namespace
-
-// From the optimised graph to an executable; choices are measured for the numbers of a call, if any.
-void compile(Function::State& state, const Numbers& numbers) {
-    const auto start = std::chrono::steady_clock::now();
-    if (const std::optional<Target> target = target_of(state)) {
-        Graph graph = *state.plain;
-        optimize(graph);
-        state.optimised = std::make_shared<const Graph>(std::move(graph));
-        take(state, generated(state, *target, numbers));
-        state.waits_for_lengths = state.tuning.waiting > 0;
-    }
-    dump_before_compiling(state);
-    state.executable = prepared(state, state.program);
+void has_executable(Function::State& state, std::chrono::steady_clock::time_point start) {
     state.current.store(state.executable.get());
     state.compile_seconds = seconds_since(start);
     dump_report(state);
@@ -266,6 +335,45 @@ void compile(Function::State& state, const Numbers& numbers) {
     if (logs(2))
         for (const Kernel& k : *state.kernels)
             log(2, fmt::format("  {}: {}", k.name, fmt::join(k.fused, ", ")));
+}
+
+std::string optimised_text(const Function::State& state) {
+    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
+}
+
+}  // namespace
+
+// From the optimised graph to an executable; choices are measured for the numbers of a call, if any.
+void compile_optimised(Function::State& state, const Numbers& numbers) {
+    const auto start = std::chrono::steady_clock::now();
+    if (const std::optional<Target> target = target_of(state)) {
+        take(state, generated(state, *target, numbers));
+        state.waits_for_lengths = state.tuning.waiting > 0;
+    }
+    dump_before_compiling(state);
+    state.executable = prepared(state, state.program);
+    has_executable(state, start);
+}
+
+void compile(Function::State& state, const Numbers& numbers) {
+    const auto start = std::chrono::steady_clock::now();
+    const bool generates = target_of(state).has_value();
+    if (generates && state.micro_batch > 0) {
+        auto parts = std::make_unique<MicroBatched>(state, state.micro_batch);
+        state.optimised = parts->optimised();
+        state.kernels = std::make_unique<const std::vector<Kernel>>(parts->kernels());
+        state.parts = parts.get();
+        state.executable = std::move(parts);
+        dump_before_compiling(state);
+        return has_executable(state, start);
+    }
+    if (generates) {
+        Graph graph = *state.plain;
+        optimize(graph);
+        state.optimised = std::make_shared<const Graph>(std::move(graph));
+    }
+    compile_optimised(state, numbers);
+    state.compile_seconds = seconds_since(start);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): users write options where they call.
@@ -308,8 +416,8 @@ void Function::no_memory() { calling.fail(); }
 
 namespace {
 
-// `call` has the steps and what may stop them.
-Results run_loop(Function::State& state, LoopCall call) {
+// `call` has the steps and what may stop them. `to`: how many were done.
+Results run_loop(Function::State& state, LoopCall call, std::int64_t* to = nullptr) {
     check_loop(state);
     state.device->check_runs(state.name, state.where);
     const Array zero = Array(std::int64_t{0}).as(state.inputs[0].type.dtype);
@@ -317,16 +425,24 @@ Results run_loop(Function::State& state, LoopCall call) {
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
     std::optional<Specialised::Held> version;
     Function::State& runs = for_call(state, all, version);
-    CallLock lock(*state.device, state.shared);
-    state.steps_done.store(0);
-    call.arguments = all;
-    call.lock = &lock;
-    call.stops = &state.stops;
-    call.stops_before = state.stops_answered.load();
-    call.steps_done = &state.steps_done;
     std::int64_t done = 0;
-    call.own_steps_done = &done;
-    Results results(runs.current.load(std::memory_order_acquire)->loop(call));
+    Results results = explaining(runs, all, call.steps, [&] {
+        return whole_or_in_parts(
+            runs, [&](Executable& executable, const std::vector<SharedUse>& shared, Executable* idle) {
+                CallLock lock(*state.device, shared);
+                if (idle) idle->drop_arena();
+                state.steps_done.store(call.told);
+                call.arguments = all;
+                call.lock = &lock;
+                call.stops = &state.stops;
+                call.stops_before = state.stops_answered.load();
+                call.steps_done = &state.steps_done;
+                call.own_steps_done = &done;
+                return Results(executable.loop(call));
+            });
+    });
+    done -= call.told;
+    if (to) *to = done;
     // A request is used up by the loops that run and end by it, and by no other.
     if (done < call.steps && !(call.token && call.token->requested()))
         state.stops_answered.store(state.stops.load());
@@ -352,6 +468,38 @@ LoopCall watching(LoopCall call, const StopToken& stop) {
     return call;
 }
 
+// Results of the parts of a loop, one above the other.
+class Joined {
+  public:
+    explicit Joined(std::int64_t steps) : steps_(steps) {}
+    void add(const Results& part, std::int64_t done) {
+        for (std::size_t k = 0; k < part.size(); ++k) {
+            Dims shape = part[k].shape();
+            shape[0] = steps_;
+            if (done_ == 0)
+                values_.emplace_back(part[k].dtype(), shape);
+            else if (values_[k].shape() != shape)
+                throw ShapeError(fmt::format("output {} of the loop is {} in step {}, and was {} before", k,
+                                             text_of(part[k].shape()), done_, text_of(values_[k].shape())));
+            const std::int64_t row = steps_ ? values_[k].bytes() / steps_ : 0;
+            if (part[k].bytes() > 0)
+                std::memcpy(static_cast<char*>(values_[k].mutable_data()) + done_ * row, part[k].data(),
+                            static_cast<std::size_t>(part[k].bytes()));
+        }
+        done_ += done;
+    }
+    std::int64_t done() const { return done_; }
+    Results take() {
+        if (done_ < steps_)
+            for (Array& value : values_) value = value.rows(0, done_);
+        return Results(std::move(values_));
+    }
+
+  private:
+    std::int64_t steps_, done_ = 0;
+    std::vector<Array> values_;
+};
+
 }  // namespace
 
 Results Function::loop(std::int64_t first, std::int64_t last) {
@@ -361,6 +509,37 @@ Results Function::loop(std::int64_t first, std::int64_t last) {
 Results Function::loop(std::int64_t first, std::int64_t last, const StopToken& stop) {
     State& state = used(state_);
     return loop_of(state, watching(steps_between(state, first, last), stop));
+}
+Results Function::loop(std::int64_t first, std::int64_t last, const LoopOptions& options) {
+    State& state = used(state_);
+    if (options.every < 0)
+        throw Error(fmt::format("loop of \"{}\": a report comes every so many steps, not every {}",
+                                state.name, options.every));
+    LoopCall call = steps_between(state, first, last);
+    call.token = options.stop;
+    if (!options.on_progress || call.steps == 0) return loop_of(state, call);
+    return looping([&] {
+        const auto begin = std::chrono::steady_clock::now();
+        const std::int64_t steps = call.steps;
+        Joined results(steps);
+        while (true) {
+            LoopCall part = call;
+            if (options.every > 0) part.steps = std::min(options.every, call.steps);
+            std::int64_t done = 0;
+            const Results made = run_loop(state, part, &done);
+            results.add(made, done);
+            const double seconds =
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+            const auto count = static_cast<double>(results.done()), left = static_cast<double>(steps) - count;
+            options.on_progress({.done = results.done(),
+                                 .steps = steps,
+                                 .seconds = seconds,
+                                 .seconds_left = count > 0 ? seconds / count * left : 0,
+                                 .part = &made});
+            if (done < part.steps || results.done() == steps) return results.take();
+            call = call.rest(done);
+        }
+    });
 }
 Results Function::loop(std::span<const std::int64_t> indices) {
     return loop_of(used(state_), LoopCall::over(indices));

@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "graph/base/options.h"
 #include "runtime/cache/disk_cache.h"
 #include "runtime/cpu/affinity.h"
 #include "runtime/cpu/compiler.h"
+#include "runtime/cpu/eigh.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cuda/libraries.h"
@@ -47,6 +50,9 @@ std::string info_text() {
 
     const GemmLibrary& gemm = gemm_library();
     s += fmt::format("\nlibraries\n  oneDNN     {}{}\n", gemm.present ? "" : "absent: ", gemm.name);
+    const Lapack& lapack = lapack_library();
+    s += fmt::format("  LAPACK     {}{}\n",
+                     lapack.present ? "" : "absent, eigh is computed without it: ", lapack.name);
     s += "\nCUDA (opened when a function needs it)\n";
     for (const cuda::LibraryStatus& library : cuda::library_list())
         s += fmt::format("  {:<10} {}\n", library.name, library.text);
@@ -56,6 +62,54 @@ std::string info_text() {
     s += "\nBITALE_FLAGS\n" + flags_help();
     return s;
 }
+
+std::string info_json() {
+    using nlohmann::ordered_json;
+    ordered_json devices = ordered_json::array(), libraries = ordered_json::array();
+    for (const DeviceStatus& d : device_list())
+        devices.push_back({{"name", d.name}, {"available", d.available}, {"text", d.text}});
+    for (const cuda::LibraryStatus& library : cuda::library_list())
+        libraries.push_back({{"name", library.name}, {"text", library.text}});
+    const CpuFeatures& cpu = cpu_features();
+    const CompilerSearch compiler = find_compiler();
+    ordered_json host_compiler = {{"found", compiler.found.has_value()}};
+    if (compiler.found) {
+        host_compiler["command"] = compiler.found->command;
+        host_compiler["flags"] = compile_flags();
+    } else {
+        host_compiler["problem"] = compiler.problem;
+    }
+    ordered_json cache = {{"on", options().cache}};
+    if (options().cache) {
+        const DiskCache disk(cache_directory(), options().cache_bytes);
+        cache["usable"] = disk.usable();
+        if (disk.usable()) {
+            cache["folder"] = disk.directory();
+            cache["bytes"] = disk.bytes();
+            cache["most_bytes"] = options().cache_bytes;
+        } else {
+            cache["problem"] = disk.problem();
+        }
+    }
+    const GemmLibrary& gemm = gemm_library();
+    const ordered_json all = {
+        {"version", BITALE_VERSION},
+        {"devices", devices},
+        {"default_device", options().device},
+        {"processor",
+         {{"model", cpu.model},
+          {"usable_cores", usable_cores().size()},
+          {"architecture", cpu.architecture},
+          {"features", cpu.names}}},
+        {"host_compiler", host_compiler},
+        {"onednn", {{"present", gemm.present}, {"text", gemm.name}}},
+        {"cuda", {{"libraries", libraries}, {"architectures", cuda::nvrtc_architectures()}}},
+        {"cache", cache}};
+    // Names of files and processors are bytes, not always UTF-8.
+    return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string version() { return BITALE_VERSION; }
 
 std::string clear_cache() {
     DiskCache cache(cache_directory(), options().cache_bytes);

@@ -11,6 +11,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "runtime/exec/shares.h"
+#include "runtime/micro_batched.h"
 #include "runtime/state.h"
 
 namespace bitale {
@@ -53,17 +54,6 @@ std::string name_of(const Program& program, int buffer) {
     return fmt::format("{} {}{}", name_of(b.kind), buffer, b.name.empty() ? "" : " " + in_quotes(b.name));
 }
 
-std::string step_name(const Program& program, const Step& step) {
-    switch (step.kind) {
-        case Step::Kind::kernel: return program.kernels[static_cast<std::size_t>(step.kernel)].name;
-        case Step::Kind::gemm:
-            return step.kernel < 0 ? "gemm"
-                                   : "gemm + " + program.kernels[static_cast<std::size_t>(step.kernel)].name;
-        case Step::Kind::conv: return "conv";
-        default: return "copy";
-    }
-}
-
 void add_indented(std::string& to, const std::string& text, const char* indent) {
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -104,6 +94,12 @@ std::string call_text(const Step& step) {
     const ConvCall& c = step.conv;
     return fmt::format("{} {} with filters {}{}", kinds[static_cast<int>(c.kind)], text_of(c.image),
                        text_of(c.filters), epilogue_text(c.bias, c.relu));
+}
+
+std::string routine_text(const RoutineCall& call) {
+    std::string sizes;
+    for (const Int& n : call.sizes) sizes += (sizes.empty() ? "" : ", ") + n.text();
+    return fmt::format("{} of {} [{}]", call.name, bitale::name_of(call.dtype), sizes);
 }
 
 std::string precision_text(const Step& step) {
@@ -151,6 +147,9 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
                       step.commits ? "  [writes shared variables, after all checks]" : "");
     if (step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv)
         to += fmt::format("     library call: {}, {}; {}\n", call_text(step), precision_text(step), step.why);
+    else if (step.kind == Step::Kind::routine)
+        to += fmt::format("     {}: {}; {}\n", step.routine.by_library ? "library call" : "routine",
+                          routine_text(step.routine), step.why);
     else if (!step.why.empty())
         to += fmt::format("     {}\n", step.why);
     if (state.executable) {
@@ -198,6 +197,18 @@ void add_buffers(std::string& to, const Program& program) {
 
 }  // namespace
 
+std::string step_name(const Program& program, const Step& step) {
+    switch (step.kind) {
+        case Step::Kind::kernel: return program.kernels[static_cast<std::size_t>(step.kernel)].name;
+        case Step::Kind::gemm:
+            return step.kernel < 0 ? "gemm"
+                                   : "gemm + " + program.kernels[static_cast<std::size_t>(step.kernel)].name;
+        case Step::Kind::conv: return "conv";
+        case Step::Kind::routine: return step.routine.name;
+        default: return "copy";
+    }
+}
+
 std::vector<Kernel> kernel_list(const Program& program, const std::string& device) {
     std::vector<Kernel> list;
     for (const Region* region : {&program.once, &program.body})
@@ -212,7 +223,8 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
             for (const Origin& o : step.fused) k.fused.push_back(text_of(o));
             k.bytes = bound_of(step.bytes);
             k.flops = bound_of(step.flops);
-            k.by_library = step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv;
+            k.by_library = step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv ||
+                           (step.kind == Step::Kind::routine && step.routine.by_library);
             list.push_back(std::move(k));
         }
     return list;
@@ -226,6 +238,10 @@ std::string report_of(const Function::State& state) {
              "\n  ask for the report of example shapes, or call it first; .specialise = false compiles one "
              "version for all lengths\n";
         return s;
+    }
+    if (state.parts) {
+        if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";
+        return s + state.parts->report();
     }
     if (!state.program) return s + "  evaluated node by node, without generated kernels\n";
     if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";

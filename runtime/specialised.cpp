@@ -287,6 +287,7 @@ Specialised::Version Specialised::compiled(const Lengths& lengths, const Numbers
     state->shared = function_.shared;
     state->precision = function_.precision;
     state->profile = function_.profile;
+    state->memory_limit = function_.memory_limit;
     state->strict_math = function_.strict_math;
     state->autotune = function_.autotune;
     state->version_of = function_.specialised.get();
@@ -296,6 +297,12 @@ Specialised::Version Specialised::compiled(const Lengths& lengths, const Numbers
     state->dump_folder = make_dump_folder(function_.name + " " + fmt::format("{}", fmt::join(lengths, "x")));
     graph.dump_folder = state->dump_folder;
     state->plain = std::make_shared<const Graph>(std::move(graph));
+    state->micro_batch = function_.micro_batch;
+    if (function_.before_givens) {
+        Graph before = *function_.before_givens;
+        set_lengths(before, numbers);
+        state->before_givens = std::make_shared<const Graph>(std::move(before));
+    }
     compile(*state, for_tuning);
     return state;
 }

@@ -35,6 +35,7 @@ struct Function::State {
     double compile_seconds = 0;
     Precision precision = Precision::float32;
     bool profile = false;
+    std::int64_t memory_limit = 0;
     bool strict_math = false;  // when it was built
     // With autotune=on. Choices that need the lengths of a call are made at the first one, and for good.
     bool autotune = false;
@@ -42,6 +43,15 @@ struct Function::State {
     std::atomic<bool> waits_for_lengths{false};
     TurnLock waiting;  // held while they are made, and by whoever looks at program, kernels or notes
     std::unique_ptr<const std::vector<Kernel>> kernels_before;  // users may look at them still
+    // With FunctionOptions::micro_batch, rows of a part, and the graph with the variables that givens replace
+    // as further inputs, what replaces them as further outputs; null where there are none.
+    std::int64_t micro_batch = 0;
+    std::shared_ptr<const Graph> before_givens;
+    // What computes part by part: the executable, with a micro_batch; else made when a call does not fit
+    // memory_limit, under `waiting`, and kept.
+    class MicroBatched* parts = nullptr;
+    std::unique_ptr<Executable> made_for_limit;
+    std::string no_parts;     // why it cannot be made
     std::string lengths;      // of a version, the lengths that it is for: "x = [n, 1, 28, 28]"
     std::string dump_folder;  // of BITALE_DUMP, or empty
     std::map<std::string, std::string>
@@ -63,5 +73,7 @@ using Numbers = std::map<std::uint64_t, std::int64_t>;  // values of symbols
 // From the validated graph to an executable (function.cpp). `numbers`: of the symbols of a call, for choices
 // that are measured; none before the first.
 void compile(Function::State& state, const Numbers& numbers);
+// The same of a state that has its optimised graph.
+void compile_optimised(Function::State& state, const Numbers& numbers);
 
 }  // namespace bitale

@@ -13,6 +13,7 @@
 #include "graph/ir/shared.h"
 #include "graph/walk/traverse.h"
 #include "ops/dsl/build.h"
+#include "ops/train/schedules.h"
 
 namespace bitale {
 
@@ -54,6 +55,7 @@ class Validator {
         take_updates();
         take_givens();
         move_streams_on();
+        move_counters_on();
         check_leaves();
         collect_checks(graph);
         request_.signature = signature_of(graph);
@@ -178,6 +180,24 @@ class Validator {
             const SharedPtr counter = shared_of(node->inputs.back());
             if (!counter || !updated.insert(counter.get()).second) continue;
             const Expr next = Arg(Expr(node->inputs.back()), node->where) + Arg(1, node->where);
+            graph.updates.push_back({counter, next.node(), node->where});
+        }
+    }
+
+    // Each counter of steps that an update reads, likewise.
+    void move_counters_on() {
+        Graph& graph = request_.graph;
+        std::unordered_set<const SharedState*> updated;
+        Nodes values;
+        for (const SharedUpdate& u : graph.updates) {
+            updated.insert(u.target.get());
+            values.push_back(u.value);
+        }
+        for (const NodePtr& node : topological(values)) {
+            if (node->op != step_count_op()) continue;
+            const SharedPtr counter = shared_of(node->inputs[0]);
+            if (!counter || !updated.insert(counter.get()).second) continue;
+            const Expr next = Arg(Expr(node->inputs[0]), node->where) + Arg(1, node->where);
             graph.updates.push_back({counter, next.node(), node->where});
         }
     }

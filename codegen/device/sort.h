@@ -105,16 +105,56 @@ B_FN W* b_sort_by_digits(W* from, W* to, i64 count) {
     }
     return from;
 }
+// Few elements: each counts those that come before it, a register of them at a time. `keys` and `places` have
+// room for one register more.
+constexpr int b_count_lanes = 8;
+typedef u64 b_counts __attribute__((vector_size(8 * b_count_lanes), aligned(8), may_alias));
+template <bool distinct>
+B_FN void b_count_before(const u64* keys, i64 count, u64* places) {
+    if (count < b_count_lanes / 2) {
+        for (i64 i = 0; i < count; ++i) {
+            places[i] = 0;
+            for (i64 j = 0; j < count; ++j) places[i] += j < i ? keys[j] <= keys[i] : keys[j] < keys[i];
+        }
+        return;
+    }
+    for (i64 first = 0; first < count; first += b_count_lanes) {
+        const b_counts own = *(const b_counts*)(keys + first);
+        b_counts before = own ^ own, number = before;  // what holds is a lane of ones: -1
+        i64 j = 0;
+        if (!distinct) {
+            // Of equals the earlier one.
+            for (int l = 0; l < b_count_lanes; ++l) number[l] = (u64)(first + l);
+            for (; j < first; ++j) before -= (b_counts)(own >= keys[j]);
+            for (; j < count && j < first + b_count_lanes; ++j)
+                before -=
+                    (b_counts)(own > keys[j]) | ((b_counts)(own == keys[j]) & (b_counts)(number > (u64)j));
+        }
+        for (; j < count; ++j) before -= (b_counts)(own > keys[j]);
+        *(b_counts*)(places + first) = before;
+    }
+}
+
 template <class K, class W>
 B_FN W* b_sort_words(W* from, W* to, i64 count) {
-    if (count <= (sizeof(K) == 4 ? 96 : 24)) {
-        // No two words are equal: each counts those that come before it.
+    // Words of 32 + 32 bits are all different; of others the lower halves of equal ones are in order already.
+    constexpr bool distinct = sizeof(K) == 4;
+    constexpr int few = distinct ? 96 : 192;
+    if (distinct && count < b_count_lanes) {
         for (i64 i = 0; i < count; ++i) {
             const W word = from[i];
             W place = 0;
             for (i64 j = 0; j < count; ++j) place += from[j] < word ? (W)1 : (W)0;
             to[(i64)place] = word;
         }
+        return to;
+    }
+    if (count <= few) {
+        u64 keys[few + b_count_lanes], places[few + b_count_lanes];
+        for (i64 i = 0; i < count; ++i) keys[i] = (u64)(from[i] >> (distinct ? 0 : 8 * (int)sizeof(K)));
+        for (int l = 0; l < b_count_lanes; ++l) keys[count + l] = 0;
+        b_count_before<distinct>(keys, count, places);
+        for (i64 i = 0; i < count; ++i) to[places[i]] = from[i];
         return to;
     }
     if (sizeof(K) == 4 && count >= 8192) return b_sort_by_digits<11, K>(from, to, count);
@@ -163,6 +203,17 @@ B_FN void b_sort_row(P* order, const X* row, u64* room, i64 count, i64 wanted) {
     typedef decltype(b_order_key(row[0])) K;
     typedef typename b_word<K>::type W;
     if (wanted == 0) return;
+    constexpr int few = 192;
+    if (sizeof(K) == 8 && count <= few) {
+        // Keys alone: half of the words.
+        u64 keys[few + b_count_lanes], places[few + b_count_lanes];
+        for (i64 i = 0; i < count; ++i) keys[i] = b_key<down>(row[i]);
+        for (int l = 0; l < b_count_lanes; ++l) keys[count + l] = 0;
+        b_count_before<false>(keys, count, places);
+        for (i64 i = 0; i < count; ++i)
+            if ((i64)places[i] < wanted) order[places[i]] = (P)i;
+        return;
+    }
     W *words = (W*)room, *other = words + count, *sorted = words;
     if (count >= 64 && 16 * wanted <= count) {
         sorted = b_first_words<down, K>(words, other, row, count, wanted);

@@ -53,6 +53,7 @@ class Grouper {
         std::set<int> read;  // stored values
         if (value.by_library) {
             own.by_library = true;
+            own.may_fail = std::holds_alternative<RoutineCall>(value.by_library->call);
             const std::vector<int> operands = read_by_call(values_, number);
             read = {operands.begin(), operands.end()};
             std::erase_if(read, [&](int v) { return result_.group_of[v] < 0; });
@@ -366,6 +367,7 @@ class Grouper {
     void place_check(int number) {
         Group group;
         group.checks = {number};
+        group.may_fail = true;
         group.statements = 8;
         const int value = values_.number.at(graph_.checks[number].value.get());
         if (!graph_.checks[number].value->type.shape.empty())
@@ -446,7 +448,7 @@ class Grouper {
             for (const int need : groups[g].needs)
                 if (in_one_part(g, need)) groups[g].level = std::max(groups[g].level, groups[need].level + 1);
             depth = std::max(depth, groups[g].level);
-            if (!groups[g].checks.empty()) last_check = std::max(last_check, groups[g].level);
+            if (groups[g].may_fail) last_check = std::max(last_check, groups[g].level);
         }
         // Nothing is written before every check has run.
         const bool any_commit =
@@ -457,7 +459,7 @@ class Grouper {
         const std::set<const SharedState*> tables = tables_of_runs();
         for (const int g : users_first) {
             const int earliest = groups[g].level;
-            if (groups[g].checks.empty()) groups[g].level = latest[g];
+            if (!groups[g].may_fail) groups[g].level = latest[g];
             if (groups[g].level == depth && !groups[g].commits && reads_one_of(tables, groups[g]))
                 groups[g].level = std::max(earliest, depth - 1);
             for (const int need : groups[g].needs)

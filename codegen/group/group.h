@@ -27,6 +27,7 @@ struct Group {
     bool tiled = false;       // one value that is computed as a whole: a product in a GPU's tiles, a sort
     bool once = false;        // depends on shared variables that the function does not update, alone
     bool commits = false;     // computes a new value of a shared variable
+    bool may_fail = false;    // has checks, or calls a routine that may end without a result
     Int extent = 1;           // of the common first axis; 1 for scalars
     int level = 0;
     std::set<int> needs;  // numbers of groups

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/nest/prefix.h"
+#include "codegen/nest/puts.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -16,10 +17,13 @@ bool is_axis(const Nest& nest, int d, const Int& index) {
 
 namespace {
 
-// Each result along the axis takes all others into account: a prefix, or a sort.
+// Each result along the axis takes all others into account, or all points look for theirs: a prefix, a sort,
+// sums at places that a list tells.
 bool is_whole_along(const Nest& nest, int axis) {
     const std::optional<PrefixForm> prefix = prefix_form(nest);
     if (prefix && static_cast<int>(prefix->place) == axis) return true;
+    const std::optional<PutForm> puts = put_form(nest);
+    if (puts && static_cast<int>(puts->place) == axis) return true;
     return is_order(nest.combine) && axis + 1 == static_cast<int>(nest.parallel.size());
 }
 

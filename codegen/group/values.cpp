@@ -7,9 +7,11 @@
 #include <unordered_set>
 
 #include "codegen/library/choose.h"
+#include "codegen/library/routine.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/puts.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
@@ -22,6 +24,8 @@ double iterations(const Nest& nest) {
     if (is_order(nest.combine))
         return typical_count({nest.parallel.begin(), nest.parallel.end() - 1}) * typical_count(nest.reduced);
     const double points = typical_count(nest.parallel) * typical_count(nest.reduced);
+    if (const std::optional<PutForm> puts = put_form(nest))
+        return points / std::max(1.0, typical(nest.parallel[puts->place].extent));
     return sums_runs(nest) ? points / std::max(1.0, typical(nest.parallel[0].extent)) : points;
 }
 
@@ -49,6 +53,8 @@ class Decider {
             value.shape = node->type.shape;
             if (node->op->kind == OpKind::leaf) {
                 value.storage = Value::Storage::leaf;
+            } else if (node->op->kind == OpKind::opaque) {
+                make_opaque(value);
             } else {
                 value.nest = simplify(renumber(
                     nest_of(*node), [&](int k) { return values_.number.at(node->inputs[k].get()); }));
@@ -79,6 +85,25 @@ class Decider {
     }
 
   private:
+    // No kernel computes it: a step of its own, from memory to memory, with every axis where the op has it.
+    void make_opaque(Value& value) {
+        const Node& node = *value.node;
+        std::vector<int> operands;
+        for (const NodePtr& input : node.inputs) {
+            operands.push_back(values_.number.at(input.get()));
+            Value& operand = values_.list[static_cast<std::size_t>(operands.back())];
+            operand.feeds_product = true;
+            operand.wanted_order = Value::Order::plain;
+            if (operand.reason.empty()) operand.reason = "operand of " + node.op->name;
+        }
+        for (const Int& n : node.type.shape) value.nest.parallel.push_back(make_loop("i", n));
+        value.nest.dtype = node.type.dtype;
+        value.storage = Value::Storage::stored;
+        value.wanted_order = Value::Order::plain;
+        value.reason = "result of " + node.op->name;
+        value.by_library = routine_call(node, target_, std::move(operands));
+    }
+
     // Filters whose channels are not neighbours in memory, where a CPU wants them in vector lanes: a
     // transposed copy, as a value of its own before the convolution. -1: none.
     int pack_filters(const Node& node) {
@@ -198,7 +223,7 @@ class Decider {
                 value.reason = "read many times, and takes the place of the reduction it is made of";
             } else if (cost[i] >= 1 && times >= staged_from) {
                 value.storage = Value::Storage::staged;
-            } else if (reduced_later(value) && reductions_read(i) >= 2) {
+            } else if (reduced_later(value) && is_least_of_chain(i)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "smaller than the reductions it is computed from";
             }
@@ -258,24 +283,32 @@ class Decider {
                });
     }
 
-    // Distinct reductions over the same first axis that a value would read if it were inlined.
-    int reductions_read(int number) const {
+    // If the value were inlined, it would read two reductions or more, and together with what else it would
+    // read they are no less than it is: a product that is broadcast is more than its factors.
+    bool is_least_of_chain(int number) const {
         std::vector<int> stack{number}, seen;
-        int n = 0;
+        int reductions = 0;
+        double read = 0;
         while (!stack.empty() && seen.size() < longest_chain) {
             const int v = stack.back();
             stack.pop_back();
             if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
             seen.push_back(v);
             const Value& value = values_.list[v];
-            if (v != number && !value.nest.parallel.empty() &&
-                (is_reduction(value.nest) || value.by_library)) {
-                ++n;
-                continue;
-            }
-            if (value.nest.body && !is_reduction(value.nest))
+            const bool reduction =
+                v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.by_library);
+            if (reduction) ++reductions;
+            if (reduction || value.storage == Value::Storage::leaf)
+                read += count(value);
+            else if (value.nest.body && !is_reduction(value.nest))
                 for_each_read(value.nest, [&](const ScalarNode& s) { stack.push_back(s.operand); });
         }
+        return reductions >= 2 && (!stack.empty() || count(values_.list[number]) <= read);
+    }
+
+    static double count(const Value& value) {
+        double n = 1;
+        for (const Int& length : value.shape) n *= typical(length);
         return n;
     }
 
@@ -290,6 +323,7 @@ class Decider {
                 generated_[i] = value.node->type.rank() == 0;
                 continue;
             }
+            if (!value.nest.body) continue;
             bool generated = true;
             if (!is_reduction(value.nest)) cost[i] = cost_of(value.nest);
             for_each_read(value.nest, [&](const ScalarNode& s) {
@@ -358,8 +392,6 @@ Nest composed(const Values& values, const Nest& nest, bool keep_staged) {
     }));
 }
 
-// In a sum over runs, a row that is looked up by the very key of a point is the row of the result: a gradient
-// that reads the table which it updates reads its own row alone.
 Nest in_own_rows(const Nest& nest, const Values& values, bool keep_staged) {
     const std::optional<RunForm> runs = run_form(nest);
     if (!runs || !values.list[runs->keys].nest.body) return nest;
@@ -416,5 +448,6 @@ Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner) {
 Nest composed_nest(const Values& values, int value) { return composed(values, value, true); }
 Nest fully_composed_nest(const Values& values, int value) { return composed(values, value, false); }
 Nest fully_composed_nest(const Values& values, const Nest& nest) { return composed(values, nest, false); }
+Nest in_own_rows(const Values& values, const Nest& nest) { return in_own_rows(nest, values, false); }
 
 }  // namespace bitale

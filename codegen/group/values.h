@@ -61,8 +61,8 @@ struct Values {
     mutable std::vector<std::optional<Nest>> composed, fully_composed;  // empty before settle()
 };
 
-// How many elements a nest makes, or combines. Of sorted keys each belongs to one row; along a prefix each
-// place adds one element; a row is put in order as a whole.
+// How many elements a nest makes, or combines. Of keys, sorted or not, each belongs to one row, or place;
+// along a prefix each place adds one element; a row is put in order as a whole.
 double iterations(const Nest& nest);
 
 // `required` are the roots of the graph. A product that the library will compute makes its operands stored.
@@ -75,5 +75,9 @@ Nest composed_nest(const Values& values, int value);
 Nest fully_composed_nest(const Values& values, int value);
 // Likewise of any nest whose operands are values.
 Nest fully_composed_nest(const Values& values, const Nest& nest);
+// In a sum over runs, a row that is looked up by the very key of a point is the row of the result: a gradient
+// that reads the table which it updates reads its own row alone. Both compositions say so; this says it of
+// another one.
+Nest in_own_rows(const Values& values, const Nest& nest);
 
 }  // namespace bitale

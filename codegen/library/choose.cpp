@@ -257,7 +257,7 @@ class Chooser {
     static bool stored_anyway(const Value& value) {
         constexpr int expensive = 10;  // as a value that several read, group/values.cpp
         return value.storage == Value::Storage::leaf || value.required || value.feeds_product ||
-               value.nest.combine != Combine::none ||
+               !value.nest.body || value.nest.combine != Combine::none ||
                (value.users.size() > 1 && cost_of(value.nest) >= expensive);
     }
 
@@ -320,6 +320,7 @@ class Chooser {
             const int product = number(value.node->inputs[static_cast<std::size_t>(side)]);
             const Value& p = at(product);
             if (!p.by_library || p.required || p.users.size() != 1 || p.feeds_product) continue;
+            if (std::holds_alternative<RoutineCall>(p.by_library->call)) continue;
             if (value.node->type.shape.size() != p.node->type.shape.size()) continue;
             const ConvCall* conv = std::get_if<ConvCall>(&p.by_library->call);
             if (conv && conv->kind != ConvCall::Kind::forward) continue;
@@ -369,8 +370,10 @@ class Chooser {
         }
         std::visit(
             [&](auto& c) {
-                c.bias = true;
-                c.relu = result != sum;
+                if constexpr (requires { c.bias; }) {
+                    c.bias = true;
+                    c.relu = result != sum;
+                }
             },
             call.call);
         call.why += result != sum ? ", whose bias and relu the library applies"

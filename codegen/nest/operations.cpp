@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "codegen/nest/prefix.h"
+#include "codegen/nest/puts.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 
@@ -29,14 +31,21 @@ class Counter {
             parts(let.value);
             for (const AtomPtr& a : symbols_of(let.symbol)) by_symbol_[a->id] = by_part_.at(let.value.get());
         }
-        parts(nest.body);
+        const std::optional<PutForm> puts = put_form(nest);
+        if (puts) {
+            parts(puts->key);
+            parts(puts->value);
+        } else {
+            parts(nest.body);
+        }
         if (nest.combine != Combine::none) {
             Loops all;
-            // Of sorted keys each belongs to one row; along a prefix each place adds one element; a row is
-            // put in order as a whole.
+            // Of keys each belongs to one row, or place; along a prefix each place adds one element; a row
+            // is put in order as a whole.
             const std::size_t end = extents_.size() - (is_prefix(nest) ? 1 : 0);
             for (std::size_t k = sums_runs(nest) ? 1 : 0; k < end; ++k) all.insert(k);
             if (is_order(nest.combine)) all.erase(nest.parallel.size() - 1);
+            if (puts) all.erase(puts->place);
             cost_[all] += 1;
         }
     }

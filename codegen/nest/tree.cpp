@@ -9,6 +9,7 @@
 #include "codegen/nest/positions.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/puts.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 
@@ -114,7 +115,7 @@ Nest exact_sum(const Nest& nest) {
 
 Nest in_rows(const Nest& nest) {
     if (nest.combine == Combine::none || gives_places(nest.combine) || nest.reduced.size() != 1 ||
-        sums_runs(nest) || is_prefix(nest))
+        sums_runs(nest) || is_prefix(nest) || adds_at_places(nest))
         return nest;
     const Loop whole = nest.reduced[0];
     if (!few(nest.parallel) || whole.extent.range().high < always_split) return nest;
@@ -129,7 +130,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     ReductionTree tree;
     const bool position = is_position(nest.combine);
     if (nest.combine == Combine::none || nest.reduced.empty() || (position && !nest.guards.empty()) ||
-        is_order(nest.combine) || sums_runs(nest) || is_prefix(nest))
+        is_order(nest.combine) || sums_runs(nest) || is_prefix(nest) || adds_at_places(nest))
         return tree;
     const double results = typical_count(nest.parallel), length = terms_of_result(nest);
     const Loop& last = nest.reduced.back();

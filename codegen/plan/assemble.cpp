@@ -214,7 +214,6 @@ class Assembler {
         const LibraryCall& call = *values_.list[v].by_library;
         const bool kept = leaving_[v];
         Step step;
-        step.why = call.why;
         for (const int operand : call.operands)
             step.buffers.push_back(is_made(values_.list[operand])
                                        ? slice_buffer(operand, "made in pieces, by slices of a product")
@@ -225,7 +224,8 @@ class Assembler {
         }
         step.title += describe(*values_.list[v].node);
         add_origins(v, step.fused);
-        describe_call(call.call, step);
+        describe_call(call, step);
+        if (step.kind == Step::Kind::routine) return call_routine(v, step, once);
         if (step.kind == Step::Kind::conv)
             set_strides(step.conv, conv_values(step.conv, call.operands, v), values_);
         else
@@ -250,6 +250,14 @@ class Assembler {
         if (!kept) return;
         const std::vector<int> all = buffers_of(v);
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
+    }
+
+    // From memory to memory, with a buffer of the plan to work in.
+    void call_routine(int v, Step& step, bool once) {
+        step.buffers.push_back(buffers_of(v)[0]);
+        step.buffers.push_back(add(workspace_of(step.routine, *values_.list[v].node)));
+        sort_origins(step.fused);
+        (once ? program_.once : program_.body).steps.push_back(std::move(step));
     }
 
     void make_pieces(int v, Step& step) {
@@ -341,8 +349,8 @@ class Assembler {
                 [this](int v) { return static_cast<bool>(leaving_[v]); },
                 [this](int v) { return buffers_of(v)[0]; },
                 [this](int v) { return buffers_of(v); },
-                [this](Type type, const std::string& name, const std::string& reason) {
-                    return add({BufferInfo::Kind::arena, 0, name, std::move(type), reason, {}});
+                [this](Type type, const std::string& name, const std::string& reason, BufferInfo::Role role) {
+                    return add({BufferInfo::Kind::arena, 0, name, std::move(type), reason, {}, role});
                 },
                 [this] { return errors_buffer(); }};
     }
@@ -463,17 +471,6 @@ class Assembler {
         for (const int c : group.checks)
             step.title += (step.title.empty() ? "" : " + ") + ("check of " + graph_.checks[c].what);
         sort_origins(step.fused);
-    }
-
-    static void sort_origins(std::vector<Origin>& list) {
-        std::sort(list.begin(), list.end(), [](const Origin& a, const Origin& b) {
-            return std::tie(a.where.line, a.what) < std::tie(b.where.line, b.what);
-        });
-        list.erase(std::unique(list.begin(), list.end(),
-                               [](const Origin& a, const Origin& b) {
-                                   return a.where.line == b.where.line && a.what == b.what;
-                               }),
-                   list.end());
     }
 
     // The value's own origins and those of everything inlined into it.

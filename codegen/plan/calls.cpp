@@ -36,10 +36,27 @@ void describe(const ConvCall& call, Step& step) {
         4 * (count(call.image) + count(call.filters) + count(call.output) + (call.bias ? f[0] : Int(0)));
 }
 
+void describe(const RoutineCall& call, Step& step) {
+    step.kind = Step::Kind::routine;
+    step.routine = call;
+}
+
 }  // namespace
 
-void describe_call(const std::variant<GemmCall, ConvCall>& call, Step& step) {
-    std::visit([&](const auto& c) { describe(c, step); }, call);
+void describe_call(const LibraryCall& library, Step& step) {
+    step.why = library.why;
+    step.flops = library.flops;
+    step.bytes = library.bytes;
+    std::visit([&](const auto& c) { describe(c, step); }, library.call);
+}
+
+BufferInfo workspace_of(const RoutineCall& call, const Node& node) {
+    return {BufferInfo::Kind::arena,
+            0,
+            call.name + " workspace",
+            {call.dtype, {call.workspace}},
+            "a routine of the runtime works in it",
+            node.origins};
 }
 
 void describe_operands(const LibraryCall& library, const Values& values, const Target& target, Step& step) {

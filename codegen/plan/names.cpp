@@ -1,8 +1,10 @@
 #include "codegen/plan/names.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <tuple>
 
 namespace bitale {
 
@@ -17,6 +19,17 @@ std::string hash_text(const std::string& text) {
     char name[40];
     std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(a ^ (b << 1)));
     return name;
+}
+
+void sort_origins(std::vector<Origin>& list) {
+    std::sort(list.begin(), list.end(), [](const Origin& a, const Origin& b) {
+        return std::tie(a.where.line, a.what, a.of_gradient) < std::tie(b.where.line, b.what, b.of_gradient);
+    });
+    list.erase(std::unique(list.begin(), list.end(),
+                           [](const Origin& a, const Origin& b) {
+                               return a.where.line == b.where.line && a.what == b.what;
+                           }),
+               list.end());
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

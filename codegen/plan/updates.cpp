@@ -36,7 +36,7 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
     int last_check = 0;
     std::vector<std::size_t> order(values.list.size(), 0);  // of a value among its group
     for (const Group& group : grouping.groups) {
-        if (!group.checks.empty()) last_check = std::max(last_check, group.level);
+        if (group.may_fail) last_check = std::max(last_check, group.level);
         for (std::size_t i = 0; i < group.values.size(); ++i)
             order[static_cast<std::size_t>(group.values[i])] = i;
     }

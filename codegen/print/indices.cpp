@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 #include <memory>
 
 namespace bitale {
@@ -71,9 +70,9 @@ bool Indices::host_only(const Atom& a) const {
 }
 
 std::string Indices::size(const Int& x) {
-    const auto at = std::find(sizes_.begin(), sizes_.end(), x) - sizes_.begin();
-    if (at == std::ssize(sizes_)) sizes_.push_back(x);
-    return "s" + std::to_string(at);
+    const auto [at, fresh] = number_of_size_.try_emplace(x, sizes_.size());
+    if (fresh) sizes_.push_back(x);
+    return "s" + std::to_string(at->second);
 }
 
 std::string Indices::text(const Int& x) { return text(x, narrow_ && !fits(x)); }
@@ -92,15 +91,16 @@ std::string Indices::factors(const Int::Term& term, Int& factor, bool wide) {
 }
 
 std::string Indices::text(const Int& x, bool wide) {
-    Int host = x.constant_term();
+    // What is left of a long sum of lengths is not put together again term by term.
+    Int host = x;
     std::string s;
     for (const Int::Term& t : x.terms()) {
         Int factor = t.factor;
         const std::string variables = factors(t, factor, wide);
-        if (variables.empty()) {
-            host = host + factor;
-            continue;
-        }
+        if (variables.empty()) continue;
+        Int term = t.factor;
+        for (const AtomPtr& a : t.atoms) term = term * Int::from(a);
+        host = host - term;
         if (!s.empty()) s += " + ";
         if (!factor.is(1)) s += (factor.is_constant() ? constant(factor.constant()) : size(factor)) + " * ";
         s += variables;

@@ -52,6 +52,7 @@ class Indices {
     Remember remember_;
     std::map<std::uint64_t, std::string> names_, scalars_;
     std::vector<Int> sizes_;
+    std::map<Int, std::size_t> number_of_size_;
 };
 
 }  // namespace bitale

@@ -122,7 +122,8 @@ Stmts make_copy(StagedCopy& copy, const TaskRows& rows, const SegmentContext& co
     if (copy.in_memory) {
         const int buffer =
             context.new_buffer({dtype, copy.scratch}, node.op->name + "_copy",
-                               "read many times by sums of products, too large for the scratch of one task");
+                               "read many times by sums of products, too large for the scratch of one task",
+                               BufferInfo::Role::task_rows);
         copy.place = builder.global(buffer, dtype, copy.scratch, true);
         builder.ir.places[static_cast<std::size_t>(copy.place)].parts = {rows.part()};
     } else {

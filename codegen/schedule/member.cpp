@@ -216,7 +216,7 @@ Stmts reduce_in_lanes(const Member& member, KernelBuilder& builder) {
 Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
-    if (is_prefix(nest)) return schedule_prefix(member, builder);
+    if (is_prefix(nest)) return schedule_prefix(member, target, builder);
     if (member.scattered) return schedule_scatter(member, target, builder);
     if (std::optional<Stmts> planes = schedule_window_planes(member, nullptr, builder))
         return *std::move(planes);

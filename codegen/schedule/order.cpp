@@ -39,7 +39,8 @@ class Room {
             return place;
         }
         const Type type{dtype, {task_.tasks, count}};
-        return builder_.global(context_.new_buffer(type, name, "rows that are sorted, one of each task"),
+        return builder_.global(context_.new_buffer(type, name, "rows that are sorted, one of each task",
+                                                   BufferInfo::Role::task_rows),
                                type.dtype, type.shape, true);
     }
     std::vector<Int> at(const Int& element) const {

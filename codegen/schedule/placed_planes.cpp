@@ -50,6 +50,11 @@ class PlacedPlanes {
         if ((dtype_ != DType::float32 && dtype_ != DType::float64) || adds_products(nest_)) return false;
         if (sum && (nest_.accumulator != dtype_ || member_.tree.split || member_.tree.lanes > 1))
             return false;
+        // Terms are written out, but what is looked up is so once for all of them.
+        for (const Let& let : nest_.lets)
+            for (const Loop& l : nest_.reduced)
+                if (varies(nest_, let.value, l.variable) || depends_on(let.extent, l.variable.symbol_id()))
+                    return false;
         const std::size_t last = nest_.parallel.size() - 1;
         if (!axis(rows_, nest_.parallel[last - 1]) || !axis(columns_, nest_.parallel[last])) return false;
         // Phases of two, each of one value, host compilers put together as well by themselves.
@@ -241,6 +246,16 @@ class PlacedPlanes {
         return static_cast<int>(copies_.size()) - 1;
     }
 
+    // A factor of each plane, or the plane's own number, is not among the copies.
+    bool are_alike() const {
+        if (nest_.parallel.size() < 3) return true;
+        const std::uint64_t plane = nest_.parallel[nest_.parallel.size() - 3].variable.symbol_id();
+        return std::none_of(terms_.begin(), terms_.end(), [&](const std::vector<Scalar>& terms) {
+            return std::any_of(terms.begin(), terms.end(),
+                               [&](const Scalar& t) { return depends_on(t, plane); });
+        });
+    }
+
     bool choose_block() {
         std::int64_t reach = 0;
         for (const Copy& c : copies_) {
@@ -261,7 +276,7 @@ class PlacedPlanes {
             }
             return all;
         };
-        if (!choose_planes(nest_, rows_.numbers(), bytes, planes_, block_)) return false;
+        if (!choose_planes(nest_, rows_.numbers(), are_alike(), bytes, planes_, block_)) return false;
         for (Copy& c : copies_) c.none = in_place(c);
         return true;
     }

@@ -32,10 +32,10 @@ const Loop* planes_of(const Nest& nest) {
 
 }  // namespace
 
-bool choose_planes(const Nest& nest, std::int64_t rows,
+bool choose_planes(const Nest& nest, std::int64_t rows, bool alike,
                    const std::function<std::int64_t(std::int64_t planes, std::int64_t rows)>& bytes,
                    std::int64_t& planes_at_once, std::int64_t& rows_at_once) {
-    const Loop* all = planes_of(nest);
+    const Loop* all = alike ? planes_of(nest) : nullptr;
     planes_at_once = 1;
     rows_at_once = rows;
     for (std::int64_t more = all ? all->extent.constant() : 1; more > 1; --more)

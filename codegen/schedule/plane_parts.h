@@ -24,7 +24,9 @@ struct PlaneBlock {
     Int plane, planes, first, rows;  // the first plane, how many; the first row, how many
 };
 // How many planes, or rows of one, at a time for scratch of so many bytes; false where one row is too long.
-bool choose_planes(const Nest& nest, std::int64_t rows,
+// Points of several planes are computed in one loop, so `alike` says that nothing but what they have in
+// scratch depends on the plane.
+bool choose_planes(const Nest& nest, std::int64_t rows, bool alike,
                    const std::function<std::int64_t(std::int64_t planes, std::int64_t rows)>& bytes,
                    std::int64_t& planes_at_once, std::int64_t& rows_at_once);
 // All blocks, under the loops around them.

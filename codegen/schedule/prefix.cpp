@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/schedule/loops.h"
 #include "graph/base/check.h"
@@ -17,6 +18,10 @@ namespace {
 // As many chains of operations as hide the time of one.
 constexpr std::int64_t side_by_side = 4;
 constexpr double elements_of_task = 4096;
+// What takes that many cycles an element is computed in vector lanes, so many places of a row at a time,
+// before they are walked.
+constexpr int worth_lanes = 4;
+constexpr std::int64_t places_ahead = 256;
 // Columns of a task: long runs of each row, and results so far that stay in the nearest cache.
 constexpr std::int64_t most_columns = 1024, fewest_columns = 64, column_tasks = 2, columns_of_block = 256;
 
@@ -53,6 +58,15 @@ class Walk {
     const std::vector<Loop>& before() const { return before_; }
     const std::vector<Loop>& behind() const { return behind_; }
     DType dtype() const { return accumulator_of(member_.nest); }
+    bool worth_lanes() const { return cost_of(element_) >= bitale::worth_lanes; }
+    // What is combined of an element: itself, or the two parts of a pair.
+    std::vector<Scalar> parts(const Nest& element) const {
+        return is_pair() ? element.body->arguments : std::vector<Scalar>{element.body};
+    }
+    // The other way round.
+    Scalar of_parts(const std::vector<Scalar>& parts) const {
+        return is_pair() ? scalar_apply(affine_pair(), parts[0]->dtype, parts) : parts[0];
+    }
 
     // The element over these loops instead of the nest's.
     Nest element(std::vector<Loop> loops, const Substitution& here = {}) const {
@@ -83,6 +97,8 @@ class Walk {
     }
 
   private:
+    bool is_pair() const { return member_.nest.combine == Combine::affine; }
+
     Stmt combined(int running, const std::vector<Int>& at, const Scalar& body) const {
         const auto in = [&](const Scalar& s) { return scalar_cast(dtype(), s); };
         if (member_.nest.combine != Combine::affine)
@@ -105,7 +121,64 @@ std::vector<Loop> with(std::vector<Loop> loops, const Loop& last) {
     return loops;
 }
 
-Stmts walk_rows(const Walk& walk, KernelBuilder& builder) {
+// The elements of some rows for the next places, computed in vector lanes, and how they are read.
+struct Ahead {
+    Loop inside;             // the place among those that are computed at once
+    std::vector<int> parts;  // scratch of [row, inside]
+    std::vector<DType> dtypes;
+};
+
+Ahead make_ahead(const Walk& walk, std::int64_t rows, KernelBuilder& builder) {
+    const Int& length = walk.step().extent;
+    const std::int64_t width =
+        length.is_constant() ? std::min(length.constant(), places_ahead) : places_ahead;
+    Ahead r;
+    r.inside = {Int::symbol("inside", {0, width - 1}), width};
+    for (const Scalar& part : walk.parts(walk.element({}))) {
+        r.dtypes.push_back(part->dtype);
+        r.parts.push_back(builder.scratch(Place::Scope::local, part->dtype, {Int(rows), Int(width)}));
+    }
+    return r;
+}
+
+// Some places of some rows at a time: their elements in vector lanes, then the walk along them.
+Stmts walk_ahead(const Walk& walk, const Loop& row, int running, const Substitution& here,
+                 const Target& target, KernelBuilder& builder) {
+    const std::int64_t rows = row.extent.constant();
+    const Ahead ahead = make_ahead(walk, rows, builder);
+    const Loop& step = walk.step();
+    const Int begin = Int::symbol("begin", step.variable.range()),
+              count = min(ahead.inside.extent, step.extent - begin);
+    Stmts body, elements;
+    for (const int part : ahead.parts) body.push_back(declare(part));
+    Substitution at_step;
+    if (const std::uint64_t id = step.variable.symbol_id()) at_step[id] = begin + ahead.inside.variable;
+    std::vector<Loop> loops{{ahead.inside.variable, count}};
+    if (rows > 1) loops.insert(loops.begin(), row);
+    std::vector<Scalar> read;
+    for (std::size_t k = 0; k < ahead.parts.size(); ++k) {
+        const std::vector<Int> at{row.variable, ahead.inside.variable};
+        Member part;
+        part.nest = substitute(walk.element(loops, here), at_step);
+        part.nest.body = walk.parts(part.nest)[k];
+        part.nest.dtype = ahead.dtypes[k];
+        part.nest.combine = Combine::none;
+        part.destinations = {{ahead.parts[k], at}};
+        append(elements, schedule_pointwise(part, target, builder));
+        read.push_back(scalar_read(ahead.dtypes[k], ahead.parts[k], at));
+    }
+    LoopBuilder none(Nest{}, false);
+    const Int next = Int::symbol("next", ahead.inside.variable.range());
+    Stmts one = substitute(walk.one(running, {row.variable}, walk.of_parts(read), none, here), at_step);
+    if (rows > 1) one = {loop(row.variable, 0, rows, Binding::unrolled, std::move(one))};
+    elements.push_back(
+        loop(next, 0, count, Binding::serial, substitute(one, {{ahead.inside.variable.symbol_id(), next}})));
+    body.push_back(
+        loop(begin, 0, step.extent, Binding::serial, std::move(elements), ahead.inside.extent.constant()));
+    return body;
+}
+
+Stmts walk_rows(const Walk& walk, const Target& target, KernelBuilder& builder) {
     std::vector<Loop> rows = walk.before();
     Loop last{0, 1};
     if (!rows.empty()) {
@@ -124,6 +197,15 @@ Stmts walk_rows(const Walk& walk, KernelBuilder& builder) {
         std::vector<Loop> around = with(rows, walk.step());
         if (row.symbol_id()) around.push_back({row, count});
         const Nest own = walk.element(around, here);
+        if (walk.worth_lanes()) {
+            LoopBuilder outer(own, false);
+            return outer.nest(rows, [&](LoopBuilder&) {
+                Stmts body{declare(running)};
+                append(body, each({walk.start(running, {row})}));
+                append(body, walk_ahead(walk, {row, count}, running, here, target, builder));
+                return body;
+            });
+        }
         LoopBuilder loops(own);
         return loops.nest(
             rows,
@@ -206,9 +288,9 @@ std::optional<RowsOfMember> rows_of_prefix(const Nest& nest) {
                         prefix_form(nest)->place > 1 ? 1 : side_by_side};
 }
 
-Stmts schedule_prefix(const Member& member, KernelBuilder& builder) {
+Stmts schedule_prefix(const Member& member, const Target& target, KernelBuilder& builder) {
     const Walk walk(member);
-    return walk.behind().empty() ? walk_rows(walk, builder) : walk_columns(walk, builder);
+    return walk.behind().empty() ? walk_rows(walk, target, builder) : walk_columns(walk, builder);
 }
 
 Stmts schedule_prefix_in_threads(const Member& member, KernelBuilder& builder) {

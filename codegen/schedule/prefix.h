@@ -9,7 +9,8 @@
 //     running[columns] = the neutral element
 //     for each place: for each column: result = running; running = combine(running, element)
 //
-// and the other way round in each step where the place's own element counts.
+// and the other way round in each step where the place's own element counts. Elements of rows that are more
+// than read are computed some places ahead, in lanes.
 #pragma once
 
 #include <optional>
@@ -25,7 +26,7 @@ namespace bitale {
 std::optional<RowsOfMember> rows_of_prefix(const Nest& nest);
 
 // On a CPU.
-Stmts schedule_prefix(const Member& member, KernelBuilder& builder);
+Stmts schedule_prefix(const Member& member, const Target& target, KernelBuilder& builder);
 // On a GPU each thread walks the axis for a row, or for a column.
 Stmts schedule_prefix_in_threads(const Member& member, KernelBuilder& builder);
 

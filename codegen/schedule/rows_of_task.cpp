@@ -7,6 +7,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/puts.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
@@ -14,6 +15,7 @@
 #include "codegen/schedule/panels.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/prefix.h"
+#include "codegen/schedule/puts.h"
 #include "codegen/schedule/runs.h"
 #include "codegen/schedule/short_rows.h"
 
@@ -91,7 +93,7 @@ struct Wanted {
 // them.
 double filled_lanes(const Nest& nest, const ReductionTree& tree, const Target& target,
                     const ShapeOf& shape_of) {
-    if (is_prefix(nest) || is_order(nest.combine)) return 1;
+    if (is_prefix(nest) || is_order(nest.combine) || adds_at_places(nest)) return 1;
     const double lanes = std::max(1, target.vector_bytes / 4);
     if (tree.lanes > 1) return lanes;
     int along = vector_loop(nest, shape_of);
@@ -217,6 +219,9 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
         } else if (const auto prefix = rows_of_prefix(nests[i])) {
             wanted.fewest = prefix->fewest;
             walked_rows = std::max(walked_rows, prefix->best);
+        } else if (const auto puts = rows_of_puts(nests[i])) {
+            wanted.fewest = puts->fewest;
+            walked_rows = std::max(walked_rows, puts->best);
         } else if (context.grouping.trees[v].lanes == 1 && vector_loop(nest, context.values.shapes()) == 0) {
             wanted.fewest = fewest_in_lanes(nests[i], context.values.shapes());
             along_rows = true;

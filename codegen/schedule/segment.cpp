@@ -9,6 +9,7 @@
 #include "codegen/nest/positions.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
+#include "codegen/nest/puts.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/by_phase.h"
@@ -29,6 +30,7 @@
 #include "codegen/schedule/pieces.h"
 #include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/prefix.h"
+#include "codegen/schedule/puts.h"
 #include "codegen/schedule/rows_of_task.h"
 #include "codegen/schedule/runs.h"
 #include "codegen/schedule/scatter.h"
@@ -370,6 +372,8 @@ class SegmentScheduler {
             const auto [part, fresh] = parts_.try_emplace(form->keys);
             if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
+        } else if (!on_gpu() && adds_at_places(context_.grouping.nests[v])) {
+            append(body, schedule_puts(member));
         } else if (is_order(member.nest.combine)) {
             append(body, schedule_order(member, {number_, count_, used_}, context_, builder_));
         } else if (const std::vector<Member> phases = members_by_phase(member); !phases.empty()) {
@@ -467,7 +471,8 @@ class SegmentScheduler {
         Type partial{accumulator_of(context_.grouping.nests[v]), {chunks}};
         for (const Loop& l : in_order(v, nest_for(v)).parallel) partial.shape.push_back(l.extent);
         const int buffer = context_.new_buffer(partial, value(v).node->op->name + "_parts",
-                                               "partial results of a reduction that is cut into chunks");
+                                               "partial results of a reduction that is cut into chunks",
+                                               BufferInfo::Role::partial_sums);
         r.place = builder_.global(buffer, partial.dtype, partial.shape, true);
         const Nest plain = with_places_in_row(nest_for(v), row);
         for (const Loop& l : plain.parallel) r.at.push_back(l.variable);

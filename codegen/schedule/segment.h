@@ -19,7 +19,8 @@ struct SegmentContext {
     std::function<bool(int value)> leaves_group;   // read by another group, or required
     std::function<int(int value)> buffer_to_read;  // program buffer of a leaf or a stored value
     std::function<std::vector<int>(int value)> buffers_to_write;
-    std::function<int(Type type, const std::string& name, const std::string& reason)> new_buffer;  // arena
+    std::function<int(Type type, const std::string& name, const std::string& reason, BufferInfo::Role role)>
+        new_buffer;  // arena
     std::function<int()> errors_buffer;
 };
 

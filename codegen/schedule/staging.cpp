@@ -72,7 +72,7 @@ Nest composed_by_rows(
     const Nest& own = values.list[static_cast<std::size_t>(v)].nest;
     const Loop rows = row(own);
     const auto composed = [&](bool any) {
-        return in_rows(exact_sum(simplify(
+        const Nest nest =
             compose_reads(own, [&](const ScalarNode& read, const std::vector<Guard>& guards) -> const Nest* {
                 const Value& o = values.list[static_cast<std::size_t>(read.operand)];
                 if (o.storage == Value::Storage::inlined) return &o.nest;
@@ -80,7 +80,8 @@ Nest composed_by_rows(
                 if (any && kept(read.operand) && in_own_row(read, guards, own, rows, o.shape)) return nullptr;
                 elsewhere(read.operand);
                 return &o.nest;
-            }))));
+            });
+        return in_rows(exact_sum(in_own_rows(values, simplify(nest))));
     };
     const Nest r = composed(true);
     // A long reduction that was cut into rows has others than those that it was composed by.

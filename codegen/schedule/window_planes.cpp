@@ -194,7 +194,7 @@ class WindowPlanes {
             phase_size_ = rounded_up(count_ + rows_.reach() * pitch_ + columns_.reach() + lanes_, lanes_);
             return rows_.phases() * columns_.stride * phase_size_ * bytes_of(dtype_);
         };
-        return choose_planes(nest_, rows_.results, bytes, planes_, block_);
+        return choose_planes(nest_, rows_.results, true, bytes, planes_, block_);
     }
 
     // ---- cells, sorted

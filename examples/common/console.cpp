@@ -1,4 +1,4 @@
-// Tables, a progress bar and Ctrl-C.
+// Tables, progress, Ctrl-C and SIGTERM.
 #include "common/console.h"
 
 #include <fmt/format.h>
@@ -6,72 +6,41 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <csignal>
-#include <mutex>
-#include <thread>
 
 using namespace bitale;
 
 namespace {
 
 // What the signal handler may touch.
-std::atomic<Function*> running{nullptr};
-std::atomic<bool> stop_asked{false};
+const StopToken stop;
+std::atomic<int> signal_seen{0};
 
-void on_interrupt(int) {
-    std::signal(SIGINT, SIG_DFL);
-    stop_asked = true;
-    if (Function* f = running) f->request_stop();
+void on_signal(int number) {
+    std::signal(number, SIG_DFL);
+    signal_seen = number;
+    stop.request();
 }
-
-// Redraws a bar on stderr ten times a second.
-class ProgressBar {
-  public:
-    ProgressBar(const Function& f, std::int64_t steps) : thread_([this, &f, steps] { draw(f, steps); }) {}
-    ~ProgressBar() {
-        {
-            const std::lock_guard lock(mutex_);
-            done_ = true;
-        }
-        wake_.notify_one();
-        thread_.join();
-    }
-
-  private:
-    void draw(const Function& f, std::int64_t steps) {
-        constexpr std::int64_t width = 40;
-        std::unique_lock lock(mutex_);
-        while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) {
-            const std::int64_t done = std::min(f.steps_done(), steps), filled = done * width / steps;
-            fmt::print(stderr, "\r  [{}{}] {}/{} ", std::string(filled, '='),
-                       std::string(width - filled, ' '), done, steps);
-        }
-        fmt::print(stderr, "\r\033[K");
-    }
-
-    std::mutex mutex_;
-    std::condition_variable wake_;
-    bool done_ = false;
-    std::thread thread_;
-};
 
 }  // namespace
 
-Console::Console(const Settings& settings) : settings_(settings) { std::signal(SIGINT, on_interrupt); }
-Console::~Console() { std::signal(SIGINT, SIG_DFL); }
-bool Console::interrupted() const { return stop_asked; }
+Console::Console(const Settings& settings) : settings_(settings) {
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, on_signal);
+}
+Console::~Console() {
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
+}
+bool Console::interrupted() const { return stop.requested(); }
+int Console::status() const { return interrupted() ? 128 + signal_seen : 0; }
 
-Results Console::watch(Function& f, std::int64_t steps, const std::function<Results()>& run) const {
-    running = &f;
-    if (stop_asked) f.request_stop();
-    struct Reset {
-        ~Reset() { running = nullptr; }
-    } reset;
-    if (settings_.quiet || isatty(STDERR_FILENO) == 0) return run();
-    const ProgressBar bar(f, steps);
-    return run();
+Results Console::loop(Function& f, std::int64_t steps) const {
+    if (settings_.quiet || isatty(STDERR_FILENO) == 0) return f.loop(0, steps, stop);
+    const auto show = [](const Progress& p) { fmt::print(stderr, "\r\033[K  {} ", p.text()); };
+    const LoopOptions options{
+        .every = std::max<std::int64_t>(steps / 50, 1), .on_progress = show, .stop = stop};
+    Results results = f.loop(0, steps, options);
+    fmt::print(stderr, "\r\033[K");
+    return results;
 }
 
 void Console::summary(const RunResults& run, const std::vector<Shared>& params) const {
@@ -118,7 +87,8 @@ void Console::scores(const std::vector<SetResult>& trained) const {
 
 void Console::end(const RunResults& run) const {
     if (settings_.quiet) return;
-    if (interrupted()) fmt::print("\n  stopped by Ctrl-C after a whole step\n");
+    if (interrupted())
+        fmt::print("\n  stopped by {} after a whole step\n", signal_seen == SIGTERM ? "SIGTERM" : "Ctrl-C");
     const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
     fmt::print("\n  training images on the device {:.2f} MB ({}), at most {:.2f} MB in all,\n",
                megabytes(run.data_bytes), settings_.storage, megabytes(run.peak_bytes));

@@ -1,6 +1,8 @@
 // The results of a run as JSON.
 #include "common/results.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -32,5 +34,5 @@ void RunResults::write(const std::string& path) const {
         for (const SetResult& r : trained) put(all["trained"], r.set, r.score);
     std::ofstream file(path);
     file << all.dump(2) << '\n';
-    if (!file.flush()) throw bitale::FileError(path + ": cannot be written");
+    if (!file.flush()) throw bitale::FileError(path + ": cannot be written: " + std::strerror(errno));
 }

@@ -21,6 +21,12 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
     app.option_defaults()->always_capture_default();
     for (Choice& choice : settings.choices) {
         choice.value = choice.values.front();
+        if (choice.is_switch) {
+            app.add_flag("--" + choice.name + "{" + choice.values.at(1) + "}", choice.value,
+                         choice.description)
+                ->check(CLI::IsMember(choice.values));
+            continue;
+        }
         app.add_option("--" + choice.name, choice.value, choice.description)
             ->check(CLI::IsMember(choice.values));
     }
@@ -35,8 +41,10 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
         ->check(CLI::NonNegativeNumber);
     app.add_option("--seed", settings.seed, "Seed of weights, order and dropout");
     app.add_option("--data", settings.data, settings.data_help);
-    app.add_option("--save", settings.save, "Write the parameters to this npz file");
-    app.add_option("--load", settings.load, "Start from the parameters in this npz file");
+    app.add_option("--save", settings.save, "Write the parameters to this .npz or .safetensors file");
+    app.add_option("--load", settings.load, "Start from the parameters in this file");
+    app.add_option("--checkpoint", settings.checkpoint,
+                   "Go on from this .npz or .safetensors file, and write it after each epoch");
     app.add_option("--json", settings.json, "Write the results to this file");
     app.add_option("--dump", settings.dump, "Write generated sources and reports into this folder");
     app.add_flag("--quiet", settings.quiet, "Print nothing but errors");

@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
-// An option of one program: --name takes one of the values, at first the first one.
+// An option of one program: --name takes one of the values, at first the first one. A switch has two of them,
+// and
+// --name alone says the second one.
 struct Choice {
     std::string name, description;
     std::vector<std::string> values;
+    bool is_switch = false;
     std::string value{};
 };
 
@@ -25,7 +28,8 @@ struct Settings {
     std::string storage = "uint8";  // of the images on the device: uint8, int8 or float32
     std::int64_t limit = 0;         // use only so many images of each set; 0: all
     std::uint64_t seed = 1;         // of weights, order and dropout
-    std::string save{}, load{};     // npz files of the parameters
+    std::string save{}, load{};     // files of the parameters, .npz or .safetensors
+    std::string checkpoint{};       // file to go on from, written after each epoch
     std::string json{};             // file for the results
     std::string dump{};             // folder for generated sources and reports
     bool quiet = false;

@@ -1,8 +1,13 @@
 // The training loop of the examples: two compiled functions, called once for each epoch.
 #include "common/training.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <filesystem>
 
 #include "common/console.h"
 #include "common/results.h"
@@ -32,7 +37,7 @@ OnDevice on_device(const DataSet& set, const std::string& name, const Model& mod
 // number of wrong images of a minibatch. Of what was done, if Ctrl-C ended it.
 Score run_over(Function& f, std::int64_t count, std::int64_t batch, const Console& console) {
     const std::int64_t steps = (count + batch - 1) / batch;
-    const Results results = console.watch(f, steps, [&] { return f.loop(0, steps); });
+    const Results results = console.loop(f, steps);
     const auto losses = results[0].to_vector<double>(), wrong = results[1].to_vector<double>();
     Score sum;
     std::int64_t done = 0;
@@ -50,21 +55,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void load_params(const std::string& path, std::vector<Shared> params) {
-    const auto values = load_npz(path);
-    for (Shared& param : params) {
-        const auto found = values.find(param.name());
-        if (found == values.end()) throw FileError(path + ": has no parameter " + param.name());
-        param.set_value(found->second);
-    }
-}
-
-void save_params(const std::string& path, const std::vector<Shared>& params) {
-    std::map<std::string, Array> values;
-    for (const Shared& param : params)
-        if (!values.emplace(param.name(), param.get_value()).second)
-            throw FileError(path + ": two parameters have the name " + param.name());
-    save_npz(path, values);
+// Said before the training, not after it.
+void require_writable(const std::string& path, bool holds_arrays) {
+    if (path.empty()) return;
+    const std::filesystem::path file(path), folder = file.parent_path();
+    if (holds_arrays && file.extension() != ".npz" && file.extension() != ".safetensors")
+        throw FileError(path + ": parameters are saved as .npz or .safetensors");
+    if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+        throw FileError(path + " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace
@@ -75,7 +73,9 @@ Scores score(const Expr& probabilities, const Expr& labels) {
 }
 
 int train(const Settings& settings, const Data& data, const Model& model) {
-    if (!settings.load.empty()) load_params(settings.load, model.params);
+    for (const std::string& path : {settings.save, settings.checkpoint}) require_writable(path, true);
+    require_writable(settings.json, false);
+    if (!settings.load.empty()) load_checkpoint(settings.load, {model.params});
     const std::int64_t count = data.train.count(), batch = settings.batch;
     const OnDevice train_set = on_device(data.train, "train", model);
     Shared order = shared(permutation(count, settings.seed), "order");  // anew for each epoch
@@ -118,15 +118,19 @@ int train(const Settings& settings, const Data& data, const Model& model) {
                    .data_bytes = data.train.images.bytes(),
                    .judge = judge.name};
     console.summary(run, model.params);
-    for (int epoch = 1; epoch <= settings.epochs && !console.interrupted(); ++epoch) {
-        order.set_value(permutation(count, settings.seed * 1000 + static_cast<std::uint64_t>(epoch)));
+    int epoch = 0;  // how many are done
+    const Checkpoint state{model.params, model.updates, {"epoch", epoch}};
+    if (std::filesystem::exists(settings.checkpoint)) load_checkpoint(settings.checkpoint, state);
+    while (epoch < settings.epochs && !console.interrupted()) {
+        order.set_value(permutation(count, settings.seed * 1000 + static_cast<std::uint64_t>(epoch + 1)));
         const auto start = std::chrono::steady_clock::now();
         const Score trained = run_over(step, count, batch, console);
         const double seconds = seconds_since(start);
         if (console.interrupted()) break;
         const Score judged = run_over(evaluate, judge.count, chunk_images, console);
         if (console.interrupted()) break;
-        run.epochs.push_back({epoch, seconds, trained, judged});
+        run.epochs.push_back({++epoch, seconds, trained, judged});
+        if (!settings.checkpoint.empty()) save_checkpoint(settings.checkpoint, state);
         console.row(run.epochs.back(), count);
     }
     run.peak_bytes = std::max(step.peak_bytes(), evaluate.peak_bytes());
@@ -139,7 +143,7 @@ int train(const Settings& settings, const Data& data, const Model& model) {
         console.scores(run.trained);
     }
     console.end(run);
-    if (!settings.save.empty()) save_params(settings.save, model.params);
+    if (!settings.save.empty()) save_checkpoint(settings.save, {model.params});
     if (!settings.json.empty()) run.write(settings.json);
-    return console.interrupted() ? 130 : 0;
+    return console.status();
 }

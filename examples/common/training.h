@@ -25,5 +25,5 @@ struct Model {
 
 // The examples' whole main program: trains for the given epochs, evaluates after each, prints, saves. Where
 // there is a validation set, it judges the epochs, and at the end every set is evaluated. Returns the exit
-// status: 0, or 130 when Ctrl-C ended the training early.
+// status: 0, or 130 or 143 when Ctrl-C or SIGTERM ended the training early.
 int train(const Settings& settings, const Data& data, const Model& model);

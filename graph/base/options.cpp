@@ -4,6 +4,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
+#include <set>
 #include <string_view>
 
 #include "bitale/error.h"
@@ -32,6 +33,25 @@ std::int64_t number(std::string_view variable, std::string_view name, std::strin
 
 constexpr const char* flags_variable = "BITALE_FLAGS";
 
+// 1000, 64K, 512MiB, 1G: by 1024.
+std::int64_t byte_count(std::string_view name, std::string_view text) {
+    constexpr const char* expected = "a number of bytes, such as 1000000, 512M or 1G";
+    std::string_view digits = text.substr(0, text.find_first_not_of("0123456789")),
+                     unit = text.substr(digits.size());
+    int shift = 0;
+    if (!unit.empty()) {
+        constexpr std::string_view prefixes = "KMGT";
+        const std::size_t at = prefixes.find(unit[0]);
+        const std::string_view rest = unit.substr(1);
+        if (at == std::string_view::npos || !(rest.empty() || rest == "B" || rest == "iB"))
+            malformed(flags_variable, name, text, expected);
+        shift = 10 * static_cast<int>(at + 1);
+    }
+    const std::int64_t most = (std::int64_t{1} << 56) >> shift;
+    const std::int64_t count = number(flags_variable, name, digits, 0, most, expected);
+    return count << shift;
+}
+
 bool on_off(std::string_view name, std::string_view text) {
     if (text == "on") return true;
     if (text != "off") malformed(flags_variable, name, text, "on or off");
@@ -51,6 +71,8 @@ constexpr Flag flags[] = {
          if (v.empty()) malformed(flags_variable, "device", v, "the name of a device");
          o.device = v;
      }},
+    {"memory_limit", "BYTES", "the most that may be alive on a device; K, M, G or T behind it: times 1024",
+     [](Options& o, std::string_view v) { o.memory_limit = byte_count("memory_limit", v); }},
     {"cache", "on|off", "keep compiled kernels on disk",
      [](Options& o, std::string_view v) { o.cache = on_off("cache", v); }},
     {"cache_dir", "FOLDER", "where they are kept",
@@ -152,7 +174,7 @@ constexpr Flag flags[] = {
     {"verify", "on|off", "verify the graph after every pass",
      [](Options& o, std::string_view v) { o.verify = on_off("verify", v); }},
     {"disable", "NAME[+NAME...]",
-     "rules, tags of rules and passes to leave out, or onednn, cudnn; may be repeated",
+     "rules, tags of rules and passes to leave out, or onednn, lapack, cudnn; may be repeated",
      [](Options& o, std::string_view v) {
          while (!v.empty()) {
              const std::size_t end = std::min(v.find('+'), v.size());
@@ -172,8 +194,10 @@ void parse_flag(Options& options, std::string_view text) {
                         " needs a value: " + flag.name + "=" + flag.values);
         return flag.set(options, text.substr(equals + 1));
     }
-    throw Error(std::string(flags_variable) + ": unknown flag " + in_quotes(name) + "; known are\n" +
-                flags_help());
+    std::set<std::string> known;
+    for (const Flag& flag : flags) known.insert(flag.name);
+    throw Error(std::string(flags_variable) + ": unknown flag " + in_quotes(name) +
+                did_you_mean(name, known) + "; known are\n" + flags_help());
 }
 
 std::string_view trimmed(std::string_view text) {

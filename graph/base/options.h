@@ -19,8 +19,9 @@ struct Options {
     enum class Graphs : std::uint8_t { off, step, loop };
     enum class Mode : std::uint8_t { fast_run, fast_compile };
 
-    std::string device = "cpu";                        // of functions that name none
-    std::string cache_directory;                       // empty: the user's cache folder
+    std::string device = "cpu";     // of functions that name none
+    std::int64_t memory_limit = 0;  // bytes that may be alive on a device, of the whole process; 0: any
+    std::string cache_directory;    // empty: the user's cache folder
     std::int64_t cache_bytes = std::int64_t{1} << 30;  // the least recently used files beyond it are removed
     bool cache = true;                                 // compiled kernels on disk
     int threads = 0;                    // of the cpu device; 0: one for each core of the affinity mask

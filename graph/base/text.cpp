@@ -103,6 +103,11 @@ std::vector<std::string> names_like(std::string_view name, const std::set<std::s
     return names;
 }
 
+std::string did_you_mean(std::string_view name, const std::set<std::string>& known) {
+    const std::vector<std::string> near = names_like(name, known);
+    return near.empty() ? "" : "; did you mean " + in_quotes(near[0]) + "?";
+}
+
 std::string printable(std::string_view text) { return escaped(text, {}); }
 
 std::string in_quotes(std::string_view text) { return "\"" + escaped(text, "\"\\") + "\""; }

@@ -20,5 +20,7 @@ std::string in_quotes(std::string_view text);
 // The names that somebody who wrote `name` may have meant, nearest first: at most five that differ in few
 // letters or contain it.
 std::vector<std::string> names_like(std::string_view name, const std::set<std::string>& known);
+// "; did you mean "device"?" for the nearest of them, or nothing.
+std::string did_you_mean(std::string_view name, const std::set<std::string>& known);
 
 }  // namespace bitale

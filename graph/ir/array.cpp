@@ -4,13 +4,13 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "graph/base/border.h"
 #include "graph/base/memory.h"
 #include "graph/ir/array_bytes.h"
+#include "graph/ir/borrowed.h"
 #include "graph/types/convert.h"
 
 namespace bitale {
@@ -27,7 +27,7 @@ std::shared_ptr<void> allocate(std::size_t bytes, std::size_t first = 0) try {
     void* p = allocate_memory(padded);
     if (!p) throw OutOfMemory("no host memory for an array of " + std::to_string(bytes) + " bytes");
     std::memset(static_cast<char*>(p) + first, 0, padded - first);
-    return {p, [](void* q) { std::free(q); }};
+    return {p, [padded](void* q) { free_memory(q, padded); }};
 } catch (const std::bad_alloc&) {
     making.fail();
 }
@@ -113,14 +113,53 @@ Array::Array(const std::vector<bool>& values) : Array(DType::boolean, one_axis(v
     std::copy(values.begin(), values.end(), static_cast<bool*>(mutable_data()));
 }
 
+Dims Array::shape_of_rows(std::size_t rows, std::size_t columns) {
+    return making([&] { return Dims{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}; });
+}
+
+void Array::fill_row(std::size_t row, const void* values, std::size_t count) {
+    if (static_cast<std::int64_t>(count) != shape_[1])
+        throw ShapeError("row " + std::to_string(row) + " of an array in braces has " +
+                         std::to_string(count) + " numbers, and row 0 has " + std::to_string(shape_[1]));
+    const std::size_t row_bytes = count * static_cast<std::size_t>(bytes_of(dtype_));
+    if (row_bytes) std::memcpy(static_cast<char*>(storage_.get()) + row * row_bytes, values, row_bytes);
+}
+
+Array Array::stacked(const std::vector<Array>& parts) {
+    if (parts.empty()) return {DType::float32, Dims{0, 0, 0}};
+    const Array& first = parts[0];
+    Dims shape = making([&] {
+        Dims with_parts{static_cast<std::int64_t>(parts.size())};
+        with_parts.insert(with_parts.end(), first.shape().begin(), first.shape().end());
+        return with_parts;
+    });
+    Array r(first.dtype(), std::move(shape));
+    char* to = static_cast<char*>(r.storage_.get());
+    for (const Array& part : parts) {
+        if (part.shape() != first.shape())
+            throw ShapeError("parts of an array have the shapes " + text_of(first.shape()) + " and " +
+                             text_of(part.shape()));
+        if (part.dtype() != first.dtype())
+            throw TypeError("parts of an array are " + std::string(name_of(first.dtype())) + " and " +
+                            std::string(name_of(part.dtype())) + "; use as() to convert");
+        std::memcpy(to, part.data(), static_cast<std::size_t>(part.bytes()));
+        to += part.bytes();
+    }
+    return r;
+}
+
 void Array::fill_from(const void* values, std::size_t count) {
     if (static_cast<std::int64_t>(count) != size_)
         throw ShapeError(std::to_string(count) + " values do not fill an array of shape " + text_of(shape_));
     if (count) std::memcpy(storage_.get(), values, static_cast<std::size_t>(bytes()));
 }
 
+bool Array::is_shared() const {
+    return storage_.use_count() > 1 || std::get_deleter<BorrowedMemory>(storage_);
+}
+
 void* Array::mutable_data() {
-    if (used().storage_.use_count() > 1) {
+    if (used().is_shared()) {
         const auto size = static_cast<std::size_t>(bytes());
         std::shared_ptr<void> own = allocate(size, size);
         std::memcpy(own.get(), storage_.get(), size);
@@ -189,6 +228,47 @@ Array Array::rows(std::int64_t first, std::int64_t last) const {
     const std::int64_t row = shape_[0] ? bytes() / shape_[0] : 0;
     std::memcpy(r.mutable_data(), static_cast<const char*>(data()) + first * row,
                 static_cast<std::size_t>((last - first) * row));
+    return r;
+}
+
+Array Array::operator[](std::int64_t i) const {
+    const std::int64_t length = rank() ? shape_[0] : 0, at = i < 0 ? i + length : i;
+    if (at < 0 || at >= length)
+        throw IndexError("part " + std::to_string(i) + " of an array of shape " + text_of(shape_));
+    Array r = rows(at, at + 1);
+    r.shape_.erase(r.shape_.begin());
+    return r;
+}
+
+Array Array::slice(int axis, std::int64_t first, std::optional<std::int64_t> last, std::int64_t step) const {
+    const int at = axis < 0 ? axis + rank() : axis;
+    if (at < 0 || at >= rank())
+        throw IndexError("axis " + std::to_string(axis) + " of an array of shape " + text_of(shape_));
+    if (step == 0) throw IndexError("a slice of step 0");
+    const std::int64_t length = shape_[static_cast<std::size_t>(at)];
+    const auto clipped = [&](std::int64_t i) {  // NumPy's: backwards, -1 is in front of the first element
+        if (i < 0) i = std::max<std::int64_t>(i, -length - 1) + length;
+        return std::clamp<std::int64_t>(i, step < 0 ? -1 : 0, step < 0 ? length - 1 : length);
+    };
+    const std::int64_t begin = clipped(first), end = last ? clipped(*last) : step < 0 ? -1 : length;
+    // By unsigned numbers, for the step may be the least there is.
+    const std::uint64_t way = step < 0 ? (begin > end ? static_cast<std::uint64_t>(begin - end) : 0)
+                                       : (end > begin ? static_cast<std::uint64_t>(end - begin) : 0),
+                        pace = step < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(step)
+                                        : static_cast<std::uint64_t>(step);
+    const auto count = static_cast<std::int64_t>(way / pace + (way % pace != 0));
+    Dims shape = making([&] { return shape_; });
+    shape[static_cast<std::size_t>(at)] = count;
+    Array r(dtype_, std::move(shape));
+    std::int64_t before = 1, behind = bytes_of(dtype_);
+    for (int k = 0; k < at; ++k) before *= shape_[static_cast<std::size_t>(k)];
+    for (int k = at + 1; k < rank(); ++k) behind *= shape_[static_cast<std::size_t>(k)];
+    const char* from = static_cast<const char*>(data());
+    char* to = static_cast<char*>(r.storage_.get());
+    for (std::int64_t b = 0; b < before && r.size_; ++b)
+        for (std::int64_t i = 0; i < count; ++i, to += behind)
+            std::memcpy(to, from + (b * length + begin + (i ? i * step : 0)) * behind,
+                        static_cast<std::size_t>(behind));
     return r;
 }
 

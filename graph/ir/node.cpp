@@ -5,6 +5,7 @@
 
 #include "graph/base/text.h"
 #include "graph/ir/array_bytes.h"
+#include "graph/ir/length_input.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -112,13 +113,24 @@ const Op* constant_op() {
     return op;
 }
 
-NodePtr make_input(Type type, std::string name, Where where) {
+namespace {
+
+NodePtr make_input(Type type, std::string name, Where where, IntRange values) {
     require_countable("input " + in_quotes(name), type, where);
     Attributes attributes;
     if (type.rank() == 0 && is_integer(type.dtype))
-        attributes.set("symbol",
-                       Int::symbol(name.empty() ? "scalar" : name, {IntRange::lowest, IntRange::highest}));
+        attributes.set("symbol", Int::symbol(name.empty() ? "scalar" : name, values));
     return make_leaf(input_op(), std::move(type), std::move(attributes), where, std::move(name));
+}
+
+}  // namespace
+
+NodePtr make_input(Type type, std::string name, Where where) {
+    return make_input(std::move(type), std::move(name), where, {IntRange::lowest, IntRange::highest});
+}
+
+NodePtr make_length_input(std::string name, Where where) {
+    return make_input({DType::int64, {}}, std::move(name), where, {0, IntRange::highest});
 }
 
 NodePtr make_shared_node(const SharedPtr& shared, Where where) {

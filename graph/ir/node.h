@@ -12,7 +12,8 @@ namespace bitale {
 // The user's statements that a node stands for. Rewrites hand them on and append the rule's name.
 struct Origin {
     Where where;
-    std::string what;  // op or variable name as the user wrote it
+    std::string what;          // op or variable name as the user wrote it
+    bool of_gradient = false;  // of that statement, but made by grad
 };
 std::string text_of(const Origin& origin);  // "dot at net.cpp:12"
 std::string text_of(const std::vector<Origin>& origins);
@@ -26,6 +27,7 @@ struct Node {
     std::string name;                // given by the user, or empty
     std::vector<Origin> origins;     // filled by import; sorted, unique
     std::vector<std::string> rules;  // names of the rewrites that made it
+    bool of_gradient = false;        // made by grad; `where` is the line of what was differentiated
 
     Node() = default;
     Node(const Node&) = default;

@@ -23,6 +23,7 @@ enum class OpKind : std::uint8_t {
     map,     // elementwise: one scalar in per operand, one out; described by `map`
     view,    // moves or repeats elements without arithmetic: reshape, permute, slice, rows, gather, pad ...
     reduce,  // any nest with reduced axes: sum, contract, conv, pooling ...
+    opaque,  // has no nest: a routine of the runtime computes it as a whole
     composite,  // has `decompose`; gone before code generation
 };
 
@@ -56,6 +57,12 @@ struct Check {
     Where where;
 };
 
+// What an opaque op says to code generation: a routine that the runtime has, and the numbers that it needs.
+struct Routine {
+    std::string name;
+    std::vector<Int> sizes;
+};
+
 struct Op {
     std::string name;
     OpKind kind = OpKind::composite;
@@ -78,6 +85,8 @@ struct Op {
     // The index map as data: the loop nest that computes the node (view and reduce kinds; map has a generic
     // one).
     std::function<Nest(const Node& node)> nest{};
+    // Opaque kind. The operands and the result are then in memory as plain row-major tensors.
+    std::function<Routine(const Node& node)> routine{};
     // The same value from simpler nodes (composite kind).
     std::function<NodePtr(const NodePtr& node)> decompose{};
 

@@ -1,7 +1,11 @@
 #include "graph/rewrite/work.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "graph/ir/nest.h"
 
@@ -39,6 +43,35 @@ double cost_of(const Scalar& body) {
         for (const Scalar& argument : scalar->arguments) stack.push_back(argument.get());
     }
     return cost;
+}
+
+// Sets of loops over results, as bits.
+using LoopSet = std::uint64_t;
+
+// For each axis of an operand, on which of the loops over results the index along it depends.
+using AxisLoops = std::vector<LoopSet>;
+
+LoopSet loops_in(const Int& index, const std::vector<Loop>& loops, const AxisLoops& of_loops) {
+    LoopSet found = 0;
+    for (std::size_t i = 0; i < loops.size(); ++i)
+        if (const std::uint64_t id = loops[i].variable.symbol_id(); id && depends_on(index, id))
+            found |= of_loops[i];
+    return found;
+}
+
+// What a body reads of each operand.
+template <class F>
+void for_each_read(const Scalar& body, const F& f) {
+    std::unordered_set<const ScalarNode*> seen;
+    std::vector<const ScalarNode*> stack{body.get()};
+    while (!stack.empty()) {
+        const ScalarNode* scalar = stack.back();
+        stack.pop_back();
+        if (!scalar || !seen.insert(scalar).second) continue;
+        if (scalar->kind == ScalarNode::Kind::read) f(*scalar);
+        stack.push_back(scalar->otherwise.get());
+        for (const Scalar& argument : scalar->arguments) stack.push_back(argument.get());
+    }
 }
 
 double work_of_reduction(const Node& node) {
@@ -83,12 +116,62 @@ double work_of(const NodePtr& node) {
         case OpKind::view: return 0;
         case OpKind::map: return elements_of(node->type.shape) * (node->op->map ? node->op->map->cost : 1);
         case OpKind::reduce: return node->op->nest ? work_of_reduction(*node) : 0;
+        case OpKind::opaque: {  // more than any rule could save
+            constexpr double least = 1e12;
+            return least + elements_of(node->type.shape);
+        }
         case OpKind::composite: break;
     }
     if (!node->op->decompose) return 0;
     NodeSet operands;
     for (const NodePtr& input : node->inputs) operands.insert(input.get());
     return work_above(node->op->decompose(node), [&](const Node& n) { return operands.contains(&n); });
+}
+
+double loads_per_point(const NodePtr& reduction) {
+    const Nest nest = reduction->op->nest(*reduction);
+    constexpr double most_results = 8;
+    constexpr std::size_t most_nodes = 64, most_loops = 64;
+    if (nest.parallel.size() > most_loops) return 1;
+    AxisLoops own;
+    for (std::size_t i = 0; i < nest.parallel.size(); ++i) own.push_back(LoopSet{1} << i);
+    std::vector<std::pair<const Node*, AxisLoops>> stack;
+    std::set<std::pair<const Node*, AxisLoops>> seen;
+    const auto read = [&](const Node& reader, const Nest& by, const AxisLoops& of_loops) {
+        for_each_read(by.body, [&](const ScalarNode& s) {
+            AxisLoops axes;
+            for (const Int& index : s.at) axes.push_back(loops_in(index, by.parallel, of_loops));
+            stack.emplace_back(reader.inputs[static_cast<std::size_t>(s.operand)].get(), std::move(axes));
+        });
+    };
+    read(*reduction, nest, own);
+    double loads = 0;
+    while (!stack.empty()) {
+        const auto [operand, axes] = stack.back();
+        stack.pop_back();
+        if (!seen.emplace(operand, axes).second) continue;
+        if (seen.size() > most_nodes) return 1;
+        if (operand->op->kind == OpKind::map) {
+            for (const NodePtr& input : operand->inputs)
+                stack.emplace_back(input.get(), input->type.rank() > 0 ? axes : AxisLoops());
+            continue;
+        }
+        if (operand->op->kind == OpKind::view) {
+            const Nest view = operand->op->nest(*operand);
+            if (view.lets.empty()) {
+                read(*operand, view, axes);
+                continue;
+            }
+        }
+        if (operand->type.rank() == 0) continue;
+        LoopSet varies = 0;
+        for (const LoopSet loops : axes) varies |= loops;
+        double alike = 1;
+        for (std::size_t i = 0; i < nest.parallel.size(); ++i)
+            if (!(varies >> i & 1)) alike *= std::max(1.0, estimated(nest.parallel[i].extent));
+        loads += 1 / std::min(alike, most_results);
+    }
+    return loads;
 }
 
 bool repeats_work(const Pattern& pattern, const Match& match, const NodePtr& made,

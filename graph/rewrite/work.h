@@ -11,6 +11,11 @@ namespace bitale {
 // tells counts as 64. Views cost nothing, since they are fused; composites cost what they decompose into.
 double work_of(const NodePtr& node);
 
+// How many elements a reduction loads for each of its points: what is the same for several results is loaded
+// once for as many of them as have their places in registers. A product of large matrices loads a quarter of
+// one. Maps and views are looked through, as they are computed where they are read.
+double loads_per_point(const NodePtr& reduction);
+
 // Whether `made`, the replacement of a match of `pattern`, is more work than what it makes superfluous,
 // because matched nodes have other users and stay. Matches without such users never repeat work; parts that
 // the pattern marks with again() are left out. `exists` tells the nodes that are there anyway.

@@ -1,6 +1,7 @@
 #include "bitale/dtype.h"
 
 #include <bit>
+#include <iterator>
 #include <string>
 
 #include "bitale/error.h"
@@ -19,7 +20,8 @@ std::string_view name_of(DType t) { return names[static_cast<int>(t)]; }
 DType dtype_named(std::string_view name) {
     for (int i = 0; i < dtype_count; ++i)
         if (names[i] == name) return static_cast<DType>(i);
-    throw TypeError("unknown dtype " + in_quotes(name));
+    throw TypeError("unknown dtype " + in_quotes(name) +
+                    did_you_mean(name, {std::begin(names), std::end(names)}));
 }
 
 Float16::Float16(float value) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <utility>
 
 #include "graph/base/check.h"
@@ -92,6 +93,8 @@ class IntBuilder {
             start_ = x.terms_;
             return;
         }
+        constexpr std::size_t few = 4;
+        if (x.terms_->size() > few) return merge(*x.terms_, factor);
         for (const Int::Term& t : *x.terms_) add(times(t.factor, factor), t.atoms);
     }
     Int done() && {
@@ -119,6 +122,30 @@ class IntBuilder {
 
   private:
     static IntRange range_of(const Atom& atom);
+    // Both lists are sorted: one by one, long sums would be moved for each term.
+    void merge(const std::vector<Int::Term>& theirs, std::int64_t factor) {
+        own();
+        std::vector<Int::Term> all;
+        all.reserve(terms_.size() + theirs.size());
+        auto mine = terms_.begin();
+        const auto keep = [&](std::int64_t f, std::vector<AtomPtr> atoms) {
+            if (f != 0) all.push_back({f, std::move(atoms)});
+        };
+        for (const Int::Term& t : theirs) {
+            std::strong_ordering order = std::strong_ordering::greater;
+            for (; mine != terms_.end() && (order = compare(mine->atoms, t.atoms)) < 0; ++mine)
+                all.push_back(std::move(*mine));
+            const std::int64_t added = times(t.factor, factor);
+            if (mine != terms_.end() && order == 0) {
+                keep(plus(mine->factor, added), std::move(mine->atoms));
+                ++mine;
+            } else {
+                keep(added, t.atoms);
+            }
+        }
+        std::move(mine, terms_.end(), std::back_inserter(all));
+        terms_ = std::move(all);
+    }
     void own() {
         if (start_) terms_ = *start_;
         start_ = nullptr;

@@ -15,7 +15,8 @@ void import(Graph& graph, Interner& interner) {
         auto copy = std::make_shared<Node>(*node);
         for (NodePtr& input : copy->inputs) input = imported.at(input.get());
         if (copy->origins.empty())
-            copy->origins = {{node->where, node->name.empty() ? node->op->name : node->name}};
+            copy->origins = {
+                {node->where, node->name.empty() ? node->op->name : node->name, node->of_gradient}};
         imported[node.get()] = interner.intern(copy);
     }
     Nodes fresh;

@@ -54,12 +54,17 @@ struct HashAttribute {
     std::uint64_t operator()(const SharedPtr& x) const { return address(x.get()); }
 };
 
+// Of one statement the value itself comes before its gradient, and is the one that is kept.
 bool before(const Origin& a, const Origin& b) {
-    return std::make_tuple(std::string_view(a.where.file), a.where.line, std::string_view(a.what)) <
-           std::make_tuple(std::string_view(b.where.file), b.where.line, std::string_view(b.what));
+    return std::make_tuple(std::string_view(a.where.file), a.where.line, std::string_view(a.what),
+                           a.of_gradient) < std::make_tuple(std::string_view(b.where.file), b.where.line,
+                                                            std::string_view(b.what), b.of_gradient);
 }
 
-bool equal(const Origin& a, const Origin& b) { return !before(a, b) && !before(b, a); }
+bool equal(const Origin& a, const Origin& b) {
+    return a.where.line == b.where.line && a.what == b.what &&
+           std::string_view(a.where.file) == std::string_view(b.where.file);
+}
 
 }  // namespace
 

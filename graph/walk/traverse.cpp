@@ -70,8 +70,9 @@ NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengt
     NodePtr made = make_node(node->op, std::move(inputs),
                              lengths.empty() ? node->attributes : substitute(node->attributes, lengths),
                              node->where, node->name);
-    if (!node->origins.empty() || !node->rules.empty()) {
+    if (!node->origins.empty() || !node->rules.empty() || node->of_gradient) {
         auto* fresh = const_cast<Node*>(made.get());  // not shared yet
+        fresh->of_gradient = node->of_gradient;
         fresh->origins = node->origins;
         fresh->rules = node->rules;
     }

@@ -1,16 +1,21 @@
 // Array: a dense, row-major host array. What enters and leaves compiled functions and shared variables.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bitale/dtype.h"
 #include "bitale/error.h"
+
+#pragma GCC visibility push(default)
 
 namespace bitale {
 
@@ -50,6 +55,25 @@ class Array {
     template <Element T>
     requires(!std::is_same_v<T, bool>) Array(const std::vector<T>& values, Dims shape)
         : Array(std::span<const T>(values), std::move(shape)) {}
+    // Array v = {1, 2, 3} is int32 [3], Array m = {{1.F, 2.F}, {3.F, 4.F}} float32 [2, 2], and so on for
+    // three axes: every number of one type, which is the dtype. Throws ShapeError unless all rows are equally
+    // long.
+    template <Element T>
+    Array(std::initializer_list<T> values)  // NOLINT
+        : Array(std::span<const T>(values.begin(), values.size()), one_axis(values.size())) {}
+    template <Element T>
+    Array(std::initializer_list<std::initializer_list<T>> rows)  // NOLINT
+        : Array(dtype_of<T>(), shape_of_rows(rows.size(), rows.size() ? rows.begin()->size() : 0)) {
+        std::size_t i = 0;
+        for (const std::initializer_list<T>& row : rows) fill_row(i++, row.begin(), row.size());
+    }
+    template <Element T>
+    Array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes)  // NOLINT
+        try
+        : Array(stacked(std::vector<Array>(planes.begin(), planes.end()))) {
+    } catch (const std::bad_alloc&) {
+        no_memory();
+    }
 
     // Takes memory over as it is: 64-byte aligned, readable for 64 bytes past the elements. The deleter runs
     // where the last copy ends, which may be in any thread that sets or steps a variable, after it has given
@@ -108,13 +132,24 @@ class Array {
     Array reshaped(Dims shape) const;
     // Rows [first, last) of axis 0 (a copy). Throws IndexError.
     Array rows(std::int64_t first, std::int64_t last) const;
+    // The i-th part along axis 0, which goes (a copy): a row of a matrix. Negative: from the end. IndexError.
+    Array operator[](std::int64_t i) const;
+    // NumPy's first:last:step along an axis (a copy): negative numbers count from the end, bounds are clipped
+    // to the axis, and without `last` the slice goes to its end, or to its beginning where the step is
+    // negative. IndexError where there is no such axis, and for step 0.
+    Array slice(int axis, std::int64_t first, std::optional<std::int64_t> last = {},
+                std::int64_t step = 1) const;
     std::string text() const;  // dtype, shape and the first values
 
   private:
     friend struct SharedState;
+    friend struct ArrayMemory;  // of graph/ir/borrowed.h
     Array(DType dtype, Dims shape, std::shared_ptr<void> storage);
-    bool is_shared() const { return storage_.use_count() > 1; }  // with other arrays
+    bool is_shared() const;  // with other arrays, or lent by another library
     static Dims one_axis(std::size_t length);
+    static Dims shape_of_rows(std::size_t rows, std::size_t columns);
+    static Array stacked(const std::vector<Array>& parts);
+    void fill_row(std::size_t row, const void* values, std::size_t count);
     const Array& used() const {
         if (!storage_) moved_from();
         return *this;
@@ -135,4 +170,21 @@ class Array {
 // dtype, shape and every byte equal.
 bool same(const Array& a, const Array& b);
 
+struct PrintOptions {
+    int digits = 8;           // at most, after the point
+    std::int64_t all = 1000;  // more elements than that are abridged, to `edge` at each end of an axis
+    std::int64_t edge = 3;
+    int width = 75;  // of a line
+};
+// The elements as NumPy prints them: [[1.  2.5] [3.  4. ]], a line for each row.
+std::string to_text(const Array& value, PrintOptions options = {});
+std::ostream& print(std::ostream& out, const Array& value);
+// For arrays alone: std::cout << step(0) goes on to print the number that the result is.
+template <std::same_as<Array> A>
+std::ostream& operator<<(std::ostream& out, const A& value) {
+    return print(out, value);
+}
+
 }  // namespace bitale
+
+#pragma GCC visibility pop

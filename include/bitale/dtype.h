@@ -5,6 +5,10 @@
 #include <string_view>
 #include <type_traits>
 
+#include "bitale/cplusplus.h"
+
+#pragma GCC visibility push(default)
+
 namespace bitale {
 
 enum class DType : std::uint8_t {
@@ -112,3 +116,5 @@ decltype(auto) dispatch(DType t, F&& f) {
 }
 
 }  // namespace bitale
+
+#pragma GCC visibility pop

@@ -4,6 +4,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "bitale/cplusplus.h"
+
+#pragma GCC visibility push(default)
+
 namespace bitale {
 
 // The user's file and line. Not std::source_location: clang-tidy 14 cannot parse libstdc++'s.
@@ -67,3 +71,5 @@ class FileError : public Error {
 };
 
 }  // namespace bitale
+
+#pragma GCC visibility pop

@@ -15,6 +15,8 @@
 #include "bitale/array.h"
 #include "bitale/error.h"
 
+#pragma GCC visibility push(default)
+
 namespace bitale {
 
 struct Node;
@@ -126,10 +128,10 @@ class Index {
     struct Item {
         Item(Expr e) : expr(std::move(e)), kind(Kind::expr) {}     // NOLINT
         Item(Slice s) : slice(std::move(s)), kind(Kind::slice) {}  // NOLINT
-        Item(Colon) : kind(Kind::colon) {}                         // NOLINT
+        Item(Colon) : kind(Kind::whole) {}                         // NOLINT
         template <Number T>
         Item(T i) : expr(static_cast<std::int64_t>(i)), kind(Kind::expr) {}  // NOLINT
-        enum class Kind : std::uint8_t { expr, slice, colon };
+        enum class Kind : std::uint8_t { expr, slice, whole };
         Expr expr;
         Slice slice;
         Kind kind;
@@ -170,3 +172,5 @@ Expr lvector(std::string name, Where where = Where::current());
 Expr constant(const Array& value, Where where = Where::current());
 
 }  // namespace bitale
+
+#pragma GCC visibility pop

@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "bitale/expr.h"
+#include "bitale/memory_plan.h"
 #include "bitale/precision.h"
 #include "bitale/train.h"
+
+#pragma GCC visibility push(default)
 
 namespace bitale {
 
@@ -31,7 +34,7 @@ using Givens = std::vector<Given>;
 // An input, with the value it takes when a call leaves it out.
 struct Input {
     Input(Expr v) : variable(std::move(v)) {}  // NOLINT
-    Input(Expr v, Array by_default) : variable(std::move(v)), by_default(std::move(by_default)) {}
+    Input(Expr v, Array value) : variable(std::move(v)), by_default(std::move(value)) {}
     Expr variable;
     std::optional<Array> by_default;
 };
@@ -53,10 +56,17 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     // Compile at the first call for the lengths that arrive, all but the leading ones, and anew for others;
     // false: once, for all lengths, which is slower where they matter. Empty: BITALE_FLAGS specialise=.
     std::optional<bool> specialise{};
+    // Rows of the batch that are computed at a time, a part after another, so that intermediate values take
+    // the memory of a part; 0: all at once. The batch is the first axis of an input whose length is unknown,
+    // of a variable in `givens` too. Results are those of the whole batch, but for the order in which sums
+    // over its rows are added; updates take place once, after all parts. Throws GraphError where a value
+    // needs all rows at once, as an order of the rows does. Devices that evaluate graphs as they are take no
+    // notice.
+    std::int64_t micro_batch = 0;
+    // The most that a call may take, by its memory_plan(): arguments, shared variables, constants, results,
+    // and all buffers. What does not fit is OutOfMemory before anything runs; 0: no limit of its own.
+    ByteCount memory_limit{};
 };
-
-// Shapes of inputs, as a call might bring them: {{x, {128, 1, 28, 28}}}. A leading length may be -1: any.
-using ExampleShapes = std::vector<std::pair<Expr, Dims>>;
 
 // One generated kernel or library call of a function.
 struct Kernel {
@@ -76,8 +86,18 @@ class Results {
     const Array& operator[](std::size_t i) const;   // throws IndexError
     operator Array() const { return (*this)[0]; }   // NOLINT
     operator double() const { return (*this)[0]; }  // NOLINT
+    // auto [loss, wrong] = step(0).unpack<2>(). Throws IndexError unless there are N outputs.
+    template <std::size_t N>
+    std::array<Array, N> unpack() const {
+        require(N);
+        return [this]<std::size_t... k>(std::index_sequence<k...>) {
+            return std::array<Array, N>{values_[k]...};
+        }
+        (std::make_index_sequence<N>());
+    }
 
   private:
+    void require(std::size_t outputs) const;
     std::vector<Array> values_;
 };
 
@@ -107,6 +127,23 @@ class StopToken {
   private:
     static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers may not wait");
     std::shared_ptr<std::atomic<bool>> requested_;
+};
+
+// How far a loop is.
+struct Progress {
+    std::int64_t done = 0, steps = 0;
+    double seconds = 0, seconds_left = 0;  // since the loop began; to its end, if it goes on so
+    const Results* part = nullptr;         // the outputs of the steps since the report before, stacked
+    // "1200 of 4680 steps, 0.3125, 850 steps/s, 4 s left": the number is the mean of the first output's part,
+    // where there is one.
+    std::string text() const;
+};
+// For LoopOptions::on_progress: the text on stderr; on a terminal in place of the one before, else as a line.
+void print_progress(const Progress& progress);
+struct LoopOptions {
+    std::int64_t every = 0;  // steps from report to report; the last one may come sooner. 0: at the end alone
+    std::function<void(const Progress&)> on_progress{};  // may save variables; what it throws ends the loop
+    std::optional<StopToken> stop{};
 };
 
 // Where a trailing length of an input is not known, the first call compiles the function for the trailing
@@ -147,6 +184,9 @@ class Function {
     // the state is that of the last good step.
     Results loop(std::int64_t first, std::int64_t last);
     Results loop(std::int64_t first, std::int64_t last, const StopToken& stop);
+    // Comes back to the host after every so many steps and reports. Throws Error for a negative `every`.
+    //     step.loop(0, steps, {.every = 100, .on_progress = print_progress});
+    Results loop(std::int64_t first, std::int64_t last, const LoopOptions& options);
     Results loop(std::span<const std::int64_t> indices);
     Results loop(std::span<const std::int64_t> indices, const StopToken& stop);
     // Ends this function's loops after the step at hand. Where none runs, the next one ends before its first
@@ -170,6 +210,12 @@ class Function {
     // Bytes of the arena for the largest shapes seen; bytes of shared variables used. Calls on cpu that run
     // at once have an arena each, and so have versions for other trailing lengths: then of all together.
     std::int64_t peak_bytes() const;
+    // Where the memory of a call goes, before there is one. Lengths that are not known are those of
+    // `lengths`, else those of the last call; of integer scalars, such as the number of a minibatch, the last
+    // call's value or 0, whichever takes more.
+    // Throws GraphError naming each input whose lengths are missing, or an example of what is no input;
+    // ShapeError as a call with arguments of such shapes would.
+    MemoryPlan memory_plan(const ExampleShapes& lengths = {}) const;
     double compile_seconds() const;  // of function() and of calls, so far
     int compiler_runs() const;       // host compiler processes that these started
 
@@ -203,3 +249,5 @@ std::string debugprint(const Function& f);
 std::string debugprint(const Function& f, const ExampleShapes& shapes);  // as Function::report
 
 }  // namespace bitale
+
+#pragma GCC visibility pop

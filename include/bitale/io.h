@@ -7,6 +7,8 @@
 
 #include "bitale/array.h"
 
+#pragma GCC visibility push(default)
+
 namespace bitale {
 
 struct SaveOptions {
@@ -33,3 +35,5 @@ void save_npz(const std::string& path, const std::map<std::string, Array>& value
 Array load_idx(const std::string& path, LoadLimits limits = {});
 
 }  // namespace bitale
+
+#pragma GCC visibility pop

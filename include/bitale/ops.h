@@ -2,16 +2,23 @@
 // random numbers and gradients. Elementwise functions are declared from the rows of elementwise_table.h.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bitale/expr.h"
 
+#pragma GCC visibility push(default)
+
 namespace bitale {
 
-// ---- Elementwise (see elementwise_table.h for the whole list)
-// ------------------------------------------------- exp(x), maximum(a, b), where(condition, a, b) ...:
-// broadcast and promote as the operators do.
+// ---- Elementwise ----
+
+// exp(x), maximum(a, b), where(condition, a, b) and so on: they broadcast and promote as the operators do.
+// elementwise_table.h has a row for each of them.
 #define BITALE_UNARY(name, ...) Expr name(const Arg& a);
 #define BITALE_BINARY(name, ...) Expr name(const Arg& a, const Arg& b);
 #define BITALE_TERNARY(name, ...) Expr name(const Arg& a, const Arg& b, const Arg& c);
@@ -23,9 +30,17 @@ namespace bitale {
 // != 0.
 Expr cast(const Expr& x, DType dtype, Where where = Where::current());
 
-// ---- Reductions
-// -----------------------------------------------------------------------------------------------
-using Axes = std::vector<int>;  // negative axes count from the end; empty: all axes
+// ---- Reductions ----
+
+// One axis, 1, or several, {0, 2}; negative axes count from the end; empty: all axes.
+struct Axes : std::vector<int> {
+    Axes() = default;
+    template <std::integral Axis>
+    requires(!std::same_as<Axis, bool>) Axes(Axis axis)
+        : std::vector<int>{static_cast<int>(axis)} {}  // NOLINT
+    Axes(std::initializer_list<int> axes) : std::vector<int>(axes) {}
+    Axes(std::vector<int> axes) : std::vector<int>(std::move(axes)) {}  // NOLINT
+};
 struct ReduceOptions {
     bool keepdims = false;
 };
@@ -47,10 +62,10 @@ Expr all(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where
 Expr argmax(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Expr argmin(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 
-// ---- Scans
-// ------------------------------------------------------------------------------------------------------ Of
-// each element what the elements up to it make along an axis; without an axis, of the flat tensor. Theano's
-// cumsum and cumprod.
+// ---- Scans ----
+
+// Of each element what the elements up to it make along an axis; without an axis, of the flat tensor.
+// Theano's cumsum and cumprod.
 struct ScanOptions {
     bool exclusive = false;  // without the element itself: the first result is that of nothing, 0, 1 or -inf
     bool reverse = false;    // from the end
@@ -67,8 +82,8 @@ Expr cumprod(const Expr& x, std::optional<int> axis = {}, ScanOptions options = 
 Expr logcumsumexp(const Expr& x, std::optional<int> axis = {}, ScanOptions options = {},
                   Where where = Where::current());
 
-// ---- Order
-// ------------------------------------------------------------------------------------------------------
+// ---- Order ----
+
 // Along an axis, or of the flat tensor for std::nullopt; of any dtype. NaN is greater than all numbers: last
 // in ascending order, as NumPy has it, and first in descending order; -0 equals 0. Equal elements stay as
 // they come, in either order. Gradients go back to where elements came from. IndexError where there is no
@@ -94,14 +109,15 @@ struct TopK {
 TopK topk(const Expr& x, const Expr& k, std::optional<int> axis = -1, TopKOptions options = {},
           Where where = Where::current());
 
-// ---- Shapes
-// --------------------------------------------------------------------------------------------------- Lengths
-// are integer expressions known at the call; one may be -1.
+// ---- Shapes ----
+
+// Lengths are integer expressions known at the call; one may be -1.
 Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where = Where::current());
-Expr flatten(const Expr& x, int rank = 1,
-             Where where = Where::current());  // joins the last axes; Theano's flatten
-Expr transpose(const Expr& x, const std::vector<int>& axes = {},
-               Where where = Where::current());  // empty: reversed
+// Joins the last axes, so that `rank` are left: flatten(x, 2) of [n, c, h, w] is [n, c * h * w]. Theano's
+// flatten.
+Expr flatten(const Expr& x, int rank = 1, Where where = Where::current());
+// Axis i of the result is axis axes[i] of x; without axes, all in reverse order.
+Expr transpose(const Expr& x, const std::vector<int>& axes = {}, Where where = Where::current());
 Expr expand_dims(const Expr& x, int axis, Where where = Where::current());
 Expr squeeze(const Expr& x, int axis, Where where = Where::current());
 Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape, Where where = Where::current());
@@ -122,9 +138,10 @@ Expr ones_like(const Expr& x, Where where = Where::current());
 // [labels..., classes]: 1 at each label, 0 elsewhere; a label out of range gives zeros only.
 Expr one_hot(const Expr& labels, const Expr& classes, DType dtype = float32, Where where = Where::current());
 
-// ---- Linear algebra
-// ------------------------------------------------------------------------------------------- Theano's dot:
-// vectors and matrices of one float dtype; of higher rank, over a's last and b's second-last axis.
+// ---- Linear algebra ----
+
+// Theano's dot: vectors and matrices of one float dtype; of higher rank, over a's last and b's second-last
+// axis. A batch of images [n, c, h, w] wants flatten(x, 2) first.
 Expr dot(const Expr& a, const Expr& b, Where where = Where::current());
 // NumPy's matmul: [..., m, k] and [..., k, n] of one float dtype -> [..., m, n], a product for each point of
 // the leading axes, which broadcast where their length is known to be 1. A vector a counts as [1, k], a
@@ -135,8 +152,41 @@ Expr matmul(const Expr& a, const Expr& b, Where where = Where::current());
 // without the axes that a or b lacks. Errors as of matmul; the batches need the same length.
 Expr batched_dot(const Expr& a, const Expr& b, Where where = Where::current());
 
-// ---- Neural networks
-// ------------------------------------------------------------------------------------------
+// The eigenvalues and eigenvectors of symmetric matrices a [..., n, n], float32 or float64 (TypeError), of
+// which the lower triangle is read; numpy.linalg.eigh and Theano's eigh with UPLO 'L'. Each vector has the
+// length 1, and its first component of the largest size is positive; sizes that differ by less than a
+// thousandth count as equal. Vectors of equal eigenvalues are any of their plane. A matrix with NaN or
+// infinities gives NaN. The gradient is that of what is read: zeros above the diagonal, and below it what
+// both elements contribute; what depends on vectors of equal eigenvalues has none that means anything.
+// ShapeError unless the matrices are square, then or at the call; Error at the call should the iterations not
+// converge. On the devices cpu and reference; for others function() throws DeviceError.
+struct Eigh {
+    Expr values;   // [..., n], ascending
+    Expr vectors;  // [..., n, n]: vectors[{..., i}] is the column of values[i]
+};
+Eigh eigh(const Expr& a, Where where = Where::current());
+// Whitening of data x [n, d] (ZCA): dot(x - mean, matrix) has the covariance w / (w + epsilon) along each
+// direction of variance w, so about the identity where w is much larger than epsilon, and lies as near to the
+// data as that allows. With c = dot(transpose(x - mean), x - mean) / n and its eigenvalues w and vectors v,
+//     matrix = dot(v / sqrt(max(w, 0) + epsilon), transpose(v)),
+// as in pylearn2, where epsilon is filter_bias. Directions whose max(w, 0) + epsilon is less than rounding
+// makes of the largest w (16 epsilons of the dtype) are dropped: their factor is 0. x is float64, or anything
+// else as float32: bytes stay bytes in memory. Variances are known to the digits of the largest one: where
+// small ones beside it matter, cast(x, float64) knows more. ShapeError unless x is a matrix, Error unless
+// 0 <= epsilon is finite. Runs where eigh does.
+struct Zca {
+    Expr mean;    // [d]
+    Expr matrix;  // [d, d], symmetric
+};
+Zca zca(const Expr& x, double epsilon, Where where = Where::current());
+
+// ---- Neural networks ----
+
+// The first field of options of which several are numbers: conv2d(x, w, {1, 1}) does not compile, whether it
+// was meant as the border or as the stride. Name the fields: {.border_mode = half, .subsample = 2}.
+struct WriteNamesOfOptions {
+    explicit WriteNamesOfOptions() = default;
+};
 struct Size2 {
     int h = 1, w = 1;
     constexpr Size2(int both) : h(both), w(both) {}  // NOLINT
@@ -151,6 +201,7 @@ struct Border {
 };
 inline constexpr Border valid{Border::Kind::valid}, full{Border::Kind::full}, half{Border::Kind::half};
 struct ConvOptions {
+    WriteNamesOfOptions names = WriteNamesOfOptions();
     Border border_mode = valid;
     Size2 subsample = 1;
     Size2 dilation = 1;
@@ -166,6 +217,7 @@ struct ConvOptions {
 // costs no buffer.
 Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options = {}, Where where = Where::current());
 struct PoolOptions {
+    WriteNamesOfOptions names = WriteNamesOfOptions();
     std::optional<Size2> stride{};  // default: the window
     Size2 pad = 0;
 };
@@ -187,12 +239,12 @@ Expr softmax_crossentropy(const Expr& logits, const Expr& target, Where where = 
 // never NaN. Integer and boolean targets of float32 predictions become float32.
 Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
 
-// ---- Random numbers
-// ------------------------------------------------------------------------------------------- A stream of
-// Philox-4x32-10 draws. Each draw of the graph has a key of its own, made of the seed and the draw's number;
-// the shared counter tells the calls apart. A function that draws from the stream moves the counter on by one
-// with each call, whether it is given updates() or not; FunctionOptions::hold_streams keeps it. The same bits
-// on every device and for every split of the work.
+// ---- Random numbers ----
+
+// A stream of Philox-4x32-10 draws. Each draw of the graph has a key of its own, made of the seed and the
+// draw's number; the shared counter tells the calls apart. A function that draws from the stream moves the
+// counter on by one with each call, whether it is given updates() or not; FunctionOptions::hold_streams keeps
+// it. The same bits on every device and for every split of the work.
 struct Update;
 class RandomStream {
   public:
@@ -220,10 +272,10 @@ class RandomStream {
 // gradient. Throws Error unless 0 <= rate < 1, TypeError unless x is float32 or float64.
 Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where = Where::current());
 
-// ---- Gradients
-// ------------------------------------------------------------------------------------------------ d cost / d
-// wrt. cost must be a float scalar. Throws GraphError for a cost that is no scalar and for a wrt that the
-// cost does not depend on (naming it and its line). Integer wrt: TypeError.
+// ---- Gradients ----
+
+// d cost / d wrt. cost must be a float scalar. Throws GraphError for a cost that is no scalar and for a wrt
+// that the cost does not depend on (naming it and its line). Integer wrt: TypeError.
 std::vector<Expr> grad(const Expr& cost, std::initializer_list<Expr> wrt, Where where = Where::current());
 std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where = Where::current());
 Expr grad(const Expr& cost, const Expr& wrt, Where where = Where::current());
@@ -231,3 +283,5 @@ Expr grad(const Expr& cost, const Expr& wrt, Where where = Where::current());
 Expr disconnected_grad(const Expr& x, Where where = Where::current());
 
 }  // namespace bitale
+
+#pragma GCC visibility pop

@@ -3,16 +3,23 @@
 
 #include <cstdint>
 
+#include "bitale/cplusplus.h"
+
+#pragma GCC visibility push(default)
+
 namespace bitale {
 
 // Storage and sums are float32 in each case; this is about the factors of matrix products and convolutions
 // that a library computes on a GPU. A device may always be more exact than asked: generated kernels, and
 // everything on the cpu, compute in float32.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // Precision::float32 beside the dtype of that name
 enum class Precision : std::uint8_t {
     float32,  // as they are
     tf32,     // rounded to 10 bits of mantissa, on tensor cores
     bf16,     // rounded to 7 bits
 };
+#pragma GCC diagnostic pop
 
 constexpr const char* name_of(Precision precision) {
     switch (precision) {
@@ -23,3 +30,5 @@ constexpr const char* name_of(Precision precision) {
 }
 
 }  // namespace bitale
+
+#pragma GCC visibility pop

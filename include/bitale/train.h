@@ -1,9 +1,15 @@
-// Initial values and optimizers.
+// What training needs: initial values, parameters by name, gradients, optimizers, schedules of the rate.
 #pragma once
 
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "bitale/expr.h"
+
+#pragma GCC visibility push(default)
 
 namespace bitale {
 
@@ -31,41 +37,253 @@ struct Update {
 using Updates = std::vector<Update>;
 Updates operator+(Updates a, const Updates& b);
 
-// All take the gradients of a scalar loss with respect to float parameters (TypeError; GraphError as grad,
-// and for two of one name) and a scalar float rate (ShapeError, TypeError), a number or an expression. Their
-// state is in shared variables named after the parameters ("w.m"), zero at first, of the parameter's dtype.
+// ---- Parameters
+
+// The parameters of a model in the order in which they were added, each with a name of its own. Copies are
+// the same list. Throws GraphError for a second variable of one name, with the lines of both, and for names
+// that are empty, have empty parts or hold control characters.
+class Parameters {
+  public:
+    Parameters();
+    // The part of the list below a path: what in("conv1") adds is named "conv1.w", and is in the whole list
+    // too. Paths go on: in("net").in("conv1") is in("net.conv1").
+    Parameters in(const std::string& path) const;
+    // A new shared variable of this name below the path. Shared w = params.in("conv1").add("w", values);
+    Shared add(const std::string& name, const Array& value, Where where = Where::current());
+    // A variable that exists, under the name that it has, which must lie below the path.
+    Shared add(const Shared& parameter, Where where = Where::current());
+
+    std::size_t size() const { return list().size(); }
+    std::vector<Shared>::const_iterator begin() const { return list().begin(); }
+    std::vector<Shared>::const_iterator end() const { return list().end(); }
+    const Shared& operator[](std::size_t k) const;  // IndexError
+    // By the name below the path, as it was added; GraphError, with names like it, where there is none.
+    const Shared& operator[](const std::string& name) const;
+    operator const std::vector<Shared>&() const { return list(); }  // NOLINT: optimizers take them
+    // A table of names, dtypes, shapes, numbers and bytes, with the totals.
+    std::string summary() const;
+
+  private:
+    struct Level;
+    explicit Parameters(std::shared_ptr<Level> level) : level_(std::move(level)) {}
+    const std::vector<Shared>& list() const;
+    std::shared_ptr<Level> level_;
+};
+
+// ---- Gradients
+
+// Parameters and a gradient for each: those of a loss, or what was made of them. Optimizers take them in
+// place of a loss and parameters.
+class Grads {
+  public:
+    // Gradients that were found otherwise. GraphError unless there is one for each parameter; TypeError and
+    // ShapeError where one does not fit its parameter.
+    explicit Grads(const std::vector<Shared>& params, const std::vector<Expr>& values,
+                   Where where = Where::current());
+    std::size_t size() const { return entries_.size(); }
+    const Shared& parameter(std::size_t k) const;           // IndexError
+    const Expr& operator[](std::size_t k) const;            // IndexError
+    const Expr& operator[](const Shared& parameter) const;  // GraphError where it is none of them
+    // What f(parameter, gradient) makes of each, of the same dtype and shape (TypeError, ShapeError).
+    Grads map(const std::function<Expr(const Shared&, const Expr&)>& f, Where where = Where::current()) const;
+
+  private:
+    friend struct GradsAccess;
+    struct Entry {
+        Shared parameter;
+        Expr point;  // the parameter, where the gradient was taken
+        Expr value;
+        Expr lookups{};  // tells the rows that a lookup has read; null: says nothing of rows
+    };
+    Grads() = default;
+    std::vector<Entry> entries_;
+};
+// d loss / d parameter for float parameters (TypeError; GraphError as grad, and for two of one name).
+Grads gradients(const Expr& loss, const std::vector<Shared>& params, Where where = Where::current());
+// Of the parameters of either, added where both have one.
+Grads operator+(const Grads& a, const Grads& b);
+// Each times a number or a float scalar (ShapeError, TypeError).
+Grads scale(const Grads& grads, const Expr& factor, Where where = Where::current());
+// The gradients of penalties alone, for `+`: of strength / 2 * sum(p * p), which is strength * p, and of
+// strength * sum(abs(p)), which is strength * sign(p). With lazy_rows they count in the rows that are looked
+// up. gradients(loss, params) + l2_penalty({w}, 1e-4)
+Grads l2_penalty(const std::vector<Shared>& params, double strength, Where where = Where::current());
+Grads l1_penalty(const std::vector<Shared>& params, double strength, Where where = Where::current());
+// The square root of the sum of all squares, a scalar of the widest dtype among the parameters.
+Expr global_norm(const Grads& grads, Where where = Where::current());
+// For a limit above 0 (Error): each number into [-limit, limit]; each gradient whose norm is above the limit
+// times limit / norm; all of them times limit / global_norm where that is above it (Pascanu et al. 2013). As
+// TensorFlow's functions of these names. NaN stays NaN.
+Grads clip_by_value(const Grads& grads, double limit, Where where = Where::current());
+Grads clip_by_norm(const Grads& grads, double limit, Where where = Where::current());
+Grads clip_by_global_norm(const Grads& grads, double limit, Where where = Where::current());
+
+// The sum of the gradients of several calls, for batches that are larger than memory allows: one function has
+// the updates add(), another one those of an optimizer and clear().
+//     GradSum sum(gradients(loss, params));
+//     Function add = function({i}, loss, {.updates = sum.add()});
+//     Function apply = function({}, {}, {.updates = adam(sum.mean()) + sum.clear()});
+// It is kept in shared variables named after the parameters ("w.sum", "w.count" of the first one). With
+// lazy_rows all rows change: which ones were looked up is not kept.
+class GradSum {
+  public:
+    explicit GradSum(const Grads& grads, Where where = Where::current());
+    Updates add() const;                            // the gradients are added, and the count moves on by one
+    Grads sum() const;                              // of what was added
+    Grads mean() const;                             // sum / count, 0 before anything was added
+    Updates clear() const;                          // back to 0
+    const Shared& count() const { return count_; }  // int64 scalar
+
+  private:
+    Grads grads_;
+    std::vector<Shared> sums_;
+    Shared count_;
+    Where where_;
+};
+
+// ---- Optimizers
+
+// All take gradients, or a scalar loss and parameters, whose gradients they take then: sgd(gradients(loss,
+// {w, b}), rate) is sgd(loss, {w, b}, rate). The rate is a scalar float (ShapeError, TypeError), a number or
+// an expression, such as a schedule. Their state is in shared variables named after the parameters ("w.m"),
+// zero at first, of the parameter's dtype.
 // With lazy_rows, a parameter that the loss reads by lookups alone (table[indices]) changes in the rows that
 // are looked up, and so does its state; all other rows stay as they are, bit for bit, and on a CPU a step
-// visits the rows that are looked up only. Without it, rows that are not looked up still move by what
-// their state remembers. As SparseAdam of PyTorch does. Other parameters change as without it.
+// visits the rows that are looked up only, unless its gradients are clipped by a norm. Without it, rows that
+// are not looked up still move by what their state remembers. As SparseAdam of PyTorch does. Other parameters
+// change as without it.
 
 struct SgdOptions {
     bool lazy_rows = false;
 };
-// p - rate * grad.
+// p <- p - rate * grad.
+Updates sgd(const Grads& grads, const Expr& rate, SgdOptions options = {}, Where where = Where::current());
 Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, SgdOptions options = {},
             Where where = Where::current());
+
 struct MomentumOptions {
     double momentum = 0.9;
     double weight_decay = 0;  // added to the gradient as weight_decay * p
     bool lazy_rows = false;
 };
-// v <- momentum * v - rate * (grad + decay * p); p <- p + v.
+// v <- momentum * v - rate * (grad + decay * p); p <- p + v. As Keras has it, and PyTorch while the rate
+// stays the same.
+Updates momentum(const Grads& grads, const Expr& rate, MomentumOptions options = {},
+                 Where where = Where::current());
 Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
                  MomentumOptions options = {}, Where where = Where::current());
-struct AdamOptions {
-    double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+// v <- momentum * v - rate * (grad + decay * p); p <- p + momentum * v - rate * (grad + decay * p). Nesterov
+// 1983 in the form of Sutskever et al. 2013; Keras and PyTorch as above.
+Updates nesterov(const Grads& grads, const Expr& rate, MomentumOptions options = {},
+                 Where where = Where::current());
+Updates nesterov(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
+                 MomentumOptions options = {}, Where where = Where::current());
+
+struct AdagradOptions {
+    double epsilon = 1e-10;
+    double initial = 0;  // of the sums
     bool lazy_rows = false;
 };
-// Kingma & Ba 2015, with bias correction folded into the rate.
-Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& rate = 0.001,
-             AdamOptions options = {}, Where where = Where::current());
+// s <- s + grad^2; p <- p - rate * grad / (sqrt(s) + epsilon). Duchi et al. 2011; defaults of PyTorch. (Keras
+// begins with sums of 0.1 and has epsilon below the root.)
+Updates adagrad(const Grads& grads, const Expr& rate = 0.01, AdagradOptions options = {},
+                Where where = Where::current());
+Updates adagrad(const Expr& loss, const std::vector<Shared>& params, const Expr& rate = 0.01,
+                AdagradOptions options = {}, Where where = Where::current());
+
+struct RmspropOptions {
+    double rho = 0.99, epsilon = 1e-8;
+    double momentum = 0;
+    bool centered = false;  // by the variance of the gradient in place of its square's mean
+    bool lazy_rows = false;
+};
+// s <- rho * s + (1 - rho) * grad^2; d = grad / (sqrt(s) + epsilon); p <- p - rate * d. Centered: a <- rho *
+// a
+// + (1 - rho) * grad, and s - a^2 (at least 0) below the root (Graves 2013). With momentum: v <- momentum * v
+// + d; p <- p - rate * v. Tieleman & Hinton 2012; form and defaults of PyTorch. (Keras has rho = 0.9, and
+// epsilon = 1e-7 below the root.)
+Updates rmsprop(const Grads& grads, const Expr& rate = 0.01, RmspropOptions options = {},
+                Where where = Where::current());
+Updates rmsprop(const Expr& loss, const std::vector<Shared>& params, const Expr& rate = 0.01,
+                RmspropOptions options = {}, Where where = Where::current());
+
 struct AdadeltaOptions {
     double rho = 0.95, epsilon = 1e-6;
     bool lazy_rows = false;
 };
-// Zeiler 2012.
+// Zeiler 2012; rho and epsilon of Keras.
+Updates adadelta(const Grads& grads, const Expr& rate = 1.0, AdadeltaOptions options = {},
+                 Where where = Where::current());
 Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr& rate = 1.0,
                  AdadeltaOptions options = {}, Where where = Where::current());
 
+struct AdamOptions {
+    double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+    bool lazy_rows = false;
+    std::string name = "adam";  // of the count of steps, "adam.t"; others where a checkpoint holds two
+};
+// Kingma & Ba 2015, with bias correction folded into the rate, as at the end of their section 2 and in Keras:
+// m <- beta1 * m + (1 - beta1) * grad; v <- beta2 * v + (1 - beta2) * grad^2;
+// p <- p - rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon).
+Updates adam(const Grads& grads, const Expr& rate = 0.001, AdamOptions options = {},
+             Where where = Where::current());
+Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& rate = 0.001,
+             AdamOptions options = {}, Where where = Where::current());
+
+struct AdamwOptions {
+    double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+    double weight_decay = 0.01;
+    bool decay_vectors = true;  // off: only parameters of two axes and more decay, no biases and scales
+    bool lazy_rows = false;
+    std::string name = "adamw";
+};
+// Adam's step, and p <- p - rate * weight_decay * p beside it. Loshchilov & Hutter 2019; as PyTorch and Keras
+// the decay follows the rate, and PyTorch's default.
+Updates adamw(const Grads& grads, const Expr& rate = 0.001, AdamwOptions options = {},
+              Where where = Where::current());
+Updates adamw(const Expr& loss, const std::vector<Shared>& params, const Expr& rate = 0.001,
+              AdamwOptions options = {}, Where where = Where::current());
+
+// ---- Schedules
+
+// Counts steps: a shared int64, 0 at first. Each call of a function whose updates read the count moves it on
+// by one, unless an update says what becomes of it; functions that only give it out leave it.
+class StepCounter {
+  public:
+    explicit StepCounter(const std::string& name = "step", Where where = Where::current());
+    operator const Expr&() const { return count_; }  // NOLINT: schedules take it
+    const Expr& count() const { return count_; }     // of the steps before
+    const Shared& counter() const { return counter_; }
+
+  private:
+    Shared counter_;
+    Expr count_;
+};
+
+// Rates for optimizers by the number of a step, an integer scalar (TypeError, ShapeError): float64 scalars.
+// All throw Error for arguments out of the ranges that they state.
+// rate * factor^floor(step / every), for factor > 0 and every > 0. PyTorch's StepLR.
+Expr step_decay(const Expr& step, double rate, double factor, std::int64_t every,
+                Where where = Where::current());
+// values[k] from step boundaries[k - 1] on, up to before boundaries[k]: one value more than boundaries, which
+// ascend. PyTorch's MultiStepLR has such steps; Keras' PiecewiseConstantDecay is a step later.
+Expr piecewise_constant(const Expr& step, const std::vector<std::int64_t>& boundaries,
+                        const std::vector<double>& values, Where where = Where::current());
+// rate * factor^(step / every), for factor > 0 and every > 0. Keras' ExponentialDecay.
+Expr exponential_decay(const Expr& step, double rate, double factor, std::int64_t every = 1,
+                       Where where = Where::current());
+struct CosineOptions {
+    std::int64_t warm_up = 0;  // of `steps`: the first ones, as warm_up() has them; 0 <= warm_up < steps
+    double last = 0;
+};
+// last + (rate - last) * (1 + cos(pi * t)) / 2, where t goes from 0 behind the warm-up to 1 at step `steps` >
+// 0, and stays 1. Loshchilov & Hutter 2017, without restarts.
+Expr cosine_decay(const Expr& step, double rate, std::int64_t steps, CosineOptions options = {},
+                  Where where = Where::current());
+// Any rate, times (step + 1) / steps in the first `steps` > 0 steps: no step has a rate of 0. Goyal et al.
+// 2017.
+Expr warm_up(const Expr& step, const Expr& rate, std::int64_t steps, Where where = Where::current());
+
 }  // namespace bitale
+
+#pragma GCC visibility pop

@@ -135,8 +135,10 @@ class Differentiator {
             const Node* node = stack.back();
             stack.pop_back();
             if (!known_.insert(node).second) continue;
-            const_cast<Node*>(node)->where = where;  // made a moment ago, nobody else holds it
-            kept_.push_back(root);                   // an address in known_ must not be used again
+            auto* fresh = const_cast<Node*>(node);  // made a moment ago, nobody else holds it
+            fresh->where = where;
+            fresh->of_gradient = true;
+            kept_.push_back(root);  // an address in known_ must not be used again
             for (const NodePtr& input : node->inputs) stack.push_back(input.get());
         }
     }

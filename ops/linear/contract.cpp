@@ -32,7 +32,11 @@ namespace {
                                   Where where) {
     throw ShapeError(where, "dot of " + describe(*a) + " and " + describe(*b) +
                                 ": it sums over an axis of both, but " + left.text() + " is not " +
-                                right.text() + "; transpose or reshape one operand");
+                                right.text() +
+                                (a->type.rank() > 2 && b->type.rank() == 2
+                                     ? "; write dot(flatten(x, 2), w) for all features of each row of x, or "
+                                       "transpose or reshape one operand"
+                                     : "; transpose or reshape one operand"));
 }
 
 Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {

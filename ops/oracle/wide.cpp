@@ -2,7 +2,9 @@
 
 #include "graph/ir/shared.h"
 #include "graph/types/convert.h"
+#include "ops/linear/eigh.h"
 #include "ops/oracle/walk.h"
+#include "ops/oracle/wide_eigh.h"
 #include "ops/oracle/wide_nest.h"
 
 namespace bitale {
@@ -44,7 +46,8 @@ class Wide {
                 require(check, *walk_.run_on_operands(check.value, *node, operands));
         const WidePtr value = op.kind == OpKind::composite
                                   ? walk_.run_on_operands(op.decompose(node), *node, operands)
-                                  : run_wide(nest_of(*node), operands);
+                              : &op == eigh_op() ? std::make_shared<const WideValue>(wide_eigh(*operands[0]))
+                                                 : run_wide(nest_of(*node), operands);
         BITALE_CHECK(value->dtype == node->type.dtype && shape_of(value->shape) == node->type.shape,
                      "the wide evaluation of " + describe(*node) + " gave " +
                          std::string(name_of(value->dtype)) + " " + text_of(value->shape));

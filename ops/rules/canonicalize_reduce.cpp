@@ -1,6 +1,7 @@
 // Reductions: over nothing, over axes of length 1, and one after another.
 #include <algorithm>
 
+#include "graph/rewrite/work.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
@@ -50,6 +51,13 @@ NodePtr over_both(const Match& m, const Pattern& x, const Pattern& inner) {
     return make_node(m.root()->op, {m[x]}, {{"axes", axes}}, m.root()->where);
 }
 
+// A product of matrices uses what it loads for many results: with another sum over its rows or columns it is
+// none any more, and takes several times as long.
+bool loads_no_more(const Match& m, const Pattern& x, const Pattern& inner) {
+    const double merged = loads_per_point(over_both(m, x, inner));
+    return merged <= 1 || merged <= 2 * loads_per_point(m[inner]);
+}
+
 }  // namespace
 
 std::vector<Rule> reduce_rules() {
@@ -64,7 +72,8 @@ std::vector<Rule> reduce_rules() {
                          rounds ? Tag::reassociates : Tag::exact});
         rules.push_back({std::string(op) + "-" + op, twice,
                          [=](const Match& m) { return over_both(m, x, once); },
-                         rounds ? Tag::reassociates : Tag::exact});
+                         rounds ? Tag::reassociates : Tag::exact,
+                         [=](const Match& m) { return loads_no_more(m, x, once); }});
     }
     return rules;
 }

@@ -142,7 +142,19 @@ Nodes gradient_take_along(const NodePtr& node, const NodePtr& g) {
         const NodePtr back = make_argsort(positions, length, false, positions->type.dtype, node->where);
         return {make_node(take_along_op(), {g, back}, {{"permutation", true}}, node->where), nullptr};
     }
-    return {make_node(put_along_op(), {g, positions}, {{"extent", length}}, node->where), nullptr};
+    // Rows are put together one by one: a vector is one of them.
+    const auto in_rows = [&](const NodePtr& x) {
+        Shape shape = x->type.shape;
+        if (shape.size() == 1) shape.insert(shape.begin(), 1);
+        return make_reshape(x, shape, node->where);
+    };
+    const auto in = [&](DType dtype, const NodePtr& x) {
+        return x->type.dtype == dtype ? x : make_node(cast_op(), {x}, {{"dtype", dtype}}, node->where);
+    };
+    const DType dtype = g->type.dtype;
+    const NodePtr put = make_node(put_along_op(), {in_rows(in(accumulator_of(dtype), g)), in_rows(positions)},
+                                  {{"extent", length}}, node->where);
+    return {in(dtype, make_reshape(put, node->inputs[0]->type.shape, node->where)), nullptr};
 }
 
 Type infer_put_along(const Nodes& inputs, const Attributes& attributes, Where) {

@@ -1,84 +1,83 @@
 // Optimizers: the updates of parameters and of their state, as expressions.
 #include <cmath>
-#include <map>
-#include <set>
 
-#include "bitale/train.h"
-#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "ops/dsl/build.h"
-#include "ops/dsl/compose.h"
-#include "ops/train/lazy_rows.h"
+#include "ops/train/gradients.h"
 
 namespace bitale {
 
 namespace {
 
-struct Parameter {
-    Shared shared;
-    Term value, gradient;
-    Expr reached;  // the rows that change; null: all
+void require_rate(const Expr& rate, const char* optimizer, Where where) {
+    require_float_scalar(rate, std::string(optimizer) + ": the learning rate", where);
+}
 
-    // The new value of the parameter or of its state, where a row changes.
-    Term changed(const Term& now, const Term& before) const {
-        return reached.is_null() ? now : compose(where_op(), {reached, now.x, before.x}, now.where);
-    }
+Term rate_for(const Expr& rate, const Trained& p) {
+    return scalar_for(rate, p.shared.dtype(), p.value.where);
+}
+
+// A state of a parameter, named after it, and what it is before the step.
+struct State {
+    State(const Trained& p, const char* suffix, Where where, double initial = 0)
+        : shared(bitale::shared(initial == 0 ? zeros(p.shared.shape(), p.shared.dtype())
+                                             : full_of(p.shared.shape(), initial, p.shared.dtype()),
+                                p.shared.name() + "." + suffix, where)),
+          before(Expr(shared, where), where) {}
+    Shared shared;
+    Term before;
 };
 
-void require_rate(const Expr& rate, const char* optimizer, Where where) {
-    if (rate.rank() != 0)
-        throw ShapeError(
-            where, std::string(optimizer) + ": the learning rate is a scalar, not " + describe(*rate.node()));
-    if (!is_float(rate.dtype()) && !rate.is_weak())
-        throw TypeError(where, std::string(optimizer) + ": the learning rate is a float, not " +
-                                   describe(*rate.node()) + "; write cast(..., float32)");
-}
-
-// A parameter that is named twice, or two of one name, whose states could not be told apart in a file.
-void require_distinct(const std::vector<Shared>& params, Where where) {
-    std::map<std::string, Where> seen;
-    std::set<const SharedState*> states;
-    for (const Shared& p : params) {
-        const std::string& name = p.name();
-        const std::string line = p.state()->where.line ? " at " + p.state()->where.text() : "";
-        if (!states.insert(p.state().get()).second)
-            throw GraphError(where, "the parameter " + in_quotes(name) + line + " is listed twice");
-        if (name.empty()) continue;
-        if (const auto [at, fresh] = seen.emplace(name, p.state()->where); !fresh)
-            throw GraphError(where, "two parameters have the name " + in_quotes(name) + ", made at " +
-                                        at->second.text() + " and at " + p.state()->where.text() +
-                                        "; give each a name of its own");
+// What Adam and AdamW share: the step of each parameter, of which `shrunk` makes its new value.
+struct Moments {
+    double beta1, beta2, epsilon;
+    bool lazy_rows;
+    std::string name;
+};
+template <class F>
+Updates adam_updates(const Grads& grads, const Expr& rate, const Moments& options, Where where, F&& shrunk) {
+    const std::vector<Trained> parameters = trained_by(grads, options.lazy_rows, where);
+    // The count is exact for as long as anybody trains; the rate and its correction are as wide as the widest
+    // parameter, and are rounded once, to each parameter's own dtype.
+    const DType widest = widest_of(parameters);
+    const Shared steps = shared(zeros({}, int64), options.name + ".t", where);
+    const Term count = Term(Expr(steps, where), where) + 1;
+    const Term t(cast(count.x, widest, where), where);
+    // 1 - beta^t by way of expm1: the difference itself would lose most of its digits at the first steps.
+    const auto correction = [&](double beta) { return -expm1(t * std::log(beta)); };
+    const Term scale = sqrt(correction(options.beta2)) / correction(options.beta1);
+    const Term corrected = scalar_for(rate, widest, where) * scale;
+    Updates updates{update_of(steps, count)};
+    for (const Trained& p : parameters) {
+        const State first(p, "m", where), second(p, "v", where);
+        const Term& g = p.gradient;
+        const Term m = p.changed(first.before * options.beta1 + g * (1 - options.beta1), first.before);
+        const Term v = p.changed(second.before * options.beta2 + g * g * (1 - options.beta2), second.before);
+        updates.push_back(update_of(first.shared, m));
+        updates.push_back(update_of(second.shared, v));
+        const Term step = rate_for(corrected.x, p) * m / (sqrt(v) + options.epsilon);
+        updates.push_back(update_of(p.shared, p.changed(shrunk(p) - step, p.value)));
     }
+    return updates;
 }
 
-std::vector<Parameter> differentiated(const Expr& loss, const std::vector<Shared>& params, bool lazy_rows,
-                                      Where where) {
-    require_distinct(params, where);
-    std::vector<Expr> values;
-    for (const Shared& p : params) values.emplace_back(p, where);
-    const std::vector<Expr> gradients = grad(loss, values, where);
-    std::vector<Parameter> r;
-    for (std::size_t i = 0; i < params.size(); ++i)
-        r.push_back({params[i], Term(values[i], where), Term(gradients[i], where), {}});
-    if (lazy_rows)
-        for (Parameter& p : r) p.reached = rows_looked_up(p.gradient);
-    return r;
-}
+enum class Ahead : std::uint8_t { no, yes };
 
-// Zeros like a parameter, named after it.
-Shared state_of(const Shared& parameter, const char* suffix, Where where) {
-    return shared(zeros(parameter.shape(), parameter.dtype()), parameter.name() + "." + suffix, where);
-}
-
-// The new value in the storage's own dtype: a float64 rate must not change what a float32 parameter is.
-Update update_of(const Shared& target, const Term& value) {
-    return {target, cast(value.x, target.dtype(), value.where), value.where};
-}
-
-// The rate in a parameter's dtype. A literal stays one.
-Term rate_for(const Expr& rate, const Parameter& p) {
-    const Where where = p.value.where;
-    return {rate.is_weak() ? rate : cast(rate, p.shared.dtype(), where), where};
+// Momentum, and Nesterov's, which looks a step ahead.
+Updates with_momentum(const Grads& grads, const Expr& rate, const MomentumOptions& options, Ahead ahead,
+                      Where where) {
+    Updates updates;
+    for (const Trained& p : trained_by(grads, options.lazy_rows, where)) {
+        const State velocity(p, "velocity", where);
+        Term g = p.gradient;
+        if (options.weight_decay != 0) g = g + p.value * options.weight_decay;
+        const Term step = rate_for(rate, p) * g;
+        const Term v = p.changed(velocity.before * options.momentum - step, velocity.before);
+        updates.push_back(update_of(velocity.shared, v));
+        const Term now = ahead == Ahead::yes ? p.value + (v * options.momentum - step) : p.value + v;
+        updates.push_back(update_of(p.shared, p.changed(now, p.value)));
+    }
+    return updates;
 }
 
 }  // namespace
@@ -90,61 +89,39 @@ Updates operator+(Updates a, const Updates& b) try {
     expressing.fail();
 }
 
-Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, SgdOptions options,
-            Where where) try {
+Updates sgd(const Grads& grads, const Expr& rate, SgdOptions options, Where where) try {
     require_rate(rate, "sgd", where);
     Updates updates;
-    for (const Parameter& p : differentiated(loss, params, options.lazy_rows, where))
+    for (const Trained& p : trained_by(grads, options.lazy_rows, where))
         updates.push_back(update_of(p.shared, p.changed(p.value - rate_for(rate, p) * p.gradient, p.value)));
     return updates;
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
-Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
-                 MomentumOptions options, Where where) try {
+Updates momentum(const Grads& grads, const Expr& rate, MomentumOptions options, Where where) try {
     require_rate(rate, "momentum", where);
-    Updates updates;
-    for (const Parameter& p : differentiated(loss, params, options.lazy_rows, where)) {
-        const Shared velocity = state_of(p.shared, "velocity", where);
-        Term g = p.gradient;
-        if (options.weight_decay != 0) g = g + p.value * options.weight_decay;
-        const Term before(Expr(velocity, where), where);
-        const Term v = p.changed(before * options.momentum - rate_for(rate, p) * g, before);
-        updates.push_back(update_of(velocity, v));
-        updates.push_back(update_of(p.shared, p.changed(p.value + v, p.value)));
-    }
-    return updates;
+    return with_momentum(grads, rate, options, Ahead::no, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
-Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, AdamOptions options,
-             Where where) try {
-    require_rate(rate, "adam", where);
-    const std::vector<Parameter> parameters = differentiated(loss, params, options.lazy_rows, where);
-    // The count is exact for as long as anybody trains; the rate and its correction are as wide as the widest
-    // parameter, and are rounded once, to each parameter's own dtype.
-    DType widest = float32;
-    for (const Shared& p : params)
-        if (p.dtype() == float64) widest = float64;
-    const Shared steps = shared(zeros({}, int64), "adam.t", where);
-    const Term count = Term(Expr(steps, where), where) + 1;
-    const Term t(cast(count.x, widest, where), where);
-    // 1 - beta^t by way of expm1: the difference itself would lose most of its digits at the first steps.
-    const auto correction = [&](double beta) { return -expm1(t * std::log(beta)); };
-    const Term scale = sqrt(correction(options.beta2)) / correction(options.beta1);
-    const Term corrected = Term(rate.is_weak() ? rate : cast(rate, widest, where), where) * scale;
-    Updates updates{update_of(steps, count)};
-    for (const Parameter& p : parameters) {
-        const Shared first = state_of(p.shared, "m", where), second = state_of(p.shared, "v", where);
+Updates nesterov(const Grads& grads, const Expr& rate, MomentumOptions options, Where where) try {
+    require_rate(rate, "nesterov", where);
+    return with_momentum(grads, rate, options, Ahead::yes, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
+}
+
+Updates adagrad(const Grads& grads, const Expr& rate, AdagradOptions options, Where where) try {
+    require_rate(rate, "adagrad", where);
+    Updates updates;
+    for (const Trained& p : trained_by(grads, options.lazy_rows, where)) {
+        const State squares(p, "squares", where, options.initial);
         const Term& g = p.gradient;
-        const Term m_before(Expr(first, where), where), v_before(Expr(second, where), where);
-        const Term m = p.changed(m_before * options.beta1 + g * (1 - options.beta1), m_before);
-        const Term v = p.changed(v_before * options.beta2 + g * g * (1 - options.beta2), v_before);
-        updates.push_back(update_of(first, m));
-        updates.push_back(update_of(second, v));
-        const Term step = rate_for(corrected.x, p) * m / (sqrt(v) + options.epsilon);
+        const Term s = p.changed(squares.before + g * g, squares.before);
+        updates.push_back(update_of(squares.shared, s));
+        const Term step = rate_for(rate, p) * g / (sqrt(s) + options.epsilon);
         updates.push_back(update_of(p.shared, p.changed(p.value - step, p.value)));
     }
     return updates;
@@ -152,25 +129,111 @@ Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& ra
     expressing.fail();
 }
 
-Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
-                 AdadeltaOptions options, Where where) try {
-    require_rate(rate, "adadelta", where);
+Updates rmsprop(const Grads& grads, const Expr& rate, RmspropOptions options, Where where) try {
+    require_rate(rate, "rmsprop", where);
     Updates updates;
-    for (const Parameter& p : differentiated(loss, params, options.lazy_rows, where)) {
-        const Shared gradients = state_of(p.shared, "gradients", where),
-                     steps = state_of(p.shared, "steps", where);
+    for (const Trained& p : trained_by(grads, options.lazy_rows, where)) {
+        const State squares(p, "squares", where);
         const Term& g = p.gradient;
-        const Term before(Expr(steps, where), where), old_squares(Expr(gradients, where), where);
-        const Term squares = p.changed(old_squares * options.rho + g * g * (1 - options.rho), old_squares);
-        const Term step = g * sqrt(before + options.epsilon) / sqrt(squares + options.epsilon);
-        updates.push_back(update_of(gradients, squares));
-        updates.push_back(
-            update_of(steps, p.changed(before * options.rho + step * step * (1 - options.rho), before)));
+        const double rho = options.rho;
+        const Term s = p.changed(squares.before * rho + g * g * (1 - rho), squares.before);
+        updates.push_back(update_of(squares.shared, s));
+        Term below = s;
+        if (options.centered) {
+            const State average(p, "average", where);
+            const Term a = p.changed(average.before * rho + g * (1 - rho), average.before);
+            updates.push_back(update_of(average.shared, a));
+            // Rounding alone could make a variance negative.
+            below = compose(maximum_op(), {(s - a * a).x, literal(0, where)}, where);
+        }
+        Term step = g / (sqrt(below) + options.epsilon);
+        if (options.momentum != 0) {
+            const State velocity(p, "velocity", where);
+            step = p.changed(velocity.before * options.momentum + step, velocity.before);
+            updates.push_back(update_of(velocity.shared, step));
+        }
         updates.push_back(update_of(p.shared, p.changed(p.value - rate_for(rate, p) * step, p.value)));
     }
     return updates;
 } catch (const std::bad_alloc&) {
     expressing.fail();
+}
+
+Updates adadelta(const Grads& grads, const Expr& rate, AdadeltaOptions options, Where where) try {
+    require_rate(rate, "adadelta", where);
+    Updates updates;
+    for (const Trained& p : trained_by(grads, options.lazy_rows, where)) {
+        const State gradients(p, "gradients", where), steps(p, "steps", where);
+        const Term& g = p.gradient;
+        const Term &before = steps.before, &old_squares = gradients.before;
+        const Term squares = p.changed(old_squares * options.rho + g * g * (1 - options.rho), old_squares);
+        const Term step = g * sqrt(before + options.epsilon) / sqrt(squares + options.epsilon);
+        updates.push_back(update_of(gradients.shared, squares));
+        updates.push_back(update_of(
+            steps.shared, p.changed(before * options.rho + step * step * (1 - options.rho), before)));
+        updates.push_back(update_of(p.shared, p.changed(p.value - rate_for(rate, p) * step, p.value)));
+    }
+    return updates;
+} catch (const std::bad_alloc&) {
+    expressing.fail();
+}
+
+Updates adam(const Grads& grads, const Expr& rate, AdamOptions options, Where where) try {
+    require_rate(rate, "adam", where);
+    return adam_updates(grads, rate,
+                        {options.beta1, options.beta2, options.epsilon, options.lazy_rows, options.name},
+                        where, [](const Trained& p) { return p.value; });
+} catch (const std::bad_alloc&) {
+    expressing.fail();
+}
+
+Updates adamw(const Grads& grads, const Expr& rate, AdamwOptions options, Where where) try {
+    require_rate(rate, "adamw", where);
+    // A factor 1 - rate * decay would be rounded alike in every step.
+    const auto shrunk = [&](const Trained& p) {
+        const bool decays = options.decay_vectors || p.value.x.rank() >= 2;
+        return decays ? p.value - rate_for(rate, p) * options.weight_decay * p.value : p.value;
+    };
+    return adam_updates(grads, rate,
+                        {options.beta1, options.beta2, options.epsilon, options.lazy_rows, options.name},
+                        where, shrunk);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
+}
+
+// The same of a loss.
+
+Updates sgd(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, SgdOptions options,
+            Where where) {
+    return sgd(gradients(loss, params, where), rate, options, where);
+}
+Updates momentum(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
+                 MomentumOptions options, Where where) {
+    return momentum(gradients(loss, params, where), rate, options, where);
+}
+Updates nesterov(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
+                 MomentumOptions options, Where where) {
+    return nesterov(gradients(loss, params, where), rate, options, where);
+}
+Updates adagrad(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, AdagradOptions options,
+                Where where) {
+    return adagrad(gradients(loss, params, where), rate, options, where);
+}
+Updates rmsprop(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, RmspropOptions options,
+                Where where) {
+    return rmsprop(gradients(loss, params, where), rate, options, where);
+}
+Updates adadelta(const Expr& loss, const std::vector<Shared>& params, const Expr& rate,
+                 AdadeltaOptions options, Where where) {
+    return adadelta(gradients(loss, params, where), rate, options, where);
+}
+Updates adam(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, AdamOptions options,
+             Where where) {
+    return adam(gradients(loss, params, where), rate, std::move(options), where);
+}
+Updates adamw(const Expr& loss, const std::vector<Shared>& params, const Expr& rate, AdamwOptions options,
+              Where where) {
+    return adamw(gradients(loss, params, where), rate, std::move(options), where);
 }
 
 }  // namespace bitale

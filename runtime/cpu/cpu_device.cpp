@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "runtime/cpu/compiler.h"
 #include "runtime/cpu/conv.h"
+#include "runtime/cpu/eigh.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/objects.h"
@@ -24,7 +26,9 @@ namespace {
 class CpuLauncher : public Launcher {
   public:
     CpuLauncher(std::shared_ptr<const LoadedKernels> kernels, Pool& pool)
-        : kernels_(std::move(kernels)), entries_(kernels_->entries), pool_(pool) {}
+        : kernels_(std::move(kernels)), entries_(kernels_->entries), pool_(pool) {
+        scratch_.is_limited = true;
+    }
 
     void kernel(int kernel, int phase, void* const* buffers, const std::int64_t* sizes, std::int64_t tasks,
                 const Shares* shares) override {
@@ -42,6 +46,15 @@ class CpuLauncher : public Launcher {
     void reserve(const GemmShape& shape, bool stored, std::size_t buffers) override {
         reserve_gemm(pool_, shape, stored, buffers, scratch_);
     }
+    std::int64_t reserved_bytes(std::span<const Reserved> calls) const override {
+        GemmRoom most;
+        for (const Reserved& call : calls) {
+            const GemmRoom room = gemm_room(*call.shape, call.stored, call.buffers);
+            most.of_thread = std::max(most.of_thread, room.of_thread);
+            most.of_parts = std::max(most.of_parts, room.of_parts);
+        }
+        return scratch_bytes(most, pool_.threads());
+    }
     void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) override {
         const auto loaded = [&](const SliceKernel& k) {
             const KernelEntry entry =
@@ -52,6 +65,11 @@ class CpuLauncher : public Launcher {
                      {loaded(kernels.epilogue), loaded(kernels.a), loaded(kernels.b)});
     }
     void conv(const ConvShape& shape, const ConvData& data) override { convolve(pool_, shape, data); }
+
+    bool routine(const RoutineShape& shape, void* const* buffers) override {
+        BITALE_CHECK(shape.name == "eigh", "the device cpu has no routine " + shape.name);
+        return eigh(pool_, shape, buffers[0], buffers[1], buffers[2]);
+    }
 
     void copy(void* to, const void* from, std::int64_t bytes) override {
         constexpr std::int64_t piece = std::int64_t{512} << 10;
@@ -87,6 +105,10 @@ class CpuDevice : public Device {
         t.fast_compile = options().mode == Options::Mode::fast_compile;
         t.smallest_tasks = options().smallest_tasks;
         return t;
+    }
+
+    void find_routines(Target& t) override {
+        t.has_lapack = options().enabled("lapack") && lapack_library().present;
     }
 
     std::unique_ptr<Executable> prepare(Build build) override {

@@ -12,6 +12,7 @@
 #include "bitale/error.h"
 #include "codegen/library/slices.h"
 #include "graph/base/check.h"
+#include "graph/base/options.h"
 #include "runtime/outside.h"
 
 namespace bitale {
@@ -123,7 +124,7 @@ class GemmScratch::Claim {
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
 
-    float* floats() const { return block_->floats.data(); }
+    float* floats() const { return reinterpret_cast<float*>(block_->floats.base()); }
     // Runs a task of the kernel, whose null pointers are replaced by `part`.
     void run(const GemmKernel& kernel, float* part, std::int64_t task) const {
         for (std::size_t i = 0; i < kernel.count; ++i)
@@ -135,15 +136,14 @@ class GemmScratch::Claim {
     Block* block_ = nullptr;
 };
 
-void GemmScratch::prepare(std::size_t threads, std::size_t floats, std::size_t buffers, std::size_t parts) {
-    constexpr std::size_t readable_past_the_end = 16;
+void GemmScratch::prepare(std::size_t threads, const GemmRoom& room, std::size_t buffers) {
+    const std::int64_t limit = is_limited ? options().memory_limit : 0;
     while (blocks_.size() < threads) blocks_.push_back(std::make_unique<Block>());
     for (const std::unique_ptr<Block>& b : blocks_) {
-        if (b->floats.size() < floats + readable_past_the_end)
-            b->floats.resize(floats + readable_past_the_end);
+        b->floats.grow(room.of_thread, limit);
         if (b->buffers.size() < buffers) b->buffers.resize(buffers);
     }
-    if (parts_.size() < parts) parts_.resize(parts);
+    parts_.grow(room.of_parts, limit);
 }
 
 // One product, slice by slice.
@@ -191,11 +191,20 @@ class GemmProduct {
     }
 
     void reserve(const Pool& pool, bool stored, std::size_t buffers) {
+        const GemmRoom needed = room(stored, buffers);
+        if (needed.of_thread > 0) scratch_.prepare(static_cast<std::size_t>(pool.threads()), needed, buffers);
+    }
+
+    GemmRoom room(bool stored, std::size_t buffers) {
+        constexpr std::size_t readable_past_the_end = 16;
         place_parts(stored);
         const bool by_depth = slices_.of_depth > 1;
-        if (floats_ == 0 && !by_depth && buffers == 0) return;
-        scratch_.prepare(static_cast<std::size_t>(pool.threads()), floats_, buffers,
-                         by_depth ? size(slices_.of_depth * s_.m * s_.n) : 0);
+        if (floats_ == 0 && !by_depth && buffers == 0) return {};
+        const auto bytes = [](std::size_t floats) {
+            return static_cast<std::int64_t>(floats * sizeof(float));
+        };
+        return {bytes(floats_ + readable_past_the_end),
+                by_depth ? bytes(size(slices_.of_depth * s_.m * s_.n)) : 0};
     }
 
   private:
@@ -282,7 +291,8 @@ class GemmProduct {
     float* place_of(const Slice& slice) const { return d_.c + slice.c + slice.row * row_c() + slice.column; }
 
     float* part_at(std::int64_t part, const Slice& slice) const {
-        return scratch_.parts_.data() + (part * s_.m + slice.row) * s_.n + slice.column;
+        return reinterpret_cast<float*>(scratch_.parts_.base()) + (part * s_.m + slice.row) * s_.n +
+               slice.column;
     }
 
     void multiply(const Slice& slice, std::int64_t part, float* to, std::int64_t ldc,
@@ -399,6 +409,16 @@ class GemmProduct {
     const GemmSlices slices_;
     std::size_t floats_ = 0, mirrored_ = 0, a_ = 0, b_ = 0;  // of a thread's memory
 };
+
+GemmRoom gemm_room(const GemmShape& shape, bool stored, std::size_t buffers) {
+    GemmScratch none;
+    if (shape.m <= 0 || shape.n <= 0) return {};
+    return GemmProduct(shape, GemmData{}, GemmKernels{}, none).room(stored, buffers);
+}
+
+std::int64_t scratch_bytes(const GemmRoom& most, int threads) {
+    return threads * Arena::block_bytes(most.of_thread) + Arena::block_bytes(most.of_parts);
+}
 
 void reserve_gemm(Pool& pool, const GemmShape& shape, bool stored, std::size_t buffers,
                   GemmScratch& scratch) {

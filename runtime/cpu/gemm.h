@@ -11,6 +11,7 @@
 #include "runtime/cpu/objects.h"
 #include "runtime/cpu/pool.h"
 #include "runtime/exec/launcher.h"
+#include "runtime/storage/arena.h"
 
 namespace bitale {
 
@@ -36,21 +37,29 @@ struct GemmKernels {
     GemmKernel epilogue, a, b;
 };
 
+// That a product needs beside its operands, in bytes: of each thread, and of all together.
+struct GemmRoom {
+    std::int64_t of_thread = 0, of_parts = 0;
+};
+
 // Memory that products need while they run; grows, and is kept.
 class GemmScratch {
+  public:
+    bool is_limited = false;  // by memory_limit of BITALE_FLAGS
+
   private:
     friend class GemmProduct;
     class Claim;
     struct Block {
-        std::vector<float> floats;
+        Arena floats;
         std::vector<void*> buffers;
         std::atomic<bool> taken{false};
     };
     // Makes room; what it throws, it throws here and not in the midst of a product.
-    void prepare(std::size_t threads, std::size_t floats, std::size_t buffers, std::size_t parts);
+    void prepare(std::size_t threads, const GemmRoom& room, std::size_t buffers);
 
     std::vector<std::unique_ptr<Block>> blocks_;  // one for each thread
-    std::vector<float> parts_;                    // of the depth
+    Arena parts_;                                 // of the depth
 };
 
 // c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
@@ -61,6 +70,10 @@ class GemmScratch {
 // product may follow steps that have written shared variables, so it does not fail.
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
           const GemmKernels& kernels = {});
+
+GemmRoom gemm_room(const GemmShape& shape, bool stored, std::size_t buffers);
+// That of a scratch which has served products that need so much at most.
+std::int64_t scratch_bytes(const GemmRoom& most, int threads);
 
 // Claims in `scratch` all that the product will need; `stored`: its result has a place; `buffers`: the most
 // that one of its kernels has.

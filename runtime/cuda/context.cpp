@@ -14,6 +14,7 @@
 #include "graph/base/text.h"
 #include "runtime/cuda/availability.h"
 #include "runtime/cuda/outside.h"
+#include "runtime/memory/limit.h"
 #include "runtime/outside.h"
 
 namespace bitale::cuda {
@@ -72,16 +73,21 @@ const RuntimeTable* runtime_to_destroy(Context& context) noexcept {
     return &context.runtime();
 }
 
-DeviceBlock::~DeviceBlock() {
-    if (data_) context_->release(data_);
+namespace {
+constexpr std::int64_t tail = 64;
+}
+
+DeviceBlock::~DeviceBlock() { drop(); }
+
+void DeviceBlock::drop() {
+    if (data_) context_->release(data_, bytes_ + tail);
+    data_ = nullptr;
+    bytes_ = -1;
 }
 
 bool DeviceBlock::grow(std::int64_t bytes, Contents contents) {
-    constexpr std::int64_t tail = 64;
     if (context_->exact_blocks ? bytes == bytes_ : bytes <= bytes_) return false;
-    if (data_) context_->release(data_);
-    data_ = nullptr;
-    bytes_ = -1;
+    drop();
     data_ = context_->allocate(bytes + tail);
     bytes_ = bytes;
     const std::int64_t first = contents == Contents::zeros ? 0 : bytes;
@@ -220,6 +226,27 @@ Status Context::progress(std::string_view what) {
 
 void* Context::allocate(std::int64_t bytes) {
     void* block = nullptr;
+    const std::int64_t limit = options().memory_limit;
+    if (!ledger_.take(bytes, limit)) {
+        forget_dead();
+        const std::int64_t alive = ledger_.now();
+        if (!ledger_.take(bytes, limit))
+            throw OutOfMemory(fmt::format(
+                "{} more beside the {} that are alive are {} more than memory_limit in "
+                "BITALE_FLAGS allows, {}",
+                bytes_text(bytes), bytes_text(alive), bytes_text(alive + bytes - limit), bytes_text(limit)));
+    }
+    try {
+        ask_for(block, bytes);
+    } catch (...) {
+        ledger_.give(bytes);
+        throw;
+    }
+    ledger_.taken();
+    return block;
+}
+
+void Context::ask_for(void*& block, std::int64_t bytes) {
     Status status = device_memory(runtime(), &block, static_cast<std::size_t>(bytes));
     if (status == error_out_of_memory) {
         forget_dead();
@@ -235,11 +262,11 @@ void* Context::allocate(std::int64_t bytes) {
                         static_cast<double>(total) / 1e6));
     }
     check(status, "cudaMalloc");
-    return block;
 }
 
 // From any thread, in destructors: what fails now fails again, in words, at the next use.
-void Context::release(void* block) {
+void Context::release(void* block, std::int64_t bytes) {
+    ledger_.give(bytes);
     if (is_broken()) return;
     select();
     runtime().cudaFree(block);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bitale/error.h"
+#include "graph/base/memory.h"
 #include "graph/base/turns.h"
 #include "graph/ir/shared.h"
 #include "runtime/cuda/backend.h"
@@ -39,7 +40,9 @@ class DeviceBlock {
     enum class Contents : std::uint8_t { unspecified, zeros };
     // At least `bytes`; true when the block is another one, with these contents. Throws OutOfMemory.
     bool grow(std::int64_t bytes, Contents contents = Contents::unspecified);
+    void drop();
     void* data() const { return data_; }
+    std::int64_t bytes() const { return bytes_; }  // -1: there is none
 
   private:
     Context* context_;
@@ -117,7 +120,9 @@ class Context {
     std::chrono::milliseconds patience{10'000};
 
     void* allocate(std::int64_t bytes);
-    void release(void* block);
+    void release(void* block, std::int64_t bytes);
+    // All blocks of all functions and variables; not the workspaces of libraries.
+    MemoryLedger& ledger() { return ledger_; }
     Transfers& transfers() { return *transfers_; }
     Demand& demand() { return demand_; }
     void upload(void* to, const void* from, std::int64_t bytes) { transfers_->upload(to, from, bytes); }
@@ -158,6 +163,7 @@ class Context {
     std::string suspected(Suspects suspects) const;
     void waited(std::size_t launches);  // so many of all are done
     void forget_dead();
+    void ask_for(void*& block, std::int64_t bytes);
     void fetch(SharedState& variable, const void* block);
 
     const Backend& backend_;
@@ -165,6 +171,7 @@ class Context {
     const std::string name_;
     const int made_after_forks_ = forks_so_far();
 
+    MemoryLedger ledger_;
     Demand demand_;
 
     std::mutex state_;  // of what follows, up to `unsettled_`: values are fetched while functions run

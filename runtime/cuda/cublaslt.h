@@ -49,12 +49,13 @@ class CublasLt {
                        const float* bias, float* c, Stream stream);
     std::string text_of(const LtPlan& plan) const;
 
+    static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
   private:
     void start();
     void require(int status, const char* what) const;
     const LtPlan& plan_of(const GemmShape& shape, const float* bias);
 
-    static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
     const CublasLtTable& library_;
     const RuntimeTable& runtime_;
     LtHandle* handle_ = nullptr;

@@ -12,6 +12,8 @@
 #include "graph/base/options.h"
 #include "graph/ir/array_bytes.h"
 #include "graph/ir/shared.h"
+#include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/library_memory.h"
 #include "runtime/cuda/loop.h"
 #include "runtime/cuda/outside.h"
 #include "runtime/storage/host_memory.h"
@@ -47,7 +49,9 @@ bool commits_copies(const Program& program) {
 }  // namespace
 
 CudaRunner::CudaRunner(const Build& build, Gpu& gpu, Kernels kernels)
-    : program_(build.program),
+    : build_(build),
+      program_(build.program),
+      function_limit_(build_),
       arguments_(build.signature),
       frames_(program_, arguments_.symbol_ids(), build.signature.checks),
       gpu_(gpu),
@@ -231,38 +235,45 @@ std::int64_t CudaRunner::bytes_of_buffer(std::size_t buffer) const {
     return bytes_of(type.dtype, lengths);
 }
 
-std::string CudaRunner::biggest_buffers(const Frame& frame, std::int64_t steps) const {
-    constexpr std::size_t most_named = 3;
-    std::vector<std::pair<std::int64_t, std::string>> list;
-    for (std::size_t b = 0; b < program_->buffers.size(); ++b) {
-        const BufferInfo& info = program_->buffers[b];
-        const auto add = [&](const std::string& what, std::int64_t times) {
-            const std::int64_t bytes = bytes_of_buffer(b) * times;
-            list.emplace_back(bytes, fmt::format("{} {} ({:.1f} MB)", what, text_of(info.type),
-                                                 static_cast<double>(bytes) / 1e6));
-        };
-        const std::string words = buffer_words(info);
-        switch (info.kind) {
-            case Kind::arena:
-                if (frame.placement->offsets[b] >= 0) add(words, 1);
-                break;
-            case Kind::output:
-                add(words, 1);
-                if (steps > 1) add(fmt::format("{} steps' {}", steps, words), steps);
-                break;
-            case Kind::input:
-            case Kind::shared:
-            case Kind::constant: add(words, 1); break;
-            case Kind::errors:
-            case Kind::slice:
-            case Kind::counters: break;
-        }
+OwnMemory CudaRunner::own_memory(const Frame& /*frame*/) const {
+    const Backend& backend = context_.backend();
+    OwnMemory own = library_memory(*program_, static_cast<bool>(backend.gemm_algorithm));
+    if (backend.conv_algorithm && has_steps(*program_, Step::Kind::conv))
+        own.notes.push_back(fmt::format("the workspace of cuDNN, which is chosen at a first call, at most {}",
+                                        bytes_text(Cudnn::most_workspace)));
+    own.place = separate_buffers_ ? OwnMemory::Place::gpu_separate : OwnMemory::Place::gpu;
+    own.pieces.push_back({MemoryPlan::Kind::staging, "transfers",
+                          "pinned memory between the host and the GPU, one for the device",
+                          Transfers::pinned_bytes, true});
+    return own;
+}
+
+void CudaRunner::check_limit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {
+    function_limit_.check(frame, symbols_, arguments, steps, [&] {
+        OwnMemory own = own_memory(frame);
+        if (steps > 0)
+            own.pieces.push_back({MemoryPlan::Kind::control, "loop", "where a loop is, and its indices",
+                                  Loop::bytes(steps, output_buffers_.size())});
+        return own;
+    });
+}
+
+void CudaRunner::admit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {
+    last_symbols_ = symbols_;
+    if (!function_limit_.is_set()) return;
+    check_limit(frame, arguments, steps);
+    const auto fit = [](DeviceBlock& block, std::int64_t bytes) {
+        if (block.bytes() > bytes) block.drop();
+    };
+    if (arena_.bytes() > frame.placement->bytes) {
+        arena_.drop();
+        placement_ = nullptr;
     }
-    std::sort(list.rbegin(), list.rend());
-    std::string text;
-    for (std::size_t i = 0; i < std::min(list.size(), most_named); ++i)
-        text += (i ? ", " : "") + list[i].second;
-    return text;
+    for (std::size_t i = 0; i < input_buffers_.size(); ++i)
+        if (const std::size_t b = input_buffers_[i]; b < blocks_.size())
+            fit(*blocks_[b], arguments[i].size() * bytes_of(program_->inputs[i].dtype));
+    for (std::size_t i = 0; i < output_buffers_.size(); ++i)
+        fit(*blocks_[output_buffers_[i]], frame.output_bytes[i]);
 }
 
 // ---- launches ----
@@ -363,6 +374,7 @@ void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream str
             if (comparison_) comparison_->convolution(sizes.conv, std::cref(named));
             break;
         }
+        case Step::Kind::routine: BITALE_CHECK(false, "a GPU has no routine " + plan.step->routine.name);
         case Step::Kind::copy:
             // Kernels look at the error word themselves before they write shared variables; a copy cannot.
             if (plan.step->commits && has_errors()) {
@@ -503,9 +515,10 @@ std::vector<Array> CudaRunner::run(std::span<const Array> arguments) {
     context_.settle(waits);
     arguments_.bind(arguments, symbols_.data(), argument_data_.data());
     const Frame& frame = frames_.find(symbols_.data());
+    admit(frame, arguments, 0);
     context_.begins(program_);
     clear_errors();
-    naming_buffers(frame, 0, [&] { place(frame, arguments); });
+    place(frame, arguments);
     // What has to be there after the launch is made before it.
     std::vector<Array> results;
     std::vector<Download> parts;
@@ -521,7 +534,7 @@ std::vector<Array> CudaRunner::run(std::span<const Array> arguments) {
         prepare_to_watch();
     committing_ = false;
     try {
-        naming_buffers(frame, 0, [&] { execute(frame); });
+        execute(frame);
         if (waits)
             context_.transfers().download(parts);
         else

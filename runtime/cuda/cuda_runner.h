@@ -20,6 +20,7 @@
 #include "runtime/exec/frame.h"
 #include "runtime/exec/once.h"
 #include "runtime/exec/stacked.h"
+#include "runtime/memory/limit.h"
 
 namespace bitale::cuda {
 
@@ -41,7 +42,14 @@ class CudaRunner : public Executable {
 
     std::vector<Array> run(std::span<const Array> arguments) override;
     std::vector<Array> loop(const LoopCall& call) override;  // loop.cpp
+    void drop_arena() override {
+        arena_.drop();
+        placement_ = nullptr;
+    }
     std::int64_t arena_bytes() const override { return frames_.most_bytes(); }
+    OwnMemory own_memory(const Frame& frame) const override;
+    MemoryLedger* ledger() const override { return &context_.ledger(); }
+    std::vector<std::int64_t> last_symbols() const override { return last_symbols_; }
     int compiler_runs() const override { return compiler_runs_; }
     std::string resources(const std::string& entry) const override;
     std::string library_choice(const Step& step) const override;
@@ -69,14 +77,15 @@ class CudaRunner : public Executable {
     void fill_constant_buffers();
 
     // What a call needs in the memory of the GPU: arguments, results, shared variables, the arena. Throws
-    // OutOfMemory with the biggest buffers; of a loop of `steps`, its collected results among them.
+    // OutOfMemory.
     void place(const Frame& frame, std::span<const Array> arguments);
     void use(const Frame& frame);
     void place_separately(const Frame& frame);
     std::int64_t bytes_of_buffer(std::size_t buffer) const;
-    template <class F>
-    void naming_buffers(const Frame& frame, std::int64_t steps, F&& f);
-    std::string biggest_buffers(const Frame& frame, std::int64_t steps) const;
+    // Throws OutOfMemory where a call, or a loop of `steps` if that is not 0, does not fit the function's
+    // limit; with one, blocks that are larger than they need to be go.
+    void check_limit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps);
+    void admit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps);
 
     // The only place where steps are put into a stream, to run or to be captured.
     void launch(const StepPlan& plan, const StepSizes& sizes, Stream stream);
@@ -111,7 +120,9 @@ class CudaRunner : public Executable {
     void prepare_to_watch();
 
     std::optional<NeedsGpu> leaving_;  // from the destructor's begin until all that follows is gone
+    const Build build_;
     std::shared_ptr<const Program> program_;
+    FunctionLimit function_limit_;
     Arguments arguments_;
     Frames frames_;
     Gpu& gpu_;
@@ -129,7 +140,7 @@ class CudaRunner : public Executable {
     std::vector<std::unique_ptr<DeviceBlock>> blocks_;  // of each buffer, but for the arena's and shared ones
     std::vector<void*> pointers_;                       // of each buffer
     std::vector<const void*> argument_data_;            // on the host
-    std::vector<std::int64_t> symbols_;
+    std::vector<std::int64_t> symbols_, last_symbols_;
     std::vector<std::size_t> input_buffers_, output_buffers_;
     std::size_t errors_buffer_;
     std::vector<char> launch_arguments_;
@@ -160,16 +171,6 @@ bool CudaRunner::captured(std::unique_ptr<LaunchGraph>& graph, Graphs::Most with
         limit_ = without;
         why_limited_ = e.what();
         return false;
-    }
-}
-
-template <class F>
-void CudaRunner::naming_buffers(const Frame& frame, std::int64_t steps, F&& f) {
-    try {
-        f();
-    } catch (const OutOfMemory& e) {
-        throw OutOfMemory(program_->name + ": " + e.what() + "; the biggest buffers are " +
-                          biggest_buffers(frame, steps));
     }
 }
 

@@ -104,7 +104,8 @@ std::string text_of(const LaunchNote& note) {
                 break;
             case Step::Kind::gemm: what = "a matrix product of the library"; break;
             case Step::Kind::conv: what = "a convolution of the library"; break;
-            case Step::Kind::copy: break;
+            case Step::Kind::copy:
+            case Step::Kind::routine: break;
         }
     if (note.program) what += " of " + note.program->name;
     return lines.list.empty() ? what : fmt::format("{} ({})", what, lines.text(most_lines_of_note));

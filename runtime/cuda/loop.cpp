@@ -53,6 +53,12 @@ CudaRunner::Loop::Loop(CudaRunner& runner)
     for (std::size_t i = 0; i < results; ++i) results_.push_back(std::make_unique<DeviceBlock>(context_));
 }
 
+std::int64_t CudaRunner::Loop::bytes(std::int64_t steps, std::size_t results) {
+    constexpr std::int64_t tails = 2 * 64;
+    return static_cast<std::int64_t>(sizeof(LoopState) + results * sizeof(LoopResult)) +
+           steps * static_cast<std::int64_t>(sizeof(std::int64_t)) + tails;
+}
+
 void CudaRunner::Loop::begin(const LoopCall& call, const std::vector<std::int64_t>& bytes) {
     call_ = &call;
     if (call.values) {
@@ -255,15 +261,14 @@ std::int64_t CudaRunner::run_steps(const LoopCall& call, std::optional<StackedRe
         return frames_.find(symbols_.data());
     };
     const Frame first = steps > 0 ? in_step(call, 0, frame_of_first_step) : frames_.find(symbols_.data());
+    if (steps > 0) admit(first, call.arguments, steps);
     if (!stacked) stacked.emplace(*program_, first, steps);
     if (steps == 0) return 0;
     context_.begins(program_);
     clear_errors();
-    naming_buffers(first, steps, [&] {
-        place(first, call.arguments);
-        if (!loop_) loop_ = std::make_unique<Loop>(*this);
-        loop_->begin(call, first.output_bytes);
-    });
+    place(first, call.arguments);
+    if (!loop_) loop_ = std::make_unique<Loop>(*this);
+    loop_->begin(call, first.output_bytes);
 
     std::int64_t done = 0;
     while (done < steps && !(call.stopped() || (done > 0 && loop_->ends_early()))) {
@@ -276,6 +281,7 @@ std::int64_t CudaRunner::run_steps(const LoopCall& call, std::optional<StackedRe
                 arguments_.set_scalar(0, value(end), symbols_.data());
                 const Frame& next = frames_.find(symbols_.data());
                 stacked->check(next);
+                check_limit(next, call.arguments, steps);
                 if (end == done) frame = next;
                 if (!same_step(frame, next)) break;
             }
@@ -285,10 +291,8 @@ std::int64_t CudaRunner::run_steps(const LoopCall& call, std::optional<StackedRe
         if (end > done) {
             // Sizes are asked for as they are in these steps.
             arguments_.set_scalar(0, value(done), symbols_.data());
-            naming_buffers(frame, steps, [&] {
-                use(frame);
-                done = loop_->run(frame, done, end);
-            });
+            use(frame);
+            done = loop_->run(frame, done, end);
             if (done > 0) count_versions();
         }
         try {

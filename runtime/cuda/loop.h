@@ -24,6 +24,8 @@ class CudaRunner::Loop {
     bool ends_early() const {
         return call_->stopped() || (call_->lock && call_->lock->wanted()) || context_.demand().is_there();
     }
+    // What it takes for so many steps and results, beside the results themselves.
+    static std::int64_t bytes(std::int64_t steps, std::size_t results);
     const void* collected(std::size_t i) const { return results_[i]->data(); }
 
   private:

@@ -13,8 +13,10 @@
 #include "graph/base/options.h"
 #include "runtime/cuda/cubins.h"
 #include "runtime/cuda/device_name.h"
+#include "runtime/cuda/library_memory.h"
 #include "runtime/cuda/offline_plans.h"
 #include "runtime/cuda/target.h"
+#include "runtime/cuda/transfers.h"
 #include "runtime/exec/frame.h"
 
 namespace bitale {
@@ -57,7 +59,7 @@ std::optional<Frame> first_frame(const Build& build, Frames& frames) {
 class OfflineExecutable : public Executable {
   public:
     OfflineExecutable(const Build& build, Device& device, const std::string& architecture)
-        : program_(build.program), device_(device) {
+        : program_(build.program), device_(device), architecture_(architecture) {
         if (const std::vector<CudaUnit> units = cuda_units(*program_); !units.empty())
             compile(units, architecture);
         Frames frames(program_, Arguments(build.signature).symbol_ids(), build.signature.checks);
@@ -70,6 +72,30 @@ class OfflineExecutable : public Executable {
     std::vector<Array> run(std::span<const Array> /*arguments*/) override { refuse(); }
     std::vector<Array> loop(const LoopCall& /*call*/) override { refuse(); }
     std::int64_t arena_bytes() const override { return arena_bytes_; }
+    OwnMemory own_memory(const Frame& frame) const override {
+        OwnMemory own = library_memory(*program_, true);
+        std::int64_t largest = 0;
+        std::string unknown;
+        const auto add = [&](const Region& region, const std::vector<StepSizes>& sizes) {
+            for (std::size_t i = 0; i < region.steps.size(); ++i) {
+                if (region.steps[i].kind != Step::Kind::conv) continue;
+                std::int64_t bytes = -1;
+                const std::string plan = offline_plan(sizes[i].conv, architecture_, &bytes);
+                largest = std::max(largest, bytes);
+                if (bytes < 0) unknown = plan;
+            }
+        };
+        add(program_->once, frame.once);
+        add(program_->body, frame.body);
+        if (largest > 0)
+            own.pieces.push_back({MemoryPlan::Kind::workspace, "cuDNN",
+                                  "workspace of the library of convolutions, one for the device", largest});
+        if (!unknown.empty()) own.notes.push_back("workspace of cuDNN: " + unknown);
+        own.pieces.push_back({MemoryPlan::Kind::staging, "transfers",
+                              "pinned memory between the host and the GPU, one for the device",
+                              Transfers::pinned_bytes, true});
+        return own;
+    }
     int compiler_runs() const override { return compiler_runs_; }
     std::string resources(const std::string& entry) const override {
         const auto at = resources_.find(entry);
@@ -111,6 +137,7 @@ class OfflineExecutable : public Executable {
 
     const std::shared_ptr<const Program> program_;
     Device& device_;
+    const std::string architecture_;
     int compiler_runs_ = 0;
     std::int64_t arena_bytes_ = 0;
     std::string as_ptx_;

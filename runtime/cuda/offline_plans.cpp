@@ -31,7 +31,7 @@ std::string why_no_plans_without_gpu() {
                        version_text(version));
 }
 
-std::string offline_plan(const ConvShape& shape, const std::string& architecture) {
+std::string offline_plan(const ConvShape& shape, const std::string& architecture, std::int64_t* workspace) {
     if (const std::string why = why_no_plans_without_gpu(); !why.empty()) return "not planned here: " + why;
     const GpuModel* const model = model_for(architecture);
     if (!model)
@@ -44,6 +44,7 @@ std::string offline_plan(const ConvShape& shape, const std::string& architecture
     try {
         const ConvPlan plan = plan_convolution(
             cudnn_library().table, shape, {nullptr, description_for_cudnn(*model)}, Cudnn::most_workspace);
+        if (workspace) *workspace = plan.workspace;
         return fmt::format("{} plans {}, for {}; on a GPU it may prefer one that it compiles there", library,
                            text_of(plan), gpu);
     } catch (const DeviceError& e) {

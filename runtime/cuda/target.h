@@ -16,6 +16,7 @@ inline Target target_of(const std::string& architecture) {
     t.architecture = architecture;
     t.vector_bytes = 16;
     t.has_gemm = t.has_conv = t.has_epilogues = true;
+    t.has_routines = false;
     // cuBLASLt's relu is max(x, 0), which is 0 for a NaN. cuDNN's keeps a NaN in engines that have a note of
     // it (CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP); those that it proposes first do not.
     t.gemm_relu_keeps_nan = t.conv_relu_keeps_nan = false;

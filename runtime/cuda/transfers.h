@@ -25,6 +25,8 @@ struct Download {
 // In the order of the context's stream; from any thread.
 class Transfers {
   public:
+    static constexpr std::int64_t half_bytes = std::int64_t{2} << 20, pinned_bytes = 4 * half_bytes;
+
     explicit Transfers(Context& context) : context_(context) {}
     Transfers(const Transfers&) = delete;
     Transfers& operator=(const Transfers&) = delete;
@@ -49,7 +51,6 @@ class Transfers {
     void wait(Half& half);
     void empty(Half& half);
 
-    static constexpr std::int64_t half_bytes = std::int64_t{2} << 20;
     Context& context_;
     std::mutex mutex_;
     std::array<Half, 2> up_{Half(context_), Half(context_)}, down_{Half(context_), Half(context_)};

@@ -8,7 +8,10 @@
 #include <chrono>
 #include <cstring>
 
+#include "graph/base/memory.h"
+#include "graph/base/options.h"
 #include "graph/ir/shared.h"
+#include "graph/types/saturated.h"
 #include "runtime/exec/stacked.h"
 #include "runtime/storage/host_memory.h"
 
@@ -16,19 +19,31 @@ namespace bitale {
 
 using Kind = BufferInfo::Kind;
 
+namespace {
+
+Launcher::Reserved reserved_for(const Program& program, const Step& step, const StepSizes& sizes) {
+    const bool kernels = step.kernel >= 0 || step.gemm.made_a || step.gemm.made_b;
+    const BufferInfo& result = program.buffers[static_cast<std::size_t>(step.buffers[2])];
+    return {&sizes.gemm, result.kind != Kind::slice, kernels ? step.buffers.size() : 0};
+}
+
+}  // namespace
+
 CallState::CallState(const Build& build, std::unique_ptr<Launcher> launcher, Meters& meters,
-                     ArenaBytes& arenas)
+                     ArenaBytes& arenas, LastSymbols& last_symbols)
     : program_(build.program),
       arguments_(build.signature),
       launcher_(std::move(launcher)),
       frames_(program_, arguments_.symbol_ids(), build.signature.checks, launcher_->threads()),
       profile_(build.profile),
       arenas_(arenas),
+      last_symbols_(last_symbols),
       pointers_(program_->buffers.size(), nullptr),
       updated_(program_->shared.size(), false),
       argument_data_(program_->inputs.size()),
       symbols_(arguments_.symbols()),
       output_buffers_(program_->outputs.size(), program_->buffers.size()),
+      limit_(build),
       once_values_(*program_) {
     plan(program_->once, once_, meters);
     plan(program_->body, body_, meters);
@@ -59,6 +74,53 @@ void CallState::plan(const Region& region, std::vector<StepPlan>& plans, Meters&
     }
 }
 
+OwnMemory own_memory_of(const Program& program, const Frame& frame, const Launcher& launcher) {
+    std::vector<Launcher::Reserved> calls;
+    const auto add = [&](const Region& region, const std::vector<StepSizes>& sizes) {
+        for (std::size_t i = 0; i < region.steps.size(); ++i)
+            if (region.steps[i].kind == Step::Kind::gemm)
+                calls.push_back(reserved_for(program, region.steps[i], sizes[i]));
+    };
+    add(program.once, frame.once);
+    add(program.body, frame.body);
+    OwnMemory own;
+    if (const std::int64_t bytes = launcher.reserved_bytes(calls); bytes > 0)
+        own.pieces.push_back({MemoryPlan::Kind::workspace, "products",
+                              "slices of products and pieces of their operands, of each thread", bytes});
+    if (!calls.empty())
+        own.notes.emplace_back(
+            "what the library of products takes while it computes a slice, below 1 MB a thread");
+    return own;
+}
+
+void CallState::limit_arena(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {
+    if (frame.number != last_frame_) {
+        last_symbols_.set(symbols_);
+        last_frame_ = frame.number;
+    }
+    const std::int64_t most_arena = limit_.check(frame, symbols_, arguments, steps,
+                                                 [&] { return own_memory_of(*program_, frame, *launcher_); });
+    if (arena_.bytes() > most_arena) drop_arena();  // of larger sizes
+}
+
+void CallState::admit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {
+    limit_arena(frame, arguments, steps);
+    const std::int64_t limit = options().memory_limit;
+    if (limit <= 0) return;
+    std::int64_t more = 0;
+    for (const std::int64_t bytes : frame.output_bytes)
+        more += pooled_bytes(saturated::product(bytes, std::max<std::int64_t>(steps, 1)));
+    const std::int64_t arena = Arena::block_bytes(frame.placement->bytes);
+    if (arena > arena_.bytes()) more += arena - arena_.bytes();
+    const auto alive = [] { return host_ledger().now(); };
+    if (alive() + more > limit) trim_host_memory();
+    if (alive() + more <= limit) return;
+    throw OutOfMemory(fmt::format(
+        "{} more beside the {} that are alive are {} more than memory_limit in "
+        "BITALE_FLAGS allows, {}",
+        bytes_text(more), bytes_text(alive()), bytes_text(alive() + more - limit), bytes_text(limit)));
+}
+
 void CallState::begin() {
     for (std::size_t b = 0; b < pointers_.size(); ++b) {
         const BufferInfo& info = program_->buffers[b];
@@ -79,12 +141,10 @@ void CallState::begin() {
 void CallState::use(const Frame& frame) {
     if (placement_ != frame.placement) {
         placement_ = nullptr;  // where memory runs out, the next call starts without any
-        if (arena_.grow(frame.placement->bytes)) once_values_.forget();
+        if (arena_.grow(frame.placement->bytes, options().memory_limit)) once_values_.forget();
         placement_ = frame.placement;
-        if (placement_->bytes > arena_bytes_) {
-            arenas_.add(placement_->bytes - arena_bytes_);
-            arena_bytes_ = placement_->bytes;
-        }
+        arenas_.add(arena_.bytes() - arena_bytes_);
+        arena_bytes_ = arena_.bytes();
         for (std::size_t b = 0; b < pointers_.size(); ++b)
             if (program_->buffers[b].kind == Kind::arena && placement_->offsets[b] >= 0)
                 pointers_[b] = arena_.base() + placement_->offsets[b];
@@ -123,6 +183,12 @@ void CallState::launch(const StepPlan& plan, const StepSizes& sizes) {
             break;
         }
         case Step::Kind::conv: launcher_->conv(sizes.conv, conv_data(sizes.conv, buffers)); break;
+        case Step::Kind::routine:
+            // Levels are such that nothing has been committed yet (codegen/group/group.cpp).
+            if (!launcher_->routine(sizes.routine, buffers))
+                throw Error(
+                    fmt::format("{} did not converge; shared variables are as before the call", step.title));
+            break;
         case Step::Kind::copy: launcher_->copy(buffers[1], buffers[0], sizes.copy_bytes); break;
     }
 }
@@ -132,9 +198,8 @@ bool CallState::run_steps(std::vector<StepPlan>& plans, const std::vector<StepSi
     for (std::size_t i = 0; i < plans.size(); ++i) {
         const Step& step = *plans[i].step;
         if (step.kind != Step::Kind::gemm) continue;
-        const bool kernels = step.kernel >= 0 || step.gemm.made_a || step.gemm.made_b;
-        launcher_->reserve(sizes[i].gemm, pointers_[static_cast<std::size_t>(step.buffers[2])] != nullptr,
-                           kernels ? step.buffers.size() : 0);
+        const Launcher::Reserved call = reserved_for(*program_, step, sizes[i]);
+        launcher_->reserve(*call.shape, call.stored, call.buffers);
     }
     bool committing = false;
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -174,10 +239,12 @@ void CallState::count_versions() {
 std::vector<Array> CallState::run(std::span<const Array> arguments) {
     arguments_.bind(arguments, symbols_.data(), argument_data_.data());
     const Frame& frame = frames_.find(symbols_.data());
+    admit(frame, arguments, 0);
     std::vector<Array> results;
     results.reserve(frame.outputs.size());
     for (std::size_t i = 0; i < frame.outputs.size(); ++i) {
-        Array& a = results.emplace_back(pooled_array(program_->outputs[i].dtype, frame.outputs[i]));
+        Array& a = results.emplace_back(
+            pooled_array(program_->outputs[i].dtype, frame.outputs[i], options().memory_limit));
         pointers_[output_buffers_[i]] = a.mutable_data();
         if (!launcher_->computes()) std::memset(a.mutable_data(), 0, static_cast<std::size_t>(a.bytes()));
     }
@@ -195,7 +262,10 @@ std::vector<Array> CallState::loop(const LoopCall& call, CallStates<CallState>& 
         return frames_.find(symbols_.data());
     };
     const Frame first = steps > 0 ? in_step(call, 0, frame_of_first_step) : frames_.find(symbols_.data());
-    StackedResults stacked = all.with_room([&] { return StackedResults(*program_, first, steps); });
+    StackedResults stacked = all.with_room([&] {
+        admit(first, call.arguments, steps);
+        return StackedResults(*program_, first, steps, options().memory_limit);
+    });
     for (std::size_t i = 0; i < first.outputs.size() && !launcher_->computes(); ++i)
         std::memset(stacked.next(i), 0, static_cast<std::size_t>(steps * first.output_bytes[i]));
     const auto begin_with_room = [&] { all.with_room([&] { begin(); }); };
@@ -211,7 +281,10 @@ std::vector<Array> CallState::loop(const LoopCall& call, CallStates<CallState>& 
         stacked.check(frame);
         for (std::size_t i = 0; i < output_buffers_.size(); ++i)
             pointers_[output_buffers_[i]] = stacked.next(i);
-        all.with_room([&] { step(frame); });
+        all.with_room([&] {
+            limit_arena(frame, call.arguments, steps);
+            step(frame);
+        });
         stacked.advance();
         all.tidy();
     };

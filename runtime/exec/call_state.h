@@ -8,11 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "graph/base/turns.h"
 #include "runtime/exec/call_states.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/frame.h"
 #include "runtime/exec/launcher.h"
 #include "runtime/exec/once.h"
+#include "runtime/memory/limit.h"
 #include "runtime/storage/arena.h"
 
 namespace bitale {
@@ -51,9 +53,30 @@ class ArenaBytes {
     std::atomic<std::int64_t> now_{0}, most_{0};
 };
 
+// What a launcher takes beside the buffers of such a call.
+OwnMemory own_memory_of(const Program& program, const Frame& frame, const Launcher& launcher);
+
+// The symbols of the call whose sizes were new last, of all calls of a function.
+class LastSymbols {
+  public:
+    void set(const std::vector<std::int64_t>& symbols) {
+        const std::lock_guard lock(mutex_);
+        symbols_ = symbols;
+    }
+    std::vector<std::int64_t> get() const {
+        const std::lock_guard lock(mutex_);
+        return symbols_;
+    }
+
+  private:
+    mutable ForkMutex mutex_;
+    std::vector<std::int64_t> symbols_;
+};
+
 class CallState {
   public:
-    CallState(const Build& build, std::unique_ptr<Launcher> launcher, Meters& meters, ArenaBytes& arenas);
+    CallState(const Build& build, std::unique_ptr<Launcher> launcher, Meters& meters, ArenaBytes& arenas,
+              LastSymbols& last_symbols);
     ~CallState();
     CallState(const CallState&) = delete;
     CallState& operator=(const CallState&) = delete;
@@ -61,6 +84,10 @@ class CallState {
     // As those of Executable. A run that throws OutOfMemory may be tried again; `all` has this state too.
     std::vector<Array> run(std::span<const Array> arguments);
     std::vector<Array> loop(const LoopCall& call, CallStates<CallState>& all);
+    void drop_arena() {
+        arena_.drop();
+        placement_ = nullptr;
+    }
 
   private:
     struct StepPlan {
@@ -73,6 +100,10 @@ class CallState {
     };
 
     void plan(const Region& region, std::vector<StepPlan>& plans, Meters& meters);
+    // Both throw OutOfMemory where a call, or a loop of `steps` if that is not 0, does not fit a limit: that
+    // of the function, for which an arena may have to go that is larger than it needs to be, or any.
+    void limit_arena(const Frame& frame, std::span<const Array> arguments, std::int64_t steps);
+    void admit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps);
     void begin();                   // pointers of shared variables and constants
     void use(const Frame& frame);   // pointers into the arena; runs `once` where it is out of date
     void step(const Frame& frame);  // one run of the body; throws IndexError before anything is committed
@@ -87,6 +118,8 @@ class CallState {
     Frames frames_;
     const bool profile_;
     ArenaBytes& arenas_;
+    LastSymbols& last_symbols_;
+    std::uint64_t last_frame_ = 0;
     std::int64_t arena_bytes_ = 0;  // those of them that this has
 
     std::vector<StepPlan> once_, body_;
@@ -99,6 +132,7 @@ class CallState {
     Block errors_;
     std::vector<Array> counters_;
 
+    FunctionLimit limit_;
     Arena arena_;
     std::shared_ptr<const Placement> placement_;
     OnceValues once_values_;

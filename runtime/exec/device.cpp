@@ -9,8 +9,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "graph/base/options.h"
+#include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cuda/availability.h"
@@ -19,6 +21,7 @@
 #include "runtime/cuda/emulator/devices.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/offline_device.h"
+#include "runtime/memory/plan.h"
 #include "runtime/null/null_device.h"
 #include "runtime/reference/reference_device.h"
 
@@ -81,10 +84,12 @@ Device& device_named(const std::string& name) {
         if (Device* device = gpu(*parsed, reason)) return *device;
         throw DeviceError(fmt::format("device \"{}\" is not available: {}", wanted, reason));
     }
-    throw DeviceError(
-        fmt::format("there is no device \"{}\"; the devices are {}, emulator, cuda, or cuda:1 and so on "
-                    "with more than one GPU",
-                    wanted, known));
+    std::set<std::string> names{"cuda", "cuda:1", "emulator", "emulator:1", "reference=wide"};
+    for (const std::unique_ptr<Device>& d : devices().list) names.insert(d->name());
+    const std::string meant = wanted == "gpu" ? "; did you mean \"cuda\"?" : did_you_mean(wanted, names);
+    throw DeviceError(fmt::format("there is no device {}{}; the devices are {}, emulator, cuda, or cuda:1 and "
+                                  "so on with more than one GPU",
+                                  in_quotes(wanted), meant, known));
 }
 
 std::vector<DeviceStatus> device_list() {
@@ -185,12 +190,10 @@ bool CallLock::is_wanted() const {
     return false;
 }
 
-void rethrow_in_step(std::int64_t step, std::int64_t value) {
-    const auto text = [&](const Error& e) {
-        return fmt::format(
-            "{} (in step {} of the loop, whose first argument is {}; the steps before it are complete)",
-            e.what(), step, value);
-    };
+OwnMemory Executable::own_memory(const Frame& /*frame*/) const { return {}; }
+
+void rethrow_with(const std::string& addition) {
+    const auto text = [&](const Error& e) { return e.what() + addition; };
     try {
         throw;
     } catch (const IndexError& e) {
@@ -201,11 +204,19 @@ void rethrow_in_step(std::int64_t step, std::int64_t value) {
         throw TypeError(text(e));
     } catch (const DeviceError& e) {
         throw DeviceError(text(e));
+    } catch (const MemoryRefusal& e) {
+        throw MemoryRefusal(text(e));
     } catch (const OutOfMemory& e) {
         throw OutOfMemory(text(e));
     } catch (const Error& e) {
         throw Error(text(e));
     }
+}
+
+void rethrow_in_step(std::int64_t step, std::int64_t value) {
+    rethrow_with(
+        fmt::format(" (in step {} of the loop, whose first argument is {}; the steps before it are complete)",
+                    step, value));
 }
 
 }  // namespace bitale

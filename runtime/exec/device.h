@@ -11,13 +11,21 @@
 #include "bitale/function.h"
 #include "codegen/program.h"
 #include "codegen/target.h"
+#include "graph/base/memory.h"
 #include "graph/base/turns.h"
 #include "graph/ir/graph.h"
+#include "runtime/exec/frame.h"
 #include "runtime/exec/signature.h"
 
 namespace bitale {
 
 class CallLock;
+struct OwnMemory;  // runtime/memory/plan.h
+
+// An OutOfMemory whose text says where the memory goes.
+class MemoryRefusal : public OutOfMemory {
+    using OutOfMemory::OutOfMemory;
+};
 
 // Steps without the host between them: the first input takes the values one after another.
 struct LoopCall {
@@ -79,7 +87,15 @@ class Executable {
     // Throws ShapeError when a result's shape changes between steps.
     virtual std::vector<Array> loop(const LoopCall& call) = 0;
 
+    // Gives back the memory that it keeps from call to call. Within a CallLock.
+    virtual void drop_arena() {}
     virtual std::int64_t arena_bytes() const { return 0; }  // for the largest shapes so far
+    // How a call of these sizes holds its buffers, and what it takes beside them.
+    virtual OwnMemory own_memory(const Frame& frame) const;
+    // That of its device's memory, where it is counted.
+    virtual MemoryLedger* ledger() const { return nullptr; }
+    // Those of the call whose sizes were new last; empty before the first.
+    virtual std::vector<std::int64_t> last_symbols() const { return {}; }
     virtual int compiler_runs() const { return 0; }
     // What the machine code of a kernel's entry takes, for the report; empty where the compiler does not say.
     virtual std::string resources(const std::string& /*entry*/) const { return {}; }
@@ -95,7 +111,10 @@ struct Build {
     Signature signature;
     std::shared_ptr<const Program> program;  // null on a device without a target
     bool profile = false;
-    int threads = 0;  // of the cpu device; 0: as the options say
+    int threads = 0;                // of the cpu device; 0: as the options say
+    std::string device{};           // its name, for people
+    Where where{};                  // of the function
+    std::int64_t memory_limit = 0;  // of a call, by its memory plan; 0: none
 };
 
 // For autotune=on.
@@ -116,6 +135,8 @@ class Device {
     const std::string& name() const { return name_; }
     // What code generation may assume; nothing on a device that evaluates graphs as they are.
     virtual std::optional<Target> target() = 0;
+    // Says what the device has for opaque ops: asked for graphs that have some, as it may open libraries.
+    virtual void find_routines(Target&) {}
     virtual std::unique_ptr<Executable> prepare(Build build) = 0;
     virtual Timing timing() = 0;
     virtual std::string summary() = 0;  // for bitale-info: what it is, or why it is limited
@@ -193,6 +214,8 @@ class CallLock {
 template <class F, class P>
 std::int64_t for_each_step(const LoopCall& call, F&& step, P&& pause);
 
+// The error that is being handled, as the same type, with more text.
+[[noreturn]] void rethrow_with(const std::string& addition);
 // The error of one step of a loop, as the same type.
 [[noreturn]] void rethrow_in_step(std::int64_t step, std::int64_t value);
 

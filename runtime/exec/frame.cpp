@@ -2,6 +2,7 @@
 #include "runtime/exec/frame.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -67,6 +68,8 @@ std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
                 for (const Int& length : t->shape) s.call.push_back(table_.add(length));
                 for (const Int& stride : t->strides) s.call.push_back(table_.add(stride));
             }
+        } else if (step.kind == Step::Kind::routine) {
+            for (const Int& size : step.routine.sizes) s.call.push_back(table_.add(size));
         } else if (step.kind == Step::Kind::copy) {
             const Type& type = program_->buffers.at(static_cast<std::size_t>(step.buffers.at(0))).type;
             s.copy = table_.add(count_of(type.shape) * bytes_of(type.dtype));
@@ -123,6 +126,12 @@ ConvShape Frames::conv_shape(const ConvCall& call, const std::vector<int>& slots
     return r;
 }
 
+RoutineShape Frames::routine_shape(const RoutineCall& call, const std::vector<int>& slots) const {
+    RoutineShape r{call.name, call.dtype, {}, call.by_library};
+    for (const int s : slots) r.sizes.push_back(slot(s));
+    return r;
+}
+
 std::vector<Shares> Frames::shares(const StepSlots& step) const {
     std::vector<Shares> r;
     for (const std::vector<int>& work : step.work) {
@@ -147,6 +156,8 @@ std::vector<StepSizes> Frames::evaluate(const Region& region, const std::vector<
             r[i].gemm = gemm_shape(step.gemm, slots[i].call);
         else if (step.kind == Step::Kind::conv)
             r[i].conv = conv_shape(step.conv, slots[i].call);
+        else if (step.kind == Step::Kind::routine)
+            r[i].routine = routine_shape(step.routine, slots[i].call);
         else if (step.kind == Step::Kind::copy)
             r[i].copy_bytes = slot(slots[i].copy);
     }
@@ -170,7 +181,9 @@ std::shared_ptr<const Placement> Frames::place(const std::int64_t* symbols) {
 
 // From the slots.
 std::unique_ptr<Frame> Frames::make(const std::int64_t* symbols) {
+    static std::atomic<std::uint64_t> frames{0};
     auto frame = std::make_unique<Frame>();
+    frame->number = ++frames;
     frame->placement = place(symbols);
     frame->once = evaluate(program_->once, once_);
     frame->body = evaluate(program_->body, body_);

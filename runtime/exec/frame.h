@@ -20,6 +20,7 @@ struct StepSizes {
     std::vector<Shares> shares;                       // of each phase, where its costs are known
     GemmShape gemm;
     ConvShape conv;
+    RoutineShape routine;
     std::int64_t copy_bytes = 0;
     bool operator==(const StepSizes&) const = default;
 };
@@ -29,6 +30,7 @@ struct Frame {
     std::vector<StepSizes> once, body;
     std::vector<Dims> outputs;
     std::vector<std::int64_t> output_bytes;
+    std::uint64_t number = 0;  // frames of other numbers may differ; of all Frames together
 };
 
 class Frames {
@@ -46,7 +48,8 @@ class Frames {
     struct StepSlots {
         std::vector<int> sizes, tasks;
         std::vector<std::vector<int>> work;  // of each phase: tasks and cost of each kind, in turns
-        std::vector<int> call;  // m, n, k of a product; shapes, then strides of a convolution's tensors
+        // m, n, k of a product; shapes, then strides of a convolution's tensors; sizes of a routine
+        std::vector<int> call;
         int copy = -1;
         std::array<std::vector<int>, 2> pieces;
     };
@@ -55,6 +58,7 @@ class Frames {
     std::vector<StepSizes> evaluate(const Region& region, const std::vector<StepSlots>& slots) const;
     GemmShape gemm_shape(const GemmCall& call, const std::vector<int>& slots) const;
     ConvShape conv_shape(const ConvCall& call, const std::vector<int>& slots) const;
+    RoutineShape routine_shape(const RoutineCall& call, const std::vector<int>& slots) const;
     std::unique_ptr<Frame> make(const std::int64_t* symbols);
     bool newest_fits(const std::int64_t* symbols) const;
     void remember(const std::int64_t* symbols);

@@ -1,6 +1,12 @@
 #include "runtime/exec/launcher.h"
 
+#include "graph/base/check.h"
+
 namespace bitale {
+
+bool Launcher::routine(const RoutineShape& shape, void* const* /*buffers*/) {
+    BITALE_CHECK(false, "a device without routines is asked for " + shape.name);
+}
 
 ConvData conv_data(const ConvShape& shape, void* const* buffers) {
     ConvData data;

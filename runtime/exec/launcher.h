@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "codegen/program.h"
@@ -72,6 +74,15 @@ struct ConvData {
 // From the buffers of its step.
 ConvData conv_data(const ConvShape& shape, void* const* buffers);
 
+// A RoutineCall with numbers.
+struct RoutineShape {
+    std::string name;
+    DType dtype = DType::float32;
+    std::vector<std::int64_t> sizes{};
+    bool by_library = false;
+    bool operator==(const RoutineShape&) const = default;
+};
+
 class Launcher {
   public:
     Launcher() = default;
@@ -86,8 +97,18 @@ class Launcher {
     // Claims what a gemm of this shape will need, so that no gemm fails after another step has written a
     // shared variable. `stored`: its result has a buffer; `buffers`: the most that one of its kernels has.
     virtual void reserve(const GemmShape&, bool /*stored*/, std::size_t /*buffers*/) {}
+    // What reserve() has taken after such calls, in bytes: the same memory serves one after another.
+    struct Reserved {
+        const GemmShape* shape = nullptr;
+        bool stored = false;
+        std::size_t buffers = 0;
+    };
+    virtual std::int64_t reserved_bytes(std::span<const Reserved>) const { return 0; }
     virtual void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) = 0;
     virtual void conv(const ConvShape& shape, const ConvData& data) = 0;
+    // False where it ends without a result, as iterations do that do not converge: nothing has been written
+    // to shared variables then. Its memory is a buffer of the step, so nothing has to be reserved.
+    virtual bool routine(const RoutineShape& shape, void* const* buffers);
     virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
     virtual int threads() const { return 1; }
     // Whether steps leave values behind; if not, results are zeros and shared variables stay as they are.

@@ -20,7 +20,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* buffer_kinds[] = {"arena",  "input",  "shared", "constant",
                                         "output", "errors", "slice",  "counters"};
-constexpr const char* step_kinds[] = {"kernel", "gemm", "conv", "copy"};
+constexpr const char* buffer_roles[] = {"value", "partial_sums", "task_rows"};
+constexpr const char* step_kinds[] = {"kernel", "gemm", "conv", "copy", "routine"};
 constexpr const char* conv_kinds[] = {"forward", "image_gradient", "filter_gradient"};
 constexpr const char* parameters[] = {"none", "depth", "columns", "rows"};
 constexpr const char* precisions[] = {"float32", "tf32", "bf16"};
@@ -79,12 +80,14 @@ class Writer {
                         {"bytes", to_hex(a.data(), a.bytes())}};
         });
         body["buffers"] = list(p.buffers, [&](const BufferInfo& b) {
-            return Json{{"kind", buffer_kinds[static_cast<int>(b.kind)]},
+            Json buffer{{"kind", buffer_kinds[static_cast<int>(b.kind)]},
                         {"index", b.index},
                         {"name", b.name},
                         {"type", write(b.type)},
                         {"reason", b.reason},
                         {"origins", write(b.origins)}};
+            if (b.role != BufferInfo::Role::value) buffer["role"] = buffer_roles[static_cast<int>(b.role)];
+            return buffer;
         });
         body["kernels"] = list(p.kernels, [&](const KernelText& k) {
             return Json{{"name", k.name},   {"entries", k.entries},
@@ -149,7 +152,9 @@ class Writer {
 
     static Json write(const std::vector<Origin>& origins) {
         return list(origins, [](const Origin& o) {
-            return Json{{"what", o.what}, {"file", o.where.file}, {"line", o.where.line}};
+            Json origin{{"what", o.what}, {"file", o.where.file}, {"line", o.where.line}};
+            if (o.of_gradient) origin["of_gradient"] = true;
+            return origin;
         });
     }
 
@@ -231,6 +236,12 @@ class Writer {
             j["dilation"] = s.conv.dilation;
             j["flip"] = s.conv.flip;
             write_epilogue(s.conv, j);
+        } else if (s.kind == Step::Kind::routine) {
+            j["routine"] = s.routine.name;
+            j["dtype"] = name_of(s.routine.dtype);
+            j["sizes"] = list(s.routine.sizes, [&](const Int& x) { return write(x); });
+            j["by_library"] = s.routine.by_library;
+            j["workspace"] = write(s.routine.workspace);
         }
         if (!s.why.empty()) j["why"] = s.why;
         j["fused"] = write(s.fused);
@@ -281,7 +292,9 @@ class Reader {
         for (const Json& c : j.at("constants")) p.constants.push_back(constant(c));
         for (const Json& b : j.at("buffers"))
             p.buffers.push_back({kind_named<BufferInfo::Kind>(buffer_kinds, b.at("kind")), b.at("index"),
-                                 b.at("name"), type(b.at("type")), b.at("reason"), origins(b.at("origins"))});
+                                 b.at("name"), type(b.at("type")), b.at("reason"), origins(b.at("origins")),
+                                 b.contains("role") ? kind_named<BufferInfo::Role>(buffer_roles, b.at("role"))
+                                                    : BufferInfo::Role::value});
         for (const Json& k : j.at("kernels"))
             p.kernels.push_back({k.at("name"), k.at("entries").get<std::vector<std::string>>(), k.at("body"),
                                  k.at("cuda_body"), k.at("notes"),
@@ -361,8 +374,9 @@ class Reader {
     static std::vector<Origin> origins(const Json& j) {
         std::vector<Origin> list;
         for (const Json& o : j)
-            list.push_back(
-                {{kept(o.at("file").get<std::string>()), o.at("line").get<unsigned>()}, o.at("what")});
+            list.push_back({{kept(o.at("file").get<std::string>()), o.at("line").get<unsigned>()},
+                            o.at("what"),
+                            o.value("of_gradient", false)});
         return list;
     }
 
@@ -459,6 +473,12 @@ class Reader {
             s.conv.dilation = j.at("dilation");
             s.conv.flip = j.at("flip");
             read_epilogue(j, s.conv);
+        } else if (s.kind == Step::Kind::routine) {
+            s.routine.name = j.at("routine");
+            s.routine.dtype = dtype_named(j.at("dtype").get<std::string>());
+            for (const Json& x : j.at("sizes")) s.routine.sizes.push_back(integer(x));
+            s.routine.by_library = j.at("by_library");
+            s.routine.workspace = integer(j.at("workspace"));
         }
         s.why = j.value("why", "");
         s.fused = origins(j.at("fused"));

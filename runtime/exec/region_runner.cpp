@@ -7,8 +7,9 @@ RegionRunner::RegionRunner(Build build, std::function<std::unique_ptr<Launcher>(
     : build_(std::move(build)),
       compiler_runs_(compiler_runs),
       meters_(*build_.program),
-      states_([this, launcher = std::move(launcher)] {
-          return std::make_unique<CallState>(build_, launcher(), meters_, arenas_);
+      launcher_(std::move(launcher)),
+      states_([this] {
+          return std::make_unique<CallState>(build_, launcher_(), meters_, arenas_, last_symbols_);
       }) {}
 
 std::vector<Profile::Row> RegionRunner::profile() const {

@@ -24,6 +24,15 @@ class RegionRunner : public Executable {
         const CallStates<CallState>::Claim state(states_);
         return state->loop(call, states_);
     }
+    void drop_arena() override {
+        const CallStates<CallState>::Claim state(states_);
+        state->drop_arena();
+    }
+    OwnMemory own_memory(const Frame& frame) const override {
+        return own_memory_of(*build_.program, frame, *launcher_());
+    }
+    MemoryLedger* ledger() const override { return &host_ledger(); }
+    std::vector<std::int64_t> last_symbols() const override { return last_symbols_.get(); }
     std::int64_t arena_bytes() const override { return arenas_.most(); }
     int compiler_runs() const override { return compiler_runs_; }
     std::vector<Profile::Row> profile() const override;
@@ -35,6 +44,8 @@ class RegionRunner : public Executable {
     const int compiler_runs_;
     Meters meters_;
     ArenaBytes arenas_;
+    LastSymbols last_symbols_;
+    const std::function<std::unique_ptr<Launcher>()> launcher_;
     CallStates<CallState> states_;
 };
 

@@ -9,10 +9,13 @@
 
 namespace bitale {
 
+// Copies of the results of steps, [steps, ...]; at least one step. ShapeError where their shapes differ.
+std::vector<Array> stacked(const std::vector<std::vector<Array>>& steps);
+
 class StackedResults {
   public:
     // Room for the results of so many steps, all of the shapes that the first one has.
-    StackedResults(const Program& program, const Frame& first, std::int64_t steps);
+    StackedResults(const Program& program, const Frame& first, std::int64_t steps, std::int64_t limit = 0);
 
     // Before a step: throws ShapeError if its results have other shapes.
     void check(const Frame& frame) const;

@@ -17,6 +17,7 @@ const ApiBorder& loading();
 Array read_npy(Stream& stream, LoadBudget& budget);
 Array read_npy(Input& input, const LoadLimits& limits);
 std::map<std::string, Array> read_npz(Input& input, const LoadLimits& limits);
+std::map<std::string, Array> read_safetensors(Input& input, const LoadLimits& limits);
 Array read_idx(Input& input, const LoadLimits& limits);
 
 }  // namespace bitale

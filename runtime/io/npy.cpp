@@ -71,12 +71,7 @@ Array read_npy(Stream& stream, LoadBudget& budget) {
         stream.take(a.mutable_data(), static_cast<std::size_t>(a.bytes()), "the array");
     stream.finish("the array");
     if (header.big_endian) swap_bytes(a);
-    if (header.dtype == DType::boolean) {
-        // Whatever is not 0 is true; a bool of C++ is 0 or 1.
-        auto* bytes = static_cast<unsigned char*>(a.mutable_data());
-        std::transform(bytes, bytes + a.size(), bytes,
-                       [](unsigned char c) { return static_cast<unsigned char>(c != 0); });
-    }
+    normalize_booleans(a);
     return a;
 }
 

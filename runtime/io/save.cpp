@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "bitale/io.h"
-#include "graph/base/border.h"
 #include "graph/base/text.h"
 #include "runtime/io/input.h"
 
@@ -15,7 +14,7 @@ namespace bitale {
 
 namespace {
 
-const ApiBorder saving("to save an array; the file is as before");
+const ApiBorder border("to save an array; the file is as before");
 
 const char* descr_of(DType dtype) {
     switch (dtype) {
@@ -138,6 +137,8 @@ std::uint64_t crc_of(std::uint64_t before, std::string_view bytes) {
 
 }  // namespace
 
+const ApiBorder& saving() { return border; }
+
 bool has_control_characters(const std::string& name) {
     return std::any_of(name.begin(), name.end(),
                        [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
@@ -176,7 +177,7 @@ void write_npz(AtomicFile& file, const std::map<std::string, Array>& values, std
 }
 
 void save_npy(const std::string& path, const Array& value, SaveOptions options) {
-    saving([&] {
+    saving()([&] {
         const std::string header = npy_header(value);  // before the file: bfloat16 is refused here
         AtomicFile file(path, options.durable);
         file.write(header);
@@ -186,7 +187,7 @@ void save_npy(const std::string& path, const Array& value, SaveOptions options) 
 }
 
 void save_npz(const std::string& path, const std::map<std::string, Array>& values, SaveOptions options) {
-    saving([&] {
+    saving()([&] {
         for (const auto& [key, value] : values) {
             constexpr std::size_t ending = 4;
             if (has_control_characters(key))

@@ -153,6 +153,13 @@ Array LoadBudget::array(DType dtype, const Dims& shape, const Stream& stream) {
     return Array(dtype, shape);
 }
 
+void normalize_booleans(Array& a) {
+    if (a.dtype() != DType::boolean) return;
+    auto* bytes = static_cast<unsigned char*>(a.mutable_data());
+    std::transform(bytes, bytes + a.size(), bytes,
+                   [](unsigned char c) { return static_cast<unsigned char>(c != 0); });
+}
+
 void swap_bytes(Array& a) {
     const auto width = static_cast<std::size_t>(bytes_of(a.dtype()));
     if (width == 1) return;

@@ -56,6 +56,9 @@ class LoadBudget {
     std::int64_t left_;
 };
 
+// Of booleans, whatever is not 0 is true in a file; a bool of C++ is 0 or 1. Other dtypes stay.
+void normalize_booleans(Array& a);
+
 // Other orders of bytes and of axes: what the array was read as, put right.
 void swap_bytes(Array& a);
 

@@ -48,6 +48,13 @@ class NullLauncher : public Launcher {
         l.conv = shape;
         notes().add(l);
     }
+    bool routine(const RoutineShape& shape, void* const*) override {
+        Launch l;
+        l.kind = Launch::Kind::routine;
+        l.routine = shape;
+        notes().add(l);
+        return true;
+    }
     void copy(void*, const void*, std::int64_t bytes) override {
         Launch l;
         l.kind = Launch::Kind::copy;

@@ -10,12 +10,13 @@
 namespace bitale {
 
 struct Launch {
-    enum class Kind : std::uint8_t { kernel, gemm, conv, copy };
+    enum class Kind : std::uint8_t { kernel, gemm, conv, copy, routine };
     Kind kind = Kind::kernel;
     int kernel = -1, phase = 0;  // of a kernel
     std::int64_t tasks = 0;      // of a kernel
     GemmShape gemm;
     ConvShape conv;
+    RoutineShape routine;
     std::int64_t bytes = 0;  // of a copy
 };
 

@@ -12,6 +12,7 @@
 #include "ops/oracle/wide.h"
 #include "runtime/exec/call_states.h"
 #include "runtime/exec/int_table.h"
+#include "runtime/exec/stacked.h"
 #include "runtime/storage/host_memory.h"
 
 namespace bitale {
@@ -70,7 +71,7 @@ class Interpretation {
             steps.push_back(run(arguments));
         };
         for_each_step(call, step, [&] { call.lock->let_others(); });
-        return steps.empty() ? of_no_step(call.arguments) : stack(steps);
+        return steps.empty() ? of_no_step(call.arguments) : stacked(steps);
     }
 
   private:
@@ -87,26 +88,6 @@ class Interpretation {
             results.push_back(pooled_array(output->type.dtype, dims));
         }
         return results;
-    }
-
-    std::vector<Array> stack(const std::vector<std::vector<Array>>& steps) const {
-        std::vector<Array> stacked;
-        for (std::size_t k = 0; k < graph_->outputs.size(); ++k) {
-            Dims dims(1, static_cast<std::int64_t>(steps.size()));
-            const Dims& one = steps[0][k].shape();
-            dims.insert(dims.end(), one.begin(), one.end());
-            Array all = pooled_array(graph_->outputs[k]->type.dtype, dims);
-            char* to = static_cast<char*>(all.mutable_data());
-            for (const std::vector<Array>& step : steps) {
-                if (step[k].shape() != steps[0][k].shape())
-                    throw ShapeError(
-                        "the results of a loop's steps have different shapes and cannot be stacked");
-                std::memcpy(to, step[k].data(), static_cast<std::size_t>(step[k].bytes()));
-                to += step[k].bytes();
-            }
-            stacked.push_back(std::move(all));
-        }
-        return stacked;
     }
 
     bool wide_;

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -67,6 +66,19 @@ class FreeBlocks {
         list.push_back(p);
         return true;
     }
+    // Gives back what is kept; whether there was anything.
+    bool trim() {
+        const std::lock_guard lock(mutex_);
+        bool any = false;
+        for (int c = 0; c < classes; ++c) {
+            std::vector<void*>& list = free_[static_cast<std::size_t>(c)];
+            for (void* p : list) free_memory(p, static_cast<std::size_t>(class_bytes(c)));
+            any = any || !list.empty();
+            numbers_.kept -= static_cast<std::int64_t>(list.size()) * class_bytes(c);
+            list.clear();
+        }
+        return any;
+    }
     void add_to(HostMemory& sum) {
         const std::lock_guard lock(mutex_);
         sum.used += numbers_.used;
@@ -84,11 +96,11 @@ class FreeBlocks {
 // wait for each other; the others, and what is left over, by all together.
 class HostPool {
   public:
-    void* take(int c) {
+    void* take(int c, std::int64_t limit) {
         FreeBlocks& own = list_for(c);
         void* p = own.take(c, true);
         if (!p && &own != &shared_) p = shared_.take(c, false);
-        if (!p) p = allocate_memory(static_cast<std::size_t>(class_bytes(c)));
+        if (!p) p = allocate(static_cast<std::size_t>(class_bytes(c)), limit);
         if (p) return p;
         own.give(c, nullptr, true);
         throw OutOfMemory("no host memory for a result of " + std::to_string(class_bytes(c)) + " bytes");
@@ -97,7 +109,20 @@ class HostPool {
     void give(int c, void* p) {
         FreeBlocks& own = list_for(c);
         if (own.give(c, p, true)) return;
-        if (&own == &shared_ || !shared_.give(c, p, false)) std::free(p);
+        if (&own == &shared_ || !shared_.give(c, p, false))
+            free_memory(p, static_cast<std::size_t>(class_bytes(c)));
+    }
+
+    void* allocate(std::size_t bytes, std::int64_t limit) {
+        void* p = allocate_memory(bytes, limit);
+        if (p) return p;
+        return trim() ? allocate_memory(bytes, limit) : nullptr;
+    }
+
+    bool trim() {
+        bool any = shared_.trim();
+        for (FreeBlocks& list : of_threads_) any = list.trim() || any;
+        return any;
     }
 
     HostMemory numbers() {
@@ -131,9 +156,15 @@ HostPool& pool() {
 
 }  // namespace
 
-Array pooled_array(DType dtype, Dims shape) {
+std::int64_t pooled_bytes(std::int64_t bytes) { return class_bytes(class_of(bytes + tail)); }
+
+bool trim_host_memory() { return pool().trim(); }
+
+void* allocate_or_trim(std::size_t bytes, std::int64_t limit) { return pool().allocate(bytes, limit); }
+
+Array pooled_array(DType dtype, Dims shape, std::int64_t limit) {
     const int c = class_of(bytes_of(dtype, shape) + tail);
-    void* block = pool().take(c);
+    void* block = pool().take(c, limit);
     return Array::adopt(dtype, std::move(shape),
                         std::shared_ptr<void>(block, [c](void* p) { pool().give(c, p); }));
 }

@@ -7,8 +7,16 @@
 
 namespace bitale {
 
-// An array with unspecified elements; its block returns to the pool with its last copy.
-Array pooled_array(DType dtype, Dims shape);
+// An array with unspecified elements; its block returns to the pool with its last copy. Throws OutOfMemory,
+// also where more than `limit` bytes of the host's memory would be alive, if it is not 0.
+Array pooled_array(DType dtype, Dims shape, std::int64_t limit = 0);
+// That the block of an array of so many bytes takes.
+std::int64_t pooled_bytes(std::int64_t bytes);
+
+// As allocate_memory; where it has none, once more without the blocks that are kept for later use.
+void* allocate_or_trim(std::size_t bytes, std::int64_t limit = 0);
+
+bool trim_host_memory();  // gives back the blocks that are kept; whether there were any
 
 // Bytes held for later use, and handed out.
 struct HostMemory {

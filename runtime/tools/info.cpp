@@ -2,26 +2,40 @@
 #include "runtime/info.h"
 
 #include <cstdio>
-#include <cstring>
 #include <exception>
+#include <string>
+
+namespace {
+
+constexpr const char* usage =
+    "usage: bitale-info [--json | --version | --cache-clear | --help]\n"
+    "Shows version, devices, libraries, processor, host compiler and kernel cache.\n"
+    "  --json         the same as a JSON object\n"
+    "  --version      the version alone\n"
+    "  --cache-clear  removes the compiled kernels on disk\n";
+
+void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
+}  // namespace
 
 int main(int argc, char** argv) {
     try {
-        if (argc == 1) {
-            std::fputs(bitale::info_text().c_str(), stdout);
-            return 0;
+        const std::string option = argc == 2 ? argv[1] : "";
+        if (argc == 1)
+            print(bitale::info_text());
+        else if (option == "--json")
+            print(bitale::info_json());
+        else if (option == "--version")
+            print("bitale " + bitale::version() + "\n");
+        else if (option == "--cache-clear")
+            print(bitale::clear_cache());
+        else if (option == "--help" || option == "-h")
+            print(usage);
+        else {
+            std::fputs(usage, stderr);
+            return 2;
         }
-        if (argc == 2 && std::strcmp(argv[1], "--cache-clear") == 0) {
-            std::fputs(bitale::clear_cache().c_str(), stdout);
-            return 0;
-        }
-        const bool help = std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0;
-        std::fputs(
-            "usage: bitale-info [--cache-clear | --help]\n"
-            "Shows version, devices, libraries, processor, host compiler and kernel cache.\n"
-            "  --cache-clear  removes the compiled kernels on disk\n",
-            help ? stdout : stderr);
-        return help ? 0 : 2;
+        return 0;
     } catch (const std::exception& e) {
         std::fprintf(stderr, "bitale-info: %s\n", e.what());
         return 1;

@@ -49,7 +49,8 @@ void check_orders(const std::vector<X>& row) {
     }
 }
 
-constexpr std::size_t lengths[] = {0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 100, 1000, 8191, 8192, 20000};
+constexpr std::size_t lengths[] = {0,  1,  2,  3,  4,  5,   7,   8,    9,    31,   32,   33,
+                                   63, 64, 65, 96, 97, 192, 193, 1000, 8191, 8192, 20000};
 
 }  // namespace
 

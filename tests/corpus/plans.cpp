@@ -200,7 +200,8 @@ class ScheduleText {
     }
 
     void add(const Step& step) {
-        static const char* const kinds[] = {"", "product by a library", "convolution by a library", "copy"};
+        static const char* const kinds[] = {"", "product by a library", "convolution by a library", "copy",
+                                            "routine"};
         std::vector<std::string> what;
         if (step.kind != Step::Kind::kernel) what.emplace_back(kinds[static_cast<int>(step.kind)]);
         if (step.kernel >= 0) what.push_back(program_.kernels[static_cast<std::size_t>(step.kernel)].name);
@@ -208,6 +209,8 @@ class ScheduleText {
               (step.commits ? "  [commits]" : "") + "\n";
         if (step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv)
             s_ += "     " + call_text(step) + "\n";
+        if (step.kind == Step::Kind::routine)
+            s_ += "     " + step.routine.name + " [" + texts(step.routine.sizes, ", ") + "]\n";
         if (!step.why.empty()) s_ += "     " + step.why + "\n";
         if (!step.tasks.empty()) s_ += "     tasks: " + texts(step.tasks, ", then ") + "\n";
         std::vector<std::string> buffers;

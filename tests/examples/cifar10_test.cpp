@@ -175,6 +175,14 @@ TEST_CASE("every pooling, and two dense layers") {
     CHECK(run_program("cifar10_cnn --filters 17").status != 0);
 }
 
+TEST_CASE("cifar10_cnn whitens its images", "[slow]") {
+    const std::string tiny = "cifar10_cnn --filters 16 --limit 40 --batch 20 --epochs 2 --zca";
+    const json r = results_of(tiny);
+    CHECK(r["zca"] == "on");
+    CHECK(losses_of(r)[4] < losses_of(r)[0]);
+    CHECK_THAT(run_program(tiny + " --storage int8").output, ContainsSubstring("whitened by 40 images"));
+}
+
 TEST_CASE("cifar10_cnn trains on the emulator as on the CPU") {
     const std::string tiny =
         "cifar10_cnn --filters 16 --limit 8 --batch 4 --epochs 1 --pool overlapping --device ";

@@ -64,11 +64,11 @@ Finished run_program(const std::string& command) {
     return finished;
 }
 
-Finished run_and_interrupt(const std::string& command, const std::string& mark) {
+Finished run_and_interrupt(const std::string& command, const std::string& mark, int signal) {
     Finished finished;
     const Child child = start(command);
     read_until(child, mark, finished.output);
-    kill(child.pid, SIGINT);
+    kill(child.pid, signal);
     read_until(child, "", finished.output);
     finished.status = wait_for(child);
     return finished;

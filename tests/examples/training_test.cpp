@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "common/settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary.h"
 
@@ -107,7 +108,29 @@ TEST_CASE("parameters are saved and loaded") {
 
     const Finished wrong = run_program("logistic_regression --limit 300 --load " + first);
     CHECK(wrong.status == 1);
-    CHECK_THAT(wrong.output, ContainsSubstring("has no parameter w"));
+    CHECK_THAT(wrong.output, ContainsSubstring("missing in the file: \"w\", float32 [784, 10]"));
+}
+
+TEST_CASE("a training goes on from its checkpoint with the bits of one that was not stopped") {
+    const std::string path = temporary_file("run.safetensors");
+    const std::string net = "mnist_cnn --net keras --limit 200 --batch 64 --quiet";
+    const auto whole = losses_of(results_of(net + " --epochs 2"));
+    results_of(net + " --epochs 1 --checkpoint " + path);
+    const json rest = results_of(net + " --epochs 2 --checkpoint " + path);
+    REQUIRE(rest["epochs"].size() == 1);
+    CHECK(rest["epochs"][0]["epoch"] == 2);
+    CHECK(losses_of(rest) == std::vector<double>(whole.begin() + 4, whole.end()));
+}
+
+TEST_CASE("files that cannot be written are said before the training") {
+    for (const char* option :
+         {"--save /no/such.npz", "--json /no/such.json", "--checkpoint /no/such.npz", "--save model.bin"}) {
+        INFO(option);
+        const Finished f = run_program(std::string("mlp --limit 100 --epochs 1000000 ") + option);
+        CHECK(f.status == 1);
+        CHECK_THAT(f.output, ContainsSubstring(option[2] == 's' && option[7] == 'm' ? ".npz or .safetensors"
+                                                                                    : "No such file"));
+    }
 }
 
 TEST_CASE("a table is printed, without a bar where there is no terminal") {
@@ -128,6 +151,15 @@ TEST_CASE("Ctrl-C ends after the step, with what is there") {
     const json r = json::parse(std::ifstream(path));
     CHECK(r["epochs"].size() >= 2);
     CHECK(r["epochs"].size() < 1000000);
+}
+
+TEST_CASE("SIGTERM ends after the step, as Ctrl-C does") {
+    const std::string path = temporary_file("terminated.npz");
+    const Finished f = run_and_interrupt("logistic_regression --limit 3000 --epochs 1000000 --save " + path,
+                                         "    2  ", SIGTERM);
+    CHECK(f.status == 143);
+    CHECK_THAT(f.output, ContainsSubstring("stopped by SIGTERM"));
+    CHECK(load_npz(path).size() == 2);
 }
 
 TEST_CASE("wrong options and files end with one message") {
@@ -165,6 +197,20 @@ TEST_CASE("--dump writes the generated kernels") {
     const std::string folder = temporary_file("dump");
     CHECK(run_program("logistic_regression --limit 100 --epochs 1 --quiet --dump " + folder).status == 0);
     CHECK(!std::filesystem::is_empty(folder));
+}
+
+// The epoch that was begun is lost, and nothing else.
+TEST_CASE("a program that is killed goes on, to the same file at the end", "[slow]") {
+    const std::string whole = temporary_file("whole.safetensors"),
+                      killed = temporary_file("killed.safetensors");
+    const test::ScopedVariable folder("BITALE_DATA", Settings::mnist_folder());
+    CHECK(run_program("mnist_best " + whole + " 2").status == 0);
+    CHECK(run_and_interrupt("mnist_best " + killed + " 2", "% right\n  100 of 600", SIGKILL).status ==
+          128 + SIGKILL);
+    const Finished rest = run_program("mnist_best " + killed + " 2");
+    CHECK(rest.status == 0);
+    CHECK(rest.output.find("epoch 1:") == std::string::npos);
+    CHECK(test::text_of_file(whole) == test::text_of_file(killed));
 }
 
 }  // namespace

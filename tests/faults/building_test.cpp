@@ -13,6 +13,7 @@
 #include "bitale/bitale.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
+#include "graph/ir/dlpack_abi.h"
 #include "runtime/cache/workshop.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/tune/choices.h"
@@ -86,6 +87,40 @@ Workload values() {
                 if (thrown) return s->result ? "a result in spite of an error" : "";
                 const bool right = s->out == std::vector<float>(4, 1.5F) &&
                                    s->result->to_vector<float>() == std::vector<float>{5, 3, 3, 3};
+                return right ? "" : "wrong values";
+            }};
+}
+
+// Arithmetic, slices, text and exchange of arrays.
+Workload arithmetic() {
+    struct State {
+        std::vector<float> out;
+        std::string text;
+        bool returned = false;
+    };
+    auto s = std::make_shared<State>();
+    return {"arithmetic", [s] { *s = {}; },
+            [s] {
+                const Array a = {{1.F, 2.F}, {3.F, 4.F}};
+                const Array sums = concatenate({a + a, (a * 2).slice(0, 1)}, 0) - a[0];
+                const std::unique_ptr<DLManagedTensorVersioned, void (*)(DLManagedTensorVersioned*)> lent(
+                    to_dlpack(sums), [](DLManagedTensorVersioned* t) { t->deleter(t); });
+                const std::unique_ptr<DLManagedTensor, void (*)(DLManagedTensor*)> copied(
+                    to_dlpack_unversioned(sums), [](DLManagedTensor* t) { t->deleter(t); });
+                DLManagedTensorVersioned* given = to_dlpack(a);
+                try {
+                    s->returned = same(from_dlpack(given), a);
+                } catch (const Error&) {
+                    given->deleter(given);
+                    throw;
+                }
+                s->out = sums.to_vector<float>();
+                s->text = to_text(sums);
+            },
+            [s](bool thrown, bool) -> std::string {
+                if (thrown) return s->text.empty() ? "" : "a result in spite of an error";
+                const bool right = s->returned && s->out == std::vector<float>{1, 2, 5, 6, 5, 6} &&
+                                   s->text == "[[1. 2.]\n [5. 6.]\n [5. 6.]]";
                 return right ? "" : "wrong values";
             }};
 }
@@ -282,9 +317,10 @@ TEST_CASE("expressions are made or refused, whatever allocation fails", "[faults
 }
 
 TEST_CASE("values go in and out or are refused, whatever allocation fails", "[faults]") {
-    const Workload workload = values();
-    check(workload, Failing::memory);
-    check(workload, Failing::memory_onwards);
+    for (const Workload& workload : {values(), arithmetic()}) {
+        check(workload, Failing::memory);
+        check(workload, Failing::memory_onwards);
+    }
 }
 
 TEST_CASE("functions are built or refused, whatever allocation fails", "[faults]") {

@@ -1,7 +1,7 @@
 // Saving and loading under every failure: an error, the old file, and the next one is right.
 #include <filesystem>
 
-#include "bitale/io.h"
+#include "bitale/checkpoint.h"
 #include "tests/faults/sweep.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
@@ -67,4 +67,67 @@ TEST_CASE("loads survive every failure", "[faults]") {
                    return whole || (thrown && loaded.empty()) ? "" : "something else was loaded";
                }},
               failing);
+}
+
+TEST_CASE("checkpoints are saved whole or not at all, whatever fails", "[faults]") {
+    const TemporaryFolder folder;
+    Random random(1);
+    for (const std::string ending : {".npz", ".safetensors"}) {
+        const std::string path = folder / ("run" + ending);
+        Shared w = shared(random_array(bfloat16, {30, 70}, random), "w"), b = shared(zeros({9}), "b");
+        int epoch = 1;
+        const Checkpoint state{w, b, {"epoch", epoch}};
+        for (const Failing failing :
+             {Failing::doors, Failing::doors_onwards, Failing::memory, Failing::memory_onwards})
+            check({"save a checkpoint",
+                   [&] {
+                       epoch = 1;
+                       save_checkpoint(path, state);
+                   },
+                   [&] {
+                       epoch = 2;
+                       save_checkpoint(path, state);
+                   },
+                   [&](bool thrown, bool) -> std::string {
+                       int found = 0;
+                       load_checkpoint(path, Checkpoint{w, b, {"epoch", found}});
+                       return found == 2 || (thrown && found == 1) ? "" : "neither the old nor the new";
+                   }},
+                  failing);
+    }
+}
+
+TEST_CASE("checkpoints are loaded whole or not at all, whatever fails", "[faults]") {
+    const TemporaryFolder folder;
+    Random random(1);
+    const Array saved_w = random_array(bfloat16, {30, 70}, random),
+                saved_b = random_array(float32, {9}, random);
+    for (const std::string ending : {".npz", ".safetensors"}) {
+        const std::string path = folder / ("run" + ending);
+        Shared w = shared(saved_w, "w"), b = shared(saved_b, "b");
+        int epoch = 7;
+        Array history = saved_b;
+        const Checkpoint state{w, b, {"epoch", epoch}, {"history", history}};
+        save_checkpoint(path, state);
+        const Array none_w = zeros({30, 70}, bfloat16), none_b = zeros({9});
+        for (const Failing failing :
+             {Failing::doors, Failing::doors_onwards, Failing::memory, Failing::memory_onwards})
+            check({"load a checkpoint",
+                   [&] {
+                       w.set_value(none_w);
+                       b.set_value(none_b);
+                       epoch = 0;
+                       history = none_b;
+                   },
+                   [&] { load_checkpoint(path, state); },
+                   [&](bool thrown, bool) -> std::string {
+                       const bool all = same(w.get_value(), saved_w) && same(b.get_value(), saved_b) &&
+                                        epoch == 7 && same(history, saved_b),
+                                  nothing = same(w.get_value(), none_w) && same(b.get_value(), none_b) &&
+                                            epoch == 0 && same(history, none_b);
+                       return thrown ? (nothing ? "" : "a part was loaded") : all ? "" : "not all was loaded";
+                   },
+                   true},
+                  failing);
+    }
 }

@@ -103,6 +103,34 @@ Workload other_lengths(const std::string& device) {
             /*keeps_blocks=*/true};
 }
 
+// Eigenvalues of a variable that the same step updates.
+Workload eigenvalues(const std::string& device) {
+    struct State {
+        Shared a, w;
+        Function f;
+    };
+    const std::int64_t n = 5;
+    auto s = std::make_shared<State>();
+    Random random(6);
+    const Array begin = random_array(float32, {n, n}, random), x = random_array(float32, {n, n}, random);
+    s->a = shared(begin, "a");
+    s->w = shared(zeros({n}), "w");
+    const Expr step = matrix("x");
+    s->f =
+        function({step}, {}, {.updates = {{s->a, s->a + step}, {s->w, eigh(s->a).values}}, .device = device});
+    const auto values = [s] { return std::vector<Array>{s->a.get_value(), s->w.get_value()}; };
+    const std::vector<Array> before = values();
+    s->f(x);
+    const std::vector<Array> after = values();
+    return {"eigenvalues",
+            [s, before] {
+                s->a.set_value(before[0]);
+                s->w.set_value(before[1]);
+            },
+            [s, x] { s->f(x); },
+            [=](bool thrown, bool) { return differences(values(), thrown ? before : after, !thrown); }};
+}
+
 Workload set_and_get(const std::shared_ptr<SmallNetwork>& net) {
     const Array before = net->w.get_value();
     Random random(3);
@@ -149,6 +177,11 @@ void check_all(const std::string& device, std::int64_t inputs, std::int64_t hidd
 TEST_CASE("steps on a CPU survive every failure", "[faults]") { check_all("cpu", 784, 100, 64); }
 
 TEST_CASE("steps of the reference survive every failure", "[faults]") { check_all("reference", 5, 3, 2); }
+
+TEST_CASE("steps with eigenvalues survive every failure", "[faults]") {
+    check_every(eigenvalues("cpu"));
+    check_every(eigenvalues("reference"), true);
+}
 
 TEST_CASE("steps on a watched emulator survive every failure", "[faults]") {
     Options o = options();

@@ -63,6 +63,31 @@ void npz(std::string_view bytes) {
     }
 }
 
+void read_as_safetensors(std::string_view bytes) {
+    try {
+        std::int64_t all = 0;
+        for (const auto& [name, value] : read_safetensors(*memory_input("x.safetensors", bytes), limits)) {
+            check(value);
+            all += value.bytes();
+            require(name.find('\n') == std::string::npos, "a name with a line end");
+        }
+        require(all <= limits.bytes, "arrays beyond the limits");
+    } catch (const FileError&) {
+    }
+}
+
+void safetensors(std::string_view bytes) {
+    read_as_safetensors(bytes);
+    // Once more with the length of the header that it seems to have: else most changes end at the length.
+    constexpr std::size_t before = 8;
+    const std::size_t end = bytes.rfind('}');
+    if (end == std::string_view::npos || end < before) return;
+    std::string repaired(bytes);
+    for (std::size_t i = 0; i < before; ++i)
+        repaired[i] = static_cast<char>((end + 1 - before) >> (8 * i) & 0xff);
+    read_as_safetensors(repaired);
+}
+
 void program(std::string_view bytes) {
     try {
         const std::string json = program_to_json(program_from_json(std::string(bytes), limits));
@@ -118,8 +143,8 @@ void choices(std::string_view bytes) {
 
 const std::vector<Target>& targets() {
     static const auto& list = *new std::vector<Target>{
-        {"idx", idx},     {"npy", npy},     {"npz", npz},        {"program", program},
-        {"flags", flags}, {"cache", cache}, {"choices", choices}};
+        {"idx", idx},         {"npy", npy},     {"npz", npz},     {"safetensors", safetensors},
+        {"program", program}, {"flags", flags}, {"cache", cache}, {"choices", choices}};
     return list;
 }
 

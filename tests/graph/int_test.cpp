@@ -2,6 +2,8 @@
 // numbers.
 #include <algorithm>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "graph/types/index.h"
 #include "graph/types/shape.h"
@@ -128,6 +130,35 @@ TEST_CASE("equal forms are equal numbers, and ordering is total") {
             if (a.x == b.x) CHECK(a.numbers == b.numbers);
             CHECK(((a.x < b.x) + (b.x < a.x) + (a.x == b.x)) == 1);
         }
+}
+
+TEST_CASE("long sums are put together and taken apart") {
+    // Some of both, some of one alone, some that cancel, in orders of their own.
+    std::vector<Int> symbols;
+    for (int i = 0; i < 40; ++i) symbols.push_back(Int::symbol("n"));
+    std::mt19937 random(5);
+    const auto some = [&] {
+        Int sum = static_cast<std::int64_t>(random() % 5) - 2;
+        std::vector<std::int64_t> factors;
+        for (const Int& s : symbols) {
+            factors.push_back(static_cast<std::int64_t>(random() % 4) - 2);
+            sum = sum + factors.back() * s;
+        }
+        return std::pair{sum, factors};
+    };
+    for (int round = 0; round < 50; ++round) {
+        const auto [a, factors_of_a] = some();
+        const auto [b, factors_of_b] = some();
+        const std::int64_t times = static_cast<std::int64_t>(random() % 3) - 1;
+        Int expected = a.constant_term() + times * b.constant_term();
+        for (std::size_t i = symbols.size(); i-- > 0;)
+            expected = expected + (factors_of_a[i] + times * factors_of_b[i]) * symbols[i];
+        CHECK(a + times * b == expected);
+        CHECK(a - b == a + Int(-1) * b);
+        CHECK((a - b) + b == a);
+        CHECK((a - a).is(0));
+        CHECK((a + b) - b - a == 0);
+    }
 }
 
 TEST_CASE("the length of a minibatch is proven") {

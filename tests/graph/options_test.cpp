@@ -1,6 +1,7 @@
 // BITALE_FLAGS, BITALE_DEBUG, BITALE_DUMP and the log.
 #include "graph/base/options.h"
 
+#include "bitale/dtype.h"
 #include "bitale/error.h"
 #include "graph/base/log.h"
 #include "graph/base/text.h"
@@ -80,7 +81,9 @@ TEST_CASE("flags are read one by one") {
 
 TEST_CASE("an unknown flag names the known ones") {
     const std::string message = message_for("devcie=cpu");
-    CHECK_THAT(message, ContainsSubstring("unknown flag \"devcie\""));
+    CHECK_THAT(message, ContainsSubstring("unknown flag \"devcie\"; did you mean \"device\"?"));
+    CHECK_THAT(message_for("zzzzzzzz=1"), ContainsSubstring("unknown flag \"zzzzzzzz\"; known are"));
+    CHECK_THROWS_WITH(dtype_named("flaot32"), ContainsSubstring("did you mean \"float32\"?"));
     CHECK_THAT(message, ContainsSubstring("device=cpu|cuda|emulator|reference|reference=wide|null"));
     CHECK_THAT(message, ContainsSubstring("disable=NAME"));
 }

@@ -169,3 +169,31 @@ TEST_CASE("what matmul and batched_dot refuse") {
     CHECK(error_of([&] { matmul(x, wrong); }).find("matmul of") != std::string::npos);
     CHECK(error_of([&] { batched_dot(x, other); }).find("2 and 3 items") != std::string::npos);
 }
+
+TEST_CASE("a product of what a softmax or a normalisation gives is not stored before it is summed") {
+    for (const bool known : {true, false})
+        for (const DType dtype : {float32, float64}) {
+            const std::int64_t batch = 3, m = 70, k = 90, n = 40;
+            const Expr x = known ? input(dtype, {batch, m, k}, "x") : input(dtype, 3, "x"),
+                       y = known ? input(dtype, {batch, k, n}, "y") : input(dtype, 3, "y");
+            const Expr centred = x - mean(x, {2}, {.keepdims = true}),
+                       scaled = centred / sqrt(mean(sqr(centred), {2}, {.keepdims = true}) + 1e-5);
+            // In three dimensions, and with all four axes written out.
+            const auto broadcast = [&](const Expr& rows) {
+                return sum(expand_dims(rows, 3) * expand_dims(y, 1), {2});
+            };
+            const std::vector<Expr> all{matmul(softmax(x), y), broadcast(softmax(x)), matmul(scaled, y),
+                                        broadcast(scaled)};
+            Random random(4);
+            const std::vector<Array> arguments{random_array(dtype, {batch, m, k}, random, -1, 1),
+                                               random_array(dtype, {batch, k, n}, random, -1, 1)};
+            const Results expected = function({x, y}, all, {.device = "reference"}).call(arguments);
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                Function f = function({x, y}, all[i], {.device = tested_device()});
+                INFO(fmt::format("{}, {}, form {}", name_of(dtype), known ? "known" : "unknown", i));
+                const double tolerance = dtype == float64 ? 1e-13 : 1e-5;
+                CHECK(difference(f.call(arguments)[0], expected[i], {.of_largest = tolerance}) == "");
+                CHECK(f.peak_bytes() < batch * m * k * n * bytes_of(dtype) / 4);
+            }
+        }
+}

@@ -240,6 +240,35 @@ TEST_CASE("lookups of known lengths, twice in one table, in both modes of compil
             }
 }
 
+TEST_CASE("gradients of lookups beside what they look up in, computed in the same kernel") {
+    for (const bool known : {false, true})
+        for (const std::int64_t columns : {0, 1, 5}) {
+            INFO(columns << " columns" << (known ? ", known" : ""));
+            CHECK(compare([&] {
+                      Random random(10);
+                      Dims shape{400}, found{-1}, given{-1};
+                      if (known) given = shape;
+                      for (Dims* d : {&shape, &found, &given})
+                          if (columns > 0) d->push_back(columns);
+                      const Expr x = input(float32, given, "x"), w = input(float32, found, "w"),
+                                 at = input(int64, {-1}, "at");
+                      const Expr table = cos(x), other = exp(x),
+                                 gradient = grad(sum(gather(table, at) * w), table);
+                      const Expr both = grad(sum(gather(table, at) * gather(other, at) * w), table);
+                      Program p;
+                      p.inputs = {x, w, at};
+                      p.outputs = {table + gradient, both + other, both * gradient};
+                      for (const std::int64_t n : {500, 0, 1, 60}) {
+                          found[0] = n;
+                          p.calls.push_back({random_array(float32, shape, random),
+                                             random_array(float32, found, random),
+                                             indices(int64, {n}, 0, 399, random)});
+                      }
+                      return p;
+                  }) == "");
+        }
+}
+
 TEST_CASE("optimizers with states, and decay, on tables") {
     for (const int which : {0, 1, 2}) {
         INFO("optimizer " << which);

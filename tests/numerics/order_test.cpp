@@ -1,6 +1,8 @@
 // Generated code of sort, argsort and topk against the oracle: axes, lengths, dtypes, ties, special values.
 #include <fmt/format.h>
 
+#include <array>
+#include <string>
 #include <vector>
 
 #include "tests/support/numerics.h"
@@ -139,4 +141,49 @@ TEST_CASE("long rows are in order, and a matrix of many") {
                                {"their positions", topk(x, std::min<std::int64_t>(10, shape[1])).positions}});
             CHECK(both({random_array(float32, shape, random, -1, 1)}) == "");
         }
+}
+
+TEST_CASE("gradients of topk take work that is linear in the row") {
+    PackedCases cases(tested_device());
+    Random random(11);
+    for (const DType dtype : {float32, float64, float16})
+        for (const bool known : {true, false})
+            for (const Dims& shape : {Dims{300}, Dims{1, 70}, Dims{40, 9}, Dims{3, 1, 130}, Dims{2, 0}})
+                for (const int axis : {0, -1}) {
+                    const auto rank = static_cast<int>(shape.size());
+                    const Expr x = known ? input(dtype, shape, "x") : input(dtype, rank, "x");
+                    const std::int64_t length = axis == 0 ? shape.front() : shape.back();
+                    const Expr picked = topk(x, (length + 1) / 2, axis, {.smallest = known}).values;
+                    cases.add(fmt::format("{} {} along {}, {}", name_of(dtype), text_of(shape), axis,
+                                          known ? "known" : "unknown"),
+                              {x}, {random_array(dtype, shape, random)},
+                              grad(sum(cast(picked, float32) * cast(picked, float32)), {x})[0]);
+                }
+    cases.run(20);
+    // The report counts what runs.
+    const Expr x = input(float32, Dims{4, 4000}, "x");
+    const Function f = function({x}, grad(sum(sqr(topk(x, 2000).values)), {x})[0], {.device = "cpu"});
+    CHECK(f.report().find("Mflop") == std::string::npos);
+}
+
+TEST_CASE("sums at places that a list tells, as people write them") {
+    PackedCases cases(tested_device());
+    Random random(12);
+    for (const DType dtype : {float32, float64, int32})
+        for (const bool known : {true, false})
+            for (const auto& [rows, points, places] :
+                 {std::array<std::int64_t, 3>{3, 50, 20}, {1, 7, 300}, {20, 1, 5}, {2, 400, 1}, {5, 0, 9}}) {
+                // Places come several times, not at all, and outside of the row.
+                const Expr at = known ? input(int64, Dims{rows, points}, "at") : input(int64, 2, "at"),
+                           x = known ? input(dtype, Dims{rows, points}, "x") : input(dtype, 2, "x");
+                const Expr own = expand_dims(expand_dims(range(0, places), 0), 0);
+                const Expr sums = sum(where(eq(expand_dims(at, 2), own), expand_dims(x, 2) * 2, 0), {1});
+                cases.add(fmt::format("{} of {} rows of {} to {}, {}", name_of(dtype), rows, points, places,
+                                      known ? "known" : "unknown"),
+                          {at, x},
+                          {random_array(int64, {rows, points}, random, -3, static_cast<double>(places) + 3),
+                           random_array(dtype, {rows, points}, random)},
+                          sums);
+            }
+    cases.run(10);
 }

@@ -224,3 +224,56 @@ TEST_CASE("pooling of computed planes, and of gradients that are computed as wel
     OnTwoDevices run(inputs, cases, "computed planes");
     REQUIRE(run(values) == "");
 }
+
+TEST_CASE("gradients of pooling beside factors of each plane, of each image and of all") {
+    Random random(5);
+    std::vector<Expr> inputs;
+    std::vector<Array> values;
+    std::vector<Case> cases;
+    for (const Pool& p : pools()) {
+        if (p.shape.size() != 4) continue;
+        const std::int64_t images = p.shape[0], channels = p.shape[1];
+        const Expr x = input(float32, p.shape, "x"), g = input(float32, p.pooled(), "g");
+        const Expr of_channel = input(float32, {1, channels, 1, 1}, "of_channel");
+        const Expr of_plane = input(float32, {images, channels, 1, 1}, "of_plane");
+        inputs.insert(inputs.end(), {x, g, of_channel, of_plane});
+        for (const Dims& shape : {p.shape, p.pooled(), {1, channels, 1, 1}, {images, channels, 1, 1}})
+            values.push_back(random_array(float32, shape, random, 0.5, 1));
+        const Expr gradient = grad(sum(p(x) * g), x);
+        const Tolerance close{.ulps = 8, .of_largest = 1e-6};
+        cases.push_back({p.text() + ", channels", gradient * of_channel + of_channel, close});
+        cases.push_back({p.text() + ", planes", gradient / of_plane, close});
+        cases.push_back({p.text() + ", scaled before", grad(sum(p(x * of_channel) * g), x), close});
+    }
+    OnTwoDevices run(inputs, cases, "factors of planes");
+    REQUIRE(run(values) == "");
+}
+
+TEST_CASE("gradients of lookups by few keys, whose rows are planes") {
+    Random random(6);
+    std::vector<Expr> inputs;
+    std::vector<Array> values;
+    std::vector<Case> cases;
+    for (const Dims& shape :
+         std::vector<Dims>{{3, 2, 3}, {2, 2, 6}, {7, 5, 4}, {64, 1, 9}, {2, 0, 4, 2}, {5, 3, 2, 4}}) {
+        for (const std::int64_t keys : {1, 2, 3, 5}) {
+            Dims looked_up = shape;
+            looked_up[0] = keys;
+            const Expr x = input(float64, shape, "x"), w = input(float64, looked_up, "w");
+            const Expr key = input(int64, {keys}, "key");
+            inputs.insert(inputs.end(), {x, w, key});
+            values.push_back(random_array(float64, shape, random, -1, 1));
+            values.push_back(random_array(float64, looked_up, random, -1, 1));
+            values.push_back(random_array(int64, {keys}, random, 0, static_cast<double>(shape[0] - 1)));
+            const Expr gradient = grad(sum(sin(gather(x, key)) * w), x);
+            const std::string name = fmt::format("{} keys of {}", keys, text_of(shape));
+            const Tolerance close{.ulps = 8, .of_largest = 1e-14};
+            cases.push_back({name, gradient + 1.0, close});
+            cases.push_back({name + ", summed up", cumsum(gradient, -1, {.reverse = true}), close});
+            cases.push_back({name + ", beside another lookup",
+                             grad(sum(gather(x, key) * w * gather(w, key % keys)), x), close});
+        }
+    }
+    OnTwoDevices run(inputs, cases, "few keys");
+    REQUIRE(run(values) == "");
+}

@@ -162,3 +162,29 @@ TEST_CASE("long scans are right, by rows and by columns") {
             CHECK(both({v}) == "");
         }
 }
+
+TEST_CASE("scans along rows of what is computed, some places ahead") {
+    PackedCases cases(tested_device());
+    Random random(8);
+    std::size_t turn = 0;
+    for (const DType dtype : {float32, float64})
+        for (const bool known : {true, false})
+            for (const Dims& shape :
+                 {Dims{5, 256}, Dims{4, 257}, Dims{1, 700}, Dims{9, 10}, Dims{3, 1}, Dims{2, 0}})
+                for (const Kind& kind : kinds) {
+                    const Expr x = known ? input(dtype, shape, "x") : input(dtype, 2, "x");
+                    const ScanOptions options = options_of(turn++);
+                    // Turned, gathered and guarded reads, with what a row shares.
+                    const Expr scaled = tanh(x) * exp(-sqr(x)) + mean(x, {1}, {.keepdims = true});
+                    const std::vector<Expr> forms{tanh(x), flip(scaled, 1), pad(tanh(x), {{0, 0}, {2, 3}})};
+                    cases.add(fmt::format("{} {} of {}, {}", kind.name, turn, text_of(shape), name_of(dtype)),
+                              {x}, {random_array(dtype, shape, random, -1.5, 1.5)},
+                              kind.scan(forms[turn % 3], 1, options, {}));
+                }
+    const Expr v = vector("v"), at = lvector("at");
+    cases.add("a vector", {v}, {random_array(float32, {1000}, random, -1, 1)}, cumsum(exp(v), 0));
+    cases.add("gathered", {v, at},
+              {random_array(float32, {1000}, random, -1, 1), random_array(int64, {600}, random, 0, 999)},
+              cumsum(exp(v[at]), 0));
+    cases.run(16);
+}

@@ -225,6 +225,7 @@ TEST_CASE("every family is in the registry") {
                              "uniform",
                              "normal",
                              "disconnected_grad",
+                             "step_count",
                              "length",
                              "iota"})
         CHECK(find_op(name));

@@ -254,3 +254,103 @@ TEST_CASE("optimizers reject what cannot be optimized") {
                ContainsSubstring("bytes"));
     CHECK_THROWS_AS(sgd(vector("loss"), {problem.w}, 0.1), GraphError);
 }
+
+TEST_CASE("optimizers take gradients as well as a loss, and name their state alike") {
+    Problem problem;
+    const Shared &w = problem.w, &b = problem.b;
+    const Grads g = gradients(problem.loss, {w, b});
+    CHECK(g.size() == 2);
+    CHECK(g.parameter(1).name() == "b");
+    CHECK(same(g[0], g[w]));
+    const Expr rate = scalar("rate");
+    using Names = std::vector<std::string>;
+    CHECK(names_of(sgd(gradients(problem.loss, {w, b}), 0.1)) == Names{"w", "b"});
+    CHECK(names_of(sgd(gradients(problem.loss, {w}), rate, {.lazy_rows = true})) == Names{"w"});
+    CHECK(names_of(momentum(g, 0.1)) == names_of(momentum(problem.loss, {w, b}, 0.1)));
+    CHECK(names_of(nesterov(g, 0.1)) == Names{"w.velocity", "w", "b.velocity", "b"});
+    CHECK(names_of(nesterov(problem.loss, {w}, 0.1, {.momentum = 0.5})) == Names{"w.velocity", "w"});
+    CHECK(names_of(adagrad(g)) == Names{"w.squares", "w", "b.squares", "b"});
+    CHECK(names_of(adagrad(problem.loss, {w})) == Names{"w.squares", "w"});
+    CHECK(names_of(rmsprop(g)) == Names{"w.squares", "w", "b.squares", "b"});
+    CHECK(names_of(rmsprop(problem.loss, {w}, 0.1, {.momentum = 0.5, .centered = true})) ==
+          Names{"w.squares", "w.average", "w.velocity", "w"});
+    CHECK(names_of(adadelta(g)) == names_of(adadelta(problem.loss, {w, b})));
+    CHECK(names_of(adam(g)) == Names{"adam.t", "w.m", "w.v", "w", "b.m", "b.v", "b"});
+    CHECK(names_of(adamw(g, rate)) == Names{"adamw.t", "w.m", "w.v", "w", "b.m", "b.v", "b"});
+    CHECK(names_of(adamw(problem.loss, {w}, rate, {.name = "second"})) ==
+          Names{"second.t", "w.m", "w.v", "w"});
+    const std::vector<Shared> params{w, b};
+    CHECK(sgd(problem.loss, params, 0.1).size() == 2);
+    Parameters list;
+    list.add(w);
+    list.add(b);
+    CHECK(names_of(sgd(problem.loss, list, 0.1)) == Names{"w", "b"});
+    CHECK(names_of(adam(gradients(problem.loss, list))).size() == 7);
+    CHECK(names_of(GradSum(g).add()) == Names{"w.sum", "b.sum", "w.count"});
+}
+
+TEST_CASE("gradients that do not fit are refused with their parameter") {
+    Problem problem;
+    const Shared &w = problem.w, &b = problem.b, other = shared(Array(1.0f), "other"),
+                 twin = shared(Array(1.0f), "w");
+    const Grads g = gradients(problem.loss, {w, b});
+    CHECK_THAT(message_of<GraphError>([&] {
+                   Grads({w, b}, {Expr(w)});
+               }),
+               ContainsSubstring("1 gradients for 2 parameters"));
+    CHECK_THAT(message_of<TypeError>([&] { Grads({w}, {cast(w, float64)}); }),
+               ContainsSubstring("the gradient of \"w\" (float32 [3])") &&
+                   ContainsSubstring("write cast(..., float32)"));
+    CHECK_THAT(message_of<ShapeError>([&] { Grads({w}, {Expr(b)}); }),
+               ContainsSubstring("a gradient has the shape of its parameter"));
+    CHECK_THAT(message_of<ShapeError>([&] { g.map([&](const Shared&, const Expr&) { return Expr(w); }); }),
+               ContainsSubstring("the gradient of \"b\""));
+    CHECK_THAT(message_of<GraphError>([&] { Grads({w}, {Expr()}); }), ContainsSubstring("is empty"));
+    CHECK_THAT(message_of<GraphError>([&] {
+                   gradients(problem.loss, {w, w});
+               }),
+               ContainsSubstring("listed twice"));
+    CHECK_THAT(message_of<GraphError>([&] { l2_penalty({w}, 1) + l2_penalty({twin}, 1); }),
+               ContainsSubstring("two parameters have the name \"w\""));
+    CHECK_THROWS_AS(g[other], GraphError);
+    CHECK_THROWS_AS(g[2], IndexError);
+    CHECK_THROWS_AS(g.parameter(2), IndexError);
+    for (const double limit : {0.0, -1.0, std::nan("")}) {
+        CHECK_THAT(message_of<Error>([&] { clip_by_value(g, limit); }), ContainsSubstring("above 0"));
+        CHECK_THROWS_AS(clip_by_norm(g, limit), Error);
+        CHECK_THROWS_AS(clip_by_global_norm(g, limit), Error);
+    }
+    CHECK_THAT(message_of<TypeError>([&] { scale(g, iscalar("k")); }),
+               ContainsSubstring("the factor of gradients is a float"));
+    CHECK_THROWS_AS(scale(g, vector("k")), ShapeError);
+    CHECK_THAT(message_of<TypeError>([&] { l1_penalty({shared(Array(1), "count")}, 1); }),
+               ContainsSubstring("parameters are floats"));
+    CHECK_THAT(message_of<TypeError>([&] { adamw(g, iscalar("rate")); }),
+               ContainsSubstring("adamw: the learning rate is a float"));
+}
+
+TEST_CASE("schedules refuse what is out of their ranges") {
+    const Expr i = lscalar("i");
+    CHECK_THAT(message_of<Error>([&] { step_decay(i, 1, 0.5, 0); }), ContainsSubstring("step_decay"));
+    CHECK_THAT(message_of<Error>([&] { step_decay(i, 1, 0, 1); }), ContainsSubstring("above 0"));
+    CHECK_THAT(message_of<Error>([&] { exponential_decay(i, 1, -1); }), ContainsSubstring("above 0"));
+    CHECK_THAT(message_of<Error>([&] { exponential_decay(i, 1, 1, -3); }), ContainsSubstring("-3"));
+    CHECK_THAT(message_of<Error>([&] {
+                   piecewise_constant(i, {1, 2}, {1, 2});
+               }),
+               ContainsSubstring("one value more than boundaries"));
+    CHECK_THAT(message_of<Error>([&] {
+                   piecewise_constant(i, {2, 2}, {1, 2, 3});
+               }),
+               ContainsSubstring("boundaries ascend"));
+    CHECK_THAT(message_of<Error>([&] { cosine_decay(i, 1, 0); }), ContainsSubstring("at least 1 step"));
+    for (const std::int64_t warm : {-1, 10})
+        CHECK_THAT(message_of<Error>([&] { cosine_decay(i, 1, 10, {.warm_up = warm}); }),
+                   ContainsSubstring("the warm-up is part of the 10 steps"));
+    CHECK_THAT(message_of<Error>([&] { warm_up(i, 1.0, 0); }), ContainsSubstring("at least 1 step"));
+    CHECK_THAT(message_of<TypeError>([&] { warm_up(i, i, 3); }), ContainsSubstring("is a float"));
+    CHECK_THAT(message_of<TypeError>([&] { cosine_decay(scalar("x"), 1, 10); }),
+               ContainsSubstring("the step is an integer") && ContainsSubstring("StepCounter"));
+    CHECK_THAT(message_of<ShapeError>([&] { cosine_decay(lvector("x"), 1, 10); }),
+               ContainsSubstring("the step is a scalar"));
+}

@@ -111,6 +111,29 @@ TEST_CASE("reductions") {
     CHECK(canonical(max(t, {0, 1})) == "max(reshape(t))");
 }
 
+TEST_CASE("sums of products of matrices merge where they stay such products") {
+    const auto sums = [](const Expr& x) {
+        const std::string text = canonical(x);
+        return text.rfind("sum(sum(", 0) == 0 ? 2 : text.rfind("sum(", 0) == 0 ? 1 : 0;
+    };
+    for (const bool known : {true, false}) {
+        const Expr a = known ? input(float32, Dims{5, 70, 80}, "a") : tensor3("a"),
+                   b = known ? input(float32, Dims{5, 80, 90}, "b") : tensor3("b");
+        const Expr product = matmul(a, b), outer = expand_dims(a, 3) - expand_dims(b, 1);
+        // Over the batch it is one product over more terms; a sum over rows or columns loads all for each
+        // term.
+        CHECK(sums(sum(product, {0})) == 1);
+        CHECK(sums(sum(product, {1})) == 2);
+        CHECK(sums(sum(product, {2})) == 2);
+        CHECK(sums(sum(product)) == 2);
+        // Whatever is summed of what two factors share.
+        CHECK(sums(sum(sum(abs(outer), {2}), {1})) == 2);
+        // What is read once has no product to lose.
+        CHECK(sums(sum(sum(abs(a), {2}), {1})) == 1);
+        CHECK(sums(sum(sum(a * a, {0}), {0})) == 1);
+    }
+}
+
 TEST_CASE("small constants are computed, large ones stay numbers to repeat") {
     CHECK(canonical(constant(Array(2.0F)) * 3 + x) == "add(6, x)");
     CHECK(canonical(constant(Array(std::vector<float>(1000, 7.0F)))) == "expand(7)");

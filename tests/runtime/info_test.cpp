@@ -2,6 +2,7 @@
 #include "runtime/info.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "bitale/bitale.h"
 #include "graph/base/options.h"
@@ -33,6 +34,26 @@ TEST_CASE("the info names devices, processor, compiler, libraries and cache", "[
           "oneDNN", "NVRTC", "compiled kernels", "BITALE_FLAGS"})
         CHECK_THAT(text, ContainsSubstring(part));
     CHECK_THAT(text, ContainsSubstring(o.cache_directory));
+}
+
+TEST_CASE("the info as JSON says the same, whatever is in the names", "[core][runtime][info]") {
+    const TemporaryFolder folder;
+    Options o = options();
+    o.cache_directory = folder / "\xff";
+    o.compiler = "/nowhere/c++";
+    const ScopedOptions scoped(o);
+    const auto info = nlohmann::json::parse(info_json());
+    CHECK(info.at("version") == version());
+    CHECK(info.at("devices").at(0).at("name") == "cpu");
+    CHECK(info.at("devices").at(0).at("available") == true);
+    CHECK(info.at("default_device") == o.device);
+    CHECK(info.at("processor").at("usable_cores") > 0);
+    CHECK(info.at("host_compiler").at("found") == false);
+    CHECK_THAT(info.at("host_compiler").at("problem").get<std::string>(), ContainsSubstring("/nowhere/c++"));
+    CHECK(info.at("onednn").contains("present"));
+    CHECK(info.at("cuda").at("libraries").size() > 2);
+    CHECK(info.at("cache").at("usable") == true);
+    CHECK(info.at("cache").at("most_bytes") == o.cache_bytes);
 }
 
 TEST_CASE("the info says why a thing is absent", "[core][runtime][info]") {

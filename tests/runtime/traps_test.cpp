@@ -12,6 +12,7 @@
 #include "graph/ir/shared.h"
 #include "runtime/state.h"
 #include "tests/support/catch.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary.h"
 
 using namespace bitale;        // NOLINT
@@ -28,6 +29,30 @@ Array numbered(std::int64_t rows) {
 }
 
 }  // namespace
+
+TEST_CASE("a device's name that is misspelt is guessed", "[core][runtime]") {
+    const Expr x = bitale::vector("x");
+    const auto refusal = [&](const char* name) {
+        return error_of([&] { function({x}, x + 1, {.device = name}); });
+    };
+    CHECK_THAT(refusal("gpu"), ContainsSubstring("no device \"gpu\"; did you mean \"cuda\"?"));
+    CHECK_THAT(refusal("refrence"), ContainsSubstring("did you mean \"reference\"?"));
+    CHECK_THAT(refusal("CPU0"), ContainsSubstring("the devices are cpu"));
+}
+
+TEST_CASE("results are taken apart by number", "[core][runtime]") {
+    const Expr x = bitale::vector("x");
+    for (const char* device : devices) {
+        INFO(device);
+        Function f = function({x}, {sum(x), x * 2}, {.device = device});
+        auto [total, twice] = f(Array{1.F, 2.F}).unpack<2>();
+        CHECK(double(total) == 3);
+        CHECK(same(twice, Array{2.F, 4.F}));
+        CHECK_THROWS_AS(f(Array{1.F, 2.F}).unpack<3>(), IndexError);
+        CHECK_THAT(error_of([&] { f(Array{1.F}).unpack<1>(); }),
+                   ContainsSubstring("unpack<1>()") && ContainsSubstring("2 outputs"));
+    }
+}
 
 TEST_CASE("a random stream moves on with each call, with or without its updates", "[core][runtime]") {
     for (const char* device : devices) {

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 
+#include "graph/base/text.h"
 #include "runtime/cuda/process.h"
 
 namespace bitale::cuda {
@@ -25,11 +27,17 @@ class TemporaryObject {
         const char* base = secure_getenv("TMPDIR");
         path_ = std::string(base && *base ? base : "/tmp") + "/bitale-module-XXXXXX";
         const int file = mkstemp(path_.data());
-        if (file < 0) return;
+        if (file < 0) {
+            error_ = errno;
+            return;
+        }
         std::size_t done = 0;
         while (done < bytes.size()) {
             const ssize_t n = write(file, bytes.data() + done, bytes.size() - done);
-            if (n <= 0) break;
+            if (n <= 0) {
+                error_ = n < 0 ? errno : ENOSPC;
+                break;
+            }
             done += static_cast<std::size_t>(n);
         }
         close(file);
@@ -40,11 +48,13 @@ class TemporaryObject {
     TemporaryObject& operator=(const TemporaryObject&) = delete;
 
     bool complete() const { return complete_; }
+    int error() const { return error_; }  // an errno, where it is not complete
     const std::string& path() const { return path_; }
 
   private:
     std::string path_;
     bool complete_ = false;
+    int error_ = 0;
 };
 
 // One record of an ELF file, if the file is long enough.
@@ -69,7 +79,7 @@ std::unique_ptr<Module> Module::load(const std::string& image, std::string& prob
     // The loader takes equal names for the same object.
     const TemporaryObject file(image);
     if (!file.complete()) {
-        problem = "\"" + file.path() + "\" cannot be written";
+        problem = in_quotes(file.path()) + " cannot be written: " + std::strerror(file.error());
         return nullptr;
     }
     std::unique_ptr<Module> module(new Module);

@@ -1,0 +1,44 @@
+// How the values of a graph depend on the rows of a batch, by the index maps of their nests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/ir/nest.h"
+
+namespace bitale {
+
+struct BatchRole {
+    enum class Kind : std::uint8_t {
+        whole,    // reads no row of the batch, or totals over all of them alone
+        rows,     // element i along `axis` depends on row i of the batch, and on whole values
+        partial,  // a sum, product, maximum, minimum, any or all over values of that kind: rows can be
+                  // combined in parts
+    };
+    Kind kind = Kind::whole;
+    int axis = 0;
+    // Pass over the batch in which a `rows` or `partial` value can be computed; of a `whole` one the first
+    // pass that can read it. A mean of the batch that its rows are compared with makes a second pass.
+    int pass = 0;
+    Combine combine = Combine::none;  // of a partial value
+    // For each operand that is whole: the axis along which the node reads it row by row, or -1.
+    std::vector<int> sliced;
+
+    bool is_rows() const { return kind == Kind::rows; }
+    // First pass that can read all of it.
+    int complete() const { return kind == Kind::partial ? pass + 1 : pass; }
+};
+
+struct BatchRoles {
+    std::unordered_map<const Node*, BatchRole> of;
+    std::string obstacle;  // why the graph cannot be computed part by part; empty: it can
+    Where where;           // of the node that is the obstacle
+};
+
+// `rows`: the symbol that is the number of rows; `graph` consists of primitives.
+BatchRoles batch_roles(const Graph& graph, std::uint64_t rows);
+
+}  // namespace bitale

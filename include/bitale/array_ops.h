@@ -1,0 +1,74 @@
+// Arithmetic of host arrays, by the rules of the same operators on expressions: how dtypes meet, what a
+// number becomes beside an array, what broadcasts, when integers wrap. They are computed at once, by plain
+// loops: for preparing data and looking at results, not for what a compiled function should do.
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "bitale/array.h"
+#include "bitale/error.h"
+#include "bitale/expr.h"
+
+#pragma GCC visibility push(default)
+
+namespace bitale {
+
+enum class ArrayOp : std::uint8_t { add, sub, mul, div, mod, lt, le, gt, ge, eq, neq };
+
+// The second operand of an operator between arrays: remembers the caller's line.
+struct ArrayArg {
+    ArrayArg(const Array& a, Where w = Where::current()) : array(a), where(w) {}  // NOLINT
+    const Array& array;
+    Where where;
+};
+
+// Throws TypeError and ShapeError as the operators on expressions do, and OutOfMemory.
+Array combine(ArrayOp op, const Arg& a, const Arg& b);
+
+// Array + Array, Array + number, number + Array. Comparisons give booleans; `==` is eq(a, b), element by
+// element, and same(a, b) compares whole arrays.
+#define BITALE_ARRAY_OPERATOR(name, op)                                \
+    template <std::same_as<Array> A>                                   \
+    Array name(const A& a, ArrayArg b) {                               \
+        return combine(ArrayOp::op, {a, b.where}, {b.array, b.where}); \
+    }                                                                  \
+    template <std::same_as<Array> A, Number T>                         \
+    Array name(const A& a, T b) {                                      \
+        return combine(ArrayOp::op, {a, Where()}, {b, Where()});       \
+    }                                                                  \
+    template <Number T, std::same_as<Array> A>                         \
+    Array name(T a, const A& b) {                                      \
+        return combine(ArrayOp::op, {a, Where()}, {b, Where()});       \
+    }
+BITALE_ARRAY_OPERATOR(operator+, add)
+BITALE_ARRAY_OPERATOR(operator-, sub)
+BITALE_ARRAY_OPERATOR(operator*, mul)
+BITALE_ARRAY_OPERATOR(operator/, div)
+BITALE_ARRAY_OPERATOR(operator%, mod)
+BITALE_ARRAY_OPERATOR(operator<, lt)
+BITALE_ARRAY_OPERATOR(operator<=, le)
+BITALE_ARRAY_OPERATOR(operator>, gt)
+BITALE_ARRAY_OPERATOR(operator>=, ge)
+BITALE_ARRAY_OPERATOR(eq, eq)
+BITALE_ARRAY_OPERATOR(neq, neq)
+#undef BITALE_ARRAY_OPERATOR
+Array negative(const Array& a, Where where = Where::current());
+template <std::same_as<Array> A>
+Array operator-(const A& a) {
+    return negative(a, Where());
+}
+
+// The arrays one after the other along an axis, which alone may differ in length. TypeError unless they have
+// one dtype; ShapeError for none, for other lengths and for rank 0; IndexError where there is no such axis.
+Array concatenate(const std::vector<Array>& parts, int axis = 0, Where where = Where::current());
+Array concatenate(std::initializer_list<Array> parts, int axis = 0, Where where = Where::current());
+// The arrays, all of one shape, along a new first axis.
+Array stack(const std::vector<Array>& parts, Where where = Where::current());
+Array stack(std::initializer_list<Array> parts, Where where = Where::current());
+
+}  // namespace bitale
+
+#pragma GCC visibility pop

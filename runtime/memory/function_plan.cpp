@@ -1,0 +1,102 @@
+// Plans of functions, before and between their calls.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "graph/base/border.h"
+#include "runtime/memory/limit.h"
+#include "runtime/micro_batched.h"
+#include "runtime/state.h"
+
+namespace bitale {
+
+namespace {
+
+const ApiBorder planning("for a memory plan");
+
+MemoryPlan plan_of(const Build& build, const Executable& executable, std::vector<std::int64_t> symbols) {
+    if (!build.program) return make_memory_plan(build, symbols);
+    Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
+    symbols.reserve(1);  // of no symbol there is a pointer too
+    const Frame& frame = frames.find(symbols.data());
+    return make_memory_plan(build, frame, symbols, executable.own_memory(frame));
+}
+
+// Of integer scalars, such as the number of a minibatch, what takes more: their values, or 0. The last
+// minibatch of a data set is often a small one.
+MemoryPlan larger_plan(const Build& build, const Executable& executable,
+                       const std::vector<std::int64_t>& symbols) {
+    std::vector<std::int64_t> zeros = symbols;
+    for (std::size_t s = 0; s < zeros.size(); ++s)
+        if (build.signature.sources[s].axis < 0) zeros[s] = 0;
+    MemoryPlan plan = plan_of(build, executable, symbols);
+    if (zeros == symbols) return plan;
+    try {
+        MemoryPlan of_zeros = plan_of(build, executable, zeros);
+        if (of_zeros.peak_bytes >= plan.peak_bytes) return of_zeros;
+    } catch (const ShapeError&) {  // there is no such call
+    } catch (const IndexError&) {
+    }
+    return plan;
+}
+
+}  // namespace
+
+MemoryPlan memory_plan_of(const Function::State& state, const ExampleShapes& lengths) {
+    const Build build = build_of(state);
+    if (!state.program && state.parts) return state.parts->memory_plan(symbols_of(build, lengths, {}));
+    return larger_plan(build, *state.executable,
+                       symbols_of(build, lengths, state.executable->last_symbols()));
+}
+
+MemoryPlan Function::memory_plan(const ExampleShapes& lengths) const {
+    (void)state();  // throws where there is none
+    State& of = *state_;
+    return planning([&] {
+        if (of.specialised && !of.is_compiled()) {
+            const Specialised::Version version = lengths.empty() && of.specialised->latest()
+                                                     ? of.specialised->latest()
+                                                     : of.specialised->of_shapes(lengths);
+            ExampleShapes own;
+            for (const auto& [input, shape] : lengths) {
+                const Nodes& inputs = of.plain->inputs;
+                const auto at = std::find(inputs.begin(), inputs.end(), input.node()) - inputs.begin();
+                own.emplace_back(Expr(version->plain->inputs.at(static_cast<std::size_t>(at))), shape);
+            }
+            const std::lock_guard lock(version->waiting);
+            const std::lock_guard turn(of.device->turns());
+            return memory_plan_of(*version, own);
+        }
+        const std::lock_guard lock(of.waiting);
+        const std::lock_guard turn(of.device->turns());
+        return memory_plan_of(of, lengths);
+    });
+}
+
+void refuse_over_limit(const Function::State& state) {
+    if (state.memory_limit < 0)
+        throw GraphError(state.where, fmt::format("function \"{}\": its memory_limit is negative, {} bytes",
+                                                  state.name, state.memory_limit));
+    if (state.memory_limit == 0 || state.parts || (state.specialised && !state.is_compiled())) return;
+    if (!state.program)
+        throw DeviceError(state.where,
+                          fmt::format("function \"{}\": a memory_limit cannot be kept on device {}, "
+                                      "which evaluates the graph node by node without a plan",
+                                      state.name, state.device->name()));
+    for (const SizeSource& source : state.signature.sources)
+        if (source.axis >= 0) return;
+    const std::vector<std::int64_t> zeros(state.signature.sources.size(), 0);
+    const Build build = build_of(state);
+    std::optional<MemoryPlan> plan;
+    try {
+        plan = plan_of(build, *state.executable, zeros);
+    } catch (const ShapeError&) {
+        return;  // as a call with 0 would say
+    } catch (const IndexError&) {
+        return;
+    }
+    refuse_over_limit(*plan, state.where);
+}
+
+}  // namespace bitale

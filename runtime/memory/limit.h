@@ -1,0 +1,97 @@
+// Words for what does not fit.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "bitale/memory_plan.h"
+#include "runtime/exec/device.h"
+#include "runtime/exec/frame.h"
+#include "runtime/memory/plan.h"
+
+namespace bitale {
+
+std::string bytes_text(std::int64_t bytes);  // "737.3 MB"
+// "conv2d at net.cpp:12: float32 [10000, 32, 24, 24] = 737.3 MB".
+std::string description_of(const MemoryPlan::Buffer& buffer);
+
+// Which buffers take most, and what helps. `cause`: what was refused, in a sentence of its own.
+std::string refusal_text(const std::string& cause, const MemoryPlan& plan);
+
+// As Function::memory_plan, for who holds the function's lock and its device's turn, or has it alone.
+MemoryPlan memory_plan_of(const Function::State& state, const ExampleShapes& lengths);
+
+// Throws MemoryRefusal where the plan of a function needs more than its limit.
+void refuse_over_limit(const MemoryPlan& plan, Where function);
+
+// Sizes of calls that fit a limit, and the most that an arena may have then.
+struct FittingCall {
+    std::uint64_t frame = 0;  // 0: none
+    std::int64_t argument_bytes = 0, steps = 0, most_arena = 0;
+    bool is_like(const FittingCall& other) const {
+        return frame == other.frame && argument_bytes == other.argument_bytes && steps == other.steps;
+    }
+};
+
+// Throws MemoryRefusal where a call does not fit the function's limit, before anything of it is done. Of
+// calls one after another; a plan is made once for those of the same sizes.
+class FunctionLimit {
+  public:
+    explicit FunctionLimit(const Build& build) : build_(build) {}
+    bool is_set() const { return build_.memory_limit > 0; }
+    // How many bytes an arena may have that is larger than these sizes need.
+    template <class Own>
+    std::int64_t check(const Frame& frame, std::span<const std::int64_t> symbols,
+                       std::span<const Array> arguments, std::int64_t steps, Own&& own) {
+        if (!is_set()) return INT64_MAX;
+        FittingCall call{.frame = frame.number, .argument_bytes = 0, .steps = steps, .most_arena = 0};
+        for (const Array& a : arguments) call.argument_bytes += a.bytes();
+        for (const FittingCall& known : fitting_)
+            if (known.is_like(call)) return known.most_arena;
+        const MemoryPlan plan = make_memory_plan(build_, frame, symbols, own(), steps);
+        refuse_over_limit(plan, build_.where);
+        call.most_arena = plan.limit - (plan.peak_bytes - plan.arena_bytes);
+        fitting_[next_++ % fitting_.size()] = call;
+        return call.most_arena;
+    }
+
+  private:
+    const Build& build_;
+    std::array<FittingCall, 16> fitting_{};
+    std::size_t next_ = 0;
+};
+
+// Of an OutOfMemory of a call, or of a loop of `steps` if that is not 0; nothing where there is no memory for
+// it either.
+std::optional<std::string> explanation(Function::State& state, std::span<const Array> arguments,
+                                       std::int64_t steps, const char* cause) noexcept;
+// What a call does; its OutOfMemory says where the memory goes.
+template <class F>
+auto explaining(Function::State& state, std::span<const Array> arguments, std::int64_t steps, F&& f) {
+    try {
+        return f();
+    } catch (const MemoryRefusal&) {
+        throw;
+    } catch (const OutOfMemory& e) {
+        if (const auto text = explanation(state, arguments, steps, e.what())) throw MemoryRefusal(*text);
+        throw;
+    } catch (const std::bad_alloc&) {
+        if (const auto text = explanation(state, arguments, steps, "no memory is left"))
+            throw MemoryRefusal(*text);
+        throw;
+    }
+}
+
+// Of a function that was built, where its lengths are known; and where no plan can be made at all, for then
+// no limit can be kept: DeviceError.
+void refuse_over_limit(const Function::State& state);
+
+// What a function is prepared from.
+Build build_of(const Function::State& state);
+
+}  // namespace bitale

@@ -1,0 +1,378 @@
+#include "runtime/micro_batched.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+#include <utility>
+
+#include "bitale/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/shared.h"
+#include "graph/walk/import.h"
+#include "ops/rules/phases.h"
+#include "runtime/exec/stacked.h"
+#include "runtime/report.h"
+#include "runtime/storage/host_memory.h"
+#include "runtime/validate.h"
+
+namespace bitale {
+
+namespace {
+
+std::vector<Type> types_of(const Nodes& nodes) {
+    std::vector<Type> types;
+    for (const NodePtr& node : nodes) types.push_back(node->type);
+    return types;
+}
+
+std::vector<std::uint64_t> symbols_of(const Signature& signature) {
+    std::vector<std::uint64_t> ids;
+    for (const SizeSource& source : signature.sources) ids.push_back(source.symbol);
+    return ids;
+}
+
+// The graph of primitives, split. Further inputs, and the outputs that stand for them, come after the
+// function's own.
+MicroBatches split(const Function::State& function, std::shared_ptr<const Graph>& optimised) {
+    Graph graph = function.before_givens ? *function.before_givens : *function.plain;
+    const std::size_t inputs = function.plain->inputs.size(), outputs = function.plain->outputs.size();
+    optimize(graph);
+    NodeMap stand_ins;
+    for (std::size_t i = inputs; i < graph.inputs.size(); ++i)
+        stand_ins.emplace(graph.inputs[i].get(), graph.outputs.at(outputs + i - inputs));
+    graph.outputs.resize(outputs);
+    MicroBatches r = micro_batches(graph, inputs, stand_ins, function.where);
+    optimised = std::make_shared<const Graph>(std::move(graph));
+    return r;
+}
+
+// Writes rows [first, ...) of the result along the axis.
+void put_rows(Array& result, const Array& part, int axis, std::int64_t first) {
+    const auto a = static_cast<std::size_t>(axis);
+    std::int64_t before = 1, behind = bytes_of(part.dtype());
+    for (std::size_t d = 0; d < part.shape().size(); ++d)
+        (d < a ? before : behind) *= d == a ? 1 : part.shape()[d];
+    const std::int64_t rows = part.shape()[a], all = result.shape()[a];
+    char* to = static_cast<char*>(result.mutable_data());
+    const char* from = static_cast<const char*>(part.data());
+    for (std::int64_t k = 0; k < before; ++k)
+        std::memcpy(to + (k * all + first) * behind, from + k * rows * behind,
+                    static_cast<std::size_t>(rows * behind));
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& inputs,
+                                                 const std::vector<Expr>& outputs,
+                                                 const FunctionOptions& options, const Graph& plain,
+                                                 Where where) {
+    std::vector<Input> all = inputs;
+    FunctionOptions others = options;
+    others.givens.clear();
+    others.on_unused_input = OnUnused::ignore;
+    Nodes replacements;
+    for (const Given& g : options.givens) {
+        const NodePtr& variable = g.variable.node();
+        const Type& type = variable->type;
+        if (variable->op == input_op() && type.rank() > 0 && !type.shape[0].is_constant()) {
+            all.emplace_back(g.variable);
+            replacements.push_back(g.replacement.node());
+        } else {
+            others.givens.push_back(g);
+        }
+    }
+    if (replacements.empty()) return nullptr;
+    Graph graph = validate(all, outputs, others, where).graph;
+    // A stream that a replacement draws from moves on as well.
+    std::unordered_set<const SharedState*> updated;
+    for (const SharedUpdate& u : graph.updates) updated.insert(u.target.get());
+    for (const SharedUpdate& u : plain.updates)
+        if (!updated.contains(u.target.get())) graph.updates.push_back(u);
+    graph.outputs.insert(graph.outputs.end(), replacements.begin(), replacements.end());
+    collect_checks(graph);
+    return std::make_shared<const Graph>(std::move(graph));
+}
+
+MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
+    : rows_(rows),
+      build_(build_of(function)),
+      outputs_(types_of(function.plain->outputs)),
+      shared_(function.shared),
+      plan_(split(function, optimised_)),
+      table_(symbols_of(function.signature)) {
+    for (std::size_t p = 0; p < plan_.passes.size(); ++p) {
+        const std::string which =
+            plan_.passes.size() == 1 ? "" : fmt::format(", pass {} of {}", p + 1, plan_.passes.size());
+        passes_.push_back(compiled(function, plan_.passes[p].graph, "a part of the batch" + which));
+        std::vector<Array>& beginnings = beginnings_.emplace_back();
+        for (const MicroBatches::Total& total : plan_.passes[p].totals) {
+            beginnings.push_back(beginning_of(total));
+            shared_.push_back({total.variable, true});
+        }
+    }
+    finale_ = compiled(function, plan_.finale, "after all parts");
+    std::sort(shared_.begin(), shared_.end(),
+              [](const SharedUse& a, const SharedUse& b) { return a.variable < b.variable; });
+    checks_ = std::make_unique<LengthChecks>(build_.signature.checks, table_);
+    all_rows_ = table_.add(plan_.rows);
+    for (const Type& output : outputs_) {
+        std::vector<int>& slots = lengths_.emplace_back();
+        for (const Int& length : output.shape) slots.push_back(table_.add(length));
+    }
+}
+
+MicroBatched::Part MicroBatched::compiled(const Function::State& function, const Graph& graph,
+                                          const std::string& title) const {
+    auto part = std::make_shared<Function::State>();
+    part->name = function.name + ": " + title;
+    part->where = function.where;
+    part->device = function.device;
+    part->precision = function.precision;
+    part->profile = function.profile;
+    part->strict_math = function.strict_math;
+    Graph own = graph;
+    own.name = part->name;
+    Interner interner;
+    import(own, interner);
+    part->signature = signature_of(own);
+    part->inputs = part->signature.inputs;
+    part->plain = part->optimised = std::make_shared<const Graph>(std::move(own));
+    compile_optimised(*part, {});
+    return part;
+}
+
+MicroBatched::Sizes MicroBatched::sizes_of(std::vector<std::int64_t> symbols) const {
+    Sizes sizes;
+    sizes.symbols = std::move(symbols);
+    sizes.slots.resize(table_.slots());
+    table_.evaluate(sizes.symbols.data(), sizes.slots.data());
+    checks_->verify(sizes.slots.data());
+    sizes.all_rows = sizes.slots[static_cast<std::size_t>(all_rows_)];
+    return sizes;
+}
+
+MicroBatched::Sizes MicroBatched::sizes_of(std::span<const Array> arguments) const {
+    Arguments binder(build_.signature);
+    std::vector<std::int64_t> symbols(binder.symbols());
+    std::vector<const void*> data(build_.signature.inputs.size());
+    binder.bind(arguments, symbols.data(), data.data());
+    return sizes_of(std::move(symbols));
+}
+
+Dims MicroBatched::shape_of_output(std::size_t output, const Sizes& sizes) const {
+    Dims shape;
+    for (const int slot : lengths_[output]) shape.push_back(sizes.slots[static_cast<std::size_t>(slot)]);
+    return shape;
+}
+
+// Of the inputs of a part, those of the function have their lengths, then come first row, rows of the part
+// and rows of the batch.
+std::vector<std::int64_t> MicroBatched::symbols_of_part(const Signature& part, const Sizes& sizes,
+                                                        std::int64_t rows) const {
+    const std::int64_t scalars[] = {0, rows, sizes.all_rows};
+    const auto own = static_cast<int>(build_.signature.inputs.size());
+    std::vector<std::int64_t> symbols;
+    for (const SizeSource& source : part.sources) {
+        if (source.input >= own) {
+            symbols.push_back(scalars[source.input - own]);
+            continue;
+        }
+        // A length that a part shares among inputs may be another symbol of the function's, of the same
+        // value.
+        std::int64_t number = sizes.all_rows;
+        for (std::size_t k = 0; k < sizes.symbols.size(); ++k) {
+            const SizeSource& s = build_.signature.sources[k];
+            if (s.input == source.input && s.axis == source.axis) number = sizes.symbols[k];
+        }
+        symbols.push_back(number);
+    }
+    return symbols;
+}
+
+// Everything that lives during the call: what comes in and goes out, and the arenas and workspaces of all
+// parts, which are kept from call to call.
+MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const {
+    Build whole = build_;
+    whole.program = nullptr;
+    std::int64_t peak = 0, most_results = 0;
+    for (const MemoryPlan::Buffer& b : make_memory_plan(whole, sizes.symbols).buffers)
+        if (b.kind == MemoryPlan::Kind::argument) peak += b.reserved;
+    for (const SharedUse& use : shared_) peak += use.variable->value.bytes();
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        std::int64_t bytes = bytes_of(outputs_[k].dtype);
+        for (const std::int64_t length : shape_of_output(k, sizes)) bytes *= length;
+        // Of a loop, the results of each step, and all of them behind each other.
+        peak += pooled_bytes(bytes) * std::max<std::int64_t>(1, steps) +
+                (steps > 0 ? pooled_bytes(bytes * steps) : 0);
+    }
+    MemoryPlan largest;
+    const auto add = [&](const Function::State& part) {
+        const Build build = build_of(part);
+        const std::vector<std::int64_t> symbols = symbols_of_part(build.signature, sizes, rows);
+        Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
+        const Frame& frame = frames.find(symbols.data());
+        MemoryPlan plan = make_memory_plan(build, frame, symbols, part.executable->own_memory(frame));
+        std::int64_t results = 0, outside = 0;
+        for (const MemoryPlan::Buffer& b : plan.buffers) {
+            if (b.on_host || b.offset >= 0) continue;
+            if (b.kind == MemoryPlan::Kind::result) results += b.reserved;
+            if (b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared)
+                outside += b.reserved;
+        }
+        most_results = std::max(most_results, results);
+        peak += plan.peak_bytes - results - outside;
+        if (largest.steps.empty() || plan.peak_bytes > largest.peak_bytes) largest = std::move(plan);
+    };
+    for (const Part& part : passes_) add(*part);
+    add(*finale_);
+    largest.function = build_.signature.function;
+    largest.peak_bytes = peak + most_results;
+    largest.limit = build_.memory_limit;
+    largest.notes.push_back(fmt::format(
+        "the {} rows of the batch are computed {} at a time; buffers and steps are those of the part "
+        "that takes most, the peak is that of the whole call",
+        sizes.all_rows, rows));
+    return largest;
+}
+
+MemoryPlan MicroBatched::memory_plan(const std::vector<std::int64_t>& symbols) const {
+    const Sizes sizes = sizes_of(symbols);
+    const std::int64_t rows = rows_ > 0 ? rows_ : rows_of_part(sizes, 0);
+    return plan_of(sizes, std::min(sizes.all_rows, rows), 0);
+}
+
+std::int64_t MicroBatched::rows_of_part(const Sizes& sizes, std::int64_t steps) const {
+    const std::int64_t limit = build_.memory_limit;
+    if (rows_ > 0) {
+        if (limit > 0)
+            refuse_over_limit(plan_of(sizes, std::min(sizes.all_rows, rows_), steps), build_.where);
+        return rows_;
+    }
+    std::int64_t rows = std::max<std::int64_t>(1, sizes.all_rows);
+    MemoryPlan plan = plan_of(sizes, rows, steps);
+    while (rows > 1 && plan.peak_bytes > limit) {
+        rows = (rows + 1) / 2;
+        plan = plan_of(sizes, rows, steps);
+    }
+    refuse_over_limit(plan, build_.where);
+    return rows;
+}
+
+std::vector<Array> MicroBatched::run(std::span<const Array> arguments) { return run(arguments, 0); }
+
+std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int64_t steps) {
+    const Sizes sizes = sizes_of(arguments);
+    const std::int64_t rows = sizes.all_rows, most = rows_of_part(sizes, steps);
+    if (rows_ == 0 && last_rows_.exchange(most) != most) drop_arena();  // of larger parts
+    std::vector<Array> results(outputs_.size()), all(arguments.begin(), arguments.end());
+    const std::size_t first_scalar = all.size();
+    for (int k = 0; k < 3; ++k) all.emplace_back(rows);
+    for (std::size_t p = 0; p < passes_.size(); ++p) {
+        const MicroBatches::Pass& pass = plan_.passes[p];
+        for (std::size_t k = 0; k < pass.totals.size(); ++k) {
+            SharedState& total = *pass.totals[k].variable;
+            const Array& beginning = beginnings_[p][k];
+            total.fetch = nullptr;
+            std::memcpy(total.data_to_write(), beginning.data(), static_cast<std::size_t>(beginning.bytes()));
+            ++total.version;
+        }
+        std::int64_t first = 0;
+        do {
+            const std::int64_t count = std::min(most, rows - first);
+            all[first_scalar] = Array(first);
+            all[first_scalar + 1] = Array(count);
+            std::vector<Array> part;
+            try {
+                part = passes_[p]->executable->run(all);
+            } catch (const Error&) {
+                rethrow_with(fmt::format(" (in rows {} to {} of the batch, from which the error counts)",
+                                         first, first + count));
+            }
+            for (std::size_t k = 0; k < part.size(); ++k) {
+                const MicroBatches::Rows& to = pass.rows[k];
+                Array& result = results[to.output];
+                if (count == rows) {
+                    result = part[k];
+                    continue;
+                }
+                if (first == 0) result = pooled_array(part[k].dtype(), shape_of_output(to.output, sizes));
+                put_rows(result, part[k], to.axis, first);
+            }
+            first += count;
+        } while (first < rows);
+    }
+    const std::vector<Array> whole = finale_->executable->run(all);
+    for (std::size_t k = 0; k < whole.size(); ++k) results[plan_.whole[k]] = whole[k];
+    return results;
+}
+
+std::vector<Array> MicroBatched::loop(const LoopCall& call) {
+    std::vector<Array> arguments(call.arguments.begin(), call.arguments.end());
+    std::vector<std::vector<Array>> steps;
+    const auto step = [&](std::int64_t, std::int64_t value) {
+        arguments[0] = Array(value);
+        steps.push_back(run(arguments, call.steps));
+    };
+    for_each_step(call, step, [&] { call.lock->let_others(); });
+    if (!steps.empty()) return stacked(steps);
+    const Sizes sizes = sizes_of(call.arguments);
+    std::vector<Array> none;
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        Dims shape = shape_of_output(k, sizes);
+        shape.insert(shape.begin(), 0);
+        none.push_back(pooled_array(outputs_[k].dtype, std::move(shape)));
+    }
+    return none;
+}
+
+void MicroBatched::drop_arena() {
+    for (const Part& part : passes_) part->executable->drop_arena();
+    finale_->executable->drop_arena();
+}
+
+std::int64_t MicroBatched::arena_bytes() const {
+    std::int64_t bytes = finale_->executable->arena_bytes();
+    for (const Part& part : passes_) bytes += part->executable->arena_bytes();
+    for (const std::vector<Array>& beginnings : beginnings_)
+        for (const Array& a : beginnings) bytes += a.bytes();
+    return bytes;
+}
+
+int MicroBatched::compiler_runs() const {
+    int runs = finale_->executable->compiler_runs();
+    for (const Part& part : passes_) runs += part->executable->compiler_runs();
+    return runs;
+}
+
+std::vector<Profile::Row> MicroBatched::profile() const {
+    std::vector<Profile::Row> rows = finale_->executable->profile();
+    for (const Part& part : passes_) {
+        const std::vector<Profile::Row> own = part->executable->profile();
+        rows.insert(rows.begin(), own.begin(), own.end());
+    }
+    return rows;
+}
+
+std::vector<Kernel> MicroBatched::kernels() const {
+    std::vector<Kernel> all;
+    for (const Part& part : passes_) all.insert(all.end(), part->kernels->begin(), part->kernels->end());
+    all.insert(all.end(), finale_->kernels->begin(), finale_->kernels->end());
+    return all;
+}
+
+std::string MicroBatched::report() const {
+    std::int64_t totals = 0, bytes = 0;
+    for (const std::vector<Array>& beginnings : beginnings_)
+        for (const Array& a : beginnings) totals += 1, bytes += a.bytes();
+    std::string s = fmt::format(
+        "  the {} rows of a batch are computed {} at a time, in {} pass{} over them; {} total{} of {} "
+        "bytes\n",
+        plan_.rows.text(), rows_ > 0 ? std::to_string(rows_) : "as many as memory_limit lets be",
+        passes_.size(), passes_.size() == 1 ? "" : "es", totals, totals == 1 ? "" : "s", bytes);
+    for (const Part& part : passes_) s += "\n" + report_of(*part);
+    return s + "\n" + report_of(*finale_);
+}
+
+}  // namespace bitale

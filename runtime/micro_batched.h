@@ -1,0 +1,82 @@
+// A function whose batch is computed part by part: FunctionOptions::micro_batch.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/split/micro_batches.h"
+#include "runtime/exec/device.h"
+#include "runtime/exec/int_table.h"
+#include "runtime/memory/limit.h"
+#include "runtime/state.h"
+
+namespace bitale {
+
+// The request's graph with the variables that givens replace, where their first length is unknown, as further
+// inputs, and what replaces them as further outputs; null where there are none. `plain`: the graph with all
+// givens replaced.
+std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& inputs,
+                                                 const std::vector<Expr>& outputs,
+                                                 const FunctionOptions& options, const Graph& plain,
+                                                 Where where);
+
+class MicroBatched : public Executable {
+  public:
+    // Compiles the passes and what follows them. `rows` of a part; 0: as many as the function's memory_limit
+    // lets be, found at each call. Throws GraphError, CompileError.
+    MicroBatched(const Function::State& function, std::int64_t rows);
+
+    std::vector<Array> run(std::span<const Array> arguments) override;
+    std::vector<Array> loop(const LoopCall& call) override;
+    void drop_arena() override;
+    std::int64_t arena_bytes() const override;
+    int compiler_runs() const override;
+    std::vector<Profile::Row> profile() const override;
+
+    // The variables of the function, and the totals, which calls write.
+    const std::vector<SharedUse>& shared() const { return shared_; }
+    const std::shared_ptr<const Graph>& optimised() const { return optimised_; }
+    std::string report() const;
+    std::vector<Kernel> kernels() const;
+    // Of a call with these values of the signature's symbols: the buffers of the part that takes most, and
+    // the peak of the whole call.
+    MemoryPlan memory_plan(const std::vector<std::int64_t>& symbols) const;
+
+  private:
+    using Part = std::shared_ptr<Function::State>;
+    // What a call brings.
+    struct Sizes {
+        std::vector<std::int64_t> symbols, slots;
+        std::int64_t all_rows = 0;
+    };
+    Part compiled(const Function::State& function, const Graph& graph, const std::string& title) const;
+    // Throws what a call with wrong arguments throws.
+    Sizes sizes_of(std::span<const Array> arguments) const;
+    Sizes sizes_of(std::vector<std::int64_t> symbols) const;
+    Dims shape_of_output(std::size_t output, const Sizes& sizes) const;
+    // Rows of a part: as asked for, or the most that fit the limit. MemoryRefusal where not even one does.
+    std::int64_t rows_of_part(const Sizes& sizes, std::int64_t steps) const;
+    MemoryPlan plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const;
+    std::vector<std::int64_t> symbols_of_part(const Signature& part, const Sizes& sizes,
+                                              std::int64_t rows) const;
+    std::vector<Array> run(std::span<const Array> arguments, std::int64_t steps);
+
+    const std::int64_t rows_;  // of a part; 0: by the limit
+    const Build build_;        // of the function
+    const std::vector<Type> outputs_;
+    std::vector<SharedUse> shared_;
+    std::shared_ptr<const Graph> optimised_;
+    MicroBatches plan_;
+    std::vector<Part> passes_;
+    Part finale_;
+    std::vector<std::vector<Array>> beginnings_;  // of the totals of each pass
+    IntTable table_;
+    std::unique_ptr<LengthChecks> checks_;
+    std::atomic<std::int64_t> last_rows_{0};  // of a part, by the limit
+    int all_rows_ = 0;                       // slot of the number of rows
+    std::vector<std::vector<int>> lengths_;  // slots of the lengths of the outputs
+};
+
+}  // namespace bitale

@@ -1,0 +1,255 @@
+// Limits of memory: kept to the byte, or refused before anything runs, with words that help.
+#include <atomic>
+#include <thread>
+
+#include "graph/base/memory.h"
+#include "graph/base/options.h"
+#include "runtime/state.h"
+#include "runtime/storage/host_memory.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/error_of.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+// Stores the square of n x n, and counts its calls.
+struct Squares {
+    explicit Squares(const std::string& device, ByteCount limit = {})
+        : x(vector("x")), calls(shared(Array(0.0f), "calls")) {
+        const Expr square = exp(expand_dims(x, 1) * expand_dims(x, 0));
+        f = function(
+            {x}, {sum(square / sum(square, {0}), {1})},
+            {.updates = {{calls, calls + 1}}, .name = "squares", .device = device, .memory_limit = limit});
+    }
+    static Array ones(std::int64_t n) { return {std::vector<float>(static_cast<std::size_t>(n), 1)}; }
+    std::int64_t peak(std::int64_t n) const { return f.memory_plan({{x, {n}}}).peak_bytes; }
+    void check(std::int64_t n) {
+        const double before = calls.get_value().at(0);
+        for (const double y : Array(f(ones(n))).to_vector<double>()) REQUIRE(y == Approx(1));
+        REQUIRE(calls.get_value().at(0) == before + 1);
+    }
+    void check_refused(std::int64_t n) {
+        const double before = calls.get_value().at(0);
+        CHECK_THROWS_AS(f(ones(n)), OutOfMemory);
+        REQUIRE(calls.get_value().at(0) == before);
+    }
+
+    Expr x;
+    Shared calls;
+    Function f;
+};
+
+ScopedOptions with_limit(std::int64_t bytes) {
+    Options chosen = options();
+    chosen.memory_limit = bytes;
+    return ScopedOptions(chosen);
+}
+
+}  // namespace
+
+TEST_CASE("bytes are counted in units of 1024") {
+    CHECK((1_KiB).bytes == 1024);
+    CHECK(512_MiB == ByteCount{std::int64_t{512} << 20});
+    CHECK((3_GiB).bytes == std::int64_t{3} << 30);
+    CHECK((99999999999999_GiB).bytes == INT64_MAX);
+    CHECK(parse_options("memory_limit=1G", nullptr, nullptr).memory_limit == std::int64_t{1} << 30);
+    CHECK(parse_options("memory_limit=64MiB", nullptr, nullptr).memory_limit == std::int64_t{64} << 20);
+    CHECK(parse_options("memory_limit=3KB", nullptr, nullptr).memory_limit == 3072);
+    CHECK(parse_options("memory_limit=1000", nullptr, nullptr).memory_limit == 1000);
+    CHECK(parse_options("memory_limit=0", nullptr, nullptr).memory_limit == 0);
+    for (const char* bad : {"memory_limit=", "memory_limit=G", "memory_limit=-1", "memory_limit=1X",
+                            "memory_limit=1GG", "memory_limit=99999999T", "memory_limit=1.5G"})
+        CHECK_THAT(error_of([&] { parse_options(bad, nullptr, nullptr); }),
+                   ContainsSubstring("memory_limit") && ContainsSubstring("number of bytes"));
+}
+
+TEST_CASE("a limit of what a call needs passes, and of a byte less is refused before anything is written") {
+    for (const std::string device : {"cpu", "emulator"}) {
+        if (device == "emulator" && emulator_skipped()) continue;
+        const std::int64_t peak = Squares(device).peak(300);
+        INFO(device << ": " << peak);
+        Squares fits(device, {peak});
+        fits.check(300);
+        fits.check_refused(301);
+        fits.check(299);
+        fits.check(300);
+        Squares less(device, {peak - 1});
+        less.check_refused(300);
+        less.check(200);
+        less.check_refused(300);
+        less.check(20);
+    }
+}
+
+TEST_CASE("a refusal names the function, the line, the limit, what is short, the buffers and the cure") {
+    const unsigned line = __LINE__ + 1;
+    Squares f("cpu", 100_KiB);
+    const std::int64_t peak = f.peak(300);
+    const std::string said = error_of([&] { f.f(Squares::ones(300)); });
+    INFO(said << "\nline " << line);
+    CHECK_THAT(said, ContainsSubstring("memory_limit_test.cpp:") &&
+                         ContainsSubstring("function \"squares\" on cpu") &&
+                         ContainsSubstring(std::to_string(peak) + " bytes") &&
+                         ContainsSubstring("memory_limit is 102.4 kB") && ContainsSubstring("too little") &&
+                         ContainsSubstring("float32 [300, 300] = 360.0 kB") &&
+                         ContainsSubstring("exp at memory_limit_test.cpp:") &&
+                         ContainsSubstring("Cure: a smaller batch"));
+    // Of a loop, with the step.
+    const Expr i = lscalar("i");
+    Function many = function({i}, {Expr(shared(Array(float32, {50000}), "table")) + cast(i, float32)},
+                             {.name = "many", .device = "cpu", .memory_limit = 3_MiB});
+    CHECK(Results(many.loop(0, 3))[0].size() == 150000);
+    CHECK_THAT(error_of([&] { many.loop(0, 100); }), ContainsSubstring("float32 [100, 50000] = 20.0 MB") &&
+                                                         ContainsSubstring("shared variable \"table\""));
+    CHECK(many.steps_done() <= 3);
+}
+
+TEST_CASE("what is known not to fit is refused when the function is built") {
+    const Shared table = shared(Array(float32, {1000, 100}), "table");
+    for (const std::string device : {"cpu", "null", "emulator"}) {
+        if (device == "emulator" && emulator_skipped()) continue;
+        CHECK_THAT(error_of([&] {
+                       function({}, {Expr(table) * 2},
+                                {.name = "twice", .device = device, .memory_limit = 700_KiB});
+                   }),
+                   ContainsSubstring("function \"twice\"") && ContainsSubstring("too little") &&
+                       ContainsSubstring("float32 [1000, 100] = 400.0 kB"));
+        function({}, {Expr(table) * 2}, {.device = device, .memory_limit = 2_MiB});
+    }
+    CHECK_THAT(
+        error_of([&] { function({}, {Expr(table) * 2}, {.device = "reference", .memory_limit = 1_GiB}); }),
+        ContainsSubstring("cannot be kept on device reference"));
+    CHECK_THAT(error_of([&] { function({}, {Expr(table) * 2}, {.memory_limit = ByteCount{-5}}); }),
+               ContainsSubstring("negative"));
+}
+
+TEST_CASE("less limit never takes more, and what is alive stays within it") {
+    std::int64_t before = INT64_MAX;
+    for (const ByteCount limit : {4_MiB, 2_MiB, 1_MiB, 500_KiB, 370_KiB, 100_KiB, 10_KiB}) {
+        Squares f("cpu", limit);
+        trim_host_memory();
+        host_ledger().forget_most();
+        const std::int64_t alive = host_ledger().now();
+        std::int64_t most = -1;
+        for (const std::int64_t n : {300, 100, 500, 50}) {
+            const Array argument = Squares::ones(n);
+            try {
+                f.f(argument);
+                most = std::max(most, host_ledger().most() - alive);
+            } catch (const OutOfMemory&) {
+            }
+        }
+        INFO(limit.bytes);
+        CHECK(most <= limit.bytes);
+        CHECK(most <= before);
+        before = most;
+    }
+}
+
+TEST_CASE("an arena that larger arguments left makes room for others") {
+    // A large arena with a small argument, then a large argument with a small arena.
+    const Expr x = vector("x"), y = vector("y");
+    const Expr square = exp(expand_dims(x, 1) * expand_dims(x, 0));
+    const auto made = [&](ByteCount limit) {
+        return function({x, y}, {sum(square / sum(square, {0}), {1}), sum(y)},
+                        {.device = "cpu", .memory_limit = limit});
+    };
+    const Function free = made({});
+    const std::int64_t first = free.memory_plan({{x, {300}}, {y, {10}}}).peak_bytes,
+                       second = free.memory_plan({{x, {10}}, {y, {90000}}}).peak_bytes;
+    Function f = made({std::max(first, second)});
+    const Array small = Squares::ones(10), large = Squares::ones(300), many = Squares::ones(90000);
+    trim_host_memory();
+    const std::int64_t alive = host_ledger().now();
+    for (int i = 0; i < 3; ++i) {
+        f(large, small);
+        CHECK(host_ledger().now() - alive > 300000);
+        f(small, many);
+        CHECK(host_ledger().now() - alive < 50000);
+    }
+}
+
+TEST_CASE("the limit of a device counts all that is alive") {
+    Squares a("cpu"), b("cpu");
+    trim_host_memory();
+    const std::int64_t alive = host_ledger().now(), each = a.f.memory_plan({{a.x, {400}}}).arena_bytes;
+    {
+        const ScopedOptions scope = with_limit(alive + each + each / 2);
+        a.check(400);
+        b.check(200);
+        const std::string said = error_of([&] { b.f(Squares::ones(400)); });
+        CHECK_THAT(said, ContainsSubstring("function \"squares\" on cpu") &&
+                             ContainsSubstring("memory_limit in BITALE_FLAGS") &&
+                             ContainsSubstring("float32 [400, 400] = 640.0 kB") && ContainsSubstring("Cure"));
+        CHECK(b.calls.get_value().at(0) == 1);
+        b.check(200);
+        a.check(400);
+        CHECK(host_ledger().now() <= alive + each + each / 2);
+        a.f = Function();  // gives its arena back
+        b.check(400);
+    }
+    b.check(500);
+}
+
+TEST_CASE("the limit of an emulated GPU counts all that is alive there") {
+    if (emulator_skipped()) return;
+    Squares a("emulator"), b("emulator");
+    a.check(10);
+    b.check(10);
+    const std::int64_t alive = a.f.state().executable->ledger()->now();
+    {
+        const ScopedOptions scope = with_limit(alive + 1000000);
+        a.check(400);
+        CHECK_THAT(error_of([&] { b.f(Squares::ones(400)); }),
+                   ContainsSubstring("function \"squares\" on emulator") &&
+                       ContainsSubstring("memory_limit in BITALE_FLAGS") &&
+                       ContainsSubstring("float32 [400, 400] = 640.0 kB"));
+        b.check(100);
+    }
+    b.check(400);
+}
+
+TEST_CASE("threads keep the limit of their device together") {
+    const Expr x = vector("x");
+    const Expr square = exp(expand_dims(x, 1) * expand_dims(x, 0));
+    Function f = function({x}, {sum(square / sum(square, {0}), {1})}, {.device = "cpu"});
+    f(Squares::ones(10));
+    trim_host_memory();
+    const std::int64_t arena = f.memory_plan({{x, {300}}}).arena_bytes;
+    const std::int64_t limit = host_ledger().now() + 2 * arena + arena / 2;
+    const ScopedOptions scope = with_limit(limit);
+    host_ledger().forget_most();
+    std::atomic<int> wrong{0}, done{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            const Array ones = Squares::ones(300);
+            for (int k = 0; k < 20; ++k) {
+                try {
+                    const Array y = f(ones);
+                    ++done;
+                    if (std::abs(y.at(7) - 1) > 1e-5) ++wrong;
+                } catch (const OutOfMemory&) {
+                } catch (...) {
+                    ++wrong;
+                }
+            }
+        });
+    for (std::thread& t : threads) t.join();
+    CHECK(wrong == 0);
+    CHECK(done > 0);
+    CHECK(host_ledger().most() <= limit + 4 * 2048);  // arguments are the caller's
+}
+
+TEST_CASE("without a limit too, want of memory names the buffers") {
+    Squares f("cpu");
+    const std::string said = error_of([&] { f.f(Squares::ones(200000)); });  // 160 GB
+    CHECK_THAT(said, ContainsSubstring("function \"squares\" on cpu: no memory for intermediate values") &&
+                         ContainsSubstring("float32 [200000, 200000] = 160.0 GB") &&
+                         ContainsSubstring("exp at memory_limit_test.cpp:") &&
+                         ContainsSubstring("Cure: a smaller batch"));
+    f.check(100);
+}

@@ -1,0 +1,291 @@
+// Functions whose batch is computed part by part give what they give for the batch at once.
+#include <fmt/format.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/error_of.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+std::vector<std::string> devices() {
+    std::vector<std::string> list{"cpu"};
+    if (!emulator_skipped()) list.emplace_back("emulator");
+    return list;
+}
+
+constexpr std::int64_t image_count = 37;
+const std::vector<std::int64_t> parts{1, 5, 36, 37, 1000};
+
+// A network with dropout whose images are bytes, or come as an argument; all in one dtype.
+struct Network {
+    explicit Network(DType real) : dtype(real) {}
+    DType dtype;
+    Random random{7};
+    Array values = random_array(uint8, {image_count, 2, 9, 8}, random, 0, 255),
+          classes = random_array(int32, {image_count}, random, 0, 4);
+    Shared filters = shared(random_array(dtype, {4, 2, 3, 2}, random, -1, 1), "filters"),
+           bias = shared(random_array(dtype, {4}, random, -1, 1), "bias"),
+           layer = shared(random_array(dtype, {4 * 3 * 3, 5}, random, -1, 1), "layer");
+    RandomStream stream{3};
+    Expr x = input(dtype, {-1, 2, 9, 8}, "x"), y = ivector("y");
+    Expr hidden = relu(max_pool(conv2d(x / 255, filters), 2) + reshape(bias, {1, 4, 1, 1}));
+    Expr scores = dot(dropout(flatten(hidden, 2), 0.5, stream), layer);
+    Expr loss = mean(categorical_crossentropy(softmax(scores), y)) + 0.01 * sum(sqr(layer));
+    Expr wrong = mean(cast(neq(argmax(scores, {1}), cast(y, int64)), dtype));
+    std::vector<Shared> parameters() const { return {filters, bias, layer}; }
+    std::vector<Expr> outputs() const {
+        return {loss,
+                wrong,
+                scores,
+                max(scores),
+                min(scores, {0}),
+                transpose(scores, {1, 0}),
+                argmax(scores, {1}),
+                sum(cast(y, int64)),
+                cast(x, uint8)[Slice{}]};
+    }
+    Updates updates() const { return sgd(loss, parameters(), 0.1); }
+};
+
+// Results, then new values of the parameters, after three steps.
+std::vector<Array> after_steps(const Network& net, FunctionOptions o, bool as_givens) {
+    std::vector<Array> before, all;
+    for (const Shared& p : net.parameters()) before.push_back(p.get_value());
+    o.updates = net.updates();
+    o.name = "net";
+    std::vector<Input> inputs{net.x, net.y};
+    if (as_givens) {
+        inputs.clear();
+        const Shared images = shared(net.values, "images"), labels = shared(net.classes, "labels");
+        o.givens = {{net.x, cast(images, net.dtype)}, {net.y, labels}};
+    }
+    Function f = function(inputs, net.outputs(), o);
+    for (int step = 0; step < 3; ++step) {
+        const Results r = as_givens ? f() : f(net.values.as(net.dtype), net.classes);
+        for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
+    }
+    for (const Shared& p : net.parameters()) all.push_back(p.get_value());
+    for (std::size_t k = 0; k < before.size(); ++k) {
+        Shared p = net.parameters()[k];
+        p.set_value(before[k]);
+    }
+    return all;
+}
+
+std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, double tolerance) {
+    std::string text;
+    for (std::size_t k = 0; k < expected.size(); ++k)
+        if (const std::string d = difference(got.at(k), expected[k], {.of_largest = tolerance}); !d.empty())
+            text += fmt::format("{}: {}\n", k, d);
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("a training step in parts is the step of the whole batch", "[core][runtime][micro_batch]") {
+    for (const DType dtype : {float64, float32}) {
+        const double tolerance = dtype == float64 ? 1e-12 : 1e-5;
+        // The random stream goes on from run to run: each run has a network of its own.
+        const std::vector<Array> expected = after_steps(Network(dtype), {.device = "reference"}, false);
+        for (const std::string& device : devices())
+            for (const std::int64_t rows : device == "cpu" ? parts : std::vector<std::int64_t>{16})
+                for (const bool as_givens : {false, true}) {
+                    INFO(device << ", " << name_of(dtype) << ", parts of " << rows
+                                << (as_givens ? ", givens" : ""));
+                    const std::vector<Array> got =
+                        after_steps(Network(dtype), {.device = device, .micro_batch = rows}, as_givens);
+                    CHECK(differences(got, expected, tolerance) == "");
+                }
+    }
+}
+
+TEST_CASE("statistics of the batch make further passes over it", "[core][runtime][micro_batch]") {
+    const Expr x = input(float64, {-1, 6}, "x");
+    const Expr centred = x - mean(x, {0}, {.keepdims = true});
+    const Expr scaled = centred / sqrt(mean(sqr(centred), {0}, {.keepdims = true}) + 1e-3);
+    const std::vector<Expr> outputs{scaled,
+                                    sum(scaled * x, {0}),
+                                    dot(transpose(scaled, {1, 0}), scaled),
+                                    prod(x, {0}),
+                                    max(scaled, {0}),
+                                    any(gt(scaled, 2.5), {0}),
+                                    all(gt(x, -2.9), {0})};
+    Random random(5);
+    Function reference = function({x}, outputs, {.device = "reference"});
+    for (const std::string& device : devices()) {
+        Function f = function({x}, outputs, {.device = device, .micro_batch = 10});
+        CHECK_THAT(f.report(), ContainsSubstring("in 3 passes over them"));
+        for (const std::int64_t rows : {1, 9, 10, 11, 40}) {
+            INFO(device << ", " << rows << " rows");
+            const Array a = random_array(float64, {rows, 6}, random);
+            const Results got = f(a), expected = reference(a);
+            for (std::size_t k = 0; k < outputs.size(); ++k)
+                CHECK(difference(got[k], expected[k], {.relative = 1e-11, .of_largest = 1e-12}) == "");
+        }
+    }
+}
+
+TEST_CASE("no rows, and integers to the last bit", "[core][runtime][micro_batch]") {
+    const Expr x = input(int32, {-1, 3}, "x");
+    const std::vector<Expr> outputs{x * 2, sum(x), sum(cast(x, int64), {0}), prod(cast(x, uint8), {0})};
+    Random random(6);
+    for (const std::string& device : devices()) {
+        Function whole = function({x}, outputs, {.device = device}),
+                 f = function({x}, outputs, {.device = device, .micro_batch = 4});
+        for (const std::int64_t rows : {0, 1, 4, 19}) {
+            INFO(device << ", " << rows << " rows");
+            const Array a = random_array(int32, {rows, 3}, random, -2e9, 2e9);
+            const Results got = f(a), expected = whole(a);
+            for (std::size_t k = 0; k < outputs.size(); ++k) CHECK(same(got[k], expected[k]));
+        }
+    }
+}
+
+TEST_CASE("NaN and infinities pass through totals", "[core][runtime][micro_batch]") {
+    const Expr x = input(float32, {-1}, "x");
+    Function f = function({x}, {max(x), min(x), sum(x)}, {.micro_batch = 2});
+    const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+    const Results quiet = f(std::vector<float>{1, nan, 3, 4, 5});
+    for (std::size_t k = 0; k < 3; ++k) CHECK(std::isnan(quiet[k].at(0)));
+    const Results low = f(std::vector<float>{-inf, -inf, -inf});
+    CHECK(low[0].at(0) == -inf);
+    CHECK(low[2].at(0) == -inf);
+}
+
+TEST_CASE("what fails in a part changes nothing, and says where", "[core][runtime][micro_batch]") {
+    const Network net(float32);
+    for (const std::string& device : devices()) {
+        Function f = function({net.x, net.y}, net.outputs(),
+                              {.updates = net.updates(), .device = device, .micro_batch = 10});
+        Array labels(int32, {image_count});
+        static_cast<std::int32_t*>(labels.mutable_data())[25] = 7;
+        const Array images = net.values.as(float32), before = net.layer.get_value();
+        const std::string message = error_of([&] { f(images, labels); });
+        CHECK_THAT(message, ContainsSubstring("7") && ContainsSubstring("in rows 20 to 30 of the batch"));
+        CHECK(same(net.layer.get_value(), before));
+        CHECK_THAT(error_of([&] { f(images, labels.rows(0, 9)); }),
+                   ContainsSubstring("micro_batch_test.cpp"));
+        CHECK(same(net.layer.get_value(), before));
+        CHECK(error_of([&] { f(images, net.classes); }) == "");
+        CHECK_FALSE(same(net.layer.get_value(), before));
+    }
+}
+
+TEST_CASE("a loop takes whole steps in parts", "[core][runtime][micro_batch]") {
+    Random random(8);
+    const Shared data = shared(random_array(int8, {60, 4}, random, -9, 9), "data"),
+                 w = shared(zeros({4}, float64), "w");
+    const Expr i = lscalar("i"), x = input(float64, {-1, 4}, "x");
+    const Expr error = dot(x, w) - 1, cost = mean(sqr(error));
+    const auto run = [&](std::int64_t rows, const char* device) {
+        Shared target = w;
+        target.set_value(zeros({4}, float64));
+        Function f = function({i}, {cost, error},
+                              {.updates = sgd(cost, {w}, 0.001),
+                               .givens = {{x, cast(data[range(i * 20, (i + 1) * 20)], float64)}},
+                               .device = device,
+                               .micro_batch = rows});
+        const Results r = f.loop(0, 3);
+        CHECK(f.loop(0, 0)[1].shape() == Dims{0, 20});
+        return std::vector<Array>{r[0], r[1], w.get_value()};
+    };
+    const std::vector<Array> expected = run(0, "reference");
+    for (const std::string& device : devices())
+        CHECK(differences(run(7, device.c_str()), expected, 1e-13) == "");
+}
+
+TEST_CASE("calls from several threads take turns at the totals", "[core][runtime][micro_batch]") {
+    const Expr x = tensor3("x");
+    Function f = function({x}, {sum(x), max(x)}, {.micro_batch = 3});
+    std::vector<std::thread> threads;
+    std::vector<int> wrong(4, 0);
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (int k = 0; k < 20; ++k) {
+                const Results r = f(full_of({10, 2 + t, 3}, t + 1));
+                wrong[static_cast<std::size_t>(t)] +=
+                    r[0].at(0) != 10.0 * (2 + t) * 3 * (t + 1) || r[1].at(0) != t + 1;
+            }
+        });
+    for (std::thread& t : threads) t.join();
+    CHECK(wrong == std::vector<int>{0, 0, 0, 0});
+}
+
+TEST_CASE("intermediate values take the memory of a part", "[core][runtime][micro_batch]") {
+    const Expr x = matrix("x");
+    const Shared w = shared(full_of({30, 500}, 0.01), "w"), v = shared(full_of({500, 30}, 0.01), "v");
+    const Expr y = mean(sqr(dot(tanh(dot(x, w)), v)));
+    Function whole = function({x}, y), parts_of_100 = function({x}, y, {.micro_batch = 100});
+    const Array a = full_of({5000, 30}, 0.5);
+    CHECK(parts_of_100(a)[0].at(0) == Approx(whole(a)[0].at(0)).epsilon(1e-5));
+    CHECK(parts_of_100.peak_bytes() * 4 < whole.peak_bytes());
+}
+
+TEST_CASE("what needs all rows at once is refused with its line", "[core][runtime][micro_batch]") {
+    const Expr x = input(float32, {-1, 3}, "x"), h = input(float16, {-1}, "h");
+    const Shared rows = shared(zeros({5, 3}), "rows");
+    const auto refused = [&](const Expr& y, FunctionOptions o = {}, const Expr& of = {}) {
+        o.micro_batch = 2;
+        return error_of([&] { function({of.is_null() ? x : of}, y, o); });
+    };
+    const auto here = [](unsigned line) {
+        return ContainsSubstring("micro_batch_test.cpp:" + std::to_string(line));
+    };
+    CHECK_THAT(refused(sort(x, 0)), here(__LINE__) && ContainsSubstring("all rows of the batch at once"));
+    CHECK_THAT(refused(argmax(x, {0})), here(__LINE__) && ContainsSubstring("micro-batches"));
+    CHECK_THAT(refused(cumsum(x, 0)), here(__LINE__));
+    CHECK_THAT(refused(dot(x, transpose(x, {1, 0}))), here(__LINE__));
+    CHECK_THAT(refused(x[Slice{.step = -1}]), here(__LINE__) && ContainsSubstring("other rows of the batch"));
+    CHECK_THAT(refused(sum(h), {}, h), here(__LINE__) && ContainsSubstring("half type"));
+    // A variable has so many rows as it has: the batch is no batch.
+    CHECK_THAT(refused(sum(x), {.updates = {{rows, x}}}), ContainsSubstring("whose first length is unknown"));
+    CHECK_THAT(refused(rows * 2, {.on_unused_input = OnUnused::ignore}),
+               ContainsSubstring("no output or update"));
+    CHECK_THAT(error_of([&] { function({x}, x, {.micro_batch = -1}); }),
+               ContainsSubstring("micro_batch is -1"));
+}
+
+TEST_CASE("a call that does not fit its limit at once is computed in parts that do",
+          "[core][runtime][micro_batch]") {
+    const Expr x = matrix("x");
+    const Shared w = shared(full_of({30, 500}, 0.01), "w"), v = shared(full_of({500, 30}, 0.01), "v");
+    const Expr y = mean(sqr(dot(tanh(dot(x, w)), v)));
+    const Updates updates = adam(y, {w, v}, 0.0);
+    for (const std::string& device : devices()) {
+        INFO(device);
+        const std::int64_t many = device == "cpu" ? 4000 : 400;
+        const Array a = full_of({many, 30}, 0.5), few = full_of({10, 30}, 0.5);
+        Function whole = function({x}, {y, dot(x, w)}, {.updates = updates, .device = device});
+        const Results expected = whole(a);
+        const std::int64_t peak = whole.memory_plan().peak_bytes;
+        std::int64_t before = peak + 1;
+        for (const int share : {2, 3}) {
+            const std::int64_t limit = whole.memory_plan({{x, {10, 30}}}).peak_bytes + a.bytes() +
+                                       2 * many * 500 * 4 + (peak / share) / 2;
+            Function f = function({x}, {y, dot(x, w)},
+                                  {.updates = updates, .device = device, .memory_limit = ByteCount{limit}});
+            f(few);
+            const Results got = f(a);
+            CHECK(got[0].at(0) == Approx(expected[0].at(0)).epsilon(1e-5));
+            CHECK(difference(got[1], expected[1], {.of_largest = 1e-5}) == "");
+            f(few);
+            CHECK(limit < before);
+            before = limit;
+        }
+        Function tiny = function({x}, y, {.device = device, .memory_limit = 1_KiB});
+        CHECK_THAT(error_of([&] { tiny(a); }), ContainsSubstring("memory_limit"));
+        Function sorted = function({x}, sort(x, 0), {.device = device, .memory_limit = 1_KiB});
+        CHECK_THAT(error_of([&] { sorted(a); }), ContainsSubstring("memory_limit") &&
+                                                     ContainsSubstring("cannot be computed in parts") &&
+                                                     ContainsSubstring("all rows of the batch at once"));
+    }
+}
