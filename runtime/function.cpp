@@ -114,22 +114,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What computes a call in parts that fit the function's limit, where it does not at once.
-MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal) {
-    const std::lock_guard lock(state.waiting);
-    if (!state.parts && state.no_parts.empty()) {
-        try {
-            auto parts = std::make_unique<MicroBatched>(state, 0);
-            state.parts = parts.get();
-            state.made_for_limit = std::move(parts);
-        } catch (const GraphError& e) {
-            state.no_parts = e.what();
-        }
-    }
-    if (!state.parts) throw MemoryRefusal(refusal + "\nIt cannot be computed in parts: " + state.no_parts);
-    return *state.parts;
-}
-
 MicroBatched* parts_made(Function::State& state) {
     const std::lock_guard lock(state.waiting);
     return state.parts;

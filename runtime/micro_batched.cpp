@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <unordered_set>
 #include <utility>
 
@@ -230,6 +231,7 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
     largest.function = build_.signature.function;
     largest.peak_bytes = peak + most_results;
     largest.limit = build_.memory_limit;
+    largest.micro_batch = rows;
     largest.notes.push_back(fmt::format(
         "the {} rows of the batch are computed {} at a time; buffers and steps are those of the part "
         "that takes most, the peak is that of the whole call",
@@ -264,6 +266,7 @@ std::vector<Array> MicroBatched::run(std::span<const Array> arguments) { return 
 
 std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int64_t steps) {
     const Sizes sizes = sizes_of(arguments);
+    last_symbols_.set(sizes.symbols);
     const std::int64_t rows = sizes.all_rows, most = rows_of_part(sizes, steps);
     if (rows_ == 0 && last_rows_.exchange(most) != most) drop_arena();  // of larger parts
     std::vector<Array> results(outputs_.size()), all(arguments.begin(), arguments.end());
@@ -373,6 +376,21 @@ std::string MicroBatched::report() const {
         passes_.size(), passes_.size() == 1 ? "" : "es", totals, totals == 1 ? "" : "s", bytes);
     for (const Part& part : passes_) s += "\n" + report_of(*part);
     return s + "\n" + report_of(*finale_);
+}
+
+MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal) {
+    const std::lock_guard lock(state.waiting);
+    if (!state.parts && state.no_parts.empty()) {
+        try {
+            auto parts = std::make_unique<MicroBatched>(state, 0);
+            state.parts = parts.get();
+            state.made_for_limit = std::move(parts);
+        } catch (const GraphError& e) {
+            state.no_parts = e.what();
+        }
+    }
+    if (!state.parts) throw MemoryRefusal(refusal + "\nIt cannot be computed in parts: " + state.no_parts);
+    return *state.parts;
 }
 
 }  // namespace bitale

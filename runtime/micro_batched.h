@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/split/micro_batches.h"
+#include "runtime/exec/call_state.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/int_table.h"
 #include "runtime/memory/limit.h"
@@ -32,6 +33,7 @@ class MicroBatched : public Executable {
     std::vector<Array> loop(const LoopCall& call) override;
     void drop_arena() override;
     std::int64_t arena_bytes() const override;
+    std::vector<std::int64_t> last_symbols() const override { return last_symbols_.get(); }
     int compiler_runs() const override;
     std::vector<Profile::Row> profile() const override;
 
@@ -74,9 +76,14 @@ class MicroBatched : public Executable {
     std::vector<std::vector<Array>> beginnings_;  // of the totals of each pass
     IntTable table_;
     std::unique_ptr<LengthChecks> checks_;
+    LastSymbols last_symbols_;
     std::atomic<std::int64_t> last_rows_{0};  // of a part, by the limit
-    int all_rows_ = 0;                       // slot of the number of rows
-    std::vector<std::vector<int>> lengths_;  // slots of the lengths of the outputs
+    int all_rows_ = 0;                        // slot of the number of rows
+    std::vector<std::vector<int>> lengths_;   // slots of the lengths of the outputs
 };
+
+// What computes calls in parts that fit the function's limit, where one does not at once; made by the first
+// who wants it. Throws MemoryRefusal, with `refusal` and the reason, where there can be none.
+MicroBatched& parts_for_limit(Function::State& function, const std::string& refusal);
 
 }  // namespace bitale

@@ -105,11 +105,18 @@ class Walker {
                 if (!r || !m) return {};
                 return Interval{r->low, r->high + m->high - 1};
             }
-        Interval sum{x.constant_term(), x.constant_term()};
+        // Lengths are left alone: a sum of many of them would be copied for each.
+        Interval sum{x, x};
         for (const Int::Term& term : x.terms()) {
+            if (std::all_of(term.atoms.begin(), term.atoms.end(), [&](const AtomPtr& atom) {
+                    return atom->kind == Atom::Kind::symbol && !loops_.contains(atom->id);
+                }))
+                continue;
             const std::optional<Interval> t = interval(term);
             if (!t) return {};
-            sum = {sum.low + t->low, sum.high + t->high};
+            Int own = term.factor;
+            for (const AtomPtr& atom : term.atoms) own = own * Int::from(atom);
+            sum = {sum.low - own + t->low, sum.high - own + t->high};
         }
         return sum;
     }

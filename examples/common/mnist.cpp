@@ -30,6 +30,8 @@ DataSet load_set(const Settings& settings, const std::string& name) {
 
 }  // namespace
 
+DataSet load_mnist_test(const Settings& settings) { return load_set(settings, "t10k"); }
+
 Data load_mnist(const Settings& settings) {
     return {.train = load_set(settings, "train"),
             .test = load_set(settings, "t10k"),

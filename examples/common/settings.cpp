@@ -47,6 +47,10 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
                    "Go on from this .npz or .safetensors file, and write it after each epoch");
     app.add_option("--json", settings.json, "Write the results to this file");
     app.add_option("--dump", settings.dump, "Write generated sources and reports into this folder");
+    if (settings.takes_memory_limit)
+        app.add_option("--memory-limit", settings.memory_limit.bytes,
+                       "Bytes that the evaluation may take, as 64MiB or 1GiB; 0: any")
+            ->transform(CLI::AsSizeValue(false));
     app.add_flag("--quiet", settings.quiet, "Print nothing but errors");
     try {
         app.parse(argc, argv);

@@ -1,6 +1,8 @@
 // What the command line of every example can say.
 #pragma once
 
+#include <bitale/bitale.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,15 +25,17 @@ struct Settings {
     std::vector<Choice> choices{};
     std::string data = mnist_folder();  // folder of the data set
     std::string data_help = "Folder with the four MNIST files";
-    bool accuracy = false;          // tables show it in place of the error
-    std::string device{};           // empty: Bitale's own default
-    std::string storage = "uint8";  // of the images on the device: uint8, int8 or float32
-    std::int64_t limit = 0;         // use only so many images of each set; 0: all
-    std::uint64_t seed = 1;         // of weights, order and dropout
-    std::string save{}, load{};     // files of the parameters, .npz or .safetensors
-    std::string checkpoint{};       // file to go on from, written after each epoch
-    std::string json{};             // file for the results
-    std::string dump{};             // folder for generated sources and reports
+    bool accuracy = false;             // tables show it in place of the error
+    std::string device{};              // empty: Bitale's own default
+    std::string storage = "uint8";     // of the images on the device: uint8, int8 or float32
+    std::int64_t limit = 0;            // use only so many images of each set; 0: all
+    std::uint64_t seed = 1;            // of weights, order and dropout
+    std::string save{}, load{};        // files of the parameters, .npz or .safetensors
+    std::string checkpoint{};          // file to go on from, written after each epoch
+    std::string json{};                // file for the results
+    std::string dump{};                // folder for generated sources and reports
+    bool takes_memory_limit = false;   // the program has --memory-limit
+    bitale::ByteCount memory_limit{};  // 0: none
     bool quiet = false;
 
     // The value of an option of this program.

@@ -87,6 +87,7 @@ struct MemoryPlan {
     std::int64_t peak_bytes = 0;
     std::int64_t host_bytes = 0;     // of a function on a GPU: what it holds in the host's memory beside that
     std::int64_t limit = 0;          // FunctionOptions::memory_limit; 0: none
+    std::int64_t micro_batch = 0;    // rows of the batch that are computed at a time; 0: all at once
     std::vector<std::string> notes;  // what is not in the plan, and why
 
     // One screen: totals, the peak, the largest buffers.

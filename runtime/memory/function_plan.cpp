@@ -45,10 +45,36 @@ MemoryPlan larger_plan(const Build& build, const Executable& executable,
 
 MemoryPlan memory_plan_of(const Function::State& state, const ExampleShapes& lengths) {
     const Build build = build_of(state);
-    if (!state.program && state.parts) return state.parts->memory_plan(symbols_of(build, lengths, {}));
+    if (state.micro_batch > 0 && state.parts)
+        return state.parts->memory_plan(symbols_of(build, lengths, state.executable->last_symbols()));
     return larger_plan(build, *state.executable,
                        symbols_of(build, lengths, state.executable->last_symbols()));
 }
+
+namespace {
+
+// Of a call at once, or in parts where it does not fit the function's limit so.
+MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
+    std::vector<std::int64_t> symbols;
+    MemoryPlan plan;
+    {
+        const std::lock_guard lock(state.waiting);
+        const std::lock_guard turn(state.device->turns());
+        plan = memory_plan_of(state, lengths);
+        if (plan.limit == 0 || plan.peak_bytes <= plan.limit || state.micro_batch > 0 || !state.program)
+            return plan;
+        symbols = symbols_of(build_of(state), lengths, state.executable->last_symbols());
+    }
+    try {
+        MicroBatched& parts = parts_for_limit(state, "");
+        const std::lock_guard turn(state.device->turns());
+        return parts.memory_plan(symbols);
+    } catch (const MemoryRefusal&) {
+        return plan;  // that is what would be needed
+    }
+}
+
+}  // namespace
 
 MemoryPlan Function::memory_plan(const ExampleShapes& lengths) const {
     (void)state();  // throws where there is none
@@ -64,13 +90,9 @@ MemoryPlan Function::memory_plan(const ExampleShapes& lengths) const {
                 const auto at = std::find(inputs.begin(), inputs.end(), input.node()) - inputs.begin();
                 own.emplace_back(Expr(version->plain->inputs.at(static_cast<std::size_t>(at))), shape);
             }
-            const std::lock_guard lock(version->waiting);
-            const std::lock_guard turn(of.device->turns());
-            return memory_plan_of(*version, own);
+            return plan_of(*version, own);
         }
-        const std::lock_guard lock(of.waiting);
-        const std::lock_guard turn(of.device->turns());
-        return memory_plan_of(of, lengths);
+        return plan_of(of, lengths);
     });
 }
 

@@ -116,6 +116,7 @@ std::string MemoryPlan::json() const {
     j["peak_bytes"] = peak_bytes;
     j["host_bytes"] = host_bytes;
     j["limit_bytes"] = limit;
+    j["micro_batch"] = micro_batch;
     j["arena_bytes"] = arena_bytes;
     j["least_arena_bytes"] = least_arena_bytes;
     j["peak_step"] = peak_step;
