@@ -80,6 +80,7 @@ void dump_before_compiling(Function::State& state) {
 void dump_report(const Function::State& state) {
     if (state.dump_folder.empty()) return;
     write(state.dump_folder, "report.txt", report_of(state));
+    if (!state.executable) return;  // its versions have plans
     try {
         const std::lock_guard turn(state.device->turns());
         const MemoryPlan plan = memory_plan_of(state, {});

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "codegen/pipeline.h"
+#include "graph/base/options.h"
 #include "ops/rules/phases.h"
 #include "runtime/validate.h"
 #include "tests/corpus/plans.h"
@@ -14,7 +15,7 @@ using namespace bitale::corpus;  // NOLINT
 
 namespace {
 
-Placement placement_of(const Graph& graph, const Target& target) {
+Placement placement_of(const corpus::Graph& graph, const Target& target) {
     const ScopedOptions usual{Options{}};
     FunctionOptions wishes;
     wishes.updates = graph.updates;
@@ -32,7 +33,7 @@ Placement placement_of(const Graph& graph, const Target& target) {
     return plan_arena(program, values);
 }
 
-void check_near(const std::string& name, const Graph& graph) {
+void check_near(const std::string& name, const corpus::Graph& graph) {
     for (const auto& [target, description] : targets()) {
         Placement placement;
         try {
@@ -57,7 +58,7 @@ Expr normalised(Builder& b, const Expr& x, std::int64_t channels, const std::str
 
 // He et al. 2016, 16 blocks of two convolutions with batch normalisation, of four widths, and a training
 // step.
-Graph sixteen_blocks() {
+corpus::Graph sixteen_blocks() {
     Builder b("residual_sixteen", Purpose::plan);
     const Expr x = b.bytes({64, 3, 32, 32}, "x"), labels = b.labels(64, 10, "labels");
     const auto convolution = [&](const Expr& h, std::int64_t from, std::int64_t to, int kernel, int stride,
