@@ -150,6 +150,15 @@ Array value_of(const Entry& e) {
     return number;
 }
 
+std::vector<Checkpoint::Entry> entries_of(const std::string& name, const RandomStream& stream, Where where) {
+    return {{.name = name + ".counter", .where = where, .variable = stream.counter()},
+            {.name = name + ".seed",
+             .where = where,
+             .dtype = DType::uint64,
+             .is_seed = true,
+             .seed = stream.seed()}};
+}
+
 }  // namespace
 
 Checkpoint::Part::Part(const Shared& variable, Where where) {
@@ -181,13 +190,16 @@ Checkpoint::Part::Part(const Updates& updates, Where where) {
 
 Checkpoint::Part::Part(const RandomStream& stream, Where where) {
     listing([&] {
-        add(stream.counter(), where);
-        std::string name = stream.counter().name();
-        name.replace(name.rfind('.') + 1, std::string::npos, "seed");
-        entries_.push_back(
-            {.name = name, .where = where, .dtype = DType::uint64, .is_seed = true, .seed = stream.seed()});
+        const std::string name = stream.counter().name();
+        entries_ = entries_of(name.substr(0, name.rfind('.')), stream, where);
     });
 }
+
+Checkpoint::Part::Part(const std::string& name, const RandomStream& stream, Where where) {
+    listing([&] { entries_ = entries_of(name, stream, where); });
+}
+
+Checkpoint::Part::Part(const StepCounter& steps, Where where) : Part(steps.counter(), where) {}
 
 Checkpoint::Part::Part(std::string name, Array& array, Where where) {
     listing([&] { entries_.push_back({.name = std::move(name), .where = where, .array = &array}); });

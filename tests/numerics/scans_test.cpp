@@ -182,9 +182,9 @@ TEST_CASE("scans along rows of what is computed, some places ahead") {
                               kind.scan(forms[turn % 3], 1, options, {}));
                 }
     const Expr v = vector("v"), at = lvector("at");
-    cases.add("a vector", {v}, {random_array(float32, {1000}, random, -1, 1)}, cumsum(exp(v), 0));
-    cases.add("gathered", {v, at},
-              {random_array(float32, {1000}, random, -1, 1), random_array(int64, {600}, random, 0, 999)},
+    const Array values = random_array(float32, {1000}, random, -1, 1);
+    cases.add("a vector", {v}, {values}, cumsum(exp(v), 0));
+    cases.add("gathered", {v, at}, {values, random_array(int64, {600}, random, 0, 999)},
               cumsum(exp(v[at]), 0));
     cases.run(16);
 }
