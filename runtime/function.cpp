@@ -515,11 +515,12 @@ Results Function::loop(std::int64_t first, std::int64_t last, const LoopOptions&
             const double seconds =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
             const auto count = static_cast<double>(results.done()), left = static_cast<double>(steps) - count;
-            options.on_progress({.done = results.done(),
-                                 .steps = steps,
-                                 .seconds = seconds,
-                                 .seconds_left = count > 0 ? seconds / count * left : 0,
-                                 .part = &made});
+            if (done > 0)  // where a request ended the part at once there is nothing new
+                options.on_progress({.done = results.done(),
+                                     .steps = steps,
+                                     .seconds = seconds,
+                                     .seconds_left = count > 0 ? seconds / count * left : 0,
+                                     .part = &made});
             if (done < part.steps || results.done() == steps) return results.take();
             call = call.rest(done);
         }
