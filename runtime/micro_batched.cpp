@@ -11,6 +11,7 @@
 #include "bitale/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
+#include "graph/walk/equal_lengths.h"
 #include "graph/walk/import.h"
 #include "ops/rules/phases.h"
 #include "runtime/exec/stacked.h"
@@ -74,12 +75,17 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
     others.givens.clear();
     others.on_unused_input = OnUnused::ignore;
     Nodes replacements;
+    Substitution known;  // lengths behind the first one
     for (const Given& g : options.givens) {
         const NodePtr& variable = g.variable.node();
         const Type& type = variable->type;
         if (variable->op == input_op() && type.rank() > 0 && !type.shape[0].is_constant()) {
             all.emplace_back(g.variable);
             replacements.push_back(g.replacement.node());
+            const Shape& shape = replacements.back()->type.shape;
+            for (std::size_t axis = 1; axis < shape.size(); ++axis)
+                if (const std::uint64_t id = type.shape[axis].symbol_id(); id && shape[axis].is_constant())
+                    known.emplace(id, shape[axis]);
         } else {
             others.givens.push_back(g);
         }
@@ -92,6 +98,7 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
     for (const SharedUpdate& u : plain.updates)
         if (!updated.contains(u.target.get())) graph.updates.push_back(u);
     graph.outputs.insert(graph.outputs.end(), replacements.begin(), replacements.end());
+    if (!known.empty()) set_lengths(graph, known);
     collect_checks(graph);
     return std::make_shared<const Graph>(std::move(graph));
 }

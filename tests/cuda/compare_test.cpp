@@ -181,7 +181,7 @@ TEST_CASE("a product of a library that is wrong is named with its sizes and the 
     if (emulator_skipped() || !planted().empty()) return;
     const ScopedOptions scope(comparing());
     const Expr x = matrix("x"), y = matrix("y");
-    const unsigned line = __LINE__ + 1;
+    const unsigned line = __LINE__ + 2;
     const Function f =
         function({x, y}, dot(x, y), {.name = "product", .device = "emulator", .specialise = false});
     if (!has_step(f, Step::Kind::gemm)) {
@@ -218,7 +218,7 @@ TEST_CASE("a convolution of a library that is wrong is named likewise") {
     if (emulator_skipped() || !planted().empty()) return;
     const ScopedOptions scope(comparing());
     const Expr x = tensor4("x"), w = input(float32, {-1, -1, 3, 3}, "w");
-    const unsigned line = __LINE__ + 1;
+    const unsigned line = __LINE__ + 2;
     const Function f =
         function({x, w}, conv2d(x, w), {.name = "filter", .device = "emulator", .specialise = false});
     REQUIRE(has_step(f, Step::Kind::conv));

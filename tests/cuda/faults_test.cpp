@@ -64,7 +64,7 @@ class OnGpu {
         return "";
     }
     std::string error_of_loop(const std::vector<std::int64_t>& values) {
-        const Array zero{std::int64_t{0}};
+        const Array zero(std::int64_t{0});
         try {
             LoopCall call = LoopCall::over(values);
             call.arguments = {&zero, 1};
@@ -226,7 +226,7 @@ TEST_CASE("a graph that cannot be launched names its function and five of its li
 TEST_CASE("a library's call that fails is named by its sizes and lines; a fault before it comes up as such") {
     if (emulator_skipped()) return;
     const Expr x = matrix("x"), y = matrix("y");
-    const unsigned line = __LINE__ + 1;
+    const unsigned line = __LINE__ + 2;
     const Function product =
         function({x, y}, dot(x, y), {.name = "product", .device = "emulator", .specialise = false});
     const Array a = zeros({64, 96}), b = zeros({96, 128});

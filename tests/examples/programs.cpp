@@ -28,8 +28,8 @@ Child start(const std::string& command) {
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        const std::string line =
-            "exec " EXAMPLES "/" + command;  // exec: the signal reaches the program itself
+        const std::string line = "exec " + (command.find("/") == 0 ? "" : std::string(EXAMPLES "/")) +
+                                 command;  // exec: the signal reaches the program itself
         execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
         _exit(127);
     }

@@ -108,6 +108,25 @@ TEST_CASE("a training step in parts is the step of the whole batch", "[core][run
     }
 }
 
+TEST_CASE("lengths of a variable that a given replaces are those of what replaces it",
+          "[core][runtime][micro_batch]") {
+    Random random(9);
+    const Shared images = shared(random_array(uint8, {23, 2, 5, 4}, random, 0, 255), "images");
+    const Expr x = tensor4("x");
+    const Expr y = (x - mean(x)) / 128;
+    const std::vector<Expr> outputs{mean(sqr(y)), flatten(y, 2), sum(y, {0, 2})};
+    const auto run = [&](const std::string& device, std::int64_t rows) {
+        return function({}, outputs,
+                        {.givens = {{x, cast(images, float32)}}, .device = device, .micro_batch = rows})();
+    };
+    const Results expected = run("reference", 0);
+    for (const std::string& device : devices()) {
+        const Results got = run(device, 6);
+        for (std::size_t k = 0; k < outputs.size(); ++k)
+            CHECK(difference(got[k], expected[k], {.of_largest = 1e-5}) == "");
+    }
+}
+
 TEST_CASE("statistics of the batch make further passes over it", "[core][runtime][micro_batch]") {
     const Expr x = input(float64, {-1, 6}, "x");
     const Expr centred = x - mean(x, {0}, {.keepdims = true});
