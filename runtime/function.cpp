@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "graph/walk/traverse.h"
 #include "ops/rules/phases.h"
 #include "runtime/dump.h"
+#include "runtime/joined.h"
 #include "runtime/memory/limit.h"
 #include "runtime/micro_batched.h"
 #include "runtime/report.h"
@@ -451,38 +451,6 @@ LoopCall watching(LoopCall call, const StopToken& stop) {
     call.token = stop;
     return call;
 }
-
-// Results of the parts of a loop, one above the other.
-class Joined {
-  public:
-    explicit Joined(std::int64_t steps) : steps_(steps) {}
-    void add(const Results& part, std::int64_t done) {
-        for (std::size_t k = 0; k < part.size(); ++k) {
-            Dims shape = part[k].shape();
-            shape[0] = steps_;
-            if (done_ == 0)
-                values_.emplace_back(part[k].dtype(), shape);
-            else if (values_[k].shape() != shape)
-                throw ShapeError(fmt::format("output {} of the loop is {} in step {}, and was {} before", k,
-                                             text_of(part[k].shape()), done_, text_of(values_[k].shape())));
-            const std::int64_t row = steps_ ? values_[k].bytes() / steps_ : 0;
-            if (part[k].bytes() > 0)
-                std::memcpy(static_cast<char*>(values_[k].mutable_data()) + done_ * row, part[k].data(),
-                            static_cast<std::size_t>(part[k].bytes()));
-        }
-        done_ += done;
-    }
-    std::int64_t done() const { return done_; }
-    Results take() {
-        if (done_ < steps_)
-            for (Array& value : values_) value = value.rows(0, done_);
-        return Results(std::move(values_));
-    }
-
-  private:
-    std::int64_t steps_, done_ = 0;
-    std::vector<Array> values_;
-};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "codegen/nest/puts.h"
 #include "codegen/schedule/member.h"
 
 namespace bitale {

@@ -9,7 +9,6 @@
 #include "codegen/nest/positions.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
-#include "codegen/nest/puts.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/by_phase.h"
