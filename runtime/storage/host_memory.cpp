@@ -72,8 +72,9 @@ class FreeBlocks {
         bool any = false;
         for (int c = 0; c < classes; ++c) {
             std::vector<void*>& list = free_[static_cast<std::size_t>(c)];
+            if (list.empty()) continue;  // the largest classes are more bytes than an int64 counts
+            any = true;
             for (void* p : list) free_memory(p, static_cast<std::size_t>(class_bytes(c)));
-            any = any || !list.empty();
             numbers_.kept -= static_cast<std::int64_t>(list.size()) * class_bytes(c);
             list.clear();
         }
