@@ -23,7 +23,7 @@ std::vector<std::string> devices() {
 }
 
 constexpr std::int64_t image_count = 37;
-const std::vector<std::int64_t> parts{1, 5, 36, 37, 1000};
+const std::vector<std::int64_t> parts{1, 36, 1000};
 
 // A network with dropout whose images are bytes, or come as an argument; all in one dtype.
 struct Network {
@@ -97,7 +97,8 @@ TEST_CASE("a training step in parts is the step of the whole batch", "[core][run
         // The random stream goes on from run to run: each run has a network of its own.
         const std::vector<Array> expected = after_steps(Network(dtype), {.device = "reference"}, false);
         for (const std::string& device : devices())
-            for (const std::int64_t rows : device == "cpu" ? parts : std::vector<std::int64_t>{16})
+            for (const std::int64_t rows :
+                 device == "cpu" && dtype == float64 ? parts : std::vector<std::int64_t>{16})
                 for (const bool as_givens : {false, true}) {
                     INFO(device << ", " << name_of(dtype) << ", parts of " << rows
                                 << (as_givens ? ", givens" : ""));
