@@ -61,10 +61,12 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     // of a variable in `givens` too. Results are those of the whole batch, but for the order in which sums
     // over its rows are added; updates take place once, after all parts. Throws GraphError where a value
     // needs all rows at once, as an order of the rows does. Devices that evaluate graphs as they are take no
-    // notice.
+    // notice, and autotune measures nothing of the parts.
     std::int64_t micro_batch = 0;
     // The most that a call may take, by its memory_plan(): arguments, shared variables, constants, results,
-    // and all buffers. What does not fit is OutOfMemory before anything runs; 0: no limit of its own.
+    // and all buffers. A call that does not fit at once is computed in parts, as with a micro_batch of the
+    // most rows that fit; what does not fit so either is OutOfMemory before anything runs. Where parts cannot
+    // be, the error says why. 0: no limit of its own.
     ByteCount memory_limit{};
 };
 

@@ -147,11 +147,12 @@ class GradSum {
 // {w, b}), rate) is sgd(loss, {w, b}, rate). The rate is a scalar float (ShapeError, TypeError), a number or
 // an expression, such as a schedule. Their state is in shared variables named after the parameters ("w.m"),
 // zero at first, of the parameter's dtype.
-// With lazy_rows, a parameter that the loss reads by lookups alone (table[indices]) changes in the rows that
-// are looked up, and so does its state; all other rows stay as they are, bit for bit, and on a CPU a step
-// visits the rows that are looked up only, unless its gradients are clipped by a norm. Without it, rows that
-// are not looked up still move by what their state remembers. As SparseAdam of PyTorch does. Other parameters
-// change as without it.
+// With lazy_rows, a parameter that the loss reads by lookups alone (table[indices], with a vector or tensor
+// of indices: table[k] with a scalar, and rows(...), are slices and count as other reads) changes in the rows
+// that are looked up, and so does its state; all other rows stay as they are, bit for bit, and on a CPU a
+// step visits the rows that are looked up only, unless its gradients are clipped by a norm. Without it, rows
+// that are not looked up still move by what their state remembers. As SparseAdam of PyTorch does. Other
+// parameters change as without it.
 
 struct SgdOptions {
     bool lazy_rows = false;
