@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "codegen/group/again.h"
 #include "codegen/group/boundary.h"
 #include "codegen/group/group.h"
 #include "codegen/group/layout.h"
@@ -20,6 +21,7 @@ struct Compilation {
     const Target& target;
     Tuner* tuner;
     Graph graph;
+    Waits waits{};
     Values values{};
     Grouping grouping{};
     Program program{};
@@ -38,8 +40,11 @@ void winners(Compilation& c) { choose_winners(c.graph, c.target, c.tuner); }
 
 void lookups(Compilation& c) { sort_lookups(c.graph, c.target); }
 
+void again(Compilation& c) { c.waits = take_off_again(c.graph); }
+
 void storage(Compilation& c) {
     c.values = decide_storage(c.graph, c.target, c.tuner);
+    c.values.waits = c.waits;
     for (Value& value : c.values.list)
         if (value.why_generated.empty()) value.why_generated = why_winners(value.node, c.target, c.tuner);
 }
@@ -66,6 +71,7 @@ constexpr Stage stages[] = {
     {"copies", copies},       // updates that only copy become values
     {"winners", winners},     // gradients of filters behind max-pooling
     {"lookups", lookups},     // scatters into large tables, by sorted indices
+    {"again", again},         // what gradients compute again waits for the backward pass
     {"storage", storage},     // nests; what is inlined, staged, stored
     {"boundary", boundary},   // copies between the user's order of axes and that of convolutions
     {"layout", layout},       // the order of a stored value's axes in memory

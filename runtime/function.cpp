@@ -21,10 +21,10 @@
 #include "runtime/dump.h"
 #include "runtime/joined.h"
 #include "runtime/memory/limit.h"
-#include "runtime/micro_batched.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 #include "runtime/validate.h"
+#include "runtime/whole_or_in_parts.h"
 
 namespace bitale {
 
@@ -114,11 +114,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-MicroBatched* parts_made(Function::State& state) {
-    const std::lock_guard lock(state.waiting);
-    return state.parts;
-}
-
 // Of a function whose lengths are known when it is built.
 void keep_limit(Function::State& state) {
     try {
@@ -156,7 +151,7 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
                                      "all rows at once",
                                      state->name, wishes.micro_batch));
     state->micro_batch = wishes.micro_batch;
-    if (state->micro_batch > 0 || state->memory_limit > 0)
+    if (state->micro_batch > 0 || state->memory_limit > 0 || options().memory_limit > 0)
         state->before_givens = graph_before_givens(inputs, outputs, wishes, *state->plain, where);
 
     std::optional<Target> target = target_of(*state);
@@ -262,33 +257,18 @@ Function::State& for_call(Function::State& state, std::span<const Array> argumen
     return runs;
 }
 
-// `call` gets what runs, the variables to lock, and what keeps memory meanwhile without running, or null:
-// bits and limits of a call do not depend on earlier ones.
-template <class F>
-Results whole_or_in_parts(Function::State& runs, F&& call) {
-    if (runs.micro_batch > 0 && runs.parts) return call(*runs.parts, runs.parts->shared(), nullptr);
-    Executable& whole = *runs.current.load(std::memory_order_acquire);
-    if (runs.memory_limit == 0) return call(whole, runs.shared, nullptr);
-    std::string refusal;
-    try {
-        return call(whole, runs.shared, parts_made(runs));
-    } catch (const MemoryRefusal& e) {
-        refusal = e.what();
-    }
-    MicroBatched& parts = parts_for_limit(runs, refusal);
-    return call(parts, parts.shared(), &whole);
-}
-
 Results run(Function::State& state, std::span<const Array> arguments) {
     std::optional<Specialised::Held> version;
     Function::State& runs = for_call(state, arguments, version);
     return explaining(runs, arguments, 0, [&] {
         return whole_or_in_parts(
-            runs, [&](Executable& executable, const std::vector<SharedUse>& shared, Executable* idle) {
+            runs, arguments, 0,
+            [&](Executable& executable, const std::vector<SharedUse>& shared, Executable* idle) {
                 const CallLock lock(*state.device, shared);
                 if (idle) idle->drop_arena();
                 return Results(executable.run(arguments));
-            });
+            },
+            [] { return false; });
     });
 }
 
@@ -412,7 +392,8 @@ Results run_loop(Function::State& state, LoopCall call, std::int64_t* to = nullp
     std::int64_t done = 0;
     Results results = explaining(runs, all, call.steps, [&] {
         return whole_or_in_parts(
-            runs, [&](Executable& executable, const std::vector<SharedUse>& shared, Executable* idle) {
+            runs, all, call.steps,
+            [&](Executable& executable, const std::vector<SharedUse>& shared, Executable* idle) {
                 CallLock lock(*state.device, shared);
                 if (idle) idle->drop_arena();
                 state.steps_done.store(call.told);
@@ -423,7 +404,8 @@ Results run_loop(Function::State& state, LoopCall call, std::int64_t* to = nullp
                 call.steps_done = &state.steps_done;
                 call.own_steps_done = &done;
                 return Results(executable.loop(call));
-            });
+            },
+            [&] { return state.steps_done.load() != call.told; });
     });
     done -= call.told;
     if (to) *to = done;

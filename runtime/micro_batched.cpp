@@ -79,7 +79,7 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
     for (const Given& g : options.givens) {
         const NodePtr& variable = g.variable.node();
         const Type& type = variable->type;
-        if (variable->op == input_op() && type.rank() > 0 && !type.shape[0].is_constant()) {
+        if (variable->op == input_op() && type.rank() > 0) {
             all.emplace_back(g.variable);
             replacements.push_back(g.replacement.node());
             const Shape& shape = replacements.back()->type.shape;
@@ -118,9 +118,15 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
         for (const MicroBatches::Total& total : plan_.passes[p].totals) {
             beginnings.push_back(beginning_of(total));
             shared_.push_back({total.variable, true});
+            total_bytes_ += total.variable->value.bytes();
         }
     }
     finale_ = compiled(function, plan_.finale, "after all parts");
+    for (std::size_t p = 0; p <= passes_.size(); ++p) {
+        const Function::State& part = p < passes_.size() ? *passes_[p] : *finale_;
+        frames_.push_back(
+            std::make_unique<Frames>(part.program, symbols_of(part.signature), part.signature.checks));
+    }
     std::sort(shared_.begin(), shared_.end(),
               [](const SharedUse& a, const SharedUse& b) { return a.variable < b.variable; });
     checks_ = std::make_unique<LengthChecks>(build_.signature.checks, table_);
@@ -166,7 +172,9 @@ MicroBatched::Sizes MicroBatched::sizes_of(std::span<const Array> arguments) con
     std::vector<std::int64_t> symbols(binder.symbols());
     std::vector<const void*> data(build_.signature.inputs.size());
     binder.bind(arguments, symbols.data(), data.data());
-    return sizes_of(std::move(symbols));
+    Sizes sizes = sizes_of(std::move(symbols));
+    for (const Array& a : arguments) sizes.argument_bytes += a.bytes();
+    return sizes;
 }
 
 Dims MicroBatched::shape_of_output(std::size_t output, const Sizes& sizes) const {
@@ -199,95 +207,34 @@ std::vector<std::int64_t> MicroBatched::symbols_of_part(const Signature& part, c
     return symbols;
 }
 
-// Everything that lives during the call: what comes in and goes out, and the arenas and workspaces of all
-// parts, which are kept from call to call.
-MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const {
-    Build whole = build_;
-    whole.program = nullptr;
-    std::int64_t peak = 0, most_results = 0;
-    for (const MemoryPlan::Buffer& b : make_memory_plan(whole, sizes.symbols).buffers)
-        if (b.kind == MemoryPlan::Kind::argument) peak += b.reserved;
-    for (const SharedUse& use : shared_) peak += use.variable->value.bytes();
-    for (std::size_t k = 0; k < outputs_.size(); ++k) {
-        std::int64_t bytes = bytes_of(outputs_[k].dtype);
-        for (const std::int64_t length : shape_of_output(k, sizes)) bytes *= length;
-        // Of a loop, the results of each step, and all of them behind each other.
-        peak += pooled_bytes(bytes) * std::max<std::int64_t>(1, steps) +
-                (steps > 0 ? pooled_bytes(bytes * steps) : 0);
-    }
-    MemoryPlan largest;
-    const auto add = [&](const Function::State& part) {
-        const Build build = build_of(part);
-        const std::vector<std::int64_t> symbols = symbols_of_part(build.signature, sizes, rows);
-        Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
-        const Frame& frame = frames.find(symbols.data());
-        MemoryPlan plan = make_memory_plan(build, frame, symbols, part.executable->own_memory(frame));
-        std::int64_t results = 0, outside = 0;
-        for (const MemoryPlan::Buffer& b : plan.buffers) {
-            if (b.on_host || b.offset >= 0) continue;
-            if (b.kind == MemoryPlan::Kind::result) results += b.reserved;
-            if (b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared)
-                outside += b.reserved;
-        }
-        most_results = std::max(most_results, results);
-        peak += plan.peak_bytes - results - outside;
-        if (largest.steps.empty() || plan.peak_bytes > largest.peak_bytes) largest = std::move(plan);
-    };
-    for (const Part& part : passes_) add(*part);
-    add(*finale_);
-    largest.function = build_.signature.function;
-    largest.peak_bytes = peak + most_results;
-    largest.limit = build_.memory_limit;
-    largest.micro_batch = rows;
-    largest.notes.push_back(fmt::format(
-        "the {} rows of the batch are computed {} at a time; buffers and steps are those of the part "
-        "that takes most, the peak is that of the whole call",
-        sizes.all_rows, rows));
-    return largest;
-}
-
-MemoryPlan MicroBatched::memory_plan(const std::vector<std::int64_t>& symbols) const {
-    const Sizes sizes = sizes_of(symbols);
-    const std::int64_t rows = rows_ > 0 ? rows_ : rows_of_part(sizes, 0);
-    return plan_of(sizes, std::min(sizes.all_rows, rows), 0);
-}
-
-std::int64_t MicroBatched::rows_of_part(const Sizes& sizes, std::int64_t steps) const {
-    const std::int64_t limit = build_.memory_limit;
-    if (rows_ > 0) {
-        if (limit > 0)
-            refuse_over_limit(plan_of(sizes, std::min(sizes.all_rows, rows_), steps), build_.where);
-        return rows_;
-    }
-    std::int64_t rows = std::max<std::int64_t>(1, sizes.all_rows);
-    MemoryPlan plan = plan_of(sizes, rows, steps);
-    while (rows > 1 && plan.peak_bytes > limit) {
-        rows = (rows + 1) / 2;
-        plan = plan_of(sizes, rows, steps);
-    }
-    refuse_over_limit(plan, build_.where);
-    return rows;
-}
-
 std::vector<Array> MicroBatched::run(std::span<const Array> arguments) { return run(arguments, 0); }
 
-std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int64_t steps) {
-    const Sizes sizes = sizes_of(arguments);
-    last_symbols_.set(sizes.symbols);
-    const std::int64_t rows = sizes.all_rows, most = rows_of_part(sizes, steps);
+void MicroBatched::begin(std::size_t pass) {
+    for (std::size_t k = 0; k < plan_.passes[pass].totals.size(); ++k) {
+        SharedState& total = *plan_.passes[pass].totals[k].variable;
+        const Array& beginning = beginnings_[pass][k];
+        total.fetch = nullptr;
+        char* to = static_cast<char*>(total.data_to_write());
+        const std::int64_t all = total.value.bytes(), one = beginning.bytes();
+        for (std::int64_t done = 0; done < all;) {
+            const std::int64_t more = done == 0 ? std::min(one, all) : std::min(done, all - done);
+            std::memcpy(to + done, done == 0 ? beginning.data() : to, static_cast<std::size_t>(more));
+            done += more;
+        }
+        ++total.version;
+    }
+}
+
+std::vector<Array> MicroBatched::run_in_parts(std::span<const Array> arguments, const Sizes& sizes,
+                                              std::int64_t most) {
+    const std::int64_t rows = sizes.all_rows;
     if (rows_ == 0 && last_rows_.exchange(most) != most) drop_arena();  // of larger parts
     std::vector<Array> results(outputs_.size()), all(arguments.begin(), arguments.end());
     const std::size_t first_scalar = all.size();
     for (int k = 0; k < 3; ++k) all.emplace_back(rows);
     for (std::size_t p = 0; p < passes_.size(); ++p) {
         const MicroBatches::Pass& pass = plan_.passes[p];
-        for (std::size_t k = 0; k < pass.totals.size(); ++k) {
-            SharedState& total = *pass.totals[k].variable;
-            const Array& beginning = beginnings_[p][k];
-            total.fetch = nullptr;
-            std::memcpy(total.data_to_write(), beginning.data(), static_cast<std::size_t>(beginning.bytes()));
-            ++total.version;
-        }
+        begin(p);
         std::int64_t first = 0;
         do {
             const std::int64_t count = std::min(most, rows - first);
@@ -343,10 +290,8 @@ void MicroBatched::drop_arena() {
 }
 
 std::int64_t MicroBatched::arena_bytes() const {
-    std::int64_t bytes = finale_->executable->arena_bytes();
+    std::int64_t bytes = total_bytes_ + finale_->executable->arena_bytes();
     for (const Part& part : passes_) bytes += part->executable->arena_bytes();
-    for (const std::vector<Array>& beginnings : beginnings_)
-        for (const Array& a : beginnings) bytes += a.bytes();
     return bytes;
 }
 
@@ -373,31 +318,15 @@ std::vector<Kernel> MicroBatched::kernels() const {
 }
 
 std::string MicroBatched::report() const {
-    std::int64_t totals = 0, bytes = 0;
-    for (const std::vector<Array>& beginnings : beginnings_)
-        for (const Array& a : beginnings) totals += 1, bytes += a.bytes();
+    std::size_t totals = 0;
+    for (const MicroBatches::Pass& pass : plan_.passes) totals += pass.totals.size();
     std::string s = fmt::format(
         "  the {} rows of a batch are computed {} at a time, in {} pass{} over them; {} total{} of {} "
         "bytes\n",
-        plan_.rows.text(), rows_ > 0 ? std::to_string(rows_) : "as many as memory_limit lets be",
-        passes_.size(), passes_.size() == 1 ? "" : "es", totals, totals == 1 ? "" : "s", bytes);
+        plan_.rows.text(), rows_ > 0 ? std::to_string(rows_) : "as many as fit", passes_.size(),
+        passes_.size() == 1 ? "" : "es", totals, totals == 1 ? "" : "s", total_bytes_);
     for (const Part& part : passes_) s += "\n" + report_of(*part);
     return s + "\n" + report_of(*finale_);
-}
-
-MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal) {
-    const std::lock_guard lock(state.waiting);
-    if (!state.parts && state.no_parts.empty()) {
-        try {
-            auto parts = std::make_unique<MicroBatched>(state, 0);
-            state.parts = parts.get();
-            state.made_for_limit = std::move(parts);
-        } catch (const GraphError& e) {
-            state.no_parts = e.what();
-        }
-    }
-    if (!state.parts) throw MemoryRefusal(refusal + "\nIt cannot be computed in parts: " + state.no_parts);
-    return *state.parts;
 }
 
 }  // namespace bitale

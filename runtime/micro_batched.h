@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/split/micro_batches.h"
+#include "graph/base/turns.h"
 #include "runtime/exec/call_state.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/int_table.h"
@@ -15,8 +16,8 @@
 
 namespace bitale {
 
-// The request's graph with the variables that givens replace, where their first length is unknown, as further
-// inputs, and what replaces them as further outputs; null where there are none. `plain`: the graph with all
+// The request's graph with the variables that givens replace, but for scalars, as further inputs, and what
+// replaces them as further outputs; null where there are none. `plain`: the graph with all
 // givens replaced.
 std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& inputs,
                                                  const std::vector<Expr>& outputs,
@@ -26,7 +27,7 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
 class MicroBatched : public Executable {
   public:
     // Compiles the passes and what follows them. `rows` of a part; 0: as many as the function's memory_limit
-    // lets be, found at each call. Throws GraphError, CompileError.
+    // and the device's let be. Throws GraphError, CompileError.
     MicroBatched(const Function::State& function, std::int64_t rows);
 
     std::vector<Array> run(std::span<const Array> arguments) override;
@@ -43,27 +44,55 @@ class MicroBatched : public Executable {
     std::string report() const;
     std::vector<Kernel> kernels() const;
     // Of a call with these values of the signature's symbols: the buffers of the part that takes most, and
-    // the peak of the whole call.
+    // the peak of the whole call. MemoryRefusal where it fits no limit.
     MemoryPlan memory_plan(const std::vector<std::int64_t>& symbols) const;
+    // Whether calls of these sizes have been computed so because of the function's limit: then all are.
+    bool has_computed(std::span<const Array> arguments, std::int64_t steps) const;
 
   private:
     using Part = std::shared_ptr<Function::State>;
     // What a call brings.
     struct Sizes {
         std::vector<std::int64_t> symbols, slots;
-        std::int64_t all_rows = 0;
+        std::int64_t all_rows = 0, argument_bytes = 0;
+    };
+    // What calls of equal sizes need, which is planned once for each number of rows.
+    struct Needs {
+        std::vector<std::uint64_t> frames;  // of the parts, for all rows at once
+        std::vector<std::int64_t> slots;
+        std::int64_t argument_bytes = 0, steps = 0;
+        std::vector<std::int64_t> peaks;  // for the numbers of rows in rows_to_try; 0: not known yet
+        bool has_run = false;
+        bool is_of(const Needs& other) const {
+            return frames == other.frames && slots == other.slots && steps == other.steps &&
+                   argument_bytes == other.argument_bytes;
+        }
     };
     Part compiled(const Function::State& function, const Graph& graph, const std::string& title) const;
     // Throws what a call with wrong arguments throws.
     Sizes sizes_of(std::span<const Array> arguments) const;
     Sizes sizes_of(std::vector<std::int64_t> symbols) const;
     Dims shape_of_output(std::size_t output, const Sizes& sizes) const;
-    // Rows of a part: as asked for, or the most that fit the limit. MemoryRefusal where not even one does.
-    std::int64_t rows_of_part(const Sizes& sizes, std::int64_t steps) const;
+    // Of parts that are alike, from all rows at once down to one.
+    static std::vector<std::int64_t> rows_to_try(std::int64_t all_rows);
+    Needs needs_of(const Sizes& sizes, std::int64_t steps) const;
+    // What is known of them by now; or nothing.
+    Needs* known(const Needs& needs) const;
+    void remember(const Needs& needs) const;
+    std::int64_t peak_of(Needs& needs, const Sizes& sizes, std::size_t choice) const;
+    // The first choice from `choice` on whose peak is at most `limit`; the number of choices where none is.
+    std::size_t first_that_fits(Needs& needs, const Sizes& sizes, std::size_t choice,
+                                std::int64_t limit) const;
+    // Throws MemoryRefusal with the plan for parts of one row.
+    [[noreturn]] void refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const;
+    std::int64_t outside_bytes(const Sizes& sizes) const;
+    std::int64_t room_on_device(const Sizes& sizes);
     MemoryPlan plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const;
     std::vector<std::int64_t> symbols_of_part(const Signature& part, const Sizes& sizes,
                                               std::int64_t rows) const;
     std::vector<Array> run(std::span<const Array> arguments, std::int64_t steps);
+    std::vector<Array> run_in_parts(std::span<const Array> arguments, const Sizes& sizes, std::int64_t most);
+    void begin(std::size_t pass);
 
     const std::int64_t rows_;  // of a part; 0: by the limit
     const Build build_;        // of the function
@@ -73,13 +102,18 @@ class MicroBatched : public Executable {
     MicroBatches plan_;
     std::vector<Part> passes_;
     Part finale_;
-    std::vector<std::vector<Array>> beginnings_;  // of the totals of each pass
+    std::vector<std::vector<Array>> beginnings_;  // one element of each total of each pass
     IntTable table_;
     std::unique_ptr<LengthChecks> checks_;
     LastSymbols last_symbols_;
-    std::atomic<std::int64_t> last_rows_{0};  // of a part, by the limit
-    int all_rows_ = 0;                        // slot of the number of rows
-    std::vector<std::vector<int>> lengths_;   // slots of the lengths of the outputs
+    std::atomic<std::int64_t> last_rows_{0};               // of a part, by the limit
+    int all_rows_ = 0;                                     // slot of the number of rows
+    std::vector<std::vector<int>> lengths_;                // slots of the lengths of the outputs
+    std::int64_t total_bytes_ = 0;                         // of all totals
+    mutable ForkMutex planning_;                           // guards what follows
+    mutable std::vector<std::unique_ptr<Frames>> frames_;  // of the passes, then of the finale
+    mutable std::vector<Needs> needs_;
+    mutable std::size_t next_needs_ = 0;
 };
 
 // What computes calls in parts that fit the function's limit, where one does not at once; made by the first

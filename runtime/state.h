@@ -48,12 +48,13 @@ struct Function::State {
     std::int64_t micro_batch = 0;
     std::shared_ptr<const Graph> before_givens;
     // What computes part by part: the executable, with a micro_batch; else made when a call does not fit
-    // memory_limit, under `waiting`, and kept.
+    // a limit, under `waiting`, and kept.
     class MicroBatched* parts = nullptr;
     std::unique_ptr<Executable> made_for_limit;
-    std::string no_parts;     // why it cannot be made
-    std::string lengths;      // of a version, the lengths that it is for: "x = [n, 1, 28, 28]"
-    std::string dump_folder;  // of BITALE_DUMP, or empty
+    std::string no_parts;                    // why it cannot be made
+    std::atomic<bool> last_in_parts{false};  // the call that ended last
+    std::string lengths;                     // of a version, the lengths that it is for: "x = [n, 1, 28, 28]"
+    std::string dump_folder;                 // of BITALE_DUMP, or empty
     std::map<std::string, std::string>
         dumped;  // what machine code of a dump takes, by entry, where it was made
 

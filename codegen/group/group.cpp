@@ -4,6 +4,7 @@
 #include <map>
 #include <variant>
 
+#include "codegen/group/again.h"
 #include "codegen/group/in_step.h"
 #include "codegen/group/once.h"
 #include "codegen/library/made.h"
@@ -25,7 +26,7 @@ constexpr std::size_t most_members = 48;
 class Grouper {
   public:
     Grouper(const Values& values, const Graph& graph, const Target& target)
-        : values_(values), graph_(graph), target_(target) {}
+        : values_(values), graph_(graph), target_(target), behind_(behind_waits(values)) {}
 
     Grouping run() {
         const std::size_t n = values_.list.size();
@@ -40,6 +41,7 @@ class Grouper {
         }
         for (std::size_t c = 0; c < graph_.checks.size(); ++c) place_check(static_cast<int>(c));
         mark_once(values_, graph_, result_);
+        add_waits(values_, graph_, result_);
         join_positions();
         assign_levels();
         return std::move(result_);
@@ -72,7 +74,7 @@ class Grouper {
                         (is_order(full.combine) && full.parallel.size() == 1);
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
-            std::vector<int> into = epilogue_of(full, read);
+            std::vector<int> into = epilogue_of(number, full, read);
             if (into.empty()) into = joinable(own, full, read);
             if (into.empty()) into = own.split ? same_chunks(own, number, tree) : sibling(own, full, read);
             if (into.empty()) into = same_elements_of(own, full);
@@ -102,9 +104,14 @@ class Grouper {
         return tree_of(nest, values_.shapes());
     }
 
+    // What a gradient computes again, and what follows, is in groups of its own.
+    bool in_time(int value, int group) const {
+        return behind_.empty() || behind_[value] == behind_[result_.groups[group].values[0]];
+    }
+
     // The group of a library's product that the value is a map of, point by point, by itself or by way of
     // others in that group; what else it reads does not wait for the product. Empty if there is none.
-    std::vector<int> epilogue_of(const Nest& full, const std::set<int>& read) {
+    std::vector<int> epilogue_of(int number, const Nest& full, const std::set<int>& read) {
         if (target_.kind != Target::Kind::cpu || full.combine != Combine::none || full.parallel.size() != 2 ||
             !full.guards.empty() || !full.lets.empty())
             return {};
@@ -112,7 +119,7 @@ class Grouper {
         for (const int v : read) candidates.insert(result_.group_of[v]);
         for (const int g : candidates) {
             const Group& group = result_.groups[g];
-            if (!group.by_library || group.values.size() >= most_members) continue;
+            if (!group.by_library || group.values.size() >= most_members || !in_time(number, g)) continue;
             const Value& product = values_.list[group.values[0]];
             if (!std::holds_alternative<GemmCall>(product.by_library->call)) continue;
             bool fits = product.nest.parallel.size() == 2;
@@ -289,7 +296,7 @@ class Grouper {
         const Nest& nest = result_.nests[number];
         for (int g = static_cast<int>(result_.groups.size()) - 1; g >= 0; --g) {
             const Group& group = result_.groups[g];
-            if (!group.split || group.values.size() >= most_members ||
+            if (!group.split || group.values.size() >= most_members || !in_time(number, g) ||
                 group.statements + own.statements > target_.max_statements)
                 continue;
             const int other = group.values[0];
@@ -327,7 +334,9 @@ class Grouper {
 
     bool same_rows(const Group& own, const Nest& full, int number) const {
         const Group& group = result_.groups[number];
-        if (group.by_library || group.split || group.tiled || !(group.extent == own.extent)) return false;
+        if (group.by_library || group.split || group.tiled || !(group.extent == own.extent) ||
+            !in_time(own.values[0], number))
+            return false;
         const bool scalars = values_.list[group.values[0]].nest.parallel.empty();
         if (scalars != full.parallel.empty()) return false;
         bool rows = true;
@@ -459,7 +468,7 @@ class Grouper {
         const std::set<const SharedState*> tables = tables_of_runs();
         for (const int g : users_first) {
             const int earliest = groups[g].level;
-            if (!groups[g].may_fail) groups[g].level = latest[g];
+            if (!groups[g].may_fail && !runs_early(values_, groups[g], behind_)) groups[g].level = latest[g];
             if (groups[g].level == depth && !groups[g].commits && reads_one_of(tables, groups[g]))
                 groups[g].level = std::max(earliest, depth - 1);
             for (const int need : groups[g].needs)
@@ -499,6 +508,7 @@ class Grouper {
     const Values& values_;
     const Graph& graph_;
     const Target& target_;
+    const std::vector<bool> behind_;
     Grouping result_;
     std::map<int, std::vector<int>> readers_;  // values that read a stored one
 };

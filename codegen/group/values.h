@@ -48,9 +48,14 @@ struct Value {
     Type stored_type() const { return {node->type.dtype, shape}; }
 };
 
+// For nodes that begin what a gradient computes again: the values that have to be there before
+// (group/again.h).
+using Waits = std::unordered_map<const Node*, Nodes>;
+
 struct Values {
     std::vector<Value> list;  // operands before users
     std::unordered_map<const Node*, int> number;
+    Waits waits{};
     const Value& of(const NodePtr& node) const { return list[number.at(node.get())]; }
     ShapeOf shapes() const {
         return [this](int v) -> const Shape& { return list[static_cast<std::size_t>(v)].shape; };

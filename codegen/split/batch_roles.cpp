@@ -6,6 +6,7 @@
 
 #include "codegen/nest/walk.h"
 #include "graph/walk/traverse.h"
+#include "ops/autodiff/modifiers.h"
 
 namespace bitale {
 
@@ -26,25 +27,38 @@ bool combines_in_parts(Combine combine) {
     }
 }
 
+// A position among all rows, the rows outermost: that of a part goes on where the one before ends.
+bool is_place_by_rows(const Nest& nest, std::uint64_t variable) {
+    return (nest.combine == Combine::argmax || nest.combine == Combine::argmin) && nest.guards.empty() &&
+           nest.reduced[0].variable.symbol_id() == variable;
+}
+
 struct Obstacle {
     std::string text;
 };
 
 class Classifier {
   public:
-    Classifier(const Node& node, const std::unordered_map<const Node*, BatchRole>& known, std::uint64_t rows)
-        : node_(node), known_(known), rows_(rows) {}
+    Classifier(const Node& node, const std::unordered_map<const Node*, BatchRole>& known, const Batch& batch)
+        : node_(node), known_(known), batch_(batch) {}
 
     BatchRole run() {
         BatchRole role;
         role.sliced.assign(node_.inputs.size(), -1);
+        if (batch_.begins.contains(&node_)) role.kind = Kind::rows;
         if (node_.op->kind == OpKind::leaf) {
-            if (node_.op == input_op()) find_batch_axis(role);
+            if (node_.op == input_op() && batch_.symbol) find_batch_axis(role);
             return role;
         }
         const bool by_rows = std::any_of(node_.inputs.begin(), node_.inputs.end(),
                                          [&](const NodePtr& x) { return known_.at(x.get()).is_rows(); });
         for (const NodePtr& x : node_.inputs) role.pass = std::max(role.pass, known_.at(x.get()).complete());
+        if (node_.op == again_op()) {  // waits for its second operand, and reads none of it
+            const BatchRole& of = known_.at(node_.inputs[0].get());
+            if (of.is_rows()) role.kind = Kind::rows, role.axis = of.axis;
+            return role;
+        }
+        if (by_rows && role.is_rows()) throw Obstacle{"has rows of the batch in two ways"};
         if (by_rows) follow(role);
         return role;
     }
@@ -53,8 +67,8 @@ class Classifier {
     void find_batch_axis(BatchRole& role) const {
         const Shape& shape = node_.type.shape;
         for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-            if (!depends_on(shape[axis], rows_)) continue;
-            if (role.is_rows() || shape[axis].symbol_id() != rows_)
+            if (!depends_on(shape[axis], batch_.symbol)) continue;
+            if (role.is_rows() || shape[axis].symbol_id() != batch_.symbol)
                 throw Obstacle{"has the number of rows in more than one length"};
             role.kind = Kind::rows;
             role.axis = static_cast<int>(axis);
@@ -71,9 +85,8 @@ class Classifier {
             role.kind = Kind::rows;
             role.axis = static_cast<int>(result - nest.parallel.begin());
         } else if (std::any_of(nest.reduced.begin(), nest.reduced.end(), is_it)) {
-            if (!combines_in_parts(nest.combine))
-                throw Obstacle{
-                    "needs all rows of the batch at once, as positions, orders and running sums do"};
+            if (!combines_in_parts(nest.combine) && !is_place_by_rows(nest, variable))
+                throw Obstacle{"needs all rows of the batch at once, as orders and running sums do"};
             role.kind = Kind::partial;
             role.combine = nest.combine;
         } else {
@@ -140,16 +153,16 @@ class Classifier {
 
     const Node& node_;
     const std::unordered_map<const Node*, BatchRole>& known_;
-    const std::uint64_t rows_;
+    const Batch& batch_;
 };
 
 }  // namespace
 
-BatchRoles batch_roles(const Graph& graph, std::uint64_t rows) {
+BatchRoles batch_roles(const Graph& graph, const Batch& batch) {
     BatchRoles roles;
     for (const NodePtr& node : topological(graph.roots())) {
         try {
-            roles.of.emplace(node.get(), Classifier(*node, roles.of, rows).run());
+            roles.of.emplace(node.get(), Classifier(*node, roles.of, batch).run());
         } catch (const Obstacle& obstacle) {
             roles.obstacle = describe(*node) + " " + obstacle.text;
             roles.where = node->where;

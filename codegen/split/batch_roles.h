@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -11,12 +12,20 @@
 
 namespace bitale {
 
+// What is the batch: the length that is this symbol, or, where lengths are known, the first axis of these
+// values.
+struct Batch {
+    std::uint64_t symbol = 0;
+    std::unordered_set<const Node*> begins{};
+    std::int64_t rows = 0;  // their first length
+};
+
 struct BatchRole {
     enum class Kind : std::uint8_t {
         whole,    // reads no row of the batch, or totals over all of them alone
         rows,     // element i along `axis` depends on row i of the batch, and on whole values
-        partial,  // a sum, product, maximum, minimum, any or all over values of that kind: rows can be
-                  // combined in parts
+        partial,  // a sum, product, maximum, minimum, any, all, or the position of a maximum or minimum over
+                  // values of that kind: rows can be combined in parts
     };
     Kind kind = Kind::whole;
     int axis = 0;
@@ -38,7 +47,7 @@ struct BatchRoles {
     Where where;           // of the node that is the obstacle
 };
 
-// `rows`: the symbol that is the number of rows; `graph` consists of primitives.
-BatchRoles batch_roles(const Graph& graph, std::uint64_t rows);
+// `graph` consists of primitives.
+BatchRoles batch_roles(const Graph& graph, const Batch& batch);
 
 }  // namespace bitale

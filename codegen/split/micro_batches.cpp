@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "bitale/train.h"
+#include "codegen/nest/walk.h"
 #include "codegen/split/batch_roles.h"
+#include "codegen/split/batches.h"
 #include "graph/ir/length_input.h"
 #include "graph/ir/shared.h"
+#include "ops/autodiff/modifiers.h"
+#include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/reduce/reduce.h"
 #include "ops/shape/slice.h"
 
 namespace bitale {
@@ -35,6 +40,7 @@ const Op* combining(Combine combine) {
 Int value_of(const NodePtr& scalar) { return scalar->attributes.get<Int>("symbol"); }
 
 bool mentions(const Attributes& attributes, std::uint64_t symbol) {
+    if (symbol == 0) return false;
     for (const auto& [name, value] : attributes.entries()) {
         if (const Int* x = std::get_if<Int>(&value)) {
             if (depends_on(*x, symbol)) return true;
@@ -49,11 +55,11 @@ bool mentions(const Attributes& attributes, std::uint64_t symbol) {
 class Splitter {
   public:
     Splitter(const Graph& graph, std::size_t inputs, const NodeMap& stand_ins, BatchRoles roles,
-             std::uint64_t rows, Where where)
+             const Batch& batch, Where where)
         : graph_(graph),
           stand_ins_(stand_ins),
           roles_(std::move(roles)),
-          rows_(rows),
+          batch_(batch),
           first_(make_length_input("first row", where)),
           count_(make_length_input("rows of the part", where)),
           all_(make_length_input("rows of the batch", where)) {
@@ -77,8 +83,12 @@ class Splitter {
                 r.whole.push_back(k);
             }
         }
-        for (const SharedUpdate& u : graph_.updates)
+        for (const SharedUpdate& u : graph_.updates) {
+            if (role_of(u.value).is_rows())
+                throw GraphError(u.where, "micro-batches: the new value of " + u.target->name +
+                                              " has the rows of the batch, all of which it takes at once");
             r.finale.updates.push_back({u.target, whole(u.value), u.where});
+        }
         for (const Check& c : graph_.checks) add_check(r, c);
         add_totals(r);
         return r;
@@ -105,9 +115,8 @@ class Splitter {
     void add_check(MicroBatches& r, const Check& check) {
         Check c = check;
         const BatchRole& role = role_of(check.value);
-        const Substitution all{{rows_, value_of(all_)}};
-        c.low = substitute(check.low, all);
-        c.high = substitute(check.high, all);
+        c.low = substitute(check.low, for_all());
+        c.high = substitute(check.high, for_all());
         c.value = role.is_rows() ? some_rows(check.value) : whole(check.value);
         (role.is_rows() ? r.passes.at(static_cast<std::size_t>(role.pass)).graph : r.finale)
             .checks.push_back(std::move(c));
@@ -119,15 +128,40 @@ class Splitter {
             const BatchRole& role = role_of(node);
             if (role.kind != BatchRole::Kind::partial) continue;
             const NodePtr total = total_of(node);
-            const Substitution part{{rows_, value_of(count_)}};
-            const NodePtr own = with_inputs(node, operands_by_rows(node), part);
-            BITALE_CHECK(own->type == node->type, "a part of a sum has another type");
+            const NodePtr own = by_rows(node, operands_by_rows(node), node->type);
             MicroBatches::Pass& pass = r.passes.at(static_cast<std::size_t>(role.pass));
-            const SharedPtr variable = shared_of(total);
-            pass.graph.updates.push_back(
-                {variable, make_node(combining(role.combine), {total, own}, {}, node->where), node->where});
-            pass.totals.push_back({variable, role.combine});
+            if (gives_places(role.combine))
+                add_place(pass, *node, role.combine == Combine::argmax, total, own);
+            else
+                add_total(pass, role.combine, total,
+                          wrap(make_node(combining(role.combine), {total, own}, {}, node->where)));
         }
+    }
+
+    static void add_total(MicroBatches::Pass& pass, Combine combine, const NodePtr& total,
+                          const Expr& value) {
+        pass.graph.updates.push_back({shared_of(total), value.node(), value.node()->where});
+        pass.totals.push_back({shared_of(total), combine});
+    }
+
+    // The position of the best element so far, beside which that element is a total of its own. As within a
+    // part, the first of equal ones and the first NaN count.
+    void add_place(MicroBatches::Pass& pass, const Node& node, bool greatest, const NodePtr& total,
+                   const NodePtr& own) {
+        const Where where = node.where;
+        const Expr part =
+                       wrap(make_node(greatest ? max_op() : min_op(), own->inputs, own->attributes, where)),
+                   best = wrap(make_total(part.node()->type, node));
+        Expr better = greatest ? gt(part, best) : lt(part, best);
+        if (is_float(part.dtype()))
+            better = logical_or(better, logical_and(isnan(part), logical_not(isnan(best))));
+        Int step = 1;
+        const Nest nest = nest_of(*own);
+        for (std::size_t l = 1; l < nest.reduced.size(); ++l) step = step * nest.reduced[l].extent;
+        const Expr first = wrap(first_) * expr_of(step, where);
+        add_total(pass, Combine::sum, total, bitale::where(better, wrap(own) + first, wrap(total)));
+        add_total(pass, greatest ? Combine::max : Combine::min, best.node(),
+                  bitale::where(better, part, best));
     }
 
     NodePtr total_of(const NodePtr& node) {
@@ -147,12 +181,16 @@ class Splitter {
                              "micro-batches: " + describe(*node) +
                                  " is a total in a half type, which would be rounded with each part; "
                                  "cast its operand to float32");
-        auto state = std::make_shared<SharedState>();
-        state->name = "total of " + node->op->name;
-        state->where = node->where;
-        state->value = Array(type.dtype, static_dims(type.shape));
-        total = make_shared_node(state, node->where);
+        total = make_total(type, *node);
         return total;
+    }
+
+    static NodePtr make_total(const Type& type, const Node& of) {
+        auto state = std::make_shared<SharedState>();
+        state->name = "total of " + of.op->name;
+        state->where = of.where;
+        state->value = Array(type.dtype, static_dims(type.shape));
+        return make_shared_node(state, of.where);
     }
 
     // The value for all rows at once, of totals where it depends on rows.
@@ -169,6 +207,17 @@ class Splitter {
                 whole_[x.get()] = total_of(x);
                 continue;
             }
+            if (const auto stand_in = stand_ins_.find(x.get()); stand_in != stand_ins_.end()) {
+                whole_[x.get()] = stand_in->second;
+                continue;
+            }
+            if (x->op == again_op()) {  // the rows that it waits for are elsewhere
+                if (const auto of = whole_.find(x->inputs[0].get()); of != whole_.end())
+                    whole_[x.get()] = make_node(again_op(), {of->second}, {}, x->where);
+                else
+                    stack.push_back(x->inputs[0]);
+                continue;
+            }
             bool ready = true;
             for (const NodePtr& operand : x->inputs)
                 if (!whole_.contains(operand.get())) {
@@ -177,12 +226,12 @@ class Splitter {
                 }
             if (!ready) continue;
             Nodes operands;
-            bool changed = x->op->kind != OpKind::leaf && mentions(x->attributes, rows_);
+            bool changed = x->op->kind != OpKind::leaf && mentions(x->attributes, batch_.symbol);
             for (const NodePtr& operand : x->inputs) {
                 operands.push_back(whole_.at(operand.get()));
                 changed = changed || operands.back() != operand;
             }
-            whole_[x.get()] = changed ? with_inputs(x, std::move(operands), {{rows_, value_of(all_)}}) : x;
+            whole_[x.get()] = changed ? with_inputs(x, std::move(operands), for_all()) : x;
         }
         return whole_.at(node.get());
     }
@@ -208,21 +257,100 @@ class Splitter {
 
     NodePtr made_by_rows(const NodePtr& x) {
         const BatchRole& role = role_of(x);
-        if (x->op->kind == OpKind::leaf) {
+        if (x->op->kind == OpKind::leaf || batch_.begins.contains(x.get())) {
             const auto stand_in = stand_ins_.find(x.get());
-            return rows_of(stand_in == stand_ins_.end() ? x : stand_in->second, role.axis);
+            if (stand_in != stand_ins_.end()) return rows_of(stand_in->second, role.axis);
+            return rows_of(x->op->kind == OpKind::leaf ? x : begin_of_rows(x), role.axis);
         }
-        NodePtr r = with_inputs(x, operands_by_rows(x), {{rows_, value_of(count_)}});
         Type expected = x->type;
         expected.shape[static_cast<std::size_t>(role.axis)] = value_of(count_);
-        if (!(r->type == expected))
-            throw GraphError(x->where, "micro-batches: " + describe(*x) +
-                                           " has the number of rows in more than one length");
+        return by_rows(x, operands_by_rows(x), expected);
+    }
+
+    // A value that begins the batch is made of whole ones.
+    NodePtr begin_of_rows(const NodePtr& x) {
+        Nodes operands;
+        for (const NodePtr& operand : x->inputs) operands.push_back(whole(operand));
+        return operands == x->inputs ? x : with_inputs(x, std::move(operands));
+    }
+
+    Substitution for_all() const {
+        return batch_.symbol ? Substitution{{batch_.symbol, value_of(all_)}} : Substitution{};
+    }
+
+    // The node with operands that have the rows of the part.
+    NodePtr by_rows(const NodePtr& x, const Nodes& operands, const Type& expected) {
+        const Int count = value_of(count_);
+        if (batch_.symbol) {
+            NodePtr r = with_inputs(x, operands, {{batch_.symbol, count}});
+            if (r->type == expected) return r;
+        } else {
+            // Where an attribute has the known number of rows, it does not say whether it means them.
+            for (const bool in_attributes : {false, true}) {
+                NodePtr r = in_attributes ? with_length(x, operands, count) : with_inputs(x, operands);
+                if (r && r->type == expected && counts_rows_alone(*r, count.symbol_id())) return r;
+            }
+        }
+        throw GraphError(
+            x->where, "micro-batches: " + describe(*x) + " has the number of rows in more than one length");
+    }
+
+    // With the length of the axis in shapes that attributes give; null where that cannot be.
+    NodePtr with_length(const NodePtr& x, const Nodes& operands, const Int& count) const {
+        const BatchRole& role = role_of(x);
+        if (!role.is_rows()) return nullptr;
+        Attributes attributes = x->attributes;
+        for (const auto& [name, value] : x->attributes.entries()) {
+            const auto* shape = std::get_if<std::vector<Int>>(&value);
+            if (!shape || shape->size() != x->type.shape.size()) continue;
+            std::vector<Int> with_count = *shape;
+            Int& length = with_count[static_cast<std::size_t>(role.axis)];
+            if (length.is(batch_.rows)) length = count;
+            attributes.set(name, std::move(with_count));
+        }
+        NodePtr r;
+        try {
+            r = make_node(x->op, operands, std::move(attributes), x->where, x->name);
+        } catch (const ShapeError&) {
+            return nullptr;
+        }
+        auto* fresh = const_cast<Node*>(r.get());  // not shared yet
+        fresh->of_gradient = x->of_gradient;
+        fresh->origins = x->origins;
+        fresh->rules = x->rules;
         return r;
+    }
+
+    // For as many rows as there are, the node is the original one; and their number is the length of one
+    // loop and nothing else. So for fewer rows it computes these.
+    static bool counts_rows_alone(const Node& node, std::uint64_t count) {
+        const Nest nest = nest_of(node);
+        int loops = 0;
+        for (const std::vector<Loop>* list : {&nest.parallel, &nest.reduced})
+            for (const Loop& l : *list) {
+                if (l.extent.symbol_id() == count)
+                    ++loops;
+                else if (depends_on(l.extent, count))
+                    return false;
+            }
+        const auto in_guard = [&](const Guard& g) { return depends_on(g, count); };
+        const auto in_let = [&](const Let& l) {
+            return depends_on(l.extent, count) || depends_on(l.value, count);
+        };
+        const auto in_equality = [&](const Equality& e) {
+            return depends_on(e.a, count) || depends_on(e.b, count);
+        };
+        const std::vector<Equality> demands =
+            node.op->equalities ? node.op->equalities(node) : std::vector<Equality>();
+        return loops == 1 && !depends_on(nest.body, count) &&
+               std::none_of(nest.guards.begin(), nest.guards.end(), in_guard) &&
+               std::none_of(nest.lets.begin(), nest.lets.end(), in_let) &&
+               std::none_of(demands.begin(), demands.end(), in_equality);
     }
 
     Nodes operands_by_rows(const NodePtr& node) {
         const BatchRole& role = role_of(node);
+        if (node->op == again_op() && !waits_for_rows(node)) return {some_rows(node->inputs[0])};
         Nodes operands;
         for (std::size_t k = 0; k < node->inputs.size(); ++k) {
             const NodePtr& x = node->inputs[k];
@@ -231,6 +359,11 @@ class Splitter {
                                                     : rows_of(whole(x), role.sliced[k]));
         }
         return operands;
+    }
+
+    // Whether what again() waits for is there in the pass that computes it.
+    bool waits_for_rows(const NodePtr& again) const {
+        return again->inputs.size() > 1 && role_of(again->inputs[1]).is_rows();
     }
 
     // Rows of the part of a whole value: computed from the rows of its operands where that can be said, so
@@ -269,60 +402,73 @@ class Splitter {
     const Graph& graph_;
     const NodeMap& stand_ins_;
     const BatchRoles roles_;
-    const std::uint64_t rows_;
+    const Batch batch_;
     const NodePtr first_, count_, all_;
     Nodes inputs_, kept_;
     NodeMap whole_, part_, totals_;
     std::map<std::pair<const Node*, int>, NodePtr> sliced_;
 };
 
+Int rows_of(const Batch& batch, const Graph& graph, const NodeMap& stand_ins) {
+    if (batch.symbol == 0) return batch.rows;
+    for (std::size_t i = graph.inputs.size(); i-- > 0;) {
+        const NodePtr& x = graph.inputs[i];
+        if (x->type.rank() == 0 || x->type.shape[0].symbol_id() != batch.symbol) continue;
+        const auto stand_in = stand_ins.find(x.get());
+        return stand_in == stand_ins.end() ? x->type.shape[0] : stand_in->second->type.shape[0];
+    }
+    BITALE_CHECK(false, "a batch begins nowhere");
+    return 0;
+}
+
 }  // namespace
 
 MicroBatches micro_batches(const Graph& graph, std::size_t inputs, const NodeMap& stand_ins, Where where) {
-    std::set<std::uint64_t> tried;
     std::string obstacle;
     Where of_obstacle = where;
-    // Expressions that stand for variables come last, and are what a user means by the batch.
-    for (std::size_t i = graph.inputs.size(); i-- > 0;) {
-        const Type& type = graph.inputs[i]->type;
-        const std::uint64_t rows = type.rank() == 0 ? 0 : type.shape[0].symbol_id();
-        if (rows == 0 || !tried.insert(rows).second) continue;
-        BatchRoles roles = batch_roles(graph, rows);
+    for (const Batch& batch : possible_batches(graph)) {
+        BatchRoles roles = batch_roles(graph, batch);
         if (!roles.obstacle.empty()) {
-            obstacle = roles.obstacle;
-            of_obstacle = roles.where;
+            if (obstacle.empty() || batch.symbol) {
+                obstacle = "micro-batches: " + roles.obstacle +
+                           ", so the rows of the batch cannot be computed in parts";
+                of_obstacle = roles.where;
+            }
             continue;
         }
-        MicroBatches r = Splitter(graph, inputs, stand_ins, std::move(roles), rows, where).run();
+        MicroBatches r;
+        try {
+            r = Splitter(graph, inputs, stand_ins, std::move(roles), batch, where).run();
+        } catch (const GraphError& e) {
+            if (batch.symbol) throw;
+            if (obstacle.empty()) obstacle = e.what(), of_obstacle = {};
+            continue;
+        }
         if (r.passes.empty()) continue;
-        const auto stand_in = stand_ins.find(graph.inputs[i].get());
-        r.rows = stand_in == stand_ins.end() ? type.shape[0] : stand_in->second->type.shape[0];
+        r.rows = rows_of(batch, graph, stand_ins);
         return r;
     }
-    if (obstacle.empty())
-        throw GraphError(where,
-                         fmt::format("micro-batches: no output or update of \"{}\" depends on an input whose "
-                                     "first length is unknown; declare the batch as -1, as in "
-                                     "input(float32, {{-1, 784}}, \"x\")",
-                                     graph.name));
-    throw GraphError(of_obstacle,
-                     "micro-batches: " + obstacle + ", so the rows of the batch cannot be computed in parts");
+    if (!obstacle.empty()) throw GraphError(of_obstacle, obstacle);
+    throw GraphError(where,
+                     fmt::format("micro-batches: no output or update of \"{}\" depends on an input whose "
+                                 "first length is unknown, or on known rows of data; declare the batch as "
+                                 "-1, as in input(float32, {{-1, 784}}, \"x\")",
+                                 graph.name));
 }
 
 Array beginning_of(const MicroBatches::Total& total) {
-    const Array& value = total.variable->value;
-    const DType dtype = value.dtype();
-    const double least = dtype == DType::boolean ? 0 : -std::numeric_limits<double>::infinity();
-    const double most = dtype == DType::boolean ? 1 : std::numeric_limits<double>::infinity();
+    const DType dtype = total.variable->value.dtype();
+    const double infinity = std::numeric_limits<double>::infinity();
     double number = 0;
     switch (total.combine) {
         case Combine::prod:
         case Combine::all: number = 1; break;
-        case Combine::max: number = least; break;
-        case Combine::min: number = most; break;
+        case Combine::max: number = -infinity; break;
+        case Combine::min: number = infinity; break;
         default: break;
     }
-    return full_of(value.shape(), number, dtype);
+    if (dtype == DType::boolean && !std::isfinite(number)) number = number > 0 ? 1 : 0;
+    return full_of({1}, number, dtype);
 }
 
 }  // namespace bitale

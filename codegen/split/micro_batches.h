@@ -43,7 +43,7 @@ struct MicroBatches {
 // node that needs all rows at once.
 MicroBatches micro_batches(const Graph& graph, std::size_t inputs, const NodeMap& stand_ins, Where where);
 
-// The value that a total begins with.
+// What each element of a total begins with: an array of one.
 Array beginning_of(const MicroBatches::Total& total);
 
 }  // namespace bitale

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "graph/walk/traverse.h"
+#include "ops/autodiff/again.h"
 #include "ops/autodiff/masks.h"
 #include "ops/autodiff/modifiers.h"
 #include "ops/dsl/build.h"
@@ -82,6 +83,10 @@ class Differentiator {
                 parts.push_back({at->second});
         return parts.empty() ? nullptr : masks_.total(std::move(parts), wrt->where).value;
     }
+    // Without what is not to be kept.
+    Nodes computed_again(const Nodes& results, const Nodes& wrt) const {
+        return bitale::computed_again(results, order_, wrt, cotangents_);
+    }
     bool contains(const NodePtr& wrt) const {
         return std::any_of(order_.begin(), order_.end(),
                            [&](const NodePtr& node) { return is_wanted(node, wrt); });
@@ -100,6 +105,7 @@ class Differentiator {
         if (is_asked || (goes_on && !is_map)) settle(masks_.apply(flow, node->where), node->where);
         settle(flow.value, node->where);
         if (is_asked) totals_[node.get()] = flow.value;
+        if (node->op == checkpoint_op() && !is_zero(flow.value)) cotangents_[node.get()] = flow.value;
         if (!goes_on) return;
         const Nodes parts = node->op->gradient(node, flow.value);
         BITALE_CHECK(parts.size() == node->inputs.size(),
@@ -147,7 +153,7 @@ class Differentiator {
     NodeSet wanted_, needed_, forward_, known_;
     Masks masks_;
     std::unordered_map<const Node*, std::vector<Flow>> flows_;
-    std::unordered_map<const Node*, NodePtr> totals_;
+    std::unordered_map<const Node*, NodePtr> totals_, cotangents_;
     Nodes kept_;
 };
 
@@ -205,7 +211,7 @@ Nodes gradients(const NodePtr& cost, const Nodes& wrt, Where where) {
         }
         r.push_back(std::move(g));
     }
-    return r;
+    return differentiator.computed_again(r, wrt);
 }
 
 std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where) try {

@@ -2,6 +2,7 @@
 #include "ops/autodiff/modifiers.h"
 
 #include "ops/dsl/build.h"
+#include "ops/shape/lengths.h"
 
 namespace bitale {
 
@@ -19,10 +20,57 @@ const Op* disconnected_grad_op() {
     return op;
 }
 
-void register_autodiff_ops() { disconnected_grad_op(); }
+// Composite until decompose, so that forward and backward pass meet the same rules on both sides of it.
+const Op* checkpoint_op() {
+    static const Op* op = register_op({
+        .name = "checkpoint",
+        .kind = OpKind::composite,
+        .arity = 1,
+        .infer = [](const Nodes& inputs, const Attributes&, Where) { return inputs[0]->type; },
+        .as_length = [](const Node&, const std::vector<Int>& inputs) { return inputs[0]; },
+        .gradient = [](const NodePtr&, const NodePtr& gradient) { return Nodes{gradient}; },
+        .evaluate = [](const Node&, const std::vector<Array>& inputs) { return inputs[0]; },
+        .decompose = [](const NodePtr& node) { return node->inputs[0]; },
+    });
+    return op;
+}
+
+const Op* again_op() {
+    static const Op* op = register_op({
+        .name = "again",
+        .kind = OpKind::view,
+        .infer = [](const Nodes& inputs, const Attributes&, Where) { return inputs[0]->type; },
+        .gradient =
+            [](const NodePtr& node, const NodePtr& gradient) {
+                Nodes r(node->inputs.size());
+                r[0] = gradient;
+                return r;
+            },
+        .evaluate = [](const Node&, const std::vector<Array>& inputs) { return inputs[0]; },
+        .nest =
+            [](const Node& node) {
+                std::vector<Loop> loops = loops_over(node.type.shape);
+                std::vector<Int> at = variables_of(loops);
+                return view_nest(node, std::move(loops), std::move(at));
+            },
+    });
+    return op;
+}
+
+void register_autodiff_ops() {
+    disconnected_grad_op();
+    checkpoint_op();
+    again_op();
+}
 
 Expr disconnected_grad(const Expr& x, Where where) try {
     return apply(disconnected_grad_op(), {x}, {}, where);
+} catch (const std::bad_alloc&) {
+    expressing.fail();
+}
+
+Expr checkpoint(const Expr& x, Where where) try {
+    return apply(checkpoint_op(), {x}, {}, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "graph/base/border.h"
+#include "graph/base/options.h"
 #include "runtime/memory/limit.h"
 #include "runtime/micro_batched.h"
 #include "runtime/state.h"
@@ -53,7 +54,8 @@ MemoryPlan memory_plan_of(const Function::State& state, const ExampleShapes& len
 
 namespace {
 
-// Of a call at once, or in parts where it does not fit the function's limit so.
+// Of a call at once, or in parts where it does not fit the function's limit so, or has not fitted the
+// device's.
 MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
     std::vector<std::int64_t> symbols;
     MemoryPlan plan;
@@ -61,8 +63,11 @@ MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
         const std::lock_guard lock(state.waiting);
         const std::lock_guard turn(state.device->turns());
         plan = memory_plan_of(state, lengths);
-        if (plan.limit == 0 || plan.peak_bytes <= plan.limit || state.micro_batch > 0 || !state.program)
-            return plan;
+        const std::int64_t device_limit = options().memory_limit;
+        const bool fits = (plan.limit == 0 || plan.peak_bytes <= plan.limit) &&
+                          (device_limit <= 0 || plan.peak_bytes <= device_limit) &&
+                          !(state.parts && lengths.empty() && state.last_in_parts.load());
+        if (fits || state.micro_batch > 0 || !state.program) return plan;
         symbols = symbols_of(build_of(state), lengths, state.executable->last_symbols());
     }
     try {

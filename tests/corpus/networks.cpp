@@ -178,6 +178,19 @@ GRAPH(deep_mlp_adam) {
     b.update(adam(loss, b.parameters()));
 }
 
+// Layers with dropout between checkpoints: the backward pass computes them again.
+GRAPH(deep_mlp_checkpoints) {
+    RandomStream random(2);
+    Expr h = b.floats({unknown(b.size(512, 6)), 64}, "x");
+    for (int layer = 0; layer < 16; ++layer) {
+        h = dropout(tanh(dense(b, h, 64, 64, std::to_string(layer))), 0.1, random);
+        if (layer % 4 == 3) h = checkpoint(h);
+    }
+    const Expr loss = mean(sqr(h));
+    b.output(loss, "loss");
+    b.update(sgd(loss, b.parameters(), 0.1));
+}
+
 // A network's gradient by itself, of parameters that are arguments.
 GRAPH(mlp_gradients) {
     const Expr x = b.floats({unknown(b.size(64, 6)), 20}, "x"), w = b.floats({20, 30}, "w"),

@@ -225,6 +225,8 @@ TEST_CASE("every family is in the registry") {
                              "uniform",
                              "normal",
                              "disconnected_grad",
+                             "checkpoint",
+                             "again",
                              "step_count",
                              "length",
                              "iota"})

@@ -138,7 +138,11 @@ TEST_CASE("statistics of the batch make further passes over it", "[core][runtime
                                     prod(x, {0}),
                                     max(scaled, {0}),
                                     any(gt(scaled, 2.5), {0}),
-                                    all(gt(x, -2.9), {0})};
+                                    all(gt(x, -2.9), {0}),
+                                    argmax(scaled, {0}),
+                                    argmin(x, {0}),
+                                    argmax(floor(x)),
+                                    argmin(floor(x), {0})};
     Random random(5);
     Function reference = function({x}, outputs, {.device = "reference"});
     for (const std::string& device : devices()) {
@@ -196,13 +200,22 @@ TEST_CASE("maxima and minima of every dtype begin below and above all of its num
 
 TEST_CASE("NaN and infinities pass through totals", "[core][runtime][micro_batch]") {
     const Expr x = input(float32, {-1}, "x");
-    Function f = function({x}, {max(x), min(x), sum(x)}, {.micro_batch = 2});
+    Function f = function({x}, {max(x), min(x), sum(x), argmax(x), argmin(x)}, {.micro_batch = 2});
     const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
     const Results quiet = f(std::vector<float>{1, nan, 3, 4, 5});
     for (std::size_t k = 0; k < 3; ++k) CHECK(std::isnan(quiet[k].at(0)));
+    CHECK(quiet[3].at(0) == 1);
+    CHECK(quiet[4].at(0) == 1);
+    const Results late = f(std::vector<float>{-inf, 2, 2, nan, nan, -inf});
+    CHECK(late[3].at(0) == 3);
+    const Results equal = f(std::vector<float>{-inf, 2, 2, inf, inf, -inf, inf});
+    CHECK(equal[3].at(0) == 3);
+    CHECK(equal[4].at(0) == 0);
     const Results low = f(std::vector<float>{-inf, -inf, -inf});
     CHECK(low[0].at(0) == -inf);
     CHECK(low[2].at(0) == -inf);
+    CHECK(low[3].at(0) == 0);
+    CHECK(f(std::vector<float>{inf, inf, inf})[4].at(0) == 0);
 }
 
 TEST_CASE("what fails in a part changes nothing, and says where", "[core][runtime][micro_batch]") {
@@ -285,14 +298,14 @@ TEST_CASE("what needs all rows at once is refused with its line", "[core][runtim
         return ContainsSubstring("micro_batch_test.cpp:" + std::to_string(line));
     };
     CHECK_THAT(refused(sort(x, 0)), here(__LINE__) && ContainsSubstring("all rows of the batch at once"));
-    CHECK_THAT(refused(argmax(x, {0})), here(__LINE__) && ContainsSubstring("micro-batches"));
+    CHECK_THAT(refused(argmax(transpose(x, {1, 0}))), here(__LINE__) && ContainsSubstring("micro-batches"));
     CHECK_THAT(refused(cumsum(x, 0)), here(__LINE__));
     CHECK_THAT(refused(dot(x, transpose(x, {1, 0}))), here(__LINE__));
     CHECK_THAT(refused(x[Slice{.step = -1}]), here(__LINE__) && ContainsSubstring("other rows of the batch"));
     CHECK_THAT(refused(sum(h), {}, h), here(__LINE__) && ContainsSubstring("half type"));
-    // A variable has so many rows as it has: the batch is no batch.
-    CHECK_THAT(refused(sum(x), {.updates = {{rows, x}}}), ContainsSubstring("whose first length is unknown"));
-    CHECK_THAT(refused(rows * 2, {.on_unused_input = OnUnused::ignore}),
+    // A variable has so many rows as it has, all of which an update takes at once.
+    CHECK_THAT(refused(sum(x), {.updates = {{rows, x}}}), ContainsSubstring("new value of rows"));
+    CHECK_THAT(refused(Expr(shared(Array(1.0f), "one")) * 2, {.on_unused_input = OnUnused::ignore}),
                ContainsSubstring("no output or update"));
     CHECK_THAT(error_of([&] { function({x}, x, {.micro_batch = -1}); }),
                ContainsSubstring("micro_batch is -1"));

@@ -1,0 +1,229 @@
+// How many rows of a batch are computed at a time: by exact plans of the parts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "graph/base/options.h"
+#include "graph/base/text.h"
+#include "graph/ir/shared.h"
+#include "runtime/micro_batched.h"
+#include "runtime/storage/host_memory.h"
+
+namespace bitale {
+
+// Everything that lives during the call: what comes in and goes out, and the arenas and workspaces of all
+// parts, which are kept from call to call.
+MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const {
+    Build whole = build_;
+    whole.program = nullptr;
+    std::int64_t peak = 0, most_results = 0;
+    for (const MemoryPlan::Buffer& b : make_memory_plan(whole, sizes.symbols).buffers)
+        if (b.kind == MemoryPlan::Kind::argument) peak += b.reserved;
+    for (const SharedUse& use : shared_) peak += use.variable->value.bytes();
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        std::int64_t bytes = bytes_of(outputs_[k].dtype);
+        for (const std::int64_t length : shape_of_output(k, sizes)) bytes *= length;
+        // Of a loop, the results of each step, and all of them behind each other.
+        peak += pooled_bytes(bytes) * std::max<std::int64_t>(1, steps) +
+                (steps > 0 ? pooled_bytes(bytes * steps) : 0);
+    }
+    MemoryPlan largest;
+    const auto add = [&](const Function::State& part) {
+        const Build build = build_of(part);
+        const std::vector<std::int64_t> symbols = symbols_of_part(build.signature, sizes, rows);
+        Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
+        const Frame& frame = frames.find(symbols.data());
+        MemoryPlan plan = make_memory_plan(build, frame, symbols, part.executable->own_memory(frame));
+        std::int64_t results = 0, outside = 0;
+        for (const MemoryPlan::Buffer& b : plan.buffers) {
+            if (b.on_host || b.offset >= 0) continue;
+            if (b.kind == MemoryPlan::Kind::result) results += b.reserved;
+            if (b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared)
+                outside += b.reserved;
+        }
+        most_results = std::max(most_results, results);
+        peak += plan.peak_bytes - results - outside;
+        if (largest.steps.empty() || plan.peak_bytes > largest.peak_bytes) largest = std::move(plan);
+    };
+    for (const Part& part : passes_) add(*part);
+    add(*finale_);
+    largest.function = build_.signature.function;
+    largest.peak_bytes = peak + most_results;
+    largest.limit = build_.memory_limit;
+    largest.micro_batch = rows;
+    largest.notes.push_back(fmt::format(
+        "the {} rows of the batch are computed {} at a time; buffers and steps are those of the part "
+        "that takes most, the peak is that of the whole call",
+        sizes.all_rows, rows));
+    return largest;
+}
+
+MemoryPlan MicroBatched::memory_plan(const std::vector<std::int64_t>& symbols) const {
+    const Sizes sizes = sizes_of(symbols);
+    if (rows_ > 0) return plan_of(sizes, std::min(sizes.all_rows, rows_), 0);
+    // What other functions leave of the device's limit only a call tells.
+    std::int64_t limit = options().memory_limit > 0 ? options().memory_limit : INT64_MAX;
+    if (build_.memory_limit > 0) limit = std::min(limit, build_.memory_limit);
+    const std::vector<std::int64_t> choices = rows_to_try(sizes.all_rows);
+    if (const std::int64_t last = last_rows_.load(); last > 0 && symbols == last_symbols_.get()) {
+        MemoryPlan plan = plan_of(sizes, last, 0);
+        if (plan.peak_bytes <= limit) return plan;
+    }
+    Needs needs = needs_of(sizes, 0);
+    const std::size_t choice = first_that_fits(needs, sizes, 0, limit);
+    remember(needs);
+    if (choice == choices.size()) refuse(sizes, 0, limit);
+    return plan_of(sizes, choices[choice], 0);
+}
+
+// The fewest parts that fit are the fastest. Their number, and not that of rows, is what is tried, each up to
+// 32 and then each that is a twelfth larger: the last part is seldom much smaller than the others, and a
+// smaller limit never leads to a larger peak, for the choices do not depend on it. Of many rows there are
+// whole sixteens, for lanes and tiles.
+std::vector<std::int64_t> MicroBatched::rows_to_try(std::int64_t all_rows) {
+    constexpr std::int64_t all_counts = 32, lanes = 16;
+    std::vector<std::int64_t> choices;
+    for (std::int64_t parts = 1;; parts += parts < all_counts ? 1 : (parts + 11) / 12) {
+        std::int64_t rows = std::max<std::int64_t>(1, (all_rows + parts - 1) / parts);
+        if (parts > 1 && rows > 2 * lanes) rows = (rows + lanes - 1) / lanes * lanes;
+        rows = std::min(rows, std::max<std::int64_t>(1, all_rows));
+        if (choices.empty() || rows < choices.back()) choices.push_back(rows);
+        if (rows == 1) return choices;
+    }
+}
+
+MicroBatched::Needs MicroBatched::needs_of(const Sizes& sizes, std::int64_t steps) const {
+    Needs needs;
+    needs.slots = sizes.slots;
+    needs.argument_bytes = sizes.argument_bytes;
+    needs.steps = steps;
+    {
+        const std::lock_guard lock(planning_);
+        for (std::size_t p = 0; p < frames_.size(); ++p) {
+            const Signature& part = (p < passes_.size() ? *passes_[p] : *finale_).signature;
+            std::vector<std::int64_t> symbols = symbols_of_part(part, sizes, sizes.all_rows);
+            symbols.reserve(1);  // of no symbol there is a pointer too
+            needs.frames.push_back(frames_[p]->find(symbols.data()).number);
+        }
+        if (const Needs* before = known(needs)) return *before;
+    }
+    needs.peaks.assign(rows_to_try(sizes.all_rows).size(), 0);
+    return needs;
+}
+
+MicroBatched::Needs* MicroBatched::known(const Needs& needs) const {
+    const auto at =
+        std::find_if(needs_.begin(), needs_.end(), [&](const Needs& n) { return n.is_of(needs); });
+    return at == needs_.end() ? nullptr : &*at;
+}
+
+void MicroBatched::remember(const Needs& needs) const {
+    constexpr std::size_t most_kept = 16;
+    const std::lock_guard lock(planning_);
+    if (Needs* before = known(needs)) {
+        *before = needs;
+    } else if (needs_.size() < most_kept) {
+        needs_.push_back(needs);
+    } else {
+        needs_[next_needs_++ % most_kept] = needs;
+    }
+}
+
+std::int64_t MicroBatched::peak_of(Needs& needs, const Sizes& sizes, std::size_t choice) const {
+    std::int64_t& peak = needs.peaks.at(choice);
+    if (peak == 0) peak = plan_of(sizes, rows_to_try(sizes.all_rows)[choice], needs.steps).peak_bytes;
+    return peak;
+}
+
+std::size_t MicroBatched::first_that_fits(Needs& needs, const Sizes& sizes, std::size_t choice,
+                                          std::int64_t limit) const {
+    while (choice < needs.peaks.size() && peak_of(needs, sizes, choice) > limit) ++choice;
+    return choice;
+}
+
+bool MicroBatched::has_computed(std::span<const Array> arguments, std::int64_t steps) const {
+    return needs_of(sizes_of(arguments), steps).has_run;
+}
+
+// Of what a plan counts, that which is alive before the call: what comes in. On a GPU arguments are copied.
+std::int64_t MicroBatched::outside_bytes(const Sizes& sizes) const {
+    std::int64_t bytes = 0;
+    for (const SharedUse& use : shared_) bytes += use.variable->value.bytes();
+    if (finale_->executable->ledger() != &host_ledger()) return bytes;
+    Build whole = build_;
+    whole.program = nullptr;
+    for (const MemoryPlan::Buffer& b : make_memory_plan(whole, sizes.symbols).buffers)
+        if (b.kind == MemoryPlan::Kind::argument) bytes += b.reserved;
+    return bytes;
+}
+
+// The peak that the device's limit leaves a call, with what is alive already.
+std::int64_t MicroBatched::room_on_device(const Sizes& sizes) {
+    const std::int64_t limit = options().memory_limit;
+    const MemoryLedger* ledger = finale_->executable->ledger();
+    if (limit <= 0 || !ledger) return INT64_MAX;
+    drop_arena();
+    if (ledger == &host_ledger()) trim_host_memory();
+    return limit - ledger->now() + outside_bytes(sizes);
+}
+
+void MicroBatched::refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const {
+    const MemoryPlan plan = plan_of(sizes, 1, steps);
+    refuse_over_limit(plan, build_.where);
+    throw MemoryRefusal(refusal_text(
+        fmt::format(
+            "{}function {} on {} needs {} ({} bytes) for a row of its batch at a time, and memory_limit "
+            "in BITALE_FLAGS, {}, leaves it {} beside what else is alive",
+            build_.where.line ? build_.where.text() + ": " : "", in_quotes(plan.function),
+            printable(plan.device), bytes_text(plan.peak_bytes), plan.peak_bytes,
+            bytes_text(options().memory_limit), bytes_text(std::max<std::int64_t>(0, device_room))),
+        plan));
+}
+
+std::vector<Array> MicroBatched::run(std::span<const Array> arguments) { return run(arguments, 0); }
+
+std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int64_t steps) {
+    const Sizes sizes = sizes_of(arguments);
+    last_symbols_.set(sizes.symbols);
+    const std::int64_t limit = build_.memory_limit;
+    if (rows_ > 0) {
+        if (limit > 0)
+            refuse_over_limit(plan_of(sizes, std::min(sizes.all_rows, rows_), steps), build_.where);
+        return run_in_parts(arguments, sizes, rows_);
+    }
+    const std::int64_t room = room_on_device(sizes), least = std::min(room, limit > 0 ? limit : INT64_MAX);
+    const std::vector<std::int64_t> choices = rows_to_try(sizes.all_rows);
+    Needs needs = needs_of(sizes, steps);
+    std::size_t choice = first_that_fits(needs, sizes, 0, least);
+    if (choice < choices.size() && room == INT64_MAX) needs.has_run = true;
+    remember(needs);
+    for (; choice < choices.size(); choice = first_that_fits(needs, sizes, choice + 1, least)) {
+        try {
+            return run_in_parts(arguments, sizes, choices[choice]);
+        } catch (const OutOfMemory&) {
+            // On a GPU, variables that had no place there yet take what seemed to be left.
+            if (room == INT64_MAX || choice + 1 == choices.size()) throw;
+            drop_arena();
+        }
+    }
+    refuse(sizes, steps, room);
+}
+
+MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal) {
+    const std::lock_guard lock(state.waiting);
+    if (!state.parts && state.no_parts.empty()) {
+        try {
+            auto parts = std::make_unique<MicroBatched>(state, 0);
+            state.parts = parts.get();
+            state.made_for_limit = std::move(parts);
+        } catch (const GraphError& e) {
+            state.no_parts = e.what();
+        }
+    }
+    if (!state.parts) throw MemoryRefusal(refusal + "\nIt cannot be computed in parts: " + state.no_parts);
+    return *state.parts;
+}
+
+}  // namespace bitale

@@ -1,0 +1,186 @@
+// Random networks over a batch under random limits: what runs stays within its limit and gives the results of
+// the batch at once; what does not fit is refused before anything runs; plans are what the allocators count;
+// a smaller limit never takes more. BITALE_FUZZ_LIMITS sets how many networks, BITALE_FUZZ_SEED the first.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "graph/base/memory.h"
+#include "runtime/state.h"
+#include "runtime/storage/host_memory.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// Layers, statistics of the batch, checkpoints and outputs of all kinds over some hundred rows, whose number
+// the function knows or not; with or without a training step, dropout and variables that are read by rows.
+struct Network {
+    explicit Network(std::uint64_t seed) : random(seed) {
+        rows = random.pick(std::vector<std::int64_t>{97, 160, 256, 333});
+        width = random.between(2, 9);
+        known = random.chance(2);
+        x = input(float64, {known ? rows : -1, width}, "x");
+        arguments.push_back(random_array(float64, {rows, width}, random, -1, 1));
+        h = x;
+        if (random.chance(2)) h = (h - mean(h)) / 2;
+        const std::int64_t layers = random.between(1, 4);
+        for (std::int64_t k = 0; k < layers; ++k) layer();
+        for (std::int64_t k = random.between(1, 4); k > 0; --k) add_output();
+        loss = mean(sqr(h - 0.1));
+        outputs.push_back(loss);
+        if (random.chance(2))
+            updates = random.chance(2) ? sgd(loss, parameters, 0.1) : adam(loss, parameters, 0.1);
+    }
+    void layer() {
+        const std::int64_t next = random.pick(std::vector<std::int64_t>{3, 17, 64, 200, 333});
+        parameters.push_back(shared(random_array(float64, {width, next}, random, -0.5, 0.5),
+                                    fmt::format("w{}", parameters.size())));
+        h = dot(h, parameters.back());
+        width = next;
+        switch (random.between(0, 5)) {
+            case 0: h = tanh(h); break;
+            case 1: h = relu(h) + 0.1 * h; break;
+            case 2: h = softmax(h); break;
+            case 3: h = dropout(tanh(h), 0.5, stream); break;
+            case 4: {
+                const Expr centred = h - mean(h, {0}, {.keepdims = true});
+                h = centred / sqrt(mean(sqr(centred), {0}, {.keepdims = true}) + 1e-2);
+                break;
+            }
+            default: {
+                const Shared table = shared(random_array(float64, {rows, width}, random, -1, 1), "table");
+                if (known) h = h * table;
+                h = sigmoid(h);
+            }
+        }
+        if (random.chance(3)) h = checkpoint(h);
+    }
+    void add_output() {
+        switch (random.between(0, 6)) {
+            case 0: outputs.push_back(h); break;
+            case 1: outputs.push_back(sum(h, {0})); break;
+            case 2: outputs.push_back(max(h, {0})); break;
+            case 3: outputs.push_back(argmax(h, {1})); break;
+            case 4: outputs.push_back(dot(transpose(h, {1, 0}), h)); break;
+            case 5: outputs.push_back(transpose(h * 2, {1, 0})); break;
+            default: outputs.push_back(sum(cast(gt(h, 0.2), int64)));
+        }
+    }
+    Function on(const std::string& device, ByteCount limit = {}) const {
+        return function({x}, outputs,
+                        {.updates = updates,
+                         .name = "random",
+                         .device = device,
+                         .hold_streams = true,
+                         .memory_limit = limit});
+    }
+    std::vector<Shared> variables() const {
+        std::vector<Shared> all;
+        for (const Update& u : updates) all.push_back(u.target);
+        return all;
+    }
+
+    Random random;
+    std::int64_t rows = 0, width = 0;
+    bool known = false;
+    Expr x, h, loss;
+    RandomStream stream{3};
+    std::vector<Shared> parameters;
+    std::vector<Expr> outputs;
+    std::vector<Array> arguments;
+    Updates updates;
+};
+
+// Whoever holds a value makes calls that write it copy it first.
+Array copy_of(const Array& value) {
+    Array copy(value.dtype(), value.shape());
+    std::memcpy(copy.mutable_data(), value.data(), static_cast<std::size_t>(value.bytes()));
+    return copy;
+}
+
+struct Called {
+    std::vector<Array> results;  // and new values of variables, which are put back
+    std::int64_t taken = 0;      // of the device's memory, beside what was alive
+};
+
+Called called(const Network& net, Function& f, MemoryLedger& ledger) {
+    const std::vector<Shared> variables = net.variables();
+    std::vector<Array> before;
+    for (const Shared& v : variables) before.push_back(copy_of(v.get_value()));
+    trim_host_memory();
+    ledger.forget_most();
+    const std::int64_t alive = ledger.now();
+    Called r;
+    const Results results = f.call(net.arguments);
+    r.taken = ledger.most() - alive;
+    for (std::size_t k = 0; k < results.size(); ++k) r.results.push_back(results[k]);
+    for (std::size_t k = 0; k < variables.size(); ++k) {
+        Shared v = variables[k];
+        r.results.push_back(copy_of(v.get_value()));
+        v.set_value(before[k]);
+    }
+    return r;
+}
+
+void check(std::uint64_t seed, const std::string& device) {
+    const Network net(seed);
+    Function whole = net.on(device);
+    const ExampleShapes lengths{{net.x, {net.rows, net.arguments[0].shape()[1]}}};
+    MemoryLedger& ledger = device == "cpu" ? host_ledger() : *net.on(device).state().executable->ledger();
+    const std::int64_t peak = whole.memory_plan(lengths).peak_bytes;
+    const Called expected = called(net, whole, ledger);
+    std::int64_t before = peak;
+    int refused = 0;
+    for (const double share : {1.0, 0.8, 0.55, 0.4, 0.25, 0.1}) {
+        const auto limit = static_cast<std::int64_t>(static_cast<double>(peak) * share);
+        INFO("seed " << seed << ", " << device << ", limit " << limit << " of " << peak);
+        const std::vector<Shared> variables = net.variables();
+        std::vector<Array> old;
+        for (const Shared& v : variables) old.push_back(copy_of(v.get_value()));
+        try {
+            Function f = net.on(device, {limit});
+            const Called got = called(net, f, ledger);
+            CHECK(refused == 0);
+            const MemoryPlan plan = f.memory_plan();
+            CHECK(plan.peak_bytes <= limit);
+            CHECK(plan.peak_bytes <= before);
+            CHECK(got.taken <= plan.peak_bytes);
+            before = plan.peak_bytes;
+            REQUIRE(got.results.size() == expected.results.size());
+            for (std::size_t k = 0; k < got.results.size(); ++k) {
+                INFO(k);
+                CHECK(difference(got.results[k], expected.results[k], {.of_largest = 1e-11}) == "");
+            }
+        } catch (const OutOfMemory& e) {
+            ++refused;
+            CHECK(share < 1);
+            CHECK_THAT(e.what(), ContainsSubstring("memory_limit") && ContainsSubstring("random"));
+            for (std::size_t k = 0; k < variables.size(); ++k) CHECK(same(variables[k].get_value(), old[k]));
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("random networks keep random limits", "[limits]") {
+    const std::uint64_t first = from_environment("BITALE_FUZZ_SEED", 1),
+                        count = from_environment("BITALE_FUZZ_LIMITS", 4);
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+        check(seed, "cpu");
+        if (!emulator_skipped() && seed % 2 == 0) check(seed, "emulator");
+    }
+}

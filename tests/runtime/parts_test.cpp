@@ -1,0 +1,268 @@
+// Batches of known lengths in parts, how many rows a part has, and limits of devices that lead to parts.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "graph/base/memory.h"
+#include "graph/base/options.h"
+#include "runtime/state.h"
+#include "runtime/storage/host_memory.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/error_of.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+std::vector<std::string> devices() {
+    std::vector<std::string> list{"cpu"};
+    if (!emulator_skipped()) list.emplace_back("emulator");
+    return list;
+}
+
+std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, double tolerance) {
+    std::string text;
+    for (std::size_t k = 0; k < expected.size(); ++k)
+        if (const std::string d = difference(got.at(k), expected[k], {.of_largest = tolerance}); !d.empty())
+            text += fmt::format("{}: {}\n", k, d);
+    return text;
+}
+
+std::vector<Array> list_of(const Results& results) {
+    std::vector<Array> all;
+    for (std::size_t k = 0; k < results.size(); ++k) all.push_back(results[k]);
+    return all;
+}
+
+constexpr std::int64_t image_count = 37;
+
+// How the images come, all of them or, of rows, 37 of 111.
+enum class Form { argument, given, whole_variable, rows_of_variable };
+
+// Two convolutions' worth of ops of which some have the number of images in their attributes, and a layer
+// of as many units as there are images.
+struct Network {
+    explicit Network(Form how) : form(how) {
+        images = random_array(uint8, {how == Form::rows_of_variable ? 3 * image_count : image_count, 2, 9, 8},
+                              random, 0, 255);
+        labels = random_array(int32, {images.shape()[0]}, random, 0, 4);
+        const Shared bytes = shared(images, "images"), classes = shared(labels, "labels");
+        switch (form) {
+            case Form::argument:
+            case Form::given:
+                x = input(float64, {image_count, 2, 9, 8}, "x");
+                y = input(int32, {image_count}, "y");
+                if (form == Form::given) givens = {{x, cast(bytes, float64)}, {y, classes}};
+                break;
+            case Form::whole_variable:
+                x = cast(bytes, float64);
+                y = classes;
+                break;
+            case Form::rows_of_variable:
+                x = cast(bytes[range(i * image_count, (i + 1) * image_count)], float64);
+                y = classes[range(i * image_count, (i + 1) * image_count)];
+                break;
+        }
+        const Expr hidden = relu(max_pool(conv2d(x / 255, filters), 2) + reshape(bias, {1, 4, 1, 1}));
+        const Expr flat = reshape(hidden, {image_count, 4 * 3 * 3});
+        scores = dot(tanh(dot(dropout(flat, 0.5, stream), wide)), layer);
+        loss = mean(categorical_crossentropy(softmax(scores), y)) + 0.01 * sum(sqr(layer));
+        outputs = {loss,
+                   scores,
+                   max(scores),
+                   sum(scores, {0}),
+                   argmax(scores, {1}),
+                   min(x),
+                   transpose(flat, {1, 0})};
+    }
+    std::vector<Array> after_steps(FunctionOptions o) {
+        o.updates = momentum(loss, {filters, bias, wide, layer}, 0.1);
+        o.name = "net";
+        o.givens = givens;
+        std::vector<Input> inputs;
+        if (form == Form::argument) inputs = {x, y};
+        if (form == Form::rows_of_variable) inputs = {i};
+        Function f = function(inputs, outputs, o);
+        std::vector<Array> all;
+        for (std::int64_t step = 0; step < 2; ++step) {
+            const Results r = form == Form::argument           ? f(images.as(float64), labels)
+                              : form == Form::rows_of_variable ? f(step)
+                                                               : f();
+            const std::vector<Array> list = list_of(r);
+            all.insert(all.end(), list.begin(), list.end());
+        }
+        for (const Shared& p : {filters, bias, wide, layer}) all.push_back(p.get_value());
+        return all;
+    }
+
+    Form form;
+    Random random{7};
+    Array images, labels;
+    Shared filters = shared(random_array(float64, {4, 2, 3, 2}, random, -1, 1), "filters"),
+           bias = shared(random_array(float64, {4}, random, -1, 1), "bias"),
+           wide = shared(random_array(float64, {4 * 3 * 3, image_count}, random, -1, 1), "wide"),
+           layer = shared(random_array(float64, {image_count, 5}, random, -1, 1), "layer");
+    RandomStream stream{3};
+    Expr i = lscalar("i"), x, y, scores, loss;
+    Givens givens;
+    std::vector<Expr> outputs;
+};
+
+// A chain whose intermediate values are much larger than what goes in and out.
+struct Wide {
+    explicit Wide(std::int64_t length = -1) : x(input(float32, {length, 30}, "x")) {}
+    Function on(const std::string& device, ByteCount limit = {}, std::int64_t rows = 0) const {
+        return function({x}, {mean(sqr(y)), sum(y, {0})},
+                        {.name = "wide", .device = device, .micro_batch = rows, .memory_limit = limit});
+    }
+    static Array argument(std::int64_t rows) {
+        Random random(3);
+        return random_array(float32, {rows, 30}, random, -1, 1);
+    }
+    Expr x;
+    Shared w = shared(full_of({30, 500}, 0.01), "w"), v = shared(full_of({500, 30}, 0.01), "v");
+    Expr y = dot(tanh(dot(x, w)), v);
+};
+
+ScopedOptions with_limit(std::int64_t bytes) {
+    Options chosen = options();
+    chosen.memory_limit = bytes;
+    return ScopedOptions(chosen);
+}
+
+}  // namespace
+
+TEST_CASE("batches of known lengths are computed in parts", "[core][runtime][parts]") {
+    for (const Form form : {Form::argument, Form::given, Form::whole_variable, Form::rows_of_variable}) {
+        const std::vector<Array> expected = Network(form).after_steps({.device = "reference"});
+        for (const std::string& device : devices()) {
+            INFO(device << ", form " << static_cast<int>(form));
+            const std::vector<Array> got = Network(form).after_steps({.device = device, .micro_batch = 16});
+            CHECK(differences(got, expected, 1e-12) == "");
+        }
+    }
+}
+
+TEST_CASE("what a known batch must not be is refused with its line", "[core][runtime][parts]") {
+    const Expr x = input(float32, {6, 3}, "x");
+    const Shared table = shared(zeros({6, 3}), "table");
+    const auto refused = [&](const Expr& y, FunctionOptions o = {}) {
+        o.micro_batch = 2;
+        return error_of([&] { function({x}, y, o); });
+    };
+    CHECK_THAT(refused(sort(x, 0)),
+               ContainsSubstring("parts_test.cpp:") && ContainsSubstring("all rows of the batch at once"));
+    CHECK_THAT(refused(cumsum(x, 0)), ContainsSubstring("all rows of the batch at once"));
+    CHECK_THAT(refused(sum(x), {.updates = {{table, x}}}), ContainsSubstring("new value of table"));
+    CHECK_THAT(refused(reshape(x, {3, 6})), ContainsSubstring("micro-batches"));
+    // The number of rows is in what is computed.
+    CHECK(refused(x * 6 + sum(x) / 6) == "");
+    Function f = function({x}, {sum(x, {0}), pad(x, {{0, 0}, {6, 0}})}, {.micro_batch = 4});
+    const Array ones = full_of({6, 3}, 1);
+    const Results got = f(ones), whole = function({x}, {sum(x, {0}), pad(x, {{0, 0}, {6, 0}})})(ones);
+    CHECK(same(got[0], whole[0]));
+    CHECK(same(got[1], whole[1]));
+}
+
+TEST_CASE("a limit is kept by parts of a known batch, planned when the function is built",
+          "[core][runtime][parts]") {
+    for (const std::string& device : devices()) {
+        INFO(device);
+        const std::int64_t many = device == "cpu" ? 4000 : 400;
+        const Wide net(many);
+        const Array a = Wide::argument(many);
+        Function whole = net.on(device);
+        const std::int64_t peak = whole.memory_plan().peak_bytes;
+        Function f = net.on(device, {peak / 3});
+        const MemoryPlan plan = f.memory_plan();
+        CHECK(plan.micro_batch > 1);
+        CHECK(plan.micro_batch < many);
+        CHECK(plan.peak_bytes <= peak / 3);
+        CHECK(differences(list_of(f(a)), list_of(whole(a)), 1e-5) == "");
+        CHECK_THAT(error_of([&] { net.on(device, 20_KiB); }),
+                   ContainsSubstring("memory_limit is 20.5 kB") && ContainsSubstring("too little"));
+    }
+}
+
+TEST_CASE("a part has the most rows that fit, and a smaller limit never takes more",
+          "[core][runtime][parts]") {
+    const Wide net;
+    const std::int64_t many = 3000;
+    const Array a = Wide::argument(many), few = Wide::argument(7);
+    Function whole = net.on("cpu");
+    const std::vector<Array> expected = list_of(whole(a));
+    const std::int64_t all = whole.memory_plan().peak_bytes,
+                       none = whole.memory_plan({{net.x, {1, 30}}}).peak_bytes;
+    std::int64_t before = all + 1, rows_before = many + 1;
+    for (const double share : {0.9, 0.5, 0.3, 0.2}) {
+        const auto limit = static_cast<std::int64_t>(static_cast<double>(all) * share) + none;
+        Function f = net.on("cpu", {limit});
+        f(few);
+        trim_host_memory();
+        host_ledger().forget_most();
+        const std::int64_t alive = host_ledger().now();
+        const std::vector<Array> got = list_of(f(a));
+        CHECK(differences(got, expected, 1e-5) == "");
+        const MemoryPlan plan = f.memory_plan();
+        INFO(share << ": " << plan.micro_batch << " rows, " << plan.peak_bytes << " of " << limit);
+        CHECK(plan.peak_bytes <= limit);
+        CHECK(host_ledger().most() - alive <= plan.peak_bytes);
+        CHECK(plan.peak_bytes < before);
+        CHECK(plan.micro_batch < rows_before);
+        // One part less does not fit.
+        const std::int64_t parts = (many + plan.micro_batch - 1) / plan.micro_batch;
+        const std::int64_t more = (many / (parts - 1) + 1 + 15) / 16 * 16;
+        if (parts > 1 && more < many)
+            CHECK(net.on("cpu", {}, more).memory_plan({{net.x, {many, 30}}}).peak_bytes > limit);
+        before = plan.peak_bytes;
+        rows_before = plan.micro_batch;
+        for (int again = 0; again < 2; ++again) {
+            const std::vector<Array> same_again = list_of(f(a));
+            for (std::size_t k = 0; k < got.size(); ++k) CHECK(same(got[k], same_again[k]));
+            f(few);
+        }
+    }
+}
+
+TEST_CASE("the limit of a device leads to parts", "[core][runtime][parts]") {
+    for (const std::string& device : devices()) {
+        INFO(device);
+        const std::int64_t many = device == "cpu" ? 6000 : 600;
+        const Wide net;
+        const Array a = Wide::argument(many), few = Wide::argument(5);
+        Function whole = net.on(device);
+        const std::vector<Array> expected = list_of(whole(a));
+        const std::int64_t arena = whole.memory_plan().arena_bytes;
+        MemoryLedger& ledger = *whole.state().executable->ledger();
+        whole = Function();
+        Function f = net.on(device);
+        f(few);
+        trim_host_memory();
+        {
+            const std::int64_t limit = ledger.now() + arena / 2;
+            const ScopedOptions scope = with_limit(limit);
+            ledger.forget_most();
+            CHECK(differences(list_of(f(a)), expected, 1e-5) == "");
+            CHECK(ledger.most() <= limit);
+            CHECK(f.memory_plan().micro_batch > 0);
+            CHECK(f.memory_plan().micro_batch < many);
+            f(few);
+            CHECK(differences(list_of(f(a)), expected, 1e-5) == "");
+            CHECK(ledger.most() <= limit);
+            // What cannot be computed in parts is refused, and says why.
+            Function sorted =
+                function({net.x}, sort(exp(net.x), 0) + 1, {.name = "sorted", .device = device});
+            const ScopedOptions less = with_limit(ledger.now() + 2000);
+            CHECK_THAT(error_of([&] { sorted(a); }), ContainsSubstring("memory_limit in BITALE_FLAGS") &&
+                                                         ContainsSubstring("cannot be computed in parts") &&
+                                                         ContainsSubstring("The largest buffers"));
+        }
+        CHECK(differences(list_of(f(a)), expected, 1e-5) == "");
+        CHECK(f.memory_plan().micro_batch == 0);
+    }
+}
