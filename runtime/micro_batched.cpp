@@ -372,7 +372,7 @@ std::vector<Kernel> MicroBatched::kernels() const {
     return all;
 }
 
-std::string MicroBatched::report() const {
+std::string MicroBatched::report(Detail detail) const {
     std::int64_t totals = 0, bytes = 0;
     for (const std::vector<Array>& beginnings : beginnings_)
         for (const Array& a : beginnings) totals += 1, bytes += a.bytes();
@@ -381,8 +381,8 @@ std::string MicroBatched::report() const {
         "bytes\n",
         plan_.rows.text(), rows_ > 0 ? std::to_string(rows_) : "as many as memory_limit lets be",
         passes_.size(), passes_.size() == 1 ? "" : "es", totals, totals == 1 ? "" : "s", bytes);
-    for (const Part& part : passes_) s += "\n" + report_of(*part);
-    return s + "\n" + report_of(*finale_);
+    for (const Part& part : passes_) s += "\n" + report_of(*part, detail);
+    return s + "\n" + report_of(*finale_, detail);
 }
 
 MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal) {
