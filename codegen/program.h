@@ -63,6 +63,7 @@ struct KernelText {
     std::vector<std::string> entries;  // one function per phase: NAME, NAME_finish
     std::string body;                  // the functions, without the prelude
     std::string cuda_body;             // the same kernel for CUDA, without the prelude
+    std::string readable;              // the same for people, where the target asks for it (print/reading.h)
     std::string notes;                 // schedule decisions, for report and BITALE_DEBUG=5
     std::vector<int> cuda_threads;     // of a block, for each phase
 };
@@ -145,6 +146,12 @@ struct PieceKernel {
     std::vector<Int> sizes;
 };
 
+// What a step computes of one of the user's statements, with all that is inlined into it.
+struct StepPart {
+    Origin origin;
+    Int flops;
+};
+
 struct Step {
     enum class Kind : std::uint8_t { kernel, gemm, conv, copy, routine };
     Kind kind = Kind::kernel;
@@ -166,6 +173,8 @@ struct Step {
     std::string why;                 // why a library computes it, or why a convolution in it is generated
     std::vector<Int> reads, writes;  // kernel: distinct bytes of each of `buffers` (codegen/kernel/traffic.h)
     Int bytes, flops;                // moved and computed, for the report
+    std::vector<StepPart> parts;     // the flops by what they are for
+    std::vector<NodePtr> nodes;      // what it computes, where the target asks for readable text
 };
 
 struct Region {
@@ -193,6 +202,7 @@ struct Program {
         std::string message;
     };  // prefix of the IndexError of check number i
     std::vector<CheckText> checks;
+    Nodes drawn;  // roots of the graph that the steps compute, where the target asks for readable text
     std::set<std::string> held_back;  // rules that would have applied but for math=strict, for the report
 };
 

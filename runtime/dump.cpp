@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <mutex>
 
+#include "codegen/print/comments.h"
+#include "codegen/print/writer.h"
 #include "graph/base/atomic_file.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
@@ -17,11 +19,13 @@
 #include "graph/base/text.h"
 #include "graph/show/debugprint.h"
 #include "graph/show/dot.h"
-#include "runtime/cpu/objects.h"
+#include "graph/walk/traverse.h"
 #include "runtime/cuda/device_name.h"
 #include "runtime/cuda/dump.h"
 #include "runtime/exec/program_io.h"
+#include "runtime/figures.h"
 #include "runtime/memory/limit.h"
+#include "runtime/picture.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 
@@ -40,14 +44,62 @@ std::string plain_name(const std::string& name) {
     return s;
 }
 
-// A picture of more nodes than this takes Graphviz minutes.
-constexpr std::size_t most_drawn = 2000;
+// A picture of more nodes than this takes Graphviz minutes; of as many as `most_painted`, some seconds.
+constexpr std::size_t most_drawn = 2000, most_painted = 400;
+constexpr int painting_seconds = 20;
 
-void write_graph(const std::string& folder, const std::string& name, const Graph& graph) {
-    const std::string text = debugprint(graph.roots());
+// NAME.svg where Graphviz is there and the graph is not too large, else NAME.svg.txt with the reason.
+void write_svg(const std::string& folder, const std::string& name, const std::string& dot,
+               std::size_t nodes) {
+    try {
+        if (nodes > most_painted)
+            throw Error(fmt::format("not drawn: Graphviz takes minutes for {} nodes", nodes));
+        write(folder, name + ".svg", svg_of(dot, painting_seconds));
+    } catch (const Error& e) {
+        write(folder, name + ".svg.txt", std::string(e.what()) + "\n");
+    }
+}
+
+void write_graph(const std::string& folder, const std::string& name, const Nodes& roots,
+                 const std::function<std::string()>& picture) {
+    const std::string text = debugprint(roots);
     write(folder, name + ".txt", text);
-    const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-    if (lines <= most_drawn) write(folder, name + ".dot", graphviz(graph.roots()));
+    const std::size_t nodes = topological(roots).size();
+    if (nodes > most_drawn) return;
+    const std::string dot = picture();
+    write(folder, name + ".dot", dot);
+    write_svg(folder, name, dot, nodes);
+}
+
+// The readable text of a kernel behind what uses it: the numbers and titles of steps.
+std::string readable_file(const Program& program, const KernelText& kernel, const std::string& include) {
+    Writer heading;
+    int number = 0;
+    for (const Region* region : {&program.once, &program.body})
+        for (const Step& step : region->steps) {
+            ++number;
+            if (step.kernel < 0 || program.kernels[static_cast<std::size_t>(step.kernel)].name != kernel.name)
+                continue;
+            heading.comment(fmt::format("{} of the report: {}", number, step.title));
+            if (const std::string lines = lines_of(step.fused, 16); !lines.empty()) heading.comment(lines);
+        }
+    return heading.text() + include + kernel.readable;
+}
+
+// kernels/NAME: what is compiled, the same for readers, and what all of them begin with.
+void write_kernels(const std::string& folder, const Program& program) {
+    const std::string kernels = folder + "/kernels";
+    if (program.kernels.empty()) return;
+    if (outside::make_folders(kernels) != 0)
+        return warn("BITALE_DUMP: " + in_quotes(kernels) + " cannot be made: " + std::strerror(errno));
+    const bool cuda = !program.cuda_prelude.empty();
+    const std::string suffix = cuda ? ".cu" : ".cpp", include = "#include \"prelude.h\"\n\n";
+    write(kernels, "prelude.h", cuda ? program.cuda_prelude : program.prelude);
+    for (const KernelText& kernel : program.kernels) {
+        write(kernels, kernel.name + suffix,
+              include + without_comments(cuda ? kernel.cuda_body : kernel.body));
+        write(kernels, kernel.name + ".readable" + suffix, readable_file(program, kernel, include));
+    }
 }
 
 }  // namespace
@@ -63,23 +115,24 @@ std::string make_dump_folder(const std::string& name) {
 
 void dump_before_compiling(Function::State& state) {
     if (state.dump_folder.empty()) return;
-    write_graph(state.dump_folder, "graph_before", *state.plain);
+    const Nodes roots = state.plain->roots();
+    write_graph(state.dump_folder, "graph_before", roots, [&] { return graphviz(roots); });
     if (!state.program) return;
-    write_graph(state.dump_folder, "graph_after", *state.optimised);
+    write_graph(state.dump_folder, "graph_after", state.optimised->roots(),
+                [&] { return picture_of(state); });
+    write_kernels(state.dump_folder, *state.program);
     write(state.dump_folder, "program.json", program_to_json(*state.program));
     if (const auto gpu = cuda::parse_device_name(state.device->name())) {
         const std::string& target = gpu->emulated ? options().dump_target : state.program->target;
         state.dumped = cuda::dump_cuda(*state.program, target, state.dump_folder);
         return;
     }
-    const std::vector<TranslationUnit> units = translation_units(*state.program);
-    for (std::size_t u = 0; u < units.size(); ++u)
-        write(state.dump_folder, fmt::format("kernels_{}.cpp", u), units[u].text);
 }
 
 void dump_report(const Function::State& state) {
     if (state.dump_folder.empty()) return;
-    write(state.dump_folder, "report.txt", report_of(state));
+    write(state.dump_folder, "report.txt", report_of(state, Detail::brief));
+    write(state.dump_folder, "report_full.txt", report_of(state, Detail::full));
     if (!state.executable) return;  // its versions have plans
     try {
         const std::lock_guard turn(state.device->turns());

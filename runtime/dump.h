@@ -9,10 +9,11 @@ namespace bitale {
 // cannot be made.
 std::string make_dump_folder(const std::string& name);
 
-// Writes graph_before.txt, graph_after.txt, both as .dot, program.json, and the sources as the compiler will
-// see them, with what NVRTC makes of those for a GPU, which may be emulated; the passes have left
-// pass_NUMBER_NAME.txt there.
+// Writes graph_before.txt, graph_after.txt, both as .dot and .svg (or .svg.txt with the reason why there is
+// none), program.json, and below kernels/ a file for each kernel as it is compiled, one for readers, and the
+// prelude. For a GPU, which may be emulated, also the units as NVRTC sees them and what it makes of them. The
+// passes have left pass_NUMBER_NAME.txt there.
 void dump_before_compiling(Function::State& state);
-void dump_report(const Function::State& state);  // report.txt beside them
+void dump_report(const Function::State& state);  // report.txt and report_full.txt
 
 }  // namespace bitale

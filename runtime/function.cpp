@@ -31,7 +31,7 @@ namespace bitale {
 namespace {
 
 const ApiBorder building("to build the function"), calling("for the call; shared variables are as before it"),
-    looping("for the loop; the steps before are complete"), reporting("for a report");
+    looping("for the loop; the steps before are complete");
 
 std::vector<SharedUse> shared_variables(const Graph& graph) {
     std::map<SharedPtr, bool> written;
@@ -55,7 +55,10 @@ void complete(Program& program, const Graph& graph, const Signature& signature) 
 
 std::optional<Target> target_of(const Function::State& state) {
     std::optional<Target> target = state.device->target();
-    if (target) target->precision = state.precision;
+    if (!target) return target;
+    target->precision = state.precision;
+    target->readable = !options().dump.empty() || options().debug_kernels;
+    target->debug_lines = options().debug_kernels;
     return target;
 }
 
@@ -170,10 +173,6 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     return state;
 }
 
-int compiler_runs_of(const Function::State& state) {
-    return (state.executable ? state.executable->compiler_runs() : 0) + state.tuning.compiler_runs;
-}
-
 // What could not be measured before lengths were known is measured now; the function is compiled again where
 // that changes a choice.
 void measure_at_first_call(Function::State& state, std::span<const Array> arguments) {
@@ -209,13 +208,6 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
     if (state.version_of) state.version_of->add_cost(seconds, compiler_runs_of(state) - runs_before);
     dump_report(state);
     state.waits_for_lengths.store(false, std::memory_order_release);
-}
-
-Function::State& used(const std::shared_ptr<Function::State>& state) {
-    if (!state)
-        throw GraphError(
-            "an empty Function is used, or one that was moved from; make one with function(...)");
-    return *state;
 }
 
 // The arguments with the defaults of those left out; `storage` holds them when there are any.
@@ -284,11 +276,6 @@ Results run_with_room(Function::State& state, std::span<const Array> arguments) 
     return run(state, arguments);
 }
 
-// The state that reports are about: the version that was used last.
-Specialised::Version latest_of(const Function::State& state) {
-    return state.specialised && !state.is_compiled() ? state.specialised->latest() : nullptr;
-}
-
 void has_executable(Function::State& state, std::chrono::steady_clock::time_point start) {
     state.current.store(state.executable.get());
     state.compile_seconds = seconds_since(start);
@@ -301,11 +288,28 @@ void has_executable(Function::State& state, std::chrono::steady_clock::time_poin
             log(2, fmt::format("  {}: {}", k.name, fmt::join(k.fused, ", ")));
 }
 
-std::string optimised_text(const Function::State& state) {
-    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
+}  // namespace
+
+int compiler_runs_of(const Function::State& state) {
+    return (state.executable ? state.executable->compiler_runs() : 0) + state.tuning.compiler_runs;
 }
 
-}  // namespace
+Program readable_program(const Function::State& state) {
+    std::optional<Target> target = target_of(state);
+    if (!target) throw CompileError("the host compiler disappeared");
+    target->readable = true;
+    Numbers numbers;
+    const std::vector<std::int64_t> values = state.executable->last_symbols();
+    for (std::size_t s = 0; s < values.size(); ++s) numbers[state.signature.sources[s].symbol] = values[s];
+    return *generated(state, *target, numbers).program;
+}
+
+Function::State& used(const std::shared_ptr<Function::State>& state) {
+    if (!state)
+        throw GraphError(
+            "an empty Function is used, or one that was moved from; make one with function(...)");
+    return *state;
+}
 
 // From the optimised graph to an executable; choices are measured for the numbers of a call, if any.
 void compile_optimised(Function::State& state, const Numbers& numbers) {
@@ -486,88 +490,6 @@ Results Function::loop(std::span<const std::int64_t> indices, const StopToken& s
 void Function::request_stop() { used(state_).stops.fetch_add(1); }
 std::int64_t Function::steps_done() const { return used(state_).steps_done.load(); }
 const std::string& Function::name() const { return used(state_).name; }
-const std::vector<Kernel>& Function::kernels() const {
-    State& state = used(state_);
-    if (state.specialised && !state.is_compiled())
-        return reporting([&]() -> const std::vector<Kernel>& { return state.specialised->kernels(); });
-    const std::lock_guard lock(state.waiting);
-    return *state.kernels;
-}
-std::vector<Kernel> Function::kernels(const ExampleShapes& shapes) const {
-    State& state = used(state_);
-    if (!state.specialised) return kernels();
-    return reporting([&] {
-        const Specialised::Version version = state.specialised->of_shapes(shapes);
-        const std::lock_guard lock(version->waiting);
-        return *version->kernels;
-    });
-}
 const Function::State& Function::state() const { return used(state_); }
-double Function::compile_seconds() const {
-    State& state = used(state_);
-    const double of_versions = state.specialised ? state.specialised->compile_seconds() : 0;
-    const std::lock_guard lock(state.waiting);
-    return state.compile_seconds + of_versions;
-}
-int Function::compiler_runs() const {
-    State& state = used(state_);
-    const int of_versions = state.specialised ? state.specialised->compiler_runs() : 0;
-    const std::lock_guard lock(state.waiting);
-    return compiler_runs_of(state) + of_versions;
-}
-std::string Function::report() const {
-    State& state = used(state_);
-    return reporting([&] {
-        if (state.specialised && !state.is_compiled()) return state.specialised->report();
-        const std::lock_guard lock(state.waiting);
-        return report_of(state);
-    });
-}
-std::string Function::report(const ExampleShapes& shapes) const {
-    State& state = used(state_);
-    if (!state.specialised) return report();
-    return reporting([&] {
-        const Specialised::Version version = state.specialised->of_shapes(shapes);
-        const std::lock_guard lock(version->waiting);
-        return report_of(*version);
-    });
-}
-
-Profile Function::profile() const {
-    const State& state = used(state_);
-    const std::lock_guard lock(state.device->turns());
-    return reporting([&] {
-        if (state.specialised && !state.is_compiled()) return Profile{state.specialised->profile()};
-        return Profile{state.current.load(std::memory_order_acquire)->profile()};
-    });
-}
-
-std::int64_t Function::peak_bytes() const {
-    const State& state = used(state_);
-    std::int64_t bytes = 0;
-    for (const SharedUse& use : state.shared) {
-        const Reading reading(use.variable->turns);
-        bytes += use.variable->value.bytes();
-    }
-    const std::lock_guard lock(state.device->turns());
-    if (state.specialised && !state.is_compiled()) return bytes + state.specialised->arena_bytes();
-    return bytes + state.current.load(std::memory_order_acquire)->arena_bytes();
-}
-
-std::string debugprint(const Function& f) {
-    const Function::State& state = f.state();
-    return reporting([&] {
-        if (const Specialised::Version version = latest_of(state)) return optimised_text(*version);
-        if (state.specialised && !state.is_compiled())
-            return state.specialised->missing() + "\n" + optimised_text(state);
-        return optimised_text(state);
-    });
-}
-
-std::string debugprint(const Function& f, const ExampleShapes& shapes) {
-    const Function::State& state = f.state();
-    if (!state.specialised) return debugprint(f);
-    return reporting([&] { return optimised_text(*state.specialised->of_shapes(shapes)); });
-}
 
 }  // namespace bitale

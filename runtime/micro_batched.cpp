@@ -317,7 +317,7 @@ std::vector<Kernel> MicroBatched::kernels() const {
     return all;
 }
 
-std::string MicroBatched::report() const {
+std::string MicroBatched::report(Detail detail) const {
     std::size_t totals = 0;
     for (const MicroBatches::Pass& pass : plan_.passes) totals += pass.totals.size();
     std::string s = fmt::format(
@@ -325,8 +325,8 @@ std::string MicroBatched::report() const {
         "bytes\n",
         plan_.rows.text(), rows_ > 0 ? std::to_string(rows_) : "as many as fit", passes_.size(),
         passes_.size() == 1 ? "" : "es", totals, totals == 1 ? "" : "s", total_bytes_);
-    for (const Part& part : passes_) s += "\n" + report_of(*part);
-    return s + "\n" + report_of(*finale_);
+    for (const Part& part : passes_) s += "\n" + report_of(*part, detail);
+    return s + "\n" + report_of(*finale_, detail);
 }
 
 }  // namespace bitale

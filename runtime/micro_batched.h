@@ -41,7 +41,7 @@ class MicroBatched : public Executable {
     // The variables of the function, and the totals, which calls write.
     const std::vector<SharedUse>& shared() const { return shared_; }
     const std::shared_ptr<const Graph>& optimised() const { return optimised_; }
-    std::string report() const;
+    std::string report(Detail detail) const;
     std::vector<Kernel> kernels() const;
     // Of a call with these values of the signature's symbols: the buffers of the part that takes most, and
     // the peak of the whole call. MemoryRefusal where it fits no limit.

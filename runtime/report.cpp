@@ -8,6 +8,8 @@
 #include <mutex>
 
 #include "codegen/group/values.h"
+#include "codegen/plan/names.h"
+#include "graph/base/lines.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "runtime/exec/shares.h"
@@ -35,23 +37,10 @@ std::string amount(const Int& x, const char* unit) {
     return x.is_constant() ? scaled(static_cast<double>(x.constant()), unit) : x.text() + " " + unit;
 }
 
-const char* name_of(BufferInfo::Kind kind) {
-    switch (kind) {
-        case BufferInfo::Kind::arena: return "arena";
-        case BufferInfo::Kind::input: return "input";
-        case BufferInfo::Kind::shared: return "shared";
-        case BufferInfo::Kind::constant: return "constant";
-        case BufferInfo::Kind::output: return "output";
-        case BufferInfo::Kind::errors: return "errors";
-        case BufferInfo::Kind::slice: return "slice";
-        case BufferInfo::Kind::counters: return "counters";
-    }
-    return "";
-}
-
 std::string name_of(const Program& program, int buffer) {
     const BufferInfo& b = program.buffers[static_cast<std::size_t>(buffer)];
-    return fmt::format("{} {}{}", name_of(b.kind), buffer, b.name.empty() ? "" : " " + in_quotes(b.name));
+    return fmt::format("{} {}{}", bitale::name_of(b.kind), buffer,
+                       b.name.empty() ? "" : " " + in_quotes(b.name));
 }
 
 void add_indented(std::string& to, const std::string& text, const char* indent) {
@@ -230,9 +219,9 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
     return list;
 }
 
-std::string report_of(const Function::State& state) {
-    std::string s =
-        fmt::format("Function {} at {}, device {}\n", state.name, state.where.text(), state.device->name());
+std::string report_of(const Function::State& state, Detail detail) {
+    std::string s = fmt::format("Function {}{}, device {}\n", printable(state.name), at_line(state.where),
+                                state.device->name());
     if (!state.program && state.specialised) {
         s += "  " + state.specialised->missing() +
              "\n  ask for the report of example shapes, or call it first; .specialise = false compiles one "
@@ -241,12 +230,16 @@ std::string report_of(const Function::State& state) {
     }
     if (state.parts) {
         if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";
-        return s + state.parts->report();
+        return s + state.parts->report(detail);
     }
     if (!state.program) return s + "  evaluated node by node, without generated kernels\n";
     if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";
+    return s + (detail == Detail::brief ? brief_report(state) : full_report(state));
+}
+
+std::string full_report(const Function::State& state) {
     const Program& program = *state.program;
-    s += fmt::format(
+    std::string s = fmt::format(
         "  target {}; {} steps in the body, {} once per version of unchanged shared variables; {} distinct "
         "kernels\n  built in {:.3f} s with {} compiler runs\n",
         program.target, program.body.steps.size(), program.once.steps.size(), program.kernels.size(),

@@ -12,6 +12,9 @@ namespace bitale {
 // One entry per step of the program, in order; equal kernels are listed each time they are launched.
 std::vector<Kernel> kernel_list(const Program& program, const std::string& device);
 std::string step_name(const Program& program, const Step& step);  // as in that list
-std::string report_of(const Function::State& state);
+std::string report_of(const Function::State& state, Detail detail);
+// The parts of it: one screen, and everything, of a state that has a program.
+std::string brief_report(const Function::State& state);
+std::string full_report(const Function::State& state);
 
 }  // namespace bitale

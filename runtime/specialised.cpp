@@ -419,17 +419,20 @@ std::string Specialised::missing() const {
     return "compiled at the first call, for the lengths that arrive; not known yet: " + inputs;
 }
 
-std::string Specialised::report() const {
+std::string Specialised::report(Detail detail) const {
     const Version version = latest();
-    if (!version) return report_of(function_);
+    if (!version) return report_of(function_, detail);
     std::string text;
     {
         const std::lock_guard lock(version->waiting);
-        text = report_of(*version);
+        text = report_of(*version, detail);
     }
     std::string others;
+    std::size_t count = 0;
     for (const Version& v : kept())
-        if (v != version) others += "  " + v->lengths + "\n";
+        if (v != version) others += "  " + v->lengths + "\n", ++count;
+    if (detail == Detail::brief && count > 1)
+        return text + fmt::format("\n{} other versions are kept, for other lengths\n", count);
     return others.empty() ? text : text + "\nOther versions that are kept:\n" + others;
 }
 

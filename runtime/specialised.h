@@ -45,7 +45,7 @@ class Specialised {
     bool keep_only_of(std::span<const Array> arguments);
 
     std::string missing() const;  // which lengths are not known, as a sentence
-    std::string report() const;
+    std::string report(Detail detail) const;
     const std::vector<Kernel>& kernels() const;
     std::vector<Profile::Row> profile() const;
     std::int64_t arena_bytes() const;

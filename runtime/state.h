@@ -77,4 +77,11 @@ void compile(Function::State& state, const Numbers& numbers);
 // The same of a state that has its optimised graph.
 void compile_optimised(Function::State& state, const Numbers& numbers);
 
+// GraphError for an empty function.
+Function::State& used(const std::shared_ptr<Function::State>& state);
+int compiler_runs_of(const Function::State& state);
+// The program of a compiled state once more, with what the target asks for only where somebody looks at it:
+// readable text, the nodes of each step.
+Program readable_program(const Function::State& state);
+
 }  // namespace bitale

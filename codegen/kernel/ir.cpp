@@ -230,10 +230,15 @@ Stmt when(std::vector<Guard> guards, Stmts body) {
 
 Stmt barrier() { return of(Stmt::Kind::barrier); }
 
-Stmt comment(std::string text) {
+Stmt comment(std::string text, Where where) {
     Stmt s = of(Stmt::Kind::comment);
     s.text = std::move(text);
+    s.where = where;
     return s;
+}
+
+Stmt comment_of(const Node& node, const std::string& before) {
+    return comment(before + describe(node), node.where);
 }
 
 namespace {

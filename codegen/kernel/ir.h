@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "graph/ir/nest.h"
+#include "graph/ir/node.h"
 
 namespace bitale {
 
@@ -114,6 +115,7 @@ struct Stmt {
     int number = 0;
     std::vector<Guard> guards;
     std::string text;
+    Where where{};  // comment: the user's line that what follows is for
     Stmts body;
 };
 
@@ -143,13 +145,15 @@ Stmt check(int number, Scalar value, Int low, Int high, Int element);
 Stmt ask(int place, std::vector<Int> at, std::int64_t bytes);
 Stmt when(std::vector<Guard> guards, Stmts body);
 Stmt barrier();
-Stmt comment(std::string text);
+Stmt comment(std::string text, Where where = {});
+Stmt comment_of(const Node& node, const std::string& before = "");  // what it is, and its line
 
 // One kind of task of a kernel: `task` runs over [0, tasks).
 struct Segment {
     Int task, tasks;
     Stmts body;
     std::string title;
+    Where where{};  // the user's line that it is for
     // Of global places: what a task has of them. verify() proves that it loads and stores nothing else there.
     std::map<int, std::vector<Part>> parts = {};
 };

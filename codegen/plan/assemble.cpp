@@ -6,10 +6,7 @@
 #include <set>
 #include <variant>
 
-#include "codegen/kernel/fuse.h"
-#include "codegen/kernel/guarded.h"
 #include "codegen/kernel/hazards.h"
-#include "codegen/kernel/tails.h"
 #include "codegen/kernel/traffic.h"
 #include "codegen/kernel/work.h"
 #include "codegen/library/accumulate.h"
@@ -19,10 +16,9 @@
 #include "codegen/nest/operations.h"
 #include "codegen/nest/walk.h"
 #include "codegen/plan/calls.h"
+#include "codegen/plan/kernel_texts.h"
 #include "codegen/plan/names.h"
 #include "codegen/plan/updates.h"
-#include "codegen/print/c_family.h"
-#include "codegen/print/comments.h"
 #include "codegen/print/prelude.h"
 #include "codegen/schedule/epilogue.h"
 #include "codegen/schedule/made.h"
@@ -220,11 +216,12 @@ class Assembler {
                                        : buffers_of(operand)[0]);
         for (const int inside : call.absorbed) {
             step.title += values_.list[inside].node->op->name + " + ";
-            add_origins(inside, step.fused);
+            add_origins(inside, step);
         }
         step.title += describe(*values_.list[v].node);
-        add_origins(v, step.fused);
+        add_origins(v, step);
         describe_call(call, step);
+        add_part(v, step.flops, step);
         if (step.kind == Step::Kind::routine) return call_routine(v, step, once);
         if (step.kind == Step::Kind::conv)
             set_strides(step.conv, conv_values(step.conv, call.operands, v), values_);
@@ -238,8 +235,10 @@ class Assembler {
         for (std::size_t i = 1; i < group.values.size(); ++i) {
             const int map = group.values[i];
             step.title += " + " + values_.list[map].node->op->name;
-            step.flops = step.flops + step.gemm.m * step.gemm.n * cost_of(fully_composed_nest(values_, map));
-            add_origins(map, step.fused);
+            const Int flops = step.gemm.m * step.gemm.n * cost_of(fully_composed_nest(values_, map));
+            step.flops = step.flops + flops;
+            add_part(map, flops, step);
+            add_origins(map, step);
         }
         step.commits = commits_in_place(group);
         if (step.gemm.made_a || step.gemm.made_b || step.gemm.symmetric) cut_into_slices(step.gemm);
@@ -271,7 +270,7 @@ class Assembler {
                 v, side, step.gemm, step.buffers[static_cast<std::size_t>(side)], context(), builder, notes));
             builder.ir.phases.push_back(std::move(phase));
             PieceKernel& piece = step.pieces[static_cast<std::size_t>(side)];
-            add_traffic(builder, finish_kernel(builder, notes, piece.kernel, piece.sizes), step);
+            add_traffic(builder, texts_.add(builder, notes, piece.kernel, piece.sizes), step);
             piece.buffers = builder.buffers.size();
         }
     }
@@ -327,7 +326,7 @@ class Assembler {
             schedule_epilogue(group, first, step.gemm, result, context(), builder, notes));
         builder.ir.phases.push_back(std::move(phase));
         builder.ir.commits = step.commits;
-        add_traffic(builder, finish_kernel(builder, notes, step.kernel, step.sizes), step);
+        add_traffic(builder, texts_.add(builder, notes, step.kernel, step.sizes), step);
     }
 
     void copy(int from, int to, bool commits) {
@@ -364,6 +363,8 @@ class Assembler {
         Step step;
         for (const Group* group : groups) {
             schedule_group(*group, around, builder, first, second, notes);
+            name_line(*group, first);
+            name_line(*group, second);
             builder.ir.commits = builder.ir.commits || commits_in_place(*group);
             describe_work(*group, step);
         }
@@ -376,7 +377,7 @@ class Assembler {
         builder.ir.phases.push_back(std::move(first));
         if (!second.segments.empty()) builder.ir.phases.push_back(std::move(second));
         read_scalars(builder);
-        Traffic traffic = finish_kernel(builder, notes, step.kernel, step.sizes);
+        Traffic traffic = texts_.add(builder, notes, step.kernel, step.sizes);
         for (const Phase& phase : builder.ir.phases) {
             Int tasks = 0;
             for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
@@ -394,28 +395,10 @@ class Assembler {
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
     }
 
-    // From IR to text.
-    Traffic finish_kernel(KernelBuilder& builder, const std::string& notes, int& kernel,
-                          std::vector<Int>& sizes) {
-        Traffic traffic = traffic_of(builder.ir);
-        const bool on_cpu = target_.kind == Target::Kind::cpu, fast = target_.fast_compile;
-        if (on_cpu) fuse_loops(builder.ir);
-        if (on_cpu && !fast) cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
-        verify(builder.ir, lengths_);
-        verify_phases(builder.ir);
-        const Dialect dialect = target_.kind == Target::Kind::cuda ? Dialect::cuda : Dialect::cpp;
-        PrintedKernel printed = print_kernel(builder.ir, dialect);
-        if (dialect == Dialect::cuda)
-            printed.body = "struct KERNEL_arguments { void* buffers[" +
-                           std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
-                           std::to_string(std::max<std::size_t>(1, printed.sizes.size())) + "]; };\n" +
-                           printed.body;
-        kernel = text(printed, notes, dialect);
-        std::vector<int>& threads = program_.kernels[kernel].cuda_threads;
-        if (dialect == Dialect::cuda && threads.empty())
-            for (const Phase& phase : builder.ir.phases) threads.push_back(threads_of(phase));
-        sizes = printed.sizes;
-        return traffic;
+    void name_line(const Group& group, Phase& phase) const {
+        if (group.values.empty()) return;
+        for (Segment& segment : phase.segments)
+            if (segment.where.line == 0) segment.where = values_.list[group.values[0]].node->where;
     }
 
     // On a GPU, integer scalar arguments are read by the kernel: a captured step then serves every minibatch.
@@ -446,35 +429,35 @@ class Assembler {
         return false;
     }
 
-    int text(const PrintedKernel& printed, const std::string& notes, Dialect dialect) {
-        const std::string name = "k_" + hash_text(without_comments(printed.body));
-        const auto [at, is_new] = kernel_numbers_.emplace(name, static_cast<int>(program_.kernels.size()));
-        if (!is_new) return at->second;
-        KernelText kernel;
-        kernel.name = name;
-        for (const std::string& suffix : printed.suffixes) kernel.entries.push_back(name + suffix);
-        (dialect == Dialect::cuda ? kernel.cuda_body : kernel.body) = replaced(printed.body, "KERNEL", name);
-        kernel.notes = notes;
-        program_.kernels.push_back(std::move(kernel));
-        return at->second;
-    }
-
     // Title, origins, and what is computed.
     void describe_work(const Group& group, Step& step) {
         for (const int v : group.values) {
             const Value& value = values_.list[v];
             step.title += (step.title.empty() ? "" : " + ") + value.node->op->name;
             if (step.why.empty()) step.why = value.why_generated;
-            step.flops = step.flops + operations_of(fully_composed_nest(values_, v));
-            add_origins(v, step.fused);
+            const Int flops = operations_of(fully_composed_nest(values_, v));
+            step.flops = step.flops + flops;
+            add_part(v, flops, step);
+            add_origins(v, step);
         }
         for (const int c : group.checks)
             step.title += (step.title.empty() ? "" : " + ") + ("check of " + graph_.checks[c].what);
         sort_origins(step.fused);
     }
 
+    // Of the statements that a value stands for, the one whose line it has.
+    void add_part(int v, const Int& flops, Step& step) const {
+        const Node& node = *values_.list[v].node;
+        Origin origin{node.where, node.op->name, node.of_gradient};
+        const auto of_line = std::find_if(node.origins.begin(), node.origins.end(),
+                                          [&](const Origin& o) { return o.where.line == node.where.line; });
+        if (!node.origins.empty()) origin = of_line == node.origins.end() ? node.origins[0] : *of_line;
+        step.parts.push_back({std::move(origin), flops});
+    }
+
     // The value's own origins and those of everything inlined into it.
-    void add_origins(int v, std::vector<Origin>& to) const {
+    void add_origins(int v, Step& step) const {
+        std::vector<Origin>& to = step.fused;
         std::vector<int> stack{v};
         std::map<int, bool> seen;
         while (!stack.empty()) {
@@ -482,6 +465,7 @@ class Assembler {
             stack.pop_back();
             if (!seen.emplace(at, true).second) continue;
             const Value& value = values_.list[at];
+            if (target_.readable) step.nodes.push_back(value.node);
             to.insert(to.end(), value.node->origins.begin(), value.node->origins.end());
             if (value.node->origins.empty() && value.node->where.line)
                 to.push_back({value.node->where, value.node->op->name});
@@ -564,6 +548,7 @@ class Assembler {
         }
         std::string all;
         for (const KernelText& k : program_.kernels) all += k.body + k.cuda_body;
+        if (target_.readable) program_.drawn = graph_.roots();
         const bool cuda = target_.kind == Target::Kind::cuda;
         (cuda ? program_.cuda_prelude : program_.prelude) = device_prelude(cuda, device_names(all));
     }
@@ -581,9 +566,9 @@ class Assembler {
     UpdatePlan updates_;
     Program program_;
     std::map<int, std::vector<int>> buffers_;
-    std::map<std::string, int> kernel_numbers_;
     std::vector<bool> leaving_;
     std::set<std::uint64_t> lengths_;  // symbols whose values a call knows
+    KernelTexts texts_{program_, target_, lengths_};
     int errors_ = -1;
     std::set<std::size_t> committed_;  // updates that the last kernel copies
 };

@@ -6,6 +6,10 @@
 #include <cstdio>
 #include <tuple>
 
+#include "graph/base/lines.h"
+#include "graph/base/text.h"
+#include "graph/types/shape.h"
+
 namespace bitale {
 
 // FNV-1a twice with different seeds: names of kernels, not security.
@@ -30,6 +34,29 @@ void sort_origins(std::vector<Origin>& list) {
                                return a.where.line == b.where.line && a.what == b.what;
                            }),
                list.end());
+}
+
+const char* name_of(BufferInfo::Kind kind) {
+    switch (kind) {
+        case BufferInfo::Kind::arena: return "arena";
+        case BufferInfo::Kind::input: return "input";
+        case BufferInfo::Kind::shared: return "shared";
+        case BufferInfo::Kind::constant: return "constant";
+        case BufferInfo::Kind::output: return "output";
+        case BufferInfo::Kind::errors: return "errors";
+        case BufferInfo::Kind::slice: return "slice";
+        case BufferInfo::Kind::counters: return "counters";
+    }
+    return "";
+}
+
+std::string describe(const Program& program, int buffer) {
+    const BufferInfo& b = program.buffers[static_cast<std::size_t>(buffer)];
+    std::string s = std::string(name_of(b.kind)) + (b.name.empty() ? "" : " " + in_quotes(b.name)) + ", " +
+                    text_of(b.type);
+    for (const Origin& origin : b.origins)
+        if (const std::string at = at_line(origin.where); !at.empty()) return s + at;
+    return s;
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

@@ -15,6 +15,8 @@
 #include "codegen/print/indices.h"
 #include "codegen/print/literals.h"
 #include "codegen/print/masked_groups.h"
+#include "codegen/print/reading.h"
+#include "codegen/print/turned.h"
 #include "codegen/print/writer.h"
 
 namespace bitale {
@@ -27,9 +29,10 @@ constexpr std::int64_t shared_memory = 48 << 10;  // of a block, on every GPU
 
 class Printer {
   public:
-    Printer(const KernelIR& kernel, Dialect dialect)
+    Printer(const KernelIR& kernel, Dialect dialect, const ReadingNotes* reading)
         : kernel_(kernel),
           cuda_(dialect == Dialect::cuda),
+          reading_(reading),
           literals_(kernel),
           indices_(cuda_, [this](const std::string& type, const std::string& text) {
               return temporary(type, text);
@@ -52,11 +55,13 @@ class Printer {
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
             indices_.bind_scalar(kernel_.scalars[i].symbol, "a" + std::to_string(i));
         memo_.assign(1, {});
-        Writer body;
+        Writer body(reading_ && reading_->lines);
         std::swap(out_, body);
         Int done = 0;
         for (const Segment& segment : phase.segments) {
             out_.comment(segment.title);
+            out_.at(segment.where);
+            note_loop(segment.task);
             const std::string tasks = index(segment.tasks), before = index(done), task = fresh("t");
             if (cuda_) {
                 out_.open(fmt::format("for ({3} {0} = ({3})blockIdx.x{1}; {0} < {2}; {0} += gridDim.x) {{",
@@ -86,7 +91,8 @@ class Printer {
 
     // Printed after the body, when the sizes it needs are known.
     void header(const Phase& phase, const std::string& suffix, const std::string& body) {
-        Writer w;
+        Writer w(reading_ && reading_->lines);
+        if (!phase.segments.empty()) w.at(phase.segments[0].where);
         if (cuda_) {
             // How many blocks of one warp a multiprocessor takes, it says by itself: without the 1, ptxas
             // spills registers (sm_120) for more blocks than there can be.
@@ -112,6 +118,7 @@ class Printer {
             const Place& p = kernel_.places[i];
             if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
             const std::string type = std::string(p.written ? "" : "const ") + c_type(p.dtype) + "*";
+            note_place(i, w);
             w.line(fmt::format("{0} B_RESTRICT p{1} = ({0}){2}[{3}];", type, i, buffers, p.buffer));
         }
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
@@ -138,7 +145,10 @@ class Printer {
     void statement(const Stmt& s) {
         forget_statement();
         switch (s.kind) {
-            case Stmt::Kind::comment: out_.comment(s.text); return;
+            case Stmt::Kind::comment:
+                out_.comment(s.text);
+                out_.at(s.where);
+                return;
             case Stmt::Kind::barrier:
                 if (cuda_) out_.line("__syncthreads();");
                 return;
@@ -238,8 +248,18 @@ class Printer {
 
     std::int64_t width_of(int vector) const { return kernel_.places[vector].extents[0].constant(); }
 
+    void note_place(std::size_t place, Writer& to) const {
+        if (reading_ && !reading_->places[place].empty())
+            to.comment(fmt::format("p{}: {}", place, reading_->places[place]));
+    }
+    void note_loop(const Int& variable) {
+        if (reading_ && reading_->loops.contains(variable.symbol_id()))
+            out_.comment(reading_->loops.at(variable.symbol_id()));
+    }
+
     void declare(int number) {
         const Place& p = kernel_.places[number];
+        note_place(static_cast<std::size_t>(number), out_);
         if (p.scope == Place::Scope::vector && !cuda_)
             return out_.line(fmt::format("b_lanes<{}, {}>::type p{}[{}];", c_type(p.dtype),
                                          p.extents[1].constant(), number, p.extents[0].constant()));
@@ -257,6 +277,7 @@ class Printer {
     }
 
     void loop(const Stmt& s) {
+        note_loop(s.variable);
         if (s.binding == Binding::turned) return turned(s);
         if ((s.end - s.begin).is(1) && s.step == 1 && s.binding != Binding::threads &&
             s.binding != Binding::lanes) {
@@ -298,32 +319,15 @@ class Printer {
     }
 
     void turned(const Stmt& s) {
-        const Stmt& columns = s.body.at(0);
-        const Stmt& one = columns.body.at(0);
-        const ScalarNode& from = *one.value;
-        BITALE_CHECK(!cuda_ && one.kind == Stmt::Kind::set && from.kind == ScalarNode::Kind::read &&
-                         from.guards.empty(),
-                     "a tile that is not read from memory");
-        std::vector<Int> first = from.at, next = from.at;
-        for (Int& x : first)
-            x = substitute(x, {{s.variable.symbol_id(), 0}, {columns.variable.symbol_id(), 0}});
-        for (Int& x : next)
-            x = substitute(x, {{s.variable.symbol_id(), 1}, {columns.variable.symbol_id(), 0}});
-        const Int stride =
-            offset_of(kernel_.places[from.operand], next) - offset_of(kernel_.places[from.operand], first);
-        const Place& to = kernel_.places[one.place];
-        if (to.scope == Place::Scope::private_) {
-            out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", element(from.operand, first),
-                                  index(stride), one.place, index(s.end), index(columns.end)));
-            return;
-        }
-        std::vector<Int> there = one.at;
-        for (Int& x : there)
-            x = substitute(x, {{s.variable.symbol_id(), 0}, {columns.variable.symbol_id(), 0}});
-        out_.line(fmt::format("b_turn<{}>(&{}, {}, &{}, {}, {}, {});", s.number != 0,
-                              element(from.operand, first), index(stride), element(one.place, there),
-                              index(step_of(to, one.at, columns.variable)), index(s.end),
-                              index(columns.end)));
+        BITALE_CHECK(!cuda_, "a tile turned in registers, on a GPU");
+        const TurnedTile tile = turned_tile(s, kernel_.places);
+        const std::string from = element(tile.from->operand, tile.first), stride = index(tile.stride);
+        if (const int to = tile.set->place; kernel_.places[to].scope == Place::Scope::private_)
+            return out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", from, stride, to, index(s.end),
+                                         index(tile.columns)));
+        out_.line(fmt::format("b_turn<{}>(&{}, {}, &{}, {}, {}, {});", s.number != 0, from, stride,
+                              element(tile.set->place, tile.there), index(tile.step), index(s.end),
+                              index(tile.columns)));
         settles_ = settles_ || s.number != 0;
     }
 
@@ -569,6 +573,7 @@ class Printer {
 
     const KernelIR& kernel_;
     bool cuda_;
+    const ReadingNotes* reading_;
     Literals literals_;
     PrintedKernel result_;
     Writer out_;
@@ -579,9 +584,8 @@ class Printer {
     std::unordered_map<const ScalarNode*, std::string> printed_, printed_vectors_;
     std::set<int> used_;
     std::set<std::size_t> used_literals_;
-    int next_ = 0;
-    Int lane_;  // of the vector registers being printed
-    int width_ = 1;
+    int next_ = 0, width_ = 1;
+    Int lane_;                            // of the vector registers being printed, width_ of them
     bool settles_ = false;                // this phase: something was stored past the caches
     SharedMemory shared_;                 // of the segment
     std::int64_t most_shared_bytes_ = 0;  // of the phase
@@ -589,12 +593,8 @@ class Printer {
 
 }  // namespace
 
-const char* c_type(DType dtype) {
-    static const char* const names[dtype_count] = {"bool", "i8",  "i16", "i32",  "i64", "u8", "u16",
-                                                   "u32",  "u64", "f16", "bf16", "f32", "f64"};
-    return names[static_cast<int>(dtype)];
+PrintedKernel print_kernel(const KernelIR& kernel, Dialect dialect, const ReadingNotes* reading) {
+    return Printer(kernel, dialect, reading).run();
 }
-
-PrintedKernel print_kernel(const KernelIR& kernel, Dialect dialect) { return Printer(kernel, dialect).run(); }
 
 }  // namespace bitale

@@ -10,13 +10,16 @@ namespace bitale {
 
 enum class Dialect : std::uint8_t { cpp, cuda };
 
+struct ReadingNotes;
+
 struct PrintedKernel {
     std::string body;                   // every phase's function; NAME stands as "KERNEL" until named by hash
     std::vector<Int> sizes;             // what to pass as the int64 parameters, in order
     std::vector<std::string> suffixes;  // of the entries: "", "_finish"
 };
 
-PrintedKernel print_kernel(const KernelIR& kernel, Dialect dialect);
+// With `reading`, for people, and the same to a compiler.
+PrintedKernel print_kernel(const KernelIR& kernel, Dialect dialect, const ReadingNotes* reading = nullptr);
 
 const char* c_type(DType dtype);  // "f32", "u8"
 

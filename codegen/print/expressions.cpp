@@ -75,4 +75,10 @@ std::string combined(Combine combine, DType dtype, const std::string& a, const s
     return "";
 }
 
+const char* c_type(DType dtype) {
+    static const char* const names[dtype_count] = {"bool", "i8",  "i16", "i32",  "i64", "u8", "u16",
+                                                   "u32",  "u64", "f16", "bf16", "f32", "f64"};
+    return names[static_cast<int>(dtype)];
+}
+
 }  // namespace bitale

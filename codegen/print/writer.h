@@ -4,15 +4,23 @@
 #include <string>
 #include <string_view>
 
+#include "bitale/error.h"
 #include "graph/base/check.h"
 
 namespace bitale {
 
 class Writer {
   public:
+    // With `lines`, each line of code is said to be the user's that at() named last.
+    explicit Writer(bool lines = false) : lines_(lines) {}
+
+    void at(Where where) {
+        if (lines_ && where.line) where_ = where;
+    }
     void line(std::string_view text) {
         BITALE_CHECK(text.find('\n') == std::string_view::npos,
                      "a line of generated text has a line end inside");
+        if (where_.line) directive();
         text_.append(static_cast<std::size_t>(indent_) * 2, ' ');
         text_ += text;
         text_ += '\n';
@@ -29,7 +37,8 @@ class Writer {
             else
                 safe.append({'\\', 'x', digits[byte >> 4], digits[byte & 15]});
         }
-        line(safe);
+        text_.append(static_cast<std::size_t>(indent_) * 2, ' ');
+        text_ += safe + '\n';
     }
     void open(std::string_view text) {
         line(text);
@@ -42,8 +51,25 @@ class Writer {
     const std::string& text() const { return text_; }
 
   private:
+    // A path may hold anything, too: what is not plain is written as digits.
+    void directive() {
+        text_ += "#line " + std::to_string(where_.line) + " \"";
+        for (const char* c = where_.file; *c; ++c) {
+            const auto byte = static_cast<unsigned char>(*c);
+            if (byte >= ' ' && byte < 0x7f && *c != '\\' && *c != '"' && *c != '?')
+                text_ += *c;
+            else
+                text_.append({'\\', static_cast<char>('0' + (byte >> 6)),
+                              static_cast<char>('0' + ((byte >> 3) & 7)),
+                              static_cast<char>('0' + (byte & 7))});
+        }
+        text_ += "\"\n";
+    }
+
     std::string text_;
     int indent_ = 0;
+    bool lines_;
+    Where where_{};
 };
 
 }  // namespace bitale

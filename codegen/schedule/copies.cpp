@@ -22,7 +22,7 @@ class CopyMaker {
     Stmts run(const std::function<Nest(const Nest&)>& placed) {
         Stmts body;
         if (!copy_.in_memory) body.push_back(declare(copy_.place));
-        body.push_back(comment("copy of " + describe(*own().node)));
+        body.push_back(comment_of(*own().node, "copy of "));
         if (copy_.filled) append(body, fill());
         Member member;
         member.nest = rows_.cut(copy_.nest);

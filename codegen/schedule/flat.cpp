@@ -59,7 +59,7 @@ Segment schedule_flat(const Group& group, const SegmentContext& context, KernelB
         }
         member.past =
             !local.contains(v) && member.destinations.size() == 1 && leaves_caches(group, context, v);
-        segment.body.push_back(comment(describe(*value(v).node)));
+        segment.body.push_back(comment_of(*value(v).node));
         append(segment.body, schedule_pointwise(member, context.target, builder));
         segment.body.push_back(barrier());
     }

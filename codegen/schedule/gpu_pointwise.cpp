@@ -71,7 +71,7 @@ class PointwiseGroup {
         const Type type = value(v).stored_type();
         const int result = registers(type.dtype);
         body.push_back(declare(result));
-        body.push_back(comment(describe(*value(v).node)));
+        body.push_back(comment_of(*value(v).node));
         body.push_back(
             loop(i, 0, width_, Binding::unrolled, {set(result, {i}, scalar_cast(type.dtype, flat.body))}));
         computed_[v] = result;

@@ -145,7 +145,7 @@ Segment schedule_order_of_vector(int value, const Nest& placed, const SegmentCon
     segment.title = title;
     segment.tasks = 1;
     segment.task = 0;
-    segment.body = {comment(describe(*own.node))};
+    segment.body = {comment_of(*own.node)};
     std::int64_t used = 0;
     append(segment.body, schedule_order(member, {0, 1, used}, context, builder));
     return segment;

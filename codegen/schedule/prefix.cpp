@@ -352,7 +352,7 @@ Segment schedule_prefix_of_columns(int value, const Nest& placed, bool past, con
     for (const int buffer : context.buffers_to_write(value))
         member.destinations.push_back({builder.global(buffer, type.dtype, type.shape, true), at});
     member.past = past && member.destinations.size() == 1 && context.target.kind != Target::Kind::cuda;
-    segment.body = {comment(describe(*context.values.list[static_cast<std::size_t>(value)].node))};
+    segment.body = {comment_of(*context.values.list[static_cast<std::size_t>(value)].node)};
     append(segment.body, schedule_reduce(member, context.target, builder));
     return segment;
 }

@@ -107,7 +107,7 @@ class SegmentScheduler {
         const Nest nest = rows().cut(piece.nest);
         Member member = finish_member(v, with_places(nest), nest.parallel);
         for (Destination& d : member.destinations) d.at[piece.axis] = d.at[piece.axis] + piece.start;
-        segment.body = {comment(describe(*value(v).node))};
+        segment.body = {comment_of(*value(v).node)};
         append(segment.body, schedule_pointwise(member, context_.target, builder_));
         return segment;
     }
@@ -366,7 +366,7 @@ class SegmentScheduler {
 
     Stmts scheduled(int v) {
         const Member member = member_of(v);
-        Stmts body{comment(describe(*value(v).node))};
+        Stmts body{comment_of(*value(v).node)};
         if (const std::optional<RunForm> form = run_form(context_.grouping.nests[v])) {
             const auto [part, fresh] = parts_.try_emplace(form->keys);
             if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
@@ -414,7 +414,7 @@ class SegmentScheduler {
             for (Int& x : d.at) x = substitute(x, *same);
         std::optional<Stmts> both = schedule_with_positions(member, also, context_.target, builder_);
         if (!both) return {};
-        Stmts body{comment(describe(*value(v).node)), comment("and " + describe(*value(next).node))};
+        Stmts body{comment_of(*value(v).node), comment_of(*value(next).node, "and ")};
         append(body, *std::move(both));
         body.push_back(barrier());
         return body;

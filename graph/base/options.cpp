@@ -148,6 +148,10 @@ constexpr Flag flags[] = {
      }},
     {"debug_lines", "on|off", "machine code for a GPU names the lines of its CUDA text",
      [](Options& o, std::string_view v) { o.debug_lines = on_off("debug_lines", v); }},
+    {"debug_kernels", "on|off",
+     "compile kernels from their readable text, so that debuggers and profilers show the lines of the "
+     "program",
+     [](Options& o, std::string_view v) { o.debug_kernels = on_off("debug_kernels", v); }},
     {"dump_target", "sm_NN", "the GPU that BITALE_DUMP compiles the emulator's kernels for",
      [](Options& o, std::string_view v) {
          const bool is_number =

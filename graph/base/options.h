@@ -39,8 +39,9 @@ struct Options {
     bool wait_for_launches = false;     // each launch on a GPU is waited for: faults name their kernel
     bool compare_launches = false;      // and repeated on the emulator: so do wrong results
     bool debug_lines = false;           // machine code for a GPU names the lines of its CUDA text
-    std::string dump_target = "sm_90";  // what the emulator's kernels are compiled for in a dump
-    bool interpret = true;              // the cpu device evaluates graphs where there is no compiler
+    bool debug_kernels = false;  // kernels are compiled from their readable text, with the user's lines
+    std::string dump_target = "sm_90";        // what the emulator's kernels are compiled for in a dump
+    bool interpret = true;                    // the cpu device evaluates graphs where there is no compiler
     Promotion promotion = Promotion::strict;  // of mixed dtypes; theano: its whole table
     bool strict_math = false;        // no rule that rounds elsewhere than the expression says, or skips zeros
     bool assume_finite = false;      // allows the rules that hold only without inf and NaN

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "graph/base/lines.h"
 #include "graph/base/text.h"
 #include "graph/ir/array_bytes.h"
 #include "graph/ir/borrowed.h"
@@ -11,9 +12,7 @@
 
 namespace bitale {
 
-std::string text_of(const Origin& origin) {
-    return printable(origin.what) + (origin.where.line ? " at " + origin.where.text() : "");
-}
+std::string text_of(const Origin& origin) { return printable(origin.what) + at_line(origin.where); }
 
 std::string text_of(const std::vector<Origin>& origins) {
     std::string text;
@@ -174,8 +173,7 @@ std::string describe(const Node& node) {
     const std::string& kind = leaf ? std::get<std::string>(*leaf) : node.op->name;
     std::string s = node.name.empty() ? kind : in_quotes(node.name);
     s += " (" + text_of(node.type) + ")";
-    if (node.where.line) s += " at " + node.where.text();
-    return s;
+    return s + at_line(node.where);
 }
 
 std::string message_of(const Equality& equality, const Node& node) {

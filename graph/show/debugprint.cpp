@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/base/lines.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
 
@@ -29,7 +30,7 @@ std::string line_of(const Node& node) {
     std::string s = node.op->name + " " + text_of(node.type);
     if (!node.name.empty()) s += " " + in_quotes(node.name);
     s += attributes_of(node);
-    if (node.where.line) s += " at " + node.where.text();
+    s += at_line(node.where);
     for (const std::string& rule : node.rules) s += " <- " + rule;
     return s;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "graph/base/lines.h"
 #include "graph/base/text.h"
 #include "graph/walk/traverse.h"
 
@@ -29,7 +30,8 @@ std::string label(std::initializer_list<std::string> lines) {
 std::string label_of(const Node& node) {
     std::string s = node.name.empty() ? node.op->name : node.name;
     if (!node.name.empty() && node.op->kind != OpKind::leaf) s += " = " + node.op->name;
-    return label({s, text_of(node.type), node.where.line ? node.where.text() : ""});
+    return label(
+        {s, text_of(node.type), node.where.line && !is_of_library(node.where) ? node.where.text() : ""});
 }
 
 const char* style_of(const Node& node) {
@@ -41,22 +43,37 @@ const char* style_of(const Node& node) {
 
 }  // namespace
 
-std::string graphviz(const Nodes& roots) {
-    std::string text = "digraph bitale {\n    node [shape=box, fontname=\"monospace\"];\n";
+std::string graphviz(const Nodes& roots) { return graphviz(roots, {}); }
+
+std::string graphviz(const Nodes& roots, const Clusters& clusters) {
+    std::string text = "digraph bitale {\n    node [shape=box, fontname=\"monospace\"];\n", edges;
     std::unordered_map<const Node*, std::string> names;
+    std::vector<std::string> inside(clusters.titles.size());
     for (const NodePtr& node : topological(roots)) {
         const std::string name = "n" + std::to_string(names.size());
         names.emplace(node.get(), name);
-        text += "    " + name + " [" + style_of(*node) + ", label=" + label_of(*node) + "];\n";
+        const auto at = clusters.of.find(node.get());
+        std::string& boxes = at == clusters.of.end() ? text : inside[static_cast<std::size_t>(at->second)];
+        boxes += "    " + name + " [" + style_of(*node) + ", label=" + label_of(*node) + "];\n";
         const bool ordered = node->inputs.size() > 1 && !(node->op->map && node->op->map->commutative);
         for (std::size_t i = 0; i < node->inputs.size(); ++i) {
-            text += "    " + names.at(node->inputs[i].get()) + " -> " + name;
-            text += ordered ? " [label=" + std::to_string(i) + "];\n" : ";\n";
+            edges += "    " + names.at(node->inputs[i].get()) + " -> " + name;
+            edges += ordered ? " [label=" + std::to_string(i) + "];\n" : ";\n";
         }
     }
-    for (std::size_t i = 0; i < roots.size(); ++i)
-        text += "    out" + std::to_string(i) + " [shape=plaintext, label=\"output " + std::to_string(i) +
-                "\"];\n    " + names.at(roots[i].get()) + " -> out" + std::to_string(i) + ";\n";
+    for (std::size_t c = 0; c < inside.size(); ++c)
+        if (!inside[c].empty())
+            text += "    subgraph cluster_" + std::to_string(c + 1) +
+                    " {\n    style=\"filled,rounded\"; fillcolor=\"#eef2f7\"; color=\"#8899aa\"; "
+                    "fontname=\"monospace\"; label=" +
+                    label({clusters.titles[c]}) + ";\n" + inside[c] + "    }\n";
+    text += edges;
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+        const std::string number = std::to_string(i),
+                          name = i < clusters.roots.size() ? clusters.roots[i] : "output " + number;
+        text += "    out" + number + " [shape=plaintext, label=" + label({name}) + "];\n    " +
+                names.at(roots[i].get()) + " -> out" + number + ";\n";
+    }
     return text + "}\n";
 }
 

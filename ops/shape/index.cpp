@@ -45,8 +45,9 @@ Position from_end(const Position& bound, const Int& extent, std::int64_t lowest,
         r.length = max(b + extent * min(max(-b, 0), 1), lowest);  // + extent where b is negative
     if (bound.is_value()) {
         const Expr& v = bound.value;
-        const Expr wrapped = bitale::where(Arg(v, where) < Arg(0, where),
-                                           Arg(v, where) + Arg(expr_of(extent, where), where), Arg(v, where));
+        const Expr wrapped =
+            bitale::where(Arg(Arg(v, where) < Arg(0, where), where),
+                          Arg(Arg(v, where) + Arg(expr_of(extent, where), where), where), Arg(v, where));
         r.value = maximum(Arg(b.non_negative() ? v : wrapped, where), Arg(lowest, where));
     }
     return r;

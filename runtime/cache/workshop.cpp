@@ -33,12 +33,12 @@ void remove_all(const std::string& folder) {
 
 bool lock_at_once(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0; }
 
+}  // namespace
+
 std::string temporary_folder() {
     const char* base = secure_getenv("TMPDIR");
     return base && *base ? base : "/tmp";
 }
-
-}  // namespace
 
 std::int64_t sweep_workshops(const std::string& base) {
     std::int64_t bytes = 0;

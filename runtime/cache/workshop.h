@@ -31,6 +31,9 @@ class Workshop {
     bool kept_ = false;
 };
 
+// TMPDIR, else /tmp.
+std::string temporary_folder();
+
 // Removes workshops of dead processes; bytes in those of living ones.
 std::int64_t sweep_workshops(const std::string& base);
 

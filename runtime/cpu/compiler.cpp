@@ -19,10 +19,12 @@
 #include <sstream>
 
 #include "bitale/error.h"
+#include "graph/base/atomic_file.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/turns.h"
 #include "runtime/cache/workshop.h"
+#include "runtime/cpu/debug_lines.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/object_file.h"
 #include "runtime/cpu/program.h"
@@ -142,6 +144,8 @@ std::optional<HostCompiler> from_text(const std::string& text) {
     if (compiler.identity.find("g++") != std::string::npos &&
         compiler.identity.find("clang") == std::string::npos)
         compiler.flags = {"-fno-tree-pre", "-fno-thread-jumps", "-fno-tree-loop-distribute-patterns"};
+    if (options().debug_kernels && !compiler.flags.empty())
+        compiler.flags.emplace_back("-gno-variable-location-views");  // they count lines that go
     for (const std::string& flag : compiler.flags) compiler.identity += " " + flag;
     return compiler;
 }
@@ -226,11 +230,25 @@ std::string explain(const CompileJob& job, const std::vector<std::string>& comma
     return text + (log.size() > most ? log.substr(0, most) + "...\n" : log);
 }
 
+// By way of assembly, in which lines are put right.
+Ended compile_for_debuggers(const HostCompiler& compiler, const CompileJob& job, milliseconds spent) {
+    const std::string assembly = job.source + ".s";
+    const std::vector<std::string> first = command_of(compiler, {job.source, assembly, {"-S"}, {}});
+    Ended ended = run_program(first, options().compiler_seconds, spent);
+    std::ifstream file(assembly, std::ios::binary);
+    if (!ended.succeeded() || !file) return ended;
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    save_file(assembly, with_lines_of_callers(text, job.source), false);
+    return run_program(command_of(compiler, {assembly, job.object, job.more_flags, {}}),
+                       options().compiler_seconds, spent);
+}
+
 // `spent`: of its time. Throws CompileError.
 void compile(const HostCompiler& compiler, const CompileJob& job, milliseconds spent) {
     const std::vector<std::string> command = command_of(compiler, job);
     log(4, "starts " + joined(command));
-    const Ended ended = run_program(command, options().compiler_seconds, spent);
+    const Ended ended = options().debug_kernels ? compile_for_debuggers(compiler, job, spent)
+                                                : run_program(command, options().compiler_seconds, spent);
     const std::string why = outcome(job, ended, spent);
     if (why.empty()) return;
     outside::remove_file(job.object);
@@ -267,6 +285,7 @@ std::vector<std::string> compile_flags() {
     // -O1 takes three quarters of the time of -O2. -Og takes a third: loops over elements stay scalar, and
     // what is written in vector registers, the sums of products, stays fast.
     if (options().mode == Options::Mode::fast_compile) list.emplace_back("-Og");
+    if (options().debug_kernels) list.emplace_back("-g");
     const std::vector<std::string>& machine = target_features().flags;
     list.insert(list.end(), machine.begin(), machine.end());
     if (const std::string sanitizers = BITALE_SANITIZE; !sanitizers.empty())

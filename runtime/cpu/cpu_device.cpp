@@ -16,6 +16,7 @@
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/objects.h"
 #include "runtime/cpu/pool.h"
+#include "runtime/cpu/roof.h"
 #include "runtime/exec/region_runner.h"
 #include "runtime/reference/reference_device.h"
 
@@ -122,6 +123,8 @@ class CpuDevice : public Device {
             std::move(build), [kernels, &pool] { return std::make_unique<CpuLauncher>(kernels, pool); },
             kernels->compiler_runs);
     }
+
+    std::optional<Roof> roof() override { return measured_roof(process_pool(options().threads).threads()); }
 
     Timing timing() override {
         const CompilerSearch search = find_compiler();

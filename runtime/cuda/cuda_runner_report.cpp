@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_runner.h"
+#include "runtime/figures.h"
 
 namespace bitale::cuda {
 
@@ -81,10 +82,12 @@ std::string CudaRunner::resources(const std::string& entry) const {
 
 std::vector<Profile::Row> CudaRunner::profile() const {
     std::vector<Profile::Row> rows;
+    if (!profile_) return rows;
+    const Lengths lengths(*program_, last_symbols_);
     for (const std::vector<StepPlan>* plans : {&once_, &body_})
         for (const StepPlan& p : *plans)
-            if (profile_)
-                rows.push_back({p.step->title, p.calls, std::max(p.seconds, 0.0), text_of(p.step->fused)});
+            rows.push_back(row_of(*program_, *p.step, static_cast<int>(rows.size()) + 1, lengths, p.calls,
+                                  std::max(p.seconds, 0.0)));
     return rows;
 }
 

@@ -36,7 +36,7 @@ std::vector<std::string> option_list(const std::string& architecture) {
     std::vector<std::string> list = {"-arch=" + architecture, "--std=c++17", "-default-device",
                                      "--ptxas-options=-v"};
     list.insert(list.end(), std::begin(arithmetic), std::end(arithmetic));
-    if (options().debug_lines) list.emplace_back("-lineinfo");
+    if (options().debug_lines || options().debug_kernels) list.emplace_back("-lineinfo");
     return list;
 }
 

@@ -124,6 +124,11 @@ struct Timing {
     std::string why_not;  // why nothing is measured on this device; empty: it is
 };
 
+// The most that a device does, as measured.
+struct Roof {
+    double bytes_per_second = 0, flops_per_second = 0;
+};
+
 class Device {
   public:
     enum class Calls : std::uint8_t { in_turns, at_once };
@@ -139,6 +144,7 @@ class Device {
     virtual void find_routines(Target&) {}
     virtual std::unique_ptr<Executable> prepare(Build build) = 0;
     virtual Timing timing() = 0;
+    virtual std::optional<Roof> roof() { return std::nullopt; }  // measured when it is asked for first
     virtual std::string summary() = 0;  // for bitale-info: what it is, or why it is limited
     // Throws DeviceError where functions are built for this device, but cannot be called; before a call has
     // touched anything.

@@ -297,7 +297,7 @@ class Reader {
                                                     : BufferInfo::Role::value});
         for (const Json& k : j.at("kernels"))
             p.kernels.push_back({k.at("name"), k.at("entries").get<std::vector<std::string>>(), k.at("body"),
-                                 k.at("cuda_body"), k.at("notes"),
+                                 k.at("cuda_body"), "", k.at("notes"),
                                  k.at("cuda_threads").get<std::vector<int>>()});
         for (const Json& s : j.at("once")) p.once.steps.push_back(step(s));
         for (const Json& s : j.at("body")) p.body.steps.push_back(step(s));

@@ -210,7 +210,7 @@ struct Dumped {
         const ScopedOptions scope(with);
         const Expr x = vector("x");
         const Function f = function({x}, exp(x) + 1, {.name = "little", .device = "emulator"});
-        report = f.report();
+        report = f.report(Detail::full);
         for (const auto& entry : std::filesystem::directory_iterator(with.dump)) files = entry.path();
     }
     std::string text(const std::string& name) const { return text_of_file(files + "/" + name); }
@@ -229,7 +229,7 @@ TEST_CASE("the emulator's kernels are dumped as for a GPU, where NVRTC is; the r
         CHECK_THAT(dumped.text("kernels_0.ptx"), ContainsSubstring(".target " + target));
         CHECK(dumped.text("kernels_0.cubin").substr(1, 3) == "ELF");
         CHECK_THAT(dumped.text("resources.txt"), ContainsSubstring("For " + target + "\n"));
-        CHECK_THAT(dumped.text("report.txt"),
+        CHECK_THAT(dumped.text("report_full.txt"),
                    ContainsSubstring(" registers, ") && ContainsSubstring(", for " + target));
         CHECK(dumped.text("nvrtc.txt").empty());
     }
@@ -295,7 +295,7 @@ class Answering : public Executable {
 TEST_CASE("a report has the resources of every kernel") {
     const Expr x = vector("x");
     const Function f = function({x}, {exp(x), sum(x)}, {.device = "null"});
-    CHECK(f.report().find("registers") == std::string::npos);
+    CHECK(f.report(Detail::full).find("registers") == std::string::npos);
     Function::State state;
     state.device = f.state().device;
     state.program = f.state().program;

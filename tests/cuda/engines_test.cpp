@@ -220,7 +220,7 @@ TEST_CASE("a report names what computes each call of a library, for each size") 
     if (emulator_skipped()) return;
     const Expr x = input(float32, {-1, 8, 20, 20}, "x"), w = input(float32, {16, 8, 3, 3}, "w");
     const Function f = function({x, w}, conv2d(x, w), {.device = "emulator"});
-    CHECK(f.report().find("computed by") == std::string::npos);  // the emulator's stand-ins have none
+    CHECK(f.report(Detail::full).find("computed by") == std::string::npos);  // the emulator's stand-ins have none
     Backend backend = emulator_backend();
     backend.conv_algorithm = [](const ConvShape& shape) {
         return "an engine for " + std::to_string(shape.image.shape[0]) + " images";

@@ -1,0 +1,66 @@
+#include "codegen/plan/kernel_texts.h"
+
+#include <algorithm>
+
+#include "codegen/kernel/fuse.h"
+#include "codegen/kernel/guarded.h"
+#include "codegen/kernel/hazards.h"
+#include "codegen/kernel/tails.h"
+#include "codegen/plan/names.h"
+#include "codegen/print/comments.h"
+#include "codegen/print/reading.h"
+#include "graph/base/text.h"
+
+namespace bitale {
+
+Traffic KernelTexts::add(KernelBuilder& builder, const std::string& notes, int& kernel,
+                         std::vector<Int>& sizes) {
+    Traffic traffic = traffic_of(builder.ir);
+    const bool on_cpu = target_.kind == Target::Kind::cpu, fast = target_.fast_compile;
+    if (on_cpu) fuse_loops(builder.ir);
+    if (on_cpu && !fast) cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
+    verify(builder.ir, lengths_);
+    verify_phases(builder.ir);
+    PrintedKernel text = printed(builder, nullptr);
+    std::string readable;
+    if (target_.readable) {
+        std::vector<std::string> buffers;
+        for (const int b : builder.buffers) buffers.push_back(describe(program_, b));
+        ReadingNotes reading = notes_for_reading(builder.ir, buffers);
+        readable = printed(builder, &reading).body;
+        reading.lines = true;
+        if (target_.debug_lines) text.body = printed(builder, &reading).body;
+    }
+    kernel = numbered(text, readable, notes);
+    std::vector<int>& threads = program_.kernels[static_cast<std::size_t>(kernel)].cuda_threads;
+    if (cuda() && threads.empty())
+        for (const Phase& phase : builder.ir.phases) threads.push_back(threads_of(phase));
+    sizes = std::move(text.sizes);
+    return traffic;
+}
+
+PrintedKernel KernelTexts::printed(const KernelBuilder& builder, const ReadingNotes* reading) const {
+    PrintedKernel text = print_kernel(builder.ir, cuda() ? Dialect::cuda : Dialect::cpp, reading);
+    if (cuda())
+        text.body = "struct KERNEL_arguments { void* buffers[" +
+                    std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
+                    std::to_string(std::max<std::size_t>(1, text.sizes.size())) + "]; };\n" + text.body;
+    return text;
+}
+
+int KernelTexts::numbered(const PrintedKernel& printed, const std::string& readable,
+                          const std::string& notes) {
+    const std::string name = "k_" + hash_text(without_comments(printed.body));
+    const auto [at, is_new] = numbers_.emplace(name, static_cast<int>(program_.kernels.size()));
+    if (!is_new) return at->second;
+    KernelText kernel;
+    kernel.name = name;
+    for (const std::string& suffix : printed.suffixes) kernel.entries.push_back(name + suffix);
+    (cuda() ? kernel.cuda_body : kernel.body) = replaced(printed.body, "KERNEL", name);
+    kernel.readable = replaced(readable, "KERNEL", name);
+    kernel.notes = notes;
+    program_.kernels.push_back(std::move(kernel));
+    return at->second;
+}
+
+}  // namespace bitale

@@ -1,0 +1,94 @@
+// An axis is told by the first access in a loop whose index moves with the variable: a store, else a load.
+#include "codegen/print/reading.h"
+
+#include <utility>
+
+#include "codegen/nest/walk.h"
+#include "graph/types/shape.h"
+
+namespace bitale {
+
+namespace {
+
+class Reader {
+  public:
+    Reader(const KernelIR& kernel, ReadingNotes& reading) : kernel_(kernel), reading_(reading) {}
+
+    void segment(const Segment& s) {
+        value_ = s.title;
+        stores_ = true;
+        body(s.body);
+        stores_ = false;
+        body(s.body);
+        if (const std::uint64_t task = s.task.symbol_id())
+            reading_.loops[task] = "over " + s.tasks.text() + " tasks";
+    }
+
+  private:
+    struct Loop {
+        std::uint64_t variable;
+        Int begin, end;
+    };
+
+    void body(const Stmts& list) {
+        for (const Stmt& s : list) statement(s);
+    }
+
+    void statement(const Stmt& s) {
+        if (s.kind == Stmt::Kind::comment) value_ = s.text;
+        const std::uint64_t variable = s.kind == Stmt::Kind::loop ? s.variable.symbol_id() : 0;
+        if (variable) loops_.push_back({variable, s.begin, s.end});
+        if (stores_ && s.place >= 0 && s.kind != Stmt::Kind::declare) {
+            access(s.place, s.at);
+            name_scratch(s.place);
+        }
+        if (!stores_ && s.value)
+            for_each_read(s.value, [&](const ScalarNode& read) { access(read.operand, read.at); });
+        body(s.body);
+        if (variable) loops_.pop_back();
+    }
+
+    // What scratch is for is what is computed where it is written first.
+    void name_scratch(int place) {
+        std::string& name = reading_.places[static_cast<std::size_t>(place)];
+        const Place& p = kernel_.places[static_cast<std::size_t>(place)];
+        if (name.empty() && p.scope == Place::Scope::local)
+            name = "scratch of a task, " + value_ + ", " + std::string(name_of(p.dtype)) + " " +
+                   text_of(p.extents);
+    }
+
+    void access(int place, const std::vector<Int>& at) {
+        if (kernel_.places[static_cast<std::size_t>(place)].scope > Place::Scope::local) return;
+        for (const Loop& loop : loops_) {
+            if (reading_.loops.contains(loop.variable)) continue;
+            for (std::size_t d = 0; d < at.size(); ++d)
+                if (depends_on(at[d], loop.variable)) {
+                    reading_.loops[loop.variable] =
+                        "over axis " + std::to_string(d) + " of p" + std::to_string(place);
+                    break;
+                }
+        }
+    }
+
+    const KernelIR& kernel_;
+    ReadingNotes& reading_;
+    std::vector<Loop> loops_;
+    std::string value_;
+    bool stores_ = true;
+};
+
+}  // namespace
+
+ReadingNotes notes_for_reading(const KernelIR& kernel, const std::vector<std::string>& buffers) {
+    ReadingNotes reading;
+    for (const Place& p : kernel.places)
+        reading.places.push_back(p.scope == Place::Scope::global && p.buffer >= 0
+                                     ? buffers[static_cast<std::size_t>(p.buffer)]
+                                     : std::string());
+    Reader reader(kernel, reading);
+    for (const Phase& phase : kernel.phases)
+        for (const Segment& segment : phase.segments) reader.segment(segment);
+    return reading;
+}
+
+}  // namespace bitale

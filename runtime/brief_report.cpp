@@ -1,0 +1,317 @@
+// The report of one screen: kernels by share, lines by share, stored buffers by size.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <tuple>
+
+#include "graph/base/lines.h"
+#include "graph/base/text.h"
+#include "runtime/figures.h"
+#include "runtime/report.h"
+#include "runtime/state.h"
+
+namespace bitale {
+
+namespace {
+
+constexpr std::size_t width = 80, most_kernels = 8, most_lines = 6, most_buffers = 6;
+
+// Cut between characters of UTF-8.
+std::string fitted(const std::string& text, std::size_t columns) {
+    if (text.size() <= columns) return text;
+    std::size_t end = columns - 3;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+    return text.substr(0, end) + "...";
+}
+
+// The text in lines below each other, cut between words, `indent` in front of each.
+std::string wrapped(std::string text, const std::string& indent) {
+    std::string lines;
+    while (indent.size() + text.size() > width) {
+        std::size_t end = text.rfind(' ', width - indent.size());
+        if (end == std::string::npos || end == 0) break;
+        lines += indent + text.substr(0, end) + "\n";
+        text.erase(0, end + 1);
+    }
+    return lines + indent + fitted(text, width - indent.size()) + "\n";
+}
+
+std::string percent(double part) { return fmt::format("{:.1f} %", 100 * part); }
+
+// Of the time that a step takes, the part in which the machine could do the same.
+std::string part_of_roof(const StepFigures& s, const Roof& roof) {
+    const double bound =
+        std::max((s.reads + s.writes) / roof.bytes_per_second, s.flops / roof.flops_per_second);
+    if (s.seconds <= 0 || bound <= 0) return "-";
+    const double part = bound / s.seconds;
+    return part > 1 ? "cached" : fmt::format("{:.0f} %", 100 * part);
+}
+
+std::string flops_in_words(double flops) {
+    const char* units[] = {"", " k", " M", " G", " T"};
+    std::size_t u = 0;
+    while (flops >= 999.5 && u + 1 < std::size(units)) flops /= 1000, ++u;
+    return three_digits(flops) + units[u];
+}
+
+// The lines of the statements that the step computes, as opposed to those that it computes on the way.
+std::string lines_of_parts(const Step& step) {
+    constexpr std::size_t most = 8;
+    std::vector<Origin> of_value, of_gradient;
+    for (const StepPart& part : step.parts)
+        (part.origin.of_gradient ? of_gradient : of_value).push_back(part.origin);
+    std::string text = lines_of(of_value, most);
+    if (const std::string more = lines_of(of_gradient, most); !more.empty())
+        text += (text.empty() ? "gradient of " : "; gradient of ") + more;
+    return text;
+}
+
+std::string rate(double amount, double seconds) {
+    return amount > 0 && seconds > 0 ? three_digits(1e-9 * amount / seconds) : "-";
+}
+
+std::vector<const StepFigures*> by_share(const Figures& f) {
+    std::vector<const StepFigures*> sorted;
+    for (const StepFigures& s : f.steps) sorted.push_back(&s);
+    std::stable_sort(sorted.begin(), sorted.end(), [](const StepFigures* a, const StepFigures* b) {
+        return std::tie(a->share, a->seconds) > std::tie(b->share, b->seconds);
+    });
+    return sorted;
+}
+
+void add_kernels(std::string& to, const Program& program, const Figures& f, const std::optional<Roof>& roof) {
+    to += fmt::format("\n  {:>3} {:>7} {:>9} {:>9} {:>9}", "#", "share", "a call", "reads", "writes");
+    to += f.measured ? fmt::format(" {:>7} {:>8}", "GB/s", "GFLOP/s") : fmt::format(" {:>9}", "flop");
+    to += roof && f.measured ? fmt::format(" {:>7}\n", "roof") : "\n";
+    const std::vector<const StepFigures*> sorted = by_share(f);
+    for (std::size_t i = 0; i < std::min(sorted.size(), most_kernels); ++i) {
+        const StepFigures& s = *sorted[i];
+        to += fmt::format("  {:>3} {:>7} {:>9} {:>9} {:>9}", s.number, percent(s.share),
+                          time_in_words(s.seconds), bytes_in_words(s.reads), bytes_in_words(s.writes));
+        to += f.measured
+                  ? fmt::format(" {:>7} {:>8}", rate(s.reads + s.writes, s.seconds), rate(s.flops, s.seconds))
+                  : fmt::format(" {:>9}", flops_in_words(s.flops));
+        to += roof && f.measured ? fmt::format(" {:>7}\n", part_of_roof(s, *roof)) : "\n";
+        const std::string name = step_name(program, *s.step), lines = lines_of_parts(*s.step);
+        std::string what = fitted(printable(s.step->title), 2 * width);
+        if (!lines.empty()) what += "; " + lines;
+        to += wrapped(name + (s.once ? " (once): " : ": ") + what, "      ");
+    }
+    if (sorted.size() <= most_kernels) return;
+    double rest = 0;
+    for (std::size_t i = most_kernels; i < sorted.size(); ++i) rest += sorted[i]->share;
+    to += fmt::format("      and {} more, {} together\n", sorted.size() - most_kernels, percent(rest));
+}
+
+// The text of a line, where the source is at hand.
+class Sources {
+  public:
+    std::string line(const Where& where) {
+        const auto [at, fresh] = files_.try_emplace(where.file);
+        if (fresh) {
+            std::ifstream file(where.file);
+            for (std::string text; at->second.size() < 100'000 && std::getline(file, text);)
+                at->second.push_back(text);
+        }
+        if (where.line > at->second.size()) return "";
+        const std::string& text = at->second[where.line - 1];
+        return printable(text.substr(std::min(text.find_first_not_of(" \t"), text.size())));
+    }
+
+  private:
+    std::map<std::string, std::vector<std::string>> files_;
+};
+
+struct LineShare {
+    Where where;
+    double share = 0, of_gradient = 0;
+};
+
+// The time of a step is shared out among the statements that it computes by their operations.
+std::vector<LineShare> lines_by_share(const Figures& f) {
+    std::map<std::pair<std::string, unsigned>, LineShare> lines;
+    for (const StepFigures& s : f.steps) {
+        double flops = 0;
+        for (const StepPart& part : s.step->parts) flops += std::max(0.0, f.lengths(part.flops));
+        for (const StepPart& part : s.step->parts) {
+            const Where& where = part.origin.where;
+            if (where.line == 0 || is_of_library(where)) continue;
+            const double own = flops > 0 ? std::max(0.0, f.lengths(part.flops)) / flops
+                                         : 1.0 / static_cast<double>(s.step->parts.size());
+            LineShare& line = lines[{where.file, where.line}];
+            line.where = where;
+            line.share += own * s.share;
+            if (part.origin.of_gradient) line.of_gradient += own * s.share;
+        }
+    }
+    std::vector<LineShare> sorted;
+    for (const auto& [key, line] : lines) sorted.push_back(line);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const LineShare& a, const LineShare& b) { return a.share > b.share; });
+    return sorted;
+}
+
+void add_lines(std::string& to, const Figures& f) {
+    std::vector<LineShare> lines = lines_by_share(f);
+    std::erase_if(lines, [](const LineShare& l) { return l.share < 0.0005; });
+    if (lines.empty()) return;
+    to += "\nYour lines by their share, gradients of them in brackets:\n";
+    Sources sources;
+    for (std::size_t i = 0; i < std::min(lines.size(), most_lines); ++i) {
+        const LineShare& l = lines[i];
+        const std::string gradient = l.of_gradient > 0.0005 ? "(" + percent(l.of_gradient) + ")" : "";
+        const std::string text = fmt::format("  {:>7} {:>9}  {}  {}", percent(l.share), gradient,
+                                             l.where.text(), sources.line(l.where));
+        to += fitted(text, width) + "\n";
+    }
+    if (lines.size() > most_lines) {
+        double rest = 0;
+        for (std::size_t i = most_lines; i < lines.size(); ++i) rest += lines[i].share;
+        to += fmt::format("  {:>7}            in {} more\n", percent(rest), lines.size() - most_lines);
+    }
+}
+
+bool writes(const Step& step, std::size_t position) {
+    switch (step.kind) {
+        case Step::Kind::kernel: return position < step.writes.size() && !step.writes[position].is(0);
+        case Step::Kind::copy: return position == 1;
+        case Step::Kind::routine: return position + 2 >= step.buffers.size();
+        default: return position == 2;
+    }
+}
+
+bool reads(const Step& step, std::size_t position) {
+    if (step.kind == Step::Kind::kernel) return position < step.reads.size() && !step.reads[position].is(0);
+    return !writes(step, position);
+}
+
+// "by 2, for 4, 6": the steps that write it, and those that read it.
+std::string users_of(const Figures& f, int buffer) {
+    std::string by, for_whom;
+    for (const StepFigures& s : f.steps) {
+        bool written = false, read = false;
+        for (std::size_t i = 0; i < s.step->buffers.size(); ++i) {
+            if (s.step->buffers[i] != buffer) continue;
+            written = written || writes(*s.step, i);
+            read = read || reads(*s.step, i);
+        }
+        if (written) by += (by.empty() ? "by " : ", ") + std::to_string(s.number);
+        if (read && !written) for_whom += (for_whom.empty() ? "for " : ", ") + std::to_string(s.number);
+    }
+    return by + (by.empty() || for_whom.empty() ? "" : ", ") + for_whom;
+}
+
+void add_buffers(std::string& to, const Program& program, const Figures& f) {
+    std::vector<std::pair<double, int>> sorted;
+    double all = 0;
+    for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+        const BufferInfo& info = program.buffers[b];
+        if (info.kind != BufferInfo::Kind::arena) continue;
+        double bytes = bytes_of(info.type.dtype);
+        for (const Int& n : info.type.shape) bytes *= f.lengths(n);
+        all += bytes;
+        sorted.emplace_back(bytes, static_cast<int>(b));
+    }
+    if (sorted.empty()) {
+        to += "\nNothing is stored between kernels.\n";
+        return;
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    to += fmt::format("\nStored between kernels, {} in all:\n", bytes_in_words(all));
+    for (std::size_t i = 0; i < std::min(sorted.size(), most_buffers); ++i) {
+        const auto [bytes, b] = sorted[i];
+        const BufferInfo& info = program.buffers[static_cast<std::size_t>(b)];
+        to += fitted(fmt::format("  {:>9}  {} {} {}, {}", bytes_in_words(bytes), printable(info.name),
+                                 name_of(info.type.dtype), f.lengths.text(info.type.shape), users_of(f, b)),
+                     width) +
+              "\n";
+        const std::string lines = lines_of(info.origins, 4);
+        to += wrapped((info.reason.empty() ? std::string("read by another kernel") : info.reason) +
+                          (lines.empty() ? "" : "; " + lines),
+                      "             ");
+    }
+    if (sorted.size() > most_buffers)
+        to += fmt::format("             and {} smaller ones\n", sorted.size() - most_buffers);
+}
+
+// Where most time would go if the step came up to the roof; without a roof, the one that takes most.
+std::string advice(const Figures& f, const std::optional<Roof>& roof) {
+    const StepFigures* best = nullptr;
+    double most = 0;
+    for (const StepFigures& s : f.steps) {
+        double bound = 0;
+        if (roof && f.measured && s.seconds > 0)
+            bound = std::min(1.0, std::max((s.reads + s.writes) / roof->bytes_per_second,
+                                           s.flops / roof->flops_per_second) /
+                                      s.seconds);
+        const double gain = s.share * (1 - bound);
+        if (gain <= most) continue;
+        most = gain;
+        best = &s;
+    }
+    if (!best) return "";
+    std::string text = fmt::format("\nLook first at {}: {} of the {}", best->number, percent(best->share),
+                                   f.measured ? "time" : "estimated time");
+    if (roof && f.measured) text += fmt::format(", {} above what the machine needs for it", percent(most));
+    return text + ".\n";
+}
+
+std::string time_text(const Figures& f) {
+    if (!f.measured) {
+        const bool on_cores = std::any_of(f.steps.begin(), f.steps.end(),
+                                          [](const StepFigures& s) { return !s.step->work.empty(); });
+        return wrapped(fmt::format("{}{} a call, estimated for {}", time_in_words(f.seconds),
+                                   on_cores ? " of one core" : "",
+                                   f.lengths.of_last_call() ? "the last call's lengths" : "typical lengths"),
+                       "  ");
+    }
+    std::int64_t calls = 0;
+    for (const StepFigures& s : f.steps) calls = std::max(calls, s.once ? 0 : s.calls);
+    return wrapped(
+        fmt::format("{} a call by the profile of {} calls; bytes and operations are the last one's",
+                    time_in_words(f.seconds / static_cast<double>(std::max<std::int64_t>(calls, 1))), calls),
+        "  ");
+}
+
+}  // namespace
+
+std::string brief_report(const Function::State& state) {
+    const Program& program = *state.program;
+    std::vector<std::int64_t> symbols;
+    std::vector<Profile::Row> rows;
+    if (state.executable) {
+        const std::lock_guard lock(state.device->turns());
+        symbols = state.executable->last_symbols();
+        if (state.profile) rows = state.executable->profile();
+    }
+    const Figures f = figures_of(program, symbols, rows);
+    std::string s =
+        fmt::format("  {} kernels and library calls a call{}; built in {:.2f} s\n", program.body.steps.size(),
+                    program.once.steps.empty()
+                        ? std::string()
+                        : fmt::format(", {} once until shared variables change", program.once.steps.size()),
+                    state.compile_seconds);
+    if (f.steps.empty()) return s;
+    s += time_text(f);
+    const std::optional<Roof> roof = f.measured ? state.device->roof() : std::nullopt;
+    if (roof)
+        s += fmt::format("  roof of this machine: {:.1f} GB/s, {:.0f} GFLOP/s of float32, measured now\n",
+                         1e-9 * roof->bytes_per_second, 1e-9 * roof->flops_per_second);
+    add_kernels(s, program, f, roof);
+    s += advice(f, roof);
+    add_lines(s, f);
+    add_buffers(s, program, f);
+    const char* measure = f.measured ? "" : "With .profile = true, times are measured. ";
+    return s + "\n" +
+           wrapped(std::string(measure) +
+                       "report(Detail::full) has all that is fused, scheduled, checked and stored.",
+                   "");
+}
+
+}  // namespace bitale

@@ -1,0 +1,14 @@
+// Lines of kernels for debuggers and profilers (debug_kernels=on).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace bitale {
+
+// Assembly without the lines of `source` itself in functions that have lines of other files: helpers of
+// the prelude that were inlined into a kernel then count to the statement that calls them. A kernel's own
+// statements have lines of the user's files, by #line.
+std::string with_lines_of_callers(std::string_view assembly, std::string_view source);
+
+}  // namespace bitale

@@ -1,0 +1,162 @@
+#include "runtime/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include "codegen/group/values.h"
+#include "codegen/library/cost.h"
+#include "graph/base/lines.h"
+#include "graph/base/text.h"
+#include "runtime/report.h"
+
+namespace bitale {
+
+namespace {
+
+double bytes_of_buffer(const Program& program, int buffer, const Lengths& lengths) {
+    const Type& type = program.buffers[static_cast<std::size_t>(buffer)].type;
+    double bytes = bytes_of(type.dtype);
+    for (const Int& n : type.shape) bytes *= lengths(n);
+    return bytes;
+}
+
+// The buffer that a library call or a copy writes; -1 where a step tells by itself what it writes.
+int result_of(const Step& step) {
+    if (step.kind == Step::Kind::kernel) return -1;
+    const std::size_t at = step.kind == Step::Kind::copy ? 1
+                           : step.kind == Step::Kind::routine
+                               ? step.buffers.size() - 2  // before its workspace
+                               : 2;
+    return at < step.buffers.size() ? step.buffers[at] : -1;
+}
+
+void add_traffic(const Program& program, const Step& step, const Lengths& lengths, StepFigures& to) {
+    const double bytes = std::max(0.0, lengths(step.bytes));
+    for (const Int& n : step.reads) to.reads += std::max(0.0, lengths(n));
+    for (const Int& n : step.writes) to.writes += std::max(0.0, lengths(n));
+    const int result = result_of(step);
+    if (result < 0) return;
+    if (program.buffers[static_cast<std::size_t>(result)].kind != BufferInfo::Kind::slice)
+        to.writes = std::min(bytes, bytes_of_buffer(program, result, lengths));
+    to.reads = bytes - to.writes;
+}
+
+// Of one core of a CPU; of a GPU, by what present ones move and compute.
+double estimated_seconds(const Step& step, const StepFigures& figures, const Lengths& lengths) {
+    double picoseconds = 0;
+    for (const std::vector<TaskWork>& phase : step.work)
+        for (const TaskWork& w : phase) picoseconds += lengths(w.tasks) * lengths(w.picoseconds);
+    if (picoseconds > 0) return 1e-12 * picoseconds;
+    if (step.kind == Step::Kind::gemm) return 1e-9 * cost_of_product(step.gemm, 0).library;
+    constexpr double launch = 2e-6, bytes_a_second = 2e12, flops_a_second = 2e13;
+    const double bytes = figures.reads + figures.writes;
+    return launch + std::max(bytes / bytes_a_second, figures.flops / flops_a_second);
+}
+
+}  // namespace
+
+Lengths::Lengths(const Program& program, const std::vector<std::int64_t>& last)
+    : of_last_call_(!last.empty() && last.size() == program.size_sources.size()) {
+    for (std::size_t s = 0; s < program.size_sources.size(); ++s) {
+        const SizeSource& source = program.size_sources[s];
+        values_.emplace(source.symbol, of_last_call_     ? last[s]
+                                       : source.axis < 0 ? 0
+                                                         : static_cast<std::int64_t>(typical(source.value)));
+    }
+}
+
+double Lengths::operator()(const Int& x) const {
+    if (x.is_constant()) return static_cast<double>(x.constant());
+    const std::vector<AtomPtr> symbols = symbols_of(x);
+    const bool known = std::all_of(symbols.begin(), symbols.end(),
+                                   [&](const AtomPtr& a) { return values_.contains(a->id); });
+    return known ? static_cast<double>(evaluate(x, values_)) : typical(x);
+}
+
+std::string Lengths::text(const Shape& shape) const {
+    std::string s;
+    for (const Int& n : shape) s += fmt::format("{}{:.0f}", s.empty() ? "" : ", ", (*this)(n));
+    return "[" + s + "]";
+}
+
+Figures figures_of(const Program& program, const std::vector<std::int64_t>& last_symbols,
+                   const std::vector<Profile::Row>& rows) {
+    Figures f;
+    f.lengths = Lengths(program, last_symbols);
+    f.measured = rows.size() == program.once.steps.size() + program.body.steps.size() &&
+                 std::any_of(rows.begin(), rows.end(), [](const Profile::Row& r) { return r.calls > 0; });
+    for (const Region* region : {&program.once, &program.body})
+        for (const Step& step : region->steps) {
+            StepFigures s;
+            s.step = &step;
+            s.number = static_cast<int>(f.steps.size()) + 1;
+            s.once = region == &program.once;
+            add_traffic(program, step, f.lengths, s);
+            s.flops = std::max(0.0, f.lengths(step.flops));
+            s.seconds = estimated_seconds(step, s, f.lengths);
+            double all = s.once ? 0 : s.seconds;
+            if (f.measured) {
+                const Profile::Row& row = rows[f.steps.size()];
+                s.calls = row.calls;
+                s.seconds = row.calls > 0 ? row.seconds / static_cast<double>(row.calls) : 0;
+                all = row.seconds;
+            }
+            s.share = all;
+            f.seconds += all;
+            f.steps.push_back(s);
+        }
+    for (StepFigures& s : f.steps) s.share = f.seconds > 0 ? s.share / f.seconds : 0;
+    return f;
+}
+
+Profile::Row row_of(const Program& program, const Step& step, int number, const Lengths& lengths,
+                    std::int64_t calls, double seconds) {
+    StepFigures figures;
+    add_traffic(program, step, lengths, figures);
+    Profile::Row row{step.title, calls, seconds, text_of(step.fused), number, step_name(program, step)};
+    row.bytes = std::llround(figures.reads + figures.writes);
+    row.flops = std::llround(std::max(0.0, lengths(step.flops)));
+    return row;
+}
+
+std::string three_digits(double x) {
+    return x == 0 ? "0" : fmt::format("{:.{}f}", x, x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2);
+}
+
+std::string bytes_in_words(double bytes) {
+    static constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+    std::size_t u = 0;
+    while (bytes >= 999.5 && u + 1 < std::size(units)) bytes /= 1000, ++u;
+    return (u == 0 ? fmt::format("{:.0f}", bytes) : three_digits(bytes)) + " " + units[u];
+}
+
+std::string time_in_words(double seconds) {
+    static constexpr const char* units[] = {"s", "ms", "us", "ns"};
+    std::size_t u = 0;
+    while (seconds > 0 && seconds < 0.9995 && u + 1 < std::size(units)) seconds *= 1000, ++u;
+    return three_digits(seconds) + " " + units[u];
+}
+
+std::string lines_of(const std::vector<Origin>& origins, std::size_t most) {
+    std::vector<Where> lines;
+    for (const Origin& o : origins)
+        if (o.where.line && !is_of_library(o.where)) lines.push_back(o.where);
+    const auto key = [](const Where& w) { return std::pair(std::string_view(w.file), w.line); };
+    std::sort(lines.begin(), lines.end(), [&](const Where& a, const Where& b) { return key(a) < key(b); });
+    lines.erase(std::unique(lines.begin(), lines.end(),
+                            [&](const Where& a, const Where& b) { return key(a) == key(b); }),
+                lines.end());
+    std::string text;
+    for (std::size_t i = 0; i < lines.size() && i < most; ++i) {
+        const bool same_file = i > 0 && std::string_view(lines[i].file) == lines[i - 1].file;
+        text += same_file ? fmt::format(", {}", lines[i].line) : (i > 0 ? " " : "") + lines[i].text();
+    }
+    if (lines.size() > most) text += fmt::format(" and {} more", lines.size() - most);
+    return text;
+}
+
+}  // namespace bitale

@@ -1,0 +1,82 @@
+// docs/looking-inside.md: its program prints the report that stands there, and its dump has the text that
+// stands there.
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <regex>
+#include <string>
+
+#include "tests/examples/programs.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary.h"
+
+namespace bitale {
+namespace {
+
+// The fenced block after the given fence, from `from` on, which is moved behind it.
+std::string block(const std::string& text, const std::string& fence, std::size_t& from) {
+    const std::size_t begin = text.find("\n" + fence + "\n", from);
+    REQUIRE(begin != std::string::npos);
+    const std::size_t first = begin + fence.size() + 2, last = text.find("\n```\n", first);
+    REQUIRE(last != std::string::npos);
+    from = last;
+    return text.substr(first, last + 1 - first);
+}
+
+std::string without_times(const std::string& text) {
+    return std::regex_replace(text, std::regex("built in [0-9.]+ s"), "built in - s");
+}
+
+// On the processor that the page names, whatever this machine has.
+bool has_avx2() {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") != 0;
+#else
+    return false;
+#endif
+}
+
+TEST_CASE("the page on looking inside shows what is seen") {
+    if (!has_avx2()) return;
+    const std::string page = test::text_of_file(std::string(BITALE_SOURCE_DIR) + "/docs/looking-inside.md");
+    std::size_t at = 0;
+    const std::string program = block(page, "```cpp", at), report = block(page, "```text", at),
+                      readable = block(page, "```text", at);
+    const test::TemporaryFolder folder;
+    test::write_file(folder / "net.cpp", program);
+    const auto run = [](const std::string& command) {
+        Finished f;
+        FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+        REQUIRE(pipe);
+        for (int c = 0; (c = std::fgetc(pipe)) != EOF;) f.output += static_cast<char>(c);
+        const int status = pclose(pipe);
+        f.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        return f;
+    };
+    const Finished compiled =
+        run(std::string(BITALE_CXX_COMMAND) + " -std=c++20 -Wall -Wextra -Wpedantic -Werror -I" +
+            BITALE_SOURCE_DIR + "/include " + (folder / "net.cpp") + " -o " + (folder / "net") + " " +
+            BITALE_LINK);
+    INFO(compiled.output);
+    REQUIRE(compiled.status == 0);
+    const Finished ran =
+        run("BITALE_FLAGS=cpu_target=x86-64-v3,disable=onednn,cache_dir=" + (folder / "cache") +
+            " BITALE_DUMP=" + (folder / "dump") + " " + (folder / "net"));
+    CHECK(ran.status == 0);
+    CHECK(without_times(ran.output) == without_times(report));
+
+    // The page shows the beginning of a kernel that the report names.
+    std::string shown;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "dump/001_step/kernels")) {
+        const std::string name = entry.path().filename().string();
+        if (name.ends_with(".readable.cpp") &&
+            readable.find(name.substr(0, name.find('.'))) != std::string::npos)
+            shown = test::text_of_file(entry.path().string());
+    }
+    CHECK(shown.substr(0, readable.size()) == readable);
+}
+
+}  // namespace
+}  // namespace bitale

@@ -1,0 +1,245 @@
+// What people see of a function: the report of one screen, files for each kernel, pictures, lines in
+// debuggers.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "codegen/print/comments.h"
+#include "codegen/print/writer.h"
+#include "graph/base/lines.h"
+#include "graph/base/options.h"
+#include "runtime/cpu/debug_lines.h"
+#include "runtime/cpu/program.h"
+#include "runtime/state.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+constexpr unsigned line_of_product = __LINE__ + 6;
+// Two kernels with something stored in between, and an index that counts from the end.
+struct Small {
+    Shared table = shared(uniform_values({64, 40}, -1, 1, 1), "table"), w = shared(zeros({40, 8}), "weights");
+    Expr i = lscalar("i");
+    Expr rows = table[Slice{i * 8, (i + 1) * 8}];
+    Expr loss = sum(sqr(dot(tanh(rows), w) - 1));
+    Function step;
+    explicit Small(const std::string& device, bool profile = false)
+        : step(function(
+              {i}, loss,
+              {.updates = sgd(loss, {w}, 0.1), .name = "small step", .device = device, .profile = profile})) {
+    }
+};
+
+std::vector<std::string> lines_of_text(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
+bool names_library(const std::string& text) {
+    static const std::regex lines("\\b(index|slice|expr|optimizers|reduce|matmul|rows)\\.(cpp|h):[0-9]+");
+    return std::regex_search(text, lines);
+}
+
+}  // namespace
+
+TEST_CASE("a report is one screen of the user's lines", "[core]") {
+    for (const std::string device : {"cpu", "null"})
+        for (const bool profile : {false, true}) {
+            const Small small(device, profile);
+            Function step = small.step;
+            for (int k = 0; k < 3; ++k) step(k);
+            const std::string report = step.report();
+            INFO(report);
+            const std::vector<std::string> lines = lines_of_text(report);
+            CHECK(lines.size() <= 50);
+            for (const std::string& line : lines) CHECK(line.size() <= 80);
+            CHECK(!names_library(report));
+            CHECK(!names_library(step.report(Detail::full)));
+            CHECK_THAT(report,
+                       ContainsSubstring("Function small step at looking_inside_test.cpp:") &&
+                           ContainsSubstring("looking_inside_test.cpp:" + std::to_string(line_of_product)) &&
+                           ContainsSubstring("Expr loss = sum(sqr(dot(tanh(rows), w) - 1));") &&
+                           ContainsSubstring("Look first at ") && ContainsSubstring("report(Detail::full)"));
+            const bool measured = profile && device == "cpu";
+            CHECK((report.find("by the profile of 3 calls") != std::string::npos) == profile);
+            if (measured) CHECK_THAT(report, ContainsSubstring("GB/s") && ContainsSubstring("roof"));
+            if (!profile) CHECK_THAT(report, ContainsSubstring("estimated for the last call's lengths"));
+            CHECK_THAT(step.report(Detail::full), ContainsSubstring("Materialised buffers"));
+        }
+}
+
+TEST_CASE("a profile has shares, rates and the numbers of the report", "[core]") {
+    const Small small("cpu", true);
+    Function step = small.step;
+    CHECK_THAT(step.profile().to_string(), ContainsSubstring("no times"));
+    for (int k = 0; k < 3; ++k) step(k);
+    const Profile profile = step.profile();
+    int number = 0;
+    std::int64_t flops = 0;
+    for (const Profile::Row& row : profile.rows) {
+        CHECK(row.number == ++number);
+        CHECK(row.name == step.kernels().at(static_cast<std::size_t>(number - 1)).name);
+        CHECK(row.bytes > 0);
+        CHECK(!names_library(row.where));
+        flops += row.flops;
+    }
+    CHECK(flops >= 2 * 2 * 8 * 40 * 8);  // the product and its gradient
+    CHECK_THAT(profile.to_string(), ContainsSubstring("share") && ContainsSubstring("GFLOP/s") &&
+                                        ContainsSubstring(" % ") && ContainsSubstring("in all"));
+}
+
+TEST_CASE("a dump has a file for each kernel, one for readers beside it, and the prelude apart", "[core]") {
+    const TemporaryFolder folder;
+    Options o = options();
+    o.dump = folder / "dump";
+    const ScopedOptions scoped(o);
+    for (const std::string device : {"cpu", "emulator"}) {
+        const Small small(device);
+        const Function& step = small.step;
+        const std::string own = step.state().dump_folder + "/kernels/",
+                          kind = device == "cpu" ? ".cpp" : ".cu";
+        const std::string report = text_of_file(step.state().dump_folder + "/report.txt");
+        CHECK(!text_of_file(own + "prelude.h").empty());
+        int kernels = 0;
+        std::string all;
+        for (const Kernel& kernel : step.kernels()) {
+            if (kernel.source.empty()) continue;
+            ++kernels;
+            const std::string name = kernel.name.substr(kernel.name.find("k_"));
+            INFO(device << " " << name);
+            CHECK_THAT(report, ContainsSubstring(name));
+            const std::string compiled = text_of_file(own + name + kind),
+                              readable = text_of_file(own + name + ".readable" + kind);
+            CHECK_THAT(compiled,
+                       ContainsSubstring("#include \"prelude.h\"\n") && ContainsSubstring(name + "("));
+            for (const char* of_user : {"table", "weights", "looking_inside_test", "//"})
+                CHECK(compiled.find(of_user) == std::string::npos);
+            // To a compiler they are the same.
+            CHECK(without_comments(readable) == compiled);
+            all += readable;
+        }
+        CHECK(kernels > 1);
+        CHECK_THAT(all, ContainsSubstring("shared \"table\", float32 [64, 40]") &&
+                            ContainsSubstring("over axis 1 of p") && ContainsSubstring(" of the report: ") &&
+                            ContainsSubstring("looking_inside_test.cpp:" + std::to_string(line_of_product)));
+    }
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(o.dump)) {
+        if (entry.path().extension() != ".cpp") continue;
+        INFO(entry.path());
+        CHECK(run_program({"c++", "-std=c++17", "-w", "-fsyntax-only", entry.path().string()}, 60)
+                  .said.empty());
+    }
+}
+
+TEST_CASE("debug_kernels gives the user's lines to debuggers, and the same results", "[core]") {
+    std::vector<double> losses[2];
+    for (const bool debug : {false, true}) {
+        const TemporaryFolder cache;
+        Options o = options();
+        o.debug_kernels = debug;
+        o.cache_directory = cache.path();
+        const ScopedOptions scoped(o);
+        const Small small("cpu");
+        Function step = small.step;
+        for (int k = 0; k < 3; ++k) losses[debug].push_back(step(k));
+        std::string text;
+        for (const Kernel& kernel : step.kernels()) text += kernel.source;
+        const std::string line = "#line " + std::to_string(line_of_product) + " \"";
+        CHECK((text.find(line) != std::string::npos) == debug);
+        std::string objects;
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path()))
+            if (entry.path().extension() == ".so") objects += text_of_file(entry.path().string());
+        CHECK((objects.find("looking_inside_test.cpp") != std::string::npos) == debug);
+    }
+    CHECK(losses[0] == losses[1]);
+}
+
+TEST_CASE("helpers that are inlined have the lines of their callers", "[core]") {
+    const std::string assembly =
+        "\t.file\t\"key.cpp\"\n\t.file 1 \"/tmp/x/key.cpp\"\nhelper:\n\t.cfi_startproc\n\t.loc 1 5 1\n\tret\n"
+        "k_1:\n\t.cfi_startproc\n\t.file 2 \"/home/net.cpp\"\n\t.loc 2 15 1\n\tmov\n\t.loc 1 5 1\n\tadd\n"
+        "\t.loc 2 16 1\n\tret\n";
+    std::string expected = assembly;
+    expected.erase(expected.find("\t.loc 1 5 1\n\tadd"), 12);
+    CHECK(with_lines_of_callers(assembly, "/tmp/x/key.cpp") == expected);
+    CHECK(with_lines_of_callers(assembly, "/tmp/x/other.cpp") == assembly);
+    CHECK(with_lines_of_callers("", "a.cpp").empty());
+    CHECK(with_lines_of_callers("\t.loc 7", "a.cpp") == "\t.loc 7");
+}
+
+TEST_CASE("a path in a #line is text, whatever it holds", "[core]") {
+    Writer writer(true);
+    writer.line("int a;");
+    writer.at({"dir/a\"b\\c\nd?\xc3\xb6.cpp", 7});
+    writer.line("int b;");
+    writer.comment("no code");
+    writer.at({});
+    writer.line("int c;");
+    const std::string line = "#line 7 \"dir/a\\042b\\134c\\012d\\077\\303\\266.cpp\"\n";
+    CHECK(writer.text() == "int a;\n" + line + "int b;\n// no code\n" + line + "int c;\n");
+    Writer plain;
+    plain.at({"a.cpp", 7});
+    plain.line("int b;");
+    CHECK(plain.text() == "int b;\n");
+}
+
+TEST_CASE("lines of the library are told from those of its users", "[core]") {
+    const std::string root = BITALE_SOURCE_DIR;
+    CHECK(is_of_library({(root + "/ops/shape/index.cpp").c_str(), 48}));
+    CHECK(is_of_library({(root + "/include/bitale/expr.h").c_str(), 1}));
+    CHECK(!is_of_library(Where::current()));
+    CHECK(!is_of_library({"net.cpp", 1}));
+    CHECK(!is_of_library({(root + "/examples/mlp.cpp").c_str(), 1}));
+    CHECK(at_line({}).empty());
+    CHECK(at_line({"dir/net.cpp", 12}) == " at net.cpp:12");
+}
+
+TEST_CASE("a picture has a frame for each kernel, and is SVG where Graphviz is installed", "[core]") {
+    const Small small("cpu");
+    const std::string dot = graphviz(small.step);
+    CHECK_THAT(dot, ContainsSubstring("subgraph cluster_1 {") && ContainsSubstring("label=\"1. ") &&
+                        ContainsSubstring("subgraph cluster_2 {") &&
+                        ContainsSubstring("looking_inside_test.cpp:" + std::to_string(line_of_product)));
+    CHECK(graphviz(small.loss).find("cluster") == std::string::npos);
+    CHECK_THAT(graphviz(Small("reference").step), ContainsSubstring("digraph"));
+
+    const TemporaryFolder folder;
+    const ScopedVariable path("PATH", folder.path());
+    CHECK_THAT(message_of<Error>([&] { graph_svg(small.step); }),
+               ContainsSubstring("dot cannot be started") && ContainsSubstring("apt-get install graphviz"));
+    const auto install = [&](const std::string& script) {
+        write_file(folder / "dot", "#!/bin/sh\n" + script);
+        REQUIRE(chmod((folder / "dot").c_str(), 0700) == 0);
+    };
+    // As the program is called: dot -Tsvg -o TO FROM.
+    install("read -r first < \"$4\"; echo \"<svg>$1 $first</svg>\" > \"$3\"\n");
+    CHECK(graph_svg(small.step) == "<svg>-Tsvg digraph bitale {</svg>\n");
+    CHECK(graph_svg(small.loss) == "<svg>-Tsvg digraph bitale {</svg>\n");
+    install("echo syntax error >&2; exit 1\n");
+    CHECK_THAT(message_of<Error>([&] { graph_svg(small.loss); }), ContainsSubstring("syntax error"));
+
+    Options o = options();
+    o.dump = folder / "dump";
+    const ScopedOptions scoped(o);
+    const Expr x = bitale::vector("x");
+    const std::string with = function({x}, x + 1, {.device = "null"}).state().dump_folder;
+    CHECK_THAT(text_of_file(with + "/graph_before.svg.txt"), ContainsSubstring("syntax error"));
+    install("echo '<svg/>' > \"$3\"\n");
+    const std::string drawn =
+        function({x}, x + 2, {.device = "null", .specialise = false}).state().dump_folder;
+    CHECK(text_of_file(drawn + "/graph_after.svg") == "<svg/>\n");
+    CHECK_THAT(text_of_file(drawn + "/graph_after.dot"), ContainsSubstring("cluster_1"));
+}
