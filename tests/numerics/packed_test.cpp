@@ -4,14 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "bitale/bitale.h"
 #include "tests/support/catch.h"
-#include "tests/support/numerics.h"
 #include "tests/support/temporary.h"
 #include "tests/support/tested_device.h"
 
