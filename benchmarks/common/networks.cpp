@@ -119,6 +119,29 @@ Updates updates_of(const Json& optimizer, const Expr& loss, const std::vector<Sh
     throw std::runtime_error("unknown optimizer " + name);
 }
 
+float mean_of(const Array& bytes) {
+    double total = 0;
+    for (const std::uint8_t byte : bytes.view<std::uint8_t>()) total += byte;
+    return static_cast<float>(total / static_cast<double>(bytes.size()));
+}
+
+// In a variable, as Setting::storage says.
+Expr stored_images(const Array& pixels, const std::string& storage, bool by_mean) {
+    for (const StorageType type : {uint4, uint2, uint1})
+        if (storage == name_of(type))
+            return shared(pixels, {.storage = type, .scale = 255.0F / type.most(), .name = "images"});
+    Array kept = pixels;
+    if (storage == "int8")
+        kept = (pixels.as(int16) - 128).as(int8);
+    else if (storage == "float32")
+        kept = pixels.as(float32);
+    else if (storage == "normalised")
+        kept = by_mean ? (pixels.as(float32) - mean_of(pixels)) / 128.0F : (pixels.as(float32) - 128.0F) / 64.0F;
+    else if (storage != "uint8")
+        throw std::runtime_error("unknown storage " + storage);
+    return shared(kept, "images");
+}
+
 }  // namespace
 
 Workload compile_tiny(bool output) {
@@ -179,15 +202,18 @@ Workload compile(const std::string& name, const DataSet& set, const Setting& set
     r.batch = setting.batch > 0 ? setting.batch : batch_of(name);
     const std::int64_t count = set.images.shape()[0];
     r.steps = count / r.batch;
-    const Shared images =
-                     shared(setting.storage == "float32" ? set.images.as(float32) : set.images, "images"),
-                 labels = shared(set.labels, "labels"), order = shared(permutation(count, 1), "order");
+    const bool by_mean = data.at("normalise") == "mean", beforehand = setting.storage == "normalised";
+    const Expr images = stored_images(set.images, setting.storage, by_mean);
+    const Shared labels = shared(set.labels, "labels"), order = shared(permutation(count, 1), "order");
     const Expr i = lscalar("i");
     const Slice chunk{i * r.batch, (i + 1) * r.batch};
     const Expr stored = evaluation ? images[chunk] : images[order[chunk]];
     const Expr y = cast(evaluation ? labels[chunk] : labels[order[chunk]], int32);
     const Expr pixels = cast(stored, float32);
-    const Expr x = data.at("normalise") == "mean" ? (pixels - mean(pixels)) / 128 : (pixels - 128) / 64;
+    const Expr x = beforehand                  ? pixels
+                   : by_mean                   ? (pixels - mean(pixels)) / 128
+                   : setting.storage == "int8" ? pixels / 64
+                                               : (pixels - 128) / 64;
 
     const Dims& shape = set.images.shape();
     Network net(network.at("layers"), {shape[1], shape[2], shape[3]}, setting.seed);

@@ -1,13 +1,15 @@
-"""What is measured of us alone: overhead, threads that call at once, compile time, storage as bytes."""
+"""What is measured of us alone: overhead, threads that call at once, compile time, storage of images."""
 
 import concurrent.futures
 import statistics
 import tempfile
 
-from . import rounds
+from . import against, rounds
 
-NAMES = ["overhead", "threads", "compile", "storage"]
+NAMES = ["overhead", "threads", "compile", "storage", "bytes"]
 PAIRS = 5
+BYTES_ROUNDS = 15
+BYTES = ["uint8", "int8", "uint4", "uint2", "uint1"]
 
 
 class Maker:
@@ -111,7 +113,42 @@ def storage(maker, names):
     return rows
 
 
-MEASURE = {"overhead": overhead, "threads": threads, "compile": compile_times, "storage": storage}
+def few_bits(maker, names):
+    """The time of a step that normalises images kept in few bits over that of a step from float32 images that
+    were normalised before; the median of the rounds' ratios. The latter is there twice, which tells the noise:
+    what nine of ten rounds of one over the other stay within, up or down."""
+    rows = []
+    for name in names:
+        kinds = ["normalised", *BYTES, "again"]
+        subjects = [maker.steps(name, "normalised" if kind == "again" else kind)[0] for kind in kinds]
+        times = {kind: [] for kind in kinds}
+        try:
+            for subject in subjects:
+                subject.probe()
+            for number in range(BYTES_ROUNDS):
+                turn = number % len(kinds)
+                for k in [*range(turn, len(kinds)), *range(turn)]:
+                    times[kinds[k]].append(subjects[k].measure(maker.seconds))
+        finally:
+            for subject in subjects:
+                subject.participant.end()
+        row = {"workload": "bytes-" + name, "normalised_ms": _r(statistics.median(times["normalised"])),
+               "rounds": BYTES_ROUNDS}
+        for kind in BYTES:
+            row[kind + "_ratio"] = _r(statistics.median(
+                few / wide for few, wide in zip(times[kind], times["normalised"])))
+        row["of_uint8"] = {kind: _r(statistics.median(few / byte for few, byte in zip(times[kind], times["uint8"])))
+                           for kind in BYTES[1:]}
+        row["noise"] = _r(against.quantile(
+            [max(a / b, b / a) for a, b in zip(times["again"], times["normalised"])], against.SHARE_WITHIN_NOISE))
+        rows.append(row)
+        rounds.note(f"(bytes {name}) " + ", ".join(f"{kind} {row[kind + '_ratio']:.3f}" for kind in BYTES) +
+                    f", noise {row['noise']:.3f}")
+    return rows
+
+
+MEASURE = {"overhead": overhead, "threads": threads, "compile": compile_times, "storage": storage,
+           "bytes": few_bits}
 
 
 def _r(value):

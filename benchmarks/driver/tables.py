@@ -95,7 +95,10 @@ ALONE = {"overhead": [("loop_us", "microseconds a step of a loop"), ("call_us", 
                   ("slowdown", "ratio"), ("share", "over that of an even share"),
                   ("ratio_quiet", "best peer / ours, quiet"), ("ratio", "beside them")],
          "storage": [("uint8_ms", "ms from uint8"), ("float32_ms", "ms from float32"), ("ratio", "ratio"),
-                     ("same_loss", "same loss")]}
+                     ("same_loss", "same loss")],
+         "bytes": [("normalised_ms", "ms, images normalised before"), ("uint8_ratio", "from uint8"),
+                   ("int8_ratio", "int8"), ("uint4_ratio", "uint4"), ("uint2_ratio", "uint2"),
+                   ("uint1_ratio", "uint1"), ("noise", "noise")]}
 
 
 def _alone(kind, rows):

@@ -4,13 +4,16 @@
 #else
 // 32 partial sums of 16 bits: pairs of bytes are taken apart by a mask and a shift, which every vector unit
 // has; 128 times twice 255 is all that fits. Up to 63 bytes past the end may be read, and count for nothing.
-// `flip` turns bits of each pair over first.
+// `flip` turns bits of each pair over first; of each byte the bits of `mask` from bit `shift` on count, which
+// those of its neighbour must not reach.
 typedef u16 b_pairs __attribute__((vector_size(64), aligned(1), may_alias));
 typedef u32 b_quads __attribute__((vector_size(64), may_alias));
 typedef u8 b_bytes __attribute__((vector_size(64), may_alias));
 #define B_SUM_PAIRS(x) (((x) & (u16)255) + ((x) >> 8))
+#define B_BITS_OF_PAIRS(x) (mask == 255 ? (x) : ((x) >> (u16)shift) & (u16)(mask * 257))
 #define B_SUM_QUADS(x) (((b_quads)(x)&0xffffu) + ((b_quads)(x) >> 16))
-B_FN i64 b_sum_flipped(const u8* from, i64 count, u16 flip) {
+template <int mask>
+B_FN i64 b_sum_pairs(const u8* from, i64 count, u16 flip, i64 shift) {
     const b_bytes numbers = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
                              16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
                              32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
@@ -20,13 +23,14 @@ B_FN i64 b_sum_flipped(const u8* from, i64 count, u16 flip) {
         const i64 size = count - begin < 8192 ? count - begin : 8192, whole = begin + size / 64 * 64;
         b_pairs part = {};
         for (i64 i = begin; i < whole; i += 64) {
-            const b_pairs pairs = *(const b_pairs*)(from + i) ^ flip;
+            const b_pairs pairs = B_BITS_OF_PAIRS(*(const b_pairs*)(from + i) ^ flip);
             part += B_SUM_PAIRS(pairs);
         }
         b_quads quads = B_SUM_QUADS(part);
         if (size % 64 != 0) {
             const b_bytes keep = (b_bytes)(numbers < (u8)(size % 64));
-            const b_pairs pairs = (*(const b_pairs*)(from + whole) ^ flip) & (b_pairs)keep;
+            const b_pairs pairs =
+                B_BITS_OF_PAIRS(*(const b_pairs*)(from + whole) ^ flip) & (b_pairs)keep;
             const b_pairs rest = B_SUM_PAIRS(pairs);
             quads += B_SUM_QUADS(rest);
         }
@@ -36,10 +40,14 @@ B_FN i64 b_sum_flipped(const u8* from, i64 count, u16 flip) {
     }
     return total;
 }
-B_FN i64 b_sum_bytes(const u8* from, i64 count) { return b_sum_flipped(from, count, 0); }
-B_FN i64 b_sum_bytes(const bool* from, i64 count) { return b_sum_flipped((const u8*)from, count, 0); }
+B_FN i64 b_sum_bytes(const u8* from, i64 count) { return b_sum_pairs<255>(from, count, 0, 0); }
+B_FN i64 b_sum_bytes(const bool* from, i64 count) { return b_sum_pairs<255>((const u8*)from, count, 0, 0); }
+template <int mask>
+B_FN i64 b_sum_bits(const u8* from, i64 count, i64 shift) {
+    return b_sum_pairs<mask>(from, count, 0, shift);
+}
 // As bytes with the first bit turned over, they are 128 more.
 B_FN i64 b_sum_bytes(const i8* from, i64 count) {
-    return b_sum_flipped((const u8*)from, count, 0x8080) - 128 * count;
+    return b_sum_pairs<255>((const u8*)from, count, 0x8080, 0) - 128 * count;
 }
 #endif

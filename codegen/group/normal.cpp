@@ -76,6 +76,41 @@ Nest joined(const Nest& nest, std::size_t outer) {
     return r;
 }
 
+// The number by which quotients of the variable are asked for, of where reads are or of a value, if it
+// divides the loop; 0: none.
+std::int64_t divided_by(const Nest& full, const Loop& loop, const ShapeOf& shape_of) {
+    const std::uint64_t id = loop.variable.symbol_id();
+    if (!id || !loop.extent.is_constant() || in_guards(full, id)) return 0;
+    const std::int64_t extent = loop.extent.constant();
+    std::int64_t least = extent;
+    bool plain = true;
+    const auto look = [&](const Int& x) {
+        for (const Int::Term& t : x.terms())
+            for (const AtomPtr& a : t.atoms) {
+                if (a->kind == Atom::Kind::symbol || !(depends_on(a->a, id) || depends_on(a->b, id)))
+                    continue;
+                const bool by_number = a->kind == Atom::Kind::floordiv && a->a.symbol_id() == id &&
+                                       a->b.is_constant() && a->b.constant() > 1 &&
+                                       extent % a->b.constant() == 0;
+                plain = plain && by_number;
+                if (by_number) least = std::min(least, a->b.constant());
+            }
+    };
+    for_each_read(full.body, [&](const ScalarNode& s) { look(offset_of(s, shape_of)); });
+    for_each_index(full.body, look);
+    return plain && least < extent ? least : 0;
+}
+
+// Elements that share bytes are read by loops over their planes and over what each of these has.
+Nest apart(const Nest& nest, std::size_t number, std::int64_t length) {
+    const Loop old = nest.reduced[number];
+    const Loop outer = make_loop("k", old.extent.constant() / length), inner = make_loop("k", length);
+    Nest r = substitute(nest, {{old.variable.symbol_id(), outer.variable * length + inner.variable}});
+    r.reduced[number] = inner;
+    r.reduced.insert(r.reduced.begin() + static_cast<std::ptrdiff_t>(number), outer);
+    return r;
+}
+
 // How far each read of the body moves along the loop; nothing where one of them has no stride along it, or
 // something else asks for the loop's variable.
 std::optional<std::vector<Int>> strides_along(const Nest& nest, const Loop& loop, const ShapeOf& shape_of) {
@@ -144,6 +179,11 @@ bool walks_rows_of_copies(const Values& values, int v) {
 // before the loop `first` as they are. `full` is the nest with everything inlined, as `full_of` makes it.
 Nest normal_form(Nest nest, Nest full, std::size_t first, const std::function<Nest(const Nest&)>& full_of,
                  const ShapeOf& shape_of) {
+    for (std::size_t i = first; i < nest.reduced.size() && !gives_places(nest.combine); ++i)
+        if (const std::int64_t length = divided_by(full, nest.reduced[i], shape_of)) {
+            nest = apart(nest, i, length);
+            full = full_of(nest);
+        }
     // Positions are numbered by the loops.
     for (std::size_t i = first; i < nest.reduced.size() && !gives_places(nest.combine); ++i)
         if (walks_backwards(full, nest.reduced[i], shape_of)) {

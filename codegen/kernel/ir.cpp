@@ -111,12 +111,15 @@ Stmt leave(int to, std::vector<Int> at, int from, Int count) {
     return s;
 }
 
-Stmt total(int place, int from, std::vector<Int> at, Int count) {
+Stmt total(int place, int from, std::vector<Int> at, Int count, Int shift, int mask) {
     Stmt s = of(Stmt::Kind::total);
     s.place = place;
     s.number = from;
     s.at = std::move(at);
     s.end = std::move(count);
+    if (mask == 255) return s;
+    s.begin = std::move(shift);
+    s.high = mask;
     return s;
 }
 

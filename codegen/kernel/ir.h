@@ -74,7 +74,8 @@ struct Stmt {
         fetch,       // vector `place` = the elements of place `number` from `at` on
         put,         // the elements of vector `number` to `place` from `at` on, no more than `end`
         leave,       // CPU: `end` elements of local place `number` to place from `at` on, past the caches
-        total,       // scalar `place` = the sum of `end` 8-bit elements of place `number` from `at` on: a CPU
+        total,       // scalar `place` = the sum of `end` 8-bit elements of place `number` from `at` on, or,
+                     // where `high` is not 0, of their bits of that mask from bit `begin` on: a CPU
         best,        // vector `place` = by `combine` the greatest or least of all registers of vector
                      // `number`, lane by lane, or its position among them (int32): a CPU
         nonzeros,    // `place` from `at` on = how many of `end` neighbouring elements from `value` on are not
@@ -131,7 +132,7 @@ Stmt exchange(int place, Combine combine, int lanes);
 Stmt fetch(int vector, int from, std::vector<Int> at);
 Stmt put(int to, std::vector<Int> at, int vector, Int most);
 Stmt leave(int to, std::vector<Int> at, int from, Int count);
-Stmt total(int place, int from, std::vector<Int> at, Int count);
+Stmt total(int place, int from, std::vector<Int> at, Int count, Int shift = 0, int mask = 255);
 Stmt best(int place, int candidates, Combine combine);
 Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count);
 Stmt apart(int to, std::vector<Int> at, Int far, Scalar from, std::int64_t phases, Int count, Int there);

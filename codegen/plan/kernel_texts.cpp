@@ -5,6 +5,7 @@
 #include "codegen/kernel/fuse.h"
 #include "codegen/kernel/guarded.h"
 #include "codegen/kernel/hazards.h"
+#include "codegen/kernel/quotients.h"
 #include "codegen/kernel/tails.h"
 #include "codegen/plan/names.h"
 #include "codegen/print/comments.h"
@@ -18,7 +19,8 @@ Traffic KernelTexts::add(KernelBuilder& builder, const std::string& notes, int& 
     Traffic traffic = traffic_of(builder.ir);
     const bool on_cpu = target_.kind == Target::Kind::cpu, fast = target_.fast_compile;
     if (on_cpu) fuse_loops(builder.ir);
-    if (on_cpu && !fast) cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
+    if (on_cpu && !fast)
+        cut_at_quotients(builder.ir), cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
     verify(builder.ir, lengths_);
     verify_phases(builder.ir);
     PrintedKernel text = printed(builder, nullptr);

@@ -216,8 +216,13 @@ class Printer {
                 settles_ = true;
                 return;
             case Stmt::Kind::total:
-                out_.line(fmt::format("{} = b_sum_bytes(&{}, {});", element(s.place, {}),
-                                      element(s.number, s.at), index(s.end)));
+                if (s.high.is(0))
+                    out_.line(fmt::format("{} = b_sum_bytes(&{}, {});", element(s.place, {}),
+                                          element(s.number, s.at), index(s.end)));
+                else
+                    out_.line(fmt::format("{} = b_sum_bits<{}>(&{}, {}, {});", element(s.place, {}),
+                                          s.high.constant(), element(s.number, s.at), index(s.end),
+                                          index(s.begin)));
                 return;
             case Stmt::Kind::best: {
                 const bool least = s.combine == Combine::min || s.combine == Combine::argmin,

@@ -19,6 +19,29 @@ bool mentions(const Nest& nest, const Int& variable) {
                        [&](const Loop& l) { return depends_on(l.extent, id); });
 }
 
+// (byte >> shift) & mask
+struct Bits {
+    const ScalarNode* byte = nullptr;
+    Int shift;
+    int mask = 0;
+};
+
+// Elements that share bytes, as unpack reads them.
+std::optional<Bits> bits_of_byte(const ScalarNode& s) {
+    const auto is = [](const ScalarNode& x, const char* op) {
+        return x.kind == ScalarNode::Kind::apply && x.dtype == DType::uint8 && x.op->name == op;
+    };
+    if (!is(s, "bitwise_and") || s.arguments[1]->kind != ScalarNode::Kind::constant) return {};
+    const ScalarNode& shifted = *s.arguments[0];
+    if (!is(shifted, "shift_right") || shifted.arguments[1]->kind != ScalarNode::Kind::index) return {};
+    const Int& shift = shifted.arguments[1]->index;
+    const std::int64_t mask = s.arguments[1]->integer;
+    // The bits of the byte alone: those of its neighbour come in above.
+    const IntRange range = shift.range();
+    if (mask < 1 || range.low < 0 || range.high > 7 || mask > (255 >> range.high)) return {};
+    return Bits{shifted.arguments[0].get(), shift, static_cast<int>(mask)};
+}
+
 }  // namespace
 
 std::optional<ByteRun> byte_run(const Nest& nest, const std::vector<Loop>& reduced,
@@ -28,16 +51,25 @@ std::optional<ByteRun> byte_run(const Nest& nest, const std::vector<Loop>& reduc
     while (body->kind == ScalarNode::Kind::cast && is_integer(body->dtype) &&
            bits_of(body->dtype) >= bits_of(body->arguments[0]->dtype))
         body = body->arguments[0].get();
+    Int shift = 0;
+    int mask = 255;
+    if (const std::optional<Bits> bits = bits_of_byte(*body)) {
+        body = bits->byte;
+        shift = bits->shift;
+        mask = bits->mask;
+    }
     if (body->kind != ScalarNode::Kind::read || !body->guards.empty()) return {};
     const Place& place = places[static_cast<std::size_t>(body->operand)];
-    if (bytes_of(place.dtype) != 1) return {};
-    ByteRun run{body->operand, body->at, 1, reduced};
+    if (bytes_of(place.dtype) != 1 || (mask != 255 && place.dtype != DType::uint8)) return {};
+    ByteRun run{body->operand, body->at, 1, reduced, shift, mask};
     const Int offset = offset_of(place, body->at);
     while (!run.outer.empty()) {
         const Loop& last = run.outer.back();
         if (const std::uint64_t id = last.variable.symbol_id()) {
             const Int step = substitute(offset, {{id, last.variable + 1}}) - offset;
-            if (!(step == run.length) || depends_on(step, id) || mentions(nest, last.variable)) break;
+            if (!(step == run.length) || depends_on(step, id) || depends_on(shift, id) ||
+                mentions(nest, last.variable))
+                break;
             for (Int& x : run.at) x = substitute(x, {{id, Int(0)}});
         }
         run.length = run.length * last.extent;

@@ -14,6 +14,8 @@ struct ByteRun {
     std::vector<Int> at;  // of the first one
     Int length;
     std::vector<Loop> outer;  // the loops that are left
+    Int shift;                // bits of each: those of `mask` from here on
+    int mask = 255;
 };
 
 // Of an integer sum over 8-bit elements, `nest` with its reads placed, along the `reduced` loops. Nothing

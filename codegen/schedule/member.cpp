@@ -99,7 +99,7 @@ Stmts add_run(const Nest& nest, const ByteRun& run, LoopBuilder& loops, const st
               KernelBuilder& builder, int place, const std::vector<Int>& at) {
     const int sum = builder.scratch(Place::Scope::private_, DType::int64, {});
     return loops.nest(outer, [&](LoopBuilder& inner) {
-        Stmts body{declare(sum), total(sum, run.place, run.at, run.length)};
+        Stmts body{declare(sum), total(sum, run.place, run.at, run.length, run.shift, run.mask)};
         const Scalar value = scalar_cast(accumulator_of(nest), scalar_read(DType::int64, sum, {}));
         body.push_back(accumulate(place, at, Combine::sum, value));
         return inner.guarded(std::move(body));

@@ -2,13 +2,24 @@
 #include "common/dataset.h"
 
 #include <algorithm>
+#include <optional>
 
 using bitale::Array;
+
+namespace {
+
+std::optional<bitale::StorageType> few_bits(const Settings& settings) {
+    for (const bitale::StorageType type : {bitale::uint1, bitale::uint2, bitale::uint4})
+        if (settings.storage == bitale::name_of(type)) return type;
+    return std::nullopt;
+}
+
+}  // namespace
 
 int offset_of(const Settings& settings) { return settings.storage == "int8" ? 128 : 0; }
 
 Array stored(const Array& pixels, const Settings& settings) {
-    if (settings.storage == "uint8") return pixels;
+    if (settings.storage == "uint8" || few_bits(settings)) return pixels;
     if (settings.storage == "float32") return pixels.as(bitale::float32);
     Array centred(bitale::int8, pixels.shape());
     const int offset = offset_of(settings);
@@ -16,6 +27,15 @@ Array stored(const Array& pixels, const Settings& settings) {
     std::transform(from.begin(), from.end(), static_cast<std::int8_t*>(centred.mutable_data()),
                    [offset](std::uint8_t pixel) { return static_cast<std::int8_t>(pixel - offset); });
     return centred;
+}
+
+StoredImages on_device(const Array& images, const std::string& name, const Settings& settings) {
+    if (const std::optional<bitale::StorageType> type = few_bits(settings)) {
+        const bitale::PackedShared levels =
+            bitale::shared(images, {.storage = *type, .scale = 255.0F / type->most(), .name = name});
+        return {levels, levels.bytes()};
+    }
+    return {bitale::shared(images, name), images.bytes()};
 }
 
 Array limited(const Array& all, const Settings& settings) {

@@ -23,7 +23,15 @@ struct Data {
 
 // How much is subtracted from a pixel before it is stored.
 int offset_of(const Settings& settings);
-// Bytes as the storage's dtype, less that offset.
+// Bytes as the storage's dtype, less that offset; as they are where the storage has fewer bits.
 bitale::Array stored(const bitale::Array& pixels, const Settings& settings);
+
+// Images in a variable of the device.
+struct StoredImages {
+    bitale::Expr images;     // the dtype of the storage; of one of fewer than 8 bits float32
+    std::int64_t bytes = 0;  // that the variable takes
+};
+// Of what `stored` has made. Storages of fewer bits divide 0 to 255 into levels, and keep the nearest one.
+StoredImages on_device(const bitale::Array& images, const std::string& name, const Settings& settings);
 // The first rows only, if --limit says so.
 bitale::Array limited(const bitale::Array& all, const Settings& settings);

@@ -32,8 +32,9 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
     }
     app.add_option("--device", settings.device,
                    "cpu, cuda, cuda:1, emulator or reference; default: Bitale's own choice");
-    app.add_option("--storage", settings.storage, "How the images are kept on the device")
-        ->check(CLI::IsMember({"uint8", "int8", "float32"}));
+    app.add_option("--storage", settings.storage,
+                   "How the images are kept on the device; those of fewer than 8 bits have fewer levels")
+        ->check(CLI::IsMember({"uint8", "int8", "float32", "uint4", "uint2", "uint1"}));
     app.add_option("--epochs", settings.epochs, "Passes over the training images")
         ->check(CLI::NonNegativeNumber);
     app.add_option("--batch", settings.batch, "Images of a training step")->check(CLI::PositiveNumber);

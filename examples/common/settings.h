@@ -27,7 +27,7 @@ struct Settings {
     std::string data_help = "Folder with the four MNIST files";
     bool accuracy = false;             // tables show it in place of the error
     std::string device{};              // empty: Bitale's own default
-    std::string storage = "uint8";     // of the images on the device: uint8, int8 or float32
+    std::string storage = "uint8";     // of the images on the device: uint8, int8, float32, or few bits
     std::int64_t limit = 0;            // use only so many images of each set; 0: all
     std::uint64_t seed = 1;            // of weights, order and dropout
     std::string save{}, load{};        // files of the parameters, .npz or .safetensors

@@ -21,16 +21,19 @@ constexpr std::int64_t chunk_images = 500;  // evaluated by one call
 // A set of images in shared variables.
 struct OnDevice {
     std::string name;
-    Shared images, labels;
+    StoredImages stored;
+    Shared labels;
     std::int64_t count;
 };
 
 // For models that take rows of pixels, as such rows.
-OnDevice on_device(const DataSet& set, const std::string& name, const Model& model) {
+OnDevice on_device(const DataSet& set, const std::string& name, const Model& model,
+                   const Settings& settings) {
     const Dims& shape = set.images.shape();
     const bool flat = model.x.rank() == 2;
     const Array images = flat ? set.images.reshaped({shape[0], shape[1] * shape[2] * shape[3]}) : set.images;
-    return {name, shared(images, name + "_images"), shared(set.labels, name + "_labels"), set.count()};
+    return {name, on_device(images, name + "_images", settings), shared(set.labels, name + "_labels"),
+            set.count()};
 }
 
 // Runs f for every minibatch of `count` images; the last one may be smaller. f gives the mean loss and the
@@ -77,7 +80,7 @@ int train(const Settings& settings, const Data& data, const Model& model) {
     require_writable(settings.json, false);
     if (!settings.load.empty()) load_checkpoint(settings.load, {model.params});
     const std::int64_t count = data.train.count(), batch = settings.batch;
-    const OnDevice train_set = on_device(data.train, "train", model);
+    const OnDevice train_set = on_device(data.train, "train", model, settings);
     Shared order = shared(permutation(count, settings.seed), "order");  // anew for each epoch
 
     // The pixels of some rows as numbers, whatever they are stored as.
@@ -91,22 +94,22 @@ int train(const Settings& settings, const Data& data, const Model& model) {
     const Expr rows = order[Slice{i * batch, (i + 1) * batch}];
     Function step = function({i}, {model.training.loss, model.training.wrong},
                              {.updates = model.updates,
-                              .givens = {{model.x, pixels(train_set.images[rows])},
+                              .givens = {{model.x, pixels(train_set.stored.images[rows])},
                                          {model.y, cast(train_set.labels[rows], int32)}},
                               .name = settings.example + "_step",
                               .device = settings.device});
     // The same scores on chunk i of a set, without a change.
     const auto evaluation_of = [&](const OnDevice& set) {
         const Slice chunk{i * chunk_images, (i + 1) * chunk_images};
-        return function(
-            {i}, {model.testing.loss, model.testing.wrong},
-            {.givens = {{model.x, pixels(set.images[chunk])}, {model.y, cast(set.labels[chunk], int32)}},
-             .name = settings.example + "_" + set.name,
-             .device = settings.device});
+        return function({i}, {model.testing.loss, model.testing.wrong},
+                        {.givens = {{model.x, pixels(set.stored.images[chunk])},
+                                    {model.y, cast(set.labels[chunk], int32)}},
+                         .name = settings.example + "_" + set.name,
+                         .device = settings.device});
     };
     const bool validated = data.valid.count() > 0;
     const OnDevice judge =
-        validated ? on_device(data.valid, "valid", model) : on_device(data.test, "test", model);
+        on_device(validated ? data.valid : data.test, validated ? "valid" : "test", model, settings);
     Function evaluate = evaluation_of(judge);
 
     const Console console(settings);
@@ -115,7 +118,7 @@ int train(const Settings& settings, const Data& data, const Model& model) {
                    .device = step.kernels().empty() ? settings.device : step.kernels().front().device,
                    .compile_seconds = step.compile_seconds() + evaluate.compile_seconds(),
                    .kernels = step.kernels().size(),
-                   .data_bytes = data.train.images.bytes(),
+                   .data_bytes = train_set.stored.bytes,
                    .judge = judge.name};
     console.summary(run, model.params);
     int epoch = 0;  // how many are done
@@ -135,7 +138,7 @@ int train(const Settings& settings, const Data& data, const Model& model) {
     }
     run.peak_bytes = std::max(step.peak_bytes(), evaluate.peak_bytes());
     if (validated && !console.interrupted()) {
-        for (const OnDevice& set : {train_set, judge, on_device(data.test, "test", model)}) {
+        for (const OnDevice& set : {train_set, judge, on_device(data.test, "test", model, settings)}) {
             Function f = evaluation_of(set);
             run.trained.push_back({set.name, run_over(f, set.count, chunk_images, console)});
         }

@@ -10,7 +10,7 @@
 
 namespace bitale {
 
-// A file and line of the user's program. Not std::source_location: clang-tidy 14 cannot parse libstdc++'s.
+// The user's file and line. Not std::source_location: clang-tidy 14 cannot parse libstdc++'s.
 struct Where {
     const char* file = "";
     unsigned line = 0;
@@ -21,8 +21,7 @@ struct Where {
     std::string text() const;
 };
 
-// The base of everything that is thrown for a cause that the user can cure. what() starts with the user's
-// file and line where they are known.
+// Base of everything thrown for a cause that the user can cure. what() starts with the user's file:line.
 class Error : public std::runtime_error {
   public:
     explicit Error(const std::string& message) : std::runtime_error(message) {}

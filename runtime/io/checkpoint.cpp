@@ -23,6 +23,7 @@ namespace {
 
 using Entry = Checkpoint::Entry;
 using Values = std::map<std::string, Array>;
+using Texts = std::map<std::string, std::string>;
 
 constexpr const char* metadata = "__metadata__";
 
@@ -63,24 +64,39 @@ Array as_bytes_of(const Array& a, DType dtype) {
     return r;
 }
 
-// What npz has no name for, as bytes of which the metadata tells the dtype.
-Values named_for_npz(const std::string& path, Values values) {
-    std::string text;
+// The names of the types of packed variables, with which the text of a layout begins.
+bool is_layout(const std::string& text) {
+    for (const StorageType type : {uint1, uint2, uint4, int4, StorageType(uint8), StorageType(int8)})
+        if (text.starts_with(name_of(type) + " [")) return true;
+    return false;
+}
+
+// Values and layouts as what npz can hold: what it has no name for as bytes of which the metadata tell more.
+Values named_for_npz(const std::string& path, Values values, Texts layouts) {
     for (auto& [name, value] : values) {
         if (value.dtype() != DType::bfloat16) continue;
-        text += (text.empty() ? "{" : ",") + json_string(path, name) + ":" +
-                json_string(path, std::string(name_of(value.dtype())));
+        layouts.emplace(name, name_of(value.dtype()));
         value = as_bytes_of(value, DType::uint16);
     }
-    if (text.empty()) return values;
+    if (layouts.empty()) return values;
+    std::string text;
+    for (const auto& [name, layout] : layouts)
+        text += (text.empty() ? "{" : ",") + json_string(path, name) + ":" + json_string(path, layout);
     text += "}";
     values.emplace(metadata, std::vector<std::uint8_t>(text.begin(), text.end()));
     return values;
 }
 
-Values with_dtypes(const std::string& path, Values values) {
-    const auto found = values.find(metadata);
-    if (found == values.end()) return values;
+// What a file has: arrays, and the layouts of those that are bytes of packed variables.
+struct Contents {
+    Values values;
+    Texts layouts;
+};
+
+Contents contents_of_npz(const std::string& path, Values values) {
+    Contents r{std::move(values), {}};
+    const auto found = r.values.find(metadata);
+    if (found == r.values.end()) return r;
     if (found->second.dtype() != DType::uint8) file_error(path, "has an entry __metadata__ that is no text");
     const std::span<const std::uint8_t> bytes = found->second.view<std::uint8_t>();
     const std::string text(bytes.begin(), bytes.end());
@@ -90,16 +106,32 @@ Values with_dtypes(const std::string& path, Values values) {
         const std::string name = reader.string();
         reader.expect(':');
         const std::string dtype = reader.string();
-        const auto value = values.find(name);
-        if (value == values.end() || name == metadata || dtype != name_of(DType::bfloat16) ||
-            value->second.dtype() != DType::uint16)
+        const auto value = r.values.find(name);
+        const bool is_there = value != r.values.end() && name != metadata;
+        if (is_there && is_layout(dtype) && value->second.dtype() == DType::uint8) {
+            r.layouts.emplace(name, dtype);
+            continue;
+        }
+        if (!is_there || dtype != name_of(DType::bfloat16) || value->second.dtype() != DType::uint16)
             file_error(path, "names the dtype " + in_quotes(dtype) + " for " + in_quotes(name) +
                                  ", which is no uint16 that could be bfloat16");
         value->second = as_bytes_of(value->second, DType::bfloat16);
     }
     reader.finish();
-    values.erase(metadata);
-    return values;
+    r.values.erase(metadata);
+    return r;
+}
+
+Contents contents_of_safetensors(const std::string& path, const LoadLimits& limits) {
+    Contents r;
+    Texts texts;
+    r.values = loading()([&] { return read_safetensors(*open_input(path), limits, &texts); });
+    for (const auto& [name, text] : texts) {
+        const auto value = r.values.find(name);
+        if (value != r.values.end() && value->second.dtype() == DType::uint8 && is_layout(text))
+            r.layouts.emplace(name, text);
+    }
+    return r;
 }
 
 // ---- What fits
@@ -122,13 +154,20 @@ class Problems {
 
 // An entry as it is now: dtype, shape and where it comes from.
 std::string described(const Entry& e) {
+    if (!e.layout.empty()) return e.layout + made_at(e.variable.state()->where);
     if (!e.variable.state()) return text_of(e.dtype, {}) + made_at(e.where);
     return text_of(e.variable.dtype(), e.variable.shape()) + made_at(e.variable.state()->where);
 }
 
-void compare(const Entry& e, const Array& value, Problems& problems) {
-    const std::string in_file = text_of(value.dtype(), value.shape()) + " in the file";
+// `layout` is that of the file, if it has one for these bytes.
+void compare(const Entry& e, const Array& value, const std::string& layout, Problems& problems) {
+    const std::string in_file =
+        (layout.empty() ? text_of(value.dtype(), value.shape()) : printable(layout)) + " in the file";
     if (e.array) return;
+    if (e.layout != layout) {
+        problems.add("another layout: " + in_quotes(e.name) + " is " + described(e) + ", and " + in_file);
+        return;
+    }
     const bool is_variable = e.variable.state() != nullptr;
     const DType dtype = is_variable ? e.variable.dtype() : e.dtype;
     const Dims shape = is_variable ? e.variable.shape() : Dims{};
@@ -201,6 +240,15 @@ Checkpoint::Part::Part(const std::string& name, const RandomStream& stream, Wher
 
 Checkpoint::Part::Part(const StepCounter& steps, Where where) : Part(steps.counter(), where) {}
 
+Checkpoint::Part::Part(const PackedShared& variable, Where where) {
+    listing([&] {
+        add(variable.packed(), where);
+        entries_.back().layout = variable.layout();
+        for (const Shared* numbers : {&variable.scale(), &variable.offset()})
+            if (numbers->state()) add(*numbers, where);
+    });
+}
+
 Checkpoint::Part::Part(std::string name, Array& array, Where where) {
     listing([&] { entries_.push_back({.name = std::move(name), .where = where, .array = &array}); });
 }
@@ -254,11 +302,19 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Save
     saving()(with_line(where, [&] {
         const Format format = format_of(path);
         Values values;
-        for (const Entry& e : checkpoint.entries()) values.emplace(e.name, value_of(e));
-        if (format == Format::npz)
-            save_npz(path, named_for_npz(path, std::move(values)), options);
-        else
-            save_safetensors(path, values, options);
+        Texts layouts;
+        for (const Entry& e : checkpoint.entries()) {
+            values.emplace(e.name, value_of(e));
+            if (!e.layout.empty()) layouts.emplace(e.name, e.layout);
+        }
+        if (format == Format::npz) {
+            save_npz(path, named_for_npz(path, std::move(values), std::move(layouts)), options);
+            return;
+        }
+        check_safetensors_names(path, values);
+        AtomicFile file(path, options.durable);
+        write_safetensors(file, path, values, layouts);
+        file.commit();
     }));
 }
 
@@ -266,8 +322,8 @@ LoadedCheckpoint load_checkpoint(const std::string& path, const Checkpoint& chec
                                  LoadCheckpointOptions options, Where where) {
     return restoring(with_line(where, [&] {
         const Format format = format_of(path);
-        Values values = format == Format::npz ? with_dtypes(path, load_npz(path, options.limits))
-                                              : load_safetensors(path, options.limits);
+        auto [values, layouts] = format == Format::npz ? contents_of_npz(path, load_npz(path, options.limits))
+                                                       : contents_of_safetensors(path, options.limits);
         LoadedCheckpoint loaded;
         Problems problems;
         // What is set at the end, when nothing can fail any more.
@@ -288,7 +344,8 @@ LoadedCheckpoint load_checkpoint(const std::string& path, const Checkpoint& chec
                                  (e.array ? "an array" + made_at(e.where) : described(e)));
                 continue;
             }
-            compare(e, at->second, problems);
+            const auto layout = layouts.find(e.name);
+            compare(e, at->second, layout == layouts.end() ? std::string() : layout->second, problems);
             found.push_back({&e, &at->second});
         }
         for (const auto& [name, value] : values) {

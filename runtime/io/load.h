@@ -17,7 +17,9 @@ const ApiBorder& loading();
 Array read_npy(Stream& stream, LoadBudget& budget);
 Array read_npy(Input& input, const LoadLimits& limits);
 std::map<std::string, Array> read_npz(Input& input, const LoadLimits& limits);
-std::map<std::string, Array> read_safetensors(Input& input, const LoadLimits& limits);
+// `metadata`, if it is not null, takes the text that the file has beside its arrays, by names.
+std::map<std::string, Array> read_safetensors(Input& input, const LoadLimits& limits,
+                                              std::map<std::string, std::string>* metadata = nullptr);
 Array read_idx(Input& input, const LoadLimits& limits);
 
 }  // namespace bitale

@@ -56,8 +56,13 @@ struct Entry {
 
 class Header {
   public:
-    Header(const std::string& path, std::string_view text, const LoadBudget& budget, const Stream& stream)
-        : path_(path), reader_(path, text, "safetensors header"), budget_(budget), stream_(stream) {}
+    Header(const std::string& path, std::string_view text, const LoadBudget& budget, const Stream& stream,
+           std::map<std::string, std::string>* metadata)
+        : path_(path),
+          reader_(path, text, "safetensors header"),
+          budget_(budget),
+          stream_(stream),
+          metadata_(metadata) {}
 
     std::vector<Entry> run() {
         std::vector<Entry> entries;
@@ -70,7 +75,7 @@ class Header {
             if (!names.insert(name).second) file_error(path_, "has two entries " + in_quotes(name));
             reader_.expect(':');
             if (name == metadata)
-                pass_over_metadata();
+                read_metadata();
             else
                 entries.push_back(array(std::move(name)));
         }
@@ -79,12 +84,13 @@ class Header {
     }
 
   private:
-    void pass_over_metadata() {
+    void read_metadata() {
         reader_.expect('{');
         for (bool first = true; reader_.more(first, '}');) {
-            reader_.string();
+            std::string name = reader_.string();
             reader_.expect(':');
-            reader_.string();
+            std::string text = reader_.string();
+            if (metadata_) metadata_->emplace(std::move(name), std::move(text));
         }
     }
 
@@ -145,6 +151,7 @@ class Header {
     JsonReader reader_;
     const LoadBudget& budget_;
     const Stream& stream_;
+    std::map<std::string, std::string>* metadata_;  // may be null
 };
 
 std::uint64_t little_endian(std::string_view bytes) {
@@ -188,7 +195,8 @@ Array read_entry(Input& input, const Entry& e, std::uint64_t data, LoadBudget& b
 
 }  // namespace
 
-std::map<std::string, Array> read_safetensors(Input& input, const LoadLimits& limits) {
+std::map<std::string, Array> read_safetensors(Input& input, const LoadLimits& limits,
+                                              std::map<std::string, std::string>* metadata_text) {
     if (input.size() < length_bytes) file_error(input.path(), "is no safetensors file, or truncated");
     const std::uint64_t length =
         little_endian(input.part(0, length_bytes, "the length of the safetensors header"));
@@ -200,7 +208,7 @@ std::map<std::string, Array> read_safetensors(Input& input, const LoadLimits& li
     const std::uint64_t data = length_bytes + length;
     LoadBudget budget(limits);
     const std::unique_ptr<Stream> all = plain_stream(input, data, input.size(), input.path());
-    const std::vector<Entry> entries = Header(input.path(), text, budget, *all).run();
+    const std::vector<Entry> entries = Header(input.path(), text, budget, *all, metadata_text).run();
     require_in_a_row(input.path(), entries, input.size() - data);
     std::map<std::string, Array> values;
     for (const Entry& e : entries) values.emplace(e.name, read_entry(input, e, data, budget));
@@ -217,15 +225,18 @@ void check_safetensors_names(const std::string& path, const std::map<std::string
     }
 }
 
-void write_safetensors(AtomicFile& file, const std::string& path,
-                       const std::map<std::string, Array>& values) {
+void write_safetensors(AtomicFile& file, const std::string& path, const std::map<std::string, Array>& values,
+                       const std::map<std::string, std::string>& metadata_text) {
     // The widest elements first: then all lie at multiples of their width.
     std::vector<const std::pair<const std::string, Array>*> order;
     for (const auto& entry : values) order.push_back(&entry);
     std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
         return bits_of(a->second.dtype()) > bits_of(b->second.dtype());
     });
-    std::string header = "{";
+    std::string header = "{", texts;
+    for (const auto& [name, text] : metadata_text)
+        texts += (texts.empty() ? "" : ",") + json_string(path, name) + ":" + json_string(path, text);
+    if (!texts.empty()) header += json_string(path, metadata) + ":{" + texts + "}";
     std::uint64_t at = 0;
     for (const auto* entry : order) {
         const Array& value = entry->second;

@@ -24,6 +24,8 @@ void write_npz(AtomicFile& file, const std::map<std::string, Array>& values,
 
 // FileError, before there is a file, for names that the format cannot have.
 void check_safetensors_names(const std::string& path, const std::map<std::string, Array>& values);
-void write_safetensors(AtomicFile& file, const std::string& path, const std::map<std::string, Array>& values);
+// `metadata` is text by names, as the format has it.
+void write_safetensors(AtomicFile& file, const std::string& path, const std::map<std::string, Array>& values,
+                       const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace bitale

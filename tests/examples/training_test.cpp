@@ -96,6 +96,23 @@ TEST_CASE("all images as bytes take a quarter of their float32 bytes") {
     CHECK(results_of("logistic_regression --epochs 0 --storage float32")["data_bytes"] == 188'160'000);
 }
 
+TEST_CASE("images of few bits take their share of the bytes, and networks learn from them") {
+    for (const auto& [storage, bytes] :
+         {std::pair("uint4", 23'520'000), std::pair("uint2", 11'760'000), std::pair("uint1", 5'880'000)}) {
+        INFO(storage);
+        const std::string option = std::string(" --storage ") + storage;
+        CHECK(results_of("logistic_regression --epochs 0" + option)["data_bytes"] == bytes);
+        for (const char* program : {"mlp", "mnist_cnn"}) {
+            const json r = results_of(program + few + option);
+            CHECK(r["storage"] == storage);
+            CHECK(r["data_bytes"] == bytes / 60'000 * 700);
+            const std::vector<double> losses = losses_of(r);
+            CHECK(losses[4] < losses[0]);
+            CHECK(losses[7] < 0.5);
+        }
+    }
+}
+
 TEST_CASE("parameters are saved and loaded") {
     const std::string first = temporary_file("first.npz"), second = temporary_file("second.npz");
     results_of("mlp --limit 300 --epochs 1 --save " + first);
