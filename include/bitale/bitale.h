@@ -12,4 +12,5 @@
 #include "bitale/io.h"           // IWYU pragma: export
 #include "bitale/memory_plan.h"  // IWYU pragma: export
 #include "bitale/ops.h"          // IWYU pragma: export
+#include "bitale/packed.h"       // IWYU pragma: export
 #include "bitale/train.h"        // IWYU pragma: export

@@ -9,6 +9,7 @@
 
 #include "bitale/io.h"
 #include "bitale/ops.h"
+#include "bitale/packed.h"
 #include "bitale/train.h"
 
 #pragma GCC visibility push(default)
@@ -21,9 +22,9 @@ namespace bitale {
 //     const Checkpoint state{params, updates, order, {"epoch", epoch}, {"best", best}};
 //     save_checkpoint("run.safetensors", state);
 //     load_checkpoint("run.safetensors", state);
-// A checkpoint has handles of the variables and references to the numbers, which must outlive it. A variable
-// that several parts name is in it once. Throws GraphError for variables without a name, for two that have
-// one name, with the lines of both, for names with control characters and for the name __metadata__.
+// A checkpoint holds handles of the variables and references to the numbers, which must outlive it. A
+// variable that several parts name is in it once. Throws GraphError for variables without a name, for two of
+// one name, with the lines of both, for names with control characters, and for the name __metadata__.
 class Checkpoint {
   public:
     struct Entry {
@@ -35,6 +36,7 @@ class Checkpoint {
         DType dtype = float32;
         bool is_seed = false;  // of a stream: compared, not loaded
         std::uint64_t seed = 0;
+        std::string layout{};  // of the bytes of a packed variable
     };
     class Part {
       public:
@@ -49,6 +51,9 @@ class Checkpoint {
         Part(const RandomStream& stream, Where where = Where::current());  // NOLINT
         Part(const std::string& name, const RandomStream& stream, Where where = Where::current());
         Part(const StepCounter& steps, Where where = Where::current());  // NOLINT
+        // Its bytes as they are, and its scale and offset. The metadata of the file have its layout,
+        // without which the bytes are not loaded; another scale or offset in the file is taken.
+        Part(const PackedShared& variable, Where where = Where::current());  // NOLINT
         // A number of the program's own.
         template <Number T>
         requires(!std::is_const_v<T> && !std::is_same_v<T, long double>)
@@ -71,8 +76,9 @@ class Checkpoint {
     std::vector<Entry> entries_;
 };
 
-// Writes the file as a whole, as save_npz does, in the format of the path's ending: .npz or .safetensors. As
-// .npz has no name for bfloat16, its bytes are saved as uint16 there, and an entry "__metadata__" names the
+// Writes the file as a whole, as save_npz does, in the format of the path's ending: .npz or .safetensors.
+// Packed variables are uint8 in either, and "__metadata__" names their layouts: in .npz an entry, which is
+// JSON text. As .npz has no name for bfloat16, its bytes are saved as uint16 there, and that entry names the
 // dtype. Variables are read one after the other: save between the calls that write them. FileError, naming
 // the path.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, SaveOptions options = {},

@@ -45,7 +45,7 @@ Array Shared::get_value() const {
     });
 }
 
-void Shared::set_value(const Array& value, Where where) {
+void Shared::set_value(const Array& value, Where where) const {
     setting([&] {
         SharedState& state = state_of(state_);
         const WritingValue writing(state);
