@@ -17,6 +17,7 @@
 #include "graph/walk/traverse.h"
 #include "runtime/dump.h"
 #include "runtime/exec/int_table.h"
+#include "runtime/memory/plan.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 
@@ -247,6 +248,9 @@ Specialised::Version Specialised::of_shapes(const ExampleShapes& shapes) {
                              fmt::format("function \"{}\": {} cannot have the shape {}", function_.name,
                                          describe(*inputs[i]), text_of(*given[i])));
     }
+    infer_lengths(function_.signature.checks, known);
+    if (const std::optional<Lengths> last = lengths_of_latest())
+        for (std::size_t k = 0; k < free_.size(); ++k) known.emplace(free_[k].symbol, (*last)[k]);
     Lengths lengths;
     for (const FreeLength& f : free_) {
         const auto at = known.find(f.symbol);
@@ -367,6 +371,15 @@ void Specialised::add_cost(double seconds, int compiler_runs) {
 
 Specialised::Version Specialised::latest() const {
     return find([](const Entry&) { return true; });
+}
+
+std::optional<Specialised::Lengths> Specialised::lengths_of_latest() const {
+    std::optional<Lengths> lengths;
+    find([&](const Entry& entry) {
+        lengths = entry.lengths;
+        return true;
+    });
+    return lengths;
 }
 
 bool Specialised::keep_only_of(std::span<const Array> arguments) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -77,6 +78,7 @@ class Specialised {
     template <class Matches>
     Version find(const Matches& matches) const;
     Version find(const Lengths& lengths) const;
+    std::optional<Lengths> lengths_of_latest() const;
     void use(Entry* entry) const;
     std::vector<Dims> shapes_of(const Lengths& lengths) const;
     bool fits(const Entry& entry, std::span<const Array> arguments) const;

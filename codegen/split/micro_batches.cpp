@@ -140,7 +140,9 @@ class Splitter {
                 "micro-batches: " + describe(*node) +
                     " is a total over the rows whose size is known at the call only; declare the "
                     "lengths of the inputs behind their first axis");
-        if (type.dtype == DType::float16 || type.dtype == DType::bfloat16)
+        const Combine combine = role_of(node).combine;
+        const bool rounds = combine == Combine::sum || combine == Combine::prod;
+        if (rounds && (type.dtype == DType::float16 || type.dtype == DType::bfloat16))
             throw GraphError(node->where,
                              "micro-batches: " + describe(*node) +
                                  " is a total in a half type, which would be rounded with each part; "
@@ -310,12 +312,14 @@ MicroBatches micro_batches(const Graph& graph, std::size_t inputs, const NodeMap
 Array beginning_of(const MicroBatches::Total& total) {
     const Array& value = total.variable->value;
     const DType dtype = value.dtype();
+    const double least = dtype == DType::boolean ? 0 : -std::numeric_limits<double>::infinity();
+    const double most = dtype == DType::boolean ? 1 : std::numeric_limits<double>::infinity();
     double number = 0;
     switch (total.combine) {
         case Combine::prod:
         case Combine::all: number = 1; break;
-        case Combine::max: number = -std::numeric_limits<double>::infinity(); break;
-        case Combine::min: number = std::numeric_limits<double>::infinity(); break;
+        case Combine::max: number = least; break;
+        case Combine::min: number = most; break;
         default: break;
     }
     return full_of(value.shape(), number, dtype);

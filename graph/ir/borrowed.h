@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "bitale/array.h"
 
@@ -13,9 +14,18 @@ struct BorrowedMemory {
     void operator()(void*) const { give_back(); }
 };
 
-// Whether somebody else may see the array's elements change.
 struct ArrayMemory {
+    // Whether somebody else may see the array's elements change.
     static bool is_shared(const Array& a) { return a.is_shared(); }
+    static bool is_borrowed(const Array& a) {
+        return std::get_deleter<BorrowedMemory>(a.storage_) != nullptr;
+    }
+    // The array, or a copy of what another library lends and may change. Throws OutOfMemory.
+    static Array own(const Array& a) {
+        Array r = a;
+        if (is_borrowed(a)) r.mutable_data();
+        return r;
+    }
 };
 
 }  // namespace bitale

@@ -5,6 +5,7 @@
 
 #include "graph/base/text.h"
 #include "graph/ir/array_bytes.h"
+#include "graph/ir/borrowed.h"
 #include "graph/ir/length_input.h"
 #include "graph/ir/shared.h"
 
@@ -146,7 +147,7 @@ NodePtr make_shared_node(const SharedPtr& shared, Where where) {
 NodePtr make_constant(Array value, Where where) {
     Type type{value.dtype(), shape_of(value.shape())};
     return make_leaf(constant_op(), std::move(type),
-                     {{"value", std::make_shared<const Array>(std::move(value))}}, where, {});
+                     {{"value", std::make_shared<const Array>(ArrayMemory::own(value))}}, where, {});
 }
 
 NodePtr make_stand_in(const Node& leaf, Array value) {

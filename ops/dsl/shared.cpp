@@ -4,6 +4,7 @@
 #include "bitale/expr.h"
 #include "graph/base/border.h"
 #include "graph/base/text.h"
+#include "graph/ir/borrowed.h"
 
 namespace bitale {
 
@@ -27,7 +28,7 @@ Shared shared(const Array& value, std::string name, Where where) {
         auto state = std::make_shared<SharedState>();
         state->name = std::move(name);
         state->where = where;
-        state->value = value;
+        state->value = ArrayMemory::own(value);
         return Shared(std::move(state));
     });
 }
@@ -60,7 +61,7 @@ void Shared::set_value(const Array& value, Where where) const {
             throw ShapeError(where, subject + "its shape is " + text_of(state.value.shape()) +
                                         ", that of the value " + text_of(value.shape()) +
                                         "; a shape is fixed when the variable is created");
-        std::list<Array> copy{value};  // what may fail comes first
+        std::list<Array> copy{ArrayMemory::own(value)};  // what may fail comes first
         state.take_value(copy);
         state.fetch = nullptr;
         ++state.version;

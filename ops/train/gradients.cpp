@@ -2,6 +2,7 @@
 #include "ops/train/gradients.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -88,10 +89,14 @@ Grads penalty(const std::vector<Shared>& params, Where where,
     return r;
 }
 
-// limit / max(norm, limit): 1 up to the limit.
+// limit / max(norm, limit): 1 up to the limit. An infinite norm says nothing of the gradients' proportions.
 Term shrinking(const Term& norm, double limit) {
-    const Term most = compose(maximum_op(), {norm.x, literal(limit, norm.where)}, norm.where);
-    return limit / most;
+    const Where where = norm.where;
+    const Term most = compose(maximum_op(), {norm.x, literal(limit, where)}, where);
+    const double inf = std::numeric_limits<double>::infinity();
+    const Term is_finite = compose(lt_op(), {norm.x, literal(inf, where)}, where);
+    const Expr nan = literal(std::numeric_limits<double>::quiet_NaN(), where);
+    return compose(where_op(), {is_finite.x, (limit / most).x, nan}, where);
 }
 
 Term squares_of(const Expr& gradient, Where where) {

@@ -1,6 +1,7 @@
 // Numbers for the lengths that a signature leaves open.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -14,13 +15,19 @@ namespace {
 
 using Values = std::map<std::uint64_t, std::int64_t>;
 
+bool is_known(const Int& x, const Values& values) {
+    const std::vector<AtomPtr> symbols = symbols_of(x);
+    return std::all_of(symbols.begin(), symbols.end(),
+                       [&](const AtomPtr& symbol) { return values.contains(symbol->id); });
+}
+
 class Resolver {
   public:
     explicit Resolver(const Build& build) : build_(build), signature_(build.signature) {}
 
     std::vector<std::int64_t> run(const ExampleShapes& examples, const std::vector<std::int64_t>& last_call) {
         for (const std::pair<Expr, Dims>& example : examples) take(example);
-        infer();
+        infer_lengths(signature_.checks, values_);
         if (last_call.size() == signature_.sources.size())
             for (std::size_t s = 0; s < last_call.size(); ++s)
                 values_.emplace(signature_.sources[s].symbol, last_call[s]);
@@ -68,26 +75,6 @@ class Resolver {
         }
     }
 
-    // Lengths that must equal what is known by now.
-    void infer() {
-        for (bool again = true; again;) {
-            again = false;
-            for (const LengthCheck& check : signature_.checks)
-                for (const auto& [unknown, other] :
-                     {std::pair(&check.a, &check.b), std::pair(&check.b, &check.a)}) {
-                    const std::uint64_t id = unknown->symbol_id();
-                    if (id == 0 || values_.contains(id) || !is_known(*other)) continue;
-                    values_.emplace(id, evaluate(*other, values_));
-                    again = true;
-                }
-        }
-    }
-    bool is_known(const Int& x) const {
-        Substitution known;
-        for (const auto& [symbol, number] : values_) known.emplace(symbol, Int(number));
-        return substitute(x, known).is_constant();
-    }
-
     [[noreturn]] void refuse(const std::map<int, std::string>& missing) const {
         std::string text, example;
         for (const auto& [input, lengths] : missing) {
@@ -114,6 +101,20 @@ class Resolver {
 };
 
 }  // namespace
+
+void infer_lengths(const std::vector<LengthCheck>& checks, Values& values) {
+    for (bool again = true; again;) {
+        again = false;
+        for (const LengthCheck& check : checks)
+            for (const auto& [unknown, other] :
+                 {std::pair(&check.a, &check.b), std::pair(&check.b, &check.a)}) {
+                const std::uint64_t id = unknown->symbol_id();
+                if (id == 0 || values.contains(id) || !is_known(*other, values)) continue;
+                values.emplace(id, evaluate(*other, values));
+                again = true;
+            }
+    }
+}
 
 std::vector<std::int64_t> symbols_of(const Build& build, const ExampleShapes& examples,
                                      const std::vector<std::int64_t>& last_call) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ MemoryPlan make_memory_plan(const Build& build, const Frame& frame, std::span<co
                             const OwnMemory& own, std::int64_t steps = 0);
 // Of a function that is evaluated node by node: what goes in and comes out.
 MemoryPlan make_memory_plan(const Build& build, std::span<const std::int64_t> symbols);
+
+// Adds those lengths that must equal others which are known.
+void infer_lengths(const std::vector<LengthCheck>& checks, std::map<std::uint64_t, std::int64_t>& values);
 
 // Values of the symbols of a signature: those of `examples`, else of the last call where there was one.
 // Throws GraphError naming inputs whose lengths are missing, ShapeError where an example cannot be.

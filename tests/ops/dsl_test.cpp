@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "bitale/function.h"
+#include "graph/ir/dlpack_abi.h"
 #include "graph/ir/shared.h"
 #include "graph/show/dot.h"
 #include "graph/walk/length.h"
@@ -220,4 +221,18 @@ TEST_CASE(
         done = true;
     });
     CHECK(done);
+}
+
+TEST_CASE("a variable and a constant hold copies of what another library lends") {
+    Array first = {1.F, 2.F};
+    DLManagedTensorVersioned* tensor = to_dlpack(std::move(first));
+    auto* elements = static_cast<float*>(tensor->dl_tensor.data);
+    const Array lent = from_dlpack(tensor);
+    Shared created = shared(lent), set = shared(Array{0.F, 0.F});
+    set.set_value(lent);
+    const Expr constant_of_it = constant(lent);
+    elements[1] = 9;
+    CHECK(created.get_value().at(1) == 2);
+    CHECK(set.get_value().at(1) == 2);
+    CHECK(constant_of_it.node()->attributes.get<std::shared_ptr<const Array>>("value")->at(1) == 2);
 }

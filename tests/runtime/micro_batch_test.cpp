@@ -170,6 +170,30 @@ TEST_CASE("no rows, and integers to the last bit", "[core][runtime][micro_batch]
     }
 }
 
+TEST_CASE("maxima and minima of every dtype begin below and above all of its numbers",
+          "[core][runtime][micro_batch]") {
+    const Expr x = input(float64, {-1, 2}, "x");
+    std::vector<Expr> outputs;
+    for (const DType dtype : {boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16,
+                              bfloat16, float32, float64}) {
+        const Expr of_dtype = dtype == boolean ? neq(x, 0) : cast(x, dtype);
+        for (const Expr& value : {max(of_dtype), min(of_dtype), max(of_dtype, {0}), min(of_dtype, {0})})
+            outputs.push_back(value);
+    }
+    for (const std::string& device : devices()) {
+        Function whole = function({x}, outputs, {.device = device}),
+                 f = function({x}, outputs, {.device = device, .micro_batch = 3});
+        for (const double number : {0, 1, 99}) {
+            const Array a = full_of({7, 2}, number, float64);
+            const Results got = f(a), expected = whole(a);
+            for (std::size_t k = 0; k < outputs.size(); ++k) {
+                INFO(device << ", " << number << ", result " << k);
+                CHECK(same(got[k], expected[k]));
+            }
+        }
+    }
+}
+
 TEST_CASE("NaN and infinities pass through totals", "[core][runtime][micro_batch]") {
     const Expr x = input(float32, {-1}, "x");
     Function f = function({x}, {max(x), min(x), sum(x)}, {.micro_batch = 2});

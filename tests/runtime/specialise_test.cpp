@@ -178,8 +178,14 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
                    ContainsSubstring("Other versions that are kept:\n  x = [n, 2, 5, 4], w = [m, 3]\n"));
 
     const auto refused = [&](const ExampleShapes& wrong) { return error_of([&] { (void)f.report(wrong); }); };
-    CHECK_THAT(refused({}), ContainsSubstring(line_f) && ContainsSubstring("an example shape of \"x\" (") &&
-                                ContainsSubstring("is missing"));
+    const Function uncalled = function({x}, exp(x), {.name = "uncalled", .device = "null"});
+    const std::string line_uncalled = at(__LINE__ - 1);
+    CHECK_THAT(error_of([&] { (void)uncalled.report(ExampleShapes{}); }),
+               ContainsSubstring(line_uncalled) && ContainsSubstring("an example shape of \"x\" (") &&
+                   ContainsSubstring("is missing"));
+    // Lengths that no example tells are those of the last call.
+    CHECK(f.report(ExampleShapes{}) == f.report());
+    CHECK_THAT(f.report({{w, {5, 3}}}), ContainsSubstring("specialised for x = [n, 3, 5, 4], w = [m, 3]"));
     CHECK_THAT(refused({{bitale::vector("v"), {3}}}),
                ContainsSubstring("\"v\" (float32 [v.0])") && ContainsSubstring("none of its inputs"));
     CHECK_THAT(refused({{x, {2, 5, 4}}}), ContainsSubstring("cannot have the shape [2, 5, 4]"));
@@ -188,6 +194,11 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
     const Expr a = matrix("a"), b = matrix("b");
     const Function sum_of_two = function({a, b}, a + b, {.device = "null"});
     CHECK_THROWS_AS(sum_of_two.report({{a, {2, 3}}, {b, {2, 4}}}), ShapeError);
+    // Nor need lengths be told that equal others.
+    CHECK(sum_of_two.report({{a, {2, 3}}}) == sum_of_two.report({{b, {2, 3}}}));
+    const Function added = function({a, b}, a + b, {.device = "cpu"});
+    CHECK(added.memory_plan({{a, {2, 3}}}).peak_bytes ==
+          added.memory_plan({{a, {2, 3}}, {b, {2, 3}}}).peak_bytes);
     CHECK_THROWS_AS(sum_of_two.report({{a, {1, 3}}, {b, {2, 3}}}), ShapeError);
 }
 

@@ -258,6 +258,13 @@ TEST_CASE("what is not a number stays so in clipped gradients, and zeros stay ze
         CHECK(bad[0].at(1) == 1);
         for (const std::size_t k : {1, 2}) CHECK(std::isnan(bad[k].at(0)));
         for (const std::size_t k : {0, 1, 2}) CHECK(same(none[k], zeros({3})));
+        const float inf = std::numeric_limits<float>::infinity();
+        for (const std::vector<float>& large : {std::vector<float>{inf, 1, 0}, {1e30F, 1e30F, 0}}) {
+            const Results clipped = f(Array(large));
+            CHECK(clipped[0].at(0) == 1);
+            for (const std::size_t k : {1, 2})
+                for (const std::int64_t i : {0, 1, 2}) CHECK(std::isnan(clipped[k].at(i)));
+        }
     }
 }
 
