@@ -6,7 +6,7 @@
 
 using namespace bitale;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     const std::string data = argc > 1 ? argv[1] : "data/mnist";
     Shared images = shared(load_idx(data + "/train-images-idx3-ubyte.gz").reshaped({60000, 784}), "images");
     Shared labels =
@@ -29,4 +29,7 @@ int main(int argc, char** argv) {
     }
     std::printf("%zu kernels a step, %.1f MB on the device\n", step.kernels().size(),
                 step.peak_bytes() / 1e6);
+} catch (const Error& error) {  // says the line above, the types and shapes, and the cure
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
 }

@@ -210,18 +210,23 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
     state.waits_for_lengths.store(false, std::memory_order_release);
 }
 
+GraphError wrong_number(const Function::State& state, std::size_t given, const std::string& more) {
+    const std::size_t wanted = state.inputs.size();
+    return GraphError(state.where, fmt::format("function \"{}\" takes {} argument{}, the call has {}{}",
+                                               state.name, wanted, wanted == 1 ? "" : "s", given, more));
+}
+
 // The arguments with the defaults of those left out; `storage` holds them when there are any.
 std::span<const Array> completed(const Function::State& state, std::span<const Array> arguments,
                                  std::vector<Array>& storage) {
-    if (arguments.size() >= state.inputs.size()) return arguments;
+    if (arguments.size() > state.inputs.size()) throw wrong_number(state, arguments.size(), "");
+    if (arguments.size() == state.inputs.size()) return arguments;
     storage.assign(arguments.begin(), arguments.end());
     for (std::size_t i = arguments.size(); i < state.inputs.size(); ++i) {
         if (!state.defaults[i])
-            throw GraphError(
-                fmt::format("function \"{}\" takes {} arguments, the call has {}: input {} at {} has no "
-                            "default",
-                            state.name, state.inputs.size(), arguments.size(),
-                            in_quotes(state.inputs[i].name), state.inputs[i].where.text()));
+            throw wrong_number(state, arguments.size(),
+                               fmt::format(": input {} at {} has no default", in_quotes(state.inputs[i].name),
+                                           state.inputs[i].where.text()));
         storage.push_back(*state.defaults[i]);
     }
     return storage;

@@ -34,7 +34,7 @@ apt_install() {
 need() {
     wanted=("$@")
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        echo "No apt here: please see yourself that these are installed: $*"
+        echo "No apt here: make sure that these are installed: $*"
         return
     fi
     local missing=() package

@@ -2,8 +2,41 @@
 #include "common/settings.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
+#include <iostream>
+#include <numeric>
 #include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace {
+
+// Levenshtein's distance: letters to insert, remove or replace.
+std::size_t letters_between(const std::string& a, const std::string& b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] != b[j]);
+            diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+        }
+    }
+    return row.back();
+}
+
+// The option that was meant by one that there is not; empty where none is like it.
+std::string option_like(const CLI::App& app, std::string unknown) {
+    unknown = unknown.substr(0, unknown.find('='));
+    std::pair<std::size_t, std::string> nearest(std::max<std::size_t>(unknown.size() / 3, 2) + 1, "");
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& name : option->get_lnames())
+            nearest = std::min(nearest, std::pair(letters_between(unknown, "--" + name), "--" + name));
+    return nearest.second;
+}
+
+}  // namespace
 
 std::string Settings::mnist_folder() {
     const char* folder = std::getenv("BITALE_DATA");
@@ -18,7 +51,7 @@ const std::string& Settings::chosen(const std::string& name) const {
 
 Settings parse_settings(int argc, char** argv, Settings settings) {
     CLI::App app(settings.description, settings.example);
-    app.option_defaults()->always_capture_default();
+    app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     for (Choice& choice : settings.choices) {
         choice.value = choice.values.front();
         if (choice.is_switch) {
@@ -55,6 +88,12 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
     app.add_flag("--quiet", settings.quiet, "Print nothing but errors");
     try {
         app.parse(argc, argv);
+    } catch (const CLI::ExtrasError& error) {
+        const int status = app.exit(error);
+        for (const std::string& unknown : app.remaining())
+            if (const std::string meant = option_like(app, unknown); !meant.empty() && unknown[0] == '-')
+                std::cerr << "Did you mean " << meant << " instead of " << unknown << "?\n";
+        std::exit(status);
     } catch (const CLI::ParseError& error) {
         std::exit(app.exit(error));
     }

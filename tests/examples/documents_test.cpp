@@ -15,37 +15,6 @@
 namespace bitale {
 namespace {
 
-struct Program {
-    std::string page, source, output;
-};
-
-// Fenced blocks of C++ that begin with an #include are programs; the block of text that follows is their
-// output.
-std::vector<Program> programs_of(const std::string& page) {
-    std::ifstream file(std::string(BITALE_SOURCE_DIR) + "/docs/" + page);
-    REQUIRE(file);
-    std::vector<Program> programs;
-    std::string* block = nullptr;
-    std::string source;
-    for (std::string line; std::getline(file, line);) {
-        if (line == "```cpp") {
-            source.clear();
-            block = &source;
-        } else if (line == "```text" && source.find("#include") == 0) {
-            programs.push_back({page, source, ""});
-            block = &programs.back().output;
-            source.clear();
-        } else if (line.find("```") == 0) {
-            block = nullptr;
-        } else if (block) {
-            *block += line + "\n";
-        }
-    }
-    INFO(page << ": the output of the last program is missing");
-    CHECK(source.find("#include") != 0);
-    return programs;
-}
-
 // A command that is no example: those have a folder of their own.
 Finished run(const std::string& command) {
     Finished f;

@@ -84,6 +84,31 @@ nlohmann::json results_of(const std::string& command) {
     return nlohmann::json::parse(std::ifstream(path));
 }
 
+std::vector<Program> programs_of(const std::string& page) {
+    std::ifstream file(std::string(BITALE_SOURCE_DIR) + "/docs/" + page);
+    REQUIRE(file);
+    std::vector<Program> programs;
+    std::string* block = nullptr;
+    std::string source;
+    for (std::string line; std::getline(file, line);) {
+        if (line == "```cpp") {
+            source.clear();
+            block = &source;
+        } else if (line == "```text" && source.find("#include") == 0) {
+            programs.push_back({page, source, ""});
+            block = &programs.back().output;
+            source.clear();
+        } else if (line.find("```") == 0) {
+            block = nullptr;
+        } else if (block) {
+            *block += line + "\n";
+        }
+    }
+    INFO(page << ": the output of the last program is missing");
+    CHECK(source.find("#include") != 0);
+    return programs;
+}
+
 std::string temporary_file(const std::string& name) {
     const auto folder = std::filesystem::path(BITALE_BINARY_DIR) / "examples_test" / std::to_string(getpid());
     std::filesystem::create_directories(folder);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace bitale {
 
@@ -19,6 +20,14 @@ Finished run_and_interrupt(const std::string& command, const std::string& mark, 
 
 // Runs an example quietly with --json and returns what it wrote; fails the test when the program does.
 nlohmann::json results_of(const std::string& command);
+
+// A program of a page below docs/, and what the page says that it prints.
+struct Program {
+    std::string page, source, output;
+};
+// Fenced blocks of C++ that begin with an #include are programs; the block of text that follows is their
+// output. Fails the test where a program has none.
+std::vector<Program> programs_of(const std::string& page);
 
 std::string temporary_file(const std::string& name);  // a path in a folder of this process
 

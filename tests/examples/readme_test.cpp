@@ -8,6 +8,7 @@
 
 #include "tests/examples/programs.h"
 #include "tests/support/catch.h"
+#include "tests/support/temporary.h"
 
 namespace bitale {
 namespace {
@@ -55,6 +56,28 @@ TEST_CASE("the README's output is the program's") {
         REQUIRE(*end == 0);
         CHECK(number == Approx(std::stod(expected[i])).margin(0.002));
     }
+}
+
+TEST_CASE("the README's picture shows the step as it is planned") {
+    const test::TemporaryFolder folder;
+    const Finished f = run_program("/usr/bin/env BITALE_DUMP=" + folder.path() + " " EXAMPLES "/readme " +
+                                   source_dir + "/data/mnist");
+    INFO(f.output);
+    REQUIRE(f.status == 0);
+    const auto plan = nlohmann::json::parse(text_of_file(folder / "001_step/memory_plan.json"));
+    CHECK(plan["steps"].size() == 3);
+    std::vector<std::int64_t> stored, shared;
+    for (const auto& buffer : plan["buffers"]) {
+        if (buffer["kind"] == "temporary" || buffer["kind"] == "saved") stored.push_back(buffer["bytes"]);
+        if (buffer["kind"] == "shared") shared.push_back(buffer["bytes"]);
+    }
+    CHECK(stored == std::vector<std::int64_t>{24000, 2400, 4});
+    CHECK(shared == std::vector<std::int64_t>{47040000, 60000, 31360, 40});
+    const std::string picture = text_of_file(source_dir + "/docs/pictures/readme_step.svg");
+    for (const char* shown :
+         {"47.0 MB", "60 kB", "31 kB", "40 B", "the sum, 4 B", "24 kB", "2.4 kB", "Kernel 3"})
+        CHECK_THAT(picture, ContainsSubstring(shown));
+    CHECK(picture.find("Kernel 4") == std::string::npos);
 }
 
 }  // namespace

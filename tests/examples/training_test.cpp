@@ -184,6 +184,11 @@ TEST_CASE("wrong options and files end with one message") {
     const Finished option = run_program("mlp --storage int4");
     CHECK(option.status != 0);
     CHECK_THAT(option.output, ContainsSubstring("int4"));
+    const Finished misspelt = run_program("mlp --epoch 3 --quite");
+    CHECK(misspelt.status != 0);
+    CHECK_THAT(misspelt.output, ContainsSubstring("Did you mean --epochs instead of --epoch?") &&
+                                    ContainsSubstring("Did you mean --quiet instead of --quite?"));
+    CHECK(run_program("mlp --epochs 3 --epochs 0 --limit 20 --quiet").status == 0);  // the last one counts
     const Finished data = run_program("mlp --data /nowhere");
     CHECK(data.status == 1);
     CHECK_THAT(data.output, ContainsSubstring("/nowhere/train-images-idx3-ubyte"));

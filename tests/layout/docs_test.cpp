@@ -1,11 +1,14 @@
 // The documents follow the code: options and paths that they name exist.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "graph/base/options.h"
 #include "tests/support/catch.h"
@@ -39,18 +42,71 @@ TEST_CASE("every flag is documented, and no other") {
     CHECK(std::count(table.begin(), table.end(), '\n') == flags + 1);  // a heading, a rule, a row for each
 }
 
+// README.md and the others at the top, and all below docs/.
+std::vector<std::filesystem::path> pages() {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::directory_iterator(root))
+        if (entry.path().extension() == ".md") found.push_back(entry.path());
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "docs"))
+        if (entry.path().extension() == ".md") found.push_back(entry.path());
+    return found;
+}
+
+// The names by which GitHub links to headings, "## `a` and B" as "a-and-b", and those of <a name="...">.
+std::set<std::string> anchors_of(const std::string& text) {
+    std::set<std::string> anchors;
+    std::istringstream lines(text);
+    bool in_block = false;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.rfind("```", 0) == 0) in_block = !in_block;
+        const std::size_t marks = line.find_first_not_of('#');
+        if (!in_block && marks > 0 && marks != std::string::npos && line[marks] == ' ') {
+            std::string name;
+            for (const char c : line.substr(marks + 1)) {
+                if (c == ' ') name += '-';
+                if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_')
+                    name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+            }
+            anchors.insert(name);
+        }
+        std::smatch name;
+        if (std::regex_search(line, name, std::regex("<a name=\"([^\"]+)\">"))) anchors.insert(name[1]);
+    }
+    return anchors;
+}
+
+TEST_CASE("the links between documents lead somewhere") {
+    const std::regex link("\\]\\(([^)#]*)(?:#([^)]*))?\\)");
+    int links = 0;
+    for (const std::filesystem::path& page : pages()) {
+        const std::string text = text_of_file(page);
+        for (std::sregex_iterator it(text.begin(), text.end(), link); it != std::sregex_iterator(); ++it) {
+            const std::string to = (*it)[1], anchor = (*it)[2];
+            if (to.find("://") != std::string::npos || to.find(' ') != std::string::npos) continue;
+            if (to.empty() && anchor.empty()) continue;  // code: [](...)
+            ++links;
+            const std::filesystem::path target = to.empty() ? page : page.parent_path() / to;
+            INFO(page << " links to " << to << "#" << anchor);
+            CHECK(std::filesystem::exists(target));
+            if (!anchor.empty() && std::filesystem::is_regular_file(target))
+                CHECK(anchors_of(text_of_file(target)).count(anchor) == 1);
+        }
+    }
+    CHECK(links > 100);
+}
+
 TEST_CASE("the paths that documents name exist") {
     const std::regex path(
         "`((graph|ops|codegen|runtime|include|tests|examples|scripts|docs|cmake|data|benchmarks)/"
         "[A-Za-z0-9_./]*)`");
-    for (const char* page : {"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md",
-                             "docs/guide.md", "docs/options.md", "docs/install.md", "docs/errors.md",
-                             "docs/from-theano.md", "docs/from-pytorch.md", "docs/looking-inside.md"}) {
-        const std::string text = text_of_file(root / page);
+    for (const std::filesystem::path& page : pages()) {
+        const std::string text = text_of_file(page);
         for (std::sregex_iterator it(text.begin(), text.end(), path); it != std::sregex_iterator(); ++it) {
             if ((*it)[1].str().find("/NAME_") != std::string::npos) continue;  // a pattern
             INFO(page << " names " << (*it)[1]);
-            CHECK(std::filesystem::exists(root / (*it)[1].str()));
+            const std::string name = (*it)[1];  // or that of a test
+            CHECK((std::filesystem::exists(root / name) ||
+                   std::filesystem::exists(root / "tests" / (name + "_test.cpp"))));
         }
     }
 }

@@ -1,0 +1,13 @@
+# cmake -DPAGE=page.md -DSOURCE=program.cpp -P this: the page's C++ program, byte for byte.
+file(READ ${PAGE} page)
+set(fence "\n```cpp\n#include")
+string(FIND "${page}" "${fence}" begin)
+if(begin EQUAL -1)
+  message(FATAL_ERROR "${PAGE} has no block of C++ that begins with an #include.")
+endif()
+math(EXPR begin "${begin} + 8")
+string(SUBSTRING "${page}" ${begin} -1 rest)
+string(FIND "${rest}" "\n```\n" end)
+math(EXPR end "${end} + 1")
+string(SUBSTRING "${rest}" 0 ${end} program)
+file(WRITE ${SOURCE} "${program}")

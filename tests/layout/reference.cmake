@@ -1,0 +1,37 @@
+# cmake -DDOXYGEN=doxygen -DDOXYFILE=file -DOUTPUT=folder -DROOT=sources -P this
+# The API reference is made without a warning, and has a page for each op.
+file(REMOVE_RECURSE ${OUTPUT})
+execute_process(COMMAND ${DOXYGEN} ${DOXYFILE} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT status EQUAL 0 OR NOT "${output}${errors}" STREQUAL "")
+  message(FATAL_ERROR "doxygen (${status}):\n${output}${errors}")
+endif()
+
+file(STRINGS ${ROOT}/include/bitale/elementwise_table.h ops REGEX "^BITALE_(UNARY|BINARY|TERNARY)\\([a-z0-9_]+,")
+list(TRANSFORM ops REPLACE "^BITALE_[A-Z]+\\(([a-z0-9_]+),.*" "\\1")
+list(FILTER ops EXCLUDE REGEX "^philox")
+foreach(op ${ops} sum argmax cumsum topk reshape concatenate gather dot matmul eigh zca conv2d max_pool softmax
+    softmax_crossentropy dropout grad)
+  string(REPLACE "_" "__" page ${op})
+  if(NOT EXISTS ${OUTPUT}/html/group__op__${page}.html)
+    message(FATAL_ERROR "${op} has no page group__op__${page}.html.")
+  endif()
+endforeach()
+
+# expect(PAGE TEXT): the page's text, without tags, contains it.
+function(expect page text)
+  file(READ ${OUTPUT}/html/${page} html)
+  string(REGEX REPLACE "<[^>]*>" "" html "${html}")
+  string(FIND "${html}" "${text}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${page} does not say: ${text}")
+  endif()
+endfunction()
+expect(group__op__tanh.html "The hyperbolic tangent, (exp(a) - exp(-a)) / (exp(a) + exp(-a))")
+expect(group__op__tanh.html "float32 for boolean, integers")
+expect(group__op__tanh.html "g * (1 - y * y)")
+expect(group__op__sub.html "Elementwise a - b.")
+expect(group__op__conv2d.html "Theano's conv2d")
+expect(group__op__all.html "Whether any element, or each of them")
+expect(structbitale_1_1AdamOptions.html "0.999")
+list(LENGTH ops count)
+message(STATUS "${count} elementwise ops")
