@@ -55,6 +55,7 @@ const std::map<std::string, std::string> titles = {{"array.h", "Arrays"},
                                                    {"io.h", "Files"},
                                                    {"memory_plan.h", "Memory plans"},
                                                    {"ops.h", "Operations"},
+                                                   {"packed.h", "Packed variables"},
                                                    {"precision.h", "Precision"},
                                                    {"train.h", "Training"}};
 
