@@ -24,8 +24,8 @@ using Dims = std::vector<std::int64_t>;
 std::int64_t count_of(const Dims& shape);  // product of the lengths; 1 for rank 0
 std::string text_of(const Dims& shape);    // "[2, 3]"
 
-// Copies share their bytes until one of them is written (mutable_data). What was moved from holds nothing:
-// every use of it throws GraphError, until a value is assigned to it.
+// A dense, row-major host array. Copies share their bytes until one of them is written (mutable_data). An
+// array that was moved from is empty: every use of it throws GraphError, until a value is assigned to it.
 class Array {
   public:
     Array() : Array(DType::float32, one_axis(0)) {}
@@ -75,10 +75,11 @@ class Array {
         no_memory();
     }
 
-    // Takes memory over as it is: 64-byte aligned, readable for 64 bytes past the elements. The deleter runs
-    // where the last copy ends, which may be in any thread that sets or steps a variable, after it has given
-    // all locks back: it may wait for locks of the program and use variables and functions. It throws
-    // nothing. A null pointer is an Error, unless the shape has no elements.
+    // Takes over memory as it is. It must be 64-byte aligned, and readable for 64 bytes past the elements.
+    // The deleter runs where the last copy ends, which may be in any thread that sets or steps a variable.
+    // The thread holds no locks of Bitale then: the deleter may wait for locks of the program, and use
+    // variables and functions. It must not throw. A null pointer is an Error, unless the shape has no
+    // elements.
     static Array adopt(DType dtype, Dims shape, std::shared_ptr<void> storage);
 
     DType dtype() const { return used().dtype_; }
@@ -167,7 +168,7 @@ class Array {
     std::shared_ptr<void> storage_;  // null: moved from
 };
 
-// dtype, shape and every byte equal.
+// Whether dtype, shape and every byte are equal.
 bool same(const Array& a, const Array& b);
 
 struct PrintOptions {

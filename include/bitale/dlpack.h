@@ -16,9 +16,10 @@ struct FromDlpack {
     bool copy_if_needed = true;  // false: an Error where the memory cannot be used as it is
 };
 // The array of a tensor in host memory (kDLCPU or kDLCUDAHost), dense and row-major, of one of the thirteen
-// element types. The array keeps the tensor alive: its deleter runs once, where the last copy of the array
-// ends, or at once where the elements were copied. Who writes the array writes a copy, so the tensor stays as
-// it is; what its owner writes meanwhile is seen.
+// element types. The array keeps the tensor alive: its deleter runs once, when the last copy of the array
+// ends, or at once if the elements were copied. Writing to the array writes a copy and leaves the tensor as
+// it is; what the tensor's owner writes meanwhile is seen in the array.
+//
 // Memory is used as it is if it begins at a multiple of 64 bytes and the 64 bytes behind its end lie in the
 // same page, for kernels read in whole vectors; else elements are copied. Throws DeviceError for another
 // device, TypeError for another element type (several lanes, complex numbers, 4 bits), ShapeError for strides

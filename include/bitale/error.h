@@ -10,7 +10,7 @@
 
 namespace bitale {
 
-// The user's file and line. Not std::source_location: clang-tidy 14 cannot parse libstdc++'s.
+// A file and line of the user's program. Not std::source_location: clang-tidy 14 cannot parse libstdc++'s.
 struct Where {
     const char* file = "";
     unsigned line = 0;
@@ -21,7 +21,8 @@ struct Where {
     std::string text() const;
 };
 
-// Base of everything thrown for a cause that the user can cure. what() starts with the user's file:line.
+// The base of everything that is thrown for a cause that the user can cure. what() starts with the user's
+// file and line where they are known.
 class Error : public std::runtime_error {
   public:
     explicit Error(const std::string& message) : std::runtime_error(message) {}

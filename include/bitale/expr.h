@@ -24,16 +24,17 @@ struct SharedState;
 class Expr;
 class Index;
 
-// A shared variable: a value that lives on the device between calls. Copies of the handle name the same
-// storage. A handle that was made without a value, or moved from, is empty: every use of it throws
+// A handle of a shared variable: a value that lives on the device between calls. Copies of the handle name
+// the same variable. A handle that was made without a value, or moved from, is empty: every use of it throws
 // GraphError.
 class Shared {
   public:
     Shared() = default;
     explicit Shared(std::shared_ptr<SharedState> state) : state_(std::move(state)) {}
-    Array get_value() const;  // a copy of the newest value; waits for the step at hand of who writes it
-    // Throws TypeError for another dtype and ShapeError for another shape; a shape is fixed at creation.
-    void set_value(const Array& value, Where where = Where::current());
+    // A copy of the newest value. Waits for the current step of a call or loop that writes the variable.
+    Array get_value() const;
+    // Dtype and shape are fixed at creation: TypeError and ShapeError for others.
+    void set_value(const Array& value, Where where = Where::current()) const;
     const std::string& name() const;
     DType dtype() const;
     Dims shape() const;
@@ -44,13 +45,13 @@ class Shared {
     std::shared_ptr<SharedState> state_;
 };
 
-// A new shared variable holding a copy of the value; its dtype is the value's own.
+// A new shared variable with a copy of the value, whose dtype it keeps.
 Shared shared(const Array& value, std::string name = {}, Where where = Where::current());
 
-// A node of a symbolic graph, held by handle.
+// A handle of a node in a symbolic graph. It knows its dtype, its shape and the line of its creation.
 class Expr {
   public:
-    Expr() = default;  // null, as one that was moved from: using it throws GraphError
+    Expr() = default;  // null, like one that was moved from: every use of it throws GraphError
     Expr(const Shared& s, Where where = Where::current());  // NOLINT
     template <Number T>
     Expr(T literal, Where where = Where::current())
@@ -62,7 +63,7 @@ class Expr {
     Expr operator[](const Index& at) const;
     DType dtype() const;
     int rank() const;
-    // The length of an axis as an int64 rank-0 expression; negative axes count from the end.
+    // The length of an axis as an int64 scalar expression; negative axes count from the end. IndexError.
     Expr length(int axis, Where where = Where::current()) const;
     std::string shape_text() const;  // "[n, 28, 28]"
     Where where() const;
@@ -92,9 +93,10 @@ struct Arg {
     Where where;
 };
 
-// Elementwise, with broadcasting of axes of length exactly 1 and of missing leading axes. Dtypes meet as the
-// guide's table says; TypeError for integers with float64, uint64 with a signed integer (comparisons of them
-// are exact), and unsigned - literal. Throws ShapeError where the lengths can never be equal.
+// Elementwise operators. Missing leading axes broadcast, and axes whose length is known to be 1. Dtypes mix
+// as the guide's table says: TypeError for an integer with float64, uint64 with a signed integer (comparisons
+// of them are exact), and an unsigned integer minus a literal. ShapeError where the lengths can never be
+// equal; where they may be, the call checks.
 Expr operator+(const Arg& a, const Arg& b);
 Expr operator-(const Arg& a, const Arg& b);
 Expr operator*(const Arg& a, const Arg& b);
@@ -108,21 +110,23 @@ Expr operator-(const Arg& a);
 bool operator==(const Arg&,
                 const Arg&) = delete;  // eq(a, b) is the symbolic one, same(a, b) compares handles
 bool operator!=(const Arg&, const Arg&) = delete;
+// Whether two handles name the same node.
 inline bool same(const Expr& a, const Expr& b) { return a.node() == b.node(); }
 
 // A whole axis in an index.
 struct Colon {};
 inline constexpr Colon colon{};
-// NumPy's slice: clips to the axis; a missing bound is its end. Bounds may be symbolic integers known at the
-// call (inputs, lengths); a symbolic start behind the last element is an IndexError. The step is a number.
+// NumPy's slice start:stop:step. It is clipped to the axis; a missing bound is the end of the axis. Bounds
+// may be integer expressions known at the call, such as inputs and lengths; then a start behind the last
+// element is an IndexError. The step is a number.
 struct Slice {
     std::optional<Expr> start{}, stop{};
     std::int64_t step = 1;
 };
 
-// What stands in x[...]: a number drops the axis, a Slice or colon keeps it, an integer vector gathers on
-// axis 0. Negative numbers and bounds count from the end; an integer expression as index must lie in [0,
-// length).
+// What stands in x[...], for one axis or, in braces, for several: a number drops the axis, a Slice or colon
+// keeps it, an integer vector on axis 0 gathers rows. Negative numbers and bounds count from the end; an
+// integer expression as an index must lie in [0, length), else IndexError at the call.
 class Index {
   public:
     struct Item {
@@ -150,25 +154,30 @@ class Index {
     static std::vector<Item> list_of(std::initializer_list<Item> items);
 };
 
-// Free variables. Every axis length is a symbol of its own until the function is called. A number is a rank,
-// a list in braces a shape: input(float32, {8}, "x") is a vector of 8. ShapeError for a negative rank.
+// A variable of a rank. Its lengths are unknown until a call, and each is a symbol of its own. ShapeError for
+// a negative rank.
 Expr input_of_rank(DType dtype, int rank, std::string name, Where where = Where::current());
 template <std::integral Rank>
 Expr input(DType dtype, Rank rank, std::string name, Where where = Where::current()) {
     return input_of_rank(dtype, static_cast<int>(rank), std::move(name), where);
 }
-// With known lengths; -1 stands for an unknown one.
+// A variable of a shape, in which -1 stands for an unknown length: input(float32, {-1, 784}, "x"). In braces
+// it is a shape, without them a rank: input(float32, {8}, "x") is a vector of 8.
 Expr input(DType dtype, const Dims& shape, std::string name, Where where = Where::current());
+// Variables of rank 0 to 4 whose lengths are unknown.
 Expr scalar(std::string name, DType dtype = float32, Where where = Where::current());
 Expr vector(std::string name, DType dtype = float32, Where where = Where::current());
 Expr matrix(std::string name, DType dtype = float32, Where where = Where::current());
 Expr tensor3(std::string name, DType dtype = float32, Where where = Where::current());
 Expr tensor4(std::string name, DType dtype = float32, Where where = Where::current());
-Expr iscalar(std::string name, Where where = Where::current());  // int32
+// Integer variables: int32 for the names with i, int64 for those with l.
+Expr iscalar(std::string name, Where where = Where::current());
 Expr ivector(std::string name, Where where = Where::current());
 Expr imatrix(std::string name, Where where = Where::current());
-Expr lscalar(std::string name, Where where = Where::current());  // int64
+Expr lscalar(std::string name, Where where = Where::current());
 Expr lvector(std::string name, Where where = Where::current());
+// A value as an expression. Arrays and numbers convert by themselves; a number then takes the dtype of what
+// it meets, and this one keeps its own.
 Expr constant(const Array& value, Where where = Where::current());
 
 }  // namespace bitale

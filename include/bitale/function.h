@@ -22,7 +22,8 @@
 
 namespace bitale {
 
-// replacement stands wherever variable stood. Same dtype and rank (TypeError, ShapeError naming both lines).
+// An expression that stands wherever a variable stood, of the same dtype and rank (TypeError, ShapeError,
+// with the lines of both).
 struct Given {
     Given(Expr v, Expr r, Where w = Where::current())
         : variable(std::move(v)), replacement(std::move(r)), where(w) {}
@@ -31,7 +32,7 @@ struct Given {
 };
 using Givens = std::vector<Given>;
 
-// An input, with the value it takes when a call leaves it out.
+// An input of a function, with the value that it has when a call leaves it out.
 struct Input {
     Input(Expr v) : variable(std::move(v)) {}  // NOLINT
     Input(Expr v, Array value) : variable(std::move(v)), by_default(std::move(value)) {}
@@ -50,18 +51,20 @@ struct FunctionOptions {  // write the fields in this order: C++ demands it
     bool profile = false;
     Precision precision = Precision::float32;  // of matrix products and convolutions by libraries on a GPU
     std::optional<bool> autotune{};  // measure choices and remember them; empty: BITALE_FLAGS autotune=
-    // Random streams stay where they are, so that every call draws the same numbers, unless their updates are
-    // among `updates`; else each stream that the function draws from moves on by one with each call.
+    // Random streams stay where they are, so that every call draws the same numbers, unless `updates` has
+    // their updates. Without it, each call moves the streams on that the function draws from.
     bool hold_streams = false;
     // Compile at the first call for the lengths that arrive, all but the leading ones, and anew for others;
     // false: once, for all lengths, which is slower where they matter. Empty: BITALE_FLAGS specialise=.
     std::optional<bool> specialise{};
     // Rows of the batch that are computed at a time, a part after another, so that intermediate values take
     // the memory of a part; 0: all at once. The batch is the first axis of an input whose length is unknown,
-    // of a variable in `givens` too. Results are those of the whole batch, but for the order in which sums
-    // over its rows are added; updates take place once, after all parts. Throws GraphError where a value
-    // needs all rows at once, as an order of the rows does. Devices that evaluate graphs as they are take no
-    // notice, and autotune measures nothing of the parts.
+    // of a variable in `givens` too; else, where that can be split, of inputs of one known first length, of
+    // rows of a known number that are read of a shared variable, or of a shared variable that is no
+    // parameter. Results are those of the whole batch, but for the order in which sums over its rows are
+    // added; updates take place once, after all parts. Throws GraphError where a value needs all rows at
+    // once, as an order of the rows does. Devices that evaluate graphs as they are take no notice, and
+    // autotune measures nothing of the parts.
     std::int64_t micro_batch = 0;
     // The most that a call may take, by its memory_plan(): arguments, shared variables, constants, results,
     // and all buffers. A call that does not fit at once is computed in parts, as with a micro_batch of the
@@ -79,8 +82,8 @@ struct Kernel {
     bool by_library = false;
 };
 
-// What a call returns. A single output converts to a number or an Array by itself. What was moved from has no
-// outputs any more.
+// The outputs of a call. A single one converts to a number or an Array by itself. Results that were moved
+// from are empty.
 class Results {
   public:
     explicit Results(std::vector<Array> values) : values_(std::move(values)) {}
@@ -104,14 +107,23 @@ class Results {
 };
 
 struct Profile {
+    // One generated kernel or library call.
     struct Row {
-        std::string kernel;
+        std::string kernel;  // what it computes: "conv + max_pool + relu"
         std::int64_t calls = 0;
         double seconds = 0;
         std::string where{};  // what it computes of the user's text: "dot at net.cpp:12, add at net.cpp:12"
+        int number = 0;       // in report()
+        std::string name{};   // in kernels() and in a dump: "k_0123456789abcdef", "gemm"
+        std::int64_t bytes = 0, flops = 0;  // moved and computed by a call as the last one was; 0: unknown
     };
     std::vector<Row> rows;
+    // A table, the most seconds first: share, calls, time of a call, GB/s, GFLOP/s.
+    std::string to_string() const;
 };
+
+// How much a report says: one screen, or everything there is.
+enum class Detail : std::uint8_t { brief, full };
 
 // A wish to stop that outlives calls and belongs to the caller: any loops of any functions may watch it.
 // Copies share it. Once requested it stays so until reset(), so that no request is lost between two loops.
@@ -131,7 +143,7 @@ class StopToken {
     std::shared_ptr<std::atomic<bool>> requested_;
 };
 
-// How far a loop is.
+// How far a loop has come.
 struct Progress {
     std::int64_t done = 0, steps = 0;
     double seconds = 0, seconds_left = 0;  // since the loop began; to its end, if it goes on so
@@ -140,10 +152,12 @@ struct Progress {
     // where there is one.
     std::string text() const;
 };
-// For LoopOptions::on_progress: the text on stderr; on a terminal in place of the one before, else as a line.
+// For LoopOptions::on_progress: prints the text on stderr. On a terminal it replaces the one before,
+// elsewhere each is a line.
 void print_progress(const Progress& progress);
+
 struct LoopOptions {
-    std::int64_t every = 0;  // steps from report to report; the last one may come sooner. 0: at the end alone
+    std::int64_t every = 0;                              // steps between reports; 0: one report, at the end
     std::function<void(const Progress&)> on_progress{};  // may save variables; what it throws ends the loop
     std::optional<StopToken> stop{};
 };
@@ -186,7 +200,7 @@ class Function {
     // the state is that of the last good step.
     Results loop(std::int64_t first, std::int64_t last);
     Results loop(std::int64_t first, std::int64_t last, const StopToken& stop);
-    // Comes back to the host after every so many steps and reports. Throws Error for a negative `every`.
+    // Returns to the host after every so many steps and reports. Error for a negative `every`.
     //     step.loop(0, steps, {.every = 100, .on_progress = print_progress});
     Results loop(std::int64_t first, std::int64_t last, const LoopOptions& options);
     Results loop(std::span<const std::int64_t> indices);
@@ -200,13 +214,16 @@ class Function {
     // Of the version that was called last. Throws GraphError before there is one, naming the lengths that are
     // not known. The list stays as it is while the function lives.
     const std::vector<Kernel>& kernels() const;
-    // Every kernel with what was fused in it, every materialised buffer with the reason, bytes and flops, of
-    // the version that was called last; before the first call, which lengths are not known.
-    std::string report() const;
+    // Of the version that was called last, on one screen: the kernels by their share of the time, which is
+    // measured where FunctionOptions::profile is set and else estimated, with what they read and write; the
+    // lines of the program that cost most; every stored buffer with the reason. Before the first call, which
+    // lengths are not known. Detail::full: every kernel with all that was fused in it and how it is
+    // scheduled, every buffer, check and length.
+    std::string report(Detail detail = Detail::brief) const;
     // The same of the version for calls with these shapes, which is compiled where it is not there, and kept
     // as one that was called. Inputs that are left out have the shapes of their defaults. Throws GraphError
     // where a shape is missing or is of no input, ShapeError where no call can have them, CompileError.
-    std::string report(const ExampleShapes& shapes) const;
+    std::string report(const ExampleShapes& shapes, Detail detail = Detail::brief) const;
     std::vector<Kernel> kernels(const ExampleShapes& shapes) const;
     Profile profile() const;  // filled when FunctionOptions::profile is set; of all versions that are kept
     // Bytes of the arena for the largest shapes seen; bytes of shared variables used. Calls on cpu that run
@@ -230,13 +247,13 @@ class Function {
     std::shared_ptr<State> state_;
 };
 
-// Compiles. Throws GraphError (missing, unused, duplicate inputs; duplicate updates or givens; wrong dtype or
-// rank of an update), TypeError, ShapeError, CompileError.
+// Compiles a function of inputs. Throws GraphError (missing, unused or duplicate inputs; duplicate updates or
+// givens), TypeError and ShapeError (updates, givens, defaults), CompileError, DeviceError.
 Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
                   FunctionOptions options = {}, Where where = Where::current());
 Function function(const std::vector<Input>& inputs, const Expr& output, FunctionOptions options = {},
                   Where where = Where::current());
-// What braces choose; an empty pair means no outputs.
+// Chosen by braces around the outputs; an empty pair means none.
 Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs,
                   FunctionOptions options = {}, Where where = Where::current());
 // Compiles and calls in one: the value of x for given values of its inputs.
@@ -249,6 +266,16 @@ std::string debugprint(const Expr& x);
 // after a line that names the lengths that are not known.
 std::string debugprint(const Function& f);
 std::string debugprint(const Function& f, const ExampleShapes& shapes);  // as Function::report
+
+// The optimised graph as text for the program `dot` of Graphviz, as Theano's pydotprint: a box for each node,
+// those of one kernel in one frame with the number that the report gives it. Of a function that was not
+// called yet and whose lengths are not known, the graph as it is written, without kernels.
+std::string graphviz(const Function& f);
+std::string graphviz(const Expr& x);
+// The same as SVG. Throws Error where Graphviz is not installed, saying how to get it, or where it takes
+// longer than a minute, as it does for a thousand nodes.
+std::string graph_svg(const Function& f);
+std::string graph_svg(const Expr& x);
 
 }  // namespace bitale
 

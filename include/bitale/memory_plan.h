@@ -21,8 +21,7 @@ struct ByteCount {
     auto operator<=>(const ByteCount&) const = default;
 };
 
-// 1_KiB is 1024 bytes, 1_MiB 1024 of those, 1_GiB 1024 of those. More than an int64 counts becomes the last
-// number that it does.
+// 1_KiB is 1024 bytes, 1_MiB 1024 KiB, 1_GiB 1024 MiB. More than an int64 holds becomes the largest int64.
 inline namespace literals {
 constexpr ByteCount scaled_bytes(unsigned long long count, int shift) {
     const unsigned long long most = static_cast<unsigned long long>(INT64_MAX) >> shift;

@@ -9,11 +9,11 @@
 
 namespace bitale {
 
-// Storage and sums are float32 in each case; this is about the factors of matrix products and convolutions
-// that a library computes on a GPU. A device may always be more exact than asked: generated kernels, and
-// everything on the cpu, compute in float32.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // Precision::float32 beside the dtype of that name
+// How libraries on a GPU may round the factors of matrix products and convolutions. Storage and sums are
+// float32 in each case. A device may always be more exact than asked: generated kernels, and everything on
+// the cpu, compute in float32.
 enum class Precision : std::uint8_t {
     float32,  // as they are
     tf32,     // rounded to 10 bits of mantissa, on tensor cores

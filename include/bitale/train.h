@@ -13,20 +13,22 @@
 
 namespace bitale {
 
+// Arrays of one value.
 Array zeros(const Dims& shape, DType dtype = float32);
 Array ones(const Dims& shape, DType dtype = float32);
 Array full_of(const Dims& shape, double value, DType dtype = float32);
-// Random values are float32, a pure function of shape and seed.
-// Uniform in +-sqrt(6 / (fan_in + fan_out)); of [in, out] and [out, in, kh, kw], else ShapeError. Glorot &
-// Bengio 2010.
+// Initial weights, uniform in +-sqrt(6 / (fan_in + fan_out)), for the shapes [in, out] and [out, in, kh, kw]
+// (ShapeError). Glorot & Bengio 2010. Random values are float32 and depend on shape and seed alone.
 Array glorot_uniform(const Dims& shape, std::uint64_t seed);
-// Normal with deviation sqrt(2 / fan_in); of the same shapes. He et al. 2015.
+// Initial weights, normal with deviation sqrt(2 / fan_in), for the same shapes. He et al. 2015.
 Array he_normal(const Dims& shape, std::uint64_t seed);
+// Uniform random values in [low, high).
 Array uniform_values(const Dims& shape, double low, double high, std::uint64_t seed);
-// A random order of 0 .. count - 1 as int64 [count] (on the host, for set_value).
+// A random order of 0, 1, ... count - 1, int64 [count].
 Array permutation(std::int64_t count, std::uint64_t seed);
 
-// target <- value after the call's outputs are computed; every expression reads the old values.
+// A shared variable and its new value. Outputs and all new values of a call are computed from the old values;
+// then all variables change together.
 struct Update {
     Update(Shared t, Expr v, Where w = Where::current())
         : target(std::move(t)), value(std::move(v)), where(w) {}
@@ -35,6 +37,7 @@ struct Update {
     Where where;
 };
 using Updates = std::vector<Update>;
+// The updates of both.
 Updates operator+(Updates a, const Updates& b);
 
 // ---- Parameters
@@ -46,11 +49,11 @@ class Parameters {
   public:
     Parameters();
     // The part of the list below a path: what in("conv1") adds is named "conv1.w", and is in the whole list
-    // too. Paths go on: in("net").in("conv1") is in("net.conv1").
+    // too. Paths continue: in("net").in("conv1") is in("net.conv1").
     Parameters in(const std::string& path) const;
     // A new shared variable of this name below the path. Shared w = params.in("conv1").add("w", values);
     Shared add(const std::string& name, const Array& value, Where where = Where::current());
-    // A variable that exists, under the name that it has, which must lie below the path.
+    // Adds a variable that exists, under its own name, which must lie below the path.
     Shared add(const Shared& parameter, Where where = Where::current());
 
     std::size_t size() const { return list().size(); }
@@ -72,12 +75,12 @@ class Parameters {
 
 // ---- Gradients
 
-// Parameters and a gradient for each: those of a loss, or what was made of them. Optimizers take them in
-// place of a loss and parameters.
+// Parameters with a gradient for each: those of a loss, or what was made of them. Optimizers take them
+// instead of a loss and parameters.
 class Grads {
   public:
-    // Gradients that were found otherwise. GraphError unless there is one for each parameter; TypeError and
-    // ShapeError where one does not fit its parameter.
+    // Gradients from elsewhere. GraphError unless there is one for each parameter; TypeError and ShapeError
+    // where one does not fit its parameter.
     explicit Grads(const std::vector<Shared>& params, const std::vector<Expr>& values,
                    Where where = Where::current());
     std::size_t size() const { return entries_.size(); }
@@ -98,11 +101,12 @@ class Grads {
     Grads() = default;
     std::vector<Entry> entries_;
 };
-// d loss / d parameter for float parameters (TypeError; GraphError as grad, and for two of one name).
+// The gradients of a loss with respect to float parameters (TypeError). GraphError as grad throws it, and for
+// two parameters of one name.
 Grads gradients(const Expr& loss, const std::vector<Shared>& params, Where where = Where::current());
-// Of the parameters of either, added where both have one.
+// The gradients for the parameters of both, added where both have one.
 Grads operator+(const Grads& a, const Grads& b);
-// Each times a number or a float scalar (ShapeError, TypeError).
+// Each gradient times a number or a float scalar (ShapeError, TypeError).
 Grads scale(const Grads& grads, const Expr& factor, Where where = Where::current());
 // The gradients of penalties alone, for `+`: of strength / 2 * sum(p * p), which is strength * p, and of
 // strength * sum(abs(p)), which is strength * sign(p). With lazy_rows they count in the rows that are looked
@@ -113,13 +117,14 @@ Grads l1_penalty(const std::vector<Shared>& params, double strength, Where where
 Expr global_norm(const Grads& grads, Where where = Where::current());
 // For a limit above 0 (Error): each number into [-limit, limit]; each gradient whose norm is above the limit
 // times limit / norm; all of them times limit / global_norm where that is above it (Pascanu et al. 2013). As
-// TensorFlow's functions of these names. NaN stays NaN.
+// TensorFlow's functions of these names. NaN stays NaN, and a norm that is infinite makes all that it scales
+// NaN.
 Grads clip_by_value(const Grads& grads, double limit, Where where = Where::current());
 Grads clip_by_norm(const Grads& grads, double limit, Where where = Where::current());
 Grads clip_by_global_norm(const Grads& grads, double limit, Where where = Where::current());
 
-// The sum of the gradients of several calls, for batches that are larger than memory allows: one function has
-// the updates add(), another one those of an optimizer and clear().
+// The sum of the gradients of several calls, for batches that do not fit into memory: one function has the
+// updates add(), another one those of an optimizer and clear().
 //     GradSum sum(gradients(loss, params));
 //     Function add = function({i}, loss, {.updates = sum.add()});
 //     Function apply = function({}, {}, {.updates = adam(sum.mean()) + sum.clear()});
@@ -128,7 +133,7 @@ Grads clip_by_global_norm(const Grads& grads, double limit, Where where = Where:
 class GradSum {
   public:
     explicit GradSum(const Grads& grads, Where where = Where::current());
-    Updates add() const;                            // the gradients are added, and the count moves on by one
+    Updates add() const;                            // adds the gradients, and 1 to the count
     Grads sum() const;                              // of what was added
     Grads mean() const;                             // sum / count, 0 before anything was added
     Updates clear() const;                          // back to 0
@@ -248,7 +253,8 @@ Updates adamw(const Expr& loss, const std::vector<Shared>& params, const Expr& r
 // ---- Schedules
 
 // Counts steps: a shared int64, 0 at first. Each call of a function whose updates read the count moves it on
-// by one, unless an update says what becomes of it; functions that only give it out leave it.
+// by one, unless the function has an update of its own for it. Functions that only return it do not change
+// it.
 class StepCounter {
   public:
     explicit StepCounter(const std::string& name = "step", Where where = Where::current());
@@ -273,10 +279,12 @@ Expr piecewise_constant(const Expr& step, const std::vector<std::int64_t>& bound
 // rate * factor^(step / every), for factor > 0 and every > 0. Keras' ExponentialDecay.
 Expr exponential_decay(const Expr& step, double rate, double factor, std::int64_t every = 1,
                        Where where = Where::current());
+
 struct CosineOptions {
     std::int64_t warm_up = 0;  // of `steps`: the first ones, as warm_up() has them; 0 <= warm_up < steps
     double last = 0;
 };
+
 // last + (rate - last) * (1 + cos(pi * t)) / 2, where t goes from 0 behind the warm-up to 1 at step `steps` >
 // 0, and stays 1. Loshchilov & Hutter 2017, without restarts.
 Expr cosine_decay(const Expr& step, double rate, std::int64_t steps, CosineOptions options = {},
