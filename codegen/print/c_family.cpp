@@ -61,7 +61,7 @@ class Printer {
         for (const Segment& segment : phase.segments) {
             out_.comment(segment.title);
             out_.at(segment.where);
-            note_loop(segment.task);
+            note_loop(reading_, segment.task, out_);
             const std::string tasks = index(segment.tasks), before = index(done), task = fresh("t");
             if (cuda_) {
                 out_.open(fmt::format("for ({3} {0} = ({3})blockIdx.x{1}; {0} < {2}; {0} += gridDim.x) {{",
@@ -118,7 +118,7 @@ class Printer {
             const Place& p = kernel_.places[i];
             if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
             const std::string type = std::string(p.written ? "" : "const ") + c_type(p.dtype) + "*";
-            note_place(i, w);
+            note_place(reading_, i, w);
             w.line(fmt::format("{0} B_RESTRICT p{1} = ({0}){2}[{3}];", type, i, buffers, p.buffer));
         }
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
@@ -253,18 +253,9 @@ class Printer {
 
     std::int64_t width_of(int vector) const { return kernel_.places[vector].extents[0].constant(); }
 
-    void note_place(std::size_t place, Writer& to) const {
-        if (reading_ && !reading_->places[place].empty())
-            to.comment(fmt::format("p{}: {}", place, reading_->places[place]));
-    }
-    void note_loop(const Int& variable) {
-        if (reading_ && reading_->loops.contains(variable.symbol_id()))
-            out_.comment(reading_->loops.at(variable.symbol_id()));
-    }
-
     void declare(int number) {
         const Place& p = kernel_.places[number];
-        note_place(static_cast<std::size_t>(number), out_);
+        note_place(reading_, static_cast<std::size_t>(number), out_);
         if (p.scope == Place::Scope::vector && !cuda_)
             return out_.line(fmt::format("b_lanes<{}, {}>::type p{}[{}];", c_type(p.dtype),
                                          p.extents[1].constant(), number, p.extents[0].constant()));
@@ -282,7 +273,7 @@ class Printer {
     }
 
     void loop(const Stmt& s) {
-        note_loop(s.variable);
+        note_loop(reading_, s.variable, out_);
         if (s.binding == Binding::turned) return turned(s);
         if ((s.end - s.begin).is(1) && s.step == 1 && s.binding != Binding::threads &&
             s.binding != Binding::lanes) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "codegen/nest/walk.h"
+#include "codegen/print/writer.h"
 #include "graph/types/shape.h"
 
 namespace bitale {
@@ -78,6 +79,17 @@ class Reader {
 };
 
 }  // namespace
+
+void note_place(const ReadingNotes* notes, std::size_t place, Writer& to) {
+    if (notes && !notes->places[place].empty())
+        to.comment("p" + std::to_string(place) + ": " + notes->places[place]);
+}
+
+void note_loop(const ReadingNotes* notes, const Int& variable, Writer& to) {
+    if (!notes) return;
+    if (const auto at = notes->loops.find(variable.symbol_id()); at != notes->loops.end())
+        to.comment(at->second);
+}
 
 ReadingNotes notes_for_reading(const KernelIR& kernel, const std::vector<std::string>& buffers) {
     ReadingNotes reading;

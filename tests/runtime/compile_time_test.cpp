@@ -20,7 +20,7 @@ Program of_lengths(const std::vector<std::size_t>& lengths) {
     Program p;
     p.prelude = "// prelude";
     for (std::size_t k = 0; k < lengths.size(); ++k)
-        p.kernels.push_back({"k" + std::to_string(k), {}, std::string(lengths[k], 'x'), {}, {}, {}});
+        p.kernels.push_back({"k" + std::to_string(k), {}, std::string(lengths[k], 'x'), {}, {}, {}, {}});
     return p;
 }
 

@@ -45,6 +45,7 @@ Program adding(const std::string& name, const std::string& amount) {
              "(void* const* b, const i64* s, i64 first, i64 last) {\n  *(i64*)b[0] += " + amount + ";\n}",
          {},
          {},
+         {},
          {}});
     return p;
 }
@@ -503,6 +504,7 @@ TEST_CASE("kernels are spread over files by length, the same on every machine", 
         p.kernels.push_back({"k" + std::to_string(k),
                              {},
                              std::string(static_cast<std::size_t>(10 + k * 7), 'x'),
+                             {},
                              {},
                              {},
                              {}});
