@@ -3,6 +3,7 @@
 
 #include "graph/rewrite/work.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/reduce/reduce.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
 #include "ops/shape/view.h"
@@ -75,6 +76,21 @@ std::vector<Rule> reduce_rules() {
                          rounds ? Tag::reassociates : Tag::exact,
                          [=](const Match& m) { return loads_no_more(m, x, once); }});
     }
+    // The sum of small integers is exact in any order, and takes whole vectors of bytes at once.
+    const Pattern n = any("n"), s = any("s"), number = cast(n), scaled = sum(number * s);
+    rules.push_back({"sum-scaled", scaled,
+                     [=](const Match& m) {
+                         const NodePtr& root = m.root();
+                         const NodePtr total =
+                             make_node(sum_op(), {m[number]}, root->attributes, root->where);
+                         return make_node(mul_op(), {total, m[s]}, {}, root->where);
+                     },
+                     Tag::skips_zeros,
+                     [=](const Match& m) {
+                         const DType dtype = m[n]->type.dtype;
+                         return is_float(m[number]->type.dtype) && !is_float(dtype) && bits_of(dtype) <= 16 &&
+                                m[number]->type.rank() > 0 && m[s]->type.rank() == 0;
+                     }});
     return rules;
 }
 

@@ -31,7 +31,7 @@ TEST_CASE("packed variables are saved as their bytes and come back with scale an
         const PackedShared a = shared(levels(shape, 16, 7), {.storage = uint4, .name = "a"}),
                            b = shared(levels(shape, 2, 3),
                                       {.storage = uint1, .scale = 255, .offset = -1, .name = "b"}),
-                           c = shared(levels(shape, 8, 5), {.storage = int4, .scale = scales, .name = "c"}),
+                           c = shared(levels(shape, 4, 5), {.storage = int4, .scale = scales, .name = "c"}),
                            d = shared(levels(shape, 256, 31), {.storage = uint8, .name = "d"});
         const Shared plain = shared(Array{1.F, 2.F}.as(bfloat16), "plain");
         save_checkpoint(path, {a, b, c, d, plain});
