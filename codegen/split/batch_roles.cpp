@@ -7,6 +7,7 @@
 #include "codegen/nest/walk.h"
 #include "graph/walk/traverse.h"
 #include "ops/autodiff/modifiers.h"
+#include "ops/shape/join.h"
 
 namespace bitale {
 
@@ -44,7 +45,7 @@ class Classifier {
 
     BatchRole run() {
         BatchRole role;
-        role.sliced.assign(node_.inputs.size(), -1);
+        role.sliced.resize(node_.inputs.size());
         if (batch_.begins.contains(&node_)) role.kind = Kind::rows;
         if (node_.op->kind == OpKind::leaf) {
             if (node_.op == input_op() && batch_.symbol) find_batch_axis(role);
@@ -55,7 +56,7 @@ class Classifier {
         for (const NodePtr& x : node_.inputs) role.pass = std::max(role.pass, known_.at(x.get()).complete());
         if (node_.op == again_op()) {  // waits for its second operand, and reads none of it
             const BatchRole& of = known_.at(node_.inputs[0].get());
-            if (of.is_rows()) role.kind = Kind::rows, role.axis = of.axis;
+            if (of.is_rows()) role.kind = Kind::rows, role.axis = of.axis, role.blocks = of.blocks;
             return role;
         }
         if (by_rows && role.is_rows()) throw Obstacle{"has rows of the batch in two ways"};
@@ -77,38 +78,101 @@ class Classifier {
 
     void follow(BatchRole& role) {
         if (node_.op->kind == OpKind::opaque) throw Obstacle{"is computed by a routine, all rows at once"};
+        if (node_.op == concat_op() && joins_batches(role)) return;
         const Nest nest = nest_of(node_);
-        const std::uint64_t variable = variable_of_rows(nest);
-        const auto is_it = [&](const Loop& l) { return l.variable.symbol_id() == variable; };
+        const Along along = along_rows(nest);
+        const auto is_it = [&](const Loop& l) { return l.variable.symbol_id() == along.variable; };
         const auto result = std::find_if(nest.parallel.begin(), nest.parallel.end(), is_it);
         if (result != nest.parallel.end()) {
             role.kind = Kind::rows;
             role.axis = static_cast<int>(result - nest.parallel.begin());
+            role.blocks = along.blocks;
         } else if (std::any_of(nest.reduced.begin(), nest.reduced.end(), is_it)) {
-            if (!combines_in_parts(nest.combine) && !is_place_by_rows(nest, variable))
+            const bool is_place =
+                along.blocks == std::vector<std::int64_t>{1} && is_place_by_rows(nest, along.variable);
+            if (!combines_in_parts(nest.combine) && !is_place)
                 throw Obstacle{"needs all rows of the batch at once, as orders and running sums do"};
             role.kind = Kind::partial;
             role.combine = nest.combine;
         } else {
             throw Obstacle{"reads rows of the batch by an index that is computed"};
         }
-        refuse_other_uses(nest, variable);
-        find_sliced(role, nest, variable);
+        refuse_other_uses(nest, along.variable);
+        find_sliced(role, nest, along);
     }
 
-    // The one loop along which the rows are read.
-    std::uint64_t variable_of_rows(const Nest& nest) const {
+    // Batches one after another along the axis of the rows.
+    bool joins_batches(BatchRole& role) const {
+        const auto axis = static_cast<int>(node_.attributes.get<std::int64_t>("axis"));
+        std::vector<std::int64_t> blocks;
+        for (const NodePtr& x : node_.inputs) {
+            const BatchRole& operand = known_.at(x.get());
+            if (operand.is_rows() && operand.axis != axis) return false;
+            if (!operand.is_rows()) throw Obstacle{"joins rows of the batch with others"};
+            blocks.insert(blocks.end(), operand.blocks.begin(), operand.blocks.end());
+        }
+        if (batch_.symbol == 0) throw Obstacle{"joins batches whose length is known"};
+        role.kind = Kind::rows;
+        role.axis = axis;
+        role.blocks = std::move(blocks);
+        return true;
+    }
+
+    // A loop whose turns go through the rows of the batch, blocks as of BatchRole.
+    struct Along {
         std::uint64_t variable = 0;
+        std::vector<std::int64_t> blocks;
+        bool operator==(const Along&) const = default;
+    };
+
+    // The one loop along which the rows are read.
+    Along along_rows(const Nest& nest) const {
+        Along along;
         for_each_read(nest, [&](const ScalarNode& read) {
             const BatchRole& operand = role_of(read);
             if (!operand.is_rows()) return;
-            const std::uint64_t id = read.at.at(static_cast<std::size_t>(operand.axis)).symbol_id();
-            if (id == 0 || (variable != 0 && id != variable))
+            const Along here =
+                loop_behind(read.at.at(static_cast<std::size_t>(operand.axis)), operand.blocks, nest);
+            if (here.variable == 0 || (along.variable != 0 && here != along))
                 throw Obstacle{"reads other rows of the batch than the one that it computes"};
-            variable = id;
+            along = here;
         });
-        if (variable == 0) throw Obstacle{"depends on the rows of the batch otherwise than by reading them"};
-        return variable;
+        if (along.variable == 0)
+            throw Obstacle{"depends on the rows of the batch otherwise than by reading them"};
+        return along;
+    }
+
+    // Which loop goes through the rows where an axis of such blocks is read at `at`; variable 0: none.
+    Along loop_behind(const Int& at, const std::vector<std::int64_t>& blocks, const Nest& nest) const {
+        if (const std::uint64_t id = at.symbol_id()) return {id, blocks};
+        if (blocks.size() != 1 || batch_.symbol == 0) return {};
+        const std::int64_t elements = blocks[0];
+        // The loop has the batch joined with an axis of which the operand knows nothing.
+        if (const AtomPtr atom = at.as_atom();
+            atom && atom->kind == Atom::Kind::floordiv && atom->b.is_constant())
+            if (const std::uint64_t id = atom->a.symbol_id())
+                if (atom->b.constant() > 0) return {id, {elements * atom->b.constant()}};
+        // The operand has the batch joined with an axis over which the node has a loop of its own.
+        for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
+            for (const Loop& l : *loops) {
+                const std::uint64_t id = l.variable.symbol_id();
+                if (id == 0 || !depends_on(l.extent, batch_.symbol)) continue;
+                const std::int64_t factor = factor_of(at, id);
+                if (factor > 0 && elements % factor == 0 && is_below(at - factor * l.variable, id, factor))
+                    return {id, {elements / factor}};
+            }
+        return {};
+    }
+
+    // Of the loop's variable in `x`, where it stands by itself.
+    static std::int64_t factor_of(const Int& x, std::uint64_t variable) {
+        for (const Int::Term& term : x.terms())
+            if (term.atoms.size() == 1 && term.atoms[0]->id == variable) return term.factor;
+        return 0;
+    }
+    static bool is_below(const Int& rest, std::uint64_t variable, std::int64_t end) {
+        const IntRange range = rest.range();
+        return !depends_on(rest, variable) && range.low >= 0 && range.high < end;
     }
 
     const BatchRole& role_of(const ScalarNode& read) const {
@@ -129,26 +193,48 @@ class Classifier {
         });
     }
 
-    void find_sliced(BatchRole& role, const Nest& nest, std::uint64_t variable) const {
+    void find_sliced(BatchRole& role, const Nest& nest, const Along& along) const {
         for_each_read(nest, [&](const ScalarNode& read) {
             const BatchRole& operand = role_of(read);
             for (std::size_t axis = 0; axis < read.at.size(); ++axis) {
-                const Int& at = read.at[axis];
-                if (!depends_on(at, variable)) continue;
-                if (operand.is_rows() && static_cast<int>(axis) == operand.axis) continue;
-                int& along = role.sliced[static_cast<std::size_t>(read.operand)];
+                if (!depends_on(read.at[axis], along.variable)) continue;
                 const int here = static_cast<int>(axis);
-                if (operand.is_rows() || at.symbol_id() != variable || (along >= 0 && along != here))
+                if (operand.is_rows() && here == operand.axis) continue;
+                const std::int64_t elements = elements_of_row(read.at[axis], along);
+                if (elements == 0) continue;  // the same in each row
+                BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand)];
+                if (operand.is_rows() || elements < 0 || (slice.axis >= 0 && slice.axis != here))
                     throw Obstacle{"reads along several axes by the number of a row of the batch"};
-                along = here;
+                slice = {here, elements};
             }
         });
         // Each read of such an operand has to be of the row itself.
         for_each_read(nest, [&](const ScalarNode& read) {
-            const int along = role.sliced[static_cast<std::size_t>(read.operand)];
-            if (along >= 0 && read.at[static_cast<std::size_t>(along)].symbol_id() != variable)
+            const BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand)];
+            if (slice.axis >= 0 &&
+                elements_of_row(read.at[static_cast<std::size_t>(slice.axis)], along) != slice.elements)
                 throw Obstacle{"reads an operand both by the number of a row and otherwise"};
         });
+    }
+
+    // How many elements of an axis that is read at `at` belong to a row; 0: each row reads the same ones; -1:
+    // neither.
+    static std::int64_t elements_of_row(const Int& at, const Along& along) {
+        if (!depends_on(at, along.variable)) return 0;
+        if (along.blocks.size() != 1) return -1;
+        const std::int64_t elements = along.blocks[0];
+        if (at.symbol_id() == along.variable) return elements;
+        if (const AtomPtr atom = at.as_atom(); atom && atom->kind == Atom::Kind::floordiv &&
+                                               atom->a.symbol_id() == along.variable && atom->b.is_constant())
+            return elements % atom->b.constant() == 0 ? elements / atom->b.constant() : -1;
+        // The place within a row, in an axis that the rows are joined with.
+        for (const Int::Term& term : at.terms())
+            for (const AtomPtr& atom : term.atoms)
+                if (atom->kind == Atom::Kind::floordiv && atom->a.symbol_id() == along.variable &&
+                    atom->b.is_constant() && elements % atom->b.constant() == 0 &&
+                    at == mod(atom->a, atom->b))
+                    return 0;
+        return -1;
     }
 
     const Node& node_;

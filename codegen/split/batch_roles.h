@@ -23,18 +23,26 @@ struct Batch {
 struct BatchRole {
     enum class Kind : std::uint8_t {
         whole,    // reads no row of the batch, or totals over all of them alone
-        rows,     // element i along `axis` depends on row i of the batch, and on whole values
+        rows,     // each element along `axis` depends on one row of the batch, and on whole values
         partial,  // a sum, product, maximum, minimum, any, all, or the position of a maximum or minimum over
                   // values of that kind: rows can be combined in parts
     };
     Kind kind = Kind::whole;
     int axis = 0;
+    // Along `axis` come blocks one after another, each over the whole batch: element e of block b is of row
+    // e / blocks[b]. {1}: a batch, {t}: a batch joined with an axis of t, {1, 1}: two batches concatenated.
+    std::vector<std::int64_t> blocks{1};
     // Pass over the batch in which a `rows` or `partial` value can be computed; of a `whole` one the first
     // pass that can read it. A mean of the batch that its rows are compared with makes a second pass.
     int pass = 0;
     Combine combine = Combine::none;  // of a partial value
-    // For each operand that is whole: the axis along which the node reads it row by row, or -1.
-    std::vector<int> sliced;
+    // For each operand that is whole: the axis along which the node reads it row by row, or -1, and how many
+    // of its elements there belong to a row.
+    struct Slice {
+        int axis = -1;
+        std::int64_t elements = 1;
+    };
+    std::vector<Slice> sliced;
 
     bool is_rows() const { return kind == Kind::rows; }
     // First pass that can read all of it.

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <tuple>
 
 #include "bitale/train.h"
 #include "codegen/nest/walk.h"
@@ -77,7 +79,10 @@ class Splitter {
             if (const BatchRole& role = role_of(x); role.is_rows()) {
                 MicroBatches::Pass& pass = r.passes.at(static_cast<std::size_t>(role.pass));
                 pass.graph.outputs.push_back(some_rows(x));
-                pass.rows.push_back({k, role.axis});
+                if (role.blocks.size() != 1)
+                    throw GraphError(x->where, "micro-batches: an output is " + describe(*x) +
+                                                   ", which has rows of the batch one after another twice");
+                pass.rows.push_back({k, role.axis, role.blocks[0]});
             } else {
                 r.finale.outputs.push_back(whole(x));
                 r.whole.push_back(k);
@@ -134,7 +139,8 @@ class Splitter {
                 add_place(pass, *node, role.combine == Combine::argmax, total, own);
             else
                 add_total(pass, role.combine, total,
-                          wrap(make_node(combining(role.combine), {total, own}, {}, node->where)));
+                          wrap(make_node(combining(role.combine), {total, as(total->type.dtype, own)}, {},
+                                         node->where)));
         }
     }
 
@@ -181,8 +187,15 @@ class Splitter {
                              "micro-batches: " + describe(*node) +
                                  " is a total in a half type, which would be rounded with each part; "
                                  "cast its operand to float32");
-        total = make_total(type, *node);
+        // Rounded with each of very many parts, a float32 would lose what a part adds.
+        Type of_total = type;
+        if (rounds && type.dtype == DType::float32) of_total.dtype = DType::float64;
+        total = make_total(of_total, *node);
         return total;
+    }
+
+    static NodePtr as(DType dtype, const NodePtr& x) {
+        return x->type.dtype == dtype ? x : cast(wrap(x), dtype, x->where).node();
     }
 
     static NodePtr make_total(const Type& type, const Node& of) {
@@ -204,7 +217,7 @@ class Splitter {
             const BatchRole& role = role_of(x);
             BITALE_CHECK(!role.is_rows(), "all rows of a value are asked for at once");
             if (role.kind == BatchRole::Kind::partial) {
-                whole_[x.get()] = total_of(x);
+                whole_[x.get()] = as(x->type.dtype, total_of(x));
                 continue;
             }
             if (const auto stand_in = stand_ins_.find(x.get()); stand_in != stand_ins_.end()) {
@@ -263,7 +276,8 @@ class Splitter {
             return rows_of(x->op->kind == OpKind::leaf ? x : begin_of_rows(x), role.axis);
         }
         Type expected = x->type;
-        expected.shape[static_cast<std::size_t>(role.axis)] = value_of(count_);
+        expected.shape[static_cast<std::size_t>(role.axis)] =
+            value_of(count_) * std::accumulate(role.blocks.begin(), role.blocks.end(), std::int64_t{0});
         return by_rows(x, operands_by_rows(x), expected);
     }
 
@@ -355,8 +369,9 @@ class Splitter {
         for (std::size_t k = 0; k < node->inputs.size(); ++k) {
             const NodePtr& x = node->inputs[k];
             operands.push_back(role_of(x).is_rows() ? some_rows(x)
-                               : role.sliced[k] < 0 ? whole(x)
-                                                    : rows_of(whole(x), role.sliced[k]));
+                               : role.sliced[k].axis < 0
+                                   ? whole(x)
+                                   : rows_of(whole(x), role.sliced[k].axis, role.sliced[k].elements));
         }
         return operands;
     }
@@ -366,16 +381,17 @@ class Splitter {
         return again->inputs.size() > 1 && role_of(again->inputs[1]).is_rows();
     }
 
-    // Rows of the part of a whole value: computed from the rows of its operands where that can be said, so
-    // that nobody stores the others.
-    NodePtr rows_of(const NodePtr& x, int axis) {
-        if (const auto at = sliced_.find({x.get(), axis}); at != sliced_.end()) return at->second;
-        const Int count = value_of(count_);
+    // Rows of the part of a whole value, of so many elements along the axis: computed from the rows of its
+    // operands where that can be said, so that nobody stores the others.
+    NodePtr rows_of(const NodePtr& x, int axis, std::int64_t elements = 1) {
+        const std::tuple key(x.get(), axis, elements);
+        if (const auto at = sliced_.find(key); at != sliced_.end()) return at->second;
+        const Int count = elements * value_of(count_);
         NodePtr r;
         if (x->op->kind == OpKind::map && !x->inputs.empty()) {
             Nodes operands;
             for (const NodePtr& operand : x->inputs)
-                operands.push_back(operand->type.rank() == 0 ? operand : rows_of(operand, axis));
+                operands.push_back(operand->type.rank() == 0 ? operand : rows_of(operand, axis, elements));
             r = with_inputs(x, std::move(operands));
         } else if (x->op->name == "expand" && !reads_by(*x, axis)) {
             Attributes attributes = x->attributes;
@@ -383,13 +399,13 @@ class Splitter {
             shape[static_cast<std::size_t>(axis)] = count;
             attributes.set("shape", shape);
             r = make_node(x->op, x->inputs, attributes, x->where, x->name);
-        } else if (axis == 0) {
+        } else if (axis == 0 && elements == 1) {
             r = make_node(rows_op(), {x, first_}, {{"count", count}, {"clipped", true}}, x->where);
         } else {
-            r = make_slice(x, axis, value_of(first_), count, 1, x->where);
+            r = make_slice(x, axis, elements * value_of(first_), count, 1, x->where);
         }
         kept_.push_back(x);
-        return sliced_[{x.get(), axis}] = r;
+        return sliced_[key] = r;
     }
 
     static bool reads_by(const Node& x, int axis) {
@@ -406,7 +422,7 @@ class Splitter {
     const NodePtr first_, count_, all_;
     Nodes inputs_, kept_;
     NodeMap whole_, part_, totals_;
-    std::map<std::pair<const Node*, int>, NodePtr> sliced_;
+    std::map<std::tuple<const Node*, int, std::int64_t>, NodePtr> sliced_;
 };
 
 Int rows_of(const Batch& batch, const Graph& graph, const NodeMap& stand_ins) {

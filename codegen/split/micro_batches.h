@@ -20,10 +20,11 @@ struct MicroBatches {
         SharedPtr variable;
         Combine combine = Combine::sum;
     };
-    // An output of a pass: rows of an output of the function, along this axis.
+    // An output of a pass: rows of an output of the function, of so many elements along this axis.
     struct Rows {
         std::size_t output = 0;
         int axis = 0;
+        std::int64_t elements = 1;
     };
     struct Pass {
         Graph graph;
