@@ -165,8 +165,8 @@ void add_lines(std::string& to, const Figures& f) {
     for (std::size_t i = 0; i < std::min(lines.size(), most_lines); ++i) {
         const LineShare& l = lines[i];
         const std::string gradient = l.of_gradient > 0.0005 ? "(" + percent(l.of_gradient) + ")" : "";
-        const std::string text = fmt::format("  {:>7} {:>9}  {}  {}", percent(l.share), gradient,
-                                             l.where.text(), sources.line(l.where));
+        std::string text = fmt::format("  {:>7} {:>9}  {}", percent(l.share), gradient, l.where.text());
+        if (const std::string source = sources.line(l.where); !source.empty()) text += "  " + source;
         to += fitted(text, width) + "\n";
     }
     if (lines.size() > most_lines) {
@@ -240,25 +240,28 @@ void add_buffers(std::string& to, const Program& program, const Figures& f) {
         to += fmt::format("             and {} smaller ones\n", sorted.size() - most_buffers);
 }
 
-// Where most time would go if the step came up to the roof; without a roof, the one that takes most.
+// The step in which most time would be won if it came up to the roof; where there is no roof, or none is
+// below it, the one that takes most.
 std::string advice(const Figures& f, const std::optional<Roof>& roof) {
     const StepFigures* best = nullptr;
     double most = 0;
-    for (const StepFigures& s : f.steps) {
-        double bound = 0;
-        if (roof && f.measured && s.seconds > 0)
-            bound = std::min(1.0, std::max((s.reads + s.writes) / roof->bytes_per_second,
-                                           s.flops / roof->flops_per_second) /
-                                      s.seconds);
-        const double gain = s.share * (1 - bound);
-        if (gain <= most) continue;
-        most = gain;
-        best = &s;
-    }
-    if (!best) return "";
+    const auto choose = [&](bool by_roof) {
+        for (const StepFigures& s : f.steps) {
+            double bound = 0;
+            if (by_roof && s.seconds > 0)
+                bound = std::max((s.reads + s.writes) / roof->bytes_per_second,
+                                 s.flops / roof->flops_per_second) /
+                        s.seconds;
+            const double gain = s.share * (1 - std::min(bound, 1.0));
+            if (gain > most) most = gain, best = &s;
+        }
+        return best != nullptr;
+    };
+    const bool below = roof && f.measured && choose(true);
+    if (!below && !choose(false)) return "";
     std::string text = fmt::format("\nLook first at {}: {} of the {}", best->number, percent(best->share),
                                    f.measured ? "time" : "estimated time");
-    if (roof && f.measured) text += fmt::format(", {} above what the machine needs for it", percent(most));
+    if (below) text += fmt::format(", {} above what the machine needs for it", percent(most));
     return text + ".\n";
 }
 
@@ -274,7 +277,7 @@ std::string time_text(const Figures& f) {
     std::int64_t calls = 0;
     for (const StepFigures& s : f.steps) calls = std::max(calls, s.once ? 0 : s.calls);
     return wrapped(
-        fmt::format("{} a call by the profile of {} calls; bytes and operations are the last one's",
+        fmt::format("{} a call by the profile of {} calls; bytes and flop of the last one",
                     time_in_words(f.seconds / static_cast<double>(std::max<std::int64_t>(calls, 1))), calls),
         "  ");
 }

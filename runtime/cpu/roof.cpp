@@ -23,19 +23,33 @@ using Clock = std::chrono::steady_clock;
 // In chains that do not wait for each other: latencies are 4 or 5 cycles, two can begin in each.
 constexpr int chains = 12;
 
-#define BITALE_MULTIPLY_ADDS(name, isa, bytes, instruction)                                       \
-    __attribute__((target(isa))) void name(std::int64_t turns) {                                  \
-        using Vector = float __attribute__((vector_size(bytes)));                                 \
-        Vector sums[chains], factor = Vector{} + 0.999F, step = Vector{} + 0.001F;                \
-        for (int k = 0; k < chains; ++k) sums[k] = Vector{} + 0.001F * static_cast<float>(k);     \
-        for (std::int64_t t = 0; t < turns; ++t)                                                  \
-            for (Vector & s : sums) asm volatile(instruction : "+v"(s) : "v"(factor), "v"(step)); \
-        for (Vector & s : sums) asm volatile("" : "+v"(s));                                       \
+#define BITALE_ADD(k, instruction) asm volatile(instruction : "+v"(s##k) : "v"(factor), "v"(step));
+#define BITALE_MULTIPLY_ADDS(name, isa, bytes, instruction)                                                \
+    __attribute__((target(isa))) void name(std::int64_t turns) {                                           \
+        using Vector = float __attribute__((vector_size(bytes)));                                          \
+        const Vector factor = Vector{} + 0.999F, step = Vector{} + 0.001F;                                 \
+        Vector s0 = step, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0, s8 = s0, s9 = s0, \
+               s10 = s0, s11 = s0;                                                                         \
+        for (std::int64_t t = 0; t < turns; ++t) {                                                         \
+            BITALE_ADD(0, instruction)                                                                     \
+            BITALE_ADD(1, instruction)                                                                     \
+            BITALE_ADD(2, instruction)                                                                     \
+            BITALE_ADD(3, instruction)                                                                     \
+            BITALE_ADD(4, instruction)                                                                     \
+            BITALE_ADD(5, instruction)                                                                     \
+            BITALE_ADD(6, instruction)                                                                     \
+            BITALE_ADD(7, instruction)                                                                     \
+            BITALE_ADD(8, instruction)                                                                     \
+            BITALE_ADD(9, instruction)                                                                     \
+            BITALE_ADD(10, instruction)                                                                    \
+            BITALE_ADD(11, instruction)                                                                    \
+        }                                                                                                  \
     }
 
 BITALE_MULTIPLY_ADDS(multiply_adds_512, "avx512f", 64, "vfmadd213ps %2, %1, %0")
 BITALE_MULTIPLY_ADDS(multiply_adds_256, "avx2,fma", 32, "vfmadd213ps %2, %1, %0")
 #undef BITALE_MULTIPLY_ADDS
+#undef BITALE_ADD
 
 struct MultiplyAdds {
     void (*run)(std::int64_t turns) = nullptr;

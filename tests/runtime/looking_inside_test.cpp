@@ -2,8 +2,8 @@
 // debuggers.
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -26,20 +26,23 @@ using namespace bitale::test;
 
 namespace {
 
-constexpr unsigned line_of_product = __LINE__ + 6;
 // Two kernels with something stored in between, and an index that counts from the end.
 struct Small {
     Shared table = shared(uniform_values({64, 40}, -1, 1, 1), "table"), w = shared(zeros({40, 8}), "weights");
-    Expr i = lscalar("i");
-    Expr rows = table[Slice{i * 8, (i + 1) * 8}];
-    Expr loss = sum(sqr(dot(tanh(rows), w) - 1));
+    Expr loss;
     Function step;
-    explicit Small(const std::string& device, bool profile = false)
-        : step(function(
-              {i}, loss,
-              {.updates = sgd(loss, {w}, 0.1), .name = "small step", .device = device, .profile = profile})) {
-    }
+    explicit Small(const std::string& device, bool profile = false);
 };
+
+constexpr unsigned line_of_product = __LINE__ + 4;
+Small::Small(const std::string& device, bool profile) {
+    const Expr i = lscalar("i");
+    const Expr rows = table[Slice{i * 8, (i + 1) * 8}];
+    loss = sum(sqr(dot(tanh(rows), w) - 1));
+    step = function(
+        {i}, loss,
+        {.updates = sgd(loss, {w}, 0.1), .name = "small step", .device = device, .profile = profile});
+}
 
 std::vector<std::string> lines_of_text(const std::string& text) {
     std::istringstream stream(text);
@@ -65,14 +68,17 @@ TEST_CASE("a report is one screen of the user's lines", "[core]") {
             INFO(report);
             const std::vector<std::string> lines = lines_of_text(report);
             CHECK(lines.size() <= 50);
+            // Paths may be relative to where the compiler ran.
+            const std::string source =
+                std::ifstream(__FILE__) ? "loss = sum(sqr(dot(tanh(rows), w) - 1));" : "";
             for (const std::string& line : lines) CHECK(line.size() <= 80);
             CHECK(!names_library(report));
             CHECK(!names_library(step.report(Detail::full)));
             CHECK_THAT(report,
                        ContainsSubstring("Function small step at looking_inside_test.cpp:") &&
                            ContainsSubstring("looking_inside_test.cpp:" + std::to_string(line_of_product)) &&
-                           ContainsSubstring("Expr loss = sum(sqr(dot(tanh(rows), w) - 1));") &&
-                           ContainsSubstring("Look first at ") && ContainsSubstring("report(Detail::full)"));
+                           ContainsSubstring(source) && ContainsSubstring("Look first at ") &&
+                           ContainsSubstring("report(Detail::full)"));
             const bool measured = profile && device == "cpu";
             CHECK((report.find("by the profile of 3 calls") != std::string::npos) == profile);
             if (measured) CHECK_THAT(report, ContainsSubstring("GB/s") && ContainsSubstring("roof"));
@@ -197,12 +203,13 @@ TEST_CASE("a path in a #line is text, whatever it holds", "[core]") {
 }
 
 TEST_CASE("lines of the library are told from those of its users", "[core]") {
-    const std::string root = BITALE_SOURCE_DIR;
-    CHECK(is_of_library({(root + "/ops/shape/index.cpp").c_str(), 48}));
-    CHECK(is_of_library({(root + "/include/bitale/expr.h").c_str(), 1}));
+    const std::string here = __FILE__, root = here.substr(0, here.find("tests/runtime/"));
+    for (const char* own : {"ops/shape/index.cpp", "include/bitale/expr.h", "graph/walk/length.cpp"})
+        CHECK(is_of_library({(root + own).c_str(), 48}));
     CHECK(!is_of_library(Where::current()));
     CHECK(!is_of_library({"net.cpp", 1}));
-    CHECK(!is_of_library({(root + "/examples/mlp.cpp").c_str(), 1}));
+    for (const char* other : {"examples/mlp.cpp", "ops/mine.cpp", "include/mine.h"})
+        CHECK(!is_of_library({(root + other).c_str(), 1}));
     CHECK(at_line({}).empty());
     CHECK(at_line({"dir/net.cpp", 12}) == " at net.cpp:12");
 }
@@ -216,9 +223,10 @@ TEST_CASE("a picture has a frame for each kernel, and is SVG where Graphviz is i
     CHECK(graphviz(small.loss).find("cluster") == std::string::npos);
     CHECK_THAT(graphviz(Small("reference").step), ContainsSubstring("digraph"));
 
+    const Small planned("null");  // needs no compiler
     const TemporaryFolder folder;
     const ScopedVariable path("PATH", folder.path());
-    CHECK_THAT(message_of<Error>([&] { graph_svg(small.step); }),
+    CHECK_THAT(message_of<Error>([&] { graph_svg(planned.step); }),
                ContainsSubstring("dot cannot be started") && ContainsSubstring("apt-get install graphviz"));
     const auto install = [&](const std::string& script) {
         write_file(folder / "dot", "#!/bin/sh\n" + script);
@@ -226,7 +234,7 @@ TEST_CASE("a picture has a frame for each kernel, and is SVG where Graphviz is i
     };
     // As the program is called: dot -Tsvg -o TO FROM.
     install("read -r first < \"$4\"; echo \"<svg>$1 $first</svg>\" > \"$3\"\n");
-    CHECK(graph_svg(small.step) == "<svg>-Tsvg digraph bitale {</svg>\n");
+    CHECK(graph_svg(planned.step) == "<svg>-Tsvg digraph bitale {</svg>\n");
     CHECK(graph_svg(small.loss) == "<svg>-Tsvg digraph bitale {</svg>\n");
     install("echo syntax error >&2; exit 1\n");
     CHECK_THAT(message_of<Error>([&] { graph_svg(small.loss); }), ContainsSubstring("syntax error"));
