@@ -41,6 +41,39 @@ Int step_along(const Nest& nest, const Scalar& factor, const Int& variable, cons
     return one ? steps[0] : Int(0);
 }
 
+// The variable's own step is 1 wherever it is read, but for jumps at multiples of a number, as between the
+// planes of elements that share bytes: registers are filled from neighbours all the same.
+bool walks_pieces(const Nest& nest, const Scalar& factor, const Int& variable, const ShapeOf& shape_of) {
+    const std::uint64_t id = variable.symbol_id();
+    bool any = false, all = true;
+    const auto jumps = [&](const Int::Term& t) {
+        return t.atoms.size() == 1 && t.atoms[0]->kind == Atom::Kind::floordiv &&
+               t.atoms[0]->b.is_constant() && t.atoms[0]->b.constant() >= panel &&
+               !depends_on(t.atoms[0]->a - variable, id);
+    };
+    for_each_read(factor, [&](const ScalarNode& s) {
+        const Int offset = offset_of(s, shape_of);
+        if (!depends_on(offset, id)) return;
+        Int step = 0;
+        for (const Int::Term& t : offset.terms()) {
+            const bool moves = std::any_of(t.atoms.begin(), t.atoms.end(),
+                                           [&](const AtomPtr& a) { return depends_on(Int::from(a), id); });
+            if (!moves || jumps(t)) continue;
+            if (t.atoms.size() == 1 && t.atoms[0]->kind == Atom::Kind::symbol)
+                step = step + t.factor;
+            else
+                all = false;
+        }
+        any = true;
+        all = all && step.is(1);
+    });
+    for (const Let& l : lets_of(nest, factor))
+        for_each_read(l.value, [&](const ScalarNode& s) {
+            for (const Int& x : s.at) all = all && !depends_on(x, id);
+        });
+    return any && all;
+}
+
 // Never the constant 0: a loop that may not run at all needs its variable (make_loop).
 Int bounded_symbol(const char* name, std::int64_t end) {
     return Int::symbol(
@@ -277,7 +310,8 @@ std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of) 
         const double extent = typical(l.extent);
         if (!l.variable.symbol_id() || extent < fewest) continue;
         const std::size_t f = varies(nest, nest.body->arguments[1], l.variable) ? 1 : 0;
-        const bool straight = step_along(nest, nest.body->arguments[f], l.variable, shape_of).is(1);
+        const bool straight = step_along(nest, nest.body->arguments[f], l.variable, shape_of).is(1) ||
+                              walks_pieces(nest, nest.body->arguments[f], l.variable, shape_of);
         const double filled = extent / (std::ceil(extent / lanes_of_register) * lanes_of_register);
         const double score =
             filled * (straight ? 1 : turned) + (i + 1 == nest.parallel.size() ? neighbours : 0);

@@ -39,6 +39,17 @@ void for_each_run(const BitPlanes& p, F&& f) {
 
 }  // namespace
 
+StorageType::StorageType(DType dtype, Where where) : bits_(8), is_signed_(dtype == DType::int8) {
+    if (dtype != DType::int8 && dtype != DType::uint8)
+        throw TypeError(where, "elements are stored as uint1, uint2, uint4, int4, uint8 or int8, not as " +
+                                   std::string(name_of(dtype)) +
+                                   "; shared(value) keeps the value's own type");
+}
+
+std::string name_of(StorageType type) {
+    return (type.is_signed() ? "int" : "uint") + std::to_string(type.bits());
+}
+
 std::string BitPlanes::text() const {
     return name_of(type) + " " + text_of(shape) + " in planes " + text_of(planes);
 }

@@ -232,17 +232,6 @@ Array PackedShared::State::values_of(const Array& codes) const {
     return values;
 }
 
-StorageType::StorageType(DType dtype, Where where) : bits_(8), is_signed_(dtype == DType::int8) {
-    if (dtype != DType::int8 && dtype != DType::uint8)
-        throw TypeError(where, "elements are stored as uint1, uint2, uint4, int4, uint8 or int8, not as " +
-                                   std::string(name_of(dtype)) +
-                                   "; shared(value) keeps the value's own type");
-}
-
-std::string name_of(StorageType type) {
-    return (type.is_signed() ? "int" : "uint") + std::to_string(type.bits());
-}
-
 PackedShared shared(const Array& value, const StorageOptions& options, Where where) {
     return making([&] {
         auto state = std::make_shared<PackedShared::State>();
