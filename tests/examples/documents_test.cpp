@@ -29,10 +29,10 @@ Finished run(const std::string& command) {
 TEST_CASE("programs in the documents print what the documents say") {
     int count = 0;
     for (const char* page : {"install.md", "guide.md", "from-theano.md", "from-pytorch.md"}) {
-        const std::vector<Program> programs = programs_of(page);
+        const std::vector<PageProgram> programs = programs_of(page);
         INFO(page);
         CHECK(!programs.empty());
-        for (const Program& program : programs) {
+        for (const PageProgram& program : programs) {
             ++count;
             const test::TemporaryFolder folder;
             std::ofstream(folder / "program.cpp") << program.source;

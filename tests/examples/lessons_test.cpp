@@ -23,7 +23,7 @@ std::vector<std::string> lessons() {
 
 TEST_CASE("the programs of the lessons print what the lessons say") {
     for (const std::string& name : lessons()) {
-        const std::vector<Program> programs = programs_of("lessons/" + name + ".md");
+        const std::vector<PageProgram> programs = programs_of("lessons/" + name + ".md");
         INFO(name);
         REQUIRE(programs.size() == 1);
         // On stderr they print what differs from machine to machine.

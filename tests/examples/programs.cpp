@@ -84,10 +84,10 @@ nlohmann::json results_of(const std::string& command) {
     return nlohmann::json::parse(std::ifstream(path));
 }
 
-std::vector<Program> programs_of(const std::string& page) {
+std::vector<PageProgram> programs_of(const std::string& page) {
     std::ifstream file(std::string(BITALE_SOURCE_DIR) + "/docs/" + page);
     REQUIRE(file);
-    std::vector<Program> programs;
+    std::vector<PageProgram> programs;
     std::string* block = nullptr;
     std::string source;
     for (std::string line; std::getline(file, line);) {

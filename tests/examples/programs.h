@@ -22,12 +22,12 @@ Finished run_and_interrupt(const std::string& command, const std::string& mark, 
 nlohmann::json results_of(const std::string& command);
 
 // A program of a page below docs/, and what the page says that it prints.
-struct Program {
+struct PageProgram {
     std::string page, source, output;
 };
 // Fenced blocks of C++ that begin with an #include are programs; the block of text that follows is their
 // output. Fails the test where a program has none.
-std::vector<Program> programs_of(const std::string& page);
+std::vector<PageProgram> programs_of(const std::string& page);
 
 std::string temporary_file(const std::string& name);  // a path in a folder of this process
 
