@@ -19,18 +19,37 @@ int number_behind(std::string_view line, std::string_view directive) {
     return number;
 }
 
+std::string_view first_line(std::string_view text) {
+    return text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+}
+
+// Whether the line is the tag of DW_TAG_inlined_subroutine, as g++ or clang writes it among abbreviations.
+bool is_tag_of_inlined(std::string_view line, std::string_view behind) {
+    if (line.find(".byte\t29 ") != std::string_view::npos)
+        return line.find("DW_TAG_inlined_subroutine") != std::string_view::npos;
+    if (line != "\t.uleb128 0x1d\n" || behind.empty()) return false;
+    const std::string_view children = first_line(behind);
+    behind.remove_prefix(children.size());
+    return children.starts_with("\t.byte") && behind.starts_with("\t.uleb128");
+}
+
 }  // namespace
 
 std::string with_lines_of_callers(std::string_view assembly, std::string_view source) {
     const std::string ending = std::string(source.substr(source.rfind('/') + 1)) + "\"";
     std::set<int> own;  // numbers of the source among the files
-    bool has_others = false;
+    bool has_others = false, in_abbreviations = false;
     std::string kept;
     kept.reserve(assembly.size());
     while (!assembly.empty()) {
-        const std::size_t end = std::min(assembly.find('\n'), assembly.size() - 1) + 1;
-        const std::string_view line = assembly.substr(0, end);
-        assembly.remove_prefix(end);
+        const std::string_view line = first_line(assembly);
+        assembly.remove_prefix(line.size());
+        if (line.find(".section") != std::string_view::npos)
+            in_abbreviations = line.find(".debug_abbrev") != std::string_view::npos;
+        if (in_abbreviations && is_tag_of_inlined(line, assembly)) {
+            kept += line[1] == '.' && line[2] == 'b' ? "\t.byte\t11\n" : "\t.uleb128 0xb\n";
+            continue;
+        }
         if (line.find(".cfi_startproc") != std::string_view::npos) has_others = false;
         if (const int file = number_behind(line, ".file");
             file >= 0 && line.find(ending) != std::string_view::npos)

@@ -184,6 +184,14 @@ TEST_CASE("helpers that are inlined have the lines of their callers", "[core]") 
     CHECK(with_lines_of_callers(assembly, "/tmp/x/other.cpp") == assembly);
     CHECK(with_lines_of_callers("", "a.cpp").empty());
     CHECK(with_lines_of_callers("\t.loc 7", "a.cpp") == "\t.loc 7");
+    const std::string section = "\t.section\t.debug_abbrev,\"\",@progbits\n", code = "\t.uleb128 0x8\n",
+                      behind = "\t.byte\t0x1\n\t.uleb128 0x31\n\t.uleb128 0x13\n",
+                      form = "\t.uleb128 0x1d\n\t.uleb128 0x16\n";
+    CHECK(with_lines_of_callers(section + code + "\t.uleb128 0x1d\n" + behind + form, "a.cpp") ==
+          section + code + "\t.uleb128 0xb\n" + behind + form);
+    const std::string clang = "\t.byte\t29 # DW_TAG_inlined_subroutine\n";
+    CHECK(with_lines_of_callers(section + clang, "a.cpp") == section + "\t.byte\t11\n");
+    CHECK(with_lines_of_callers(clang, "a.cpp") == clang);
 }
 
 TEST_CASE("a path in a #line is text, whatever it holds", "[core]") {
