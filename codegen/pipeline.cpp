@@ -43,8 +43,7 @@ void lookups(Compilation& c) { sort_lookups(c.graph, c.target); }
 void again(Compilation& c) { c.waits = take_off_again(c.graph); }
 
 void storage(Compilation& c) {
-    c.values = decide_storage(c.graph, c.target, c.tuner);
-    c.values.waits = c.waits;
+    c.values = decide_storage(c.graph, c.target, c.tuner, c.waits);
     for (Value& value : c.values.list)
         if (value.why_generated.empty()) value.why_generated = why_winners(value.node, c.target, c.tuner);
 }

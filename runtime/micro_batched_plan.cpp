@@ -182,8 +182,6 @@ void MicroBatched::refuse(const Sizes& sizes, std::int64_t steps, std::int64_t d
         plan));
 }
 
-std::vector<Array> MicroBatched::run(std::span<const Array> arguments) { return run(arguments, 0); }
-
 std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int64_t steps) {
     const Sizes sizes = sizes_of(arguments);
     last_symbols_.set(sizes.symbols);

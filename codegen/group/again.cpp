@@ -116,6 +116,14 @@ std::vector<bool> behind_waits(const Values& values) {
     return behind;
 }
 
+std::set<int> groups_before(const Values& values, const Grouping& grouping, int value) {
+    std::set<int> groups;
+    if (values.waits.empty()) return groups;
+    for (const NodePtr& after : waits_of(values, grouping, values.list[static_cast<std::size_t>(value)].node))
+        groups.merge(groups_of(values, grouping, after));
+    return groups;
+}
+
 void add_waits(const Values& values, const Graph& graph, Grouping& grouping) {
     if (values.waits.empty()) return;
     std::map<const SharedState*, std::set<int>> readers;
@@ -123,8 +131,6 @@ void add_waits(const Values& values, const Graph& graph, Grouping& grouping) {
         const int group = grouping.group_of[v];
         if (group < 0) continue;
         const Value& value = values.list[v];
-        for (const NodePtr& after : waits_of(values, grouping, value.node))
-            for (const int on : groups_of(values, grouping, after)) wait(grouping, group, on);
         const auto look = [&](int operand) {
             if (const SharedPtr shared = shared_of(values.list[static_cast<std::size_t>(operand)].node))
                 readers[shared.get()].insert(group);

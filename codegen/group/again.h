@@ -4,6 +4,7 @@
 // with these, they wait for `after`, and the backward pass, as soon as it can, uses them up.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "codegen/group/group.h"
@@ -17,8 +18,11 @@ Waits take_off_again(Graph& graph);
 // Per value: whether it is computed from something that waits; empty where nothing does.
 std::vector<bool> behind_waits(const Values& values);
 
-// Once every value has its group: groups wait for what they have to, and new values of variables for all who
-// read the old ones, so that they can replace them.
+// The groups that a stored value has to wait for, beside those that it reads; their values come before it.
+std::set<int> groups_before(const Values& values, const Grouping& grouping, int value);
+
+// Once every value has its group: new values of variables wait for all who read the old ones, so that they
+// can replace them.
 void add_waits(const Values& values, const Graph& graph, Grouping& grouping);
 
 // Whether the group runs as early, and not as late, as it can: what the backward pass reads is free then.

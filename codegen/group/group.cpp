@@ -53,6 +53,8 @@ class Grouper {
         Group own;
         own.values = {number};
         std::set<int> read;  // stored values
+        const std::set<int> before = groups_before(values_, result_, number);
+        own.needs = before;
         if (value.by_library) {
             own.by_library = true;
             own.may_fail = std::holds_alternative<RoutineCall>(value.by_library->call);
@@ -74,11 +76,8 @@ class Grouper {
                         (is_order(full.combine) && full.parallel.size() == 1);
             own.statements = count_statements(full);
             if (!full.parallel.empty()) own.extent = full.parallel[0].extent;
-            std::vector<int> into = epilogue_of(number, full, read);
-            if (into.empty()) into = joinable(own, full, read);
-            if (into.empty()) into = own.split ? same_chunks(own, number, tree) : sibling(own, full, read);
-            if (into.empty()) into = same_elements_of(own, full);
-            if (!into.empty()) {
+            if (std::vector<int> into = before.empty() ? joined(own, number, full, read) : std::vector<int>();
+                !into.empty()) {
                 for (std::size_t i = 1; i < into.size(); ++i) merge(into[i], into[0]);
                 Group& group = result_.groups[into[0]];
                 group.values.push_back(number);
@@ -102,6 +101,16 @@ class Grouper {
     ReductionTree order_of(const Nest& nest) const {
         if (target_.kind == Target::Kind::cuda && is_position(nest.combine)) return {};
         return tree_of(nest, values_.shapes());
+    }
+
+    // The groups that the value joins, as one; empty: it begins one of its own.
+    std::vector<int> joined(const Group& own, int number, const Nest& full, const std::set<int>& read) {
+        std::vector<int> into = epilogue_of(number, full, read);
+        if (into.empty()) into = joinable(own, full, read);
+        if (into.empty())
+            into = own.split ? same_chunks(own, number, result_.trees[number]) : sibling(own, full, read);
+        if (into.empty()) into = same_elements_of(own, full);
+        return into;
     }
 
     // What a gradient computes again, and what follows, is in groups of its own.

@@ -42,8 +42,9 @@ bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
 class Decider {
   public:
-    Decider(const Graph& graph, const Target& target, Tuner* tuner)
+    Decider(const Graph& graph, const Target& target, Tuner* tuner, const Waits& waits)
         : graph_(graph), target_(target), tuner_(tuner) {
+        values_.waits = waits;
         for (const NodePtr& node : in_order(graph)) {
             const int packed = pack_filters(*node);
             const int number = static_cast<int>(values_.list.size());
@@ -153,8 +154,9 @@ class Decider {
     }
 
     // Operands before users; a relu as soon as what it is of, so that whoever reads that may read it instead.
-    static Nodes in_order(const Graph& graph) {
+    Nodes in_order(const Graph& graph) const {
         Nodes nodes = topological(graph.roots());
+        if (!values_.waits.empty()) nodes = after_waits(nodes);
         std::unordered_map<const Node*, Nodes> relus;
         for (const NodePtr& node : nodes)
             if (node->op->name == "relu") relus[node->inputs[0].get()].push_back(node);
@@ -168,6 +170,29 @@ class Decider {
                 if (const auto at = relus.find(order[last].get()); at != relus.end())
                     for (const NodePtr& relu : at->second)
                         if (done.insert(relu.get()).second) order.push_back(relu);
+        }
+        return order;
+    }
+
+    // The nodes, each behind its operands and what it waits for.
+    Nodes after_waits(const Nodes& nodes) const {
+        std::unordered_set<const Node*> seen, wanted;
+        for (const NodePtr& node : nodes) wanted.insert(node.get());
+        Nodes order;
+        std::vector<std::pair<NodePtr, bool>> stack;
+        for (auto root = nodes.rbegin(); root != nodes.rend(); ++root) stack.emplace_back(*root, false);
+        while (!stack.empty()) {
+            const auto [node, is_ready] = stack.back();
+            stack.pop_back();
+            if (is_ready) {
+                if (wanted.contains(node.get())) order.push_back(node);
+                continue;
+            }
+            if (!seen.insert(node.get()).second) continue;
+            stack.emplace_back(node, true);
+            for (auto x = node->inputs.rbegin(); x != node->inputs.rend(); ++x) stack.emplace_back(*x, false);
+            if (const auto at = values_.waits.find(node.get()); at != values_.waits.end())
+                for (const NodePtr& after : at->second) stack.emplace_back(after, false);
         }
         return order;
     }
@@ -441,8 +466,8 @@ double typical_count(const std::vector<Loop>& loops) {
     return n;
 }
 
-Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner) {
-    return Decider(graph, target, tuner).run();
+Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner, const Waits& waits) {
+    return Decider(graph, target, tuner, waits).run();
 }
 
 Nest composed_nest(const Values& values, int value) { return composed(values, value, true); }

@@ -71,8 +71,8 @@ struct Values {
 double iterations(const Nest& nest);
 
 // `required` are the roots of the graph. A product that the library will compute makes its operands stored.
-// The tuner may be null.
-Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner);
+// The tuner may be null. Values that wait come after what they wait for.
+Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner, const Waits& waits = {});
 
 // The nest of a stored or staged value with everything inlined: reads leaves, stored and staged values only.
 Nest composed_nest(const Values& values, int value);

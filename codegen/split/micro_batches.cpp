@@ -337,7 +337,7 @@ class Splitter {
 
     // For as many rows as there are, the node is the original one; and their number is the length of one
     // loop and nothing else. So for fewer rows it computes these.
-    static bool counts_rows_alone(const Node& node, std::uint64_t count) {
+    bool counts_rows_alone(const Node& node, std::uint64_t count) const {
         const Nest nest = nest_of(node);
         int loops = 0;
         for (const std::vector<Loop>* list : {&nest.parallel, &nest.reduced})
@@ -351,8 +351,13 @@ class Splitter {
         const auto in_let = [&](const Let& l) {
             return depends_on(l.extent, count) || depends_on(l.value, count);
         };
+        // That an axis has elements, or as many as a window, holds for any number of rows.
         const auto in_equality = [&](const Equality& e) {
-            return depends_on(e.a, count) || depends_on(e.b, count);
+            for (const std::int64_t rows : {std::int64_t{1}, batch_.rows}) {
+                const Substitution of_rows{{count, Int(rows)}};
+                if (substitute(e.a, of_rows) != substitute(e.b, of_rows)) return true;
+            }
+            return false;
         };
         const std::vector<Equality> demands =
             node.op->equalities ? node.op->equalities(node) : std::vector<Equality>();

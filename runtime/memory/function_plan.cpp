@@ -66,7 +66,8 @@ MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
         const std::int64_t device_limit = options().memory_limit;
         const bool fits = (plan.limit == 0 || plan.peak_bytes <= plan.limit) &&
                           (device_limit <= 0 || plan.peak_bytes <= device_limit) &&
-                          !(state.parts && lengths.empty() && state.last_in_parts.load());
+                          !((plan.limit > 0 || device_limit > 0) && state.parts && lengths.empty() &&
+                            state.last_in_parts.load());
         if (fits || state.micro_batch > 0 || !state.program) return plan;
         symbols = symbols_of(build_of(state), lengths, state.executable->last_symbols());
     }

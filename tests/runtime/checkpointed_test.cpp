@@ -92,11 +92,11 @@ TEST_CASE("checkpoints of convolutions, skips and shared operands", "[core][runt
                  scale = shared(random_array(float64, {1, 4, 1, 1}, random, 0.5, 1));
     const auto cost = [&](bool with) {
         const auto border = [&](const Expr& h) { return with ? checkpoint(h) : h; };
-        const Expr a = border(max_pool(conv2d(x, w1, {.padding = 1}), 2));
+        const Expr a = border(max_pool(conv2d(x, w1, {.border_mode = half}), 2));
         const Expr centred = a - mean(a, {0, 2, 3}, {.keepdims = true});
         const Expr norm = centred / sqrt(mean(sqr(centred), {0, 2, 3}, {.keepdims = true}) + 1e-3);
         const Expr skip = relu(norm * scale);
-        const Expr b = border(conv2d(skip, w2, {.padding = 1}) + skip);
+        const Expr b = border(conv2d(skip, w2, {.border_mode = half}) + skip);
         // Read behind the last checkpoint too: skip is kept.
         const Expr c = border(exp(0.1 * b)) + skip;
         return mean(sqr(softmax(flatten(c, 2)))) + mean(border(cast(gt(b, 0), float64)) * c);
@@ -124,7 +124,7 @@ TEST_CASE("checkpoints of convolutions, skips and shared operands", "[core][runt
 }
 
 TEST_CASE("second derivatives pass checkpoints", "[core][runtime][checkpointed]") {
-    const Expr x = dvector("x");
+    const Expr x = vector("x", float64);
     const auto outputs = [&](bool with) {
         const Expr h = tanh(x * x), k = with ? checkpoint(h) : h;
         const Expr m = exp(sin(k) * x), cost = sum(with ? checkpoint(m) : m);
@@ -140,7 +140,7 @@ TEST_CASE("second derivatives pass checkpoints", "[core][runtime][checkpointed]"
 }
 
 TEST_CASE("without a gradient a checkpoint is its operand", "[core][runtime][checkpointed]") {
-    const Expr x = fvector("x"), n = ivector("n");
+    const Expr x = vector("x"), n = ivector("n");
     Function f = function({x, n}, {checkpoint(x) * 2, checkpoint(n)});
     const Results r = f(std::vector<float>{1, 2}, std::vector<std::int32_t>{3});
     CHECK(r[0].at(1) == 4);

@@ -157,7 +157,7 @@ TEST_CASE("what a known batch must not be is refused with its line", "[core][run
     };
     CHECK_THAT(refused(sort(x, 0)),
                ContainsSubstring("parts_test.cpp:") && ContainsSubstring("all rows of the batch at once"));
-    CHECK_THAT(refused(cumsum(x, 0)), ContainsSubstring("all rows of the batch at once"));
+    CHECK_THAT(refused(cumsum(x, 0)), ContainsSubstring("some rows of the batch otherwise than the rest"));
     CHECK_THAT(refused(sum(x), {.updates = {{table, x}}}), ContainsSubstring("new value of table"));
     CHECK_THAT(refused(reshape(x, {3, 6})), ContainsSubstring("micro-batches"));
     // The number of rows is in what is computed.
@@ -183,7 +183,7 @@ TEST_CASE("a limit is kept by parts of a known batch, planned when the function 
         CHECK(plan.micro_batch > 1);
         CHECK(plan.micro_batch < many);
         CHECK(plan.peak_bytes <= peak / 3);
-        CHECK(differences(list_of(f(a)), list_of(whole(a)), 1e-5) == "");
+        CHECK(differences(list_of(f(a)), list_of(whole(a)), 1e-4) == "");
         CHECK_THAT(error_of([&] { net.on(device, 20_KiB); }),
                    ContainsSubstring("memory_limit is 20.5 kB") && ContainsSubstring("too little"));
     }
@@ -199,7 +199,7 @@ TEST_CASE("a part has the most rows that fit, and a smaller limit never takes mo
     const std::int64_t all = whole.memory_plan().peak_bytes,
                        none = whole.memory_plan({{net.x, {1, 30}}}).peak_bytes;
     std::int64_t before = all + 1, rows_before = many + 1;
-    for (const double share : {0.9, 0.5, 0.3, 0.2}) {
+    for (const double share : {0.9, 0.4, 0.25, 0.15}) {
         const auto limit = static_cast<std::int64_t>(static_cast<double>(all) * share) + none;
         Function f = net.on("cpu", {limit});
         f(few);
