@@ -37,6 +37,7 @@ TEST_CASE("unset variables give the defaults") {
     CHECK_FALSE(o.wait_for_launches);
     CHECK_FALSE(o.compare_launches);
     CHECK_FALSE(o.debug_lines);
+    CHECK_FALSE(o.debug_kernels);
     CHECK(o.dump_target == "sm_90");
     CHECK(o.debug == 0);
     CHECK(o.dump.empty());
@@ -48,7 +49,7 @@ TEST_CASE("flags are read one by one") {
         "device=reference, cache=off,cache_dir=/tmp/c,cache_size=2,threads=3,promotion=theano,"
         "mode=fast_compile,cpu_target=x86-64-v3,disable=log-softmax+fuse,disable=canonicalize,assume_finite="
         "on,verify=on,compiler=clang++,autotune=on,specialise=off,"
-        "launches=wait,debug_lines=on,dump_target=sm_80,tasks=smallest,",
+        "launches=wait,debug_lines=on,debug_kernels=on,dump_target=sm_80,tasks=smallest,",
         "3", "out");
     CHECK(o.device == "reference");
     CHECK_FALSE(o.cache);
@@ -71,6 +72,7 @@ TEST_CASE("flags are read one by one") {
     const Options compares = parse_options("launches=compare", nullptr, nullptr);
     CHECK((compares.wait_for_launches && compares.compare_launches));
     CHECK(o.debug_lines);
+    CHECK(o.debug_kernels);
     CHECK(o.dump_target == "sm_80");
     CHECK(o.debug == 3);
     CHECK(o.dump == "out");
