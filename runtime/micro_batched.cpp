@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -75,7 +76,15 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
     others.givens.clear();
     others.on_unused_input = OnUnused::ignore;
     Nodes replacements;
-    Substitution known;  // lengths behind the first one
+    Substitution known;  // lengths behind the first one, told by the inputs
+    std::set<std::uint64_t> of_inputs;
+    for (const Input& input : inputs)
+        for (const Int& length : input.variable.node()->type.shape) of_inputs.insert(length.symbol_id());
+    const auto is_told = [&](const Int& length) {
+        const std::vector<AtomPtr> symbols = symbols_of(length);
+        return std::all_of(symbols.begin(), symbols.end(),
+                           [&](const AtomPtr& symbol) { return of_inputs.contains(symbol->id); });
+    };
     for (const Given& g : options.givens) {
         const NodePtr& variable = g.variable.node();
         const Type& type = variable->type;
@@ -84,7 +93,7 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
             replacements.push_back(g.replacement.node());
             const Shape& shape = replacements.back()->type.shape;
             for (std::size_t axis = 1; axis < shape.size(); ++axis)
-                if (const std::uint64_t id = type.shape[axis].symbol_id(); id && shape[axis].is_constant())
+                if (const std::uint64_t id = type.shape[axis].symbol_id(); id && is_told(shape[axis]))
                     known.emplace(id, shape[axis]);
         } else {
             others.givens.push_back(g);
@@ -247,7 +256,7 @@ std::vector<Array> MicroBatched::run_in_parts(std::span<const Array> arguments, 
                 rethrow_with(fmt::format(" (in rows {} to {} of the batch, from which the error counts)",
                                          first, first + count));
             }
-            for (std::size_t k = 0; k < part.size(); ++k) {
+            for (std::size_t k = 0; k < pass.rows.size(); ++k) {
                 const MicroBatches::Rows& to = pass.rows[k];
                 Array& result = results[to.output];
                 if (count == rows) {
@@ -255,7 +264,7 @@ std::vector<Array> MicroBatched::run_in_parts(std::span<const Array> arguments, 
                     continue;
                 }
                 if (first == 0) result = pooled_array(part[k].dtype(), shape_of_output(to.output, sizes));
-                put_rows(result, part[k], to.axis, first);
+                put_rows(result, part[k], to.axis, first * to.elements);
             }
             first += count;
         } while (first < rows);

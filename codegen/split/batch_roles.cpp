@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "codegen/nest/walk.h"
 #include "graph/walk/traverse.h"
@@ -200,8 +201,11 @@ class Classifier {
                 if (!depends_on(read.at[axis], along.variable)) continue;
                 const int here = static_cast<int>(axis);
                 if (operand.is_rows() && here == operand.axis) continue;
-                const std::int64_t elements = elements_of_row(read.at[axis], along);
+                std::int64_t elements = elements_of_row(read.at[axis], along);
                 if (elements == 0) continue;  // the same in each row
+                const Node& of = *node_.inputs.at(static_cast<std::size_t>(read.operand));
+                if (elements < 0 && read.at[axis].symbol_id() == along.variable && repeats_along(of, here))
+                    elements = std::accumulate(along.blocks.begin(), along.blocks.end(), std::int64_t{0});
                 BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand)];
                 if (operand.is_rows() || elements < 0 || (slice.axis >= 0 && slice.axis != here))
                     throw Obstacle{"reads along several axes by the number of a row of the batch"};
@@ -211,7 +215,8 @@ class Classifier {
         // Each read of such an operand has to be of the row itself.
         for_each_read(nest, [&](const ScalarNode& read) {
             const BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand)];
-            if (slice.axis >= 0 &&
+            const bool is_sliced = slice.axis >= 0 && along.blocks.size() == 1;
+            if (is_sliced &&
                 elements_of_row(read.at[static_cast<std::size_t>(slice.axis)], along) != slice.elements)
                 throw Obstacle{"reads an operand both by the number of a row and otherwise"};
         });
@@ -243,6 +248,14 @@ class Classifier {
 };
 
 }  // namespace
+
+bool repeats_along(const Node& node, int axis) {
+    if (node.op->name != "expand") return false;
+    const Nest nest = nest_of(node);
+    const std::uint64_t id = nest.parallel[static_cast<std::size_t>(axis)].variable.symbol_id();
+    return id != 0 && std::none_of(nest.body->at.begin(), nest.body->at.end(),
+                                   [&](const Int& at) { return depends_on(at, id); });
+}
 
 BatchRoles batch_roles(const Graph& graph, const Batch& batch) {
     BatchRoles roles;

@@ -58,4 +58,7 @@ struct BatchRoles {
 // `graph` consists of primitives.
 BatchRoles batch_roles(const Graph& graph, const Batch& batch);
 
+// Whether a value repeats its elements along the axis.
+bool repeats_along(const Node& node, int axis);
+
 }  // namespace bitale

@@ -96,6 +96,10 @@ class Splitter {
         }
         for (const Check& c : graph_.checks) add_check(r, c);
         add_totals(r);
+        // A GPU waits for results: an error is then of the rows of the part that it is thrown for.
+        for (MicroBatches::Pass& pass : r.passes)
+            if (pass.graph.outputs.empty() && !pass.graph.checks.empty())
+                pass.graph.outputs.push_back(first_);
         return r;
     }
 
@@ -398,7 +402,7 @@ class Splitter {
             for (const NodePtr& operand : x->inputs)
                 operands.push_back(operand->type.rank() == 0 ? operand : rows_of(operand, axis, elements));
             r = with_inputs(x, std::move(operands));
-        } else if (x->op->name == "expand" && !reads_by(*x, axis)) {
+        } else if (repeats_along(*x, axis)) {
             Attributes attributes = x->attributes;
             Shape shape = x->type.shape;
             shape[static_cast<std::size_t>(axis)] = count;
@@ -411,13 +415,6 @@ class Splitter {
         }
         kept_.push_back(x);
         return sliced_[key] = r;
-    }
-
-    static bool reads_by(const Node& x, int axis) {
-        const Nest nest = nest_of(x);
-        const std::uint64_t id = nest.parallel[static_cast<std::size_t>(axis)].variable.symbol_id();
-        return id == 0 || std::any_of(nest.body->at.begin(), nest.body->at.end(),
-                                      [&](const Int& at) { return depends_on(at, id); });
     }
 
     const Graph& graph_;
@@ -461,8 +458,7 @@ MicroBatches micro_batches(const Graph& graph, std::size_t inputs, const NodeMap
         try {
             r = Splitter(graph, inputs, stand_ins, std::move(roles), batch, where).run();
         } catch (const GraphError& e) {
-            if (batch.symbol) throw;
-            if (obstacle.empty()) obstacle = e.what(), of_obstacle = {};
+            if (obstacle.empty() || batch.symbol) obstacle = e.what(), of_obstacle = {};
             continue;
         }
         if (r.passes.empty()) continue;

@@ -29,7 +29,7 @@ struct MicroBatches {
     struct Pass {
         Graph graph;
         std::vector<Total> totals;
-        std::vector<Rows> rows;
+        std::vector<Rows> rows;  // of the first outputs; one more may be there to wait for
     };
     std::vector<Pass> passes;
     Graph finale;                    // what is computed once, from the totals; has all updates

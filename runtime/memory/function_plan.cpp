@@ -80,12 +80,25 @@ MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
     }
 }
 
+// Beside examples an argument that has a default has its shape, unless they say otherwise.
+ExampleShapes with_defaults(const Function::State& state, ExampleShapes lengths) {
+    if (lengths.empty()) return lengths;
+    for (std::size_t i = 0; i < state.plain->inputs.size(); ++i) {
+        const NodePtr& input = state.plain->inputs[i];
+        const bool is_given = std::any_of(lengths.begin(), lengths.end(),
+                                          [&](const auto& example) { return example.first.node() == input; });
+        if (state.defaults[i] && !is_given) lengths.emplace_back(Expr(input), state.defaults[i]->shape());
+    }
+    return lengths;
+}
+
 }  // namespace
 
-MemoryPlan Function::memory_plan(const ExampleShapes& lengths) const {
+MemoryPlan Function::memory_plan(const ExampleShapes& examples) const {
     (void)state();  // throws where there is none
     State& of = *state_;
     return planning([&] {
+        const ExampleShapes lengths = with_defaults(of, examples);
         if (of.specialised && !of.is_compiled()) {
             const Specialised::Version version = lengths.empty() && of.specialised->latest()
                                                      ? of.specialised->latest()

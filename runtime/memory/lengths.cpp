@@ -66,6 +66,7 @@ class Resolver {
         if (shape.size() != example.second.size()) refuse("the ranks differ");
         for (std::size_t axis = 0; axis < shape.size(); ++axis) {
             const std::int64_t length = example.second[axis];
+            if (length == -1 && axis == 0) continue;  // as of the last call
             if (length < 0) refuse(fmt::format("axis {} has a negative length", axis));
             if (shape[axis].is_constant() && shape[axis].constant() != length)
                 refuse(fmt::format("axis {} has length {}", axis, shape[axis].constant()));

@@ -128,6 +128,33 @@ TEST_CASE("lengths of a variable that a given replaces are those of what replace
     }
 }
 
+TEST_CASE("what replaces a variable may have lengths that only a call tells",
+          "[core][runtime][micro_batch]") {
+    Random random(10);
+    const Expr x = tensor4("x"), raw = input(uint8, {-1, -1, -1, -1}, "raw"), m = matrix("m"),
+               q = matrix("q"), r = matrix("r");
+    const Array images = random_array(uint8, {7, 2, 3, 4}, random, 0, 255),
+                left = random_array(float32, {7, 3}, random), right = random_array(float32, {7, 2}, random);
+    for (const std::string& device : devices())
+        for (const bool specialise : {true, false}) {
+            INFO(device << (specialise ? "" : ", for all lengths"));
+            std::vector<Array> expected;
+            for (const std::int64_t rows : {0, 3}) {
+                const auto with = [&](const Given& given) {
+                    FunctionOptions o{.givens = {given}, .device = device, .micro_batch = rows};
+                    o.specialise = specialise;
+                    return o;
+                };
+                Function f = function({raw}, sum(sqr(x), {1, 2, 3}), with({x, cast(raw, float32) / 255}));
+                Function g = function({q, r}, sum(sqr(m), {1}), with({m, concatenate({q, r}, 1)}));
+                const std::vector<Array> got{f(images)[0], g(left, right)[0]};
+                if (rows == 0) expected = got;
+                for (std::size_t k = 0; k < 2; ++k)
+                    CHECK(difference(got[k], expected[k], {.of_largest = 1e-6}) == "");
+            }
+        }
+}
+
 TEST_CASE("statistics of the batch make further passes over it", "[core][runtime][micro_batch]") {
     const Expr x = input(float64, {-1, 6}, "x");
     const Expr centred = x - mean(x, {0}, {.keepdims = true});

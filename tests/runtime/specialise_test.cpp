@@ -196,6 +196,8 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
     CHECK_THROWS_AS(sum_of_two.report({{a, {2, 3}}, {b, {2, 4}}}), ShapeError);
     // Nor need lengths be told that equal others.
     CHECK(sum_of_two.report({{a, {2, 3}}}) == sum_of_two.report({{b, {2, 3}}}));
+    const Function with_default = function({a, Input(b, ones({7, 4}))}, {sum(a), sum(b)}, {.device = "cpu"});
+    CHECK(with_default.memory_plan({{a, {3, 2}}}).peak_bytes > 0);
     const Function added = function({a, b}, a + b, {.device = "cpu"});
     CHECK(added.memory_plan({{a, {2, 3}}}).peak_bytes ==
           added.memory_plan({{a, {2, 3}}, {b, {2, 3}}}).peak_bytes);
