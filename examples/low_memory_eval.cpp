@@ -51,7 +51,7 @@ Evaluation evaluate(const Model& model, const DataSet& test, const Settings& set
     std::vector<Input> inputs{model.x, model.y};
     if (!as_argument) {
         inputs = {model.y};
-        options.givens = {{model.x, cast(on_device(test.images, "images", settings).images, float32)}};
+        options.givens = {{model.x, cast(on_device(test.images, "images", settings).all(), float32)}};
     }
     Function f = function(inputs, {model.testing.loss, model.testing.wrong}, options);
     const Results r = as_argument ? f(test.images, labels) : f(labels);

@@ -125,21 +125,22 @@ float mean_of(const Array& bytes) {
     return static_cast<float>(total / static_cast<double>(bytes.size()));
 }
 
-// In a variable, as Setting::storage says.
-Expr stored_images(const Array& pixels, const std::string& storage, bool by_mean) {
+// Rows of a variable that is kept as Setting::storage says.
+Expr stored_images(const Array& pixels, const std::string& storage, bool by_mean, const Index& rows) {
     for (const StorageType type : {uint4, uint2, uint1})
         if (storage == name_of(type))
-            return shared(pixels, {.storage = type, .scale = 255.0F / type.most(), .name = "images"});
+            return shared(pixels, {.storage = type, .scale = 255.0F / type.most(), .name = "images"})[rows];
     Array kept = pixels;
     if (storage == "int8")
         kept = (pixels.as(int16) - 128).as(int8);
     else if (storage == "float32")
         kept = pixels.as(float32);
     else if (storage == "normalised")
-        kept = by_mean ? (pixels.as(float32) - mean_of(pixels)) / 128.0F : (pixels.as(float32) - 128.0F) / 64.0F;
+        kept =
+            by_mean ? (pixels.as(float32) - mean_of(pixels)) / 128.0F : (pixels.as(float32) - 128.0F) / 64.0F;
     else if (storage != "uint8")
         throw std::runtime_error("unknown storage " + storage);
-    return shared(kept, "images");
+    return shared(kept, "images")[rows];
 }
 
 }  // namespace
@@ -203,11 +204,11 @@ Workload compile(const std::string& name, const DataSet& set, const Setting& set
     const std::int64_t count = set.images.shape()[0];
     r.steps = count / r.batch;
     const bool by_mean = data.at("normalise") == "mean", beforehand = setting.storage == "normalised";
-    const Expr images = stored_images(set.images, setting.storage, by_mean);
     const Shared labels = shared(set.labels, "labels"), order = shared(permutation(count, 1), "order");
     const Expr i = lscalar("i");
     const Slice chunk{i * r.batch, (i + 1) * r.batch};
-    const Expr stored = evaluation ? images[chunk] : images[order[chunk]];
+    const Expr stored =
+        stored_images(set.images, setting.storage, by_mean, evaluation ? Index(chunk) : Index(order[chunk]));
     const Expr y = cast(evaluation ? labels[chunk] : labels[order[chunk]], int32);
     const Expr pixels = cast(stored, float32);
     const Expr x = beforehand                  ? pixels

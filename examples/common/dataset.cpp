@@ -33,9 +33,9 @@ StoredImages on_device(const Array& images, const std::string& name, const Setti
     if (const std::optional<bitale::StorageType> type = few_bits(settings)) {
         const bitale::PackedShared levels =
             bitale::shared(images, {.storage = *type, .scale = 255.0F / type->most(), .name = name});
-        return {levels, levels.bytes()};
+        return {.whole = {}, .few = levels, .bytes = levels.bytes()};
     }
-    return {bitale::shared(images, name), images.bytes()};
+    return {.whole = bitale::shared(images, name), .few = {}, .bytes = images.bytes()};
 }
 
 Array limited(const Array& all, const Settings& settings) {

@@ -28,8 +28,11 @@ bitale::Array stored(const bitale::Array& pixels, const Settings& settings);
 
 // Images in a variable of the device.
 struct StoredImages {
-    bitale::Expr images;     // the dtype of the storage; of one of fewer than 8 bits float32
-    std::int64_t bytes = 0;  // that the variable takes
+    bitale::Shared whole;      // or
+    bitale::PackedShared few;  // bits; float32 in expressions
+    std::int64_t bytes = 0;    // that the variable takes
+    bitale::Expr operator[](const bitale::Index& at) const { return whole.state() ? whole[at] : few[at]; }
+    bitale::Expr all() const { return whole.state() ? bitale::Expr(whole) : bitale::Expr(few); }
 };
 // Of what `stored` has made. Storages of fewer bits divide 0 to 255 into levels, and keep the nearest one.
 StoredImages on_device(const bitale::Array& images, const std::string& name, const Settings& settings);

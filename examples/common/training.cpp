@@ -94,18 +94,18 @@ int train(const Settings& settings, const Data& data, const Model& model) {
     const Expr rows = order[Slice{i * batch, (i + 1) * batch}];
     Function step = function({i}, {model.training.loss, model.training.wrong},
                              {.updates = model.updates,
-                              .givens = {{model.x, pixels(train_set.stored.images[rows])},
+                              .givens = {{model.x, pixels(train_set.stored[rows])},
                                          {model.y, cast(train_set.labels[rows], int32)}},
                               .name = settings.example + "_step",
                               .device = settings.device});
     // The same scores on chunk i of a set, without a change.
     const auto evaluation_of = [&](const OnDevice& set) {
         const Slice chunk{i * chunk_images, (i + 1) * chunk_images};
-        return function({i}, {model.testing.loss, model.testing.wrong},
-                        {.givens = {{model.x, pixels(set.stored.images[chunk])},
-                                    {model.y, cast(set.labels[chunk], int32)}},
-                         .name = settings.example + "_" + set.name,
-                         .device = settings.device});
+        return function(
+            {i}, {model.testing.loss, model.testing.wrong},
+            {.givens = {{model.x, pixels(set.stored[chunk])}, {model.y, cast(set.labels[chunk], int32)}},
+             .name = settings.example + "_" + set.name,
+             .device = settings.device});
     };
     const bool validated = data.valid.count() > 0;
     const OnDevice judge =
