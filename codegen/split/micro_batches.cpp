@@ -159,8 +159,10 @@ class Splitter {
     void add_place(MicroBatches::Pass& pass, const Node& node, bool greatest, const NodePtr& total,
                    const NodePtr& own) {
         const Where where = node.where;
-        const Expr part =
-                       wrap(make_node(greatest ? max_op() : min_op(), own->inputs, own->attributes, where)),
+        NodePtr best_of_part = make_node(greatest ? max_op() : min_op(), own->inputs, own->attributes, where);
+        const bool is_half =
+            best_of_part->type.dtype == DType::float16 || best_of_part->type.dtype == DType::bfloat16;
+        const Expr part = wrap(is_half ? as(DType::float32, best_of_part) : best_of_part),
                    best = wrap(make_total(part.node()->type, node));
         Expr better = greatest ? gt(part, best) : lt(part, best);
         if (is_float(part.dtype()))
@@ -185,8 +187,9 @@ class Splitter {
                     " is a total over the rows whose size is known at the call only; declare the "
                     "lengths of the inputs behind their first axis");
         const Combine combine = role_of(node).combine;
-        const bool rounds = combine == Combine::sum || combine == Combine::prod;
-        if (rounds && (type.dtype == DType::float16 || type.dtype == DType::bfloat16))
+        const bool rounds = combine == Combine::sum || combine == Combine::prod,
+                   is_half = type.dtype == DType::float16 || type.dtype == DType::bfloat16;
+        if (rounds && is_half)
             throw GraphError(node->where,
                              "micro-batches: " + describe(*node) +
                                  " is a total in a half type, which would be rounded with each part; "
@@ -194,6 +197,7 @@ class Splitter {
         // Rounded with each of very many parts, a float32 would lose what a part adds.
         Type of_total = type;
         if (rounds && type.dtype == DType::float32) of_total.dtype = DType::float64;
+        if (is_half && !gives_places(combine)) of_total.dtype = DType::float32;  // nothing computes on halves
         total = make_total(of_total, *node);
         return total;
     }

@@ -1,6 +1,7 @@
 // Expressions: lines, shapes, broadcasting, lengths, shared variables, long chains.
 #include <pthread.h>
 
+#include "bitale/dlpack.h"
 #include "bitale/function.h"
 #include "graph/ir/dlpack_abi.h"
 #include "graph/ir/shared.h"
@@ -198,7 +199,7 @@ TEST_CASE("names, debugprint and pictures") {
     CHECK_THAT(text, ContainsSubstring("\n      #4 input float32 [x.0] \"x\""));
     CHECK_THAT(text, ContainsSubstring("\n    #3 (exp above)\n"));
     CHECK_THAT(text, ContainsSubstring("constant float32 [] {value = {1}}"));
-    const std::string picture = graphviz({y.node()});
+    const std::string picture = graphviz(Nodes{y.node()});
     CHECK_THAT(picture, ContainsSubstring("digraph bitale {"));
     CHECK_THAT(picture, ContainsSubstring("label=\"hidden = exp\\nfloat32 [x.0]\\ndsl_test.cpp:"));
     CHECK_THAT(picture, ContainsSubstring("n0 -> n1;") && ContainsSubstring("out0"));

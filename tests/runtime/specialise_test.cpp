@@ -184,7 +184,7 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
                ContainsSubstring(line_uncalled) && ContainsSubstring("an example shape of \"x\" (") &&
                    ContainsSubstring("is missing"));
     // Lengths that no example tells are those of the last call.
-    CHECK(f.report(ExampleShapes{}) == f.report());
+    CHECK_THAT(f.report(ExampleShapes{}), ContainsSubstring("specialised for x = [n, 3, 5, 4], w = [m, 3]"));
     CHECK_THAT(f.report({{w, {5, 3}}}), ContainsSubstring("specialised for x = [n, 3, 5, 4], w = [m, 3]"));
     CHECK_THAT(refused({{bitale::vector("v"), {3}}}),
                ContainsSubstring("\"v\" (float32 [v.0])") && ContainsSubstring("none of its inputs"));
