@@ -85,6 +85,9 @@ class MicroBatched : public Executable {
                                 std::int64_t limit) const;
     // Throws MemoryRefusal with the plan for parts of one row.
     [[noreturn]] void refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const;
+    void list_results(MemoryPlan& plan, const Sizes& sizes, std::int64_t steps) const;
+    std::int64_t argument_bytes(const Sizes& sizes) const;
+    std::int64_t result_bytes(const Sizes& sizes, std::int64_t steps) const;
     std::int64_t outside_bytes(const Sizes& sizes) const;
     std::int64_t room_on_device(const Sizes& sizes);
     MemoryPlan plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const;

@@ -16,31 +16,23 @@ namespace bitale {
 // Everything that lives during the call: what comes in and goes out, and the arenas and workspaces of all
 // parts, which are kept from call to call.
 MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const {
-    Build whole = build_;
-    whole.program = nullptr;
     std::int64_t peak = 0, most_results = 0;
-    for (const MemoryPlan::Buffer& b : make_memory_plan(whole, sizes.symbols).buffers)
-        if (b.kind == MemoryPlan::Kind::argument) peak += b.reserved;
-    for (const SharedUse& use : shared_) peak += use.variable->value.bytes();
-    for (std::size_t k = 0; k < outputs_.size(); ++k) {
-        std::int64_t bytes = bytes_of(outputs_[k].dtype);
-        for (const std::int64_t length : shape_of_output(k, sizes)) bytes *= length;
-        // Of a loop, the results of each step, and all of them behind each other.
-        peak += pooled_bytes(bytes) * std::max<std::int64_t>(1, steps) +
-                (steps > 0 ? pooled_bytes(bytes * steps) : 0);
-    }
+    bool on_gpu = false;
     MemoryPlan largest;
     const auto add = [&](const Function::State& part) {
         const Build build = build_of(part);
         const std::vector<std::int64_t> symbols = symbols_of_part(build.signature, sizes, rows);
         Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
         const Frame& frame = frames.find(symbols.data());
-        MemoryPlan plan = make_memory_plan(build, frame, symbols, part.executable->own_memory(frame));
+        const OwnMemory own = part.executable->own_memory(frame);
+        on_gpu = own.place != OwnMemory::Place::host;
+        MemoryPlan plan = make_memory_plan(build, frame, symbols, own);
         std::int64_t results = 0, outside = 0;
         for (const MemoryPlan::Buffer& b : plan.buffers) {
             if (b.on_host || b.offset >= 0) continue;
-            if (b.kind == MemoryPlan::Kind::result) results += b.reserved;
-            if (b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared)
+            // On a GPU each part has copies of its arguments and of its results.
+            if (b.kind == MemoryPlan::Kind::result && !on_gpu) results += b.reserved;
+            if (b.kind == MemoryPlan::Kind::shared || (b.kind == MemoryPlan::Kind::argument && !on_gpu))
                 outside += b.reserved;
         }
         most_results = std::max(most_results, results);
@@ -49,6 +41,12 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
     };
     for (const Part& part : passes_) add(*part);
     add(*finale_);
+    constexpr std::int64_t tail_on_gpu = 64;
+    for (const SharedUse& use : shared_) peak += use.variable->value.bytes() + (on_gpu ? tail_on_gpu : 0);
+    if (!on_gpu) {
+        peak += argument_bytes(sizes) + result_bytes(sizes, steps);
+        list_results(largest, sizes, steps);
+    }
     largest.function = build_.signature.function;
     largest.peak_bytes = peak + most_results;
     largest.limit = build_.memory_limit;
@@ -58,6 +56,52 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
         "that takes most, the peak is that of the whole call",
         sizes.all_rows, rows));
     return largest;
+}
+
+// Those of the call in place of those of a part, which do not stay.
+void MicroBatched::list_results(MemoryPlan& plan, const Sizes& sizes, std::int64_t steps) const {
+    std::erase_if(plan.buffers,
+                  [](const MemoryPlan::Buffer& b) { return b.kind == MemoryPlan::Kind::result; });
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        const Node& node = *build_.plain->outputs[k];
+        MemoryPlan::Buffer buffer;
+        buffer.kind = MemoryPlan::Kind::result;
+        buffer.name = fmt::format("output {}", k);
+        buffer.dtype = outputs_[k].dtype;
+        buffer.shape = shape_of_output(k, sizes);
+        buffer.formula = text_of(outputs_[k].shape);
+        if (steps > 0) buffer.shape.insert(buffer.shape.begin(), steps);
+        buffer.bytes = bytes_of(buffer.dtype);
+        for (const std::int64_t length : buffer.shape) buffer.bytes *= length;
+        buffer.reserved = pooled_bytes(buffer.bytes);
+        buffer.last = static_cast<int>(plan.steps.size()) - 1;
+        buffer.where = describe(node);
+        buffer.reason = steps > 0 ? "a result of all steps of a loop" : "a result of the call";
+        plan.buffers.push_back(std::move(buffer));
+    }
+    std::stable_sort(plan.buffers.begin(), plan.buffers.end(),
+                     [](const auto& a, const auto& b) { return a.reserved > b.reserved; });
+}
+
+std::int64_t MicroBatched::argument_bytes(const Sizes& sizes) const {
+    Build whole = build_;
+    whole.program = nullptr;
+    std::int64_t bytes = 0;
+    for (const MemoryPlan::Buffer& b : make_memory_plan(whole, sizes.symbols).buffers)
+        if (b.kind == MemoryPlan::Kind::argument) bytes += b.reserved;
+    return bytes;
+}
+
+std::int64_t MicroBatched::result_bytes(const Sizes& sizes, std::int64_t steps) const {
+    std::int64_t all = 0;
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        std::int64_t bytes = bytes_of(outputs_[k].dtype);
+        for (const std::int64_t length : shape_of_output(k, sizes)) bytes *= length;
+        // Of a loop, the results of each step, and all of them behind each other.
+        all += pooled_bytes(bytes) * std::max<std::int64_t>(1, steps) +
+               (steps > 0 ? pooled_bytes(bytes * steps) : 0);
+    }
+    return all;
 }
 
 MemoryPlan MicroBatched::memory_plan(const std::vector<std::int64_t>& symbols) const {
@@ -151,12 +195,7 @@ bool MicroBatched::has_computed(std::span<const Array> arguments, std::int64_t s
 std::int64_t MicroBatched::outside_bytes(const Sizes& sizes) const {
     std::int64_t bytes = 0;
     for (const SharedUse& use : shared_) bytes += use.variable->value.bytes();
-    if (finale_->executable->ledger() != &host_ledger()) return bytes;
-    Build whole = build_;
-    whole.program = nullptr;
-    for (const MemoryPlan::Buffer& b : make_memory_plan(whole, sizes.symbols).buffers)
-        if (b.kind == MemoryPlan::Kind::argument) bytes += b.reserved;
-    return bytes;
+    return finale_->executable->ledger() == &host_ledger() ? bytes + argument_bytes(sizes) : bytes;
 }
 
 // The peak that the device's limit leaves a call, with what is alive already.

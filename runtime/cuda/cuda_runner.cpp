@@ -167,6 +167,14 @@ void CudaRunner::fill_constant_buffers() {
 
 // ---- memory ----
 
+void CudaRunner::drop_arena() {
+    arena_.drop();
+    placement_ = nullptr;
+    for (const std::vector<std::size_t>* buffers : {&input_buffers_, &output_buffers_})
+        for (const std::size_t b : *buffers)
+            if (b < blocks_.size() && blocks_[b]) blocks_[b]->drop();
+}
+
 void CudaRunner::place(const Frame& frame, std::span<const Array> arguments) {
     for (std::size_t i = 0; i < input_buffers_.size(); ++i) {
         const std::size_t b = input_buffers_[i];

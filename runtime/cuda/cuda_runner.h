@@ -42,10 +42,7 @@ class CudaRunner : public Executable {
 
     std::vector<Array> run(std::span<const Array> arguments) override;
     std::vector<Array> loop(const LoopCall& call) override;  // loop.cpp
-    void drop_arena() override {
-        arena_.drop();
-        placement_ = nullptr;
-    }
+    void drop_arena() override;
     std::int64_t arena_bytes() const override { return frames_.most_bytes(); }
     OwnMemory own_memory(const Frame& frame) const override;
     MemoryLedger* ledger() const override { return &context_.ledger(); }
