@@ -246,7 +246,7 @@ class Decider {
                        ends_reduction(value)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "read many times, and takes the place of the reduction it is made of";
-            } else if (cost[i] >= 1 && times >= staged_from) {
+            } else if ((cost[i] >= 1 || is_found_for_windows(value, i)) && times >= staged_from) {
                 value.storage = Value::Storage::staged;
             } else if (reduced_later(value) && is_least_of_chain(i)) {
                 value.storage = Value::Storage::stored;
@@ -266,6 +266,16 @@ class Decider {
                 evaluations[operand] += pieces ? typical_count(values_.list[operand].nest.parallel) : mine;
             }
         }
+    }
+
+    // Rows that are looked up, read by the windows of a convolution: on a CPU registers are loaded from a
+    // copy with its border, and element by element from rows that lie anywhere.
+    bool is_found_for_windows(const Value& value, int number) const {
+        return target_.kind == Target::Kind::cpu && looked_up_[static_cast<std::size_t>(number)] &&
+               std::any_of(value.users.begin(), value.users.end(), [&](int user) {
+                   const Value& u = values_.list[static_cast<std::size_t>(user)];
+                   return u.nest.body && !u.by_library && adds_products(u.nest) && !is_matrix_product(u.nest);
+               });
     }
 
     // A byte an element: a CPU reads it faster than it draws a random number again.
@@ -342,6 +352,7 @@ class Decider {
     std::vector<int> composed_costs() {
         std::vector<int> cost(values_.list.size(), 0);
         generated_.assign(values_.list.size(), false);
+        looked_up_.assign(values_.list.size(), false);
         for (std::size_t i = 0; i < values_.list.size(); ++i) {
             const Value& value = values_.list[i];
             if (value.storage == Value::Storage::leaf) {
@@ -351,8 +362,11 @@ class Decider {
             if (!value.nest.body) continue;
             bool generated = true;
             if (!is_reduction(value.nest)) cost[i] = cost_of(value.nest);
+            looked_up_[i] = !value.nest.lets.empty();
             for_each_read(value.nest, [&](const ScalarNode& s) {
                 const Value& operand = values_.list[s.operand];
+                if (!is_reduction(operand.nest) && looked_up_[static_cast<std::size_t>(s.operand)])
+                    looked_up_[i] = true;
                 generated = generated && generated_[s.operand];
                 // A scalar is computed once, outside the loops over its reader's points; what is much smaller
                 // than its reader and costs much will be stored.
@@ -395,7 +409,7 @@ class Decider {
     const Target& target_;
     Tuner* const tuner_;
     Values values_;
-    std::vector<bool> generated_;
+    std::vector<bool> generated_, looked_up_;
 };
 
 const Scalar& without_casts(const Scalar& s) {

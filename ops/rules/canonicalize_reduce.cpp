@@ -64,20 +64,9 @@ bool loads_no_more(const Match& m, const Pattern& x, const Pattern& inner) {
 std::vector<Rule> reduce_rules() {
     std::vector<Rule> rules;
     const Pattern x = any("x");
-    for (const char* op : {"sum", "prod", "max", "min", "supremum"}) {
-        const bool rounds = op == std::string("sum") || op == std::string("prod");
-        const Pattern once = Pattern::apply(op, {x}), twice = Pattern::apply(op, {once});
-        // A sum begins with 0: of the single element -0 it is 0.
-        rules.push_back({std::string(op) + "-short-axes", once,
-                         [x](const Match& m) { return over_long_axes(m, x); },
-                         rounds ? Tag::reassociates : Tag::exact});
-        rules.push_back({std::string(op) + "-" + op, twice,
-                         [=](const Match& m) { return over_both(m, x, once); },
-                         rounds ? Tag::reassociates : Tag::exact,
-                         [=](const Match& m) { return loads_no_more(m, x, once); }});
-    }
-    // The sum of small integers is exact in any order, and takes whole vectors of bytes at once.
-    const Pattern n = any("n"), s = any("s"), number = cast(n), scaled = sum(number * s);
+    // The sum of small integers is exact in any order, and takes whole vectors of bytes at once. Before
+    // axes of length 1 go, which puts a reshape in between.
+    const Pattern n = any("n"), s = any("s"), number = cast(n), scaled = sum((number * s).again());
     rules.push_back({"sum-scaled", scaled,
                      [=](const Match& m) {
                          const NodePtr& root = m.root();
@@ -91,6 +80,18 @@ std::vector<Rule> reduce_rules() {
                          return is_float(m[number]->type.dtype) && !is_float(dtype) && bits_of(dtype) <= 16 &&
                                 m[number]->type.rank() > 0 && m[s]->type.rank() == 0;
                      }});
+    for (const char* op : {"sum", "prod", "max", "min", "supremum"}) {
+        const bool rounds = op == std::string("sum") || op == std::string("prod");
+        const Pattern once = Pattern::apply(op, {x}), twice = Pattern::apply(op, {once});
+        // A sum begins with 0: of the single element -0 it is 0.
+        rules.push_back({std::string(op) + "-short-axes", once,
+                         [x](const Match& m) { return over_long_axes(m, x); },
+                         rounds ? Tag::reassociates : Tag::exact});
+        rules.push_back({std::string(op) + "-" + op, twice,
+                         [=](const Match& m) { return over_both(m, x, once); },
+                         rounds ? Tag::reassociates : Tag::exact,
+                         [=](const Match& m) { return loads_no_more(m, x, once); }});
+    }
     return rules;
 }
 

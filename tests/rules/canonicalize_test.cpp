@@ -111,6 +111,8 @@ TEST_CASE("reductions") {
     CHECK(canonical(sum(cast(bytes, float32) * scale, {1})) == "mul(sum(cast(bytes)), scale)");
     CHECK(canonical(sum(cast(matrix("n", int32), float32) * scale)) == "sum(mul(cast(n), scale))");
     CHECK(canonical(sum(m * scale)) == "sum(mul(m, scale))");
+    const Expr gray = input(uint8, Dims{5, 1, 4}, "gray");
+    CHECK(canonical(sum(cast(gray, float32) * scale)).rfind("mul(sum(", 0) == 0);
     CHECK(canonical(max(max(m, {0}), {0})) == "max(m)");
     CHECK(canonical(sum(t, {1})) == "reshape(t)");
     CHECK(canonical(max(t, {0, 1})) == "max(reshape(t))");
