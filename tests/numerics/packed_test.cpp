@@ -258,6 +258,39 @@ TEST_CASE("products and convolutions of quantised rows, with a scale for each ch
     }
 }
 
+TEST_CASE("a convolution of rows that are looked up reads a copy of them with its border") {
+    constexpr std::int64_t n = 9, c = 2, h = 6, w = 7, filters = 16;
+    const Array images = uniform_values({n, c, h, w}, -1, 1, 1),
+                filter = uniform_values({filters, c, 3, 3}, -1, 1, 2);
+    const std::vector<std::int64_t> rows{8, 1, 1, 4};
+    for (const std::string& device : devices()) {
+        const Expr chosen = lvector("chosen");
+        const Expr y = conv2d(shared(images, "images")[chosen], shared(filter, "filter"),
+                              {.border_mode = half, .filter_flip = false});
+        Function f = function({chosen}, y, {.device = device});
+        const Array got = f(Array(rows));
+        if (device == std::string("cpu"))
+            CHECK_THAT(f.report(Detail::full), ContainsSubstring("staged gather"));
+        int wrong = 0;
+        for (std::size_t b = 0; b < rows.size(); ++b)
+            for (std::int64_t o = 0; o < filters; ++o)
+                for (std::int64_t i = 0; i < h; ++i)
+                    for (std::int64_t j = 0; j < w; ++j) {
+                        double total = 0;
+                        for (std::int64_t k = 0; k < c * 9; ++k) {
+                            const std::int64_t v = i + k / 3 % 3 - 1, u = j + k % 3 - 1;
+                            if (v < 0 || v >= h || u < 0 || u >= w) continue;
+                            total +=
+                                images.at(((rows[b] * c + k / 9) * h + v) * w + u) * filter.at(o * c * 9 + k);
+                        }
+                        const auto at = ((static_cast<std::int64_t>(b) * filters + o) * h + i) * w + j;
+                        wrong += !close(got.at(at), total, 1);
+                    }
+        INFO(device);
+        CHECK(wrong == 0);
+    }
+}
+
 TEST_CASE("training on packed images is training on the values that they stand for") {
     constexpr std::int64_t n = 20;
     const Array codes = numbers(uint4, {n, 2, 6, 6}, 11);
