@@ -237,11 +237,13 @@ void check_loop(const Function::State& state) {
         !state.inputs.empty() && state.inputs[0].type.rank() == 0 && is_integer(state.inputs[0].type.dtype);
     if (!scalar)
         throw GraphError(
+            state.where,
             fmt::format("loop needs a function whose first input is an integer scalar; \"{}\" has {}",
                         state.name, state.inputs.empty() ? "no inputs" : text_of(state.inputs[0].type)));
     for (std::size_t i = 1; i < state.inputs.size(); ++i)
         if (!state.defaults[i])
-            throw GraphError(fmt::format("loop of \"{}\": input {} at {} has no default", state.name,
+            throw GraphError(state.where,
+                             fmt::format("loop of \"{}\": input {} at {} has no default", state.name,
                                          in_quotes(state.inputs[i].name), state.inputs[i].where.text()));
 }
 

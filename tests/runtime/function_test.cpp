@@ -200,7 +200,10 @@ TEST_CASE("a call checks dtypes, ranks and lengths before anything is written", 
                      ContainsSubstring("function_test.cpp:") && ContainsSubstring("\"z\" at ") &&
                          ContainsSubstring("takes 2 arguments, the call has 1"));
         REQUIRE_THAT(message_of<GraphError>([&] { f(good, good, good); }),
-                     ContainsSubstring("takes 2 arguments, the call has 3"));
+                     ContainsSubstring("function_test.cpp:") &&
+                         ContainsSubstring("takes 2 arguments, the call has 3"));
+        REQUIRE_THAT(message_of<GraphError>([&] { f.loop(0, 3); }),
+                     ContainsSubstring("function_test.cpp:") && ContainsSubstring("integer scalar"));
         f(good, good);
     });
 }
