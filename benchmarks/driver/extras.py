@@ -114,9 +114,9 @@ def storage(maker, names):
 
 
 def few_bits(maker, names):
-    """The time of a step that normalises images kept in few bits over that of a step from float32 images that
-    were normalised before; the median of the rounds' ratios. The latter is there twice, which tells the noise:
-    what nine of ten rounds of one over the other stay within, up or down."""
+    """The time of a step that normalises images kept in few bits over that of a step from float32 images
+    that were normalised before; the median of the rounds' ratios. The latter is there twice, which tells the
+    noise: what nine of ten rounds of one over the other stay within, up or down."""
     rows = []
     for name in names:
         kinds = ["normalised", *BYTES, "again"]
@@ -137,13 +137,14 @@ def few_bits(maker, names):
         for kind in BYTES:
             row[kind + "_ratio"] = _r(statistics.median(
                 few / wide for few, wide in zip(times[kind], times["normalised"])))
-        row["of_uint8"] = {kind: _r(statistics.median(few / byte for few, byte in zip(times[kind], times["uint8"])))
-                           for kind in BYTES[1:]}
-        row["noise"] = _r(against.quantile(
-            [max(a / b, b / a) for a, b in zip(times["again"], times["normalised"])], against.SHARE_WITHIN_NOISE))
+        row["of_uint8"] = {
+            kind: _r(statistics.median(few / byte for few, byte in zip(times[kind], times["uint8"])))
+            for kind in BYTES[1:]}
+        noises = [max(a / b, b / a) for a, b in zip(times["again"], times["normalised"])]
+        row["noise"] = _r(against.quantile(noises, against.SHARE_WITHIN_NOISE))
         rows.append(row)
-        rounds.note(f"(bytes {name}) " + ", ".join(f"{kind} {row[kind + '_ratio']:.3f}" for kind in BYTES) +
-                    f", noise {row['noise']:.3f}")
+        ratios = ", ".join(f"{kind} {row[kind + '_ratio']:.3f}" for kind in BYTES)
+        rounds.note(f"(bytes {name}) {ratios}, noise {row['noise']:.3f}")
     return rows
 
 

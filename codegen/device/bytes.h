@@ -29,8 +29,7 @@ B_FN i64 b_sum_pairs(const u8* from, i64 count, u16 flip, i64 shift) {
         b_quads quads = B_SUM_QUADS(part);
         if (size % 64 != 0) {
             const b_bytes keep = (b_bytes)(numbers < (u8)(size % 64));
-            const b_pairs pairs =
-                B_BITS_OF_PAIRS(*(const b_pairs*)(from + whole) ^ flip) & (b_pairs)keep;
+            const b_pairs pairs = B_BITS_OF_PAIRS(*(const b_pairs*)(from + whole) ^ flip) & (b_pairs)keep;
             const b_pairs rest = B_SUM_PAIRS(pairs);
             quads += B_SUM_QUADS(rest);
         }
