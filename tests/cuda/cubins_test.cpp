@@ -301,7 +301,7 @@ TEST_CASE("a report has the resources of every kernel") {
     state.program = f.state().program;
     state.inputs = f.state().inputs;
     state.executable = std::make_unique<Answering>();
-    const std::string report = report_of(state);
+    const std::string report = report_of(state, Detail::full);
     for (const KernelText& kernel : state.program->kernels)
         for (const std::string& entry : kernel.entries)
             CHECK_THAT(report, ContainsSubstring(entry) && ContainsSubstring(": 17 registers of " + entry));
