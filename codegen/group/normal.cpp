@@ -101,13 +101,14 @@ std::int64_t divided_by(const Nest& full, const Loop& loop, const ShapeOf& shape
     return plain && least < extent ? least : 0;
 }
 
-// Elements that share bytes are read by loops over their planes and over what each of these has.
-Nest apart(const Nest& nest, std::size_t number, std::int64_t length) {
+// Elements that share bytes are read by loops over their planes and over what each of these has. The loop
+// over planes becomes number `place`.
+Nest apart(const Nest& nest, std::size_t number, std::int64_t length, std::size_t place) {
     const Loop old = nest.reduced[number];
     const Loop outer = make_loop("k", old.extent.constant() / length), inner = make_loop("k", length);
     Nest r = substitute(nest, {{old.variable.symbol_id(), outer.variable * length + inner.variable}});
     r.reduced[number] = inner;
-    r.reduced.insert(r.reduced.begin() + static_cast<std::ptrdiff_t>(number), outer);
+    r.reduced.insert(r.reduced.begin() + static_cast<std::ptrdiff_t>(place), outer);
     return r;
 }
 
@@ -179,10 +180,14 @@ bool walks_rows_of_copies(const Values& values, int v) {
 // before the loop `first` as they are. `full` is the nest with everything inlined, as `full_of` makes it.
 Nest normal_form(Nest nest, Nest full, std::size_t first, const std::function<Nest(const Nest&)>& full_of,
                  const ShapeOf& shape_of) {
+    // Planes of several axes outside of all of these, whose elements then follow each other.
+    std::optional<std::size_t> planes;
     for (std::size_t i = first; i < nest.reduced.size() && !gives_places(nest.combine); ++i)
         if (const std::int64_t length = divided_by(full, nest.reduced[i], shape_of)) {
-            nest = apart(nest, i, length);
+            const std::size_t place = planes.value_or(i);
+            nest = apart(nest, i, length, place);
             full = full_of(nest);
+            planes = place + 1;
         }
     // Positions are numbered by the loops.
     for (std::size_t i = first; i < nest.reduced.size() && !gives_places(nest.combine); ++i)
