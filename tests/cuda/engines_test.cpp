@@ -220,7 +220,8 @@ TEST_CASE("a report names what computes each call of a library, for each size") 
     if (emulator_skipped()) return;
     const Expr x = input(float32, {-1, 8, 20, 20}, "x"), w = input(float32, {16, 8, 3, 3}, "w");
     const Function f = function({x, w}, conv2d(x, w), {.device = "emulator"});
-    CHECK(f.report(Detail::full).find("computed by") == std::string::npos);  // the emulator's stand-ins have none
+    CHECK(f.report(Detail::full).find("computed by") ==
+          std::string::npos);  // the emulator's stand-ins have none
     Backend backend = emulator_backend();
     backend.conv_algorithm = [](const ConvShape& shape) {
         return "an engine for " + std::to_string(shape.image.shape[0]) + " images";
@@ -235,7 +236,8 @@ TEST_CASE("a report names what computes each call of a library, for each size") 
     build.signature = f.state().signature;
     build.program = state.program;
     state.executable = std::make_unique<CudaRunner>(build, gpu);
-    CHECK_THAT(report_of(state, Detail::full), ContainsSubstring("its algorithm is chosen at the first call\n"));
+    CHECK_THAT(report_of(state, Detail::full),
+               ContainsSubstring("its algorithm is chosen at the first call\n"));
     for (const std::int64_t images : {64, 48, 64})
         state.executable->run(
             std::vector<Array>{Array(float32, {images, 8, 20, 20}), Array(float32, {16, 8, 3, 3})});

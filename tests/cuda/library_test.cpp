@@ -247,7 +247,8 @@ TEST_CASE("minibatches of a float data set are not copied for the library") {
     const Function f =
         function({i}, {sum(y)}, {.updates = {{w, w - grad(sum(sqr(y)), w)}}, .device = "emulator"});
     CHECK(steps_of(f, Step::Kind::conv).empty());
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("generated, because its input is a minibatch of a data set"));
+    CHECK_THAT(f.report(Detail::full),
+               ContainsSubstring("generated, because its input is a minibatch of a data set"));
 }
 
 TEST_CASE("a bias and a relu are computed by the library that makes their product") {
@@ -374,7 +375,8 @@ TEST_CASE("the precision that is asked for reaches every call") {
         REQUIRE(convolutions.size() == 3);
         for (const Step* step : products) CHECK(step->gemm.precision == precision);
         for (const Step* step : convolutions) CHECK(step->conv.precision == precision);
-        CHECK_THAT(net.step.report(Detail::full), ContainsSubstring(fmt::format(", {}; because", name_of(precision))));
+        CHECK_THAT(net.step.report(Detail::full),
+                   ContainsSubstring(fmt::format(", {}; because", name_of(precision))));
     }
     // A device may be more exact than asked.
     const Expr x = input(float32, {64, 64}, "x");

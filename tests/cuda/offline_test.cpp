@@ -143,7 +143,8 @@ TEST_CASE("lengths that only a call tells leave library calls unplanned") {
     const Expr x = matrix("x");
     const Shared w = shared(zeros({256, 128}), "w");
     const Function f = function({x}, dot(x, w), {.device = "cuda:sm_80"});
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("not planned here: its lengths are known at a call"));
+    CHECK_THAT(f.report(Detail::full),
+               ContainsSubstring("not planned here: its lengths are known at a call"));
 }
 
 TEST_CASE("an architecture that NVRTC does not know is refused when it is old, and gets PTX when it is new") {
@@ -152,7 +153,8 @@ TEST_CASE("an architecture that NVRTC does not know is refused when it is old, a
     CHECK_THAT(error_of([&] { function({x}, exp(x), {.device = "cuda:sm_12"}); }),
                ContainsSubstring("device cuda:sm_12: NVRTC does not compile for sm_12, but for sm_"));
     const Function f = function({x}, exp(x), {.device = "cuda:sm_999"});
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("NVRTC does not know sm_999, so kernels are PTX for compute_"));
+    CHECK_THAT(f.report(Detail::full),
+               ContainsSubstring("NVRTC does not know sm_999, so kernels are PTX for compute_"));
 }
 
 TEST_CASE("a variable stays on the device that has its newest value when another one refuses a call") {

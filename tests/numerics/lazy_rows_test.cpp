@@ -193,6 +193,7 @@ TEST_CASE("a step with lazy rows visits the rows that have keys") {
         Function f =
             function({i, j}, {loss}, {.updates = updates_of(optimizer, loss, {table}), .device = "cpu"});
         INFO(f.report(Detail::full));
-        CHECK(f.report(Detail::full).find("rows of the first axis that have keys, one at a time") != std::string::npos);
+        CHECK(f.report(Detail::full).find("rows of the first axis that have keys, one at a time") !=
+              std::string::npos);
     }
 }

@@ -24,7 +24,9 @@ Options with(int threads) {
     return chosen;
 }
 
-bool made_in_pieces(const Function& f) { return f.report(Detail::full).find("made in pieces") != std::string::npos; }
+bool made_in_pieces(const Function& f) {
+    return f.report(Detail::full).find("made in pieces") != std::string::npos;
+}
 
 // Products of x[rows, columns], w[columns, results] and g[rows, results] in every form.
 std::vector<Expr> products(const Expr& x, const Expr& w, const Expr& g, const Expr& order) {

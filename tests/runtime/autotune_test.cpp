@@ -109,8 +109,9 @@ TEST_CASE("the faster way is taken, and the report says what was measured", "[co
         Function f = product();
         CHECK(watch.measurements == 1);
         CHECK(by_library(f) == (favourite == "library"));
-        CHECK_THAT(f.report(Detail::full), ContainsSubstring(favourite + " 1.00 us") &&
-                                   ContainsSubstring("autotune: 1 choices measured, 0 remembered"));
+        CHECK_THAT(f.report(Detail::full),
+                   ContainsSubstring(favourite + " 1.00 us") &&
+                       ContainsSubstring("autotune: 1 choices measured, 0 remembered"));
         check_product(f, 48);
         CHECK(watch.measurements == 1);
     }
@@ -152,7 +153,7 @@ TEST_CASE("a choice is remembered on disk, whatever the number of threads", "[co
         if (threads == 2) continue;
         CHECK(f.compiler_runs() == 0);
         CHECK_THAT(f.report(Detail::full), ContainsSubstring("0 choices measured, 1 remembered") &&
-                                   ContainsSubstring("generated 1.00 us"));
+                                               ContainsSubstring("generated 1.00 us"));
     }
     CHECK(choices_in(folder / "cache").size() == 1);
     // Another shape is another question, and so is another target.
@@ -251,7 +252,7 @@ TEST_CASE("choices that cannot be kept are made anyway, once a process", "[core]
         CHECK(watch.measurements == 1);
         CHECK_FALSE(by_library(f));
         CHECK_THAT(f.report(Detail::full), ContainsSubstring("choices are not kept for other processes: ") &&
-                                   ContainsSubstring(problem));
+                                               ContainsSubstring(problem));
         check_product(f, 48);
         Function again = product();
         CHECK(watch.measurements == 1);
@@ -269,7 +270,8 @@ TEST_CASE("lengths that only a call tells are measured there, once", "[core][run
     Stopwatch generated("generated");
     Function f = product(std::nullopt);
     CHECK(generated.measurements == 0);
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("1 by estimates until the first call tells the lengths"));
+    CHECK_THAT(f.report(Detail::full),
+               ContainsSubstring("1 by estimates until the first call tells the lengths"));
     const Array wrong(float32, {7, 95});
     CHECK_THROWS_AS(f(wrong, Array(float32, {96, 32}), Array(float32, {32})), ShapeError);
     CHECK(generated.measurements == 0);
@@ -373,8 +375,9 @@ TEST_CASE("what cannot be measured is estimated", "[core][runtime][autotune]") {
     });
     Function f = product();
     CHECK(asked == 1);
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("1 by estimates because measuring failed; no room") &&
-                               ContainsSubstring("estimated"));
+    CHECK_THAT(f.report(Detail::full),
+               ContainsSubstring("1 by estimates because measuring failed; no room") &&
+                   ContainsSubstring("estimated"));
     check_product(f, 48);
     CHECK(choices_in(folder / "cache").empty());
 }

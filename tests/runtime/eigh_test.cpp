@@ -201,9 +201,10 @@ TEST_CASE("eigh in a function: results, report, memory, other devices") {
             CHECK(got[0].at(k) == Approx(expected[0].at(k)).margin(1e-5 * largest));
         CHECK(difference(got[2], expected[2], {.absolute = 1e-5 * largest}) == "");
         CHECK_THAT(f.report(Detail::full), ContainsSubstring("eigh of float32 [1, ") &&
-                                   ContainsSubstring("a routine of the runtime works in it") &&
-                                   ContainsSubstring("operand of eigh"));
-        CHECK((lapack && lapack_library().present) == (f.report(Detail::full).find("LAPACK does") != std::string::npos));
+                                               ContainsSubstring("a routine of the runtime works in it") &&
+                                               ContainsSubstring("operand of eigh"));
+        CHECK((lapack && lapack_library().present) ==
+              (f.report(Detail::full).find("LAPACK does") != std::string::npos));
         int calls = 0;
         for (const Kernel& k : f.kernels()) calls += k.name == "eigh";
         CHECK(calls == 1);
