@@ -86,6 +86,7 @@ class MicroBatched : public Executable {
     // Throws MemoryRefusal with the plan for parts of one row.
     [[noreturn]] void refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const;
     void list_results(MemoryPlan& plan, const Sizes& sizes, std::int64_t steps) const;
+    std::int64_t padding_bytes() const;
     std::int64_t argument_bytes(const Sizes& sizes) const;
     std::int64_t result_bytes(const Sizes& sizes, std::int64_t steps) const;
     std::int64_t outside_bytes(const Sizes& sizes) const;

@@ -16,7 +16,7 @@ namespace bitale {
 // Everything that lives during the call: what comes in and goes out, and the arenas and workspaces of all
 // parts, which are kept from call to call.
 MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const {
-    std::int64_t peak = 0, most_results = 0;
+    std::int64_t peak = 0;
     bool on_gpu = false;
     MemoryPlan largest;
     const auto add = [&](const Function::State& part) {
@@ -35,7 +35,8 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
             if (b.kind == MemoryPlan::Kind::shared || (b.kind == MemoryPlan::Kind::argument && !on_gpu))
                 outside += b.reserved;
         }
-        most_results = std::max(most_results, results);
+        // The pool keeps those of a pass when the next begins; those of the finale are the call's.
+        if (&part != finale_.get()) peak += results;
         peak += plan.peak_bytes - results - outside;
         if (largest.steps.empty() || plan.peak_bytes > largest.peak_bytes) largest = std::move(plan);
     };
@@ -44,11 +45,11 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
     constexpr std::int64_t tail_on_gpu = 64;
     for (const SharedUse& use : shared_) peak += use.variable->value.bytes() + (on_gpu ? tail_on_gpu : 0);
     if (!on_gpu) {
-        peak += argument_bytes(sizes) + result_bytes(sizes, steps);
+        peak += argument_bytes(sizes) + result_bytes(sizes, steps) + padding_bytes();
         list_results(largest, sizes, steps);
     }
     largest.function = build_.signature.function;
-    largest.peak_bytes = peak + most_results;
+    largest.peak_bytes = peak;
     largest.limit = build_.memory_limit;
     largest.micro_batch = rows;
     largest.notes.push_back(fmt::format(
@@ -56,6 +57,22 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
         "that takes most, the peak is that of the whole call",
         sizes.all_rows, rows));
     return largest;
+}
+
+// Of the arrays that a call has beside those that plans count: totals are as large as these say and a little
+// more, each has an element that it begins with, and there are the numbers of rows.
+std::int64_t MicroBatched::padding_bytes() const {
+    const auto block = [](std::int64_t bytes) { return (bytes + 127) / 64 * 64; };
+    constexpr int numbers = 4;                // one of them twice, where the next takes its place
+    constexpr std::int64_t constants = 1024;  // of a part, more than their bytes
+    std::int64_t bytes =
+        numbers * block(bytes_of(DType::int64)) + constants * static_cast<std::int64_t>(passes_.size() + 1);
+    for (const MicroBatches::Pass& pass : plan_.passes)
+        for (const MicroBatches::Total& total : pass.totals) {
+            const Array& value = total.variable->value;
+            bytes += block(value.bytes()) - value.bytes() + block(bytes_of(value.dtype()));
+        }
+    return bytes;
 }
 
 // Those of the call in place of those of a part, which do not stay.
