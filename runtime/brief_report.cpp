@@ -237,7 +237,8 @@ void add_buffers(std::string& to, const Program& program, const Figures& f) {
                       "             ");
     }
     if (sorted.size() > most_buffers)
-        to += fmt::format("             and {} smaller ones\n", sorted.size() - most_buffers);
+        to += fmt::format("             and {} smaller one{}\n", sorted.size() - most_buffers,
+                          sorted.size() - most_buffers == 1 ? "" : "s");
 }
 
 // The step in which most time would be won if it came up to the roof; where there is no roof, or none is

@@ -153,7 +153,7 @@ std::string lines_of(const std::vector<Origin>& origins, std::size_t most) {
     std::string text;
     for (std::size_t i = 0; i < lines.size() && i < most; ++i) {
         const bool same_file = i > 0 && std::string_view(lines[i].file) == lines[i - 1].file;
-        text += same_file ? fmt::format(", {}", lines[i].line) : (i > 0 ? " " : "") + lines[i].text();
+        text += same_file ? fmt::format(", {}", lines[i].line) : (i > 0 ? ", " : "") + lines[i].text();
     }
     if (lines.size() > most) text += fmt::format(" and {} more", lines.size() - most);
     return text;

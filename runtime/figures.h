@@ -54,7 +54,7 @@ Profile::Row row_of(const Program& program, const Step& step, int number, const 
 std::string bytes_in_words(double bytes);
 std::string time_in_words(double seconds);
 std::string three_digits(double x);
-// The distinct lines of the user's, by file: "net.cpp:12, 14, 15 other.cpp:3"; at most so many of them.
+// The distinct lines of the user's, by file: "net.cpp:12, 14, 15, other.cpp:3"; at most so many of them.
 std::string lines_of(const std::vector<Origin>& origins, std::size_t most);
 
 }  // namespace bitale
