@@ -20,17 +20,17 @@ B_WRAPPING(i64, u64)
 B_WRAPPING(u64, u64)
 
 // The divisors 0 and -1 are replaced before the division, which would trap.
-#define B_SIGNED_DIVISION(T, W)                                                   \
-    B_FN T b_floordiv(T a, T b) {                                                 \
-        const T divisor = (b == 0) | (b == -1) ? (T)1 : b;                        \
-        const T quotient = (T)(a / divisor), rest = (T)(a % divisor);             \
-        const T floor = (T)(quotient - ((rest != 0) & ((rest ^ divisor) < 0)));   \
-        return b == 0 ? (T)0 : b == -1 ? (T)((W)0 - (W)a) : floor;                \
-    }                                                                             \
-    B_FN T b_mod(T a, T b) {                                                      \
-        const T divisor = (b == 0) | (b == -1) ? (T)1 : b;                        \
-        const T rest = (T)(a % divisor);                                          \
-        return (rest != 0) & ((rest ^ divisor) < 0) ? (T)(rest + divisor) : rest; \
+#define B_SIGNED_DIVISION(T, W)                                                     \
+    B_FN T b_floordiv(T a, T b) {                                                   \
+        const T divisor = ((b == 0) | (b == -1)) ? (T)1 : b;                        \
+        const T quotient = (T)(a / divisor), rest = (T)(a % divisor);               \
+        const T floor = (T)(quotient - ((rest != 0) & ((rest ^ divisor) < 0)));     \
+        return b == 0 ? (T)0 : b == -1 ? (T)((W)0 - (W)a) : floor;                  \
+    }                                                                               \
+    B_FN T b_mod(T a, T b) {                                                        \
+        const T divisor = ((b == 0) | (b == -1)) ? (T)1 : b;                        \
+        const T rest = (T)(a % divisor);                                            \
+        return ((rest != 0) & ((rest ^ divisor) < 0)) ? (T)(rest + divisor) : rest; \
     }
 #define B_UNSIGNED_DIVISION(T)                                                           \
     B_FN T b_floordiv(T a, T b) { return b == 0 ? (T)0 : (T)(a / (b == 0 ? (T)1 : b)); } \
@@ -108,10 +108,10 @@ B_ORDER(i64)
 B_ORDER(u64)
 
 // The count is masked before the shift, which C defines below the width alone.
-#define B_SIGNED_SHIFT(T, W, BITS)                                                                         \
-    B_FN T b_invert(T a) { return (T)~a; }                                                                 \
-    B_FN T b_shift_left(T a, T b) { return (b < 0) | (b >= BITS) ? (T)0 : (T)((W)a << (b & (BITS - 1))); } \
-    B_FN T b_shift_right(T a, T b) { return (T)(a >> ((b < 0) | (b >= BITS) ? (T)(BITS - 1) : b)); }
+#define B_SIGNED_SHIFT(T, W, BITS)                                                                           \
+    B_FN T b_invert(T a) { return (T)~a; }                                                                   \
+    B_FN T b_shift_left(T a, T b) { return ((b < 0) | (b >= BITS)) ? (T)0 : (T)((W)a << (b & (BITS - 1))); } \
+    B_FN T b_shift_right(T a, T b) { return (T)(a >> (((b < 0) | (b >= BITS)) ? (T)(BITS - 1) : b)); }
 #define B_UNSIGNED_SHIFT(T, W, BITS)                                                           \
     B_FN T b_invert(T a) { return (T)~a; }                                                     \
     B_FN T b_shift_left(T a, T b) { return b >= BITS ? (T)0 : (T)((W)a << (b & (BITS - 1))); } \
