@@ -116,7 +116,7 @@ B_FN f64 b_pow(f64 x, f64 y) {
         b_times_power_of_two(b_fma(r, b_exp2_remainder(r), 1.0), b_bits(t) - b_bits(B_ROUNDER64));
 
     const bool whole = b_trunc(y) == y, odd = whole & (2.0 * b_trunc(0.5 * y) != y);
-    const f64 result = odd ? b_copysign(power, x) : (x < 0.0) & number & !whole ? (f64)b_nan : power;
+    const f64 result = odd ? b_copysign(power, x) : ((x < 0.0) & number & !whole) ? (f64)b_nan : power;
     const bool one = (y == 0.0) | (x == 1.0) | ((x == -1.0) & b_isinf(y));
     return one ? 1.0 : result;
 }

@@ -32,7 +32,7 @@ B_FN f32 b_pow(f32 x, f32 y) {
     const f32 power = (f32)b_exp2_coarse((f64)y * logarithm);
 
     const bool whole = b_trunc(y) == y, odd = whole & (2.0f * b_trunc(0.5f * y) != y);
-    const f32 result = odd ? b_copysign(power, x) : (x < 0.0f) & (a < b_inf) & !whole ? b_nan : power;
+    const f32 result = odd ? b_copysign(power, x) : ((x < 0.0f) & (a < b_inf) & !whole) ? b_nan : power;
     const bool one = (y == 0.0f) | (x == 1.0f) | ((x == -1.0f) & b_isinf(y));
     return one ? 1.0f : result;
 }
