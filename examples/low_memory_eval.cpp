@@ -17,8 +17,8 @@ Model deep(const Expr& x, const Expr& y, std::uint64_t seed) {
     Parameters params;
     const auto layer = [&](const std::string& name, const Dims& shape) {
         const std::int64_t width = shape.size() == 4 ? shape[0] : shape[1];
-        return std::pair(params.add(name + ".w", glorot_uniform(shape, seed++)),
-                         params.add(name + ".b", zeros({width})));
+        return std::pair{params.add(name + ".w", glorot_uniform(shape, seed++)),
+                         params.add(name + ".b", zeros({width}))};
     };
     const auto [w1, b1] = layer("conv1", {32, 1, 5, 5});
     const auto [w2, b2] = layer("conv2", {64, 32, 5, 5});

@@ -19,7 +19,7 @@ int main(int argc, char** argv) try {
     Parameters params;
     const auto layer = [&](const std::string& name, const Dims& weights, std::int64_t outputs) {
         Parameters own = params.in(name);
-        return std::pair(own.add("w", he_normal(weights, params.size())), own.add("b", zeros({outputs})));
+        return std::pair{own.add("w", he_normal(weights, params.size() + 1)), own.add("b", zeros({outputs}))};
     };
     const auto conv1 = layer("conv1", {16, 1, 5, 5}, 16), conv2 = layer("conv2", {32, 16, 5, 5}, 32),
                dense = layer("dense", {1568, 128}, 128), out = layer("out", {128, 10}, 10);
