@@ -57,7 +57,14 @@ void check_limits(const Graphs& graphs, const std::string& device, const MemoryP
     Function fits = graphs.function_on(device, {plan.peak_bytes});
     CHECK(fits.memory_plan(graphs.lengths).peak_bytes == plan.peak_bytes);
     CHECK_NOTHROW(fits.call(graphs.arguments));
-    CHECK_THROWS_AS(graphs.function_on(device, {plan.peak_bytes - 1}).call(graphs.arguments), OutOfMemory);
+    // A byte less is refused, or leads to parts of some batch of the graph.
+    try {
+        Function less = graphs.function_on(device, {plan.peak_bytes - 1});
+        less.call(graphs.arguments);
+        CHECK(less.memory_plan().micro_batch > 0);
+        CHECK(less.memory_plan().peak_bytes < plan.peak_bytes);
+    } catch (const OutOfMemory&) {
+    }
 }
 
 }  // namespace

@@ -111,11 +111,13 @@ TEST_CASE("a step under a limit is the step of the whole batch") {
     }
 }
 
+// In float32 all of it fits at once. Parts of less are compared in float64: they round the mean of the images
+// otherwise, and with it, in float32, some of millions of maxima.
 TEST_CASE("a step of 2,000 images under 256 MiB is the step of the whole batch", "[slow]") {
     for (const DType dtype : {float32, float64}) {
         Deep net(dtype, 32, 64, 1024);
-        for (const ByteCount limit : {256_MiB, dtype == float64 ? 200_MiB : 100_MiB})
-            check_step(net, "cpu", 2000, limit, dtype == float64 ? 1e-12 : 1e-5);
+        check_step(net, "cpu", 2000, 256_MiB, dtype == float64 ? 1e-12 : 1e-5);
+        if (dtype == float64) check_step(net, "cpu", 2000, 200_MiB, 1e-12);
     }
 }
 
