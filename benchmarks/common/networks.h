@@ -36,12 +36,12 @@ DataSet data_of(const std::string& workload, const std::string& folder = "", std
 std::int64_t batch_of(const std::string& workload);
 
 struct Setting {
-    // How the images are kept on the device: uint8, int8 (pixel - 128), float32, or uint4, uint2 and uint1, of as
-    // many levels; "normalised": float32 that the step does not normalise any more.
+    // How the images are kept on the device: uint8, int8 (pixel - 128), float32, or uint4, uint2 and uint1,
+    // of as many levels; "normalised": float32 that the step does not normalise any more.
     std::string storage = "uint8";
-    std::string device{};           // empty: as BITALE_FLAGS says
-    std::int64_t batch = 0;         // 0: the workload's own
-    std::uint64_t seed = 0;         // of the initial values
+    std::string device{};    // empty: as BITALE_FLAGS says
+    std::int64_t batch = 0;  // 0: the workload's own
+    std::uint64_t seed = 0;  // of the initial values
     bool profile = false;
     bitale::Precision precision = bitale::Precision::float32;
 };
