@@ -458,8 +458,9 @@ Results Function::loop(std::int64_t first, std::int64_t last, const StopToken& s
 Results Function::loop(std::int64_t first, std::int64_t last, const LoopOptions& options) {
     State& state = used(state_);
     if (options.every < 0)
-        throw Error(fmt::format("loop of \"{}\": a report comes every so many steps, not every {}",
-                                state.name, options.every));
+        throw Error(
+            fmt::format("loop of \"{}\": the steps between two reports must be at least 0, but are {}",
+                        state.name, options.every));
     LoopCall call = steps_between(state, first, last);
     call.token = options.stop;
     if (!options.on_progress || call.steps == 0) return loop_of(state, call);

@@ -6,6 +6,7 @@
 #include "graph/ir/shared.h"
 #include "graph/show/debugprint.h"
 #include "graph/show/dot.h"
+#include "runtime/example_shapes.h"
 #include "runtime/picture.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
@@ -37,7 +38,10 @@ const std::vector<Kernel>& Function::kernels() const {
 
 std::vector<Kernel> Function::kernels(const ExampleShapes& shapes) const {
     State& state = used(state_);
-    if (!state.specialised) return kernels();
+    if (!state.specialised) {
+        reporting([&] { check_shapes(state, shapes); });
+        return kernels();
+    }
     return reporting([&] {
         const Specialised::Version version = state.specialised->of_shapes(shapes);
         const std::lock_guard lock(version->waiting);
@@ -70,7 +74,10 @@ std::string Function::report(Detail detail) const {
 
 std::string Function::report(const ExampleShapes& shapes, Detail detail) const {
     State& state = used(state_);
-    if (!state.specialised) return report(detail);
+    if (!state.specialised) {
+        reporting([&] { check_shapes(state, shapes); });
+        return report(detail);
+    }
     return reporting([&] {
         const Specialised::Version version = state.specialised->of_shapes(shapes);
         const std::lock_guard lock(version->waiting);
@@ -111,7 +118,10 @@ std::string debugprint(const Function& f) {
 
 std::string debugprint(const Function& f, const ExampleShapes& shapes) {
     const Function::State& state = f.state();
-    if (!state.specialised) return debugprint(f);
+    if (!state.specialised) {
+        reporting([&] { check_shapes(state, shapes); });
+        return debugprint(f);
+    }
     return reporting([&] { return optimised_text(*state.specialised->of_shapes(shapes)); });
 }
 

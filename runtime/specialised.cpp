@@ -16,6 +16,7 @@
 #include "graph/walk/equal_lengths.h"
 #include "graph/walk/traverse.h"
 #include "runtime/dump.h"
+#include "runtime/example_shapes.h"
 #include "runtime/exec/int_table.h"
 #include "runtime/memory/plan.h"
 #include "runtime/report.h"
@@ -67,6 +68,45 @@ void check_lengths(const Signature& signature, const std::map<std::uint64_t, std
     checks.verify(slots.data());
 }
 
+[[noreturn]] void refuse(const Function::State& function, const std::string& what) {
+    throw GraphError(function.where, fmt::format("function \"{}\": {}", function.name, what));
+}
+
+// The lengths that example shapes and the function's defaults tell.
+std::map<std::uint64_t, std::int64_t> numbers_of(const Function::State& function,
+                                                 const ExampleShapes& shapes) {
+    const Nodes& inputs = function.plain->inputs;
+    std::vector<std::optional<Dims>> given(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (function.defaults[i]) given[i] = function.defaults[i]->shape();
+    for (const auto& [variable, shape] : shapes) {
+        const NodePtr node = variable.is_null() ? nullptr : variable.node();
+        const auto at = std::find(inputs.begin(), inputs.end(), node);
+        if (at == inputs.end())
+            refuse(function, fmt::format("an example shape is of {}, which is none of its inputs",
+                                         node ? describe(*node) : "an empty expression"));
+        given[static_cast<std::size_t>(at - inputs.begin())] = shape;
+    }
+    std::map<std::uint64_t, std::int64_t> known;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!given[i]) continue;
+        const Shape& shape = inputs[i]->type.shape;
+        bool fits = given[i]->size() == shape.size();
+        for (std::size_t axis = 0; fits && axis < shape.size(); ++axis) {
+            const std::int64_t length = (*given[i])[axis];
+            if (length == -1 && axis == 0) continue;
+            fits = length >= 0 && (!shape[axis].is_constant() || shape[axis].is(length));
+            if (const std::uint64_t symbol = shape[axis].symbol_id()) known.emplace(symbol, length);
+        }
+        if (!fits)
+            throw ShapeError(function.where,
+                             fmt::format("function \"{}\": {} cannot have the shape {}", function.name,
+                                         describe(*inputs[i]), text_of(*given[i])));
+    }
+    infer_lengths(function.signature.checks, known);
+    return known;
+}
+
 std::string name_of(const Node& input, std::size_t number) {
     return input.name.empty() ? fmt::format("input {}", number) : printable(input.name);
 }
@@ -116,6 +156,10 @@ Signature signature_of_version(const Signature& general, const Substitution& num
 }
 
 }  // namespace
+
+void check_shapes(const Function::State& function, const ExampleShapes& shapes) {
+    check_lengths(function.signature, numbers_of(function, shapes));
+}
 
 std::vector<FreeLength> free_lengths(const Graph& graph) {
     const Substitution given = equal_lengths(graph);
@@ -215,46 +259,17 @@ Specialised::Version Specialised::of_call(std::span<const Array> arguments) {
     return made(lengths, known, all);
 }
 
-void Specialised::refuse(const std::string& what) const {
-    throw GraphError(function_.where, fmt::format("function \"{}\": {}", function_.name, what));
-}
+void Specialised::refuse(const std::string& what) const { bitale::refuse(function_, what); }
 
 Specialised::Version Specialised::of_shapes(const ExampleShapes& shapes) {
-    const Nodes& inputs = function_.plain->inputs;
-    std::vector<std::optional<Dims>> given(inputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-        if (function_.defaults[i]) given[i] = function_.defaults[i]->shape();
-    for (const auto& [variable, shape] : shapes) {
-        const NodePtr node = variable.is_null() ? nullptr : variable.node();
-        const auto at = std::find(inputs.begin(), inputs.end(), node);
-        if (at == inputs.end())
-            refuse(fmt::format("an example shape is of {}, which is none of its inputs",
-                               node ? describe(*node) : "an empty expression"));
-        given[static_cast<std::size_t>(at - inputs.begin())] = shape;
-    }
-    Numbers known;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (!given[i]) continue;
-        const Shape& shape = inputs[i]->type.shape;
-        bool fits = given[i]->size() == shape.size();
-        for (std::size_t axis = 0; fits && axis < shape.size(); ++axis) {
-            const std::int64_t length = (*given[i])[axis];
-            if (length == -1 && axis == 0) continue;
-            fits = length >= 0 && (!shape[axis].is_constant() || shape[axis].is(length));
-            if (const std::uint64_t symbol = shape[axis].symbol_id()) known.emplace(symbol, length);
-        }
-        if (!fits)
-            throw ShapeError(function_.where,
-                             fmt::format("function \"{}\": {} cannot have the shape {}", function_.name,
-                                         describe(*inputs[i]), text_of(*given[i])));
-    }
-    infer_lengths(function_.signature.checks, known);
+    Numbers known = numbers_of(function_, shapes);
     if (const std::optional<Lengths> last = lengths_of_latest())
         for (std::size_t k = 0; k < free_.size(); ++k) known.emplace(free_[k].symbol, (*last)[k]);
     Lengths lengths;
     for (const FreeLength& f : free_) {
         const auto at = known.find(f.symbol);
-        if (at == known.end()) refuse("an example shape of " + describe(*inputs[f.input]) + " is missing");
+        if (at == known.end())
+            refuse("an example shape of " + describe(*function_.plain->inputs[f.input]) + " is missing");
         lengths.push_back(at->second);
     }
     return made(lengths, known, {});

@@ -99,8 +99,10 @@ class Validator {
         bool fits = value.rank() == input.type.rank();
         if (fits) fits = !certainly_differ(input.type.shape, shape_of(value.shape()));
         if (!fits)
-            throw ShapeError(where_, fmt::format("the default of {} has shape {}", describe(input),
-                                                 text_of(value.shape())));
+            throw ShapeError(
+                where_, fmt::format("the default of {} has shape {}, which the variable {}", describe(input),
+                                    text_of(value.shape()),
+                                    input.type.rank() ? "cannot have" : "lacks: it is a scalar"));
     }
 
     void take_updates() {

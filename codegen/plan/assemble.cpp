@@ -24,6 +24,7 @@
 #include "codegen/schedule/made.h"
 #include "codegen/schedule/segment.h"
 #include "graph/base/text.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -441,7 +442,7 @@ class Assembler {
             add_origins(v, step);
         }
         for (const int c : group.checks)
-            step.title += (step.title.empty() ? "" : " + ") + ("check of " + graph_.checks[c].what);
+            step.title += (step.title.empty() ? "" : " + ") + ("check of " + title_of(graph_.checks[c]));
         sort_origins(step.fused);
     }
 
@@ -534,11 +535,7 @@ class Assembler {
     void finish() {
         for (const SharedUpdate& update : graph_.updates)
             program_.updated.push_back(shared_index(update.target));
-        for (const Check& check : graph_.checks) {
-            const std::string where = check.where.line ? check.where.text() + ": " : "";
-            program_.checks.push_back({where + check.what + " is out of range [" + check.low.text() + ", " +
-                                       check.high.text() + ")"});
-        }
+        for (const Check& check : graph_.checks) program_.checks.push_back({error_text(check)});
         for (const NodePtr& node : length_nodes()) {
             if (!node->op->equalities) continue;
             for (const Equality& e : node->op->equalities(*node)) {

@@ -6,6 +6,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/rows_of_task.h"
+#include "graph/ir/fault_text.h"
 
 namespace bitale {
 
@@ -47,7 +48,7 @@ Segment schedule_check(const Group& group, const TaskRows& rows, const SegmentCo
     const int errors = builder.global(context.errors_buffer(), DType::int64, {Int(4)}, true);
     builder.ir.errors_buffer = builder.ir.places[errors].buffer;
     Segment segment;
-    segment.title = "check of " + checked.what;
+    segment.title = "check of " + title_of(checked);
     segment.tasks = ceildiv(group.extent, rows.block);
     segment.task = rows.task;
     LoopBuilder loops(nest);

@@ -177,8 +177,8 @@ void* Array::mutable_data() {
 
 void Array::convert_element(std::int64_t i, DType dtype, void* to) const {
     if (i < 0 || i >= size())
-        throw IndexError("element " + std::to_string(i) + " of an array with " + std::to_string(size_) +
-                         " elements");
+        throw IndexError("element " + std::to_string(i) + " is out of range: the array has " +
+                         std::to_string(size_) + (size_ == 1 ? " element" : " elements"));
     dispatch(dtype_, [&](auto from) {
         dispatch(dtype, [&](auto wanted) {
             const auto x = convert<decltype(wanted)>(static_cast<const decltype(from)*>(data())[i]);
@@ -220,8 +220,10 @@ Array Array::reshaped(Dims shape) const {
 
 Array Array::rows(std::int64_t first, std::int64_t last) const {
     if (rank() == 0 || first < 0 || last < first || last > shape_[0])
-        throw IndexError("rows " + std::to_string(first) + " to " + std::to_string(last) +
-                         " of an array of shape " + text_of(shape_));
+        throw IndexError("rows [" + std::to_string(first) + ", " + std::to_string(last) +
+                         ") are out of range: " +
+                         (rank() ? "the array has rows [0, " + std::to_string(shape_[0]) + ")"
+                                 : std::string("a number has no rows")));
     Dims shape = making([&] { return shape_; });
     shape[0] = last - first;
     Array r(dtype_, std::move(shape));
@@ -234,7 +236,9 @@ Array Array::rows(std::int64_t first, std::int64_t last) const {
 Array Array::operator[](std::int64_t i) const {
     const std::int64_t length = rank() ? shape_[0] : 0, at = i < 0 ? i + length : i;
     if (at < 0 || at >= length)
-        throw IndexError("part " + std::to_string(i) + " of an array of shape " + text_of(shape_));
+        throw IndexError(rank() ? "index " + std::to_string(i) +
+                                      " is out of range for axis 0 of an array of shape " + text_of(shape_)
+                                : "index " + std::to_string(i) + " is out of range: a number has no axes");
     Array r = rows(at, at + 1);
     r.shape_.erase(r.shape_.begin());
     return r;
@@ -243,8 +247,9 @@ Array Array::operator[](std::int64_t i) const {
 Array Array::slice(int axis, std::int64_t first, std::optional<std::int64_t> last, std::int64_t step) const {
     const int at = axis < 0 ? axis + rank() : axis;
     if (at < 0 || at >= rank())
-        throw IndexError("axis " + std::to_string(axis) + " of an array of shape " + text_of(shape_));
-    if (step == 0) throw IndexError("a slice of step 0");
+        throw IndexError("slice: there is no axis " + std::to_string(axis) + " in an array of shape " +
+                         text_of(shape_));
+    if (step == 0) throw IndexError("slice: the step must not be 0");
     const std::int64_t length = shape_[static_cast<std::size_t>(at)];
     const auto clipped = [&](std::int64_t i) {  // NumPy's: backwards, -1 is in front of the first element
         if (i < 0) i = std::max<std::int64_t>(i, -length - 1) + length;

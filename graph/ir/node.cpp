@@ -7,6 +7,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/array_bytes.h"
 #include "graph/ir/borrowed.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/length_input.h"
 #include "graph/ir/shared.h"
 
@@ -178,6 +179,7 @@ std::string describe(const Node& node) {
 
 std::string message_of(const Equality& equality, const Node& node) {
     const std::string where = node.where.line ? node.where.text() + ": " : "";
+    if (has_marks(equality.what)) return where + equality.what;
     return where + equality.what + (equality.is_sentence ? "" : " must be equal") + ", in " + describe(node);
 }
 

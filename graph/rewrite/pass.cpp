@@ -8,6 +8,7 @@
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 #include "graph/walk/traverse.h"
 #include "graph/walk/verify.h"
@@ -73,7 +74,7 @@ std::string listing(const Graph& graph) {
     for (const SharedUpdate& update : graph.updates)
         root("update " + update.target->name + " =", update.value);
     for (const Check& check : graph.checks)
-        root("check " + check.what + " in [" + check.low.text() + ", " + check.high.text() + "):",
+        root("check " + title_of(check) + " in [" + check.low.text() + ", " + check.high.text() + "):",
              check.value);
     return s;
 }

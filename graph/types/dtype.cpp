@@ -3,6 +3,7 @@
 #include <bit>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "bitale/error.h"
 #include "graph/base/text.h"
@@ -13,13 +14,20 @@ namespace {
 constexpr std::string_view names[dtype_count] = {"boolean",  "int8",    "int16",  "int32",  "int64",
                                                  "uint8",    "uint16",  "uint32", "uint64", "float16",
                                                  "bfloat16", "float32", "float64"};
-}
+// Of C++ and of other libraries, where letters alone would suggest another type.
+constexpr std::pair<std::string_view, std::string_view> names_elsewhere[] = {
+    {"float", "float32"}, {"double", "float64"}, {"half", "float16"}, {"int", "int32"},
+    {"long", "int64"},    {"bool", "boolean"},   {"byte", "uint8"},   {"single", "float32"}};
+}  // namespace
 
 std::string_view name_of(DType t) { return names[static_cast<int>(t)]; }
 
 DType dtype_named(std::string_view name) {
     for (int i = 0; i < dtype_count; ++i)
         if (names[i] == name) return static_cast<DType>(i);
+    for (const auto& [elsewhere, here] : names_elsewhere)
+        if (elsewhere == name)
+            throw TypeError("unknown dtype " + in_quotes(name) + "; did you mean " + in_quotes(here) + "?");
     throw TypeError("unknown dtype " + in_quotes(name) +
                     did_you_mean(name, {std::begin(names), std::end(names)}));
 }

@@ -5,6 +5,7 @@
 #include "graph/ir/node.h"
 #include "graph/show/debugprint.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 
 namespace bitale {
@@ -32,7 +33,7 @@ std::string Expr::shape_text() const {
 Where Expr::where() const { return node()->where; }
 
 Expr Expr::length(int axis, Where where) const try {
-    const int i = checked_axis(axis, rank(), "length", where);
+    const int i = checked_axis(axis, *this, "length", where);
     return expr_of(node()->type.shape[static_cast<std::size_t>(i)], where);
 } catch (const std::bad_alloc&) {
     expressing.fail();

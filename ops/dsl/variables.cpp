@@ -20,7 +20,8 @@ Int unknown_length(const std::string& name, int axis) {
 
 Expr input_of_rank(DType dtype, int rank, std::string name, Where where) try {
     if (rank < 0)
-        throw ShapeError(where, "input " + in_quotes(name) + ": the rank is " + std::to_string(rank));
+        throw ShapeError(where, "input " + in_quotes(name) + ": the rank must be at least 0, but is " +
+                                    std::to_string(rank) + "; for a vector of unknown length write {-1}");
     Shape shape;
     for (int i = 0; i < rank; ++i) shape.push_back(unknown_length(name, i));
     return variable(dtype, std::move(shape), std::move(name), where);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/lengths.h"
@@ -17,12 +18,16 @@ void require_floats(const std::string& name, const NodePtr& a, const NodePtr& b,
     const std::string operands = name + " of " + describe(*a) + " and " + describe(*b) + ": ";
     for (const NodePtr& x : {a, b})
         if (!computes(x))
-            throw TypeError(where, operands + "it computes in float32 or float64, not in " +
-                                       std::string(name_of(x->type.dtype)) + "; write cast(x, float32)");
+            throw TypeError(where,
+                            operands + "it computes in float32 or float64, not in " +
+                                std::string(name_of(x->type.dtype)) + "; write cast(" +
+                                word_for(wrap(x), x == a ? "the first operand" : "the second operand") +
+                                ", float32)");
     if (a->type.dtype != b->type.dtype)
         throw TypeError(where, operands + std::string(name_of(a->type.dtype)) + " and " +
                                    std::string(name_of(b->type.dtype)) +
-                                   " do not mix; cast one, as in cast(x, " +
+                                   " do not mix; cast one, as in cast(" +
+                                   word_for(wrap(a), "the first operand") + ", " +
                                    std::string(name_of(b->type.dtype)) + ")");
 }
 

@@ -177,7 +177,7 @@ Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options, Where w
     geometry.dilation = {options.dilation.h, options.dilation.w};
     for (std::size_t i = 0; i < 2; ++i)
         if (geometry.stride[i] < 1 || geometry.dilation[i] < 1)
-            throw ShapeError(where, "conv2d: subsample and dilation are at least 1, not " +
+            throw ShapeError(where, "conv2d: subsample and dilation must be at least 1, but are " +
                                         std::to_string(geometry.stride[i]) + " and " +
                                         std::to_string(geometry.dilation[i]));
     require_4d(filters.node(), "filters", "[outputs, channels, height, width]", where);
@@ -193,11 +193,12 @@ Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options, Where w
             case Border::Kind::pad: geometry.pad[i] = i == 0 ? border.h : border.w; break;
         }
         if (geometry.pad[i] < 0)
-            throw ShapeError(where,
-                             "conv2d: a padding is at least 0, not " + std::to_string(geometry.pad[i]));
+            throw ShapeError(
+                where, "conv2d: the padding must be at least 0, but is " + std::to_string(geometry.pad[i]));
     }
     if (options.groups < 1)
-        throw ShapeError(where, "conv2d: groups is at least 1, not " + std::to_string(options.groups));
+        throw ShapeError(where,
+                         "conv2d: groups must be at least 1, but is " + std::to_string(options.groups));
     if (options.groups == 1) return apply(conv_op(), {input, filters}, geometry.attributes(), where);
     conv_dtype({input.node(), filters.node()}, "the input", "the filter tensor", where);
     require_4d(input.node(), "an input", "[n, channels, height, width]", where);

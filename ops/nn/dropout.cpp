@@ -2,6 +2,7 @@
 
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
+#include "ops/dsl/wording.h"
 #include "ops/random/distributions.h"
 #include "ops/random/philox.h"
 
@@ -67,7 +68,8 @@ void register_dropout_ops() { dropout_op(); }
 
 Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where) try {
     if (!(rate >= 0 && rate < 1))
-        throw Error(where, "dropout: the rate is at least 0 and below 1, not " + std::to_string(rate));
+        throw Error(where, "dropout: the rate must be at least 0 and below 1, but is " + number_text(rate) +
+                               "; it is the fraction that is dropped");
     const auto key = static_cast<std::int64_t>(philox::key_of(stream.seed(), stream.next_draw()));
     return apply(dropout_op(), {x, Expr(stream.counter(), where)}, {{"key", key}, {"rate", rate}}, where);
 } catch (const std::bad_alloc&) {

@@ -184,7 +184,7 @@ Expr max_pool(const Expr& x, Size2 window, PoolOptions options, Where where) try
     const PoolGeometry geometry{{window.h, window.w}, {stride.h, stride.w}, {options.pad.h, options.pad.w}};
     for (std::size_t i = 0; i < 2; ++i) {
         if (geometry.window[i] < 1 || geometry.stride[i] < 1)
-            throw ShapeError(where, "max_pool: window and stride are at least 1, not " +
+            throw ShapeError(where, "max_pool: window and stride must be at least 1, but are " +
                                         std::to_string(geometry.window[i]) + " and " +
                                         std::to_string(geometry.stride[i]));
         if (geometry.pad[i] < 0 || geometry.pad[i] >= geometry.window[i])

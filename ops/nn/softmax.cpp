@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/view.h"
 
@@ -154,14 +155,14 @@ NodePtr softmax_over(const Op* op, const NodePtr& x, const std::vector<std::int6
 }
 
 Expr softmax(const Expr& x, int axis, Where where) try {
-    const std::int64_t from_front = checked_axis(axis, x.rank(), "softmax", where);
+    const std::int64_t from_front = checked_axis(axis, x, "softmax", where);
     return apply(softmax_op(), {x}, {{"axis", from_front}}, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Expr log_softmax(const Expr& x, int axis, Where where) try {
-    const std::int64_t from_front = checked_axis(axis, x.rank(), "log_softmax", where);
+    const std::int64_t from_front = checked_axis(axis, x, "log_softmax", where);
     return apply(log_softmax_op(), {x}, {{"axis", from_front}}, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();

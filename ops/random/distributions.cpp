@@ -8,6 +8,7 @@
 #include "bitale/train.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
+#include "ops/dsl/wording.h"
 #include "ops/random/philox.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/view.h"
@@ -164,7 +165,7 @@ Expr RandomStream::uniform(const std::vector<Expr>& shape, double low, double hi
 
 Expr RandomStream::normal(const std::vector<Expr>& shape, double mean, double deviation, Where where) try {
     if (!(deviation >= 0))
-        throw Error(where, "normal: a deviation is at least 0, not " + std::to_string(deviation));
+        throw Error(where, "normal: the deviation must be at least 0, but is " + number_text(deviation));
     const auto key = static_cast<std::int64_t>(philox::key_of(seed_, next_draw()));
     return apply(
         normal_op(), {Expr(counter_, where)},

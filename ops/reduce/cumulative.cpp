@@ -5,6 +5,7 @@
 
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/promotion.h"
 #include "ops/reduce/scan.h"
 
@@ -104,7 +105,7 @@ Nodes gradient_logcumsumexp(const NodePtr& node, const NodePtr& g) {
 
 Expr scan_along(const Op* op, const Expr& x, std::optional<int> axis, ScanOptions options, Where where) try {
     const Expr flat = axis ? x : reshape_to(x, {count_of(type_of(x).shape)}, where);
-    const Scan scan{axis ? checked_axis(*axis, x.rank(), op->name.c_str(), where) : 0, options.exclusive,
+    const Scan scan{axis ? checked_axis(*axis, x, op->name.c_str(), where) : 0, options.exclusive,
                     options.reverse};
     return apply(op, {flat}, scan.attributes(), where);
 } catch (const std::bad_alloc&) {

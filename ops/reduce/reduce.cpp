@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/ir/fault_text.h"
 #include "graph/types/convert.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/gradients.h"
 #include "ops/reduce/others.h"
@@ -195,7 +197,8 @@ const Op* register_reduction(const Kind& kind, Nodes (*gradient)(const NodePtr&,
         op.equalities = [kind](const Node& node) {
             std::vector<Equality> r;
             demand_at_most(r, 1, reduced_count(node),
-                           std::string(kind.name) + " needs at least 1 element to choose from");
+                           std::string(kind.name) + " of " + describe(*node.inputs[0]) +
+                               " needs at least 1 element to choose from, but there are " + number_there());
             return r;
         };
     op.gradient = gradient;
@@ -247,7 +250,7 @@ Expr reduce(const Op* op, const Expr& x, const Axes& axes, ReduceOptions options
     std::vector<std::int64_t> all;
     if (axes.empty())
         for (int i = 0; i < x.rank(); ++i) all.push_back(i);
-    for (const int axis : axes) all.push_back(checked_axis(axis, x.rank(), op->name.c_str(), where));
+    for (const int axis : axes) all.push_back(checked_axis(axis, x, op->name.c_str(), where));
     std::sort(all.begin(), all.end());
     if (std::adjacent_find(all.begin(), all.end()) != all.end())
         throw IndexError(where, op->name + " of " + describe(*x.node()) + ": an axis is named twice");

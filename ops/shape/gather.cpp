@@ -1,5 +1,6 @@
 #include "ops/shape/gather.h"
 
+#include "graph/ir/fault_text.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
@@ -39,7 +40,8 @@ Type infer_gather(const Nodes& inputs, const Attributes&, Where where) {
 std::vector<Equality> gather_equalities(const Node& node) {
     std::vector<Equality> r;
     demand_at_most(r, min(count_of(node.inputs[1]->type.shape), 1), node.inputs[0]->type.shape[0],
-                   "gather needs at least 1 row to choose from");
+                   "gather from " + describe(*node.inputs[0]) +
+                       " needs at least 1 row to choose from, but there are " + number_there());
     return r;
 }
 
@@ -200,6 +202,9 @@ Expr gather(const Expr& x, const Expr& indices, Where where) try {
 Expr one_hot(const Expr& labels, const Expr& classes, DType dtype, Where where) try {
     require_integers(labels.node(), "one_hot", where);
     const Int count = length_from(classes, "one_hot", where);
+    if (count.range().high < 0)
+        throw ShapeError(where,
+                         "one_hot: the number of classes must not be negative, but is " + count.text());
     Shape shape = type_of(labels).shape;
     shape.push_back(1);
     const Expr columns = reshape_to(labels, shape, where);

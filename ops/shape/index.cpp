@@ -189,8 +189,10 @@ Expr index_axis(const Expr& x, int axis, const Expr& index, Where where) {
 
 Expr Expr::operator[](const Index& at) const try {
     if (static_cast<int>(at.items.size()) > rank())
-        throw IndexError(at.where, std::to_string(at.items.size()) + " indices for " + describe(*node()) +
-                                       ", which has " + std::to_string(rank()) + " axes");
+        throw IndexError(
+            at.where, describe(*node()) + (rank() ? " has only " + std::to_string(rank()) + " axes, but " +
+                                                        std::to_string(at.items.size()) + " indices are given"
+                                                  : std::string(" is a scalar and cannot be indexed")));
     Expr r = *this;
     // From the last axis on: axes that disappear, or appear at the front, do not move those still to come.
     for (std::size_t i = at.items.size(); i-- > 0;) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/lengths.h"
 #include "ops/shape/slice.h"
@@ -24,17 +25,25 @@ Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where)
     Type type = parts[0]->type;
     for (std::size_t k = 1; k < parts.size(); ++k) {
         const Type& part = parts[k]->type;
-        if (part.dtype != type.dtype)
-            throw TypeError(where, "concatenate of " + describe(*parts[0]) + " and " + describe(*parts[k]) +
-                                       ": the parts must have one dtype; write cast(x, " +
-                                       std::string(name_of(type.dtype)) + ")");
-        bool fits = part.rank() == type.rank();
-        for (std::size_t i = 0; fits && i < part.shape.size(); ++i)
-            fits = i == axis || !never_equal(part.shape[i], parts[0]->type.shape[i]);
-        if (!fits)
-            throw ShapeError(where, "concatenate of " + describe(*parts[0]) + " and " + describe(*parts[k]) +
-                                        " along axis " + std::to_string(axis) +
-                                        ": all other axes must be equal");
+        const std::string operands = "concatenate of " + describe(*parts[0]) + " and " + describe(*parts[k]);
+        if (part.dtype != type.dtype) {
+            const bool casts_first = is_float(part.dtype) && !is_float(type.dtype);
+            const std::string word = casts_first ? word_for(wrap(parts[0]), "the first part")
+                                                 : word_for(wrap(parts[k]), "the other");
+            throw TypeError(where, operands + ": the parts must have one dtype; write cast(" + word + ", " +
+                                       std::string(name_of(casts_first ? part.dtype : type.dtype)) + ")");
+        }
+        if (part.rank() != type.rank())
+            throw ShapeError(where, operands + ": the ranks differ, " + std::to_string(type.rank()) +
+                                        " and " + std::to_string(part.rank()));
+        for (std::size_t i = 0; i < part.shape.size(); ++i) {
+            const Int &length = part.shape[i], &first = parts[0]->type.shape[i];
+            if (i != axis && never_equal(length, first))
+                throw ShapeError(where, operands + " along axis " + std::to_string(axis) +
+                                            ": all other axes must have equal lengths, but axis " +
+                                            std::to_string(i) + " has " + first.text() + " and " +
+                                            length.text());
+        }
         type.shape[axis] = type.shape[axis] + part.shape[axis];
     }
     return type;
@@ -195,7 +204,7 @@ const Op* pad_op() {
 
 Expr concatenate(const std::vector<Expr>& parts, int axis, Where where) try {
     if (parts.empty()) throw ShapeError(where, "concatenate needs at least one part");
-    const std::int64_t at = checked_axis(axis, parts[0].rank(), "concatenate", where);
+    const std::int64_t at = checked_axis(axis, parts[0], "concatenate", where);
     return apply(concat_op(), parts, {{"axis", at}}, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();

@@ -1,5 +1,6 @@
 #include "ops/shape/slice.h"
 
+#include "graph/ir/fault_text.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/lengths.h"
 
@@ -54,7 +55,8 @@ void demand_places(std::vector<Equality>& into, const Node& node) {
     const auto& places = std::get<Places>(*attribute);
     for (std::size_t i = 0; i + 1 < places.size(); i += 2)
         demand_place(into, places[i], places[i + 1],
-                     "the slice of " + describe(*node.inputs[0]) + " begins behind the last element");
+                     "the slice of " + describe(*node.inputs[0]) + " starts at index " + number_found(-1) +
+                         ", but the axis has length " + number_there() + ": one minibatch too many?");
 }
 
 // A number as index, or a part of fixed size, needs a long enough axis; what was clipped fits whatever it
@@ -149,18 +151,30 @@ void require_start(const NodePtr& start, const char* op, Where where) {
             where, std::string(op) + ": the first row " + describe(*start) + " must be an integer scalar");
 }
 
+std::string rows_out_of_range(const std::string& first, const std::string& last, const Int& count,
+                              const Node& of, const Int& extent) {
+    if (count.is(1))
+        return "row " + first + " of " + describe(of) + " is out of range: it has " + extent.text() +
+               " rows, and a computed index does not count from the end";
+    const std::string rows = count.is_constant() && count.constant() > 1
+                                 ? "rows " + first + " to " + last
+                                 : count.text() + " rows from row " + first + " on";
+    return rows + " of " + describe(of) + " are out of range: it has " + extent.text() +
+           " rows; for a shorter last minibatch use Slice, which clips";
+}
+
 Type infer_rows(const Nodes& inputs, const Attributes& attributes, Where where) {
     const Type& x = inputs[0]->type;
     require_start(inputs[1], "rows", where);
     if (x.rank() == 0)
         throw ShapeError(where, "rows: " + describe(*inputs[0]) + " is a scalar and has no rows");
     const Int& count = attributes.get<Int>("count");
-    reject_negative({count}, "rows", where);
+    if (count.range().high < 0)
+        throw ShapeError(where, "rows: the count must not be negative, but is " + count.text());
     const Int first = is_constant(inputs[1]) ? Int(constant_value(inputs[1]).item<std::int64_t>()) : Int(0);
     if (first.range().high < 0 || (x.shape[0] - first - count).range().high < 0)
-        throw IndexError(where, "rows " + first.text() + " to " + (first + count).text() + " of " +
-                                    describe(*inputs[0]) + " are out of range: it has " + x.shape[0].text() +
-                                    " rows");
+        throw IndexError(where, rows_out_of_range(first.text(), (first + count - 1).text(), count, *inputs[0],
+                                                  x.shape[0]));
     Type type = x;
     type.shape[0] = count;
     return type;
@@ -205,9 +219,9 @@ Nest nest_rows(const Node& node) {
 std::int64_t checked_start(const Node& node, const Array& start, std::int64_t extent, std::int64_t count) {
     const std::int64_t first = start.to_vector<std::int64_t>().at(0);
     if (first < 0 || count < 0 || first > extent - count)
-        throw IndexError(node.where, "rows " + std::to_string(first) + " to " +
-                                         std::to_string(first + count) + " are out of range for " +
-                                         std::to_string(extent) + " rows");
+        throw IndexError(
+            node.where, rows_out_of_range(std::to_string(first), completed(number_found(count - 1), first, 0),
+                                          count, *node.inputs[0], extent));
     return first;
 }
 
@@ -248,8 +262,11 @@ Array evaluate_place_rows(const Node& node, const std::vector<Array>& inputs) {
 
 std::vector<Check> row_checks(const Node& node, const Int& extent, const Int& count, const NodePtr& of) {
     if (is_clipped(node.attributes) || is_constant(node.inputs[1])) return {};
+    const std::int64_t to_last = count.is_constant() ? count.constant() - 1 : 0;
+    const std::string sentence = rows_out_of_range(number_found(), number_found(to_last), count, *of, extent);
     return {{node.inputs[1], 0, extent - count + 1,
-             "the first of " + count.text() + " rows of " + describe(*of), node.where}};
+             with_sentence("the first of " + count.text() + " rows of " + describe(*of), sentence),
+             node.where}};
 }
 
 }  // namespace

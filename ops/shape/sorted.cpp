@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/shape/sort.h"
 #include "ops/shape/view.h"
 
@@ -20,7 +21,7 @@ struct Along {
 
 Along along(const Expr& x, std::optional<int> axis, const char* op, Where where) {
     if (!axis) return {make_reshape(x.node(), {count_of(type_of(x).shape)}, where), {0}, where};
-    const int own = checked_axis(*axis, x.rank(), op, where);
+    const int own = checked_axis(*axis, x, op, where);
     std::vector<std::int64_t> order(static_cast<std::size_t>(x.rank())), back(order.size());
     std::iota(order.begin(), order.end(), 0);
     order.erase(order.begin() + own);

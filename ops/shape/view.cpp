@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/gather.h"
@@ -224,17 +225,19 @@ Array evaluate_flip(const Node& node, const std::vector<Array>& inputs) {
     });
 }
 
-std::vector<std::int64_t> axes_from(const std::vector<int>& axes, int rank, Where where) {
+std::vector<std::int64_t> axes_from(const Expr& x, const std::vector<int>& axes, Where where) {
+    const int rank = x.rank();
     std::vector<std::int64_t> r;
     if (axes.empty())
         for (int i = rank - 1; i >= 0; --i) r.push_back(i);
-    for (const int axis : axes) r.push_back(checked_axis(axis, rank, "transpose", where));
+    for (const int axis : axes) r.push_back(checked_axis(axis, x, "transpose", where));
     std::vector<std::int64_t> sorted = r;
     std::sort(sorted.begin(), sorted.end());
     const bool unique = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
     if (static_cast<int>(r.size()) != rank || !unique)
-        throw ShapeError(where, "transpose: the axes " + text_of(r) + " are no order of the " +
-                                    std::to_string(rank) + " axes of the operand; name each axis once");
+        throw ShapeError(where, "transpose of " + describe(*x.node()) + ": the axes " + text_of(r) +
+                                    " are not a permutation of its " + std::to_string(rank) +
+                                    " axes; name each axis once");
     return r;
 }
 
@@ -383,14 +386,18 @@ Expr flatten(const Expr& x, int rank, Where where) try {
 }
 
 Expr transpose(const Expr& x, const std::vector<int>& axes, Where where) try {
-    return wrap(make_permute(x.node(), axes_from(axes, x.rank(), where), where));
+    return wrap(make_permute(x.node(), axes_from(x, axes, where), where));
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Expr expand_dims(const Expr& x, int axis, Where where) try {
     Shape shape = type_of(x).shape;
-    shape.insert(shape.begin() + checked_axis(axis, x.rank() + 1, "expand_dims", where), Int(1));
+    const int rank = x.rank();
+    if (axis < -rank - 1 || axis > rank)
+        throw IndexError(where, "expand_dims of " + describe(*x.node()) + ": there can be no axis " +
+                                    std::to_string(axis) + "; of the result, " + axes_text(rank + 1));
+    shape.insert(shape.begin() + checked_axis(axis, rank + 1, "expand_dims", where), Int(1));
     return reshape_to(x, shape, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
@@ -398,7 +405,7 @@ Expr expand_dims(const Expr& x, int axis, Where where) try {
 
 Expr squeeze(const Expr& x, int axis, Where where) try {
     Shape shape = type_of(x).shape;
-    const int at = checked_axis(axis, x.rank(), "squeeze", where);
+    const int at = checked_axis(axis, x, "squeeze", where);
     if (!shape[static_cast<std::size_t>(at)].is(1))
         throw ShapeError(where, "squeeze drops an axis of length exactly 1, but axis " + std::to_string(at) +
                                     " of " + describe(*x.node()) + " has the length " +
@@ -426,7 +433,7 @@ Expr channel(const Expr& x, Where where) try {
 }
 
 Expr flip(const Expr& x, int axis, Where where) try {
-    const std::int64_t at = checked_axis(axis, x.rank(), "flip", where);
+    const std::int64_t at = checked_axis(axis, x, "flip", where);
     return apply(flip_op(), {x}, {{"axis", at}}, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();

@@ -9,6 +9,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/train/lazy_rows.h"
 
 namespace bitale {
@@ -105,7 +106,7 @@ Term squares_of(const Expr& gradient, Where where) {
 
 void require_limit(double limit, const char* clip, Where where) {
     if (!(limit > 0))
-        throw Error(where, std::string(clip) + ": a limit is above 0, not " + std::to_string(limit));
+        throw Error(where, std::string(clip) + ": the limit must be above 0, but is " + number_text(limit));
 }
 
 Term norm_of(const Grads& grads, Where where) {

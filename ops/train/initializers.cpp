@@ -99,7 +99,8 @@ Array he_normal(const Dims& shape, std::uint64_t seed) {
 }
 
 Array permutation(std::int64_t count, std::uint64_t seed) try {
-    if (count < 0) throw ShapeError("a permutation of " + std::to_string(count) + " numbers");
+    if (count < 0)
+        throw ShapeError("permutation: the count must be at least 0, but is " + std::to_string(count));
     Array r(int64, {count});
     auto* order = static_cast<std::int64_t*>(r.mutable_data());
     std::iota(order, order + count, 0);

@@ -121,7 +121,9 @@ Shared Parameters::add(const Shared& parameter, Where where) try {
 }
 
 const Shared& Parameters::operator[](std::size_t k) const {
-    if (k >= size()) throw IndexError("parameter " + std::to_string(k) + " of " + std::to_string(size()));
+    if (k >= size())
+        throw IndexError("there is no parameter " + std::to_string(k) + ": the list has " +
+                         std::to_string(size()));
     return list()[k];
 }
 
@@ -136,7 +138,7 @@ const Shared& Parameters::operator[](const std::string& name) const try {
     std::string like;
     for (const std::string& other : names_like(whole, known))
         like += (like.empty() ? "; did you mean " : ", ") + in_quotes(other);
-    throw GraphError("there is no parameter " + in_quotes(whole) + like);
+    throw GraphError("there is no parameter " + in_quotes(whole) + like + (like.empty() ? "" : "?"));
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

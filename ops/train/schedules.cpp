@@ -6,6 +6,7 @@
 #include "bitale/train.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
+#include "ops/dsl/wording.h"
 #include "ops/train/gradients.h"
 
 namespace bitale {
@@ -67,8 +68,8 @@ StepCounter::StepCounter(const std::string& name, Where where) try
 
 Expr step_decay(const Expr& step, double rate, double factor, std::int64_t every, Where where) try {
     require(every > 0, "step_decay",
-            "it decays every so many steps, at least 1, not " + std::to_string(every), where);
-    require(factor > 0, "step_decay", "the factor is above 0, not " + std::to_string(factor), where);
+            "the number of steps must be at least 1, but is " + std::to_string(every), where);
+    require(factor > 0, "step_decay", "the factor must be above 0, but is " + number_text(factor), where);
     const Expr times =
         elementwise(floordiv_op(), {whole_step(step, "step_decay", where), Expr(every, where)}, where);
     return (power(factor, wide(times, where)) * rate).x;
@@ -79,12 +80,12 @@ Expr step_decay(const Expr& step, double rate, double factor, std::int64_t every
 Expr piecewise_constant(const Expr& step, const std::vector<std::int64_t>& boundaries,
                         const std::vector<double>& values, Where where) try {
     require(values.size() == boundaries.size() + 1, "piecewise_constant",
-            "there is one value more than boundaries, not " + std::to_string(values.size()) + " and " +
-                std::to_string(boundaries.size()),
+            "there must be one value more than boundaries, but there are " + std::to_string(values.size()) +
+                " values and " + std::to_string(boundaries.size()) + " boundaries",
             where);
     for (std::size_t k = 1; k < boundaries.size(); ++k)
         require(boundaries[k - 1] < boundaries[k], "piecewise_constant",
-                "boundaries ascend, and " + std::to_string(boundaries[k]) + " follows " +
+                "boundaries must ascend, but " + std::to_string(boundaries[k]) + " follows " +
                     std::to_string(boundaries[k - 1]),
                 where);
     const Expr at = whole_step(step, "piecewise_constant", where);
@@ -100,8 +101,9 @@ Expr piecewise_constant(const Expr& step, const std::vector<std::int64_t>& bound
 
 Expr exponential_decay(const Expr& step, double rate, double factor, std::int64_t every, Where where) try {
     require(every > 0, "exponential_decay",
-            "it decays by the factor in so many steps, at least 1, not " + std::to_string(every), where);
-    require(factor > 0, "exponential_decay", "the factor is above 0, not " + std::to_string(factor), where);
+            "the number of steps must be at least 1, but is " + std::to_string(every), where);
+    require(factor > 0, "exponential_decay", "the factor must be above 0, but is " + number_text(factor),
+            where);
     const Term at = wide(whole_step(step, "exponential_decay", where), where);
     return (power(factor, at / static_cast<double>(every)) * rate).x;
 } catch (const std::bad_alloc&) {
@@ -109,7 +111,8 @@ Expr exponential_decay(const Expr& step, double rate, double factor, std::int64_
 }
 
 Expr cosine_decay(const Expr& step, double rate, std::int64_t steps, CosineOptions options, Where where) try {
-    require(steps > 0, "cosine_decay", "it takes at least 1 step, not " + std::to_string(steps), where);
+    require(steps > 0, "cosine_decay",
+            "the number of steps must be at least 1, but is " + std::to_string(steps), where);
     require(options.warm_up >= 0 && options.warm_up < steps, "cosine_decay",
             "the warm-up is part of the " + std::to_string(steps) +
                 " steps, and not all of them: " + std::to_string(options.warm_up),
@@ -129,7 +132,8 @@ Expr cosine_decay(const Expr& step, double rate, std::int64_t steps, CosineOptio
 }
 
 Expr warm_up(const Expr& step, const Expr& rate, std::int64_t steps, Where where) try {
-    require(steps > 0, "warm_up", "it takes at least 1 step, not " + std::to_string(steps), where);
+    require(steps > 0, "warm_up", "the number of steps must be at least 1, but is " + std::to_string(steps),
+            where);
     require_float_scalar(rate, "warm_up: the rate", where);
     const Expr full = rate.is_weak() ? strengthen(rate, float64, where) : cast(rate, float64, where);
     return (Term(full, where) * warmth(wide(whole_step(step, "warm_up", where), where), steps)).x;

@@ -11,6 +11,7 @@
 #include "graph/base/check.h"
 #include "graph/base/options.h"
 #include "graph/ir/array_bytes.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/library_memory.h"
@@ -467,8 +468,7 @@ void CudaRunner::throw_error(const std::int64_t* words) {
     context_.zero(errors(), error_bytes);
     const auto check = static_cast<std::size_t>(words[0] - 1);
     BITALE_CHECK(check < program_->checks.size(), "the error word names an unknown check");
-    throw IndexError(
-        fmt::format("{}: {} at element {}", program_->checks[check].message, words[1], words[2]));
+    throw IndexError(fault_text(program_->checks[check].message, words[1], words[2]));
 }
 
 void CudaRunner::check_errors() {
@@ -488,9 +488,10 @@ void CudaRunner::prepare_to_watch() {
     if (has_errors() && !call_check_)
         call_check_ = std::make_shared<CallCheck>(context_, [program = program_](const std::int64_t* words) {
             return fmt::format(
-                "{}: {} at element {} (in an earlier call of {}, which nobody waited for; it "
-                "and the calls of {} after it changed nothing)",
-                program->checks.at(static_cast<std::size_t>(words[0] - 1)).message, words[1], words[2],
+                "{} (in an earlier call of {}, which nobody waited for; it and the calls of {} after it "
+                "changed nothing)",
+                fault_text(program->checks.at(static_cast<std::size_t>(words[0] - 1)).message, words[1],
+                           words[2]),
                 program->name, program->name);
         });
 }

@@ -10,6 +10,7 @@
 
 #include "graph/base/memory.h"
 #include "graph/base/options.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 #include "graph/types/saturated.h"
 #include "runtime/exec/stacked.h"
@@ -227,8 +228,7 @@ void CallState::step(const Frame& frame) {
 void CallState::fail() const {
     const auto check = static_cast<std::size_t>(errors_.words[0] - 1);
     BITALE_CHECK(check < program_->checks.size(), "the error word names an unknown check");
-    throw IndexError(fmt::format("{}: {} at element {}", program_->checks[check].message, errors_.words[1],
-                                 errors_.words[2]));
+    throw IndexError(fault_text(program_->checks[check].message, errors_.words[1], errors_.words[2]));
 }
 
 void CallState::count_versions() {

@@ -86,11 +86,14 @@ Device& device_named(const std::string& name) {
     }
     std::set<std::string> names{"cuda", "cuda:1", "emulator", "emulator:1", "reference=wide"};
     for (const std::unique_ptr<Device>& d : devices().list) names.insert(d->name());
-    const std::string meant = wanted == "gpu" ? "; did you mean \"cuda\"?" : did_you_mean(wanted, names);
+    std::string lower = wanted;
+    for (char& c : lower)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const std::string meant = lower == "gpu" ? "; did you mean \"cuda\"?" : did_you_mean(lower, names);
     throw DeviceError(
-        fmt::format("there is no device {}{}; the devices are {}, emulator, cuda, or cuda:1 and "
+        fmt::format("there is no device {}{} The devices are {}, emulator, cuda, or cuda:1 and "
                     "so on with more than one GPU",
-                    in_quotes(wanted), meant, known));
+                    in_quotes(wanted), meant.empty() ? "." : meant, known));
 }
 
 std::vector<DeviceStatus> device_list() {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "graph/base/text.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 #include "graph/types/convert.h"
 #include "graph/walk/traverse.h"
@@ -201,6 +202,11 @@ LengthChecks::LengthChecks(const std::vector<LengthCheck>& checks, IntTable& tab
 void LengthChecks::verify(const std::int64_t* slots) const {
     for (const Pair& p : pairs_)
         if (slots[p.a] != slots[p.b]) {
+            if (has_marks(p.message)) {
+                const std::string message = completed(p.message, slots[p.a], slots[p.b]);
+                if (p.is_index) throw IndexError(message);
+                throw ShapeError(message);
+            }
             if (p.is_index)
                 throw IndexError(
                     fmt::format("{}: it takes {}, and there are {}", p.message, slots[p.a], slots[p.b]));

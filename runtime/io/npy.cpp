@@ -51,9 +51,11 @@ void read_fortran(Stream& stream, Array& a) {
 
 Array read_npy(Stream& stream, LoadBudget& budget) {
     const std::string& path = stream.path();
-    char begin[magic.size()];
+    char begin[magic.size()] = {};
     if (stream.read(begin, sizeof begin) != sizeof begin || std::string_view(begin, sizeof begin) != magic)
-        file_error(path, "is not an npy file");
+        file_error(path, std::string_view(begin, 2) == "PK"
+                             ? "is not an npy file, but looks like an npz file: use load_npz"
+                             : "is not an npy file");
     const std::string versions = stream.take(2, "the npy version");
     const int version = static_cast<unsigned char>(versions[0]);
     if (version < 1 || version > 3)

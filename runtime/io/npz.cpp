@@ -73,7 +73,7 @@ void read_end64(Input& file, std::uint64_t end, Directory& d) {
 }
 
 Directory find_directory(Input& file) {
-    if (file.size() < end_record) file_error(file.path(), "is no npz file, or truncated");
+    if (file.size() < end_record) file_error(file.path(), "is not an npz file, or is truncated");
     // The end record is the last thing but for a comment.
     const std::uint64_t tail = std::min<std::uint64_t>(file.size(), end_record + longest_comment);
     const std::string bytes =
@@ -89,13 +89,14 @@ Directory find_directory(Input& file) {
         const std::uint64_t end = file.size() - tail + at;
         if (d.entries == 0xffff || d.bytes == all_ones || d.offset == all_ones) read_end64(file, end, d);
         if (d.offset > end || d.bytes > end - d.offset)
-            file_error(file.path(), "is no npz file, or truncated: its zip directory lies behind its end");
+            file_error(file.path(),
+                       "is not an npz file, or is truncated: its zip directory lies behind its end");
         if (d.bytes > longest_directory)
             file_error(file.path(), "has a zip directory of " + std::to_string(d.bytes) +
                                         " bytes, more than any list of arrays needs");
         return d;
     }
-    file_error(file.path(), "is no npz file, or truncated: it has no zip directory");
+    file_error(file.path(), "is not an npz file, or is truncated: it has no zip directory");
 }
 
 Entry read_entry(Fields& r, const std::string& path) {

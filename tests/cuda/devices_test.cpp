@@ -56,7 +56,7 @@ TEST_CASE("a device that is not there is refused with the number of those that a
     CHECK(count_of_devices("cuda", 2) == "2, cuda and cuda:1");
     CHECK_THAT(refusal("cuda:one"), ContainsSubstring("there is no device \"cuda:one\""));
     CHECK_THAT(refusal("cuba"),
-               ContainsSubstring("the devices are cpu, reference, reference=wide, null, emulator, cuda, or"));
+               ContainsSubstring("The devices are cpu, reference, reference=wide, null, emulator, cuda, or"));
     if (gpu_count() <= 999)
         CHECK_THAT(refusal("cuda:999"), ContainsSubstring("\"cuda:999\" is not available"));
 }

@@ -53,6 +53,11 @@ TEST_CASE("a part of an array is a row, a plane or a number") {
     CHECK_THROWS_AS(a[2], IndexError);
     CHECK_THROWS_AS(a[-3], IndexError);
     CHECK_THROWS_AS(Array(1)[0], IndexError);
+    CHECK_THROWS_WITH(a[2], "index 2 is out of range for axis 0 of an array of shape [2, 3, 2]");
+    CHECK_THROWS_WITH(Array(1)[0], ContainsSubstring("a number has no axes"));
+    CHECK_THROWS_WITH(a.rows(1, 5), "rows [1, 5) are out of range: the array has rows [0, 2)");
+    CHECK_THROWS_WITH(a.at(12), "element 12 is out of range: the array has 12 elements");
+    CHECK_THROWS_WITH(a.slice(3, 0), "slice: there is no axis 3 in an array of shape [2, 3, 2]");
     CHECK_THROWS_AS(counted({0})[0], IndexError);
 }
 

@@ -86,6 +86,11 @@ TEST_CASE("an unknown flag names the known ones") {
     CHECK_THAT(message, ContainsSubstring("unknown flag \"devcie\"; did you mean \"device\"?"));
     CHECK_THAT(message_for("zzzzzzzz=1"), ContainsSubstring("unknown flag \"zzzzzzzz\"; known are"));
     CHECK_THROWS_WITH(dtype_named("flaot32"), ContainsSubstring("did you mean \"float32\"?"));
+    CHECK_THROWS_WITH(dtype_named("float"), ContainsSubstring("did you mean \"float32\"?"));
+    CHECK_THROWS_WITH(dtype_named("double"), ContainsSubstring("did you mean \"float64\"?"));
+    CHECK_THROWS_WITH(dtype_named("int"), ContainsSubstring("did you mean \"int32\"?"));
+    CHECK_THROWS_WITH(dtype_named("bool"), ContainsSubstring("did you mean \"boolean\"?"));
+    CHECK_THROWS_WITH(dtype_named("half"), ContainsSubstring("did you mean \"float16\"?"));
     CHECK_THAT(message, ContainsSubstring("device=cpu|cuda|emulator|reference|reference=wide|null"));
     CHECK_THAT(message, ContainsSubstring("disable=NAME"));
 }

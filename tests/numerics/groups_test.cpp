@@ -106,7 +106,7 @@ TEST_CASE("groups that do not fit are refused, then or at the call") {
                }),
                ContainsSubstring("4 filters cannot be shared out to 3 groups"));
     CHECK_THAT(error_of([&] { conv2d(x, w, {.groups = 0}); }),
-               ContainsSubstring("groups is at least 1, not 0"));
+               ContainsSubstring("groups must be at least 1, but is 0"));
     CHECK_THAT(error_of([&] { conv2d(cast(x, uint8), w, {.groups = 2}); }), ContainsSubstring("cast"));
     Function f = function({any, w}, {conv2d(any, w, {.groups = 2})}, on(tested_device()));
     CHECK_THAT(error_of([&] {

@@ -77,9 +77,9 @@ TEST_CASE("messages of dot") {
                wide = input(float64, Dims{3}, "wide");
     CHECK_THAT(message_of<TypeError>([&] { dot(x, bytes); }),
                ContainsSubstring("\"x\" (float32 [2, 3])") && ContainsSubstring("\"bytes\" (int8 [3, 2])") &&
-                   ContainsSubstring("not in int8; write cast(x, float32)"));
+                   ContainsSubstring("not in int8; write cast(bytes, float32)"));
     CHECK_THAT(message_of<TypeError>([&] { dot(x, wide); }),
-               ContainsSubstring("float32 and float64 do not mix"));
+               ContainsSubstring("float32 and float64 do not mix; cast one, as in cast(x, float64)"));
     CHECK_THROWS_AS(dot(cast(x, float16), cast(wide, float16)), TypeError);
     CHECK_THAT(message_of<ShapeError>([&] { dot(x, x); }), ContainsSubstring("3 is not 2"));
     CHECK_THROWS_AS(dot(input(float32, Dims{2, 2, 5}, "t"), input(float32, Dims{2, 3, 4}, "u")), ShapeError);

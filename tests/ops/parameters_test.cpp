@@ -72,7 +72,7 @@ TEST_CASE("a name of parameters is one variable's") {
         params["net.v"];
         FAIL("there is no such parameter");
     } catch (const GraphError& e) {
-        CHECK_THAT(e.what(), ContainsSubstring("no parameter \"net.v\"; did you mean \"net.w\""));
+        CHECK_THAT(e.what(), ContainsSubstring("no parameter \"net.v\"; did you mean \"net.w\"?"));
     }
     CHECK_THROWS_AS(params[2], IndexError);
     Parameters moved = std::move(params);

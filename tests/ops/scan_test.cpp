@@ -150,8 +150,10 @@ TEST_CASE("the gradient of logcumsumexp is no NaN where nothing was added up") {
 TEST_CASE("messages of scans") {
     const Expr x = matrix("x");
     CHECK_THAT(message_of<IndexError>([&] { cumsum(x, 2); }),
-               ContainsSubstring("cumsum: there is no axis 2"));
-    CHECK_THAT(message_of<IndexError>([&] { cumprod(scalar("s"), 0); }), ContainsSubstring("rank 0"));
+               ContainsSubstring("cumsum of \"") &&
+                   ContainsSubstring("there is no axis 2; axes are 0 and 1, or -1 and -2"));
+    CHECK_THAT(message_of<IndexError>([&] { cumprod(scalar("s"), 0); }),
+               ContainsSubstring("a scalar has no axes"));
     CHECK_THAT(message_of<TypeError>([&] { logcumsumexp(matrix("i", int32), 0); }),
                ContainsSubstring("takes float32 or float64"));
     CHECK(cumsum(scalar("s")).shape_text() == "[1]");

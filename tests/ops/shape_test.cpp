@@ -99,7 +99,8 @@ TEST_CASE("flatten, expand_dims, squeeze, channel") {
     CHECK_THAT(message_of<ShapeError>([&] { squeeze(x, 0); }), ContainsSubstring("has the length 2"));
     CHECK_THAT(message_of<ShapeError>([&] { channel(x); }), ContainsSubstring("a vector [c]"));
     CHECK_THAT(message_of<ShapeError>([&] { flatten(x, 4); }), ContainsSubstring("from 1 to 3"));
-    CHECK_THAT(message_of<IndexError>([&] { expand_dims(x, 4); }), ContainsSubstring("no axis 4"));
+    CHECK_THAT(message_of<IndexError>([&] { expand_dims(x, 4); }),
+               ContainsSubstring("no axis 4; of the result, axes are 0 to 3, or -1 to -4"));
 }
 
 TEST_CASE("transpose") {
@@ -118,7 +119,7 @@ TEST_CASE("transpose") {
     CHECK_THAT(message_of<ShapeError>([&] {
                    transpose(e, {0, 1, 1});
                }),
-               ContainsSubstring("no order of the 3 axes"));
+               ContainsSubstring("are not a permutation of its 3 axes"));
     CHECK_THROWS_AS(transpose(e, {0, 1, 3}), IndexError);
 }
 
@@ -173,12 +174,19 @@ TEST_CASE("concatenate") {
     CHECK_THAT(message_of<TypeError>([] {
                    concatenate({matrix("a"), imatrix("b")});
                }),
-               ContainsSubstring("write cast(x, float32)"));
+               ContainsSubstring("write cast(b, float32)"));
+    CHECK_THAT(message_of<TypeError>([] {
+                   concatenate({imatrix("a"), matrix("b")});
+               }),
+               ContainsSubstring("write cast(a, float32)"));
     CHECK_THAT(message_of<ShapeError>([&] {
                    concatenate({known(a), known(b)}, 1);
                }),
-               ContainsSubstring("all other axes must be equal"));
-    CHECK_THROWS_AS(concatenate({known(a), vector("v")}), ShapeError);
+               ContainsSubstring("all other axes must have equal lengths, but axis 0 has 2 and 4"));
+    CHECK_THAT(message_of<ShapeError>([&] {
+                   concatenate({known(a), vector("v")});
+               }),
+               ContainsSubstring("the ranks differ, 2 and 1"));
     CHECK_THROWS_AS(concatenate({}), ShapeError);
 }
 

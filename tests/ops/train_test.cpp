@@ -332,22 +332,25 @@ TEST_CASE("gradients that do not fit are refused with their parameter") {
 TEST_CASE("schedules refuse what is out of their ranges") {
     const Expr i = lscalar("i");
     CHECK_THAT(message_of<Error>([&] { step_decay(i, 1, 0.5, 0); }), ContainsSubstring("step_decay"));
-    CHECK_THAT(message_of<Error>([&] { step_decay(i, 1, 0, 1); }), ContainsSubstring("above 0"));
+    CHECK_THAT(message_of<Error>([&] { step_decay(i, 1, 0, 1); }),
+               ContainsSubstring("the factor must be above 0, but is 0"));
     CHECK_THAT(message_of<Error>([&] { exponential_decay(i, 1, -1); }), ContainsSubstring("above 0"));
     CHECK_THAT(message_of<Error>([&] { exponential_decay(i, 1, 1, -3); }), ContainsSubstring("-3"));
     CHECK_THAT(message_of<Error>([&] {
                    piecewise_constant(i, {1, 2}, {1, 2});
                }),
-               ContainsSubstring("one value more than boundaries"));
+               ContainsSubstring("one value more than boundaries, but there are 2 values"));
     CHECK_THAT(message_of<Error>([&] {
                    piecewise_constant(i, {2, 2}, {1, 2, 3});
                }),
-               ContainsSubstring("boundaries ascend"));
-    CHECK_THAT(message_of<Error>([&] { cosine_decay(i, 1, 0); }), ContainsSubstring("at least 1 step"));
+               ContainsSubstring("boundaries must ascend"));
+    CHECK_THAT(message_of<Error>([&] { cosine_decay(i, 1, 0); }),
+               ContainsSubstring("steps must be at least 1, but is 0"));
     for (const std::int64_t warm : {-1, 10})
         CHECK_THAT(message_of<Error>([&] { cosine_decay(i, 1, 10, {.warm_up = warm}); }),
                    ContainsSubstring("the warm-up is part of the 10 steps"));
-    CHECK_THAT(message_of<Error>([&] { warm_up(i, 1.0, 0); }), ContainsSubstring("at least 1 step"));
+    CHECK_THAT(message_of<Error>([&] { warm_up(i, 1.0, 0); }),
+               ContainsSubstring("steps must be at least 1, but is 0"));
     CHECK_THAT(message_of<TypeError>([&] { warm_up(i, i, 3); }), ContainsSubstring("is a float"));
     CHECK_THAT(message_of<TypeError>([&] { cosine_decay(scalar("x"), 1, 10); }),
                ContainsSubstring("the step is an integer") && ContainsSubstring("StepCounter"));

@@ -191,6 +191,19 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
     CHECK_THAT(refused({{x, {2, 5, 4}}}), ContainsSubstring("cannot have the shape [2, 5, 4]"));
     CHECK_THAT(refused({{x, {1, 2, -1, 4}}}), ContainsSubstring("cannot have the shape [1, 2, -1, 4]"));
     CHECK_THAT(refused({{Expr(), {1}}}), ContainsSubstring("an empty expression"));
+    // Nor of a function that has no versions.
+    const Expr c = input(float32, {-1, 4}, "c"), d = bitale::vector("d");
+    const Function one = function({c, d}, sum(c) + sum(d * mean(c, {1})), {.name = "one", .device = "cpu"});
+    const auto of_one = [&](const ExampleShapes& wrong) {
+        CHECK_THAT(error_of([&] { (void)one.kernels(wrong); }), ContainsSubstring("[2"));
+        return error_of([&] { (void)one.report(wrong); });
+    };
+    CHECK(one.report({{c, {2, 4}}, {d, {2}}}) == one.report());
+    CHECK(one.report({{c, {-1, 4}}}) == one.report());
+    CHECK_THAT(of_one({{c, {2, 4, 3}}}), ContainsSubstring("cannot have the shape [2, 4, 3]"));
+    CHECK_THAT(of_one({{c, {2, 5}}}), ContainsSubstring("cannot have the shape [2, 5]"));
+    CHECK_THROWS_AS(one.report({{c, {2, 4}}, {d, {3}}}), ShapeError);
+    CHECK_THROWS_AS(one.kernels({{x, {1, 1, 1, 1}}}), GraphError);
     const Expr a = matrix("a"), b = matrix("b");
     const Function sum_of_two = function({a, b}, a + b, {.device = "null"});
     CHECK_THROWS_AS(sum_of_two.report({{a, {2, 3}}, {b, {2, 4}}}), ShapeError);

@@ -36,8 +36,9 @@ TEST_CASE("a device's name that is misspelt is guessed", "[core][runtime]") {
         return error_of([&] { function({x}, x + 1, {.device = name}); });
     };
     CHECK_THAT(refusal("gpu"), ContainsSubstring("no device \"gpu\"; did you mean \"cuda\"?"));
+    CHECK_THAT(refusal("CPU"), ContainsSubstring("did you mean \"cpu\"? The devices are "));
     CHECK_THAT(refusal("refrence"), ContainsSubstring("did you mean \"reference\"?"));
-    CHECK_THAT(refusal("CPU0"), ContainsSubstring("the devices are cpu"));
+    CHECK_THAT(refusal("CPU0"), ContainsSubstring("The devices are cpu"));
 }
 
 TEST_CASE("results are taken apart by number", "[core][runtime]") {
@@ -107,8 +108,7 @@ TEST_CASE("a slice that begins behind the last row is an error of the step", "[c
         CHECK(f.loop(0, 3)[0].to_vector<int>() == std::vector<int>{6, 22, 17});  // the last one is short
         CHECK_THAT(message_of<IndexError>([&] { f(3); }),
                    ContainsSubstring("traps_test.cpp:") && ContainsSubstring("\"data\"") &&
-                       ContainsSubstring("begins behind the last element") &&
-                       ContainsSubstring("it takes 13, and there are 10"));
+                       ContainsSubstring("starts at index 12, but the axis has length 10: one minibatch"));
         CHECK_THAT(message_of<IndexError>([&] { f.loop(0, 5); }), ContainsSubstring("in step 3 of the loop"));
         CHECK(f(1)[0].item<int>() == 22);
     }
@@ -141,6 +141,28 @@ TEST_CASE("a slice that begins behind the last row is an error of the step", "[c
     Function none = function({x, n}, sum(x[Slice{n, n + 4}]), {.device = "cpu"});
     CHECK(none(Array(float32, {0}), 0)[0].item<int>() == 0);
     CHECK_THROWS_AS(none(Array(float32, {0}), 1), IndexError);
+}
+
+TEST_CASE("rows beyond the data are named, with the number of rows and a cure", "[core][runtime]") {
+    const Shared data = shared(numbered(10), "data");
+    const Expr i = lscalar("i");
+    for (const char* device : devices) {
+        INFO(device);
+        Function batch = function({i}, sum(data[range(i * 4, i * 4 + 4)]), {.device = device}),
+                 one = function({i}, Expr(data)[i], {.device = device});
+        CHECK(batch(1)[0].item<int>() == 22);
+        CHECK_THAT(message_of<IndexError>([&] { batch(2); }),
+                   ContainsSubstring("rows 8 to 11 of \"data\" (") &&
+                       ContainsSubstring("are out of range: it has 10 rows; for a shorter last minibatch use "
+                                         "Slice, which clips"));
+        CHECK_THAT(message_of<IndexError>([&] { one(-1); }),
+                   ContainsSubstring("row -1 of \"data\" (") &&
+                       ContainsSubstring("is out of range: it has 10 rows, and a computed index does not "
+                                         "count from the end"));
+        CHECK_THAT(message_of<IndexError>([&] { batch(std::numeric_limits<std::int64_t>::max() / 4); }),
+                   ContainsSubstring("are out of range"));
+        CHECK(one(9)[0].item<int>() == 9);
+    }
 }
 
 TEST_CASE("an element that is not there is an IndexError, whenever that is known", "[core][runtime]") {
