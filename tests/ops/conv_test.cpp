@@ -167,9 +167,10 @@ TEST_CASE("impossible convolutions name their numbers") {
     CHECK_THAT(message(x, filters({8, 2, 3, 3})), ContainsSubstring("differ: 3 and 2"));
     CHECK_THAT(message(input(float32, 3, "x"), filters({8, 3, 3, 3})), ContainsSubstring("of rank 4"));
     CHECK_THAT(message(x, tensor4("w")), ContainsSubstring("known when the graph is built"));
-    CHECK_THAT(message(x, filters({8, 3, 3, 3}), {.subsample = 0}), ContainsSubstring("at least 1, not 0"));
+    CHECK_THAT(message(x, filters({8, 3, 3, 3}), {.subsample = 0}),
+               ContainsSubstring("at least 1, but are 0 and 1"));
     CHECK_THAT(message(x, filters({8, 3, 3, 3}), {.border_mode = -1}),
-               ContainsSubstring("at least 0, not -1"));
+               ContainsSubstring("at least 0, but is -1"));
 }
 
 TEST_CASE("what only a call can know becomes an equality") {

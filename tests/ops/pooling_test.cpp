@@ -169,7 +169,7 @@ TEST_CASE("what cannot be pooled") {
     const std::string message = shape_error(x, 5);
     CHECK_THAT(message, ContainsSubstring("a window of height 5 does not fit into 4 with padding 0"));
     CHECK_THAT(shape_error(vector("v"), 2), ContainsSubstring("the last two axes"));
-    CHECK_THAT(shape_error(x, 0), ContainsSubstring("at least 1, not 0"));
+    CHECK_THAT(shape_error(x, 0), ContainsSubstring("at least 1, but are 0 and 0"));
     CHECK_THAT(shape_error(x, 2, {.pad = 2}), ContainsSubstring("smaller than the window of 2"));
     CHECK_THAT(message_of<TypeError>([] { max_pool(input(float16, 4, "h"), 2); }),
                ContainsSubstring("float16"));

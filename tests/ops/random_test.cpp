@@ -171,9 +171,9 @@ TEST_CASE("random ops reject nonsense") {
     CHECK_THAT(message_of<Error>([&] { stream.uniform({2}, 1, 1); }),
                ContainsSubstring("is empty in float32"));
     CHECK_THAT(message_of<Error>([&] { stream.normal({2}, 0, -1); }),
-               ContainsSubstring("at least 0, not -1"));
+               ContainsSubstring("at least 0, but is -1"));
     CHECK_THAT(message_of<Error>([&] { dropout(matrix("x"), 1, stream); }),
-               ContainsSubstring("below 1, not 1"));
+               ContainsSubstring("below 1, but is 1; it is the fraction that is dropped"));
     const std::string message = message_of<TypeError>([&] { dropout(imatrix("x"), 0.5, stream); });
     CHECK_THAT(message, ContainsSubstring("\"x\" (int32"));
     CHECK_THAT(message_of<Error>([&] { stream.uniform({Expr(2.5)}); }), ContainsSubstring("integer scalar"));
