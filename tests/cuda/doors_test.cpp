@@ -107,7 +107,7 @@ struct WaitingCompiler {
         std::ofstream(path) << "#!/bin/sh\n"
                             << "case \"$*\" in *-shared*)\n: > " << folder.path() << "/begun\n"
                             << "while [ ! -e " << folder.path() << "/go ]; do sleep 0.02; done ;; esac\n"
-                            << "exec c++ \"$@\"\n";
+                            << "exec " KERNEL_COMPILER " \"$@\"\n";
         std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     }
     bool has_begun() const { return std::filesystem::exists(folder.path() + "/begun"); }
@@ -235,7 +235,7 @@ TEST_CASE("only a function that may loop needs the kernels of loops") {
     std::ofstream(path)
         << "#!/bin/sh\n"
         << "for a in \"$@\"; do case \"$a\" in *.cpp) grep -q bitale_advance \"$a\" && exit 1 ;; "
-           "esac; done\nexec c++ \"$@\"\n";
+           "esac; done\nexec " KERNEL_COMPILER " \"$@\"\n";
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     const ScopedOptions scope(with_compiler(path));
     const Expr i = lscalar("i"), x = scalar("x");

@@ -172,7 +172,8 @@ std::string said_by_a_child(const TemporaryFolder& folder, Work&& work) {
 
 // A compiler that works, and then does something with its object, "$2".
 void make_careless_compiler(const std::string& path, const std::string& then) {
-    make_script(path, "c++ \"$@\" || exit\nwhile [ \"$1\" != -o ]; do shift; done\n" + then + "\n");
+    make_script(path,
+                KERNEL_COMPILER " \"$@\" || exit\nwhile [ \"$1\" != -o ]; do shift; done\n" + then + "\n");
 }
 
 }  // namespace
