@@ -314,7 +314,7 @@ std::string brief_report(const Function::State& state) {
     const char* measure = f.measured ? "" : "With .profile = true, times are measured. ";
     return s + "\n" +
            wrapped(std::string(measure) +
-                       "report(Detail::full) has all that is fused, scheduled, checked and stored.",
+                       "report(Detail::complete) has all that is fused, scheduled, checked and stored.",
                    "");
 }
 

@@ -132,7 +132,7 @@ void dump_before_compiling(Function::State& state) {
 void dump_report(const Function::State& state) {
     if (state.dump_folder.empty()) return;
     write(state.dump_folder, "report.txt", report_of(state, Detail::brief));
-    write(state.dump_folder, "report_full.txt", report_of(state, Detail::full));
+    write(state.dump_folder, "report_full.txt", report_of(state, Detail::complete));
     if (!state.executable) return;  // its versions have plans
     try {
         const std::lock_guard turn(state.device->turns());

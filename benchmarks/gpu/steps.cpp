@@ -159,7 +159,7 @@ class Steps {
     }
 
     Json report() {
-        const std::string text = tested_->step.report(Detail::full);
+        const std::string text = tested_->step.report(Detail::complete);
         Json r = {{"text", text},
                   {"launches", tested_->step.state().executable->launches()},
                   {"arena_bytes", tested_->step.peak_bytes()}};

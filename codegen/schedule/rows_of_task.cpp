@@ -76,8 +76,8 @@ bool is_run_of_results(const Nest& nest, const ReductionTree& tree, const ShapeO
 }
 
 std::int64_t rows_of_maps(const Group& group, const SegmentContext& context, double inner) {
-    std::int64_t rows =
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / inner));
+    const double most = inner > 0 ? static_cast<double>(pointwise_block) / inner : 1;
+    std::int64_t rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(most));
     for (const int v : group.values)
         rows = std::max(rows, rows_of_tiles(fully_composed_nest(context.values, v), context.values.shapes()));
     return rows;

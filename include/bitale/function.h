@@ -123,7 +123,7 @@ struct Profile {
 };
 
 // How much a report says: one screen, or everything there is.
-enum class Detail : std::uint8_t { brief, full };
+enum class Detail : std::uint8_t { brief, complete };
 
 // A wish to stop that outlives calls and belongs to the caller: any loops of any functions may watch it.
 // Copies share it. Once requested it stays so until reset(), so that no request is lost between two loops.
@@ -217,7 +217,7 @@ class Function {
     // Of the version that was called last, on one screen: the kernels by their share of the time, which is
     // measured where FunctionOptions::profile is set and else estimated, with what they read and write; the
     // lines of the program that cost most; every stored buffer with the reason. Before the first call, which
-    // lengths are not known. Detail::full: every kernel with all that was fused in it and how it is
+    // lengths are not known. Detail::complete: every kernel with all that was fused in it and how it is
     // scheduled, every buffer, check and length.
     std::string report(Detail detail = Detail::brief) const;
     // The same of the version for calls with these shapes, which is compiled where it is not there, and kept

@@ -19,9 +19,16 @@ constexpr std::int64_t vector_bytes = 64;
 template <class T>
 constexpr std::int64_t lanes = vector_bytes / static_cast<std::int64_t>(sizeof(T));
 
+// clang passes over an alignment that depends on a parameter of the template.
 template <class T>
-struct VectorOf {
-    using type [[gnu::vector_size(vector_bytes), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+    using type [[gnu::vector_size(vector_bytes), gnu::aligned(alignof(float)), gnu::may_alias]] = float;
+};
+template <>
+struct VectorOf<double> {
+    using type [[gnu::vector_size(vector_bytes), gnu::aligned(alignof(double)), gnu::may_alias]] = double;
 };
 template <class T>
 using Vector = typename VectorOf<T>::type;

@@ -125,7 +125,7 @@ TEST_CASE("launches that are compared are no graph, and the report says so") {
     const Expr x = vector("x");
     Function f = function({x}, x + 1, {.device = tested_gpu()});
     for (int call = 0; call < 2; ++call) f(Array(std::vector<float>{1}));
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("because of launches=compare"));
+    CHECK_THAT(f.report(Detail::complete), ContainsSubstring("because of launches=compare"));
 }
 
 TEST_CASE("the corpus passes the comparison") {

@@ -210,7 +210,7 @@ struct Dumped {
         const ScopedOptions scope(with);
         const Expr x = vector("x");
         const Function f = function({x}, exp(x) + 1, {.name = "little", .device = "emulator"});
-        report = f.report(Detail::full);
+        report = f.report(Detail::complete);
         for (const auto& entry : std::filesystem::directory_iterator(with.dump)) files = entry.path();
     }
     std::string text(const std::string& name) const { return text_of_file(files + "/" + name); }
@@ -295,13 +295,13 @@ class Answering : public Executable {
 TEST_CASE("a report has the resources of every kernel") {
     const Expr x = vector("x");
     const Function f = function({x}, {exp(x), sum(x)}, {.device = "null"});
-    CHECK(f.report(Detail::full).find("registers") == std::string::npos);
+    CHECK(f.report(Detail::complete).find("registers") == std::string::npos);
     Function::State state;
     state.device = f.state().device;
     state.program = f.state().program;
     state.inputs = f.state().inputs;
     state.executable = std::make_unique<Answering>();
-    const std::string report = report_of(state, Detail::full);
+    const std::string report = report_of(state, Detail::complete);
     for (const KernelText& kernel : state.program->kernels)
         for (const std::string& entry : kernel.entries)
             CHECK_THAT(report, ContainsSubstring(entry) && ContainsSubstring(": 17 registers of " + entry));

@@ -225,7 +225,7 @@ TEST_CASE("calls and loops on a GPU need no compiler") {
     count(std::int64_t{0});
     count(std::int64_t{0});
     CHECK(n.get_value().at(0) == 22);
-    CHECK_THAT(count.report(Detail::full), ContainsSubstring("a loop is one launch"));
+    CHECK_THAT(count.report(Detail::complete), ContainsSubstring("a loop is one launch"));
 }
 
 TEST_CASE("only a function that may loop needs the kernels of loops") {

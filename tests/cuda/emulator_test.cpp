@@ -147,7 +147,7 @@ TEST_CASE("filters learn through the winners of pooling as on the CPU") {
         }
     Function cpu = function({x, w}, gradients, {.device = "cpu", .specialise = false}),
              emulated = function({x, w}, gradients, {.device = "emulator", .specialise = false});
-    CHECK_THAT(cpu.report(Detail::full), ContainsSubstring("over the windows of the pooling"));
+    CHECK_THAT(cpu.report(Detail::complete), ContainsSubstring("over the windows of the pooling"));
     const Results a = cpu(images, filters), b = emulated(images, filters);
     for (std::size_t k = 0; k < a.size(); ++k) CHECK(difference(b[k], a[k]) == "");
 }
@@ -194,7 +194,7 @@ TEST_CASE("a profile and the number of compiler runs come from the emulator") {
     REQUIRE(!f.profile().rows.empty());
     CHECK(f.profile().rows[0].calls == 2);
     CHECK(f.profile().rows[0].seconds > 0);
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("device emulator"));
+    CHECK_THAT(f.report(Detail::complete), ContainsSubstring("device emulator"));
     CHECK_THAT(f.kernels()[0].source, ContainsSubstring("__global__"));
 }
 

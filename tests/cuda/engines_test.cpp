@@ -220,7 +220,7 @@ TEST_CASE("a report names what computes each call of a library, for each size") 
     if (emulator_skipped()) return;
     const Expr x = input(float32, {-1, 8, 20, 20}, "x"), w = input(float32, {16, 8, 3, 3}, "w");
     const Function f = function({x, w}, conv2d(x, w), {.device = "emulator"});
-    CHECK(f.report(Detail::full).find("computed by") ==
+    CHECK(f.report(Detail::complete).find("computed by") ==
           std::string::npos);  // the emulator's stand-ins have none
     Backend backend = emulator_backend();
     backend.conv_algorithm = [](const ConvShape& shape) {
@@ -236,12 +236,12 @@ TEST_CASE("a report names what computes each call of a library, for each size") 
     build.signature = f.state().signature;
     build.program = state.program;
     state.executable = std::make_unique<CudaRunner>(build, gpu);
-    CHECK_THAT(report_of(state, Detail::full),
+    CHECK_THAT(report_of(state, Detail::complete),
                ContainsSubstring("its algorithm is chosen at the first call\n"));
     for (const std::int64_t images : {64, 48, 64})
         state.executable->run(
             std::vector<Array>{Array(float32, {images, 8, 20, 20}), Array(float32, {16, 8, 3, 3})});
-    CHECK_THAT(report_of(state, Detail::full),
+    CHECK_THAT(report_of(state, Detail::complete),
                ContainsSubstring(
                    "computed by an engine for 64 images; for other sizes by an engine for 48 images\n"));
 }

@@ -194,7 +194,7 @@ TEST_CASE("nothing is a graph where launches are waited for, and the report says
     Function g = sum_of_many();
     g(many());
     g(many());
-    CHECK_THAT(g.report(Detail::full), ContainsSubstring("because of launches=wait"));
+    CHECK_THAT(g.report(Detail::complete), ContainsSubstring("because of launches=wait"));
 }
 
 TEST_CASE("the kernels that end a step are named with the loop's function") {

@@ -98,7 +98,7 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
         const Rung scope(graphs);
         INFO("graphs " << static_cast<int>(graphs));
         Small there(tested_gpu()), other(tested_gpu());
-        CHECK_THAT(there.step.report(Detail::full), ContainsSubstring("launches: none yet"));
+        CHECK_THAT(there.step.report(Detail::complete), ContainsSubstring("launches: none yet"));
         // Calls before loops, and the other way round.
         other.step(0);
         other.step(1);
@@ -114,7 +114,7 @@ TEST_CASE("graphs give the bits of single launches and of the CPU") {
         CHECK(there.step.steps_done() == 2);
         CHECK(difference(there.w.get_value(), cpu.w.get_value()) == "");
         CHECK(difference(there.moment.get_value(), cpu.moment.get_value()) == "");
-        const std::string report = there.step.report(Detail::full);
+        const std::string report = there.step.report(Detail::complete);
         if (graphs == Options::Graphs::off)
             CHECK_THAT(report, ContainsSubstring("not more, because of graphs=off"));
         else
@@ -346,9 +346,9 @@ TEST_CASE("steps of the examples are few launches") {
                 step.kind == Step::Kind::kernel
                     ? static_cast<int>(program.kernels[static_cast<std::size_t>(step.kernel)].entries.size())
                     : 1;
-        INFO(net.step.report(Detail::full));
+        INFO(net.step.report(Detail::complete));
         CHECK(launches <= most);
-        CHECK(nodes_in(net.step.report(Detail::full)) >= launches);
+        CHECK(nodes_in(net.step.report(Detail::complete)) >= launches);
     }
 }
 
@@ -396,7 +396,7 @@ TEST_CASE("rows of a profile name the user's lines") {
     Function f = function({x}, sum(exp(x)), {.device = tested_gpu(), .profile = true});
     f(Array(std::vector<float>(1000, 0.5f)));
     CHECK_THAT(f.profile().rows.at(0).where, ContainsSubstring("graphs_test.cpp"));
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("because of the profile"));
+    CHECK_THAT(f.report(Detail::complete), ContainsSubstring("because of the profile"));
 }
 
 namespace {

@@ -172,7 +172,7 @@ TEST_CASE("products by cuBLASLt follow the definition: transposed, odd sizes, wi
             if (with_bias) inputs.push_back(bias), arguments.push_back(cv);
             const ScopedOptions scope(assuming_finite(with_relu && m % 2 == 0));
             Function f = function(inputs, y, {.device = "cuda"});
-            INFO(f.report(Detail::full));
+            INFO(f.report(Detail::complete));
             REQUIRE(calls_of(f, Step::Kind::gemm) == 1);
             // The first call plans, the second is captured into a graph.
             const Array first = f.call(arguments)[0], second = f.call(arguments)[0];
@@ -221,7 +221,7 @@ TEST_CASE("convolutions by cuDNN and their gradients follow the definition") {
             const Expected expected = define(l, arguments[0], arguments[1], arguments[2]);
             Function f = function({x, w, g}, {y, grad(cost, x), grad(cost, w)},
                                   {.device = "cuda", .precision = precision});
-            INFO(f.report(Detail::full));
+            INFO(f.report(Detail::complete));
             REQUIRE(calls_of(f, Step::Kind::conv) == 3);
             const Results first = f.call(arguments), second = f.call(arguments);
             // The engines that cuDNN is fastest with round their factors, or change from run to run.
@@ -250,7 +250,7 @@ TEST_CASE("a NaN and an infinity reach the sums that they are factors of, and at
         pixels[(8 + 3) * 24 * 20 + 17 * 20 + 2] = std::numeric_limits<float>::infinity();
         const Expected expected = define(l, xv, wv, gv);
         Function f = function({x, w, g}, {y, grad(cost, w)}, {.device = "cuda", .precision = precision});
-        INFO(f.report(Detail::full));
+        INFO(f.report(Detail::complete));
         REQUIRE(calls_of(f, Step::Kind::conv) == 2);
         const Results got = f(xv, wv, gv);
         int lost = 0, spread = 0, differ = 0;
@@ -287,8 +287,8 @@ TEST_CASE("bias, relu and channel-last images reach cuDNN") {
     for (const Precision precision : {Precision::float32, Precision::tf32}) {
         const ScopedOptions scope(assuming_finite(true));
         Function f = function({x, v, w, b}, outputs, {.device = "cuda", .precision = precision});
-        INFO(f.report(Detail::full));
-        CHECK_THAT(f.report(Detail::full), ContainsSubstring("+ bias, relu"));
+        INFO(f.report(Detail::complete));
+        CHECK_THAT(f.report(Detail::complete), ContainsSubstring("+ bias, relu"));
         CHECK(calls_of(f, Step::Kind::conv) == 5);
         const Results got = f.call(arguments);
         for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -325,7 +325,7 @@ TEST_CASE("the libraries' calls train in graphs, in loops and one by one") {
         o.graphs = rung;
         const ScopedOptions scope(o);
         Net net("cuda");
-        INFO(net.step.report(Detail::full));
+        INFO(net.step.report(Detail::complete));
         CHECK(calls_of(net.step, Step::Kind::conv) >= 2);
         CHECK(calls_of(net.step, Step::Kind::gemm) >= 1);
         const Results got = net.step.loop(0, 3);

@@ -184,7 +184,7 @@ TEST_CASE("convolutions of a graph go to the library: strides, padding, dilation
         const Results expected = cpu.call(arguments);
         for (const std::string& device : gpus()) {
             Function f = function({x, w}, outputs, {.device = device});
-            INFO(f.report(Detail::full));
+            INFO(f.report(Detail::complete));
             CHECK(steps_of(f, Step::Kind::conv).size() == 3);
             const Results got = f.call(arguments);
             for (std::size_t k = 0; k < outputs.size(); ++k)
@@ -218,7 +218,7 @@ TEST_CASE("the first convolution is generated, and the report says why") {
         const Expr w = input(dtype, filters, "w");
         const Function f = function({x, w}, conv2d(cast(x, dtype) * 2, w), {.device = "emulator"});
         CHECK(steps_of(f, Step::Kind::conv).empty());
-        return f.report(Detail::full);
+        return f.report(Detail::complete);
     };
     if (emulator_skipped()) return;
     CHECK_THAT(report(input(float32, {128, 3, 32, 32}, "x"), {64, 3, 5, 5}),
@@ -247,7 +247,7 @@ TEST_CASE("minibatches of a float data set are not copied for the library") {
     const Function f =
         function({i}, {sum(y)}, {.updates = {{w, w - grad(sum(sqr(y)), w)}}, .device = "emulator"});
     CHECK(steps_of(f, Step::Kind::conv).empty());
-    CHECK_THAT(f.report(Detail::full),
+    CHECK_THAT(f.report(Detail::complete),
                ContainsSubstring("generated, because its input is a minibatch of a data set"));
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("a bias and a relu are computed by the library that makes their produc
             Function f =
                 function({x, w, b}, outputs, {.device = device, .on_unused_input = OnUnused::ignore});
             const std::vector<const Step*> calls = steps_of(f, Step::Kind::gemm);
-            INFO(f.report(Detail::full));
+            INFO(f.report(Detail::complete));
             REQUIRE(!calls.empty());
             CHECK(calls[0]->gemm.bias == wanted.bias);
             CHECK(calls[0]->gemm.relu == wanted.relu);
@@ -316,12 +316,12 @@ TEST_CASE("a bias and a relu are computed by the library that makes their convol
     for (const std::string& device : gpus()) {
         Function f = function({x, v, w, b}, outputs, {.device = device});
         const std::vector<const Step*> calls = steps_of(f, Step::Kind::conv);
-        INFO(f.report(Detail::full));
+        INFO(f.report(Detail::complete));
         REQUIRE(calls.size() == 5);
         CHECK(calls[0]->conv.bias);
         CHECK(calls[0]->conv.relu);
         CHECK(calls[0]->buffers.size() == 4);
-        CHECK_THAT(f.report(Detail::full), ContainsSubstring("whose bias and relu the library applies"));
+        CHECK_THAT(f.report(Detail::complete), ContainsSubstring("whose bias and relu the library applies"));
         const Results got = f.call(arguments);
         for (std::size_t k = 0; k < outputs.size(); ++k)
             CHECK(difference(got[k], expected[k], {.of_largest = 1e-5}) == "");
@@ -348,7 +348,7 @@ TEST_CASE("where tensor cores are asked for, images between convolutions are cha
     const auto check = [&](const std::string& device, Precision precision) {
         Function f = function({x, v, w, b}, outputs, {.device = device, .precision = precision});
         const std::vector<const Step*> calls = steps_of(f, Step::Kind::conv);
-        INFO(f.report(Detail::full));
+        INFO(f.report(Detail::complete));
         REQUIRE(calls.size() == 5);
         const bool rounded = precision != Precision::float32;
         // The second convolution; x, v and w are arguments and lie as they were given.
@@ -375,7 +375,7 @@ TEST_CASE("the precision that is asked for reaches every call") {
         REQUIRE(convolutions.size() == 3);
         for (const Step* step : products) CHECK(step->gemm.precision == precision);
         for (const Step* step : convolutions) CHECK(step->conv.precision == precision);
-        CHECK_THAT(net.step.report(Detail::full),
+        CHECK_THAT(net.step.report(Detail::complete),
                    ContainsSubstring(fmt::format(", {}; because", name_of(precision))));
     }
     // A device may be more exact than asked.

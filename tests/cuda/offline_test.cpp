@@ -60,7 +60,8 @@ TEST_CASE("a function that copies is built for an architecture everywhere, and c
                                                          ": function \"copies\" is for ") &&
                                            ContainsSubstring(cannot_run));
     CHECK(v.get_value().at(0) == 0);
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("launches: none, this device compiles and reports"));
+    CHECK_THAT(f.report(Detail::complete),
+               ContainsSubstring("launches: none, this device compiles and reports"));
 }
 
 TEST_CASE("without NVRTC a function with kernels is not built for an architecture, says the error") {
@@ -106,7 +107,7 @@ TEST_CASE("a training step is compiled, planned and reported for an architecture
     CHECK(f.peak_bytes() > 128 * 32 * 14 * 14 * 4);
     CHECK(f.profile().rows.empty());
 
-    const std::string report = f.report(Detail::full);
+    const std::string report = f.report(Detail::complete);
     CHECK_THAT(report, ContainsSubstring("device cuda:sm_90") && ContainsSubstring("target sm_90") &&
                            ContainsSubstring(" registers, ") &&
                            ContainsSubstring("nothing is measured, because"));
@@ -143,7 +144,7 @@ TEST_CASE("lengths that only a call tells leave library calls unplanned") {
     const Expr x = matrix("x");
     const Shared w = shared(zeros({256, 128}), "w");
     const Function f = function({x}, dot(x, w), {.device = "cuda:sm_80"});
-    CHECK_THAT(f.report(Detail::full),
+    CHECK_THAT(f.report(Detail::complete),
                ContainsSubstring("not planned here: its lengths are known at a call"));
 }
 
@@ -153,7 +154,7 @@ TEST_CASE("an architecture that NVRTC does not know is refused when it is old, a
     CHECK_THAT(error_of([&] { function({x}, exp(x), {.device = "cuda:sm_12"}); }),
                ContainsSubstring("device cuda:sm_12: NVRTC does not compile for sm_12, but for sm_"));
     const Function f = function({x}, exp(x), {.device = "cuda:sm_999"});
-    CHECK_THAT(f.report(Detail::full),
+    CHECK_THAT(f.report(Detail::complete),
                ContainsSubstring("NVRTC does not know sm_999, so kernels are PTX for compute_"));
 }
 

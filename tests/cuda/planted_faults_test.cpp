@@ -29,7 +29,7 @@ Function doubled() {
 }
 
 std::string kernel_of(const Function& f) {
-    const std::string report = f.report(Detail::full);
+    const std::string report = f.report(Detail::complete);
     const std::size_t at = report.find("1. k_");
     REQUIRE(at != std::string::npos);
     return report.substr(at + 3, report.find(' ', at + 3) - at - 3);

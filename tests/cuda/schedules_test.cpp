@@ -138,7 +138,8 @@ TEST_CASE("transposes go through shared memory") {
     Graphs one;
     one.add("transpose", transpose(one.input("x", random_array(float32, {64, 64}, random))));
     CHECK(has(source_of(one.on("emulator")), ", 1056, "));  // 32 lines of 33
-    CHECK(has(one.on("emulator").report(Detail::full), "tiles of 32 x 32 elements through shared memory"));
+    CHECK(
+        has(one.on("emulator").report(Detail::complete), "tiles of 32 x 32 elements through shared memory"));
 }
 
 TEST_CASE("thin products keep a result in each thread") {
@@ -202,7 +203,7 @@ TEST_CASE("large products are computed in tiles") {
     graphs.add("padded convolution", conv2d(x, w, {.border_mode = half}));
     graphs.add("its gradient", grad(sum(sqr(conv2d(x, w, {.border_mode = half}))), x));
     check_same_bits(graphs);
-    CHECK(has(graphs.on("emulator").report(Detail::full), "tiles of 64 x 64 results, 4 x 4 a thread"));
+    CHECK(has(graphs.on("emulator").report(Detail::complete), "tiles of 64 x 64 results, 4 x 4 a thread"));
 }
 
 TEST_CASE("convolutions compute several channels in one thread") {
@@ -241,7 +242,7 @@ TEST_CASE("maps with many channels stay in shared memory, some channels at a tim
     graphs.add("gradient", grad(sum(sqr(pooled)), w));
     graphs.add("padded, not pooled", relu(conv2d(pixels, w, {.border_mode = half}) + channel(b)));
     check_same_bits(graphs);
-    CHECK(has(graphs.on("emulator").report(Detail::full), "8 of 24 of the second"));
+    CHECK(has(graphs.on("emulator").report(Detail::complete), "8 of 24 of the second"));
     // Partial results of all lanes leave no room for rows beside them.
     Graphs wide;
     const Expr x = wide.input("x", random_array(float64, {40, 1, 28, 28}, random)),

@@ -85,7 +85,7 @@ void check_forms(DType dtype, bool known, const std::vector<Lengths>& lengths, d
 }
 
 bool calls(const Expr& result, const std::vector<Input>& inputs, const std::string& text) {
-    const std::string report = function(inputs, {result}, {.device = "cpu"}).report(Detail::full);
+    const std::string report = function(inputs, {result}, {.device = "cpu"}).report(Detail::complete);
     INFO(report);
     return report.find(text) != std::string::npos;
 }

@@ -54,7 +54,7 @@ Trained trained(Optimizer optimizer, std::int64_t inputs, std::int64_t hidden, s
         for (std::size_t i = 0; i < got.size(); ++i) r.values.push_back(got[i]);
     }
     for (const Shared& s : parameters) r.values.push_back(s.get_value());
-    r.report = f.report(Detail::full);
+    r.report = f.report(Detail::complete);
     return r;
 }
 

@@ -129,7 +129,7 @@ TEST_CASE("tasks are parts of a second axis where rows are few") {
     int parts = 0;
     for (const FewRows& c : few_rows()) {
         const std::vector<Input> inputs(c.inputs.begin(), c.inputs.end());
-        const std::string report = function(inputs, {c.y}, {.device = "cpu"}).report(Detail::full);
+        const std::string report = function(inputs, {c.y}, {.device = "cpu"}).report(Detail::complete);
         CHECK(report.find("us of one core") != std::string::npos);
         CHECK(report.find("predicted efficiency") != std::string::npos);
         parts += report.find(" of the second\n") != std::string::npos ? 1 : 0;
@@ -140,7 +140,8 @@ TEST_CASE("tasks are parts of a second axis where rows are few") {
 TEST_CASE("rows that are walked or sorted are cut along other axes alone") {
     for (const Dims& shape : {Dims{2, 96, 1000}, {2, 12, 14000}, {3, 20000}, {1, 1, 40000}})
         for (const FewRows& c : walked_rows(shape)) {
-            const std::string report = function({c.inputs[0]}, {c.y}, {.device = "cpu"}).report(Detail::full);
+            const std::string report =
+                function({c.inputs[0]}, {c.y}, {.device = "cpu"}).report(Detail::complete);
             INFO(c.name << "\n" << report);
             const bool cut = report.find(" of the second\n") != std::string::npos;
             CHECK(cut == (shape.size() == 3 && shape[1] > 1));
@@ -159,7 +160,7 @@ TEST_CASE("a new value in place is no reason for a task to read what another one
         const Expr a = exp(w), turned = transpose(a, {0, 2, 1}) + Expr(w);
         Function f = function({}, {a}, {.updates = {{w, turned}}, .device = "cpu"});
         const Array first = f()[0], after = w.get_value();
-        INFO(f.report(Detail::full));
+        INFO(f.report(Detail::complete));
         for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < side; ++j)
                 for (std::int64_t k = 0; k < side; ++k) {

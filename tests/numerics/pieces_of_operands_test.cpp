@@ -25,7 +25,7 @@ Options with(int threads) {
 }
 
 bool made_in_pieces(const Function& f) {
-    return f.report(Detail::full).find("made in pieces") != std::string::npos;
+    return f.report(Detail::complete).find("made in pieces") != std::string::npos;
 }
 
 // Products of x[rows, columns], w[columns, results] and g[rows, results] in every form.
@@ -102,11 +102,11 @@ TEST_CASE("a data set of bytes is stored once") {
         for (int step = 0; step < 3; ++step) all.push_back(f()[0]);
         all.push_back(w.get_value());
         all.push_back(c.get_value());
-        const bool called = f.report(Detail::full).find("library call") != std::string::npos;
+        const bool called = f.report(Detail::complete).find("library call") != std::string::npos;
         if (std::string(device) == "cpu" && called) {
             CHECK(made_in_pieces(f));
-            INFO(f.report(Detail::full));
-            CHECK(f.report(Detail::full).find("operand of the library call") == std::string::npos);
+            INFO(f.report(Detail::complete));
+            CHECK(f.report(Detail::complete).find("operand of the library call") == std::string::npos);
         }
         return all;
     };

@@ -142,7 +142,7 @@ TEST_CASE("the report says that math=strict is on, and what it held back") {
                w = input(float32, Dims{8, 1, 5, 5}, "w");
     const auto report = [&](const Expr& e) {
         return function({x, image, w}, e, {.device = tested_device(), .on_unused_input = OnUnused::ignore})
-            .report(Detail::full);
+            .report(Detail::complete);
     };
     const auto filters = [&] { return grad(sum(sqr(max_pool(conv2d(image, w), {2, 2}))), w); };
     CHECK_THAT(report(x * 3 * 5), !ContainsSubstring("math=strict"));

@@ -109,7 +109,7 @@ TEST_CASE("the faster way is taken, and the report says what was measured", "[co
         Function f = product();
         CHECK(watch.measurements == 1);
         CHECK(by_library(f) == (favourite == "library"));
-        CHECK_THAT(f.report(Detail::full),
+        CHECK_THAT(f.report(Detail::complete),
                    ContainsSubstring(favourite + " 1.00 us") &&
                        ContainsSubstring("autotune: 1 choices measured, 0 remembered"));
         check_product(f, 48);
@@ -126,15 +126,15 @@ TEST_CASE("without autotune nothing is measured", "[core][runtime][autotune]") {
     Function f = product();
     check_product(f, 48);
     CHECK(watch.measurements == 0);
-    CHECK_THAT(f.report(Detail::full), !ContainsSubstring("autotune: "));
+    CHECK_THAT(f.report(Detail::complete), !ContainsSubstring("autotune: "));
     // A function may ask for itself, or ask for nothing.
     const Expr a = input(float32, {40, 64}, "a");
     const auto asking = [&](bool autotune) {
         return function({a}, dot(a, transpose(a)), {.device = "cpu", .autotune = autotune});
     };
-    CHECK_THAT(asking(true).report(Detail::full), ContainsSubstring("autotune: "));
+    CHECK_THAT(asking(true).report(Detail::complete), ContainsSubstring("autotune: "));
     CHECK(watch.measurements == (gemm_library().present ? 1 : 0));
-    CHECK_THAT(asking(false).report(Detail::full), !ContainsSubstring("autotune: "));
+    CHECK_THAT(asking(false).report(Detail::complete), !ContainsSubstring("autotune: "));
 }
 
 TEST_CASE("a choice is remembered on disk, whatever the number of threads", "[core][runtime][autotune]") {
@@ -152,8 +152,8 @@ TEST_CASE("a choice is remembered on disk, whatever the number of threads", "[co
         check_product(f, 48);
         if (threads == 2) continue;
         CHECK(f.compiler_runs() == 0);
-        CHECK_THAT(f.report(Detail::full), ContainsSubstring("0 choices measured, 1 remembered") &&
-                                               ContainsSubstring("generated 1.00 us"));
+        CHECK_THAT(f.report(Detail::complete), ContainsSubstring("0 choices measured, 1 remembered") &&
+                                                   ContainsSubstring("generated 1.00 us"));
     }
     CHECK(choices_in(folder / "cache").size() == 1);
     // Another shape is another question, and so is another target.
@@ -172,7 +172,7 @@ TEST_CASE("autotune in a process of its own", "[core][runtime][autotune]") {
     if (!out) return;
     Function f = product();
     check_product(f, 48);
-    write_file(out, std::to_string(f.compiler_runs()) + " compiler runs\n" + f.report(Detail::full));
+    write_file(out, std::to_string(f.compiler_runs()) + " compiler runs\n" + f.report(Detail::complete));
 }
 
 TEST_CASE("a second process measures nothing", "[core][runtime][autotune]") {
@@ -218,7 +218,8 @@ TEST_CASE("damaged choices are measured again", "[core][runtime][autotune]") {
         check_product(f, 48);
         CHECK_FALSE(by_library(f));
         const bool again = watch.measurements == before + 1;
-        CHECK(again == (f.report(Detail::full).find("the choice on disk was damaged") != std::string::npos));
+        CHECK(again ==
+              (f.report(Detail::complete).find("the choice on disk was damaged") != std::string::npos));
         return again;
     };
     CHECK_FALSE(measured_again());
@@ -251,12 +252,13 @@ TEST_CASE("choices that cannot be kept are made anyway, once a process", "[core]
         Function f = product();
         CHECK(watch.measurements == 1);
         CHECK_FALSE(by_library(f));
-        CHECK_THAT(f.report(Detail::full), ContainsSubstring("choices are not kept for other processes: ") &&
-                                               ContainsSubstring(problem));
+        CHECK_THAT(
+            f.report(Detail::complete),
+            ContainsSubstring("choices are not kept for other processes: ") && ContainsSubstring(problem));
         check_product(f, 48);
         Function again = product();
         CHECK(watch.measurements == 1);
-        CHECK_THAT(again.report(Detail::full), ContainsSubstring("0 choices measured, 1 remembered"));
+        CHECK_THAT(again.report(Detail::complete), ContainsSubstring("0 choices measured, 1 remembered"));
     };
     check("is not a folder");
     o.cache = false;
@@ -270,7 +272,7 @@ TEST_CASE("lengths that only a call tells are measured there, once", "[core][run
     Stopwatch generated("generated");
     Function f = product(std::nullopt);
     CHECK(generated.measurements == 0);
-    CHECK_THAT(f.report(Detail::full),
+    CHECK_THAT(f.report(Detail::complete),
                ContainsSubstring("1 by estimates until the first call tells the lengths"));
     const Array wrong(float32, {7, 95});
     CHECK_THROWS_AS(f(wrong, Array(float32, {96, 32}), Array(float32, {32})), ShapeError);
@@ -278,7 +280,7 @@ TEST_CASE("lengths that only a call tells are measured there, once", "[core][run
     check_product(f, 300);
     CHECK(generated.measurements == 1);
     CHECK_FALSE(by_library(f));
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("1 choices measured, 0 remembered"));
+    CHECK_THAT(f.report(Detail::complete), ContainsSubstring("1 choices measured, 0 remembered"));
     // For good: another length is the same function.
     check_product(f, 5);
     CHECK(generated.measurements == 1);
@@ -333,7 +335,7 @@ TEST_CASE("gradients of filters behind pooling are measured both ways", "[core][
             Stopwatch watch(favourite);
             Function f = function({x, w}, g, {.device = "cpu"});
             CHECK(watch.measurements == 1);
-            CHECK_THAT(f.report(Detail::full),
+            CHECK_THAT(f.report(Detail::complete),
                        ContainsSubstring(favourite == "winners" ? "over the windows of the pooling, autotuned"
                                                                 : "over all places, autotuned") &&
                            ContainsSubstring(favourite + " 1.00 us"));
@@ -360,7 +362,7 @@ TEST_CASE("what surrounds a product is measured with it", "[core][runtime][autot
     const Expr loss = mean(categorical_crossentropy(softmax(dot(x, w)), y));
     Function f = function({i}, loss, {.updates = sgd(loss, {w}, 0.1F), .device = "cpu"});
     CHECK(watch.measurements == 2);
-    CHECK_THAT(f.report(Detail::full), ContainsSubstring("2 choices measured, 0 remembered\n"));
+    CHECK_THAT(f.report(Detail::complete), ContainsSubstring("2 choices measured, 0 remembered\n"));
     CHECK(double(f(std::int64_t{3})) == Approx(std::log(10.0)).epsilon(1e-5));
 }
 
@@ -375,7 +377,7 @@ TEST_CASE("what cannot be measured is estimated", "[core][runtime][autotune]") {
     });
     Function f = product();
     CHECK(asked == 1);
-    CHECK_THAT(f.report(Detail::full),
+    CHECK_THAT(f.report(Detail::complete),
                ContainsSubstring("1 by estimates because measuring failed; no room") &&
                    ContainsSubstring("estimated"));
     check_product(f, 48);
@@ -388,7 +390,7 @@ TEST_CASE("devices whose times mean nothing measure nothing", "[core][runtime][a
     Stopwatch watch("generated");
     const Expr a = input(float32, {64, 64}, "a");
     const auto report = [&](const char* device) {
-        return function({a}, dot(a, a), {.device = device}).report(Detail::full);
+        return function({a}, dot(a, a), {.device = device}).report(Detail::complete);
     };
     CHECK_THAT(report("emulator"), ContainsSubstring("autotune: nothing is measured, because times of the "
                                                      "emulator say nothing about a GPU"));
@@ -441,7 +443,7 @@ TEST_CASE("threads that make the first call at once", "[core][runtime]") {
                 } catch (const ShapeError&) {
                     ++refused;
                 }
-                bad += f.kernels().empty() || f.report(Detail::full).empty() ? 1 : 0;
+                bad += f.kernels().empty() || f.report(Detail::complete).empty() ? 1 : 0;
             }
         });
     for (std::thread& thread : threads) thread.join();

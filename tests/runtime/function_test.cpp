@@ -503,7 +503,7 @@ TEST_CASE("report, kernels, profile and sizes", "[core][runtime][function]") {
     Function f = function({x}, sum(exp(dot(x, w))), {.name = "measured", .profile = true});
     f(Array(float32, {3, 4}));
     f(Array(float32, {3, 4}));
-    const std::string report = f.report(Detail::full);
+    const std::string report = f.report(Detail::complete);
     REQUIRE_THAT(report, ContainsSubstring("measured") && ContainsSubstring("function_test.cpp:") &&
                              ContainsSubstring("Materialised buffers"));
     REQUIRE(f.name() == "measured");

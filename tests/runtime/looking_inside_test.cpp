@@ -73,17 +73,17 @@ TEST_CASE("a report is one screen of the user's lines", "[core]") {
                 std::ifstream(__FILE__) ? "loss = sum(sqr(dot(tanh(rows), w) - 1));" : "";
             for (const std::string& line : lines) CHECK(line.size() <= 80);
             CHECK(!names_library(report));
-            CHECK(!names_library(step.report(Detail::full)));
+            CHECK(!names_library(step.report(Detail::complete)));
             CHECK_THAT(report,
                        ContainsSubstring("Function small step at looking_inside_test.cpp:") &&
                            ContainsSubstring("looking_inside_test.cpp:" + std::to_string(line_of_product)) &&
                            ContainsSubstring(source) && ContainsSubstring("Look first at ") &&
-                           ContainsSubstring("report(Detail::full)"));
+                           ContainsSubstring("report(Detail::complete)"));
             const bool measured = profile && device == "cpu";
             CHECK((report.find("by the profile of 3 calls") != std::string::npos) == profile);
             if (measured) CHECK_THAT(report, ContainsSubstring("GB/s") && ContainsSubstring("roof"));
             if (!profile) CHECK_THAT(report, ContainsSubstring("estimated for the last call's lengths"));
-            CHECK_THAT(step.report(Detail::full), ContainsSubstring("Materialised buffers"));
+            CHECK_THAT(step.report(Detail::complete), ContainsSubstring("Materialised buffers"));
         }
 }
 

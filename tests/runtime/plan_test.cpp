@@ -72,7 +72,7 @@ void check_buffers(const Program& program, const NetOptions& options, std::int64
 }
 
 void check_reasons(const Function& f) {
-    const std::string report = f.report(Detail::full);
+    const std::string report = f.report(Detail::complete);
     for (const BufferInfo& info : f.state().program->buffers) {
         if (info.kind != Kind::arena) continue;
         INFO(f.name() << ": \"" << info.name << "\"");
@@ -125,7 +125,7 @@ TEST_CASE("a training step has few nodes") {
     for (const auto& [name, limit] : most) {
         const Net net = make_net(name, options_of(name));
         const Program& program = *net.step.state().program;
-        INFO(net.step.report(Detail::full));
+        INFO(net.step.report(Detail::complete));
         CHECK(nodes_of(program) <= limit);
         CHECK(program.once.steps.empty());
     }
@@ -155,7 +155,7 @@ TEST_CASE("one kernel updates all parameters") {
             }
             kernels += updates;
         }
-        INFO(net.step.report(Detail::full));
+        INFO(net.step.report(Detail::complete));
         CHECK(kernels == 1);
         for (const Step& step : program.body.steps) CHECK(step.kind != Step::Kind::copy);
     }

@@ -226,15 +226,15 @@ TEST_CASE("sixteen versions are kept, the least recently used goes, with one war
     const ScopedLog log([&](const std::string& text) { warned += text; });
     const auto call = [&](std::int64_t columns) { f(Array(float32, {2, columns})); };
     const auto has = [&](std::int64_t columns) {
-        return f.report(Detail::full).find(fmt::format("x = [n, {}]\n", columns)) != std::string::npos;
+        return f.report(Detail::complete).find(fmt::format("x = [n, {}]\n", columns)) != std::string::npos;
     };
     for (std::int64_t n = 1; n <= 16; ++n) call(n);
     CHECK(warned.empty());
-    CHECK(count_of_lines(f.report(Detail::full), "x = [n, ") == 16);
+    CHECK(count_of_lines(f.report(Detail::complete), "x = [n, ") == 16);
     call(1);
     call(3);
     call(17);
-    CHECK(count_of_lines(f.report(Detail::full), "x = [n, ") == 16);
+    CHECK(count_of_lines(f.report(Detail::complete), "x = [n, ") == 16);
     CHECK((has(1) && !has(2) && has(3) && has(17)));
     CHECK_THAT(warned, ContainsSubstring(line) && ContainsSubstring("\"changing\"") &&
                            ContainsSubstring("the last one x = [n, 17]") &&
@@ -414,7 +414,7 @@ TEST_CASE("versions go while other threads call them", "[core][runtime][speciali
         });
     threads.join();
     CHECK(wrong == 0);
-    CHECK(count_of_lines(f.report(Detail::full), "x = [n, ") == 16);
+    CHECK(count_of_lines(f.report(Detail::complete), "x = [n, ") == 16);
 }
 
 TEST_CASE("a child calls the versions of its parent, and compiles others", "[runtime][specialise]") {
