@@ -19,29 +19,28 @@ constexpr std::int64_t vector_bytes = 64;
 template <class T>
 constexpr std::int64_t lanes = vector_bytes / static_cast<std::int64_t>(sizeof(T));
 
-// clang passes over an alignment that depends on a parameter of the template.
 template <class T>
-struct VectorOf;
-template <>
-struct VectorOf<float> {
-    using type [[gnu::vector_size(vector_bytes), gnu::aligned(alignof(float)), gnu::may_alias]] = float;
-};
-template <>
-struct VectorOf<double> {
-    using type [[gnu::vector_size(vector_bytes), gnu::aligned(alignof(double)), gnu::may_alias]] = double;
+struct VectorOf {
+    using type [[gnu::vector_size(vector_bytes)]] = T;
 };
 template <class T>
 using Vector = typename VectorOf<T>::type;
 
+// Anywhere in memory. A vector type of smaller alignment would do for g++; clang forgets it in templates.
+template <class T>
+struct [[gnu::packed, gnu::may_alias]] Unaligned {
+    Vector<T> v;
+};
+
 #define BITALE_INLINE [[gnu::always_inline]] inline
 
 template <class T>
-BITALE_INLINE Vector<T>& vector_at(T* x, std::int64_t i) {
-    return *reinterpret_cast<Vector<T>*>(x + i);
+BITALE_INLINE Unaligned<T>& vector_at(T* x, std::int64_t i) {
+    return *reinterpret_cast<Unaligned<T>*>(x + i);
 }
 template <class T>
-BITALE_INLINE const Vector<T>& vector_at(const T* x, std::int64_t i) {
-    return *reinterpret_cast<const Vector<T>*>(x + i);
+BITALE_INLINE const Unaligned<T>& vector_at(const T* x, std::int64_t i) {
+    return *reinterpret_cast<const Unaligned<T>*>(x + i);
 }
 
 template <class T>
@@ -69,10 +68,10 @@ BITALE_INLINE T update_and_multiply(const RowStep<T>& s) {
         for (; i + 2 * lanes<T> <= s.n; i += 2 * lanes<T>)
             for (std::int64_t k = 0; k < 2; ++k) {
                 const std::int64_t at = i + k * lanes<T>;
-                const Vector<T> x = vector_at(s.row, at) - (s.of_first * vector_at(s.first, at) +
-                                                            s.of_second * vector_at(s.second, at));
-                vector_at(s.row, at) = x;
-                sums[k] += x * vector_at(s.by, at);
+                const Vector<T> x = vector_at(s.row, at).v - (s.of_first * vector_at(s.first, at).v +
+                                                              s.of_second * vector_at(s.second, at).v);
+                vector_at(s.row, at).v = x;
+                sums[k] += x * vector_at(s.by, at).v;
             }
         for (; i < s.n; ++i) {
             s.row[i] -= s.of_first * s.first[i] + s.of_second * s.second[i];
@@ -81,7 +80,7 @@ BITALE_INLINE T update_and_multiply(const RowStep<T>& s) {
     } else {
         for (; i + 2 * lanes<T> <= s.n; i += 2 * lanes<T>)
             for (std::int64_t k = 0; k < 2; ++k)
-                sums[k] += vector_at(s.row, i + k * lanes<T>) * vector_at(s.by, i + k * lanes<T>);
+                sums[k] += vector_at(s.row, i + k * lanes<T>).v * vector_at(s.by, i + k * lanes<T>).v;
         for (; i < s.n; ++i) rest += s.row[i] * s.by[i];
     }
     return sum_of<T>(sums[0] + sums[1]) + rest;
@@ -92,7 +91,7 @@ template <class T>
 BITALE_INLINE void reflect(T* row, const T* v, T factor, std::int64_t n) {
     const T scale = factor * update_and_multiply<T>({row, nullptr, nullptr, v, 0, 0, n});
     std::int64_t i = 0;
-    for (; i + lanes<T> <= n; i += lanes<T>) vector_at(row, i) -= scale * vector_at(v, i);
+    for (; i + lanes<T> <= n; i += lanes<T>) vector_at(row, i).v -= scale * vector_at(v, i).v;
     for (; i < n; ++i) row[i] -= scale * v[i];
 }
 
@@ -112,18 +111,18 @@ template <class T, int vectors>
 BITALE_INLINE void rotate(T* columns, std::int64_t stride, const Sweep<T>& sweep) {
     Vector<T> upper[vectors];
     T* row = columns + sweep.last * stride;
-    for (int k = 0; k < vectors; ++k) upper[k] = vector_at(row, k * lanes<T>);
+    for (int k = 0; k < vectors; ++k) upper[k] = vector_at(row, k * lanes<T>).v;
     const Rotation<T>* r = sweep.rotations;
     for (std::int64_t i = sweep.last - 1; i >= sweep.first; --i, ++r) {
         T* const lower = row - stride;
         for (int k = 0; k < vectors; ++k) {
-            const Vector<T> x = vector_at(lower, k * lanes<T>);
-            vector_at(row, k * lanes<T>) = r->sine * x + r->cosine * upper[k];
+            const Vector<T> x = vector_at(lower, k * lanes<T>).v;
+            vector_at(row, k * lanes<T>).v = r->sine * x + r->cosine * upper[k];
             upper[k] = r->cosine * x - r->sine * upper[k];
         }
         row = lower;
     }
-    for (int k = 0; k < vectors; ++k) vector_at(row, k * lanes<T>) = upper[k];
+    for (int k = 0; k < vectors; ++k) vector_at(row, k * lanes<T>).v = upper[k];
 }
 
 template <class T>
