@@ -14,19 +14,6 @@ namespace bitale {
 
 namespace {
 
-bool depends(const Grouping& grouping, int group, int on) {
-    std::vector<int> stack{group};
-    std::set<int> seen;
-    while (!stack.empty()) {
-        const int g = stack.back();
-        stack.pop_back();
-        if (g == on) return true;
-        for (const int need : grouping.groups[static_cast<std::size_t>(g)].needs)
-            if (seen.insert(need).second) stack.push_back(need);
-    }
-    return false;
-}
-
 void wait(Grouping& grouping, int group, int on) {
     if (group < 0 || on < 0 || group == on || depends(grouping, on, group)) return;
     grouping.groups[static_cast<std::size_t>(group)].needs.insert(on);

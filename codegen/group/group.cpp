@@ -369,18 +369,7 @@ class Grouper {
             if (group.needs.erase(from)) group.needs.insert(into);
     }
 
-    bool depends(int group, int on) {
-        std::vector<int> stack{group};
-        std::set<int> seen;
-        while (!stack.empty()) {
-            const int g = stack.back();
-            stack.pop_back();
-            if (g == on) return true;
-            for (const int need : result_.groups[g].needs)
-                if (seen.insert(need).second) stack.push_back(need);
-        }
-        return false;
-    }
+    bool depends(int group, int on) const { return bitale::depends(result_, group, on); }
 
     void place_check(int number) {
         Group group;
@@ -523,6 +512,19 @@ class Grouper {
 };
 
 }  // namespace
+
+bool depends(const Grouping& grouping, int group, int on) {
+    std::vector<int> stack{group};
+    std::set<int> seen;
+    while (!stack.empty()) {
+        const int g = stack.back();
+        stack.pop_back();
+        if (g == on) return true;
+        for (const int need : grouping.groups[static_cast<std::size_t>(g)].needs)
+            if (seen.insert(need).second) stack.push_back(need);
+    }
+    return false;
+}
 
 Grouping form_groups(const Values& values, const Graph& graph, const Target& target) {
     return Grouper(values, graph, target).run();

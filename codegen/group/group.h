@@ -42,6 +42,9 @@ struct Grouping {
     int levels = 0;
 };
 
+// Whether a group comes after another one, through any of those that it needs.
+bool depends(const Grouping& grouping, int group, int on);
+
 Grouping form_groups(const Values& values, const Graph& graph, const Target& target);
 
 }  // namespace bitale

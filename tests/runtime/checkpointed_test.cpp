@@ -16,12 +16,6 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-std::vector<std::string> devices() {
-    std::vector<std::string> list{"cpu"};
-    if (!emulator_skipped()) list.emplace_back("emulator");
-    return list;
-}
-
 // Blocks of a residual network with dropout, a checkpoint after each `every` of them; 0: none.
 struct Chain {
     Chain(int blocks, std::int64_t width, int every, DType dtype, double rate = 0.25)
@@ -57,14 +51,6 @@ struct Chain {
     RandomStream stream{9};
 };
 
-std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, double tolerance) {
-    std::string text;
-    for (std::size_t k = 0; k < expected.size(); ++k)
-        if (const std::string d = difference(got.at(k), expected[k], {.of_largest = tolerance}); !d.empty())
-            text += fmt::format("{}: {}\n", k, d);
-    return text;
-}
-
 }  // namespace
 
 TEST_CASE("a step with checkpoints is the step without", "[core][runtime][checkpointed]") {
@@ -73,12 +59,12 @@ TEST_CASE("a step with checkpoints is the step without", "[core][runtime][checkp
     const std::vector<Array> expected = Chain(5, 8, 0, float64).step("reference", argument);
     for (const int every : {1, 2, 5}) {
         CHECK(differences(Chain(5, 8, every, float64).step("reference", argument), expected, 1e-13) == "");
-        for (const std::string& device : devices()) {
+        for (const std::string& device : cpu_and_emulator()) {
             INFO(device << ", a checkpoint after " << every);
             CHECK(differences(Chain(5, 8, every, float64).step(device, argument), expected, 1e-12) == "");
         }
     }
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         INFO(device << ", in parts");
         CHECK(differences(Chain(5, 8, 2, float64).step(device, argument, 4), expected, 1e-12) == "");
     }
@@ -111,7 +97,7 @@ TEST_CASE("checkpoints of convolutions, skips and shared operands", "[core][runt
     };
     const Array argument = random_array(float64, {5, 3, 8, 8}, random);
     const Results expected = gradients_of(false, "reference")(argument);
-    std::vector<std::string> all = devices();
+    std::vector<std::string> all = cpu_and_emulator();
     all.emplace_back("reference");
     for (const std::string& device : all) {
         INFO(device);
@@ -132,7 +118,7 @@ TEST_CASE("second derivatives pass checkpoints", "[core][runtime][checkpointed]"
         return std::vector<Expr>{g, grad(sum(sqr(g)), x)};
     };
     const Array a = std::vector<double>{-1.5, -0.25, 0, 0.5, 2};
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         const Results got = function({x}, outputs(true), {.device = device})(a),
                       expected = function({x}, outputs(false), {.device = "reference"})(a);
         for (std::size_t k = 0; k < 2; ++k) CHECK(difference(got[k], expected[k], {.relative = 1e-12}) == "");
@@ -151,7 +137,7 @@ TEST_CASE("without a gradient a checkpoint is its operand", "[core][runtime][che
 
 TEST_CASE("a chain of 16 blocks with a checkpoint after each four takes less memory",
           "[core][runtime][checkpointed]") {
-    for (const std::string& device : devices())
+    for (const std::string& device : cpu_and_emulator())
         for (const bool step : {true, false}) {
             const auto planned = [&](int every, std::int64_t rows) {
                 const Chain chain(16, 32, every, float32, 0);

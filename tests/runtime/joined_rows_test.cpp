@@ -16,12 +16,6 @@ using namespace bitale::test;
 
 namespace {
 
-std::vector<std::string> devices() {
-    std::vector<std::string> list{"cpu"};
-    if (!emulator_skipped()) list.emplace_back("emulator");
-    return list;
-}
-
 // Results and new values of the parameters are those of the batch at once.
 void same_in_parts(const std::vector<Expr>& inputs, const std::vector<Array>& arguments,
                    const std::vector<Expr>& outputs, const std::vector<Shared>& parameters,
@@ -29,7 +23,7 @@ void same_in_parts(const std::vector<Expr>& inputs, const std::vector<Array>& ar
     const std::vector<Input> of_call(inputs.begin(), inputs.end());
     std::vector<Array> before;
     for (const Shared& p : parameters) before.push_back(p.get_value());
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         std::vector<Array> expected;
         for (const std::int64_t rows : {0, 1, 3, 100}) {
             INFO(device << ", " << rows << " rows at a time");

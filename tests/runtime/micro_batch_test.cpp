@@ -16,12 +16,6 @@ using namespace bitale::test;
 
 namespace {
 
-std::vector<std::string> devices() {
-    std::vector<std::string> list{"cpu"};
-    if (!emulator_skipped()) list.emplace_back("emulator");
-    return list;
-}
-
 constexpr std::int64_t image_count = 37;
 const std::vector<std::int64_t> parts{1, 36, 1000};
 
@@ -81,14 +75,6 @@ std::vector<Array> after_steps(const Network& net, FunctionOptions o, bool as_gi
     return all;
 }
 
-std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, double tolerance) {
-    std::string text;
-    for (std::size_t k = 0; k < expected.size(); ++k)
-        if (const std::string d = difference(got.at(k), expected[k], {.of_largest = tolerance}); !d.empty())
-            text += fmt::format("{}: {}\n", k, d);
-    return text;
-}
-
 }  // namespace
 
 TEST_CASE("a training step in parts is the step of the whole batch", "[core][runtime][micro_batch]") {
@@ -96,7 +82,7 @@ TEST_CASE("a training step in parts is the step of the whole batch", "[core][run
         const double tolerance = dtype == float64 ? 1e-12 : 1e-5;
         // The random stream goes on from run to run: each run has a network of its own.
         const std::vector<Array> expected = after_steps(Network(dtype), {.device = "reference"}, false);
-        for (const std::string& device : devices())
+        for (const std::string& device : cpu_and_emulator())
             for (const std::int64_t rows :
                  device == "cpu" && dtype == float64 ? parts : std::vector<std::int64_t>{16})
                 for (const bool as_givens : {false, true}) {
@@ -121,7 +107,7 @@ TEST_CASE("lengths of a variable that a given replaces are those of what replace
                         {.givens = {{x, cast(images, float32)}}, .device = device, .micro_batch = rows})();
     };
     const Results expected = run("reference", 0);
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         const Results got = run(device, 6);
         for (std::size_t k = 0; k < outputs.size(); ++k)
             CHECK(difference(got[k], expected[k], {.of_largest = 1e-5}) == "");
@@ -135,7 +121,7 @@ TEST_CASE("what replaces a variable may have lengths that only a call tells",
                q = matrix("q"), r = matrix("r");
     const Array images = random_array(uint8, {7, 2, 3, 4}, random, 0, 255),
                 left = random_array(float32, {7, 3}, random), right = random_array(float32, {7, 2}, random);
-    for (const std::string& device : devices())
+    for (const std::string& device : cpu_and_emulator())
         for (const bool specialise : {true, false}) {
             INFO(device << (specialise ? "" : ", for all lengths"));
             std::vector<Array> expected;
@@ -172,7 +158,7 @@ TEST_CASE("statistics of the batch make further passes over it", "[core][runtime
                                     argmin(floor(x), {0})};
     Random random(5);
     Function reference = function({x}, outputs, {.device = "reference"});
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         Function f = function({x}, outputs, {.device = device, .micro_batch = 10});
         CHECK_THAT(f.report(Detail::complete), ContainsSubstring("in 3 passes over them"));
         for (const std::int64_t rows : {1, 9, 10, 11, 40}) {
@@ -189,7 +175,7 @@ TEST_CASE("no rows, and integers to the last bit", "[core][runtime][micro_batch]
     const Expr x = input(int32, {-1, 3}, "x");
     const std::vector<Expr> outputs{x * 2, sum(x), sum(cast(x, int64), {0}), prod(cast(x, uint8), {0})};
     Random random(6);
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         Function whole = function({x}, outputs, {.device = device}),
                  f = function({x}, outputs, {.device = device, .micro_batch = 4});
         for (const std::int64_t rows : {0, 1, 4, 19}) {
@@ -211,7 +197,7 @@ TEST_CASE("maxima and minima of every dtype begin below and above all of its num
         for (const Expr& value : {max(of_dtype), min(of_dtype), max(of_dtype, {0}), min(of_dtype, {0})})
             outputs.push_back(value);
     }
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         Function whole = function({x}, outputs, {.device = device}),
                  f = function({x}, outputs, {.device = device, .micro_batch = 3});
         for (const double number : {0, 1, 99}) {
@@ -247,7 +233,7 @@ TEST_CASE("NaN and infinities pass through totals", "[core][runtime][micro_batch
 
 TEST_CASE("what fails in a part changes nothing, and says where", "[core][runtime][micro_batch]") {
     const Network net(float32);
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         Function f = function({net.x, net.y}, net.outputs(),
                               {.updates = net.updates(), .device = device, .micro_batch = 10});
         Array labels(int32, {image_count});
@@ -283,7 +269,7 @@ TEST_CASE("a loop takes whole steps in parts", "[core][runtime][micro_batch]") {
         return std::vector<Array>{r[0], r[1], w.get_value()};
     };
     const std::vector<Array> expected = run(0, "reference");
-    for (const std::string& device : devices())
+    for (const std::string& device : cpu_and_emulator())
         CHECK(differences(run(7, device.c_str()), expected, 1e-13) == "");
 }
 
@@ -344,7 +330,7 @@ TEST_CASE("a call that does not fit its limit at once is computed in parts that 
     const Shared w = shared(full_of({30, 500}, 0.01), "w"), v = shared(full_of({500, 30}, 0.01), "v");
     const Expr y = mean(sqr(dot(tanh(dot(x, w)), v)));
     const Updates updates = adam(y, {w, v}, 0.0);
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         INFO(device);
         const std::int64_t many = device == "cpu" ? 4000 : 400;
         const Array a = full_of({many, 30}, 0.5), few = full_of({10, 30}, 0.5);

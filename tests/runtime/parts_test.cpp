@@ -19,20 +19,6 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-std::vector<std::string> devices() {
-    std::vector<std::string> list{"cpu"};
-    if (!emulator_skipped()) list.emplace_back("emulator");
-    return list;
-}
-
-std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, double tolerance) {
-    std::string text;
-    for (std::size_t k = 0; k < expected.size(); ++k)
-        if (const std::string d = difference(got.at(k), expected[k], {.of_largest = tolerance}); !d.empty())
-            text += fmt::format("{}: {}\n", k, d);
-    return text;
-}
-
 std::vector<Array> list_of(const Results& results) {
     std::vector<Array> all;
     for (std::size_t k = 0; k < results.size(); ++k) all.push_back(results[k]);
@@ -140,7 +126,7 @@ ScopedOptions with_limit(std::int64_t bytes) {
 TEST_CASE("batches of known lengths are computed in parts", "[core][runtime][parts]") {
     for (const Form form : {Form::argument, Form::given, Form::whole_variable, Form::rows_of_variable}) {
         const std::vector<Array> expected = Network(form).after_steps({.device = "reference"});
-        for (const std::string& device : devices()) {
+        for (const std::string& device : cpu_and_emulator()) {
             INFO(device << ", form " << static_cast<int>(form));
             const std::vector<Array> got = Network(form).after_steps({.device = device, .micro_batch = 16});
             CHECK(differences(got, expected, 1e-12) == "");
@@ -171,7 +157,7 @@ TEST_CASE("what a known batch must not be is refused with its line", "[core][run
 
 TEST_CASE("a limit is kept by parts of a known batch, planned when the function is built",
           "[core][runtime][parts]") {
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         INFO(device);
         const std::int64_t many = device == "cpu" ? 4000 : 400;
         const Wide net(many);
@@ -230,7 +216,7 @@ TEST_CASE("a part has the most rows that fit, and a smaller limit never takes mo
 }
 
 TEST_CASE("the limit of a device leads to parts", "[core][runtime][parts]") {
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         INFO(device);
         const std::int64_t many = device == "cpu" ? 6000 : 600;
         const Wide net;

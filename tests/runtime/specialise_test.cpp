@@ -25,12 +25,6 @@ using namespace bitale::test;
 
 namespace {
 
-std::vector<std::string> devices() {
-    std::vector<std::string> list{"cpu"};
-    if (!emulator_skipped()) list.emplace_back("emulator");
-    return list;
-}
-
 std::string at(unsigned line) { return "specialise_test.cpp:" + std::to_string(line); }
 
 // A small network: a convolution, pooling and a layer for images of 9 x 8.
@@ -70,7 +64,7 @@ std::size_t count_of_lines(const std::string& text, const std::string& part) {
 TEST_CASE("the first call compiles for its trailing lengths, and other batches find that",
           "[core][runtime][specialise]") {
     const Network net;
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         INFO(device);
         const Expr x = tensor4("x"), declared = input(float32, {-1, 1, 9, 8}, "x");
         const CompilesCounted compiled;
@@ -263,7 +257,7 @@ TEST_CASE("calls with wrong arguments say the same whatever was compiled before"
         {good_x.as(float64), good_v, good_z},
         {good_x, good_v},
     };
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         INFO(device);
         Function general = made(false, device), f = made(true, device);
         REQUIRE(f.state().specialised != nullptr);
@@ -288,7 +282,7 @@ TEST_CASE("calls with wrong arguments say the same whatever was compiled before"
 
 TEST_CASE("a first call that fails leaves function and variables as before", "[core][runtime][specialise]") {
     const Expr x = tensor3("x"), labels = ivector("labels");
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         INFO(device);
         const Shared total = shared(Array(0.0F), "total");
         const Expr loss = mean(softmax_crossentropy(flatten(x, 2) * 3, labels));
@@ -320,7 +314,7 @@ TEST_CASE("a first call that fails leaves function and variables as before", "[c
 
 TEST_CASE("loops, profiles, defaults, givens and random numbers work in a version",
           "[core][runtime][specialise]") {
-    for (const std::string& device : devices()) {
+    for (const std::string& device : cpu_and_emulator()) {
         INFO(device);
         const Expr i = lscalar("i"), x = matrix("x"), y = matrix("y");
         Random random(4);

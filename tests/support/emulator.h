@@ -28,6 +28,13 @@ inline bool emulator_left_out() {
     return emulator_sanitized();
 }
 
+// The kernels of a processor and those of a GPU.
+inline std::vector<std::string> cpu_and_emulator() {
+    std::vector<std::string> list{"cpu"};
+    if (!emulator_skipped()) list.emplace_back("emulator");
+    return list;
+}
+
 class InOrder {
   public:
     explicit InOrder(cuda::ThreadOrder order) { cuda::set_thread_order(order, 7); }

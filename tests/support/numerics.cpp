@@ -201,6 +201,15 @@ std::string difference(const Array& got, const Array& expected, const Tolerance&
                        shown(expected, first));
 }
 
+std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected,
+                        double of_largest) {
+    std::string text;
+    for (std::size_t k = 0; k < expected.size(); ++k)
+        if (const std::string d = difference(got.at(k), expected[k], {.of_largest = of_largest}); !d.empty())
+            text += fmt::format("{}: {}\n", k, d);
+    return text;
+}
+
 std::string difference(const Array& got, const WideValue& expected, std::int64_t* passed_over) {
     const Array rounded = expected.rounded();
     if (got.dtype() != expected.dtype || got.shape() != expected.shape) return difference(got, rounded);

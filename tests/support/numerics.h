@@ -51,6 +51,9 @@ struct Tolerance {
 // first element that differs, and how many do.
 std::string difference(const Array& got, const Array& expected, const Tolerance& tolerance = {});
 
+// Of several arrays, each within this share of its largest magnitude; a line for each that is not.
+std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, double of_largest);
+
 // The same against a wide result (ops/oracle/wide.h): within what its error says, and some roundings more for
 // what rules may rearrange. Elements that rounding may turn into anything are passed over and counted.
 std::string difference(const Array& got, const WideValue& expected, std::int64_t* passed_over = nullptr);
