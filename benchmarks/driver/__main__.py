@@ -20,22 +20,29 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/bench", description="Benchmarks against peers.")
-    parser.add_argument("--quick", action="store_true", help="3 short rounds")
-    parser.add_argument("--only", metavar="W", default="", help="workloads or groups of them, with commas")
-    parser.add_argument("--json", metavar="FILE", help="results; a table in Markdown is written beside it")
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench", description="Measures training steps and kernels of Bitale and of its peers; "
+                                          "docs/benchmarks.md explains workloads and results.")
+    parser.add_argument("--quick", action="store_true", help="three short rounds of the training steps")
+    parser.add_argument("--only", metavar="W", default="",
+                        help="workloads or groups, joined by commas: c128, a, g, busy")
+    parser.add_argument("--json", metavar="FILE",
+                        help="write the results as JSON, and a table with the ending .md beside it")
     parser.add_argument("--save", action="store_true",
-                        help="the same into benchmarks/results/<date>-<machine class>[-W]")
-    parser.add_argument("--ours", action="store_true", help="without peers")
+                        help="write both into benchmarks/results/<date>-<machine class>[-W]")
+    parser.add_argument("--ours", action="store_true", help="measure Bitale alone, without peers")
     parser.add_argument("--against", metavar="BUILD",
-                        help="with --ours: this build and another one alternate; a checkout or build folder")
+                        help="with --ours: alternate with another build, a checkout or a build folder")
     parser.add_argument("--prepare", action="store_true",
-                        help="measure nothing: let everybody compile, so that the next run finds it done")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int)
+                        help="measure nothing: let every participant compile, for the next run")
+    parser.add_argument("--threads", type=int, metavar="N", default=len(os.sched_getaffinity(0)),
+                        help="threads of every participant; default: %(default)s, all cores")
+    parser.add_argument("--rounds", type=int, metavar="N", help="number of rounds")
     parser.add_argument("--build-limit", type=float, metavar="SECONDS", default=30,
-                        help="for building a row of (h); it is said of a row that takes longer")
-    parser.add_argument("--programs", default=str(HERE.parent / "build" / "release" / "benchmarks"))
+                        help="time to build a row of (h); a row that takes longer is reported; default: 30")
+    parser.add_argument("--programs", metavar="DIR",
+                        default=str(HERE.parent / "build" / "release" / "benchmarks"),
+                        help="the folder of the benchmark programs; default: build/release/benchmarks")
     options = parser.parse_args()
     if options.against and not options.ours:
         parser.error("--against compares two builds of ours: add --ours")
