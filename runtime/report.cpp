@@ -69,9 +69,9 @@ std::string call_text(const Step& step) {
         const GemmCall& g = step.gemm;
         const std::string old = g.beta == 0 ? "" : fmt::format("{:g} c + ", g.beta),
                           factor = g.alpha == 1 ? "" : fmt::format("{:g} ", g.alpha);
-        const std::string made = g.made_a && g.made_b ? ", a and b made in pieces"
-                                 : g.made_a           ? ", a made in pieces"
-                                 : g.made_b           ? ", b made in pieces"
+        const std::string made = g.made_a && g.made_b ? ", a and b packed on the fly"
+                                 : g.made_a           ? ", a packed on the fly"
+                                 : g.made_b           ? ", b packed on the fly"
                                                       : "";
         return fmt::format("c[{}, {}] = {}{}a{} . b{} over {}{}{}", g.m.text(), g.n.text(), old, factor,
                            g.transpose_a ? " transposed" : "", g.transpose_b ? " transposed" : "", g.k.text(),

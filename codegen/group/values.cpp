@@ -245,7 +245,7 @@ class Decider {
             } else if (!value.made_in_pieces && cost[i] >= 1 && times >= often && !value.shape.empty() &&
                        ends_reduction(value)) {
                 value.storage = Value::Storage::stored;
-                value.reason = "read many times, and takes the place of the reduction it is made of";
+                value.reason = "read many times, and stored in place of the reduction that it ends";
             } else if ((cost[i] >= 1 || is_found_for_windows(value, i)) && times >= staged_from) {
                 value.storage = Value::Storage::staged;
             } else if (reduced_later(value) && is_least_of_chain(i)) {
@@ -398,7 +398,7 @@ class Decider {
             });
             if (value.storage != Value::Storage::stored && all.size() > longest_chain) {
                 value.storage = Value::Storage::stored;
-                value.reason = "a kernel that went on would compile slowly";
+                value.reason = "one more value in the kernel would make it compile slowly";
             }
             if (value.storage == Value::Storage::stored) all.clear();
             inside[i] = std::move(all);

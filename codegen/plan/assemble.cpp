@@ -213,7 +213,7 @@ class Assembler {
         Step step;
         for (const int operand : call.operands)
             step.buffers.push_back(is_made(values_.list[operand])
-                                       ? slice_buffer(operand, "made in pieces, by slices of a product")
+                                       ? slice_buffer(operand, "packed on the fly, by slices of a product")
                                        : buffers_of(operand)[0]);
         for (const int inside : call.absorbed) {
             step.title += values_.list[inside].node->op->name + " + ";
@@ -304,7 +304,7 @@ class Assembler {
         step.gemm.symmetric = false;  // what it is added to need not be
         step.gemm.alpha = found->alpha;
         step.gemm.beta = found->beta;
-        step.why += "; the call adds it to what it updates";
+        step.why += "; the call adds it to the variable that it updates";
         return true;
     }
 

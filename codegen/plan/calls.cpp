@@ -69,7 +69,7 @@ void describe_operands(const LibraryCall& library, const Values& values, const T
     call.symmetric = target.kind == Target::Kind::cpu && library.operands[0] == library.operands[1] &&
                      call.transpose_a != call.transpose_b && call.m == call.n && !call.bias && !call.relu &&
                      !call.strides && typical(call.m) >= fewest;
-    if (call.symmetric) step.why += "; a matrix by its own transpose: half of it, mirrored";
+    if (call.symmetric) step.why += "; a matrix times its own transpose: one half, mirrored";
 }
 
 void cut_into_slices(GemmCall& call) {

@@ -82,7 +82,8 @@ TEST_CASE("layers and their updates on slices of products") {
                 const bool called = got.report.find("library call") != std::string::npos;
                 if (std::string(tested_device()) != "cpu" || !called) continue;
                 CHECK(got.report.find("right after the library has computed it") != std::string::npos);
-                const bool adds = got.report.find("the call adds it to what it updates") != std::string::npos;
+                const bool adds =
+                    got.report.find("the call adds it to the variable that it updates") != std::string::npos;
                 CHECK(adds == (optimizer != Optimizer::adam));
             }
         }

@@ -25,7 +25,7 @@ Options with(int threads) {
 }
 
 bool made_in_pieces(const Function& f) {
-    return f.report(Detail::complete).find("made in pieces") != std::string::npos;
+    return f.report(Detail::complete).find("packed on the fly") != std::string::npos;
 }
 
 // Products of x[rows, columns], w[columns, results] and g[rows, results] in every form.

@@ -203,7 +203,7 @@ void negate_part(void* const* buffers, const std::int64_t* whole, std::int64_t t
 
 }  // namespace
 
-TEST_CASE("operands are made in pieces, and a matrix by its own transpose is computed by half") {
+TEST_CASE("operands are packed on the fly, and of a matrix times its own transpose one half is computed") {
     if (!gemm_library().present) return;
     constexpr std::int64_t n = side, depth = 16;
     for (const std::int64_t k : {0, 1, 16, 50, 700})
