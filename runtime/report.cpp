@@ -11,6 +11,7 @@
 #include "codegen/plan/names.h"
 #include "graph/base/lines.h"
 #include "graph/base/text.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 #include "runtime/exec/shares.h"
 #include "runtime/micro_batched.h"
@@ -275,12 +276,12 @@ std::string full_report(const Function::State& state) {
     add_buffers(s, program);
     if (!program.checks.empty()) {
         s += "\nChecks before anything is written:\n";
-        for (const Program::CheckText& c : program.checks) s += "  " + c.message + "\n";
+        for (const Program::CheckText& c : program.checks) s += "  " + readable(c.message) + "\n";
     }
     if (!program.length_checks.empty()) {
         s += "\nLengths that must agree at a call:\n";
         for (const LengthCheck& c : program.length_checks)
-            s += fmt::format("  {} = {}: {}\n", c.a.text(), c.b.text(), c.message);
+            s += fmt::format("  {} = {}: {}\n", c.a.text(), c.b.text(), readable(c.message));
     }
     return s;
 }

@@ -10,9 +10,11 @@
 
 #include "graph/base/log.h"
 #include "graph/base/text.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 #include "graph/walk/traverse.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/train/schedules.h"
 
 namespace bitale {
@@ -24,6 +26,8 @@ std::string described(const SharedState& s) {
     return name + " (" + text_of(Type{s.value.dtype(), shape_of(s.value.shape())}) + ")" +
            (s.where.line ? " at " + s.where.text() : "");
 }
+
+constexpr const char* float_variable = "make it a variable of floats: shared(value.as(float32))";
 
 // Literals take the dtype of what they meet.
 NodePtr with_dtype(const Expr& value, DType dtype, Where where) {
@@ -105,6 +109,29 @@ class Validator {
                                     input.type.rank() ? "cannot have" : "lacks: it is a scalar"));
     }
 
+    static NodePtr new_value(const Update& u, const SharedState& target) {
+        const DType dtype = target.value.dtype();
+        try {
+            return with_dtype(u.value, dtype, u.where);
+        } catch (const TypeError&) {
+            throw TypeError(u.where,
+                            fmt::format("the update of {} is {}, which {} cannot hold; {}", described(target),
+                                        program_text(u.value.node()), name_of(dtype), float_variable));
+        }
+    }
+
+    // A shared variable keeps its dtype.
+    [[noreturn]] static void refuse_dtype(const std::string& subject, const SharedState& target,
+                                          const NodePtr& value, Where where) {
+        const DType dtype = target.value.dtype();
+        const std::string text = program_text(value);
+        throw TypeError(where, fmt::format("{}: the dtypes differ; write cast({}, {}){}", subject,
+                                           text.empty() ? "..." : text, name_of(dtype),
+                                           is_float(value->type.dtype) && !is_float(dtype)
+                                               ? std::string(", which drops fractions, or ") + float_variable
+                                               : ""));
+    }
+
     void take_updates() {
         std::unordered_map<const SharedState*, Where> seen;
         for (const Update& u : options_.updates) {
@@ -115,15 +142,13 @@ class Validator {
                 throw GraphError(u.where, fmt::format("{} has two updates, here and at {}",
                                                       described(*target), at->second.text()));
             const DType dtype = target->value.dtype();
-            const NodePtr value = with_dtype(u.value, dtype, u.where);
+            const NodePtr value = new_value(u, *target);
             const std::string subject =
                 fmt::format("the update of {} is {}", described(*target), describe(*value));
-            if (value->type.dtype != dtype)
-                throw GraphError(
-                    u.where, fmt::format("{}: the dtypes differ; write cast(..., {}) around the new value",
-                                         subject, name_of(dtype)));
+            if (value->type.dtype != dtype) refuse_dtype(subject, *target, value, u.where);
             if (value->type.rank() != target->value.rank())
-                throw GraphError(u.where, subject + ": the ranks differ");
+                throw ShapeError(u.where,
+                                 subject + ": the ranks differ, and a shared variable keeps its shape");
             if (certainly_differ(value->type.shape, shape_of(target->value.shape())))
                 throw ShapeError(u.where,
                                  subject + ": the shapes differ, and a shared variable keeps its shape");
@@ -219,7 +244,9 @@ class Validator {
             const Int &wanted = variable.type.shape[axis], &got = replacement.type.shape[axis];
             if (wanted.is_constant() && !got.is_constant())
                 given_checks_.push_back(
-                    {got, wanted, fmt::format("{}: {}: axis {} differs", g.where.text(), subject, axis)});
+                    {got, wanted,
+                     fmt::format("{}: {}: axis {} must have length {}, but here it has {}", g.where.text(),
+                                 subject, axis, number_there(), number_found())});
         }
     }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <set>
 #include <string_view>
 
@@ -188,27 +189,41 @@ constexpr Flag flags[] = {
      }},
 };
 
-void parse_flag(Options& options, std::string_view text) {
-    const std::size_t equals = text.find('=');
-    const std::string_view name = text.substr(0, equals);
-    for (const Flag& flag : flags) {
-        if (name != flag.name) continue;
-        if (equals == std::string_view::npos)
-            throw Error(std::string(flags_variable) + ": " + std::string(name) +
-                        " needs a value: " + flag.name + "=" + flag.values);
-        return flag.set(options, text.substr(equals + 1));
-    }
-    std::set<std::string> known;
-    for (const Flag& flag : flags) known.insert(flag.name);
-    throw Error(std::string(flags_variable) + ": unknown flag " + in_quotes(name) +
-                did_you_mean(name, known) + "; known are\n" + flags_help());
-}
-
 std::string_view trimmed(std::string_view text) {
     const auto space = [](char c) { return c == ' ' || c == '\t'; };
     while (!text.empty() && space(text.front())) text.remove_prefix(1);
     while (!text.empty() && space(text.back())) text.remove_suffix(1);
     return text;
+}
+
+// A path may have blanks, but a blank before the name of a flag and = stands where a comma was meant.
+void reject_missing_comma(std::string_view value) {
+    for (std::size_t blank = value.find_first_of(" \t"); blank != std::string_view::npos;
+         blank = value.find_first_of(" \t", blank + 1)) {
+        const std::string_view rest = trimmed(value.substr(blank));
+        for (const Flag& flag : flags)
+            if (rest.starts_with(flag.name) && trimmed(rest.substr(std::strlen(flag.name))).starts_with('='))
+                throw Error(std::string(flags_variable) + ": a comma is missing before " + in_quotes(rest) +
+                            "; flags are separated by commas, as in a=b,c=d");
+    }
+}
+
+void parse_flag(Options& options, std::string_view text) {
+    const std::size_t equals = text.find('=');
+    const std::string_view name = trimmed(text.substr(0, equals));
+    for (const Flag& flag : flags) {
+        if (name != flag.name) continue;
+        if (equals == std::string_view::npos)
+            throw Error(std::string(flags_variable) + ": " + std::string(name) +
+                        " needs a value: " + flag.name + "=" + flag.values);
+        const std::string_view value = trimmed(text.substr(equals + 1));
+        reject_missing_comma(value);
+        return flag.set(options, value);
+    }
+    std::set<std::string> known;
+    for (const Flag& flag : flags) known.insert(flag.name);
+    throw Error(std::string(flags_variable) + ": unknown flag " + in_quotes(name) +
+                did_you_mean(name, known) + "; known are\n" + flags_help());
 }
 
 }  // namespace

@@ -42,6 +42,51 @@ std::string completed(const std::string& text, std::int64_t found, std::int64_t 
     return r;
 }
 
+std::string readable(const std::string& text) {
+    std::string r;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char c = text[at];
+        if (c != found_mark && c != there_mark) {
+            r += c;
+            if (c == '{' || c == '}') r += c;
+            continue;
+        }
+        const std::size_t end = std::min(text.find(end_of_mark, at), text.size());
+        const std::string more = text.substr(at + 1, end - at - 1);
+        r += c == found_mark ? "{found" : "{there";
+        if (more != "0") r += more[0] == '-' ? " - " + more.substr(1) : " + " + more;
+        r += '}';
+        at = end;
+    }
+    return r;
+}
+
+std::string from_readable(const std::string& text) {
+    std::string r;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char c = text[at];
+        const bool brace = c == '{' || c == '}';
+        if (!brace || (at + 1 < text.size() && text[at + 1] == c)) {
+            r += c;
+            if (brace) ++at;
+            continue;
+        }
+        const std::size_t end = text.find('}', at);
+        const std::string place = end == std::string::npos ? "" : text.substr(at + 1, end - at - 1);
+        constexpr std::size_t word = 5, sign = word + 1, digits = sign + 2;
+        const bool found = place.starts_with("found"), plain = place.size() == word;
+        if ((!found && !place.starts_with("there")) ||
+            (!plain && (place.size() <= digits || (place[sign] != '+' && place[sign] != '-')))) {
+            r += c;  // a brace that no program wrote
+            continue;
+        }
+        const std::int64_t more = plain ? 0 : std::strtoll(place.c_str() + digits, nullptr, 10);
+        r += marked(found ? found_mark : there_mark, !plain && place[sign] == '-' ? -more : more);
+        at = end;
+    }
+    return r;
+}
+
 std::string with_sentence(const std::string& title, const std::string& sentence) {
     return title + sentence_mark + sentence;
 }

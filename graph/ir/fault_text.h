@@ -15,6 +15,10 @@ std::string number_there(std::int64_t more = 0);
 bool has_marks(const std::string& text);
 // With numbers in the places of the marks.
 std::string completed(const std::string& text, std::int64_t found, std::int64_t there);
+// For reports and files: {found}, {found + 3} or {there} in the places of the marks, and braces of the text
+// twice, so that from_readable gives the text back.
+std::string readable(const std::string& text);
+std::string from_readable(const std::string& text);
 
 // The `what` of a Check that has a whole sentence for its error beside the name that titles show.
 std::string with_sentence(const std::string& title, const std::string& sentence);

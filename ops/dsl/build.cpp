@@ -7,6 +7,7 @@
 
 #include "graph/types/convert.h"
 #include "graph/walk/length.h"
+#include "ops/dsl/wording.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/view.h"
 
@@ -21,7 +22,7 @@ void type_error(Where where, const std::string& op, const std::string& message) 
 Expr apply(const Op* op, const std::vector<Expr>& inputs, Attributes attributes, Where where) {
     Nodes nodes;
     for (const Expr& x : inputs) {
-        if (x.is_null()) throw GraphError(where, op->name + ": an operand is an empty expression");
+        require_present(op->name.c_str(), {&x}, where);
         nodes.push_back(x.node());
     }
     return wrap(make_node(op, std::move(nodes), std::move(attributes), where));
@@ -55,6 +56,22 @@ Expr strengthen(const Expr& x, DType dtype, Where where) {
     return Expr(converted, where);
 }
 
+namespace {
+
+// Of the axis so far from the end.
+[[noreturn]] void cannot_broadcast(const Node& a, const Node& b, std::size_t from_end, const char* op,
+                                   Where where) {
+    const std::size_t axis_a = a.type.shape.size() - from_end, axis_b = b.type.shape.size() - from_end;
+    const std::string cure = vector_cure(a, b);
+    throw ShapeError(where, std::string(op) + " of " + describe(a) + " and " + describe(b) +
+                                ": they cannot be broadcast together: " +
+                                unlike_lengths(a, axis_a, a.type.shape[axis_a].text(), b, axis_b,
+                                               b.type.shape[axis_b].text()) +
+                                (cure.empty() ? "; only an axis of length 1 is broadcast" : cure));
+}
+
+}  // namespace
+
 std::vector<Expr> broadcast(const std::vector<Expr>& operands, const char* op, Where where) {
     std::size_t rank = 0;
     for (const Expr& x : operands) rank = std::max(rank, type_of(x).shape.size());
@@ -70,11 +87,7 @@ std::vector<Expr> broadcast(const std::vector<Expr>& operands, const char* op, W
             if (from[axis]) {
                 const IntRange difference = (length - common[axis]).range();
                 if (difference.low > 0 || difference.high < 0)
-                    throw ShapeError(where, std::string(op) + ": " + describe(*from[axis]->node()) + " and " +
-                                                describe(*x.node()) +
-                                                " cannot be broadcast together: the lengths " +
-                                                common[axis].text() + " and " + length.text() + " of axis " +
-                                                std::to_string(axis) + " differ and neither is 1");
+                    cannot_broadcast(*from[axis]->node(), *x.node(), rank - axis, op, where);
             }
             if (!from[axis] || (length.is_constant() && !common[axis].is_constant())) {
                 common[axis] = length;
@@ -112,6 +125,7 @@ int checked_axis(int axis, int rank, const char* op, Where where) {
 }
 
 Int length_from(const Expr& x, const char* op, Where where) {
+    require_present(op, {&x}, where);
     if (x.rank() != 0 || !is_integer(x.dtype()))
         type_error(where, op, "a length is an integer scalar, not " + describe(*x.node()));
     const std::optional<Int> length = length_of(x.node());

@@ -1,7 +1,9 @@
 // What messages say of axes, operands and numbers.
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "bitale/expr.h"
 
@@ -15,5 +17,20 @@ std::string axes_text(int rank);
 std::string word_for(const Expr& operand, const char* place);
 // "0.5", as in the program.
 std::string number_text(double x);
+// GraphError with the user's line where one of the operands is an empty expression.
+void require_present(const char* op, std::initializer_list<const Expr*> operands, Where where);
+// "mul of "n" (int64 [n.0]) at net.cpp:7 and the number 2.5"
+std::string operation_text(const std::string& op, const std::vector<Expr>& operands);
+// "axis 1 of "x" has length 9 and axis 0 of "w" has length 8".
+std::string unlike_lengths(const Node& a, std::size_t axis_a, const std::string& length_a, const Node& b,
+                           std::size_t axis_b, const std::string& length_b);
+// The same for a call, which puts the numbers in (graph/ir/fault_text.h): those of an Equality of the length
+// of axis_a and that of axis_b.
+std::string unlike_lengths(const Node& a, std::size_t axis_a, const Node& b, std::size_t axis_b);
+// "; write channel(b) for a number for each channel": what cures the broadcast of a vector along the last
+// axis of a tensor where another axis has, or may have, the vector's length; else empty.
+std::string vector_cure(const Node& a, const Node& b);
+// A short expression of named variables and numbers as in the program, "n + 0.5"; empty for others.
+std::string program_text(const std::shared_ptr<const Node>& node);
 
 }  // namespace bitale

@@ -1,5 +1,6 @@
 // cast: the one elementwise op with an attribute, and the only one that takes the half types.
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/rows.h"
 
@@ -45,6 +46,8 @@ const Op* cast_op() {
 }
 
 Expr cast(const Expr& x, DType dtype, Where where) try {
+    require_present("cast", {&x}, where);
+    require_present("cast", {&x}, where);
     // A literal that is cast on purpose is a typed constant, whatever happens to its digits.
     if (x.is_weak()) return Expr(constant_value(x.node()).as(dtype), where);
     if (x.dtype() == dtype) return x;

@@ -6,8 +6,10 @@
 #include "bitale/ops.h"
 #include "graph/base/options.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/promotion.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -68,6 +70,25 @@ Shape map_shape(const char* name, const Nodes& inputs, Where where) {
     return shape;
 }
 
+// What the user wrote of an operand's axis, where the operand was broadcast for its sake.
+std::pair<const Node*, std::size_t> as_written(const Node& operand, std::size_t axis) {
+    if (operand.op != expand_op()) return {&operand, axis};
+    const Node& x = *operand.inputs[0];
+    const std::size_t missing = operand.type.shape.size() - x.type.shape.size();
+    if (axis < missing || !(x.type.shape[axis - missing] == operand.type.shape[axis]))
+        return {&operand, axis};
+    return {&x, axis - missing};
+}
+
+std::string unlike_operands(const Node& node, const Node& first, const Node& second, std::size_t axis) {
+    const auto [a, axis_a] = as_written(first, axis);
+    const auto [b, axis_b] = as_written(second, axis);
+    const std::string cure = vector_cure(*a, *b);
+    return node.op->name + " of " + describe(*a) + " and " + describe(*b) +
+           ": the lengths must be equal, but " + unlike_lengths(*a, axis_a, *b, axis_b) +
+           (cure.empty() ? "; only an axis that is declared with length 1 is broadcast" : cure);
+}
+
 std::vector<Equality> map_equalities(const Node& node) {
     std::vector<Equality> r;
     const Node* first = nullptr;
@@ -80,8 +101,7 @@ std::vector<Equality> map_equalities(const Node& node) {
         for (std::size_t i = 0; i < input->type.shape.size(); ++i)
             if (!(first->type.shape[i] == input->type.shape[i]))
                 r.push_back({first->type.shape[i], input->type.shape[i],
-                             "the lengths of axis " + std::to_string(i) + " of " + describe(*first) +
-                                 " and of " + describe(*input) + ", the operands of " + node.op->name});
+                             unlike_operands(node, *first, *input, i), true});
     }
     return r;
 }
@@ -152,13 +172,37 @@ void reject_wrapping_literal(const std::vector<Expr>& given, Where where) {
                                             wider(name_of(dtype == DType::uint8    ? DType::int16
                                                           : dtype == DType::uint16 ? DType::int32
                                                                                    : DType::int64));
-    const std::string difference =
-        literal_last ? "cast(x, " + wider + ") - " + number : number + " - cast(x, " + wider + ")";
-    const std::string wrapping =
-        literal_last ? "x - cast(" + number + ", " + name + ")" : "cast(" + number + ", " + name + ") - x";
-    type_error(where, "sub",
+    const std::string word = word_for(tensor, "x"), wide = "cast(" + word + ", " + wider + ")",
+                      narrow = "cast(" + number + ", " + name + ")";
+    const std::string difference = literal_last ? wide + " - " + number : number + " - " + wide;
+    const std::string wrapping = literal_last ? word + " - " + narrow : narrow + " - " + word;
+    type_error(where, operation_text("sub", given),
                name + " has no negative numbers, so a difference with the literal " + number +
                    " may wrap; write " + difference + ", or " + wrapping + " where it is to wrap");
+}
+
+// How a cure names one of the operands.
+std::string word_of(const std::vector<Expr>& given, std::size_t operand) {
+    constexpr const char* places[] = {"the first operand", "the second operand", "the third operand"};
+    return word_for(given[operand], given.size() == 1 ? "the operand" : places[operand]);
+}
+
+// Operands so far meet in `common`, and with the dtype of this one in none.
+[[noreturn]] void refuse_mixture(const Op* op, const std::vector<Expr>& given, std::size_t first,
+                                 DType common, std::size_t operand, Where where) {
+    const DType own = given[operand].dtype();
+    // The integer is cast: to float64 beside it, and to int64 what only uint64 holds.
+    const bool integers = share_no_integer(common, own);
+    const auto gives_way = [&](const Expr& x) {
+        return !x.is_weak() && (integers ? x.dtype() == DType::uint64 : is_integer(x.dtype()));
+    };
+    std::size_t weaker = operand;
+    for (std::size_t i = first; i < operand && !gives_way(given[weaker]); ++i)
+        if (gives_way(given[i])) weaker = i;
+    type_error(where, operation_text(op->name, given),
+               std::string(name_of(common)) + " and " + std::string(name_of(own)) +
+                   " do not mix; write cast(" + word_of(given, weaker) + ", " +
+                   std::string(name_of(integers ? DType::int64 : DType::float64)) + ")");
 }
 
 // A map of literals is a literal: computed now, in double precision.
@@ -255,7 +299,7 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
     const Row& row = table_row::known_rows().at(op);
     bool literals = true;
     for (const Expr& x : given) {
-        if (x.is_null()) throw GraphError(where, op->name + ": an operand is an empty expression");
+        require_present(op->name.c_str(), {&x}, where);
         literals &= x.is_weak();
     }
     if (literals) return table_row::fold(row, given, where);
@@ -270,16 +314,12 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
         if (given[i].is_weak()) continue;
         const DType own = given[i].dtype();
         if (is_half(own))
-            type_error(where, op->name,
-                       std::string(name_of(own)) + " is for storage only; compute on cast(x, float32)");
+            type_error(where, operation_text(op->name, given),
+                       std::string(name_of(own)) + " is for storage only; compute on cast(" +
+                           table_row::word_of(given, i) + ", float32)");
         const std::optional<DType> both = common ? promote(*common, own, options().promotion) : own;
         if (!both && row.rule != Rule::random_bits)
-            type_error(
-                where, op->name,
-                std::string(name_of(*common)) + " and " + std::string(name_of(own)) +
-                    " do not mix; cast one, as in cast(x, " +
-                    std::string(name_of(share_no_integer(*common, own) ? DType::int64 : DType::float64)) +
-                    ")");
+            table_row::refuse_mixture(op, given, first, *common, i, where);
         common = both ? both : own;
     }
     for (std::size_t i = first; i < given.size(); ++i) {
@@ -300,17 +340,19 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
                              : row.rule == Rule::random_bits ? DType::uint64
                                                              : *common;
         if (row.rule == Rule::random_bits && !given[i].is_weak() && given[i].dtype() != wanted)
-            type_error(where, op->name,
+            type_error(where, operation_text(op->name, given),
                        "the operands are uint64, not " + std::string(name_of(given[i].dtype())) +
-                           "; cast them, as in cast(x, uint64)");
+                           "; write cast(" + table_row::word_of(given, i) + ", uint64)");
         operands.push_back(i < first ? cast(given[i], wanted, where)
                                      : cast(strengthen(given[i], wanted, where), wanted, where));
     }
     if (!table_row::admits(row.traits, row.rule, operands[first].dtype())) {
         const std::string dtype(name_of(operands[first].dtype()));
-        type_error(where, op->name,
-                   "does not compute on " + dtype + "; cast the operand, as in cast(x, " +
-                       std::string(name_of(row.traits.floats ? DType::float32 : DType::int32)) + ")");
+        std::size_t odd = first;
+        while (odd + 1 < given.size() && (given[odd].is_weak() || given[odd].dtype() != *common)) ++odd;
+        type_error(where, operation_text(op->name, given),
+                   "it does not compute on " + dtype + "; write cast(" + table_row::word_of(given, odd) +
+                       ", " + std::string(name_of(row.traits.floats ? DType::float32 : DType::int32)) + ")");
     }
     return apply(op, broadcast(operands, op->name.c_str(), where), {}, where);
 }

@@ -33,15 +33,26 @@ void require_floats(const std::string& name, const NodePtr& a, const NodePtr& b,
 
 namespace {
 
-[[noreturn]] void unequal_lengths(const NodePtr& a, const NodePtr& b, const Int& left, const Int& right,
-                                  Where where) {
-    throw ShapeError(where, "dot of " + describe(*a) + " and " + describe(*b) +
-                                ": it sums over an axis of both, but " + left.text() + " is not " +
-                                right.text() +
-                                (a->type.rank() > 2 && b->type.rank() == 2
-                                     ? "; write dot(flatten(x, 2), w) for all features of each row of x, or "
-                                       "transpose or reshape one operand"
-                                     : "; transpose or reshape one operand"));
+std::size_t summed_axis(const Node& second) {
+    const int rank = second.type.rank();
+    return rank < 2 ? 0 : static_cast<std::size_t>(rank) - 2;
+}
+
+// `differing`: which axes of the two have which lengths.
+std::string unequal_lengths(const Node& a, const Node& b, const std::string& differing) {
+    return "dot of " + describe(a) + " and " + describe(b) + ": it sums over an axis of both, but " +
+           differing +
+           (a.type.rank() > 2 && b.type.rank() == 2
+                ? "; write dot(flatten(x, 2), w) for all features of each row of x, or transpose or reshape "
+                  "one operand"
+                : "; transpose or reshape one operand");
+}
+
+[[noreturn]] void refuse_lengths(const NodePtr& a, const NodePtr& b, Where where) {
+    const std::size_t last = a->type.shape.size() - 1, summed = summed_axis(*b);
+    throw ShapeError(where, unequal_lengths(*a, *b,
+                                            unlike_lengths(*a, last, a->type.shape[last].text(), *b, summed,
+                                                           b->type.shape[summed].text())));
 }
 
 Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {
@@ -50,7 +61,7 @@ Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {
     const Shape &left = a->type.shape, &right = b->type.shape;
     BITALE_CHECK(left.size() >= 1 && left.size() <= 2 && right.size() >= 1 && right.size() <= 2,
                  "dot takes vectors and matrices");
-    if (never_equal(left.back(), right.front())) unequal_lengths(a, b, left.back(), right.front(), where);
+    if (never_equal(left.back(), right.front())) refuse_lengths(a, b, where);
     Type type{a->type.dtype, {}};
     if (left.size() == 2) type.shape.push_back(left[0]);
     if (right.size() == 2) type.shape.push_back(right[1]);
@@ -59,9 +70,14 @@ Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {
 
 std::vector<Equality> dot_equalities(const Node& node) {
     std::vector<Equality> r;
-    const NodePtr &a = node.inputs[0], &b = node.inputs[1];
+    const Node *a = node.inputs[0].get(), *b = node.inputs[1].get();
+    if (a->type.shape.back() == b->type.shape.front()) return r;
+    // The user's tensor of higher rank, which became a matrix by joining all axes but the last.
+    if (a->op == reshape_op() && a->where.line == node.where.line && a->inputs[0]->type.rank() > 2 &&
+        a->inputs[0]->type.shape.back() == a->type.shape.back())
+        a = a->inputs[0].get();
     demand_equal(r, a->type.shape.back(), b->type.shape.front(),
-                 "the lengths that dot sums over, of " + describe(*a) + " and " + describe(*b) + ",");
+                 unequal_lengths(*a, *b, unlike_lengths(*a, a->type.shape.size() - 1, *b, summed_axis(*b))));
     return r;
 }
 
@@ -140,6 +156,7 @@ const Op* dot_op() {
 void register_contract_ops() { BITALE_CHECK(dot_op(), "dot is not registered"); }
 
 Expr dot(const Expr& a, const Expr& b, Where where) try {
+    require_present("dot", {&a, &b}, where);
     if (a.rank() == 0 || b.rank() == 0)
         throw ShapeError(where, "dot of " + describe(*a.node()) + " and " + describe(*b.node()) +
                                     ": a scalar has no axis to sum over; write a * b");
@@ -147,8 +164,7 @@ Expr dot(const Expr& a, const Expr& b, Where where) try {
     // Everything else becomes a product of two matrices: [I..., k] . [J..., k, n] -> [I..., J..., n].
     const Shape &left = type_of(a).shape, &right = type_of(b).shape;
     const std::size_t inner = right.size() < 2 ? 0 : right.size() - 2;
-    if (never_equal(left.back(), right[inner]))
-        unequal_lengths(a.node(), b.node(), left.back(), right[inner], where);
+    if (never_equal(left.back(), right[inner])) refuse_lengths(a.node(), b.node(), where);
     Shape rows(left.begin(), left.end() - 1), columns = right;
     columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(inner));
     Expr x = a, y = b;

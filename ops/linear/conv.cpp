@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/linear/conv_geometry.h"
 #include "ops/linear/conv_gradients.h"
 #include "ops/linear/conv_loops.h"
@@ -56,8 +57,12 @@ std::vector<Equality> equalities(const Node& node) {
     std::vector<Equality> r;
     const ConvAxes axes = ConvAxes::of(node.type.rank());
     if (axes.grouped) demand_equal(r, x[1], w[0], "the groups of conv2d's input and of its filters");
-    demand_equal(r, x[axes.image_channels], w[axes.filter_channels],
-                 "the channels of conv2d's input and of its filters");
+    demand_equal(
+        r, x[axes.image_channels], w[axes.filter_channels],
+        "conv2d of " + describe(*node.inputs[0]) + " with the filters " + describe(*node.inputs[1]) +
+            ": each filter reads as many channels as the input has, but " +
+            unlike_lengths(*node.inputs[0], axes.image_channels, *node.inputs[1], axes.filter_channels) +
+            "; images are [n, channels, height, width], filters [out, channels, height, width]");
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t span = geometry.span(static_cast<int>(i), w[axes.window + i].constant());
         const std::string name = axis_name[i];
@@ -171,6 +176,7 @@ void register_conv_ops() {
 }
 
 Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options, Where where) try {
+    require_present("conv2d", {&input, &filters}, where);
     ConvGeometry geometry;
     geometry.flip = options.filter_flip;
     geometry.stride = {options.subsample.h, options.subsample.w};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linear/jacobi.h"
 #include "ops/shape/lengths.h"
@@ -147,6 +148,7 @@ NodePtr eigenvectors_of(const NodePtr& eigh, Where where) {
 void register_eigh_ops() { eigh_op(); }
 
 Eigh eigh(const Expr& a, Where where) try {
+    require_present("eigh", {&a}, where);
     const NodePtr whole = make_node(eigh_op(), {a.node()}, {}, where);
     return {wrap(eigenvalues_of(whole, where)), wrap(eigenvectors_of(whole, where))};
 } catch (const std::bad_alloc&) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/linear/contract.h"
 #include "ops/shape/lengths.h"
 
@@ -50,6 +51,7 @@ Expr product(const Expr& a, const Expr& b, Where where) {
 }  // namespace
 
 Expr matmul(const Expr& a, const Expr& b, Where where) try {
+    require_present("matmul", {&a, &b}, where);
     require_axes("matmul", a, b, where);
     require_floats("matmul", a.node(), b.node(), where);
     const Shape &left = type_of(a).shape, &right = type_of(b).shape;
@@ -66,6 +68,7 @@ Expr matmul(const Expr& a, const Expr& b, Where where) try {
 }
 
 Expr batched_dot(const Expr& a, const Expr& b, Where where) try {
+    require_present("batched_dot", {&a, &b}, where);
     require_axes("batched_dot", a, b, where);
     require_floats("batched_dot", a.node(), b.node(), where);
     const std::string operands =

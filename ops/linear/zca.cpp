@@ -5,11 +5,13 @@
 
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
+#include "ops/dsl/wording.h"
 #include "ops/linear/eigh.h"
 
 namespace bitale {
 
 Zca zca(const Expr& x, double epsilon, Where where) try {
+    require_present("zca", {&x}, where);
     if (x.rank() != 2)
         throw ShapeError(where, "zca of " + describe(*x.node()) +
                                     ": it takes data [n, d], an item a row; of images write flatten(x, 2)");

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/dsl/compose.h"
+#include "ops/dsl/wording.h"
 #include "ops/nn/losses.h"
 #include "ops/shape/lengths.h"
 
@@ -23,11 +24,13 @@ Type infer(const Nodes& inputs, const Attributes&, Where where) {
 }
 
 std::vector<Equality> equalities(const Node& node) {
-    const Shape &a = node.inputs[0]->type.shape, &b = node.inputs[1]->type.shape;
+    const Node &x = *node.inputs[0], &target = *node.inputs[1];
+    const Shape &a = x.type.shape, &b = target.type.shape;
     std::vector<Equality> r;
     for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
         demand_equal(r, a[i], b[i],
-                     "the lengths of axis " + std::to_string(i) + " of binary_crossentropy's operands");
+                     "binary_crossentropy of " + describe(x) + " and " + describe(target) +
+                         ": the lengths must be equal, but " + unlike_lengths(x, i, target, i));
     return r;
 }
 

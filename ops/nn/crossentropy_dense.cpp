@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/nn/losses.h"
 #include "ops/nn/softmax.h"
 #include "ops/shape/lengths.h"
@@ -27,9 +28,12 @@ Type infer(const Nodes& inputs, const Attributes&, Where where) {
 
 std::vector<Equality> equalities(const Node& node) {
     std::vector<Equality> r;
+    const Node &x = *node.inputs[0], &target = *node.inputs[1];
     for (std::size_t i = 0; i < 2; ++i)
-        demand_equal(r, node.inputs[0]->type.shape[i], node.inputs[1]->type.shape[i],
-                     "the lengths of axis " + std::to_string(i) + " of categorical_crossentropy's operands");
+        demand_equal(r, x.type.shape[i], target.type.shape[i],
+                     "categorical_crossentropy of " + describe(x) + " with the distribution " +
+                         describe(target) + ": the lengths must be equal, but " +
+                         unlike_lengths(x, i, target, i));
     return r;
 }
 

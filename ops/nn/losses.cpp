@@ -1,6 +1,7 @@
 #include "ops/nn/losses.h"
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/nn/pick.h"
 
 namespace bitale {
@@ -8,6 +9,7 @@ namespace bitale {
 namespace {
 
 Expr crossentropy(const Op* labels, const Op* dense, const Expr& x, const Expr& target, Where where) try {
+    require_present("categorical_crossentropy", {&x, &target}, where);
     const bool is_labels = target.rank() == 1;
     if (x.rank() != 2 || (!is_labels && target.rank() != 2))
         throw ShapeError(
@@ -41,6 +43,7 @@ Expr softmax_crossentropy(const Expr& logits, const Expr& target, Where where) {
 }
 
 Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where) try {
+    require_present("binary_crossentropy", {&predicted, &target}, where);
     // Bytes as targets become float32, as everywhere in elementwise arithmetic.
     const bool bytes =
         (is_integer(target.dtype()) || target.dtype() == boolean) && predicted.dtype() == float32;

@@ -1,5 +1,6 @@
 #include "ops/nn/pick.h"
 
+#include "graph/ir/fault_text.h"
 #include "ops/shape/lengths.h"
 
 namespace bitale {
@@ -146,7 +147,9 @@ void require_labels(const NodePtr& x, const NodePtr& labels, const char* op, Whe
 std::vector<Equality> label_equalities(const NodePtr& x, const NodePtr& labels) {
     std::vector<Equality> r;
     demand_equal(r, x->type.shape[0], labels->type.shape[0],
-                 "the number of rows of categorical_crossentropy and the number of labels");
+                 "categorical_crossentropy of " + describe(*x) + " with the labels " + describe(*labels) +
+                     ": each row has one label, but the number of rows is " + number_found() +
+                     " and the number of labels is " + number_there());
     return r;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/nn/pool_geometry.h"
 #include "ops/nn/pool_gradients.h"
 #include "ops/nn/winner_gradients.h"
@@ -180,6 +181,7 @@ void register_pooling_ops() {
 }
 
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options, Where where) try {
+    require_present("max_pool", {&x}, where);
     const Size2 stride = options.stride.value_or(window);
     const PoolGeometry geometry{{window.h, window.w}, {stride.h, stride.w}, {options.pad.h, options.pad.w}};
     for (std::size_t i = 0; i < 2; ++i) {

@@ -104,6 +104,7 @@ Nodes gradient_logcumsumexp(const NodePtr& node, const NodePtr& g) {
 }
 
 Expr scan_along(const Op* op, const Expr& x, std::optional<int> axis, ScanOptions options, Where where) try {
+    require_present(op->name.c_str(), {&x}, where);
     const Expr flat = axis ? x : reshape_to(x, {count_of(type_of(x).shape)}, where);
     const Scan scan{axis ? checked_axis(*axis, x, op->name.c_str(), where) : 0, options.exclusive,
                     options.reverse};

@@ -247,6 +247,7 @@ Array evaluate_mean(const Node& node, const std::vector<Array>& inputs) {
 // --------------------------------------------------------------------------------------------
 
 Expr reduce(const Op* op, const Expr& x, const Axes& axes, ReduceOptions options, Where where) try {
+    require_present(op->name.c_str(), {&x}, where);
     std::vector<std::int64_t> all;
     if (axes.empty())
         for (int i = 0; i < x.rank(); ++i) all.push_back(i);

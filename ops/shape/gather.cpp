@@ -2,6 +2,7 @@
 
 #include "graph/ir/fault_text.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/elements.h"
@@ -200,6 +201,7 @@ Expr gather(const Expr& x, const Expr& indices, Where where) try {
 }
 
 Expr one_hot(const Expr& labels, const Expr& classes, DType dtype, Where where) try {
+    require_present("one_hot", {&labels, &classes}, where);
     require_integers(labels.node(), "one_hot", where);
     const Int count = length_from(classes, "one_hot", where);
     if (count.range().high < 0)

@@ -5,6 +5,7 @@
 #include "graph/walk/length.h"
 #include "graph/walk/traverse.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/shape/lengths.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/slice.h"
@@ -166,6 +167,7 @@ Expr element_of_axis(const Expr& x, int axis, const Expr& index, Where where) {
 }
 
 Expr index_axis(const Expr& x, int axis, const Expr& index, Where where) {
+    require_present("x[...]", {&index}, where);
     if (!is_integer(index.dtype()))
         type_error(where, "x[...]",
                    "the index " + describe(*index.node()) + " must have an integer dtype" +
@@ -188,6 +190,7 @@ Expr index_axis(const Expr& x, int axis, const Expr& index, Where where) {
 }  // namespace
 
 Expr Expr::operator[](const Index& at) const try {
+    require_present("x[...]", {this}, at.where);
     if (static_cast<int>(at.items.size()) > rank())
         throw IndexError(
             at.where, describe(*node()) + (rank() ? " has only " + std::to_string(rank()) + " axes, but " +
@@ -211,6 +214,7 @@ Expr Expr::operator[](const Index& at) const try {
 Expr Shared::operator[](const Index& at) const { return Expr(*this, at.where)[at]; }
 
 Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where) try {
+    require_present("rows", {&x, &start, &count}, where);
     const Int length = length_from(count, "rows", where);
     const std::optional<Int> first = length_of(start.node());
     if (x.rank() > 0 && first && first->is_constant() && length.is_constant() &&

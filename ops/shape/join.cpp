@@ -39,10 +39,10 @@ Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where)
         for (std::size_t i = 0; i < part.shape.size(); ++i) {
             const Int &length = part.shape[i], &first = parts[0]->type.shape[i];
             if (i != axis && never_equal(length, first))
-                throw ShapeError(where, operands + " along axis " + std::to_string(axis) +
-                                            ": all other axes must have equal lengths, but axis " +
-                                            std::to_string(i) + " has " + first.text() + " and " +
-                                            length.text());
+                throw ShapeError(where,
+                                 operands + " along axis " + std::to_string(axis) +
+                                     ": all other axes must have equal lengths, but " +
+                                     unlike_lengths(*parts[0], i, first.text(), *parts[k], i, length.text()));
         }
         type.shape[axis] = type.shape[axis] + part.shape[axis];
     }
@@ -56,8 +56,10 @@ std::vector<Equality> concat_equalities(const Node& node) {
         for (std::size_t i = 0; i < node.type.shape.size(); ++i)
             if (i != axis)
                 demand_equal(r, node.type.shape[i], node.inputs[k]->type.shape[i],
-                             "the lengths of axis " + std::to_string(i) + " of the first part and of part " +
-                                 std::to_string(k + 1) + " of concatenate");
+                             "concatenate of " + describe(*node.inputs[0]) + " and " +
+                                 describe(*node.inputs[k]) + " along axis " + std::to_string(axis) +
+                                 ": all other axes must have equal lengths, but " +
+                                 unlike_lengths(*node.inputs[0], i, *node.inputs[k], i));
     return r;
 }
 
@@ -204,6 +206,7 @@ const Op* pad_op() {
 
 Expr concatenate(const std::vector<Expr>& parts, int axis, Where where) try {
     if (parts.empty()) throw ShapeError(where, "concatenate needs at least one part");
+    for (const Expr& part : parts) require_present("concatenate", {&part}, where);
     const std::int64_t at = checked_axis(axis, parts[0], "concatenate", where);
     return apply(concat_op(), parts, {{"axis", at}}, where);
 } catch (const std::bad_alloc&) {
@@ -211,6 +214,7 @@ Expr concatenate(const std::vector<Expr>& parts, int axis, Where where) try {
 }
 
 Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value, Where where) try {
+    require_present("pad", {&x}, where);
     if (static_cast<int>(widths.size()) != x.rank())
         throw ShapeError(where, "pad of " + describe(*x.node()) +
                                     " needs a pair (before, after) for each of its " +

@@ -1,6 +1,7 @@
 #include "ops/shape/sequence.h"
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/lengths.h"
 
@@ -102,6 +103,7 @@ NodePtr make_length(const Int& value, Where where) {
 }
 
 Expr range(const Expr& start, const Expr& stop, Where where) try {
+    require_present("range", {&start, &stop}, where);
     const Int count = length_from(stop, "range", where) - length_from(start, "range", where);
     return apply(range_op(), {start}, {{"length", max(count, 0)}}, where);
 } catch (const std::bad_alloc&) {

@@ -20,6 +20,7 @@ struct Along {
 };
 
 Along along(const Expr& x, std::optional<int> axis, const char* op, Where where) {
+    require_present(op, {&x}, where);
     if (!axis) return {make_reshape(x.node(), {count_of(type_of(x).shape)}, where), {0}, where};
     const int own = checked_axis(*axis, x, op, where);
     std::vector<std::int64_t> order(static_cast<std::size_t>(x.rank())), back(order.size());

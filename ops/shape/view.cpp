@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/ir/fault_text.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
 #include "ops/reduce/reduce.h"
@@ -40,8 +41,8 @@ std::vector<Equality> reshape_equalities(const Node& node) {
     std::vector<Equality> r;
     const Shape& from = node.inputs[0]->type.shape;
     demand_equal(r, count_of(from), count_of(node.type.shape),
-                 "the numbers of elements before and after reshape of " + text_of(from) + " to " +
-                     text_of(node.type.shape));
+                 "reshape of " + describe(*node.inputs[0]) + " to " + text_of(node.type.shape) + ": it has " +
+                     number_found() + " elements, and the new shape has " + number_there());
     return r;
 }
 
@@ -165,9 +166,10 @@ std::vector<Equality> expand_equalities(const Node& node) {
     for (std::size_t i = 0; i < from.size(); ++i)
         if (!from[i].is(1))
             demand_equal(r, from[i], to[i + missing],
-                         "the lengths of axis " + std::to_string(i) + " of " + text_of(from) +
-                             " and of axis " + std::to_string(i + missing) + " of the shape " + text_of(to) +
-                             " it is broadcast to");
+                         describe(*node.inputs[0]) + " is broadcast to " + text_of(to) +
+                             ": the lengths must be equal, but axis " + std::to_string(i) + " of it has " +
+                             "length " + number_found() + " and axis " + std::to_string(i + missing) +
+                             " of the shape has length " + number_there());
     return r;
 }
 
@@ -345,6 +347,7 @@ void register_shape_ops() {
 // --------------------------------------------------------------------------------------------
 
 Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where) try {
+    require_present("reshape", {&x}, where);
     std::vector<Int> lengths = lengths_from(shape, "reshape", where);
     const auto open = [](const Int& length) { return length.is(-1); };
     const auto missing = std::find_if(lengths.begin(), lengths.end(), open);
@@ -372,6 +375,7 @@ Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where) try {
 }
 
 Expr flatten(const Expr& x, int rank, Where where) try {
+    require_present("flatten", {&x}, where);
     const Shape& shape = type_of(x).shape;
     if (rank < 1 || rank > std::max(x.rank(), 1))
         throw ShapeError(where, "flatten of " + describe(*x.node()) + " to " + std::to_string(rank) +
@@ -386,12 +390,14 @@ Expr flatten(const Expr& x, int rank, Where where) try {
 }
 
 Expr transpose(const Expr& x, const std::vector<int>& axes, Where where) try {
+    require_present("transpose", {&x}, where);
     return wrap(make_permute(x.node(), axes_from(x, axes, where), where));
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Expr expand_dims(const Expr& x, int axis, Where where) try {
+    require_present("expand_dims", {&x}, where);
     Shape shape = type_of(x).shape;
     const int rank = x.rank();
     if (axis < -rank - 1 || axis > rank)
@@ -404,6 +410,7 @@ Expr expand_dims(const Expr& x, int axis, Where where) try {
 }
 
 Expr squeeze(const Expr& x, int axis, Where where) try {
+    require_present("squeeze", {&x}, where);
     Shape shape = type_of(x).shape;
     const int at = checked_axis(axis, x, "squeeze", where);
     if (!shape[static_cast<std::size_t>(at)].is(1))
@@ -418,12 +425,14 @@ Expr squeeze(const Expr& x, int axis, Where where) try {
 }
 
 Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape, Where where) try {
+    require_present("broadcast_to", {&x}, where);
     return expand_to(x, lengths_from(shape, "broadcast_to", where), where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Expr channel(const Expr& x, Where where) try {
+    require_present("channel", {&x}, where);
     if (x.rank() != 1)
         throw ShapeError(where, "channel turns a vector [c] into [1, c, 1, 1]; " + describe(*x.node()) +
                                     " has " + std::to_string(x.rank()) + " axes");
@@ -440,12 +449,14 @@ Expr flip(const Expr& x, int axis, Where where) try {
 }
 
 Expr zeros_like(const Expr& x, Where where) try {
+    require_present("zeros_like", {&x}, where);
     return wrap(make_expand(make_constant(Array(x.dtype(), Dims{}), where), type_of(x).shape, where));
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Expr ones_like(const Expr& x, Where where) try {
+    require_present("ones_like", {&x}, where);
     return wrap(make_expand(make_constant(Array(1).as(x.dtype()), where), type_of(x).shape, where));
 } catch (const std::bad_alloc&) {
     expressing.fail();

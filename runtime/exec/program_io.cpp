@@ -10,6 +10,7 @@
 #include "bitale/error.h"
 #include "graph/base/text.h"
 #include "graph/base/turns.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -65,11 +66,12 @@ class Writer {
         body["inputs"] = list(p.inputs, [&](const Type& t) { return write(t); });
         body["outputs"] = list(p.outputs, [&](const Type& t) { return write(t); });
         body["length_checks"] = list(p.length_checks, [&](const LengthCheck& c) {
-            Json check{{"a", write(c.a)}, {"b", write(c.b)}, {"message", c.message}};
+            Json check{{"a", write(c.a)}, {"b", write(c.b)}, {"message", readable(c.message)}};
             if (c.is_index) check["is_index"] = true;
             return check;
         });
-        body["checks"] = list(p.checks, [&](const Program::CheckText& c) { return Json(c.message); });
+        body["checks"] =
+            list(p.checks, [&](const Program::CheckText& c) { return Json(readable(c.message)); });
         body["shared"] = list(p.shared, [&](const SharedPtr& s) {
             return Json{{"name", s->name},
                         {"type", write(Type{s->value.dtype(), shape_of(s->value.shape())})}};
@@ -279,9 +281,10 @@ class Reader {
         for (const Json& t : j.at("inputs")) p.inputs.push_back(type(t));
         for (const Json& t : j.at("outputs")) p.outputs.push_back(type(t));
         for (const Json& c : j.at("length_checks"))
-            p.length_checks.push_back(
-                {integer(c.at("a")), integer(c.at("b")), c.at("message"), c.value("is_index", false)});
-        for (const Json& c : j.at("checks")) p.checks.push_back({c.get<std::string>()});
+            p.length_checks.push_back({integer(c.at("a")), integer(c.at("b")),
+                                       from_readable(c.at("message").get<std::string>()),
+                                       c.value("is_index", false)});
+        for (const Json& c : j.at("checks")) p.checks.push_back({from_readable(c.get<std::string>())});
         for (const Json& s : j.at("shared")) {
             auto state = std::make_shared<SharedState>();
             state->name = s.at("name");

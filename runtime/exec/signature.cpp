@@ -32,6 +32,36 @@ bool fits(const Array& value, DType dtype) {
     return (value.at(0) < 0) == (there.at(0) < 0);
 }
 
+[[noreturn]] void refuse_lengths(const std::string& message, bool is_index, std::int64_t a, std::int64_t b) {
+    if (has_marks(message)) {
+        const std::string whole = completed(message, a, b);
+        if (is_index) throw IndexError(whole);
+        throw ShapeError(whole);
+    }
+    if (is_index) throw IndexError(fmt::format("{}: it takes {}, and there are {}", message, a, b));
+    throw ShapeError(fmt::format("{}: here {} and {}", message, a, b));
+}
+
+// What a value of another rank than the input's may have been meant for.
+std::string rank_cure(const Shape& wanted, const Dims& given) {
+    constexpr const char* kinds[] = {"number", "vector", "matrix"};
+    const auto kind = [&](std::size_t rank) {
+        return rank < std::size(kinds) ? "a " + std::string(kinds[rank])
+                                       : fmt::format("an array with {} axes", rank);
+    };
+    std::string text =
+        fmt::format(": the ranks differ; pass {}, not {}", kind(wanted.size()), kind(given.size()));
+    if (given.empty()) return text + (wanted.size() == 1 ? ": Array{...}" : "");
+    // One item of a batch: the same axes behind a first one.
+    Dims batch = given;
+    batch.insert(batch.begin(), 1);
+    if (batch.size() != wanted.size()) return text;
+    for (std::size_t axis = 0; axis < batch.size(); ++axis)
+        if (wanted[axis].is_constant() && wanted[axis].constant() != batch[axis]) return text;
+    const std::string lengths = text_of(batch);
+    return fmt::format("{}; one row is value.reshaped({{{}}})", text, lengths.substr(1, lengths.size() - 2));
+}
+
 }  // namespace
 
 // Sizes beyond 64 bits are the last number of those (IntTable).
@@ -55,8 +85,7 @@ Signature signature_of(const Graph& graph) {
     std::set<std::pair<Int, Int>> checked;
     const auto check = [&](const Int& a, const Int& b, const std::string& message, bool is_index = false) {
         if (a == b) return;
-        if (a.is_constant() && b.is_constant())
-            throw ShapeError(fmt::format("{}: {} and {}", message, a.text(), b.text()));
+        if (a.is_constant() && b.is_constant()) refuse_lengths(message, is_index, a.constant(), b.constant());
         if (checked.emplace(a, b).second) s.checks.push_back({a, b, message, is_index});
     };
     for (const NodePtr& node : topological(graph.roots())) {
@@ -78,9 +107,10 @@ Signature signature_of(const Graph& graph) {
         const Dims& dims = u.target->value.shape();
         for (std::size_t axis = 0; axis < dims.size(); ++axis)
             check(u.value->type.shape.at(axis), dims[axis],
-                  fmt::format("{}: the update of \"{}\" ({} {}) must keep its shape: axis {} of {}",
-                              u.where.text(), u.target->name, name_of(u.target->value.dtype()), text_of(dims),
-                              axis, describe(*u.value)));
+                  fmt::format("{}: the update of {} ({} {}) must keep its shape, but axis {} of {} has "
+                              "length {}, and the variable has {}",
+                              u.where.text(), in_quotes(u.target->name), name_of(u.target->value.dtype()),
+                              text_of(dims), axis, describe(*u.value), number_found(), number_there()));
     }
     return s;
 }
@@ -121,42 +151,86 @@ std::string Arguments::complaint(std::size_t input, const Array& value) const {
     const InputInfo& info = signature_.inputs[input];
     const std::string function =
         signature_.function.empty() ? "" : " of function \"" + signature_.function + "\"";
-    const std::string name =
-        info.name.empty() ? fmt::format("input {}", input) : "input " + in_quotes(info.name);
-    return fmt::format("{}{}{} is {}, the argument is {} {}", info.where.line ? info.where.text() + ": " : "",
-                       name, function, text_of(info.type), name_of(value.dtype()), text_of(value.shape()));
+    const std::string name = info.name.empty() ? "the input" : "input " + in_quotes(info.name);
+    return fmt::format("{}argument {}{} is {} {}, but {} is declared {}as {}",
+                       info.where.line ? info.where.text() + ": " : "", input + 1, function,
+                       name_of(value.dtype()), text_of(value.shape()), name, info.where.line ? "here " : "",
+                       text_of(info.type));
 }
 
-void Arguments::take_scalar(std::size_t input, const Array& value) {
+std::string Arguments::exchanged(std::span<const Array> arguments) const {
+    constexpr std::size_t most = 16;  // of more, there are too many pairs
+    if (arguments.size() != signature_.inputs.size() || arguments.size() > most) return "";
+    for (std::size_t j = 1; j < arguments.size(); ++j)
+        for (std::size_t i = 0; i < j; ++i) {
+            std::vector<Array> other(arguments.begin(), arguments.end());
+            std::swap(other[i], other[j]);
+            try {
+                Arguments binder(signature_);
+                std::vector<std::int64_t> values(symbols());
+                std::vector<const void*> data(other.size());
+                binder.bind_each(other, values.data(), data.data(), "");
+                IntTable table(symbol_ids());
+                const LengthChecks checks(signature_.checks, table);
+                std::vector<std::int64_t> slots(table.slots());
+                table.evaluate(values.data(), slots.data());
+                checks.verify(slots.data());
+            } catch (const Error&) {
+                continue;
+            }
+            return fmt::format("; arguments {} and {} seem to be exchanged, for the other way round they fit",
+                               i + 1, j + 1);
+        }
+    return "";
+}
+
+void Arguments::take_scalar(std::size_t input, const Array& value, const std::string& cure) {
     const DType wanted = signature_.inputs[input].type.dtype;
-    if (value.rank() != 0) throw ShapeError(complaint(input, value) + "; pass one number");
+    if (value.rank() != 0)
+        throw ShapeError(complaint(input, value) + (cure.empty() ? "; pass one number" : cure));
     if (value.dtype() == wanted) {
         std::memcpy(cells_[input].bytes, value.data(), static_cast<std::size_t>(bytes_of(wanted)));
         return;
     }
     if (!fits(value, wanted))
-        throw TypeError(
-            fmt::format("{}: {} does not fit {}", complaint(input, value), value.at(0), name_of(wanted)));
+        throw TypeError(fmt::format("{}: {} does not fit {}{}", complaint(input, value), value.at(0),
+                                    name_of(wanted), cure));
     std::memcpy(cells_[input].bytes, value.as(wanted).data(), static_cast<std::size_t>(bytes_of(wanted)));
 }
 
-void Arguments::check_shape(std::size_t input, const Array& value) const {
+void Arguments::check_shape(std::size_t input, const Array& value, const std::string& cure) const {
     const InputInfo& info = signature_.inputs[input];
     if (value.dtype() != info.type.dtype)
-        throw TypeError(fmt::format("{}; convert it with .as({}), or declare the input as {}",
-                                    complaint(input, value), name_of(info.type.dtype),
-                                    name_of(value.dtype())));
-    if (value.rank() != info.type.rank()) throw ShapeError(complaint(input, value) + ": the ranks differ");
+        throw TypeError(complaint(input, value) +
+                        (cure.empty() ? fmt::format("; convert it with .as({}), or declare the input as {}",
+                                                    name_of(info.type.dtype), name_of(value.dtype()))
+                                      : cure));
+    if (value.rank() != info.type.rank())
+        throw ShapeError(complaint(input, value) +
+                         (cure.empty() ? rank_cure(info.type.shape, value.shape()) : cure));
 }
 
 void Arguments::bind(std::span<const Array> arguments, std::int64_t* values, const void** data) {
+    try {
+        bind_each(arguments, values, data, "");
+    } catch (const Error&) {
+        // What is wrong first may be only half of the mistake.
+        const std::string cure = exchanged(arguments);
+        if (cure.empty()) throw;
+        bind_each(arguments, values, data, cure);
+        throw;
+    }
+}
+
+void Arguments::bind_each(std::span<const Array> arguments, std::int64_t* values, const void** data,
+                          const std::string& cure) {
     if (arguments.size() != signature_.inputs.size())
         throw GraphError(fmt::format("function \"{}\" takes {} arguments, the call has {}",
                                      signature_.function, signature_.inputs.size(), arguments.size()));
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         const Array& value = arguments[i];
         if (signature_.inputs[i].type.rank() == 0) {
-            take_scalar(i, value);
+            take_scalar(i, value, cure);
             data[i] = cells_[i].bytes;
             if (scalar_symbol_[i] >= 0) {
                 const DType dtype = signature_.inputs[i].type.dtype;
@@ -168,7 +242,7 @@ void Arguments::bind(std::span<const Array> arguments, std::int64_t* values, con
             }
             continue;
         }
-        check_shape(i, value);
+        check_shape(i, value, cure);
         data[i] = value.data();
         for (std::size_t axis = 0; axis < axes_[i].size(); ++axis) {
             const Axis& a = axes_[i][axis];
@@ -176,8 +250,8 @@ void Arguments::bind(std::span<const Array> arguments, std::int64_t* values, con
             if (a.symbol >= 0 && a.first) {
                 values[a.symbol] = length;
             } else if (a.symbol >= 0 ? values[a.symbol] != length : a.known != length) {
-                throw ShapeError(fmt::format("{}: axis {} must have length {}", complaint(i, value), axis,
-                                             a.symbol >= 0 ? values[a.symbol] : a.known));
+                throw ShapeError(fmt::format("{}: axis {} must have length {}{}", complaint(i, value), axis,
+                                             a.symbol >= 0 ? values[a.symbol] : a.known, cure));
             }
         }
     }
@@ -190,7 +264,7 @@ void Arguments::set_scalar(std::size_t input, std::int64_t value, std::int64_t* 
         std::memcpy(cells_[input].bytes, &number, sizeof number);
         return convert<std::int64_t>(number) == value && (value < 0) == (convert<double>(number) < 0);
     });
-    if (!kept) take_scalar(input, Array(value));  // says what does not fit
+    if (!kept) take_scalar(input, Array(value), "");  // says what does not fit
     if (scalar_symbol_[input] >= 0) values[scalar_symbol_[input]] = value;
 }
 
@@ -201,17 +275,7 @@ LengthChecks::LengthChecks(const std::vector<LengthCheck>& checks, IntTable& tab
 
 void LengthChecks::verify(const std::int64_t* slots) const {
     for (const Pair& p : pairs_)
-        if (slots[p.a] != slots[p.b]) {
-            if (has_marks(p.message)) {
-                const std::string message = completed(p.message, slots[p.a], slots[p.b]);
-                if (p.is_index) throw IndexError(message);
-                throw ShapeError(message);
-            }
-            if (p.is_index)
-                throw IndexError(
-                    fmt::format("{}: it takes {}, and there are {}", p.message, slots[p.a], slots[p.b]));
-            throw ShapeError(fmt::format("{}: here {} and {}", p.message, slots[p.a], slots[p.b]));
-        }
+        if (slots[p.a] != slots[p.b]) refuse_lengths(p.message, p.is_index, slots[p.a], slots[p.b]);
 }
 
 }  // namespace bitale

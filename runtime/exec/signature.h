@@ -52,9 +52,14 @@ class Arguments {
         int symbol = -1;          // the symbol it gives a value to, or must agree with
         bool first = false;
     };
-    void take_scalar(std::size_t input, const Array& value);
-    void check_shape(std::size_t input, const Array& value) const;
+    // `cure`: how errors end instead of with their own cure, where it is not empty.
+    void bind_each(std::span<const Array> arguments, std::int64_t* values, const void** data,
+                   const std::string& cure);
+    void take_scalar(std::size_t input, const Array& value, const std::string& cure);
+    void check_shape(std::size_t input, const Array& value, const std::string& cure) const;
     std::string complaint(std::size_t input, const Array& value) const;
+    // A cure where a call with two of the arguments exchanged would be accepted; else empty.
+    std::string exchanged(std::span<const Array> arguments) const;
 
     Signature signature_;
     std::vector<std::vector<Axis>> axes_;

@@ -49,10 +49,15 @@ std::string refusal_text(const std::string& cause, const MemoryPlan& plan) {
 
 void refuse_over_limit(const MemoryPlan& plan, Where function) {
     if (plan.limit <= 0 || plan.peak_bytes <= plan.limit) return;
+    // So few bytes are hardly meant as bytes.
+    constexpr std::int64_t few = 64 << 10;
     throw MemoryRefusal(refusal_text(
-        fmt::format("{} needs {} ({} bytes), and its memory_limit is {} ({} bytes): {} too little",
+        fmt::format("{} needs {} ({} bytes), and its memory_limit is {} ({} bytes): {} too little{}",
                     subject(plan, function), bytes_text(plan.peak_bytes), plan.peak_bytes,
-                    bytes_text(plan.limit), plan.limit, bytes_text(plan.peak_bytes - plan.limit)),
+                    bytes_text(plan.limit), plan.limit, bytes_text(plan.peak_bytes - plan.limit),
+                    plan.limit < few
+                        ? fmt::format("; the limit counts bytes, write {}_MiB if you mean MiB", plan.limit)
+                        : ""),
         plan));
 }
 

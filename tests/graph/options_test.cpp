@@ -81,6 +81,21 @@ TEST_CASE("flags are read one by one") {
     CHECK_FALSE(parse_options("math=usual", nullptr, nullptr).strict_math);
 }
 
+TEST_CASE("blanks around names and values do not count, and stand for no comma") {
+    const Options o =
+        parse_options(" device = reference , cache_dir=/tmp/my kernels ,\tthreads = 3, ", " 2 ", "");
+    CHECK(o.device == "reference");
+    CHECK(o.cache_directory == "/tmp/my kernels");
+    CHECK(o.threads == 3);
+    CHECK(o.debug == 2);
+    CHECK_THAT(
+        message_for("cache_dir=/tmp/c device=reference"),
+        ContainsSubstring("a comma is missing before \"device=reference\"; flags are separated by commas"));
+    CHECK_THAT(message_for("compiler=g++ -v mode = fast_compile"), ContainsSubstring("before \"mode = fast"));
+    CHECK(parse_options("compiler=g++ -std=c++20", nullptr, nullptr).compiler == "g++ -std=c++20");
+    CHECK(parse_options("cache_dir=/tmp/device x", nullptr, nullptr).cache_directory == "/tmp/device x");
+}
+
 TEST_CASE("an unknown flag names the known ones") {
     const std::string message = message_for("devcie=cpu");
     CHECK_THAT(message, ContainsSubstring("unknown flag \"devcie\"; did you mean \"device\"?"));

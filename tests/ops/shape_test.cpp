@@ -182,7 +182,8 @@ TEST_CASE("concatenate") {
     CHECK_THAT(message_of<ShapeError>([&] {
                    concatenate({known(a), known(b)}, 1);
                }),
-               ContainsSubstring("all other axes must have equal lengths, but axis 0 has 2 and 4"));
+               ContainsSubstring(
+                   "all other axes must have equal lengths, but axis 0 of the first operand has length 2"));
     CHECK_THAT(message_of<ShapeError>([&] {
                    concatenate({known(a), vector("v")});
                }),

@@ -108,7 +108,7 @@ TEST_CASE("updates that do not fit their variable", "[core][runtime][function]")
     };
     const Array before = w.get_value();
     REQUIRE_THAT(attempt(cast(w, float64), before),
-                 ContainsSubstring("dtypes differ") && ContainsSubstring("cast(..., float32)"));
+                 ContainsSubstring("dtypes differ; write cast(w, float32)"));
     REQUIRE_THAT(attempt(cast(w, int32), before), ContainsSubstring("int32"));
     REQUIRE_THAT(attempt(sum(Expr(w)), before), ContainsSubstring("ranks differ"));
     REQUIRE_THAT(attempt(Expr(Array(std::vector<float>{1, 2})), before), ContainsSubstring("shapes differ"));
@@ -195,7 +195,8 @@ TEST_CASE("a call checks dtypes, ranks and lengths before anything is written", 
         REQUIRE_THAT(fails(good, Array(float32, {2, 4})),
                      ContainsSubstring("\"z\"") && ContainsSubstring("axis 1 must have length 3"));
         REQUIRE_THAT(fails(Array(float32, {2, 4}), good),
-                     ContainsSubstring("dot") && ContainsSubstring("4 and 3"));
+                     ContainsSubstring("dot of \"x\"") &&
+                         ContainsSubstring("axis 1 of \"x\" has length 4 and axis 0 of \"w\" has length 3"));
         REQUIRE_THAT(message_of<GraphError>([&] { f(good); }),
                      ContainsSubstring("function_test.cpp:") && ContainsSubstring("\"z\" at ") &&
                          ContainsSubstring("takes 2 arguments, the call has 1"));
@@ -312,7 +313,8 @@ TEST_CASE("an update of another length is found at the call", "[core][runtime][f
         REQUIRE_THAT(message_of<ShapeError>([&] {
                          f(std::vector<float>{1, 2});
                      }),
-                     ContainsSubstring(line) && ContainsSubstring("\"w\"") && ContainsSubstring("2 and 3"));
+                     ContainsSubstring(line) && ContainsSubstring("\"w\"") &&
+                         ContainsSubstring("has length 2, and the variable has 3"));
         REQUIRE(values(w.get_value()) == std::vector<double>{1, 2, 3});
         f(std::vector<float>{4, 5, 6});
         REQUIRE(values(w.get_value()) == std::vector<double>{8, 10, 12});

@@ -107,6 +107,13 @@ TEST_CASE("a refusal names the function, the line, the limit, what is short, the
     CHECK(many.steps_done() <= 3);
 }
 
+TEST_CASE("a limit of so few bytes is taken for MiB in the error") {
+    CHECK_THAT(error_of([&] { Squares("cpu", ByteCount{512}).f(Squares::ones(300)); }),
+               ContainsSubstring("; the limit counts bytes, write 512_MiB if you mean MiB"));
+    CHECK_THAT(error_of([&] { Squares("cpu", 100_KiB).f(Squares::ones(300)); }),
+               ContainsSubstring("too little") && !ContainsSubstring("MiB"));
+}
+
 TEST_CASE("what is known not to fit is refused when the function is built") {
     const Shared table = shared(Array(float32, {1000, 100}), "table");
     for (const std::string device : {"cpu", "null", "emulator"}) {

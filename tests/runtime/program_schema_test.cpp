@@ -1,4 +1,5 @@
 // docs/program.schema.json describes program.json as it is written.
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -77,6 +78,35 @@ TEST_CASE("programs of networks and of every kind of step are of the schema") {
     updating.updates = {{table, table * 0.5F}};
     check(function({i}, {table[Slice{i * 7, (i + 1) * 7}], table[i]}, updating));
     CHECK(kinds == std::set<std::string>{"conv", "copy", "gemm", "kernel", "routine"});
+}
+
+TEST_CASE("messages of a program have words for the numbers of a call, and come back") {
+    const Expr x = matrix("x"), y = matrix("y"), start = vector("start", int64), n = lscalar("n");
+    const Shared table = shared(Array(float32, {50, 3}), "{table}");
+    const FunctionOptions null{.device = "null", .specialise = false};
+    const Function f = function({x, y, start, n},
+                                {dot(x, y), rows(table, start[0], 5), table[Slice{n * 4, n * 4 + 4}]}, null);
+    const std::string text = program_to_json(*f.state().program);
+    const auto is_mark = [](char c) { return static_cast<unsigned char>(c) < ' ' && c != '\n'; };
+    CHECK(std::none_of(text.begin(), text.end(), is_mark));
+    CHECK(text.find("\\u000") == std::string::npos);
+    const Json program = Json::parse(text);
+    CHECK(schema().fault(program) == "");
+    const std::string lengths = program.at("length_checks").dump(), checks = program.at("checks").dump();
+    CHECK_THAT(lengths,
+               ContainsSubstring("has length {found} and axis 0") &&
+                   ContainsSubstring("starts at index {found - 1}, but the axis has length {there}"));
+    CHECK_THAT(checks, ContainsSubstring("rows {found} to {found + 4} of \\\"{{table}}\\\""));
+    const Program back = program_from_json(text);
+    const Program& there = *f.state().program;
+    REQUIRE(back.length_checks.size() == there.length_checks.size());
+    for (std::size_t i = 0; i < back.length_checks.size(); ++i)
+        CHECK(back.length_checks[i].message == there.length_checks[i].message);
+    REQUIRE(back.checks.size() == there.checks.size());
+    for (std::size_t i = 0; i < back.checks.size(); ++i)
+        CHECK(back.checks[i].message == there.checks[i].message);
+    const std::string report = f.report(Detail::complete);
+    CHECK(std::none_of(report.begin(), report.end(), is_mark));
 }
 
 TEST_CASE("what is not a program is not of the schema") {

@@ -41,6 +41,119 @@ TEST_CASE("a device's name that is misspelt is guessed", "[core][runtime]") {
     CHECK_THAT(refusal("CPU0"), ContainsSubstring("The devices are cpu"));
 }
 
+TEST_CASE("an argument that does not fit its input is named with the declaration and a cure",
+          "[core][runtime]") {
+    const Expr x = matrix("x"), image = input(float32, {-1, 3, 4}, "image"), v = bitale::vector("v"),
+               wide = input(float32, {-1, 784}, "wide");
+    const std::string line = "traps_test.cpp:" + std::to_string(__LINE__ - 2) + ": ";
+    const auto says = [&](const Expr& variable, const Array& value, const std::string& words) {
+        Function f = function({variable}, sum(variable), {.name = "f", .device = "reference"});
+        CHECK_THAT(message_of<ShapeError>([&] { f(value); }), ContainsSubstring(words));
+    };
+    says(x, 2.5F,
+         line +
+             "argument 1 of function \"f\" is float32 [], but input \"x\" is declared here as float32 [x.0, "
+             "x.1]: "
+             "the ranks differ; pass a matrix, not a number");
+    says(v, 2.5F, "pass a vector, not a number: Array{...}");
+    says(x, numbered(3), "pass a matrix, not a vector; one row is value.reshaped({1, 3})");
+    says(wide, numbered(3), "pass a matrix, not a vector");
+    says(image, Array(float32, {3, 4}),
+         "pass an array with 3 axes, not a matrix; one row is value.reshaped({1, 3, 4})");
+    says(v, Array(float32, {3, 4}), "pass a vector, not a matrix");
+    says(scalar("s"), numbered(3), "; pass one number");
+}
+
+TEST_CASE("arguments that are exchanged are told so only where the other way round they fit",
+          "[core][runtime]") {
+    const Expr x = matrix("x"), y = ivector("y"), v = bitale::vector("v"), w = matrix("w");
+    const Array matrix34(float32, {3, 4}), labels = Array{1, 2, 3};
+    const auto said = [](Function f, const std::vector<Array>& arguments) {
+        return error_of([&] { f.call(arguments); });
+    };
+    const auto f = [](const std::vector<Input>& inputs, const Expr& result) {
+        return function(inputs, result, {.device = "reference"});
+    };
+    const auto hint = [](int i, int j) {
+        return ContainsSubstring("; arguments " + std::to_string(i) + " and " + std::to_string(j) +
+                                 " seem to be exchanged");
+    };
+    const Expr total = sum(x) + sum(cast(y, float32));
+    CHECK_THAT(said(f({x, y}, total), {labels, matrix34}), hint(1, 2) && !ContainsSubstring(".as("));
+    CHECK_THAT(said(f({x, v}, sum(x) + sum(v)), {numbered(2), matrix34}), hint(1, 2));
+    CHECK_THAT(said(f({v, y, x}, total + sum(v)), {numbered(2), matrix34, labels}), hint(2, 3));
+    const Expr a = input(float32, {-1, 4}, "a"), b = input(float32, {4, -1}, "b");
+    CHECK_THAT(said(f({a, b}, sum(dot(a, b))), {Array(float32, {4, 3}), Array(float32, {3, 4})}), hint(1, 2));
+    // A matrix twice, and one that the product refuses either way: no hint.
+    CHECK_THAT(said(f({x, y}, total), {matrix34, matrix34}),
+               ContainsSubstring("argument 2 of ") && !ContainsSubstring("exchanged"));
+    CHECK_THAT(said(f({v, w}, sum(dot(v, w))), {Array(float32, {3, 4}), numbered(4)}),
+               ContainsSubstring("the ranks differ") && !ContainsSubstring("exchanged"));
+    CHECK_THAT(said(f({v, w}, sum(dot(v, w))), {Array(float32, {3, 4}), numbered(3)}), hint(1, 2));
+}
+
+TEST_CASE("lengths that differ at a call are named with their axes", "[core][runtime]") {
+    const Expr x = matrix("x"), w = matrix("w"), images = tensor4("images"), b = bitale::vector("b"),
+               y = ivector("y");
+    const Shared filters = shared(Array(float32, {8, 3, 3, 3}), "filters"),
+                 bias = shared(Array(float32, {8}), "bias");
+    const auto says = [](const std::vector<Input>& inputs, const Expr& result, const std::vector<Array>& arguments,
+                         const std::string& words) {
+        Function f = function(inputs, result, {.device = "reference"});
+        CHECK_THAT(message_of<ShapeError>([&] { f.call(arguments); }),
+                   ContainsSubstring("traps_test.cpp:") && ContainsSubstring(words));
+    };
+    const auto zeros = [](Dims shape) { return Array(float32, std::move(shape)); };
+    says({x, w}, dot(x, w), {zeros({5, 9}), zeros({8, 3})},
+         "it sums over an axis of both, but axis 1 of \"x\" has length 9 and axis 0 of \"w\" has length 8; "
+         "transpose");
+    says({images, w}, dot(images, w), {zeros({2, 1, 4, 5}), zeros({20, 3})},
+         "but axis 3 of \"images\" has length 5 and axis 0 of \"w\" has length 20; write dot(flatten(x, 2), "
+         "w)");
+    says({x, w}, x + w, {zeros({5, 9}), zeros({5, 8})},
+         ": the lengths must be equal, but axis 1 of \"x\" has length 9 and axis 1 of \"w\" has length 8; "
+         "only an "
+         "axis that is declared with length 1 is broadcast");
+    says({images, b}, images + b, {zeros({2, 8, 5, 5}), zeros({8})},
+         "axis 3 of \"images\" has length 5 and axis 0 of \"b\" has length 8; if b has a number for each "
+         "channel, "
+         "write channel(b)");
+    says({images}, conv2d(images, filters) + bias, {zeros({2, 3, 9, 9})},
+         "axis 3 of the first operand has length 7 and axis 0 of \"bias\" has length 8; for a number for "
+         "each channel "
+         "write channel(bias)");
+    says({images}, conv2d(images, filters), {zeros({2, 4, 9, 9})},
+         "axis 1 of \"images\" has length 4 and axis 1 of \"filters\" has length 3");
+    says({x, w}, concatenate({x, w}), {zeros({5, 9}), zeros({5, 8})},
+         "all other axes must have equal lengths, but axis 1 of \"x\" has length 9 and axis 1 of \"w\" has "
+         "length 8");
+    says({x, y}, softmax_crossentropy(x, y), {zeros({5, 9}), Array{1, 2, 3, 4}},
+         "each row has one label, but the number of rows is 5 and the number of labels is 4");
+    says({x, w}, softmax_crossentropy(x, w), {zeros({5, 9}), zeros({5, 8})},
+         "axis 1 of \"x\" has length 9 and axis 1 of \"w\" has length 8");
+    says({b}, reshape(b, {2, 3}), {zeros({5})}, "it has 5 elements, and the new shape has 6");
+}
+
+TEST_CASE("an update of another dtype is a TypeError with the cast to write", "[core][runtime]") {
+    const Shared n = shared(std::int64_t{3}, "n"), rate = shared(0.5F, "rate");
+    const Expr d = scalar("d", float64);
+    const auto says = [&](const std::vector<Input>& inputs, const Update& update, const std::string& words) {
+        CHECK_THAT(message_of<TypeError>(
+                       [&] { function(inputs, {}, {.updates = {update}, .device = "reference"}); }),
+                   ContainsSubstring("traps_test.cpp:") && ContainsSubstring("shared variable \"") &&
+                       ContainsSubstring(words));
+    };
+    says({}, {n, n + 0.5},
+         "the dtypes differ; write cast(n + 0.5, int64), which drops fractions, or make it a variable of "
+         "floats: "
+         "shared(value.as(float32))");
+    says({}, {n, (n + 1) / 2}, "write cast((n + 1) / 2, int64)");
+    says({}, {n, exp(n)}, "write cast(..., int64), which drops fractions");
+    says({}, {n, 0.5}, "is 0.5, which int64 cannot hold; make it a variable of floats");
+    says({d}, {rate, rate * d}, "write cast(rate * d, float32)");
+    function({}, {}, {.updates = {{n, 2.0}}, .device = "reference"});
+}
+
 TEST_CASE("results are taken apart by number", "[core][runtime]") {
     const Expr x = bitale::vector("x");
     for (const char* device : devices) {
