@@ -59,7 +59,7 @@ class PackedShared {
     // Integers and booleans, with a scale or an offset floats too (TypeError): each becomes the nearest
     // number k, halves the even one. IndexError where that is out of range, naming the first such value, its
     // position and a cure, and for NaN; ShapeError for another shape. The variable is as before then.
-    void set_value(const Array& value, Where where = Where::current());
+    void set_value(const Array& value, Where where = Where::current()) const;
     const std::string& name() const;
     DType dtype() const;  // of the values
     Dims shape() const;

@@ -266,7 +266,7 @@ Array PackedShared::get_value() const {
     return getting([&] { return used().values_of(unpacked(used().planes, used().bytes.get_value())); });
 }
 
-void PackedShared::set_value(const Array& value, Where where) {
+void PackedShared::set_value(const Array& value, Where where) const {
     setting([&] {
         const State& state = used();
         Shared bytes = state.bytes;
