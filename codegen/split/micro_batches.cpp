@@ -8,11 +8,13 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <unordered_map>
 
 #include "bitale/train.h"
 #include "codegen/nest/walk.h"
 #include "codegen/split/batch_roles.h"
 #include "codegen/split/batches.h"
+#include "codegen/split/exact_totals.h"
 #include "graph/ir/length_input.h"
 #include "graph/ir/shared.h"
 #include "ops/autodiff/modifiers.h"
@@ -41,17 +43,27 @@ const Op* combining(Combine combine) {
 
 Int value_of(const NodePtr& scalar) { return scalar->attributes.get<Int>("symbol"); }
 
-bool mentions(const Attributes& attributes, std::uint64_t symbol) {
-    if (symbol == 0) return false;
+bool mentions(const Attributes& attributes, const Substitution& symbols) {
+    const auto does = [&](const Int& x) { return depends_on_any(x, symbols); };
     for (const auto& [name, value] : attributes.entries()) {
         if (const Int* x = std::get_if<Int>(&value)) {
-            if (depends_on(*x, symbol)) return true;
+            if (does(*x)) return true;
         } else if (const auto* list = std::get_if<std::vector<Int>>(&value)) {
-            for (const Int& x : *list)
-                if (depends_on(x, symbol)) return true;
+            if (std::any_of(list->begin(), list->end(), does)) return true;
         }
     }
     return false;
+}
+
+// First lengths of variables that are no rows of the batch are those of what stands for them.
+Substitution other_lengths(const NodeMap& stand_ins, const Batch& batch) {
+    Substitution lengths;
+    for (const auto& [variable, stand_in] : stand_ins) {
+        if (variable->type.rank() == 0) continue;
+        const std::uint64_t symbol = variable->type.shape[0].symbol_id();
+        if (symbol && symbol != batch.symbol) lengths.emplace(symbol, stand_in->type.shape[0]);
+    }
+    return lengths;
 }
 
 class Splitter {
@@ -62,6 +74,7 @@ class Splitter {
           stand_ins_(stand_ins),
           roles_(std::move(roles)),
           batch_(batch),
+          others_(other_lengths(stand_ins, batch)),
           first_(make_length_input("first row", where)),
           count_(make_length_input("rows of the part", where)),
           all_(make_length_input("rows of the batch", where)) {
@@ -136,8 +149,7 @@ class Splitter {
         for (const NodePtr& node : topological(graph_.roots())) {
             const BatchRole& role = role_of(node);
             if (role.kind != BatchRole::Kind::partial) continue;
-            const NodePtr total = total_of(node);
-            const NodePtr own = by_rows(node, operands_by_rows(node), node->type);
+            const NodePtr total = total_of(node).variable, own = total_of(node).own;
             MicroBatches::Pass& pass = r.passes.at(static_cast<std::size_t>(role.pass));
             if (gives_places(role.combine))
                 add_place(pass, *node, role.combine == Combine::argmax, total, own);
@@ -176,9 +188,15 @@ class Splitter {
                   bitale::where(better, part, best));
     }
 
-    NodePtr total_of(const NodePtr& node) {
-        NodePtr& total = totals_[node.get()];
-        if (total) return total;
+    // What the parts of a partial value add up to.
+    struct PartialTotal {
+        NodePtr variable;
+        NodePtr own;    // what a part adds
+        NodePtr scale;  // of the total, or null
+    };
+
+    const PartialTotal& total_of(const NodePtr& node) {
+        if (const auto at = totals_.find(node.get()); at != totals_.end()) return at->second;
         const Type& type = node->type;
         if (!is_static(type.shape))
             throw GraphError(
@@ -194,12 +212,21 @@ class Splitter {
                              "micro-batches: " + describe(*node) +
                                  " is a total in a half type, which would be rounded with each part; "
                                  "cast its operand to float32");
+        const NodePtr own = by_rows(node, operands_by_rows(node), type);
+        if (const ExactTotal exact = exact_total(own); exact.integers)
+            return totals_[node.get()] = {make_total(exact.integers->type, *node), exact.integers,
+                                          exact.scale};
         // Rounded with each of very many parts, a float32 would lose what a part adds.
         Type of_total = type;
         if (rounds && type.dtype == DType::float32) of_total.dtype = DType::float64;
         if (is_half && !gives_places(combine)) of_total.dtype = DType::float32;  // nothing computes on halves
-        total = make_total(of_total, *node);
-        return total;
+        return totals_[node.get()] = {make_total(of_total, *node), own, nullptr};
+    }
+
+    NodePtr value_of_total(const NodePtr& node) {
+        const PartialTotal& total = total_of(node);
+        const NodePtr sum = as(node->type.dtype, total.variable);
+        return total.scale ? make_node(mul_op(), {sum, total.scale}, {}, node->where) : sum;
     }
 
     static NodePtr as(DType dtype, const NodePtr& x) {
@@ -225,7 +252,7 @@ class Splitter {
             const BatchRole& role = role_of(x);
             BITALE_CHECK(!role.is_rows(), "all rows of a value are asked for at once");
             if (role.kind == BatchRole::Kind::partial) {
-                whole_[x.get()] = as(x->type.dtype, total_of(x));
+                whole_[x.get()] = value_of_total(x);
                 continue;
             }
             if (const auto stand_in = stand_ins_.find(x.get()); stand_in != stand_ins_.end()) {
@@ -247,7 +274,7 @@ class Splitter {
                 }
             if (!ready) continue;
             Nodes operands;
-            bool changed = x->op->kind != OpKind::leaf && mentions(x->attributes, batch_.symbol);
+            bool changed = x->op->kind != OpKind::leaf && mentions(x->attributes, for_all());
             for (const NodePtr& operand : x->inputs) {
                 operands.push_back(whole_.at(operand.get()));
                 changed = changed || operands.back() != operand;
@@ -296,15 +323,19 @@ class Splitter {
         return operands == x->inputs ? x : with_inputs(x, std::move(operands));
     }
 
-    Substitution for_all() const {
-        return batch_.symbol ? Substitution{{batch_.symbol, value_of(all_)}} : Substitution{};
+    Substitution for_all() const { return with_batch(value_of(all_)); }
+    Substitution with_batch(const Int& length) const {
+        Substitution lengths = others_;
+        if (batch_.symbol) lengths.emplace(batch_.symbol, length);
+        return lengths;
     }
 
     // The node with operands that have the rows of the part.
-    NodePtr by_rows(const NodePtr& x, const Nodes& operands, const Type& expected) {
+    NodePtr by_rows(const NodePtr& x, const Nodes& operands, Type expected) {
         const Int count = value_of(count_);
+        for (Int& length : expected.shape) length = substitute(length, others_);
         if (batch_.symbol) {
-            NodePtr r = with_inputs(x, operands, {{batch_.symbol, count}});
+            NodePtr r = with_inputs(x, operands, with_batch(count));
             if (r->type == expected) return r;
         } else {
             // Where an attribute has the known number of rows, it does not say whether it means them.
@@ -425,9 +456,11 @@ class Splitter {
     const NodeMap& stand_ins_;
     const BatchRoles roles_;
     const Batch batch_;
+    const Substitution others_;
     const NodePtr first_, count_, all_;
     Nodes inputs_, kept_;
-    NodeMap whole_, part_, totals_;
+    NodeMap whole_, part_;
+    std::unordered_map<const Node*, PartialTotal> totals_;
     std::map<std::tuple<const Node*, int, std::int64_t>, NodePtr> sliced_;
 };
 

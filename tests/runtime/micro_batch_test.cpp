@@ -171,6 +171,68 @@ TEST_CASE("statistics of the batch make further passes over it", "[core][runtime
     }
 }
 
+TEST_CASE("sums of small integers in floating point are those of the whole batch, to the bit",
+          "[core][runtime][micro_batch]") {
+    Random random(11);
+    // Sums beyond 2^24, which float32 rounds.
+    const Shared bytes = shared(random_array(uint8, {41, 3, 30, 30}, random, 0, 255), "bytes"),
+                 words = shared(random_array(int16, {41, 2000}, random, 0, 32767), "words");
+    const Array digits = random_array(uint8, {41, 3, 60, 60}, random, 0, 15);
+    const PackedShared packed = shared(digits, {.storage = uint4, .scale = 17, .name = "packed"});
+    for (const DType dtype : {float32, float64}) {
+        const Expr x = tensor4("x", dtype), s = tensor4("s", dtype), w = matrix("w", dtype),
+                   p = tensor4("p", float32);
+        const std::vector<Expr> outputs{mean(x),
+                                        mean(x, {0, 2, 3}),
+                                        sum(transpose(x, {3, 2, 1, 0})),
+                                        x - mean(x),
+                                        sum(x / 255),
+                                        mean(s),
+                                        (s - mean(s)) / 2,
+                                        sum(reshape(x, {-1, 27, 100}), {0, 1}),
+                                        sum(w * 0.1, {0}),
+                                        mean(cast(gt(w, 77), dtype)),
+                                        mean(p),
+                                        sum(x * s, {1, 2, 3}) + sum(w, {1}) + cast(sum(p, {1, 2, 3}), dtype)};
+        for (const std::string& device : cpu_and_emulator()) {
+            const auto run = [&](std::int64_t rows) {
+                return function({}, outputs,
+                                {.givens = {{x, cast(bytes, dtype)},
+                                            {s, cast(bytes, dtype) / 255},
+                                            {w, cast(words, dtype)},
+                                            {p, packed[Slice{0, 41}]}},
+                                 .device = device,
+                                 .micro_batch = rows})();
+            };
+            const Results whole = run(0);
+            for (const std::int64_t rows : {7, 40}) {
+                const Results got = run(rows);
+                for (std::size_t k = 0; k < outputs.size(); ++k) {
+                    INFO(device << ", " << name_of(dtype) << ", parts of " << rows << ": result " << k);
+                    CHECK(same(got[k], whole[k]));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("variables of another length than the batch may be replaced", "[core][runtime][micro_batch]") {
+    Random random(12);
+    const Shared left = shared(random_array(float32, {5, 3}, random), "left"),
+                 right = shared(random_array(float32, {7, 3}, random), "right");
+    const Expr x = matrix("x"), y = matrix("y");
+    const std::vector<Expr> outputs{mean(x), dot(y, transpose(x - mean(x), {1, 0})), sum(y) * mean(x, {1})};
+    for (const std::string& device : cpu_and_emulator()) {
+        const auto run = [&](std::int64_t rows) {
+            return function({}, outputs,
+                            {.givens = {{x, left}, {y, right}}, .device = device, .micro_batch = rows})();
+        };
+        const Results whole = run(0), got = run(2);
+        for (std::size_t k = 0; k < outputs.size(); ++k)
+            CHECK(difference(got[k], whole[k], {.of_largest = 1e-6}) == "");
+    }
+}
+
 TEST_CASE("no rows, and integers to the last bit", "[core][runtime][micro_batch]") {
     const Expr x = input(int32, {-1, 3}, "x");
     const std::vector<Expr> outputs{x * 2, sum(x), sum(cast(x, int64), {0}), prod(cast(x, uint8), {0})};
