@@ -1,6 +1,7 @@
 // All test images of MNIST through a deep network in one call, in as little memory as --memory-limit says.
 #include <bitale/bitale.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -13,7 +14,7 @@ using namespace bitale;
 namespace {
 
 // Convolutions 32 and 64 of 5x5, each with max-pooling, dense 1024, dense 10.
-Model deep(const Expr& x, const Expr& y, std::uint64_t seed) {
+Model deep(const Expr& x, const Expr& y, std::uint64_t seed, bool trains) {
     Parameters params;
     const auto layer = [&](const std::string& name, const Dims& shape) {
         const std::int64_t width = shape.size() == 4 ? shape[0] : shape[1];
@@ -34,7 +35,7 @@ Model deep(const Expr& x, const Expr& y, std::uint64_t seed) {
             .training = scores,
             .testing = scores,
             .params = list,
-            .updates = adam(scores.loss, list, 0.001)};
+            .updates = trains ? adam(scores.loss, list, 0.001) : Updates()};
 }
 
 struct Evaluation {
@@ -58,6 +59,15 @@ Evaluation evaluate(const Model& model, const DataSet& test, const Settings& set
     return {1 - r[1].at(0) / static_cast<double>(test.count()), r[0].at(0), f.memory_plan()};
 }
 
+// Brings in what a process that computes has at any rate: the compiler's libraries, threads, code of
+// products.
+void first_small_function(const Settings& settings) {
+    const Expr a = matrix("a"), images = tensor4("images");
+    const Shared filters = shared(ones({3, 1, 5, 5}), "filters");
+    function({a, images}, {dot(a, a), conv2d(images, filters)}, {.name = "small", .device = settings.device})(
+        ones({8, 8}), ones({2, 1, 9, 9}));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -71,10 +81,21 @@ int main(int argc, char** argv) try {
                         .choices = {{"train",
                                      "Train first, and save the parameters (--save, else " + weights + ")",
                                      {"no", "yes"},
+                                     true},
+                                    {"stops",
+                                     "Raise SIGSTOP after a small function, before any large array, and at "
+                                     "the end, for a process that measures (scripts/memory_from_outside)",
+                                     {"no", "yes"},
                                      true}},
                         .takes_memory_limit = true});
-    const Model model = deep(tensor4("x"), ivector("y"), settings.seed);
-    if (settings.chosen("train") == "yes") {
+    const bool stops = settings.chosen("stops") == "yes";
+    if (stops) {
+        first_small_function(settings);
+        std::raise(SIGSTOP);
+    }
+    const bool trains = settings.chosen("train") == "yes";
+    const Model model = deep(tensor4("x"), ivector("y"), settings.seed, trains);
+    if (trains) {
         if (settings.save.empty()) settings.save = weights;
         if (const int status = train(settings, load_mnist(settings), model)) return status;
     } else if (const std::string from = settings.load.empty() ? weights : settings.load;
@@ -97,6 +118,7 @@ int main(int argc, char** argv) try {
              << ", \"micro_batch\": " << e.plan.micro_batch << "}\n";
         if (!file.flush()) throw FileError(settings.json + " cannot be written");
     }
+    if (stops) std::raise(SIGSTOP);
     return 0;
 } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

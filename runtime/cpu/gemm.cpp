@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,21 @@ using Sgemm = int (*)(char transpose_a, char transpose_b, std::int64_t m, std::i
 struct Version {
     int major, minor, patch;
 };
+
+// With each call the library takes some 100 kB of aligned memory and gives it back. Around that, glibc leaves
+// small pieces, which a thread keeps for itself, seven of each size; meanwhile what lies between them is not
+// joined with its neighbours, and the next call takes fresh memory (glibc's bug 14581): 28 MB were left so,
+// in no plan. Where the thread has its seven already, pieces are joined at once. 0.7 us.
+void keep_small_blocks() noexcept {
+#if defined(__GLIBC__)
+    constexpr std::size_t smallest = 24, step = 16, sizes = 9, of_each = 7;
+    void* volatile blocks[sizes][of_each];  // volatile: else compilers leave all of it out
+    for (std::size_t k = 0; k < sizes; ++k)
+        for (void* volatile& block : blocks[k]) block = std::malloc(smallest + k * step);
+    for (auto& of_size : blocks)
+        for (void* volatile& block : of_size) std::free(block);
+#endif
+}
 
 struct Library {
     GemmLibrary info;
@@ -343,6 +359,7 @@ class GemmProduct {
 
     void multiply(const Slice& slice, std::int64_t k, const Matrix& a, const Matrix& b, float beta, float* to,
                   std::int64_t ldc) const {
+        keep_small_blocks();
         // The library fails for want of memory of its own, before it writes anything.
         if (outside::refused(outside::Door::library) ||
             library().sgemm(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows, slice.columns,

@@ -32,5 +32,17 @@ TEST_CASE("an evaluation in little memory is the evaluation in much") {
     }
 }
 
+TEST_CASE("the system counts no more than the limit and 16 MiB", "[slow]") {
+    if (!std::string(BITALE_SANITIZE).empty()) return;  // which has memory of its own
+    for (const std::string storage : {"uint8", "float32"}) {
+        const Finished finished =
+            run_program(std::string(BITALE_SOURCE_DIR) + "/scripts/memory_from_outside --build " +
+                        BITALE_BINARY_DIR + " 256MiB 64MiB -- --storage " + storage);
+        INFO(finished.output);
+        CHECK(finished.status == 0);
+        CHECK_THAT(finished.output, ContainsSubstring("64MiB") && !ContainsSubstring("TOO MUCH"));
+    }
+}
+
 }  // namespace
 }  // namespace bitale
