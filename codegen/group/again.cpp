@@ -126,7 +126,7 @@ void add_waits(const Values& values, const Graph& graph, Grouping& grouping) {
             for (const int operand : read_by_call(values, static_cast<int>(v))) look(operand);
         else
             for_each_read(fully_composed_nest(values, static_cast<int>(v)),
-                          [&](const ScalarNode& s) { look(s.operand); });
+                          [&](const ScalarNode& s) { look(s.operand.value()); });
     }
     for (const SharedUpdate& update : graph.updates) {
         const int group = grouping.group_of[static_cast<std::size_t>(values.number.at(update.value.get()))];

@@ -97,7 +97,7 @@ class Reorderer {
             nest.parallel.push_back(make_loop("i", n));
             index.push_back(nest.parallel.back().variable);
         }
-        nest.body = scalar_read(at(v).node->type.dtype, v, index);
+        nest.body = scalar_read(at(v).node->type.dtype, Operand::of_value(v), index);
         nest.dtype = at(v).node->type.dtype;
         nest = compose(nest, [&](int operand) -> const Nest* {
             return at(operand).storage == Value::Storage::inlined ? &at(operand).nest : nullptr;
@@ -107,7 +107,7 @@ class Reorderer {
         bool apart = false, given = true;
         for_each_read(nest, [&](const ScalarNode& s) {
             if (s.at.size() < fewest_axes) return;
-            given = given && lies_as_given(s.operand);
+            given = given && lies_as_given(s.operand.value());
             apart = apart || !(s.at.back() == channel);
         });
         return given && apart;
@@ -122,7 +122,7 @@ class Reorderer {
         if (!axis) return;
         const double sums = typical_count(nest.parallel) * typical_count(nest.reduced);
         for_each_read(nest, [&](const ScalarNode& s) {
-            const Value& operand = at(s.operand);
+            const Value& operand = at(s.operand.value());
             if (!reads_channels(nest, images, s)) return;
             const Int& channels = operand.shape[channels_of(operand.shape.size())];
             if (!channels.is_constant()) return;
@@ -133,8 +133,8 @@ class Reorderer {
             double elements = 1;
             for (const Int& n : operand.shape) elements *= typical(n);
             if (sums < fewest_uses * elements) return;
-            if (operand.storage != Value::Storage::inlined && !lies_as_given(s.operand)) return;
-            if (has_channels_apart(s.operand)) wanted.insert(s.operand);
+            if (operand.storage != Value::Storage::inlined && !lies_as_given(s.operand.value())) return;
+            if (has_channels_apart(s.operand.value())) wanted.insert(s.operand.value());
         });
         for (const int operand : wanted) {
             auto [copy, fresh] = copies_.try_emplace(operand, 0);
@@ -172,15 +172,15 @@ class Reorderer {
             nest.parallel.push_back(make_loop("i", n));
             index.push_back(nest.parallel.back().variable);
         }
-        nest.body = scalar_read(nest.dtype, operand, index);
+        nest.body = scalar_read(nest.dtype, Operand::of_value(operand), index);
         return nest;
     }
 
     void read_instead(int v, int from, int copy) {
         at(v).nest = map_reads(at(v).nest, [&](const Scalar& s) -> Scalar {
-            if (s->operand != from) return s;
+            if (s->operand.value() != from) return s;
             auto r = std::make_shared<ScalarNode>(*s);
-            r->operand = copy;
+            r->operand = Operand::of_value(copy);
             return r;
         });
         std::erase(at(from).users, v);
@@ -230,7 +230,10 @@ class Reorderer {
         list.reserve(order.size());
         for (const int old : order) {
             Value value = std::move(at(old));
-            if (value.nest.body) value.nest = renumber(value.nest, [&](int v) { return number[v]; });
+            if (value.nest.body)
+                value.nest = renumber(value.nest, [&](Operand of) {
+                    return Operand::of_value(number[static_cast<std::size_t>(of.value())]);
+                });
             renumbered(value.users);
             if (value.by_library) {
                 for (int& v : value.by_library->operands) v = number[v];

@@ -65,7 +65,7 @@ class Grouper {
             result_.nests[number] = in_rows(exact_sum(composed_nest(values_, number)));
             const Nest full = fully_composed_nest(values_, number);
             for_each_read(full, [&](const ScalarNode& s) {
-                if (result_.group_of[s.operand] >= 0) read.insert(s.operand);
+                if (result_.group_of[s.operand.value()] >= 0) read.insert(s.operand.value());
             });
             const ReductionTree tree = result_.trees[number] = order_of(result_.nests[number]);
             own.split = tree.split &&
@@ -135,7 +135,7 @@ class Grouper {
             for (std::size_t d = 0; d < 2 && fits; ++d)
                 fits = product.nest.parallel[d].extent == full.parallel[d].extent;
             for_each_read(full, [&](const ScalarNode& s) {
-                if (result_.group_of[s.operand] != g) return;
+                if (result_.group_of[s.operand.value()] != g) return;
                 for (std::size_t d = 0; d < s.at.size(); ++d)
                     fits = fits && s.at.size() == 2 && s.at[d] == full.parallel[d].variable;
             });
@@ -151,7 +151,7 @@ class Grouper {
         constexpr std::int64_t most_bytes = 16 << 10;
         bool short_rows = false;
         for_each_read(nest, [&](const ScalarNode& s) {
-            const Value& value = values_.list[s.operand];
+            const Value& value = values_.list[s.operand.value()];
             if (value.storage != Value::Storage::staged || value.shape.size() < 3) return;
             const Int row = count_of(Shape(value.shape.begin() + 1, value.shape.end()));
             short_rows = short_rows || row.range().high * bytes_of(value.node->type.dtype) <= most_bytes;
@@ -216,7 +216,7 @@ class Grouper {
         if (target_.kind == Target::Kind::cuda || !has_few_rows(own, full, number)) return true;
         std::set<int> read;
         for_each_read(full, [&](const ScalarNode& s) {
-            if (result_.group_of[s.operand] == number) read.insert(s.operand);
+            if (result_.group_of[s.operand.value()] == number) read.insert(s.operand.value());
         });
         double bytes = 0;
         for (const int v : read) bytes += typical_bytes(values_.list[v]);
@@ -297,7 +297,8 @@ class Grouper {
         if (target_.kind == Target::Kind::cuda) return {};
         const auto copied = [&](int v) {
             std::set<int> operands;
-            for_each_read(result_.nests[v], [&](const ScalarNode& s) { add_copied(s.operand, operands); });
+            for_each_read(result_.nests[v],
+                          [&](const ScalarNode& s) { add_copied(s.operand.value(), operands); });
             return operands;
         };
         const std::set<int> wanted = copied(number);
@@ -323,13 +324,13 @@ class Grouper {
     // Staged values that a copy of this one would be, or would be made of.
     void add_copied(int v, std::set<int>& copied) const {
         if (values_.list[v].storage != Value::Storage::staged || !copied.insert(v).second) return;
-        for_each_read(result_.nests[v], [&](const ScalarNode& s) { add_copied(s.operand, copied); });
+        for_each_read(result_.nests[v], [&](const ScalarNode& s) { add_copied(s.operand.value(), copied); });
     }
 
     bool depends_on_group(int number, int g) {
         bool any = false;
         for_each_read(fully_composed_nest(values_, number), [&](const ScalarNode& s) {
-            const int from = result_.group_of[s.operand];
+            const int from = result_.group_of[s.operand.value()];
             any = any || (from >= 0 && (from == g || depends(from, g)));
         });
         return any;
@@ -350,7 +351,7 @@ class Grouper {
         if (scalars != full.parallel.empty()) return false;
         bool rows = true;
         for_each_read(full, [&](const ScalarNode& s) {
-            if (result_.group_of[s.operand] != number || full.parallel.empty()) return;
+            if (result_.group_of[s.operand.value()] != number || full.parallel.empty()) return;
             rows = rows && !s.at.empty() && s.at[0] == full.parallel[0].variable;
         });
         return rows;
@@ -385,7 +386,8 @@ class Grouper {
         need(value);
         if (values_.list[value].storage == Value::Storage::inlined ||
             values_.list[value].storage == Value::Storage::staged)
-            for_each_read(fully_composed_nest(values_, value), [&](const ScalarNode& s) { need(s.operand); });
+            for_each_read(fully_composed_nest(values_, value),
+                          [&](const ScalarNode& s) { need(s.operand.value()); });
         result_.groups.push_back(std::move(group));
     }
 
@@ -434,7 +436,8 @@ class Grouper {
             if (values_.list[v].by_library)
                 for (const int operand : read_by_call(values_, v)) look(operand);
             else
-                for_each_read(fully_composed_nest(values_, v), [&](const ScalarNode& s) { look(s.operand); });
+                for_each_read(fully_composed_nest(values_, v),
+                              [&](const ScalarNode& s) { look(s.operand.value()); });
         }
         return any;
     }

@@ -50,10 +50,10 @@ class Follower {
   private:
     // True when something new is known.
     bool follow(std::size_t number, const ScalarNode& read) {
-        if (std::find(values_.begin(), values_.end(), read.operand) == values_.end()) return false;
+        if (std::find(values_.begin(), values_.end(), read.operand.value()) == values_.end()) return false;
         const int v = values_[number];
         const Nest& nest = nests_[number];
-        const auto own = axes_.find(v), other = axes_.find(read.operand);
+        const auto own = axes_.find(v), other = axes_.find(read.operand.value());
         if (other != axes_.end() && own == axes_.end()) {
             for (std::size_t d = 1; d < nest.parallel.size(); ++d)
                 if (is_axis(nest, static_cast<int>(d), read.at[static_cast<std::size_t>(other->second)]))
@@ -62,7 +62,7 @@ class Follower {
         } else if (own != axes_.end() && other == axes_.end()) {
             for (std::size_t d = 1; d < read.at.size(); ++d)
                 if (is_axis(nest, own->second, read.at[d]))
-                    return axes_.emplace(read.operand, static_cast<int>(d)).second;
+                    return axes_.emplace(read.operand.value(), static_cast<int>(d)).second;
             failed_ = true;
         } else if (own != axes_.end()) {
             failed_ =

@@ -49,7 +49,7 @@ class LayoutChooser {
             const Value& value = values.list[v];
             if (value.storage != Value::Storage::stored || value.by_library) continue;
             for_each_read(fully_composed_nest(values, static_cast<int>(v)), [&](const ScalarNode& s) {
-                std::vector<int>& users = stored_users_[s.operand];
+                std::vector<int>& users = stored_users_[s.operand.value()];
                 if (users.empty() || users.back() != static_cast<int>(v))
                     users.push_back(static_cast<int>(v));
             });
@@ -91,14 +91,14 @@ class LayoutChooser {
         if (!axis) return;
         if (axis->loop > 0) channels_[v] = axis->loop;
         for (const auto& [operand, d] : axis->reads)
-            if (d > 0) channels_[operand] = d;
+            if (d > 0) channels_[operand.value()] = d;
         // What is passed over is found by the channels of a place.
         const Nest nest = composed_nest(values_, v);
         if (const std::optional<ScatterForm> form = scatter_form(nest); form && form->channels > 0) {
             const ScalarNode &sparse = *nest.body->arguments[static_cast<std::size_t>(form->factor)],
                              &other = *nest.body->arguments[static_cast<std::size_t>(1 - form->factor)];
             if (other.at.back() == nest.parallel[form->lanes].variable)
-                channels_.try_emplace(sparse.operand, form->channels);
+                channels_.try_emplace(sparse.operand.value(), form->channels);
         }
     }
 
@@ -108,7 +108,7 @@ class LayoutChooser {
         const Int& channel = nest.parallel[axis].variable;
         for_each_read(nest, [&](const ScalarNode& s) {
             for (std::size_t d = 1; d < s.at.size(); ++d)
-                if (s.at[d] == channel && s.at.size() >= 3) channels_.try_emplace(s.operand, d);
+                if (s.at[d] == channel && s.at.size() >= 3) channels_.try_emplace(s.operand.value(), d);
         });
     }
 
@@ -120,7 +120,7 @@ class LayoutChooser {
             const Int fast = innermost(nest, values_.shapes());
             const double weight = typical_count(nest.parallel) * typical_count(nest.reduced);
             for_each_read(nest, [&](const ScalarNode& s) {
-                for (std::size_t d = 1; s.operand == v && d < votes.size(); ++d)
+                for (std::size_t d = 1; s.operand.value() == v && d < votes.size(); ++d)
                     votes[d] += weight * nearness(s.at[d], fast);
             });
         }
@@ -156,7 +156,7 @@ class LayoutChooser {
         for (const int user : value.users) {
             Value& reader = values_.list[user];
             reader.nest = map_reads(reader.nest, [&](const Scalar& s) -> Scalar {
-                if (s->operand != v) return s;
+                if (s->operand.value() != v) return s;
                 auto r = std::make_shared<ScalarNode>(*s);
                 for (std::size_t d = 0; d < order.size(); ++d) r->at[d] = s->at[order[d]];
                 return r;

@@ -18,8 +18,8 @@ namespace {
 bool is_worth_sorting(const Node& scatter) {
     constexpr double fewest_rows = 32, fewest_looks = 1 << 14;
     const double rows = typical(scatter.type.shape[0]), indices = typical_count(nest_of(scatter).reduced);
-    const auto shape_of = [&](int operand) -> const Shape& {
-        return scatter.inputs[static_cast<std::size_t>(operand)]->type.shape;
+    const auto shape_of = [&](Operand operand) -> const Shape& {
+        return scatter.inputs[static_cast<std::size_t>(operand.input())]->type.shape;
     };
     return !scatter.type.shape[0].is(1) && scatter.inputs[1]->type.rank() > 0 && rows >= fewest_rows &&
            rows * indices >= fewest_looks && !tree_of(nest_of(scatter), shape_of).split;

@@ -170,7 +170,8 @@ bool walks_rows_of_copies(const Values& values, int v) {
     bool found = false;
     for_each_read(nest.body, [&](const ScalarNode& s) {
         found = found ||
-                (row && values.list[static_cast<std::size_t>(s.operand)].storage == Value::Storage::staged &&
+                (row &&
+                 values.list[static_cast<std::size_t>(s.operand.value())].storage == Value::Storage::staged &&
                  !s.at.empty() && s.at[0].symbol_id() == row);
     });
     return found;

@@ -46,12 +46,12 @@ void mark_once(const Values& values, const Graph& graph, Grouping& grouping) {
             const Nest nest = fully_composed_nest(values, v);
             if (values.list[v].required || depends_on_call(nest)) only = false;
             for_each_read(nest, [&](const ScalarNode& s) {
-                const Value& operand = values.list[s.operand];
+                const Value& operand = values.list[s.operand.value()];
                 if (operand.storage == Value::Storage::leaf) {
                     const SharedPtr shared = shared_of(operand.node);
                     shared_read = shared_read || shared;
                     only = only && (is_constant(operand.node) || (shared && !updated.contains(shared.get())));
-                } else if (const int g = grouping.group_of[s.operand]; g >= 0) {
+                } else if (const int g = grouping.group_of[s.operand.value()]; g >= 0) {
                     only = only && (&grouping.groups[g] == &group || grouping.groups[g].once);
                     shared_read = shared_read || grouping.groups[g].once;
                 }

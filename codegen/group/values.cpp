@@ -57,8 +57,10 @@ class Decider {
             } else if (node->op->kind == OpKind::opaque) {
                 make_opaque(value);
             } else {
-                value.nest = simplify(renumber(
-                    nest_of(*node), [&](int k) { return values_.number.at(node->inputs[k].get()); }));
+                value.nest = simplify(renumber(nest_of(*node), [&](Operand of) {
+                    const auto k = static_cast<std::size_t>(of.input());
+                    return Operand::of_value(values_.number.at(node->inputs[k].get()));
+                }));
                 if (packed >= 0) read_packed(value.nest, packed);
                 value.storage = Value::Storage::inlined;
             }
@@ -73,7 +75,7 @@ class Decider {
         for (const Value& value : values_.list)
             if (const std::optional<RunForm> runs =
                     value.nest.body ? run_form(value.nest) : std::optional<RunForm>())
-                values_.list[runs->keys].searched = true;
+                values_.list[runs->keys.value()].searched = true;
         require(graph);
     }
 
@@ -111,12 +113,12 @@ class Decider {
         if (target_.kind != Target::Kind::cpu || node.op->kind != OpKind::reduce) return -1;
         const Nest nest = nest_of(node);
         const std::optional<ChannelAxis> axis = channel_axis(nest);
-        const auto shape_of = [&](int k) -> const Shape& {
-            return node.inputs[static_cast<std::size_t>(k)]->type.shape;
+        const auto shape_of = [&](Operand of) -> const Shape& {
+            return node.inputs[static_cast<std::size_t>(of.input())]->type.shape;
         };
         if (!axis || axis->reads.size() != 1 || tree_of(nest, shape_of).lanes > 1) return -1;
         const Scalar& factor = nest.body->arguments[static_cast<std::size_t>(axis->factor)];
-        const NodePtr& filters = node.inputs[static_cast<std::size_t>(axis->reads[0].first)];
+        const NodePtr& filters = node.inputs[static_cast<std::size_t>(axis->reads[0].first.input())];
         const std::size_t rank = filters->type.shape.size(), channels = axis->reads[0].second;
         if (factor->kind != ScalarNode::Kind::read || channels + 1 == rank ||
             varies(nest, factor, nest.parallel[0].variable))
@@ -130,7 +132,7 @@ class Decider {
         Value value;
         value.node = copy;
         value.shape = copy->type.shape;
-        value.nest = simplify(renumber(nest_of(*copy), [&](int) { return from; }));
+        value.nest = simplify(renumber(nest_of(*copy), [&](Operand) { return Operand::of_value(from); }));
         value.reason = "filters with their channels side by side, for vector lanes";
         value.packed = true;
         value.storage = Value::Storage::inlined;
@@ -145,9 +147,9 @@ class Decider {
         const int from = values_.number.at(copy.inputs[0].get());
         const auto& axes = copy.attributes.get<std::vector<std::int64_t>>("axes");
         nest = map_reads(nest, [&](const Scalar& s) -> Scalar {
-            if (s->operand != from) return s;
+            if (s->operand.value() != from) return s;
             auto r = std::make_shared<ScalarNode>(*s);
-            r->operand = packed;
+            r->operand = Operand::of_value(packed);
             for (std::size_t d = 0; d < axes.size(); ++d) r->at[d] = s->at[static_cast<std::size_t>(axes[d])];
             return r;
         });
@@ -258,7 +260,7 @@ class Decider {
             if (value.by_library)
                 read = value.by_library->operands;
             else
-                for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand); });
+                for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand.value()); });
             std::sort(read.begin(), read.end());
             read.erase(std::unique(read.begin(), read.end()), read.end());
             for (const int operand : read) {
@@ -288,7 +290,7 @@ class Decider {
     bool ends_reduction(const Value& value) const {
         bool found = false;
         for_each_read(value.nest, [&](const ScalarNode& s) {
-            const Value& operand = values_.list[s.operand];
+            const Value& operand = values_.list[s.operand.value()];
             const bool alone = operand.users.size() == 1 && !operand.required;
             const bool same = operand.shape == value.shape && alone;
             if (!same || operand.by_library || !operand.nest.body) return;
@@ -303,7 +305,7 @@ class Decider {
         if (is_reduction(nest) || !nest.lets.empty() || nest.body->kind != ScalarNode::Kind::read ||
             !nest.body->guards.empty())
             return false;
-        const Value& operand = values_.list[nest.body->operand];
+        const Value& operand = values_.list[nest.body->operand.value()];
         return operand.storage != Value::Storage::leaf &&
                count_of(operand.node->type.shape) == count_of(value.node->type.shape);
     }
@@ -336,7 +338,7 @@ class Decider {
             if (reduction || value.storage == Value::Storage::leaf)
                 read += count(value);
             else if (value.nest.body && !is_reduction(value.nest))
-                for_each_read(value.nest, [&](const ScalarNode& s) { stack.push_back(s.operand); });
+                for_each_read(value.nest, [&](const ScalarNode& s) { stack.push_back(s.operand.value()); });
         }
         return reductions >= 2 && (!stack.empty() || count(values_.list[number]) <= read);
     }
@@ -364,18 +366,18 @@ class Decider {
             if (!is_reduction(value.nest)) cost[i] = cost_of(value.nest);
             looked_up_[i] = !value.nest.lets.empty();
             for_each_read(value.nest, [&](const ScalarNode& s) {
-                const Value& operand = values_.list[s.operand];
-                if (!is_reduction(operand.nest) && looked_up_[static_cast<std::size_t>(s.operand)])
+                const Value& operand = values_.list[s.operand.value()];
+                if (!is_reduction(operand.nest) && looked_up_[static_cast<std::size_t>(s.operand.value())])
                     looked_up_[i] = true;
-                generated = generated && generated_[s.operand];
+                generated = generated && generated_[s.operand.value()];
                 // A scalar is computed once, outside the loops over its reader's points; what is much smaller
                 // than its reader and costs much will be stored.
                 const bool scalar = operand.node->type.rank() == 0 && value.node->type.rank() > 0;
                 const bool smaller =
-                    cost[s.operand] >= expensive && !generated_[s.operand] &&
+                    cost[s.operand.value()] >= expensive && !generated_[s.operand.value()] &&
                     2 * typical_count(operand.nest.parallel) <= typical_count(value.nest.parallel);
                 if (!is_reduction(operand.nest) && !is_reduction(value.nest) && !scalar && !smaller)
-                    cost[i] += cost[s.operand];
+                    cost[i] += cost[s.operand.value()];
             });
             cost[i] = std::min(cost[i], 1 << 20);
             generated_[i] = generated && !is_reduction(value.nest);
@@ -390,10 +392,10 @@ class Decider {
             if (value.storage == Value::Storage::leaf) continue;
             std::vector<int> all{static_cast<int>(i)};
             for_each_read(value.nest, [&](const ScalarNode& s) {
-                if (values_.list[s.operand].storage == Value::Storage::stored) return;
+                if (values_.list[s.operand.value()].storage == Value::Storage::stored) return;
                 std::vector<int> merged;
-                std::set_union(all.begin(), all.end(), inside[s.operand].begin(), inside[s.operand].end(),
-                               std::back_inserter(merged));
+                std::set_union(all.begin(), all.end(), inside[s.operand.value()].begin(),
+                               inside[s.operand.value()].end(), std::back_inserter(merged));
                 all = std::move(merged);
             });
             if (value.storage != Value::Storage::stored && all.size() > longest_chain) {
@@ -433,8 +435,8 @@ Nest composed(const Values& values, const Nest& nest, bool keep_staged) {
 
 Nest in_own_rows(const Nest& nest, const Values& values, bool keep_staged) {
     const std::optional<RunForm> runs = run_form(nest);
-    if (!runs || !values.list[runs->keys].nest.body) return nest;
-    const Nest keys = composed(values, runs->keys, keep_staged);
+    if (!runs || !values.list[runs->keys.value()].nest.body) return nest;
+    const Nest keys = composed(values, runs->keys.value(), keep_staged);
     if (is_reduction(keys) || keys.parallel.size() != 1) return nest;
     Substitution same;
     if (const std::uint64_t id = keys.parallel[0].variable.symbol_id()) same[id] = nest.reduced[0].variable;

@@ -58,7 +58,8 @@ struct Values {
     Waits waits{};
     const Value& of(const NodePtr& node) const { return list[number.at(node.get())]; }
     ShapeOf shapes() const {
-        return [this](int v) -> const Shape& { return list[static_cast<std::size_t>(v)].shape; };
+        return
+            [this](Operand of) -> const Shape& { return list[static_cast<std::size_t>(of.value())].shape; };
     }
 
     // From here on nothing in `list` changes, so compositions, which are asked for many times, are kept.

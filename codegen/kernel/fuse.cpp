@@ -141,8 +141,8 @@ class Fuser {
 
     bool reads(const Scalar& s, const std::set<int>& own, Accesses& found) const {
         return !any_part(s, [&](const ScalarNode& part) {
-            if (part.kind == ScalarNode::Kind::read && !own.contains(part.operand))
-                found.reads[part.operand].push_back(part.at);
+            if (part.kind == ScalarNode::Kind::read && !own.contains(part.operand.place()))
+                found.reads[part.operand.place()].push_back(part.at);
             return part.dtype != DType::boolean && bytes_of(part.dtype) != element;
         });
     }

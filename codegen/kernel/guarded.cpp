@@ -150,7 +150,7 @@ class Cutter {
             if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) return true;
             return (one.kind == Stmt::Kind::set || (one.kind == Stmt::Kind::accumulate && is_usual(one))) &&
                    !has_parts(one.place) && !any_part(one.value, [&](const ScalarNode& x) {
-                       return x.kind == ScalarNode::Kind::read && has_parts(x.operand);
+                       return x.kind == ScalarNode::Kind::read && has_parts(x.operand.place());
                    });
         });
     }
@@ -275,7 +275,10 @@ class Cutter {
             moved(s.place);
             if (!s.value) continue;
             s.value = rebuild(s.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
-                if (part->kind == ScalarNode::Kind::read) moved(part->operand);
+                if (part->kind != ScalarNode::Kind::read) return part;
+                int place = part->operand.place();
+                moved(place);
+                part->operand = Operand::of_place(place);
                 return part;
             });
         }

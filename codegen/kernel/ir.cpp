@@ -61,6 +61,11 @@ Stmt declare(int place) {
     return s;
 }
 
+Scalar place_read(DType dtype, int place, std::vector<Int> at, std::vector<Guard> guards, Scalar otherwise) {
+    return scalar_read(dtype, Operand::of_place(place), std::move(at), std::move(guards),
+                       std::move(otherwise));
+}
+
 Stmt set(int place, std::vector<Int> at, Scalar value) {
     Stmt s = of(Stmt::Kind::set);
     s.place = place;
@@ -179,7 +184,7 @@ Stmt sort_row(int order, std::vector<Int> at, Combine combine, Scalar first, Sca
     s.place = order;
     s.at = std::move(at);
     s.combine = combine;
-    s.number = room->operand;
+    s.number = room->operand.place();
     s.value = std::move(first);
     s.position = std::move(room);
     s.end = std::move(count);
@@ -316,7 +321,7 @@ class Verifier {
             index(part.index, declared);
             for (const Int& x : part.at) index(x, declared);
             guards(part.guards, declared);
-            if (part.kind == ScalarNode::Kind::read) element(part.operand, part.at, alive);
+            if (part.kind == ScalarNode::Kind::read) element(part.operand.place(), part.at, alive);
             BITALE_CHECK(part.guards.empty() || part.otherwise, "a guard without a value for outside");
         });
     }

@@ -126,6 +126,9 @@ Stmt loop(Int variable, Int begin, Int end, Binding binding, Stmts body, std::in
 // neighbouring elements, and vector places.
 Stmt lanes(Int lane, Int count, std::int64_t width, Stmts body);
 Stmt declare(int place);
+// Reads the element of a place.
+Scalar place_read(DType dtype, int place, std::vector<Int> at, std::vector<Guard> guards = {},
+                  Scalar otherwise = nullptr);
 Stmt set(int place, std::vector<Int> at, Scalar value);
 Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, bool fused = false);
 Stmt exchange(int place, Combine combine, int lanes);

@@ -15,7 +15,7 @@ void for_each_place(const Stmt& s, F&& f) {
     for (const Scalar& value : {s.value, s.position})
         if (value)
             for_each_read(value, [&](const ScalarNode& read) {
-                if (read.operand >= 0) f(read.operand, Use::read);
+                if (read.operand.is_place()) f(read.operand.place(), Use::read);
             });
     switch (s.kind) {
         case Stmt::Kind::set:

@@ -74,7 +74,7 @@ class Cutter {
             if (!one.value) continue;
             for_each_part(one.value, [&](const ScalarNode& part) {
                 if (part.kind == ScalarNode::Kind::read)
-                    look(offset_of(kernel_.places[static_cast<std::size_t>(part.operand)], part.at));
+                    look(offset_of(kernel_.places[static_cast<std::size_t>(part.operand.place())], part.at));
                 if (part.kind == ScalarNode::Kind::index) look(part.index);
                 for (const Guard& g : part.guards)
                     for (const Int* x : {&g.value, &g.low, &g.high}) look(*x);
@@ -100,7 +100,7 @@ class Cutter {
                             one.combine == Combine::max || one.combine == Combine::min);
         if (one.kind != Stmt::Kind::set && !usual) return false;
         return !moves_parts(one.place, one.at, id) && !any_part(one.value, [&](const ScalarNode& x) {
-            return x.kind == ScalarNode::Kind::read && moves_parts(x.operand, x.at, id);
+            return x.kind == ScalarNode::Kind::read && moves_parts(x.operand.place(), x.at, id);
         });
     }
 

@@ -92,10 +92,10 @@ class Filler {
     bool readable(const Scalar& s, const Int& variable, std::set<int>& read) const {
         return !any_part(s, [&](const ScalarNode& part) {
             if (part.kind == ScalarNode::Kind::read) {
-                const Place& place = kernel_.places[static_cast<std::size_t>(part.operand)];
+                const Place& place = kernel_.places[static_cast<std::size_t>(part.operand.place())];
                 const Int step = step_of(offset_of(place, part.at), variable);
                 if (!step.is(0) && !step.is(1)) return true;
-                if (!is_scalar(part.operand)) read.insert(part.operand);
+                if (!is_scalar(part.operand.place())) read.insert(part.operand.place());
             }
             return bytes_of(part.dtype) > widest_element && depends_on(part, variable.symbol_id());
         });
@@ -140,7 +140,7 @@ class Filler {
             one.value = widen(one.value, lane, widened, [&](const Scalar& wide) {
                 const int place = temporary(wide->dtype);
                 before.push_back(set(place, {lane}, wide));
-                return scalar_read(wide->dtype, place, {lane});
+                return place_read(wide->dtype, place, {lane});
             });
             if (one.kind != Stmt::Kind::set || is_scalar(one.place)) continue;
             DType dtype = kernel_.places[static_cast<std::size_t>(one.place)].dtype;
@@ -149,7 +149,7 @@ class Filler {
                                   one.value->arguments[0]->dtype == DType::int32;
             if (narrowed) one.value = one.value->arguments[0], dtype = DType::int32;
             const int result = temporary(dtype);
-            const Scalar value = scalar_read(dtype, result, {lane});
+            const Scalar value = place_read(dtype, result, {lane});
             const DType stored = kernel_.places[static_cast<std::size_t>(one.place)].dtype;
             stores.push_back(set(one.place, one.at, narrowed ? scalar_cast(stored, value) : value));
             one.place = result;
@@ -187,7 +187,7 @@ class Filler {
         if (from.kind != ScalarNode::Kind::read || !from.guards.empty() || !is_integer(from.dtype))
             return false;
         if (s.dtype != DType::int32 && s.dtype != DType::float32) return false;
-        const Place& place = kernel_.places[static_cast<std::size_t>(from.operand)];
+        const Place& place = kernel_.places[static_cast<std::size_t>(from.operand.place())];
         return from.dtype != DType::boolean && bytes_of(from.dtype) < widest_element &&
                place.scope != Place::Scope::private_ && step_of(offset_of(place, from.at), lane).is(1);
     }

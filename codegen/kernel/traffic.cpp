@@ -221,7 +221,7 @@ class Walker {
 
     void read(const Scalar& s) {
         for_each_read(s, [&](const ScalarNode& element) {
-            const auto p = static_cast<std::size_t>(element.operand);
+            const auto p = static_cast<std::size_t>(element.operand.place());
             if (kernel_.places[p].scope == Place::Scope::global)
                 add(reads_[p], access(element.at, kernel_.places[p]));
         });
@@ -241,7 +241,7 @@ class Walker {
                 chosen.by.insert(chosen.by.end(), {-1, i->low, i->high});
             }
             if (s.kind == ScalarNode::Kind::read) {
-                const Place& place = kernel_.places[static_cast<std::size_t>(s.operand)];
+                const Place& place = kernel_.places[static_cast<std::size_t>(s.operand.place())];
                 // What a task finds in its scratch, others find otherwise.
                 if (place.scope != Place::Scope::global) {
                     chosen.times.reset();
@@ -249,7 +249,7 @@ class Walker {
                 }
                 const Access a = access(s.at, place);
                 chosen.times = *chosen.times * count_of(a);
-                chosen.by.emplace_back(s.operand);
+                chosen.by.emplace_back(s.operand.place());
                 for (const Touched& t : a) {
                     chosen.by.insert(chosen.by.end(), {t.indices.low, t.indices.high});
                     chosen.by.insert(chosen.by.end(), t.by.begin(), t.by.end());
@@ -285,7 +285,7 @@ class Walker {
                 }
                 case Stmt::Kind::draw: read(s.value); break;
                 case Stmt::Kind::sort: {
-                    const auto from = static_cast<std::size_t>(s.value->operand);
+                    const auto from = static_cast<std::size_t>(s.value->operand.place());
                     if (kernel_.places[place].scope == Place::Scope::global)
                         add(writes_[place], run(s.at, s.high, kernel_.places[place]));
                     if (kernel_.places[from].scope == Place::Scope::global)
@@ -313,13 +313,13 @@ class Walker {
                     break;
                 }
                 case Stmt::Kind::nonzeros: {
-                    const auto from = static_cast<std::size_t>(s.value->operand);
+                    const auto from = static_cast<std::size_t>(s.value->operand.place());
                     if (kernel_.places[from].scope == Place::Scope::global)
                         add(reads_[from], run(s.value->at, s.end, kernel_.places[from]));
                     break;
                 }
                 case Stmt::Kind::apart: {
-                    const auto from = static_cast<std::size_t>(s.value->operand);
+                    const auto from = static_cast<std::size_t>(s.value->operand.place());
                     if (kernel_.places[from].scope == Place::Scope::global)
                         add(reads_[from], run(s.value->at, s.high, kernel_.places[from]));
                     break;

@@ -49,7 +49,7 @@ class Estimate {
         switch (s.kind) {
             case ScalarNode::Kind::constant:
             case ScalarNode::Kind::index: break;
-            case ScalarNode::Kind::read: return (is_global(s.operand) ? 2 : 1) + guards;
+            case ScalarNode::Kind::read: return (is_global(s.operand.place()) ? 2 : 1) + guards;
             case ScalarNode::Kind::apply: return s.op->map->cost;
             case ScalarNode::Kind::cast: return 1;
             case ScalarNode::Kind::select: return 1 + guards;
@@ -138,7 +138,8 @@ class Estimate {
             n += s.fused ? 0 : 1;
             for_each_part(s.value, [&](const ScalarNode& part) {
                 if (part.kind == ScalarNode::Kind::read && part.guards.empty())
-                    reads.emplace(std::pair(part.operand, part.at), is_global(part.operand) ? 2 : 1);
+                    reads.emplace(std::pair(part.operand.place(), part.at),
+                                  is_global(part.operand.place()) ? 2 : 1);
                 else
                     n += operations(part);
             });

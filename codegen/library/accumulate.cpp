@@ -19,13 +19,13 @@ struct Term {
 
 std::optional<Term> term_of(const ScalarNode& s, const std::vector<Int>& own) {
     if (s.dtype != DType::float32) return {};
-    if (s.kind == Kind::read && s.guards.empty() && s.at == own) return Term{1, s.operand};
+    if (s.kind == Kind::read && s.guards.empty() && s.at == own) return Term{1, s.operand.value()};
     if (s.kind != Kind::apply || s.op->name != "mul") return {};
     for (const std::size_t side : {0, 1}) {
         const ScalarNode &factor = *s.arguments[side], &read = *s.arguments[1 - side];
         if (factor.kind != Kind::constant || factor.dtype != DType::float32) continue;
         if (read.kind == Kind::read && read.dtype == DType::float32 && read.guards.empty() && read.at == own)
-            return Term{factor.number, read.operand};
+            return Term{factor.number, read.operand.value()};
     }
     return {};
 }

@@ -118,7 +118,7 @@ class Chooser {
             if (!smaller) cost += cost_of(value.nest);
             if (cost > most_cost) return false;
             for_each_read(value.nest, [&](const ScalarNode& s) {
-                if (seen.insert(s.operand).second) stack.push_back(s.operand);
+                if (seen.insert(s.operand.value()).second) stack.push_back(s.operand.value());
             });
         }
         return true;
@@ -177,7 +177,9 @@ class Chooser {
 
     // Through transposes and reshapes first: the library reads either order, so no copy is needed.
     std::optional<LibraryCall> product(const Value& value) {
-        const auto shape = [&](int operand) -> const Shape& { return at(operand).node->type.shape; };
+        const auto shape = [&](Operand operand) -> const Shape& {
+            return at(operand.value()).node->type.shape;
+        };
         const auto through_views = [&](const Nest& nest) {
             return simplify(compose(nest, [&](int operand) -> const Nest* {
                 return is_view(at(operand)) ? &at(operand).nest : nullptr;
@@ -187,12 +189,12 @@ class Chooser {
         std::optional<LibraryCall> call = match_gemm(nest, shape, target_);
         if (!call) call = match_gemm(value.nest, shape, target_);
         if (call || target_.kind != Target::Kind::cpu || !target_.has_gemm) return call;
-        if (nest.body->kind != ScalarNode::Kind::read || !is_product(at(nest.body->operand)))
+        if (nest.body->kind != ScalarNode::Kind::read || !is_product(at(nest.body->operand.value())))
             return match_strided(nest, shape);
         // A sum over a broadcast product.
         return match_strided(through_views(simplify(compose(nest,
                                                             [&](int operand) -> const Nest* {
-                                                                return operand == nest.body->operand
+                                                                return operand == nest.body->operand.value()
                                                                            ? &at(operand).nest
                                                                            : nullptr;
                                                             }))),
@@ -275,9 +277,9 @@ class Chooser {
         }
         for (const int user : readers) {
             at(user).nest = map_reads(at(user).nest, [&](const Scalar& s) -> Scalar {
-                if (s->operand != x) return s;
+                if (s->operand.value() != x) return s;
                 auto r = std::make_shared<ScalarNode>(*s);
-                r->operand = relu;
+                r->operand = Operand::of_value(relu);
                 return r;
             });
             std::erase(users, user);
@@ -344,13 +346,13 @@ class Chooser {
         const ScalarNode& read = *nest.body;
         if (read.kind != ScalarNode::Kind::read || !read.guards.empty() || read.dtype != DType::float32)
             return -1;
-        const Value& vector = at(read.operand);
+        const Value& vector = at(read.operand.value());
         const bool stored = vector.storage == Value::Storage::leaf || vector.feeds_product || vector.required;
         if (!stored) return -1;
         Int offset = 0;
         for (std::size_t d = 0; d < read.at.size(); ++d)
             offset = offset * vector.node->type.shape[d] + read.at[d];
-        return offset == nest.parallel[axis].variable ? read.operand : -1;
+        return offset == nest.parallel[axis].variable ? read.operand.value() : -1;
     }
 
     void absorb(int sum) {

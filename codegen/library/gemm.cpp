@@ -16,9 +16,7 @@ bool reads(const ScalarNode& s, const Shape& stored, const Int& row, const Int& 
 
 }  // namespace
 
-std::optional<LibraryCall> match_gemm(const Nest& nest,
-                                      const std::function<const Shape&(int)>& shape_of_operand,
-                                      const Target& target) {
+std::optional<LibraryCall> match_gemm(const Nest& nest, const ShapeOf& shape_of, const Target& target) {
     if (!target.has_gemm || nest.combine != Combine::sum || nest.dtype != DType::float32) return {};
     if (nest.parallel.size() != 2 || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty())
         return {};
@@ -28,7 +26,7 @@ std::optional<LibraryCall> match_gemm(const Nest& nest,
     if (a.kind != ScalarNode::Kind::read || b.kind != ScalarNode::Kind::read) return {};
     if (a.dtype != DType::float32 || b.dtype != DType::float32) return {};
     const Int &m = nest.parallel[0].variable, &n = nest.parallel[1].variable, &k = nest.reduced[0].variable;
-    const Shape &stored_a = shape_of_operand(a.operand), &stored_b = shape_of_operand(b.operand);
+    const Shape &stored_a = shape_of(a.operand), &stored_b = shape_of(b.operand);
     GemmCall call;
     call.m = nest.parallel[0].extent;
     call.n = nest.parallel[1].extent;
@@ -38,7 +36,7 @@ std::optional<LibraryCall> match_gemm(const Nest& nest,
     if (call.transpose_a && !reads(a, stored_a, k, m, call.m)) return {};
     if (call.transpose_b && !reads(b, stored_b, n, k, call.k)) return {};
     call.precision = target.precision;
-    return LibraryCall{call, {a.operand, b.operand}, {}, {}};
+    return LibraryCall{call, {a.operand.value(), b.operand.value()}, {}, {}};
 }
 
 }  // namespace bitale

@@ -19,7 +19,7 @@ std::vector<int> read_by_call(const Values& values, int value) {
         const int operand = call.operands[i];
         if (i < 2 && is_made(values.list[static_cast<std::size_t>(operand)]))
             for_each_read(made_operand(values, value, static_cast<int>(i)),
-                          [&](const ScalarNode& s) { read.push_back(s.operand); });
+                          [&](const ScalarNode& s) { read.push_back(s.operand.value()); });
         else
             read.push_back(operand);
     }

@@ -165,7 +165,8 @@ class Matcher {
                 strides.batches.push_back(
                     {results_[i].extent, first(results_[i]), second(results_[i]), results_[i].c});
         call.strides = std::move(strides);
-        const int left = nest_.body->arguments[0]->operand, right = nest_.body->arguments[1]->operand;
+        const int left = nest_.body->arguments[0]->operand.value(),
+                  right = nest_.body->arguments[1]->operand.value();
         return LibraryCall{call, {swapped ? right : left, swapped ? left : right}, {}, {}};
     }
 
@@ -177,9 +178,8 @@ class Matcher {
 
 }  // namespace
 
-std::optional<LibraryCall> match_strided(const Nest& nest,
-                                         const std::function<const Shape&(int)>& shape_of_operand) {
-    return Matcher(nest, shape_of_operand).run();
+std::optional<LibraryCall> match_strided(const Nest& nest, const ShapeOf& shape_of) {
+    return Matcher(nest, shape_of).run();
 }
 
 }  // namespace bitale

@@ -1,10 +1,10 @@
 // Recognises sums of products that are many matrix products, or products of parts of tensors.
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "codegen/library/call.h"
+#include "codegen/nest/access.h"
 #include "graph/ir/nest.h"
 
 namespace bitale {
@@ -13,7 +13,6 @@ namespace bitale {
 // axis that both factors sum over, one of results along which the first factor alone moves, and one, the
 // last, along which the second does (or the other way round); all other axes are batches. Operands are the
 // numbers of the nest.
-std::optional<LibraryCall> match_strided(const Nest& nest,
-                                         const std::function<const Shape&(int)>& shape_of_operand);
+std::optional<LibraryCall> match_strided(const Nest& nest, const ShapeOf& shape_of);
 
 }  // namespace bitale

@@ -9,7 +9,7 @@
 namespace bitale {
 
 // Shape in memory of what reads number.
-using ShapeOf = std::function<const Shape&(int operand)>;
+using ShapeOf = std::function<const Shape&(Operand)>;
 
 // Position of the element that is read, row-major.
 Int offset_of(const ScalarNode& read, const ShapeOf& shape_of);

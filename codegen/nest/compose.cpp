@@ -103,7 +103,7 @@ class Composer {
     }
 
     struct Instance {
-        int operand;
+        Operand operand;
         std::vector<Int> at;
         std::vector<Guard> guards;
         auto operator<=>(const Instance&) const = default;
@@ -117,9 +117,10 @@ class Composer {
 
 }  // namespace
 
-Nest compose(const Nest& nest, const InlineOperand& inlined) {
-    return compose_reads(
-        nest, [&](const ScalarNode& read, const std::vector<Guard>&) { return inlined(read.operand); });
+Nest compose(const Nest& nest, const InlineValue& inlined) {
+    return compose_reads(nest, [&](const ScalarNode& read, const std::vector<Guard>&) {
+        return inlined(read.operand.value());
+    });
 }
 
 Nest compose_reads(const Nest& nest, const InlineRead& inlined) {
@@ -205,7 +206,7 @@ int cost_of(const Nest& nest) {
     return cost;
 }
 
-Nest renumber(const Nest& nest, const std::function<int(int)>& number) {
+Nest renumber(const Nest& nest, const std::function<Operand(Operand)>& number) {
     return rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
         if (s->kind == ScalarNode::Kind::read) s->operand = number(s->operand);
         return s;

@@ -8,19 +8,18 @@
 
 namespace bitale {
 
-// The nest whose body replaces reads of an operand, or null to keep them. Its parallel loops match the
-// operand's axes and it has combine == none; its own reads are replaced in turn. Operands are numbered alike
-// in all nests.
-using InlineOperand = std::function<const Nest*(int operand)>;
+// The nest whose body replaces reads of a value, or null to keep them. Its parallel loops match the value's
+// axes and it has combine == none; its own reads are replaced in turn.
+using InlineValue = std::function<const Nest*(int value)>;
 
 // Likewise, for each read by itself: `guards` hold wherever the result of the read is used.
 using InlineRead = std::function<const Nest*(const ScalarNode& read, const std::vector<Guard>& guards)>;
 
-// Equal reads of one operand share one copy of its body, so the result grows with the number of values fused.
-Nest compose(const Nest& nest, const InlineOperand& inlined);
+// Equal reads of one value share one copy of its body, so the result grows with the number of values fused.
+Nest compose(const Nest& nest, const InlineValue& inlined);
 Nest compose_reads(const Nest& nest, const InlineRead& inlined);
-// The nest of a node with its operands renumbered: operand k becomes number(k).
-Nest renumber(const Nest& nest, const std::function<int(int)>& number);
+// The nest with other operands in its reads.
+Nest renumber(const Nest& nest, const std::function<Operand(Operand)>& number);
 
 // Drops guards that the ranges prove, reduced loops of length 1, and a combine of one value or of none.
 Nest simplify(const Nest& nest);

@@ -36,7 +36,7 @@ struct ChannelAxis {
     std::size_t loop = 0;
     int factor = 0;
     // What the factor reads along the channels: which operand, by which of its axes.
-    std::vector<std::pair<int, std::size_t>> reads;
+    std::vector<std::pair<Operand, std::size_t>> reads;
 };
 std::optional<ChannelAxis> channel_axis(const Nest& nest);
 

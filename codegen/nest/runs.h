@@ -12,7 +12,7 @@ namespace bitale {
 
 struct RunForm {
     std::uint64_t key = 0;  // the symbol of the let that is an element of the list
-    int keys = -1;          // the operand: the list
+    Operand keys;           // the list
     DType dtype = DType::int32;
 };
 

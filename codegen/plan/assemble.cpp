@@ -169,7 +169,7 @@ class Assembler {
                 continue;
             }
             for_each_read(fully_composed_nest(values_, static_cast<int>(v)),
-                          [&](const ScalarNode& s) { read(s.operand, group); });
+                          [&](const ScalarNode& s) { read(s.operand.value(), group); });
         }
         for (const Check& check : graph_.checks) {
             const int v = values_.number.at(check.value.get());
@@ -177,7 +177,7 @@ class Assembler {
             const Value::Storage storage = values_.list[v].storage;
             if (storage == Value::Storage::inlined || storage == Value::Storage::staged)
                 for_each_read(fully_composed_nest(values_, v),
-                              [&](const ScalarNode& s) { read(s.operand, -2); });
+                              [&](const ScalarNode& s) { read(s.operand.value(), -2); });
         }
     }
 
@@ -296,7 +296,7 @@ class Assembler {
         for (std::size_t i = 2; i < group.values.size(); ++i) {
             bool reads = false;
             for_each_read(fully_composed_nest(values_, group.values[i]),
-                          [&](const ScalarNode& s) { reads = reads || s.operand == v; });
+                          [&](const ScalarNode& s) { reads = reads || s.operand.value() == v; });
             if (reads) return false;
         }
         constexpr double shared_out = 2048;  // longer sums are cut, and their parts added
@@ -472,9 +472,9 @@ class Assembler {
                 to.push_back({value.node->where, value.node->op->name});
             if (!value.nest.body) continue;
             for_each_read(value.nest, [&](const ScalarNode& s) {
-                const Value::Storage storage = values_.list[s.operand].storage;
+                const Value::Storage storage = values_.list[s.operand.value()].storage;
                 if (storage == Value::Storage::inlined || storage == Value::Storage::staged)
-                    stack.push_back(s.operand);
+                    stack.push_back(s.operand.value());
             });
         }
     }

@@ -19,7 +19,7 @@ bool reads_own_element(const Nest& nest, int operand) {
     for (const Loop& l : nest.parallel) identity.push_back(l.variable);
     bool own = true;
     for_each_read(nest, [&](const ScalarNode& s) {
-        if (s.operand == operand) own = own && s.at == identity;
+        if (s.operand.value() == operand) own = own && s.at == identity;
     });
     return own;
 }
@@ -56,7 +56,7 @@ UpdatePlan plan_updates(const Graph& graph, const Values& values, const Grouping
         }
         full[v] = fully_composed_nest(values, static_cast<int>(v));
         for_each_read(full[v], [&](const ScalarNode& s) {
-            std::vector<int>& list = readers[s.operand];
+            std::vector<int>& list = readers[s.operand.value()];
             if (list.empty() || list.back() != static_cast<int>(v)) list.push_back(static_cast<int>(v));
         });
     }
@@ -96,7 +96,7 @@ Segment copy_of_new_value(const SharedUpdate& update, int from, int to, const Ta
     const std::vector<Int> at = unflattened(segment.task * block + inside.variable, type.shape);
     segment.body = {loop(inside.variable, 0, inside.extent,
                          target.kind == Target::Kind::cuda ? Binding::threads : Binding::simd,
-                         {set(to, at, scalar_read(type.dtype, from, at))})};
+                         {set(to, at, place_read(type.dtype, from, at))})};
     return segment;
 }
 

@@ -178,7 +178,7 @@ class Printer {
             case Stmt::Kind::sort:
                 out_.line(fmt::format("b_sort_row<{}>(&{}, &{}, &{}, {}, {});",
                                       s.combine == Combine::order_down, element(s.place, s.at),
-                                      element(s.value->operand, s.value->at),
+                                      element(s.value->operand.place(), s.value->at),
                                       element(s.number, s.position->at), index(s.end), index(s.high)));
                 return;
             case Stmt::Kind::search: {
@@ -233,16 +233,17 @@ class Printer {
             }
             case Stmt::Kind::nonzeros:
                 out_.line(fmt::format("b_nonzeros(&{}, &{}, {});", element(s.place, s.at),
-                                      element(s.value->operand, s.value->at), index(s.end)));
+                                      element(s.value->operand.place(), s.value->at), index(s.end)));
                 return;
             case Stmt::Kind::apart:
                 out_.line(fmt::format("b_apart<{}>(&{}, {}, {}, &{}, {});", s.number,
-                                      element(s.value->operand, s.value->at), index(s.end), index(s.high),
-                                      element(s.place, s.at), index(s.low)));
+                                      element(s.value->operand.place(), s.value->at), index(s.end),
+                                      index(s.high), element(s.place, s.at), index(s.low)));
                 return;
             case Stmt::Kind::together:
                 out_.line(fmt::format("b_together<{}>(&{}, {}, &{}, {});", s.number, element(s.place, s.at),
-                                      index(s.end), element(s.value->operand, s.value->at), index(s.low)));
+                                      index(s.end), element(s.value->operand.place(), s.value->at),
+                                      index(s.low)));
                 return;
             case Stmt::Kind::put:
                 out_.line(
@@ -317,7 +318,7 @@ class Printer {
     void turned(const Stmt& s) {
         BITALE_CHECK(!cuda_, "a tile turned in registers, on a GPU");
         const TurnedTile tile = turned_tile(s, kernel_.places);
-        const std::string from = element(tile.from->operand, tile.first), stride = index(tile.stride);
+        const std::string from = element(tile.from->operand.place(), tile.first), stride = index(tile.stride);
         if (const int to = tile.set->place; kernel_.places[to].scope == Place::Scope::private_)
             return out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", from, stride, to, index(s.end),
                                          index(tile.columns)));
@@ -384,7 +385,8 @@ class Printer {
     bool varies_in_lanes(const Scalar& s) const {
         bool found = false;
         for_each_read(s, [&](const ScalarNode& read) {
-            found = found || depends_on(offset_of(kernel_.places[read.operand], read.at), lane_.symbol_id());
+            found = found ||
+                    depends_on(offset_of(kernel_.places[read.operand.place()], read.at), lane_.symbol_id());
         });
         return found;
     }
@@ -398,14 +400,14 @@ class Printer {
         const std::string type = fmt::format("b_lanes<{}, {}>::type", c_type(s->dtype), width_);
         if (s->kind == ScalarNode::Kind::constant && s->number == 0 && s->integer == 0) return type + "{}";
         const bool read = s->kind == ScalarNode::Kind::read;
-        if (read && kernel_.places[s->operand].scope == Place::Scope::vector)
-            return lane_register(s->operand, s->at);
-        if (read && depends_on(offset_of(kernel_.places[s->operand], s->at), lane_.symbol_id())) {
-            const auto [first, step] = address(s->operand, s->at);
+        if (read && kernel_.places[s->operand.place()].scope == Place::Scope::vector)
+            return lane_register(s->operand.place(), s->at);
+        if (read && depends_on(offset_of(kernel_.places[s->operand.place()], s->at), lane_.symbol_id())) {
+            const auto [first, step] = address(s->operand.place(), s->at);
             BITALE_CHECK(step.is(1) && s->guards.empty(),
                          "a vector register from elements that are not neighbours");
             return temporary(type, fmt::format("b_load<{}>({})", width_, first),
-                             !kernel_.places[s->operand].written);
+                             !kernel_.places[s->operand.place()].written);
         }
         if (s->kind == ScalarNode::Kind::apply && is_float(s->dtype) && varies_in_lanes(s)) {
             const std::string& name = s->op->name;
@@ -516,11 +518,11 @@ class Printer {
                 return temporary(s->dtype,
                                  cast_call(s->dtype, "(i64)(" + index(s->index) + ")", DType::int64));
             case ScalarNode::Kind::read: {
-                const std::string at = element(s->operand, s->at);
+                const std::string at = element(s->operand.place(), s->at);
                 const std::string text =
                     s->guards.empty() ? at
                                       : "(" + guards(s->guards) + ") ? " + at + " : " + scalar(s->otherwise);
-                return temporary(s->dtype, text, !kernel_.places[s->operand].written);
+                return temporary(s->dtype, text, !kernel_.places[s->operand.place()].written);
             }
             case ScalarNode::Kind::select: {
                 const std::string yes = scalar(s->arguments[0]), no = scalar(s->otherwise);

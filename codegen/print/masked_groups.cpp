@@ -41,7 +41,7 @@ class Groups {
     }
 
     bool steps(const ScalarNode& read) const {
-        const Place& place = places_[static_cast<std::size_t>(read.operand)];
+        const Place& place = places_[static_cast<std::size_t>(read.operand.place())];
         const std::optional<Int> step = stride_of(offset_of(place, read.at), loop_.variable);
         return !step || !(step->is(0) || step->is(1) || step->is(-1));
     }

@@ -44,7 +44,7 @@ class Reader {
             name_scratch(s.place);
         }
         if (!stores_ && s.value)
-            for_each_read(s.value, [&](const ScalarNode& read) { access(read.operand, read.at); });
+            for_each_read(s.value, [&](const ScalarNode& read) { access(read.operand.place(), read.at); });
         body(s.body);
         if (variable) loops_.pop_back();
     }

@@ -18,7 +18,7 @@ TurnedTile turned_tile(const Stmt& rows, const std::vector<Place>& places) {
             x = substitute(x, {{rows.variable.symbol_id(), row}, {columns.variable.symbol_id(), 0}});
         return at;
     };
-    const Place& from = places[static_cast<std::size_t>(tile.from->operand)];
+    const Place& from = places[static_cast<std::size_t>(tile.from->operand.place())];
     tile.first = at_row(tile.from->at, 0);
     tile.there = at_row(tile.set->at, 0);
     tile.stride = offset_of(from, at_row(tile.from->at, 1)) - offset_of(from, tile.first);

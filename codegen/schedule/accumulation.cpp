@@ -45,7 +45,7 @@ bool reads_out_of_order(const Nest& nest, const std::vector<Place>& places) {
         std::int64_t before = INT64_MAX;
         for (const Loop& l : nest.reduced) {
             if (!l.variable.symbol_id()) continue;
-            const Int step = step_of(places[static_cast<std::size_t>(s.operand)], s.at, l.variable);
+            const Int step = step_of(places[static_cast<std::size_t>(s.operand.place())], s.at, l.variable);
             if (!step.is_constant() || step.is(0)) continue;
             found = found || step.constant() < 0 || step.constant() > before;
             before = step.constant();
@@ -76,7 +76,7 @@ Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, C
     constexpr std::int64_t one_register = 16;
     return halved(at, count, left, one_register,
                   [&](const std::vector<Int>& to, const std::vector<Int>& from) {
-                      return Stmts{accumulate(place, to, combine, scalar_read(dtype, place, from))};
+                      return Stmts{accumulate(place, to, combine, place_read(dtype, place, from))};
                   });
 }
 
@@ -284,17 +284,17 @@ Stmts Accumulation::finish(const std::vector<Int>& at, std::int64_t left) const 
     if (index_place_ < 0) return combine_parts(place_, at, parts, nest_.combine, dtype_, left);
     constexpr std::int64_t few_lanes = 4;  // a pair takes many operations
     return halved(at, parts, left, few_lanes, [&](const std::vector<Int>& to, const std::vector<Int>& from) {
-        Stmt s = accumulate(place_, to, nest_.combine, scalar_read(dtype_, place_, from));
+        Stmt s = accumulate(place_, to, nest_.combine, place_read(dtype_, place_, from));
         s.number = index_place_;
-        s.position = scalar_read(index_dtype_, index_place_, from);
+        s.position = place_read(index_dtype_, index_place_, from);
         return Stmts{std::move(s)};
     });
 }
 
 Scalar Accumulation::result(std::vector<Int> at) const {
     if (lanes_ * groups_ > 1) at.emplace_back(0);
-    if (index_place_ < 0) return scalar_read(dtype_, place_, at);
-    const Scalar position = scalar_read(index_dtype_, index_place_, at);
+    if (index_place_ < 0) return place_read(dtype_, place_, at);
+    const Scalar position = place_read(index_dtype_, index_place_, at);
     if (!none_yet_) return position;
     static const Op* maximum = find_op("maximum");
     return scalar_apply(maximum, index_dtype_, {position, scalar_integer(index_dtype_, 0)});

@@ -67,7 +67,7 @@ Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelB
     if (varies_with_any(nest, nest.parallel, row) || varies_with_any(nest, nest.reduced, row)) return {};
     Stmts found;
     for_each_read(nest.body, [&](const ScalarNode& s) {
-        const Place& place = builder.ir.places[static_cast<std::size_t>(s.operand)];
+        const Place& place = builder.ir.places[static_cast<std::size_t>(s.operand.place())];
         if (!found.empty() || place.scope != Place::Scope::global || s.at.size() < 2) return;
         const std::int64_t bytes = bytes_of_row(nest, s, row, place);
         const bool by_let = std::any_of(nest.lets.begin(), nest.lets.end(), [&](const Let& l) {
@@ -83,7 +83,7 @@ Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelB
         }
         std::vector<Int> at = part_of_row(nest, s, row).first;
         for (Int& x : at) x = substitute(x, later);
-        found.push_back(ask(s.operand, std::move(at), bytes));
+        found.push_back(ask(s.operand.place(), std::move(at), bytes));
     });
     return found;
 }

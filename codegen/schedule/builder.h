@@ -18,10 +18,11 @@ class KernelBuilder {
     int global(int buffer, DType dtype, const Shape& extents, bool written);
     int scratch(Place::Scope scope, DType dtype, Shape extents, std::vector<Part> parts = {});
 
-    // Of the places: what reads are numbered by.
+    // Of the places.
     ShapeOf shapes() const {
-        return
-            [this](int place) -> const Shape& { return ir.places[static_cast<std::size_t>(place)].extents; };
+        return [this](Operand of) -> const Shape& {
+            return ir.places[static_cast<std::size_t>(of.place())].extents;
+        };
     }
 
     KernelIR ir;

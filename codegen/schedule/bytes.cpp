@@ -59,9 +59,9 @@ std::optional<ByteRun> byte_run(const Nest& nest, const std::vector<Loop>& reduc
         mask = bits->mask;
     }
     if (body->kind != ScalarNode::Kind::read || !body->guards.empty()) return {};
-    const Place& place = places[static_cast<std::size_t>(body->operand)];
+    const Place& place = places[static_cast<std::size_t>(body->operand.place())];
     if (bytes_of(place.dtype) != 1 || (mask != 255 && place.dtype != DType::uint8)) return {};
-    ByteRun run{body->operand, body->at, 1, reduced, shift, mask};
+    ByteRun run{body->operand.place(), body->at, 1, reduced, shift, mask};
     const Int offset = offset_of(place, body->at);
     while (!run.outer.empty()) {
         const Loop& last = run.outer.back();

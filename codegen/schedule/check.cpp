@@ -34,7 +34,7 @@ Segment schedule_check(const Group& group, const TaskRows& rows, const SegmentCo
         at.push_back(nest.parallel.back().variable);
     }
     nest.dtype = type.dtype;
-    nest.body = scalar_read(type.dtype, v, at);
+    nest.body = scalar_read(type.dtype, Operand::of_value(v), at);
     nest = simplify(compose(nest, [&](int operand) -> const Nest* {
         const Value& o = context.values.list[operand];
         const bool computed = o.storage == Value::Storage::inlined || o.storage == Value::Storage::staged;

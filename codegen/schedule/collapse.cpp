@@ -19,12 +19,12 @@ bool collapses(const Group& group, const Values& values) {
         bool linear = true;
         for_each_read(flat, [&](const ScalarNode& s) {
             Int offset = 0;
-            const Shape& shape = value(s.operand).shape;
+            const Shape& shape = value(s.operand.value()).shape;
             for (std::size_t d = 0; d < shape.size(); ++d) offset = offset * shape[d] + s.at[d];
             linear = linear && s.guards.empty() &&
                      (offset.is_constant() || offset == point || offset == point + offset.constant_term());
             const bool member =
-                std::find(group.values.begin(), group.values.end(), s.operand) != group.values.end();
+                std::find(group.values.begin(), group.values.end(), s.operand.value()) != group.values.end();
             linear = linear && (!member || offset == point);
         });
         const bool numbered = any_part(flat.body, [](const ScalarNode& s) {

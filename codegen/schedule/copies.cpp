@@ -134,7 +134,7 @@ Stmts make_copy(StagedCopy& copy, const TaskRows& rows, const SegmentContext& co
 
 Scalar read_copy(const ScalarNode& s, const StagedCopy& copy) {
     auto r = std::make_shared<ScalarNode>(s);
-    r->operand = copy.place;
+    r->operand = Operand::of_place(copy.place);
     for (std::size_t d = 0; d < r->at.size(); ++d) r->at[d] = r->at[d] - copy.low[d];
     return r;
 }

@@ -84,8 +84,8 @@ bool parts_are_apart(const Group& group, const SegmentContext& context, const st
     bool apart = true;
     for (std::size_t i = 0; i < nests.size(); ++i)
         for_each_read(nests[i], [&](const ScalarNode& s) {
-            if (axes.contains(s.operand)) return;
-            const auto to = written.find(context.buffer_to_read(s.operand));
+            if (axes.contains(s.operand.value())) return;
+            const auto to = written.find(context.buffer_to_read(s.operand.value()));
             apart = apart && (to == written.end() || is_axis(nests[i], axes.at(group.values[i]),
                                                              s.at[static_cast<std::size_t>(to->second)]));
         });

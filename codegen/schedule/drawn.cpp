@@ -66,7 +66,7 @@ std::optional<DrawnWords> drawn_words(const Nest& nest, const Loop& along, const
     r.body = rebuild(nest.body, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
         if (!is_word(*s)) return s;
         const auto d = drawn_as(*s);
-        return scalar_read(s->dtype, is_first_word(*s) ? d->first : d->second, {r.point.variable});
+        return place_read(s->dtype, is_first_word(*s) ? d->first : d->second, {r.point.variable});
     });
     for (Drawn& d : all) {
         if (d.first < 0)

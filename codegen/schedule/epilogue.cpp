@@ -32,15 +32,13 @@ Segment schedule_epilogue(const Group& group, std::size_t first, const GemmCall&
         nest.parallel = {row, column};
         nest = map_reads(nest, [&](const Scalar& s) -> Scalar {
             auto r = std::make_shared<ScalarNode>(*s);
-            if (s->operand == product && !context.leaves_group(product)) {
-                r->operand = builder.global(slice, DType::float32,
-                                            {Int(call.slice_rows), Int(call.slice_columns)}, false);
+            if (s->operand.value() == product && !context.leaves_group(product)) {
+                r->operand = Operand::of_place(builder.global(
+                    slice, DType::float32, {Int(call.slice_rows), Int(call.slice_columns)}, false));
                 r->at = {row.variable, column.variable};
                 return r;
             }
-            const Value& operand = context.values.list[static_cast<std::size_t>(s->operand)];
-            const Type type = operand.stored_type();
-            r->operand = builder.global(context.buffer_to_read(s->operand), type.dtype, type.shape, false);
+            r->operand = Operand::of_place(context.in_memory(s->operand.value(), builder));
             return r;
         });
         Member member;

@@ -38,13 +38,12 @@ Segment schedule_flat(const Group& group, const SegmentContext& context, KernelB
         flat.parallel = {{inside, min(block, count - segment.task * block)}};
         flat = map_reads(flat, [&](const Scalar& s) -> Scalar {
             auto r = std::make_shared<ScalarNode>(*s);
-            if (const auto at = local.find(s->operand); at != local.end()) {
-                r->operand = at->second;
+            if (const auto at = local.find(s->operand.value()); at != local.end()) {
+                r->operand = Operand::of_place(at->second);
                 r->at = {inside};
                 return r;
             }
-            const Type type = value(s->operand).stored_type();
-            r->operand = builder.global(context.buffer_to_read(s->operand), type.dtype, type.shape, false);
+            r->operand = Operand::of_place(context.in_memory(s->operand.value(), builder));
             return r;
         });
         Member member;
@@ -75,7 +74,7 @@ bool leaves_caches(const Group& group, const SegmentContext& context, int value)
     return std::none_of(group.values.begin(), group.values.end(), [&](int reader) {
         bool reads = false;
         for_each_read(fully_composed_nest(context.values, reader),
-                      [&](const ScalarNode& s) { reads = reads || s.operand == value; });
+                      [&](const ScalarNode& s) { reads = reads || s.operand.value() == value; });
         return reads;
     });
 }

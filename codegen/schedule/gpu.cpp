@@ -125,7 +125,7 @@ Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
                 own_sum = builder.scratch(Place::Scope::private_, accumulator_of(nest), {});
                 body.push_back(declare(own_sum));
                 body.push_back(set(own_sum, {}, result));
-                result = scalar_read(accumulator_of(nest), own_sum, {});
+                result = place_read(accumulator_of(nest), own_sum, {});
             }
             append(body, meet(own_sum, nest.combine));
         }
@@ -225,11 +225,11 @@ SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int par
         const Accumulation acc(own, builder, {});
         Stmts body = acc.declare_all();
         append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
-                   return set(acc.place(), here, scalar_read(dtype, partial, there));
+                   return set(acc.place(), here, place_read(dtype, partial, there));
                }));
         append(body, serial(acc, inner, rest, {}, lanes ? &lane : nullptr));
         append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
-                   return set(partial, there, scalar_read(dtype, acc.place(), here));
+                   return set(partial, there, place_read(dtype, acc.place(), here));
                }));
         return inner.substituted(body);
     });
@@ -239,13 +239,13 @@ SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int par
         Stmts body{declare(acc)};
         if (groups > 1) body.push_back(declare(parts));
         append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
-                   return set(parts, here, scalar_read(dtype, partial, there));
+                   return set(parts, here, place_read(dtype, partial, there));
                }));
         if (groups > 1) {
             append(body, combine_parts(parts, {}, groups, nest.combine, dtype));
-            body.push_back(set(acc, {}, scalar_read(dtype, parts, {0})));
+            body.push_back(set(acc, {}, place_read(dtype, parts, {0})));
         }
-        const Stmt store = set(partial_place, to, scalar_read(dtype, acc, {}));
+        const Stmt store = set(partial_place, to, place_read(dtype, acc, {}));
         if (lanes) {
             append(body, meet(acc, nest.combine));
             body.push_back(first_lane(lane, {store}));
@@ -281,7 +281,7 @@ Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_
     for (std::size_t d = 0; d < shape.size(); ++d)
         if (const std::uint64_t id = nest.parallel[d].variable.symbol_id()) here[id] = from[d];
     from.insert(from.begin(), chunk.variable);
-    whole.nest.body = scalar_read(dtype, partial_place, from);
+    whole.nest.body = place_read(dtype, partial_place, from);
     for (Destination d : member.destinations) {
         for (Int& x : d.at) x = substitute(x, here);
         whole.destinations.push_back(std::move(d));

@@ -49,8 +49,9 @@ class PointwiseGroup {
         for (const int v : group_.values) {
             widest = std::max<std::int64_t>(widest, bytes_of(value(v).node->type.dtype));
             for_each_read(fully_composed_nest(context_.values, v), [&](const ScalarNode& s) {
-                if (!value(s.operand).shape.empty())
-                    widest = std::max<std::int64_t>(widest, bytes_of(value(s.operand).node->type.dtype));
+                if (!value(s.operand.value()).shape.empty())
+                    widest =
+                        std::max<std::int64_t>(widest, bytes_of(value(s.operand.value()).node->type.dtype));
             });
         }
         return bytes_at_once / widest;
@@ -84,14 +85,14 @@ class PointwiseGroup {
 
     Scalar placed(const ScalarNode& s, const Int& i, Stmts& body) {
         auto r = std::make_shared<ScalarNode>(s);
-        if (const auto own = computed_.find(s.operand); own != computed_.end()) {
-            r->operand = own->second;
+        if (const auto own = computed_.find(s.operand.value()); own != computed_.end()) {
+            r->operand = Operand::of_place(own->second);
             r->at = {i};
             return r;
         }
-        const int place = global(s.operand, false, context_.buffer_to_read(s.operand));
-        r->operand = place;
-        const Shape& shape = value(s.operand).shape;
+        const int place = global(s.operand.value(), false, context_.buffer_to_read(s.operand.value()));
+        r->operand = Operand::of_place(place);
+        const Shape& shape = value(s.operand.value()).shape;
         Int offset = 0;
         for (std::size_t d = 0; d < shape.size(); ++d) offset = offset * shape[d] + s.at[d];
         if (!(offset == first_ + i)) return r;  // a single element, or an unaligned row of them
@@ -101,7 +102,7 @@ class PointwiseGroup {
             body.push_back(declare(at->second));
             body.push_back(fetch(at->second, place, unflattened(first_, shape)));
         }
-        r->operand = at->second;
+        r->operand = Operand::of_place(at->second);
         r->at = {i};
         return r;
     }

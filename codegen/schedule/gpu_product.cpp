@@ -49,7 +49,7 @@ Piece piece_of(const Member& member, const Scalar& factor, const Int& first, con
     const Int term = first + inside.variable;
     const std::uint64_t sum = nest.reduced[0].variable.symbol_id();
     if (factor->kind == ScalarNode::Kind::read && factor->guards.empty() && lets_of(nest, factor).empty() &&
-        builder.ir.places[factor->operand].scope == Place::Scope::local)
+        builder.ir.places[factor->operand.place()].scope == Place::Scope::local)
         return {substitute(factor, {{sum, term}}), {}, {}};
     const std::vector<Loop> axes = axes_of(nest, factor);
     Shape shape{Int(length)};
@@ -59,7 +59,7 @@ Piece piece_of(const Member& member, const Scalar& factor, const Int& first, con
         at.push_back(l.variable);
     }
     const int place = builder.scratch(Place::Scope::local, factor->dtype, shape);
-    Piece piece{scalar_read(factor->dtype, place, at), {declare(place)}, {}};
+    Piece piece{place_read(factor->dtype, place, at), {declare(place)}, {}};
     Member fill;
     fill.nest.lets = lets_of(nest, factor);
     fill.nest.dtype = factor->dtype;
@@ -128,7 +128,7 @@ Stmts schedule_thin_product(const Member& member, KernelBuilder& builder) {
     append(body, b.declare);
     append(body, own({set(acc, {}, neutral(nest.combine, dtype))}));
     body.push_back(loop(first, 0, sum.extent, Binding::serial, std::move(piece), length));
-    append(body, own(stores(member, scalar_read(dtype, acc, {}))));
+    append(body, own(stores(member, place_read(dtype, acc, {}))));
     return body;
 }
 

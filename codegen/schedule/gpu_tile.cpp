@@ -100,7 +100,7 @@ class Tiler {
         const Scalar product = scalar_apply(nest_.body->op, dtype, {substitute(a, own), substitute(b, own)});
         const Stmts clear = each({set(acc, {r, c}, neutral(nest_.combine, dtype))}),
                     add = each({accumulate(acc, {r, c}, nest_.combine, product, true)}),
-                    store = each(stored(scalar_read(dtype, acc, {r, c}), first_row_ + substitute(row_, own),
+                    store = each(stored(place_read(dtype, acc, {r, c}), first_row_ + substitute(row_, own),
                                         first_column_ + substitute(column_, own)));
         segment.body.push_back(declare(acc));
         append(segment.body, over({i, j}, {}, clear));
@@ -123,8 +123,7 @@ class Tiler {
     Nest with_places(const Nest& nest) const {
         return map_reads(nest, [&](const Scalar& s) {
             auto r = std::make_shared<ScalarNode>(*s);
-            const Type type = context_.values.list[s->operand].stored_type();
-            r->operand = builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
+            r->operand = Operand::of_place(context_.in_memory(s->operand.value(), builder_));
             return r;
         });
     }
@@ -153,7 +152,7 @@ class Tiler {
         part = substitute(part, here);
         append(fill, over(along_sum ? std::vector<Loop>{line, inside} : std::vector<Loop>{inside, line}, part,
                           {set(place_, {inside.variable, own}, part.body)}));
-        return scalar_read(factor.dtype, place_, {inside.variable, own});
+        return place_read(factor.dtype, place_, {inside.variable, own});
     }
 
     Stmts stored(const Scalar& value, const Int& row, const Int& column) const {

@@ -58,7 +58,7 @@ std::optional<Transpose> match_transpose(const Group& group, const Values& value
         guarded = guarded || !s.guards.empty();
         for (std::size_t d = 0; d + 1 < nest.parallel.size(); ++d)
             if (typical(nest.parallel[d].extent) >= worth_a_tile &&
-                crosses(s, values.list[s.operand].shape, last.variable, nest.parallel[d].variable))
+                crosses(s, values.list[s.operand.value()].shape, last.variable, nest.parallel[d].variable))
                 t.axis = static_cast<int>(d);
     });
     if (guarded || t.axis < 0) return std::nullopt;
@@ -101,17 +101,17 @@ Segment schedule_transpose(const Transpose& t, const SegmentContext& context, Ke
     nest.parallel.clear();
     nest = map_reads(nest, [&](const Scalar& s) -> Scalar {
         auto r = std::make_shared<ScalarNode>(*s);
-        const Type type = value(s->operand).stored_type();
-        r->operand = builder.global(context.buffer_to_read(s->operand), type.dtype, type.shape, false);
+        const Type type = value(s->operand.value()).stored_type();
+        r->operand = Operand::of_place(context.in_memory(s->operand.value(), builder));
         if (!crosses(*s, type.shape, last.variable, other.variable)) return r;
-        const auto [at, is_new] = tiles.emplace(std::pair(s->operand, offset_of(*s, type.shape)), -1);
+        const auto [at, is_new] = tiles.emplace(std::pair(s->operand.value(), offset_of(*s, type.shape)), -1);
         if (is_new) {
             // One element more to a line: a column of the tile then lies in 32 different banks.
             at->second = builder.scratch(Place::Scope::local, type.dtype, {Int(side), Int(side + 1)});
             segment.body.push_back(declare(at->second));
             load.push_back(set(at->second, {column, row}, substitute(Scalar(r), here)));
         }
-        return scalar_read(type.dtype, at->second, {column, row});
+        return place_read(type.dtype, at->second, {column, row});
     });
     // The sizes of the loops are those of the tile: neighbouring threads have neighbouring rows.
     for (Stmt& s : over({columns, rows}, load)) segment.body.push_back(std::move(s));

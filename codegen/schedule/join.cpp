@@ -15,7 +15,7 @@ std::vector<Int> offsets(const Member& member, const std::vector<Place>& places)
     const auto add = [&](int place, const std::vector<Int>& at) {
         list.push_back(offset_of(places[static_cast<std::size_t>(place)], at));
     };
-    for_each_read(member.nest.body, [&](const ScalarNode& s) { add(s.operand, s.at); });
+    for_each_read(member.nest.body, [&](const ScalarNode& s) { add(s.operand.place(), s.at); });
     for (const Destination& d : member.destinations) add(d.place, d.at);
     for_each_index(member.nest.body, [&](const Int& number) { list.push_back(number); });
     return list;

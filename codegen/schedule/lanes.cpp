@@ -86,7 +86,8 @@ class Planner {
         if (!computed_ && !is_element(nest_, own)) return false;
         const ScalarNode* vector = computed_ ? read_in_lanes(nest_, own, l.variable) : own.get();
         if (!vector || varies(nest_, other, l.variable)) return false;
-        if (!step_of(places_[static_cast<std::size_t>(vector->operand)], vector->at, l.variable).is(1))
+        if (!step_of(places_[static_cast<std::size_t>(vector->operand.place())], vector->at, l.variable)
+                 .is(1))
             return false;
         for (const Destination& d : member_.destinations) {
             const Int step = step_of(places_[static_cast<std::size_t>(d.place)], d.at, l.variable);
@@ -267,10 +268,10 @@ class Tiler {
                 here[loop_at(plan_.axis).variable.symbol_id()] = first + v * plan_.width + lane;
                 const std::vector<Int> at{Int(r * vectors + v), lane};
                 const auto placed = [&](const Stmt& s) { return substitute(Stmts{s}, here)[0]; };
-                const Scalar value = scalar_read(dtype, acc, at);
+                const Scalar value = place_read(dtype, acc, at);
                 start.push_back(set(acc, at,
                                     use_ == TileUse::continued
-                                        ? substitute(scalar_read(dtype, stored.place, stored.at), here)
+                                        ? substitute(place_read(dtype, stored.place, stored.at), here)
                                         : scalar_integer(dtype, 0)));
                 for (const Destination& d : member_.destinations)
                     store.push_back(placed(use_ == TileUse::added

@@ -32,8 +32,7 @@ Segment schedule_pieces(int value, int side, GemmCall& call, int piece, const Se
     Nest nest = substitute(full, here);
     nest = map_reads(nest, [&](const Scalar& s) -> Scalar {
         auto r = std::make_shared<ScalarNode>(*s);
-        const Type type = context.values.list[static_cast<std::size_t>(s->operand)].stored_type();
-        r->operand = builder.global(context.buffer_to_read(s->operand), type.dtype, type.shape, false);
+        r->operand = Operand::of_place(context.in_memory(s->operand.value(), builder));
         return r;
     });
     // Indices that are looked up are read once for what they lead to.

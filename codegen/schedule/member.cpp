@@ -100,7 +100,7 @@ Stmts add_run(const Nest& nest, const ByteRun& run, LoopBuilder& loops, const st
     const int sum = builder.scratch(Place::Scope::private_, DType::int64, {});
     return loops.nest(outer, [&](LoopBuilder& inner) {
         Stmts body{declare(sum), total(sum, run.place, run.at, run.length, run.shift, run.mask)};
-        const Scalar value = scalar_cast(accumulator_of(nest), scalar_read(DType::int64, sum, {}));
+        const Scalar value = scalar_cast(accumulator_of(nest), place_read(DType::int64, sum, {}));
         body.push_back(accumulate(place, at, Combine::sum, value));
         return inner.guarded(std::move(body));
     });
@@ -116,7 +116,7 @@ Stmts stores(const Member& member, const Scalar& value) {
         const Destination& first = member.destinations.front();
         body.push_back(
             set(d.place, d.at,
-                body.empty() ? scalar_cast(dtype, value) : scalar_read(dtype, first.place, first.at)));
+                body.empty() ? scalar_cast(dtype, value) : place_read(dtype, first.place, first.at)));
     }
     return body;
 }
@@ -166,7 +166,7 @@ Stmts reduce_in_chunks(const Member& member, KernelBuilder& builder) {
                 return part;
             }));
             append(body, combine_parts(sums, {}, lanes, member.nest.combine, dtype));
-            append(body, stores(member, scalar_read(dtype, sums, {0})));
+            append(body, stores(member, place_read(dtype, sums, {0})));
             return body;
         },
         Binding::serial, chunk);
@@ -230,7 +230,7 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
         return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
             Stmts body{declare(sum), set(sum, {}, neutral(Combine::sum, accumulator_of(nest)))};
             append(body, add_run(nest, *run, inner, run->outer, builder, sum, {}));
-            append(body, stores(member, scalar_read(accumulator_of(nest), sum, {})));
+            append(body, stores(member, place_read(accumulator_of(nest), sum, {})));
             return body;
         });
     }
@@ -449,7 +449,7 @@ Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder&
     const auto add = [&](const Int& number) {
         std::vector<Int> at = from;
         at.insert(at.begin(), number);
-        return accumulate(acc, {lane, inside.variable}, nest.combine, scalar_read(dtype, partial_place, at));
+        return accumulate(acc, {lane, inside.variable}, nest.combine, place_read(dtype, partial_place, at));
     };
     const Int whole = floordiv(chunks, lanes) * lanes;
     Stmts body{declare(acc),
@@ -458,9 +458,9 @@ Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder&
     if (lanes > 1) body.push_back(over_lanes(chunks - whole, add(whole + lane)));
     for (std::int64_t w = lanes / 2; w >= 1; w /= 2)
         body.push_back(over_lanes(w, accumulate(acc, {lane, inside.variable}, nest.combine,
-                                                scalar_read(dtype, acc, {lane + w, inside.variable}))));
+                                                place_read(dtype, acc, {lane + w, inside.variable}))));
     body.push_back(
-        over_points(substitute(stores(member, scalar_read(dtype, acc, {0, inside.variable})), here)));
+        over_points(substitute(stores(member, place_read(dtype, acc, {0, inside.variable})), here)));
     return body;
 }
 

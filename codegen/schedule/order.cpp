@@ -112,15 +112,15 @@ Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentC
     std::vector<Int> at = member.destinations[0].at;
     for (Int& x : at) x = substitute(x, first);
     row.push_back(sort_row(member.destinations[0].place, at, nest.combine,
-                           scalar_read(dtype, elements, room.at(0)),
-                           scalar_read(DType::uint64, space, room.at(0)), each.extent, last.extent));
+                           place_read(dtype, elements, room.at(0)),
+                           place_read(DType::uint64, space, room.at(0)), each.extent, last.extent));
     row.push_back(barrier());
     if (member.destinations.size() > 1) {
         Member others = copy;
         others.nest.parallel = {last};
         others.nest.lets.clear();
         others.nest.dtype = nest.dtype;
-        others.nest.body = scalar_read(nest.dtype, member.destinations[0].place, member.destinations[0].at);
+        others.nest.body = place_read(nest.dtype, member.destinations[0].place, member.destinations[0].at);
         others.destinations.assign(member.destinations.begin() + 1, member.destinations.end());
         append(row, schedule_pointwise(others, context.target, builder));
         row.push_back(barrier());

@@ -181,7 +181,7 @@ class Panels {
         } else {
             append(body, std::move(inside));
         }
-        append(body, pass(scalar_read(nest_.accumulator, acc, at), count_, here(member_.destinations)));
+        append(body, pass(place_read(nest_.accumulator, acc, at), count_, here(member_.destinations)));
         return over_panels(std::move(body), several);
     }
 
@@ -285,7 +285,7 @@ class Panels {
         copy.nest.parallel = loops;
         copy.destinations = {{place, at}};
         append(copies, schedule_pointwise(copy, target_, builder_));
-        return scalar_read(own->dtype, place, at);
+        return place_read(own->dtype, place, at);
     }
 
     const Member& member_;

@@ -174,7 +174,7 @@ class PlacedPlanes {
                     const ScalarNode& from = *s->arguments[0];
                     const bool widened = from.kind == ScalarNode::Kind::cast &&
                                          from.arguments[0]->kind == ScalarNode::Kind::read &&
-                                         from.arguments[0]->operand < 0;
+                                         from.arguments[0]->operand.is_copy();
                     return widened ? scalar_cast(s->dtype, from.arguments[0]) : s;
                 }
                 default: return s;
@@ -183,7 +183,7 @@ class PlacedPlanes {
     }
 
     Scalar copied(const ScalarNode& s) {
-        const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
+        const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand.place())];
         Copy copy;
         bool has_row = false, has_column = false;
         for (std::size_t d = 0; d < s.at.size(); ++d) {
@@ -228,7 +228,7 @@ class PlacedPlanes {
         copy.low_row = copy.high_row = row;
         copy.low_column = copy.high_column = column;
         const int number = number_of(copy);
-        const auto here = scalar_read(copy.dtype, -1 - number, {Int(row), Int(column)});
+        const auto here = scalar_read(copy.dtype, Operand::of_copy(number), {Int(row), Int(column)});
         return scalar_cast(s.dtype, here);
     }
 
@@ -287,7 +287,7 @@ class PlacedPlanes {
         // The last block of rows, and lanes of wider elements, would be read far behind the plane.
         if (planes_ == 1 && rows_.numbers() % block_ != 0) return false;
         if (bytes_of(c.read->dtype) > bytes_of(dtype_)) return false;
-        const Place& place = builder_.ir.places[static_cast<std::size_t>(c.read->operand)];
+        const Place& place = builder_.ir.places[static_cast<std::size_t>(c.read->operand.place())];
         const Int* plane = planes_ > 1 ? &nest_.parallel[nest_.parallel.size() - 3].variable : nullptr;
         return step_of(place, c.read->at, rows_.number).is(pitch_) &&
                (!plane || step_of(place, c.read->at, *plane).is(each_));
@@ -371,11 +371,11 @@ class PlacedPlanes {
         return rebuild(scalar, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
             if (s->kind == ScalarNode::Kind::cast && s->dtype == s->arguments[0]->dtype)
                 return s->arguments[0];
-            if (s->kind != ScalarNode::Kind::read || s->operand >= 0) return s;
-            const Copy& copy = copies_[static_cast<std::size_t>(-1 - s->operand)];
+            if (s->kind != ScalarNode::Kind::read || !s->operand.is_copy()) return s;
+            const Copy& copy = copies_[static_cast<std::size_t>(s->operand.copy())];
             if (!copy.none)
-                return scalar_read(copy.dtype, copy.place,
-                                   {point + (s->at[0] - copy.low_row) * pitch_ + left_ + s->at[1]});
+                return place_read(copy.dtype, copy.place,
+                                  {point + (s->at[0] - copy.low_row) * pitch_ + left_ + s->at[1]});
             Substitution there{{rows_.number.symbol_id(), here.first}, {columns_.number.symbol_id(), point}};
             if (planes_ > 1)
                 there[nest_.parallel[nest_.parallel.size() - 3].variable.symbol_id()] = here.plane;
@@ -384,7 +384,7 @@ class PlacedPlanes {
     }
 
     Stmts stored_row(std::int64_t phase, const Int& y, const Int& start) const {
-        const Scalar from = scalar_read(dtype_, results_, {phase * columns_.stride * count_ + start});
+        const Scalar from = place_read(dtype_, results_, {phase * columns_.stride * count_ + start});
         Stmts all;
         for (const Destination& d : member_.destinations) {
             std::vector<Int> at = d.at;

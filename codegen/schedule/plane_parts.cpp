@@ -15,7 +15,7 @@ std::int64_t plane_lanes(DType dtype) {
 }
 
 bool readable_past_the_end(const KernelBuilder& builder, const ScalarNode& read) {
-    const Place& place = builder.ir.places[static_cast<std::size_t>(read.operand)];
+    const Place& place = builder.ir.places[static_cast<std::size_t>(read.operand.place())];
     return place.scope != Place::Scope::global || !place.written;
 }
 

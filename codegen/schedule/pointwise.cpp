@@ -102,7 +102,7 @@ class Lanes {
         bool plain = last.extent.range().high >= worth_it && step && step->is(1) && count.is_constant() &&
                      count.constant() * bytes_of(place.dtype) >= fewest_bytes;
         for (const Let& l : nest().lets) plain = plain && !varies(nest(), l.value, last.variable);
-        for_each_read(nest(), [&](const ScalarNode& s) { plain = plain && s.operand != to.place; });
+        for_each_read(nest(), [&](const ScalarNode& s) { plain = plain && s.operand.place() != to.place; });
         return plain;
     }
 
@@ -237,7 +237,7 @@ class Lanes {
     Int element(int place, const std::vector<Int>& at) const {
         return offset_of(builder_.ir.places[static_cast<std::size_t>(place)], at);
     }
-    Int element(const ScalarNode& s) const { return element(s.operand, s.at); }
+    Int element(const ScalarNode& s) const { return element(s.operand.place(), s.at); }
     bool crosses(const ScalarNode& s) {
         const Int offset = element(s);
         if (!depends_on(offset, lanes().variable.symbol_id())) return false;
@@ -265,7 +265,7 @@ class Lanes {
                 const std::optional<Int> along = stride_of(offset, l.variable),
                                          step = stride_of(offset, last.variable);
                 all = all && along && along->is(1) && step && !depends_on(*step, l.variable.symbol_id()) &&
-                      !written(s.operand);
+                      !written(s.operand.place());
             });
             if (any && all) return static_cast<int>(i);
         }
@@ -378,8 +378,8 @@ class Lanes {
             body.push_back(
                 loop(row, 0, rows, Binding::turned,
                      {loop(column, 0, columns, Binding::serial,
-                           {set(across, {column, row}, scalar_read(dtype, values, {row, column}))})}));
-            const Scalar turned = scalar_read(dtype, across, {line, lane});
+                           {set(across, {column, row}, place_read(dtype, values, {row, column}))})}));
+            const Scalar turned = place_read(dtype, across, {line, lane});
             body.push_back(loop(line, 0, columns, Binding::serial,
                                 {loop(lane, 0, rows, Binding::simd,
                                       inner.guarded(substitute(stores(member_, turned), at(lane, line))))}));
@@ -391,18 +391,19 @@ class Lanes {
         const auto turned = [&](const Scalar& s) -> Scalar {
             if (!crosses(*s)) return s;
             std::vector<Int> key = s->at;
-            key.emplace_back(s->operand);
+            key.emplace_back(s->operand.place());
             const auto [copy, fresh] = copies.try_emplace({s->guards, std::move(key)}, -1);
             if (fresh) {
                 copy->second = builder_.scratch(Place::Scope::private_, s->dtype, {Int(tile), Int(tile)});
-                const Scalar from = substitute(scalar_read(s->dtype, s->operand, s->at), at(row, column));
+                const Scalar from =
+                    substitute(place_read(s->dtype, s->operand.place(), s->at), at(row, column));
                 const Stmts turn{loop(
                     row, 0, rows, Binding::turned,
                     {loop(column, 0, columns, Binding::serial, {set(copy->second, {column, row}, from)})})};
                 body.push_back(declare(copy->second));
                 append(body, s->guards.empty() ? turn : Stmts{when(s->guards, turn)});
             }
-            return scalar_read(s->dtype, copy->second, {line, lane}, s->guards, s->otherwise);
+            return place_read(s->dtype, copy->second, {line, lane}, s->guards, s->otherwise);
         };
         Stmts each;
         for (const Member& m : results())
@@ -419,13 +420,13 @@ class Lanes {
         std::set<std::vector<Int>> crossing;
         bool along = block_.size() == 1 && nest().lets.empty() && bytes_of(nest().dtype) == 4;
         for_each_read(nest().body, [&](const ScalarNode& s) {
-            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
+            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand.place())];
             const std::optional<Int> step = stride_of(element(s), other.variable);
             along = along && step && (step->is(0) || step->is(1)) && bytes_of(place.dtype) <= 4 &&
                     (place.scope != Place::Scope::global || !place.written);
             if (!crosses(s)) return;
             std::vector<Int> key = s.at;
-            key.emplace_back(s.operand);
+            key.emplace_back(s.operand.place());
             crossing.insert(std::move(key));
         });
         return along && crossing.size() > 1;
@@ -503,7 +504,7 @@ class Lanes {
         if (lanes > longest || lanes < half_tile / 2 || bits_of(nest().dtype) != 32) return 0;
         bool fits = nest().lets.empty();
         for_each_read_of_block([&](const ScalarNode& s) {
-            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
+            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand.place())];
             const std::optional<Int> step = stride_of(substitute(element(s), first), shared.variable);
             fits = fits && step && step->is_constant() && step->constant() >= 0 &&
                    (place.scope != Place::Scope::global || !place.written) &&
@@ -529,7 +530,7 @@ class Lanes {
         }
         body.push_back(filled_lanes(lane, shared.extent, whole, std::move(each)));
         append(body, {loop(last.variable, 0, last.extent, Binding::simd,
-                           stores(member, scalar_read(nest().dtype, to, {last.variable})))});
+                           stores(member, place_read(nest().dtype, to, {last.variable})))});
         return body;
     }
 
@@ -541,7 +542,7 @@ class Lanes {
                 return s;
             const Scalar& read = s->arguments[0];
             std::vector<Int> key = read->at;
-            key.emplace_back(read->operand);
+            key.emplace_back(read->operand.place());
             Scalar& copy = done[key];
             if (!copy) {
                 const int place = builder_.scratch(Place::Scope::private_, DType::int32, {Int(whole)});
@@ -549,7 +550,7 @@ class Lanes {
                 const Int& lane = lanes.variable;
                 before.push_back(filled_lanes(lane, lanes.extent, whole,
                                               {set(place, {lane}, scalar_cast(DType::int32, read))}));
-                copy = scalar_read(DType::int32, place, {lane});
+                copy = place_read(DType::int32, place, {lane});
             }
             return scalar_cast(s->dtype, copy);
         });

@@ -88,7 +88,7 @@ class Walk {
     // One step of one result: `body` is that of element(), under the lets that are pending in `loops`.
     Stmts one(int running, const std::vector<Int>& at, const Scalar& body, LoopBuilder& loops,
               const Substitution& here = {}) const {
-        const Stmts kept = substitute(stores(member_, scalar_read(dtype(), running, at)), here);
+        const Stmts kept = substitute(stores(member_, place_read(dtype(), running, at)), here);
         Stmts r;
         if (!form_.inclusive) append(r, kept);
         append(r, add(running, at, body, loops));
@@ -105,7 +105,7 @@ class Walk {
             return accumulate(running, at, member_.nest.combine, in(body));
         static const Op *const add = find_op("add"), *const mul = find_op("mul");
         const Scalar product =
-            scalar_apply(mul, dtype(), {in(body->arguments[0]), scalar_read(dtype(), running, at)});
+            scalar_apply(mul, dtype(), {in(body->arguments[0]), place_read(dtype(), running, at)});
         return set(running, at, scalar_apply(add, dtype(), {product, in(body->arguments[1])}));
     }
 
@@ -165,7 +165,7 @@ Stmts walk_ahead(const Walk& walk, const Loop& row, int running, const Substitut
         part.nest.combine = Combine::none;
         part.destinations = {{ahead.parts[k], at}};
         append(elements, schedule_pointwise(part, target, builder));
-        read.push_back(scalar_read(ahead.dtypes[k], ahead.parts[k], at));
+        read.push_back(place_read(ahead.dtypes[k], ahead.parts[k], at));
     }
     LoopBuilder none(Nest{}, false);
     const Int next = Int::symbol("next", ahead.inside.variable.range());

@@ -31,7 +31,7 @@ std::optional<Plan> plan_for(const Member& member, const Target& target, const K
     const Nest& nest = member.nest;
     if (target.kind != Target::Kind::cpu || builder.short_text || member.tree.lanes > 1) return {};
     if (!suits(nest)) return {};
-    const Place& from = builder.ir.places[static_cast<std::size_t>(nest.body->operand)];
+    const Place& from = builder.ir.places[static_cast<std::size_t>(nest.body->operand.place())];
     for (std::size_t axis = 0; axis < nest.parallel.size(); ++axis) {
         const Loop& l = nest.parallel[axis];
         if (!l.variable.symbol_id() || !l.extent.is_constant() || l.extent.constant() < fewest) continue;
@@ -92,7 +92,7 @@ class RegisterWindows {
             if (!m) continue;
             const DType found = is_position(m->nest.combine) ? DType::int32 : DType::float32;
             const int place = builder_.scratch(Place::Scope::vector, found, {Int(1), Int(width_)});
-            const Scalar value = scalar_cast(m->nest.dtype, scalar_read(found, place, {Int(0), lane}));
+            const Scalar value = scalar_cast(m->nest.dtype, place_read(found, place, {Int(0), lane}));
             body.push_back(declare(place));
             body.push_back(best(place, candidates, m->nest.combine));
             body.push_back(lanes(lane, count, width_, substitute(stores(*m, value), here)));

@@ -145,7 +145,7 @@ class Runs {
         append(body, store.nest(
                          of_results,
                          [&](LoopBuilder&) {
-                             return substitute(stores(member_, scalar_read(dtype_, sums_, at(row))), here);
+                             return substitute(stores(member_, place_read(dtype_, sums_, at(row))), here);
                          },
                          Binding::simd));
         return body;
@@ -272,20 +272,22 @@ std::optional<int> list_of_changed_rows(const Group& group, const SegmentContext
         for (const Loop& l : nest.parallel) identity.push_back(l.variable);
         // A row without keys is zero as a whole, whichever of its elements is read.
         const IsRead is_zero_read = [&](const ScalarNode& s) {
-            return zero.contains(s.operand) && !s.at.empty() && !identity.empty() && s.at[0] == identity[0];
+            return zero.contains(s.operand.value()) && !s.at.empty() && !identity.empty() &&
+                   s.at[0] == identity[0];
         };
         const bool leaves = context.leaves_group(v);
         if (const std::optional<RunForm> form = run_form(nest)) {
             if (leaves) return {};
-            lists.insert(form->keys);
+            lists.insert(form->keys.value());
             zero.insert(v);
         } else if (!leaves) {
             if (nest.combine == Combine::none && is_zero(nest.body, is_zero_read)) zero.insert(v);
         } else {
             const std::vector<int> to = context.buffers_to_write(v);
             const IsRead is_old = [&](const ScalarNode& s) {
-                return s.at == identity && context.values.list[s.operand].storage == Value::Storage::leaf &&
-                       context.buffer_to_read(s.operand) == to[0];
+                return s.at == identity &&
+                       context.values.list[s.operand.value()].storage == Value::Storage::leaf &&
+                       context.buffer_to_read(s.operand.value()) == to[0];
             };
             if (to.size() != 1 || nest.combine != Combine::none || nest.parallel.empty() ||
                 !is_kept(nest.body, is_old, is_zero_read) || !casts_are_wide(nest.body, nest.dtype))

@@ -216,25 +216,24 @@ class Scatter {
                     for (std::size_t d = 0; d < values.size(); ++d)
                         if (const std::uint64_t id = nest_.reduced[d].variable.symbol_id())
                             here[id] = values[d];
-                    start.push_back(set(acc, at, scalar_read(dtype, results_, result)));
+                    start.push_back(set(acc, at, place_read(dtype, results_, result)));
                     const Scalar factor = substitute(other, here), element = sparse_at(row, column, channel);
                     const std::vector<Scalar> product = form_.factor == 0
                                                             ? std::vector<Scalar>{element, factor}
                                                             : std::vector<Scalar>{factor, element};
                     sum.push_back(accumulate(acc, at, Combine::sum,
                                              scalar_apply(nest_.body->op, dtype, product), true));
-                    stop.push_back(set(results_, result, scalar_read(dtype, acc, at)));
+                    stop.push_back(set(results_, result, place_read(dtype, acc, at)));
                 }
         const auto in_lanes = [&](Stmts s) {
             return lanes(lane, registers_.width, registers_.width, std::move(s));
         };
-        return {
-            let(count, scalar_read(DType::int32, lists_, {inside, column, 0}), channels_ + 1), declare(acc),
-            in_lanes(std::move(start)),
-            loop(number, 0, count, Binding::serial,
-                 {let(channel, scalar_read(DType::int32, lists_, {inside, column, number + 1}), channels_),
-                  in_lanes(std::move(sum))}),
-            in_lanes(std::move(stop))};
+        return {let(count, place_read(DType::int32, lists_, {inside, column, 0}), channels_ + 1),
+                declare(acc), in_lanes(std::move(start)),
+                loop(number, 0, count, Binding::serial,
+                     {let(channel, place_read(DType::int32, lists_, {inside, column, number + 1}), channels_),
+                      in_lanes(std::move(sum))}),
+                in_lanes(std::move(stop))};
     }
 
     static Int met(const ScatterForm::Axis& axis, const Int& number, std::int64_t tap) {
@@ -245,10 +244,10 @@ class Scatter {
         Member copy;
         copy.nest.parallel = nest_.parallel;
         copy.nest.dtype = nest_.dtype;
-        copy.nest.body = scalar_read(nest_.accumulator, results_,
-                                     {nest_.parallel[form_.rows.result].variable - form_.rows.first(),
-                                      nest_.parallel[form_.columns.result].variable - form_.columns.first(),
-                                      nest_.parallel[form_.lanes].variable});
+        copy.nest.body = place_read(nest_.accumulator, results_,
+                                    {nest_.parallel[form_.rows.result].variable - form_.rows.first(),
+                                     nest_.parallel[form_.columns.result].variable - form_.columns.first(),
+                                     nest_.parallel[form_.lanes].variable});
         copy.destinations = member_.destinations;
         return schedule_map(copy, builder_);
     }
@@ -339,7 +338,7 @@ std::optional<ScatterForm> scattered(const Values& values, const Nest& nest, con
     if (!form || form->rows.taps * form->columns.taps > target.vector_registers - other_registers) return {};
     const ScalarNode &sparse = *nest.body->arguments[static_cast<std::size_t>(form->factor)],
                      &other = *nest.body->arguments[static_cast<std::size_t>(1 - form->factor)];
-    const Value& value = values.list[static_cast<std::size_t>(sparse.operand)];
+    const Value& value = values.list[static_cast<std::size_t>(sparse.operand.value())];
     const ReductionTree tree = tree_of(nest, values.shapes());
     const bool zeros = value.nest.body && selects_by_place(value.nest),
                side_by_side = other.at.back() == nest.parallel[form->lanes].variable;
@@ -365,7 +364,7 @@ std::set<int> scattered_members(const Group& group, const SegmentContext& contex
         const std::optional<ScatterForm> form = scattered(context.values, nest, context.target);
         if (!form) continue;
         const std::int64_t bytes = scatter_bytes(*form, nest, context.target);
-        const int factor = nest.body->arguments[static_cast<std::size_t>(form->factor)]->operand;
+        const int factor = nest.body->arguments[static_cast<std::size_t>(form->factor)]->operand.value();
         const Value& places = context.values.list[static_cast<std::size_t>(factor)];
         std::int64_t copy = 0;
         if (places.storage == Value::Storage::staged)
@@ -382,8 +381,8 @@ Stmts schedule_scatter(const Member& member, const Target& target, KernelBuilder
     std::optional<ScatterForm> form = scatter_form(member.nest);
     BITALE_CHECK(form, "a sum that cannot be scattered");
     const Scalar& sparse = member.nest.body->arguments[static_cast<std::size_t>(form->factor)];
-    const bool whole =
-        complete(*form, member.nest, builder.ir.places[static_cast<std::size_t>(sparse->operand)].extents);
+    const bool whole = complete(*form, member.nest,
+                                builder.ir.places[static_cast<std::size_t>(sparse->operand.place())].extents);
     BITALE_CHECK(whole, "a sum whose places lie elsewhere");
     return Scatter(member, *form, target, builder).run();
 }

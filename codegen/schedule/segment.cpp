@@ -90,7 +90,8 @@ class SegmentScheduler {
     // write what those of other parts read.
     bool reads_what_it_writes(int v, const Nest& nest) const {
         std::set<int> read;
-        for_each_read(nest, [&](const ScalarNode& s) { read.insert(context_.buffer_to_read(s.operand)); });
+        for_each_read(nest,
+                      [&](const ScalarNode& s) { read.insert(context_.buffer_to_read(s.operand.value())); });
         const std::vector<int> written = context_.buffers_to_write(v);
         return written.size() > 1 || read.contains(written[0]);
     }
@@ -140,13 +141,13 @@ class SegmentScheduler {
     Scalar placed(const Scalar& s) const {
         if (const StagedCopy* copy = copy_reads().sent_to(*s)) return read_copy(*s, *copy);
         auto r = std::make_shared<ScalarNode>(*s);
-        if (const auto at = local_.find(s->operand); at != local_.end()) {
-            r->operand = at->second;
+        if (const auto at = local_.find(s->operand.value()); at != local_.end()) {
+            r->operand = Operand::of_place(at->second);
             return r;
         }
-        BITALE_CHECK(value(s->operand).storage != Value::Storage::staged, "a staged value without its copy");
-        const Type type = value(s->operand).stored_type();
-        r->operand = builder_.global(context_.buffer_to_read(s->operand), type.dtype, type.shape, false);
+        BITALE_CHECK(value(s->operand.value()).storage != Value::Storage::staged,
+                     "a staged value without its copy");
+        r->operand = Operand::of_place(context_.in_memory(s->operand.value(), builder_));
         return r;
     }
 
@@ -173,11 +174,11 @@ class SegmentScheduler {
     bool places_are_stored(int v) const {
         const Nest& nest = context_.grouping.nests[v];
         const ScalarNode& places = *nest.body->arguments[scatter_form(nest)->factor];
-        const Value& own = value(places.operand);
+        const Value& own = value(places.operand.value());
         return own.storage != Value::Storage::staged ||
                (in_own_row(places, places.guards, nest, row_(nest), own.shape) &&
                 std::any_of(planned_.begin(), planned_.end(),
-                            [&](const StagedCopy& copy) { return copy.value == places.operand; }));
+                            [&](const StagedCopy& copy) { return copy.value == places.operand.value(); }));
     }
 
     // The copies that can be made once so many members are computed.
@@ -293,7 +294,7 @@ class SegmentScheduler {
     Segment changed_rows_segment(int list) {
         constexpr std::int64_t keys_of_task = 64;
         const Type type = value(list).stored_type();
-        const int sorted = list_of(list);
+        const int sorted = context_.in_memory(list, builder_);
         const Int count = type.shape[0], last_key = max(0, count - 1);
         Segment segment;
         segment.title = title_;
@@ -305,7 +306,7 @@ class SegmentScheduler {
         const Int row = Int::symbol("row", rows), before = Int::symbol("before", rows),
                   last = Int::symbol("last", {0, count.range().high});
         const auto key = [&](const Int& at) {
-            return scalar_cast(DType::int64, scalar_read(type.dtype, sorted, {at}));
+            return scalar_cast(DType::int64, place_read(type.dtype, sorted, {at}));
         };
         block_ = 1;
         task_ = row;
@@ -368,8 +369,11 @@ class SegmentScheduler {
         const Member member = member_of(v);
         Stmts body{comment_of(*value(v).node)};
         if (const std::optional<RunForm> form = run_form(context_.grouping.nests[v])) {
-            const auto [part, fresh] = parts_.try_emplace(form->keys);
-            if (fresh) part->second = find_part(list_of(form->keys), rows(), group_.extent, builder_, body);
+            const int keys = form->keys.value();
+            const auto [part, fresh] = parts_.try_emplace(keys);
+            if (fresh)
+                part->second =
+                    find_part(context_.in_memory(keys, builder_), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
         } else if (!on_gpu() && adds_at_places(context_.grouping.nests[v])) {
             append(body, schedule_puts(member));
@@ -394,11 +398,6 @@ class SegmentScheduler {
             BITALE_CHECK(on_gpu() || !stores_under_guards(body, d.place),
                          "results of a reduction are stored where its guards hold alone");
         return body;
-    }
-
-    int list_of(int keys) {
-        const Type type = value(keys).stored_type();
-        return builder_.global(context_.buffer_to_read(keys), type.dtype, type.shape, false);
     }
 
     // Maxima and their positions, where one schedule finds both.

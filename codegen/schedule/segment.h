@@ -22,6 +22,12 @@ struct SegmentContext {
     std::function<int(Type type, const std::string& name, const std::string& reason, BufferInfo::Role role)>
         new_buffer;  // arena
     std::function<int()> errors_buffer;
+
+    // The place of a leaf or a stored value.
+    int in_memory(int value, KernelBuilder& builder) const {
+        const Type type = values.list[static_cast<std::size_t>(value)].stored_type();
+        return builder.global(buffer_to_read(value), type.dtype, type.shape, false);
+    }
 };
 
 // Adds a segment to the first phase, and to the second one when the group is a split reduction. Notes say in

@@ -54,7 +54,7 @@ class ShortRows {
         for (const Turned& t : turned) {
             body.push_back(declare(t.parts));
             body.push_back(declare(t.across));
-            keep.push_back(set(t.parts, {row, lane}, scalar_read(t.dtype, t.from, {lane})));
+            keep.push_back(set(t.parts, {row, lane}, place_read(t.dtype, t.from, {lane})));
         }
         each.push_back(loop(lane, 0, tile, Binding::simd, std::move(keep)));
         body.push_back(loop(row, 0, count, Binding::serial, std::move(each)));
@@ -62,14 +62,14 @@ class ShortRows {
             body.push_back(
                 loop(row, 0, count, Binding::turned,
                      {loop(other, 0, tile, Binding::serial,
-                           {set(t.across, {other, row}, scalar_read(t.dtype, t.parts, {row, other}))})}));
+                           {set(t.across, {other, row}, place_read(t.dtype, t.parts, {row, other}))})}));
         for (std::int64_t w = tile / 2; w >= 1; w /= 2) {
             const Int l = w > 1 ? Int::symbol("l", {0, w - 1}) : Int(0);
             body.push_back(loop(l, 0, w, Binding::unrolled,
                                 {loop(point, 0, tile, Binding::simd, {meet(turned, l, l + w, point)})}));
         }
         const Turned& results = turned.back();
-        Stmts store = stored(scalar_read(results.dtype, results.across, {Int(0), point}));
+        Stmts store = stored(place_read(results.dtype, results.across, {Int(0), point}));
         body.push_back(loop(point, 0, count, Binding::simd,
                             substitute(store, {{last.variable.symbol_id(), first + point}})));
         return one ? body : Stmts{loop(first, 0, last.extent, Binding::serial, std::move(body), tile)};
@@ -87,10 +87,10 @@ class ShortRows {
     Stmt meet(const std::vector<Turned>& turned, const Int& to, const Int& from, const Int& point) const {
         const Turned& values = turned.front();
         Stmt s = accumulate(values.across, {to, point}, nest_.combine,
-                            scalar_read(values.dtype, values.across, {from, point}));
+                            place_read(values.dtype, values.across, {from, point}));
         if (turned.size() > 1) {
             s.number = turned.back().across;
-            s.position = scalar_read(turned.back().dtype, turned.back().across, {from, point});
+            s.position = place_read(turned.back().dtype, turned.back().across, {from, point});
         }
         return s;
     }

@@ -74,11 +74,12 @@ Nest composed_by_rows(
     const auto composed = [&](bool any) {
         const Nest nest =
             compose_reads(own, [&](const ScalarNode& read, const std::vector<Guard>& guards) -> const Nest* {
-                const Value& o = values.list[static_cast<std::size_t>(read.operand)];
+                const Value& o = values.list[static_cast<std::size_t>(read.operand.value())];
                 if (o.storage == Value::Storage::inlined) return &o.nest;
                 if (o.storage != Value::Storage::staged) return nullptr;
-                if (any && kept(read.operand) && in_own_row(read, guards, own, rows, o.shape)) return nullptr;
-                elsewhere(read.operand);
+                if (any && kept(read.operand.value()) && in_own_row(read, guards, own, rows, o.shape))
+                    return nullptr;
+                elsewhere(read.operand.value());
                 return &o.nest;
             });
         return in_rows(exact_sum(in_own_rows(values, simplify(nest))));
@@ -210,19 +211,20 @@ class CopyPlanner {
             const bool wider = !copy.low[d].is(0) || !(copy.extents[d] == type.shape[d]);
             if (copy.outside && wider && !copy.filled) guards.push_back({at.back(), 0, type.shape[d]});
         }
-        nest.body = scalar_read(type.dtype, copy.value, at, guards, guards.empty() ? nullptr : copy.outside);
+        nest.body = scalar_read(type.dtype, Operand::of_value(copy.value), at, guards,
+                                guards.empty() ? nullptr : copy.outside);
         copy.nest = simplify(
             compose_reads(nest, [&](const ScalarNode& read, const std::vector<Guard>& all) -> const Nest* {
-                const Value& o = value(read.operand);
-                const bool own = read.operand == copy.value;
+                const Value& o = value(read.operand.value());
+                const bool own = read.operand.value() == copy.value;
                 if (o.storage == Value::Storage::inlined) return &o.nest;
                 if (o.storage != Value::Storage::staged) return nullptr;
-                const bool kept = !own && !refused.contains(read.operand) &&
+                const bool kept = !own && !refused.contains(read.operand.value()) &&
                                   in_own_row(read, all, nest, nest.parallel[0], o.shape);
                 return kept ? nullptr : &o.nest;
             }));
         for_each_read(copy.nest, [&](const ScalarNode& s) {
-            const auto member = std::find(group_.values.begin(), group_.values.end(), s.operand);
+            const auto member = std::find(group_.values.begin(), group_.values.end(), s.operand.value());
             if (member == group_.values.end()) return;
             copy.after = std::max(copy.after, static_cast<std::size_t>(member - group_.values.begin()) + 1);
         });
@@ -241,8 +243,8 @@ class CopyPlanner {
                 for (const int buffer : context_.buffers_to_write(v)) written.insert(buffer);
         bool replaced = false;
         for_each_read(nest, [&](const ScalarNode& s) {
-            replaced = replaced || (value(s.operand).storage != Value::Storage::staged &&
-                                    written.contains(context_.buffer_to_read(s.operand)));
+            replaced = replaced || (value(s.operand.value()).storage != Value::Storage::staged &&
+                                    written.contains(context_.buffer_to_read(s.operand.value())));
         });
         return replaced;
     }
@@ -257,13 +259,13 @@ class CopyPlanner {
             for (const Loop& l : *loops)
                 if (!(l.variable == rows.variable)) asked *= typical(l.extent);
         for_each_read(nest, [&](const ScalarNode& s) {
-            if (refused.contains(s.operand)) return;
-            Candidate& candidate = found[s.operand];
-            if (!in_own_row(s, s.guards, nest, rows, value(s.operand).shape)) {
+            if (refused.contains(s.operand.value())) return;
+            Candidate& candidate = found[s.operand.value()];
+            if (!in_own_row(s, s.guards, nest, rows, value(s.operand.value()).shape)) {
                 candidate.elsewhere = true;
                 return;
             }
-            const bool staged = value(s.operand).storage == Value::Storage::staged,
+            const bool staged = value(s.operand.value()).storage == Value::Storage::staged,
                        factor = padded && (staged || !s.guards.empty());
             auto read = std::make_shared<ScalarNode>(s);
             if (scattered) {
@@ -273,7 +275,7 @@ class CopyPlanner {
             candidate.own.push_back({std::move(read), spans, factor, pieces});
             candidate.asked += asked;
             candidate.wanted = candidate.wanted || staged || factor;
-            if (staged) copied.push_back(s.operand);
+            if (staged) copied.push_back(s.operand.value());
         });
     }
 
@@ -344,7 +346,8 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
             if (!copy.in_memory) bytes += copy.bytes.constant();
             for (const StagedCopy& other : copies) {
                 bool reads_it = false;
-                for_each_read(copy.nest, [&](const ScalarNode& s) { reads_it |= s.operand == other.value; });
+                for_each_read(copy.nest,
+                              [&](const ScalarNode& s) { reads_it |= s.operand.value() == other.value; });
                 if (reads_it) copy.after = std::max(copy.after, other.after);
             }
             copies.push_back(std::move(copy));
@@ -365,19 +368,18 @@ Nest CopyReads::copy(const StagedCopy& copy) const {
 }
 
 const StagedCopy* CopyReads::sent_to(const ScalarNode& read) const {
-    const int values = static_cast<int>(values_.list.size());
-    return read.operand >= values ? &copies_.at(read.operand - values) : nullptr;
+    return read.operand.is_copy() ? &copies_.at(read.operand.copy()) : nullptr;
 }
 
 Nest CopyReads::sent(const Nest& nest, const Loop& rows, int but_for, bool scattered) const {
     if (copies_.empty()) return nest;
     return map_reads(nest, [&](const Scalar& s) -> Scalar {
-        const auto copy = copies_.find(s->operand);
-        if (copy == copies_.end() || s->operand == but_for) return s;
-        const Shape& shape = values_.list[static_cast<std::size_t>(s->operand)].shape;
+        const auto copy = copies_.find(s->operand.value());
+        if (copy == copies_.end() || s->operand.value() == but_for) return s;
+        const Shape& shape = values_.list[static_cast<std::size_t>(s->operand.value())].shape;
         if (!in_own_row(*s, s->guards, nest, rows, shape)) return s;
         auto r = std::make_shared<ScalarNode>(*s);
-        r->operand += static_cast<int>(values_.list.size());
+        r->operand = Operand::of_copy(s->operand.value());
         if (copy->second.outside && (scattered || covers(copy->second, *s, nest, shape))) {
             r->guards.clear();
             r->otherwise = nullptr;

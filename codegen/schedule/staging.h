@@ -42,8 +42,8 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
                                     std::int64_t block, std::int64_t used, CopiedBy by,
                                     const std::set<int>& scattered);
 
-// The copies at hand, by value, and the nests that read them: such a read has the value's number plus the
-// number of values as its operand. Staged values that have no copy are inlined, and so is each read of others
+// The copies at hand, by value, and the nests that read them: the operand of such a read is the copy, by the
+// number of its value. Staged values that have no copy are inlined, and so is each read of others
 // that is in no row of the task's own.
 class CopyReads {
   public:

@@ -160,15 +160,16 @@ class WindowPlanes {
     bool reads_rows() {
         bool fits = true;
         for_each_read(value_, [&](const ScalarNode& s) {
-            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
+            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand.place())];
             const Int step = step_of(place, s.at, columns_.cell);
             fits = fits && (step.is(0) || step.is(1));
         });
-        direct_ =
-            value_->kind == ScalarNode::Kind::read && value_->guards.empty() && value_->dtype == dtype_ &&
-            !is_padded(columns_) && readable_past_the_end(builder_, *value_) &&
-            step_of(builder_.ir.places[static_cast<std::size_t>(value_->operand)], value_->at, columns_.cell)
-                .is(1);
+        direct_ = value_->kind == ScalarNode::Kind::read && value_->guards.empty() &&
+                  value_->dtype == dtype_ && !is_padded(columns_) &&
+                  readable_past_the_end(builder_, *value_) &&
+                  step_of(builder_.ir.places[static_cast<std::size_t>(value_->operand.place())], value_->at,
+                          columns_.cell)
+                      .is(1);
         return fits;
     }
 
@@ -231,7 +232,7 @@ class WindowPlanes {
         } else {
             there.push_back(loop(columns_.cell, columns_.low, columns_.high, Binding::simd,
                                  {set(line_, {columns_.cell}, scalar_cast(dtype_, value))}));
-            from = scalar_read(dtype_, line_, {Int(0)});
+            from = place_read(dtype_, line_, {Int(0)});
         }
         there.push_back(
             apart(phases_, {at(0)}, phase_size_, from, columns_.stride, pitch_, columns_.cells()));
@@ -283,7 +284,7 @@ class WindowPlanes {
             Scalar start = scalar_index(position_dtype_, first_tap(rows_, here.first + row) * columns_.taps);
             if (is_padded(columns_))
                 start = scalar_apply(find_op("add"), position_dtype_,
-                                     {start, scalar_read(position_dtype_, columns_of_windows_, {x})});
+                                     {start, place_read(position_dtype_, columns_of_windows_, {x})});
             const Int to = plane * each_ + row * pitch_ + x;
             Stmts rows{loop(row, 0, here.rows, Binding::serial,
                             {loop(x, 0, columns_.results, Binding::simd, {set(position_, {to}, start)})})};
@@ -296,7 +297,7 @@ class WindowPlanes {
     Scalar cell_at(const Int& ky, const Int& kx, const Int& point) const {
         const Int phase = mod(ky, rows_.stride) * columns_.stride + mod(kx, columns_.stride),
                   far = floordiv(ky, rows_.stride) * pitch_ + floordiv(kx, columns_.stride);
-        return scalar_read(dtype_, phases_, {phase * phase_size_ + far + point});
+        return place_read(dtype_, phases_, {phase * phase_size_ + far + point});
     }
 
     // A value and its number among the taps.
@@ -328,7 +329,7 @@ class WindowPlanes {
         const int place = builder_.scratch(Place::Scope::private_, value->dtype, {});
         body.push_back(declare(place));
         body.push_back(set(place, {}, value));
-        return scalar_read(value->dtype, place, {});
+        return place_read(value->dtype, place, {});
     }
 
     // Halves by themselves: what is compared later need not wait for all that comes before it.
@@ -346,8 +347,7 @@ class WindowPlanes {
         Stmts body;
         Best best = best_of(body, 0, rows_.taps * columns_.taps, point);
         if (guarded && wants_position())
-            best =
-                better(body, {kept(body, worst()), scalar_read(position_dtype_, position_, {point})}, best);
+            best = better(body, {kept(body, worst()), place_read(position_dtype_, position_, {point})}, best);
         body.push_back(set(best_, {point}, best.value));
         if (wants_position()) body.push_back(set(position_, {point}, best.position));
         return {loop(point, 0, count_, Binding::simd, std::move(body))};
@@ -368,8 +368,8 @@ class WindowPlanes {
         const Int ky = loop_variable("ky", rows_.taps), kx = loop_variable("kx", columns_.taps);
         Stmts inner{over_points([&](const Int& point) {
             Stmts s;
-            const Best old{kept(s, scalar_read(dtype_, best_, {point})),
-                           wants_position() ? scalar_read(position_dtype_, position_, {point}) : nullptr},
+            const Best old{kept(s, place_read(dtype_, best_, {point})),
+                           wants_position() ? place_read(position_dtype_, position_, {point}) : nullptr},
                 here{kept(s, cell_at(ky, kx, point)),
                      wants_position() ? scalar_index(position_dtype_, ky * columns_.taps + kx) : nullptr};
             const Best best = better(s, old, here);
@@ -399,7 +399,7 @@ class WindowPlanes {
                 here[id] = block.first + row;
             const Scalar value = scalar_cast(
                 m.nest.dtype,
-                scalar_read(dtype, position ? position_ : best_, {plane * each_ + row * pitch_ + x + lane}));
+                place_read(dtype, position ? position_ : best_, {plane * each_ + row * pitch_ + x + lane}));
             Stmts each;
             for (const Destination& d : m.destinations) {
                 std::vector<Int> at = d.at;

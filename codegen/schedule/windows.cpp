@@ -68,14 +68,14 @@ class Windows {
         inside.push_back(set(place, {lanes_.variable}, result));
         body.push_back(over(whole, inside));
         if (result->dtype != nest_.dtype) {
-            const Scalar wide = scalar_read(result->dtype, place, {lanes_.variable});
+            const Scalar wide = place_read(result->dtype, place, {lanes_.variable});
             place = builder_.scratch(Place::Scope::private_, nest_.dtype, {Int(whole)});
             body.push_back(declare(place));
             body.push_back(over(whole, {set(place, {lanes_.variable}, scalar_cast(nest_.dtype, wide))}));
         }
         for (const Destination& d : member_.destinations)
             body.push_back(
-                over(lanes, {set(d.place, d.at, scalar_read(nest_.dtype, place, {lanes_.variable}))}));
+                over(lanes, {set(d.place, d.at, place_read(nest_.dtype, place, {lanes_.variable}))}));
         return body;
     }
 
@@ -87,7 +87,7 @@ class Windows {
         const std::int64_t more = whole_vectors(lanes) - lanes;
         bool fits = true;
         for_each_read(nest_.body, [&](const ScalarNode& s) {
-            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand)];
+            const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand.place())];
             const Int step = step_of(place, s.at, lanes_.variable);
             fits = fits && s.guards.empty() && !place.written && step.is_constant() && step.constant() >= 0 &&
                    step.constant() * more * bytes_of(place.dtype) <= readable_past_the_end;
@@ -105,7 +105,7 @@ class Windows {
         Stmts body{declare(best), set(best, {}, neutral(nest_.combine, dtype))};
         for (const Substitution& point : points_)
             append(body, where_inside(point, accumulate(best, {}, combine, value_at(point))));
-        result = scalar_read(dtype, best, {});
+        result = place_read(dtype, best, {});
         if (!is_position(nest_.combine)) return body;
         const int position = builder_.scratch(Place::Scope::private_, DType::int32, {});
         body.push_back(declare(position));
@@ -113,7 +113,7 @@ class Windows {
         static const Op *const equal = find_op("eq"), *const unequal = find_op("neq"),
                                *const either = find_op("bitwise_or"), *const where = find_op("where");
         for (std::size_t i = points_.size(); i-- > 0;) {
-            const Scalar value = value_at(points_[i]), old = scalar_read(DType::int32, position, {});
+            const Scalar value = value_at(points_[i]), old = place_read(DType::int32, position, {});
             Scalar has = scalar_apply(equal, DType::boolean, {value, result});
             if (is_float(dtype))
                 has = scalar_apply(either, DType::boolean,
@@ -123,7 +123,7 @@ class Windows {
                    where_inside(points_[i],
                                 set(position, {}, scalar_apply(where, DType::int32, {has, number, old}))));
         }
-        result = scalar_read(DType::int32, position, {});
+        result = place_read(DType::int32, position, {});
         return body;
     }
 

@@ -54,7 +54,8 @@ class Planner {
         const auto step = [&](int number, const std::vector<Int>& at) {
             return step_of(places_[static_cast<std::size_t>(number)], at, lanes.variable);
         };
-        if (!step(place->operand, place->at).is(1) || !step(stored.place, stored.at).is(1)) return false;
+        if (!step(place->operand.place(), place->at).is(1) || !step(stored.place, stored.at).is(1))
+            return false;
         std::int64_t results = lanes.extent.constant();
         for (std::size_t i = 0; i < nest_.parallel.size(); ++i) {
             const Loop& l = nest_.parallel[i];
@@ -76,7 +77,8 @@ class Planner {
     std::int64_t band(const ScalarNode& place) const {
         constexpr std::int64_t most_bytes = 24 << 10;
         const Loop& first = nest_.reduced[0];
-        const Int step = step_of(places_[static_cast<std::size_t>(place.operand)], place.at, first.variable);
+        const Int step =
+            step_of(places_[static_cast<std::size_t>(place.operand.place())], place.at, first.variable);
         if (nest_.reduced.size() < 2 || !first.extent.is_constant() || !step.is_constant()) return 0;
         const std::int64_t bytes = std::abs(step.constant()) * bytes_of(place.dtype),
                            extent = first.extent.constant();
@@ -143,7 +145,7 @@ class Scheduler {
         append(all, over_results(set(stored_.place, stored_.at, scalar_integer(nest_.accumulator, 0))));
         all.push_back(bands());
         append(all, over_results(accumulate(last.place, last.at, Combine::sum,
-                                            scalar_read(nest_.accumulator, stored_.place, stored_.at))));
+                                            place_read(nest_.accumulator, stored_.place, stored_.at))));
         return all;
     }
 
@@ -203,8 +205,8 @@ class Scheduler {
         for (std::size_t i = 0; i < results.size(); ++i) {
             const Substitution& here = results[i].at;
             const std::vector<Int> at{Int(static_cast<std::int64_t>(i)), lane_};
-            const Scalar value = scalar_read(dtype, acc, at),
-                         before = substitute(scalar_read(dtype, stored_.place, stored_.at), here);
+            const Scalar value = place_read(dtype, acc, at),
+                         before = substitute(place_read(dtype, stored_.place, stored_.at), here);
             start.push_back(set(acc, at, use_ == TileUse::continued ? before : scalar_integer(dtype, 0)));
             sum.push_back(accumulate(acc, at, Combine::sum, substitute(nest_.body, here), true));
             const Stmt store = use_ == TileUse::added

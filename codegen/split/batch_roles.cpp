@@ -177,7 +177,7 @@ class Classifier {
     }
 
     const BatchRole& role_of(const ScalarNode& read) const {
-        return known_.at(node_.inputs.at(static_cast<std::size_t>(read.operand)).get());
+        return known_.at(node_.inputs.at(static_cast<std::size_t>(read.operand.input())).get());
     }
 
     static void refuse_other_uses(const Nest& nest, std::uint64_t variable) {
@@ -203,10 +203,10 @@ class Classifier {
                 if (operand.is_rows() && here == operand.axis) continue;
                 std::int64_t elements = elements_of_row(read.at[axis], along);
                 if (elements == 0) continue;  // the same in each row
-                const Node& of = *node_.inputs.at(static_cast<std::size_t>(read.operand));
+                const Node& of = *node_.inputs.at(static_cast<std::size_t>(read.operand.input()));
                 if (elements < 0 && read.at[axis].symbol_id() == along.variable && repeats_along(of, here))
                     elements = std::accumulate(along.blocks.begin(), along.blocks.end(), std::int64_t{0});
-                BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand)];
+                BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand.input())];
                 if (operand.is_rows() || elements < 0 || (slice.axis >= 0 && slice.axis != here))
                     throw Obstacle{"reads along several axes by the number of a row of the batch"};
                 slice = {here, elements};
@@ -214,7 +214,7 @@ class Classifier {
         });
         // Each read of such an operand has to be of the row itself.
         for_each_read(nest, [&](const ScalarNode& read) {
-            const BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand)];
+            const BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand.input())];
             const bool is_sliced = slice.axis >= 0 && along.blocks.size() == 1;
             if (is_sliced &&
                 elements_of_row(read.at[static_cast<std::size_t>(slice.axis)], along) != slice.elements)

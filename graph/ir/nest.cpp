@@ -45,7 +45,7 @@ Scalar scalar_index(DType dtype, Int index) {
     return s;
 }
 
-Scalar scalar_read(DType dtype, int operand, std::vector<Int> at, std::vector<Guard> guards,
+Scalar scalar_read(DType dtype, Operand operand, std::vector<Int> at, std::vector<Guard> guards,
                    Scalar otherwise) {
     BITALE_CHECK(guards.empty() || otherwise, "a guarded read needs a value for outside");
     auto s = fresh(ScalarNode::Kind::read, dtype);
@@ -54,6 +54,11 @@ Scalar scalar_read(DType dtype, int operand, std::vector<Int> at, std::vector<Gu
     s->guards = std::move(guards);
     s->otherwise = std::move(otherwise);
     return s;
+}
+
+Scalar scalar_read(DType dtype, int input, std::vector<Int> at, std::vector<Guard> guards, Scalar otherwise) {
+    return scalar_read(dtype, Operand::of_input(input), std::move(at), std::move(guards),
+                       std::move(otherwise));
 }
 
 Scalar scalar_apply(const Op* op, DType dtype, std::vector<Scalar> arguments) {
@@ -188,7 +193,7 @@ std::string text_of(const Scalar& s) {
         }
         case ScalarNode::Kind::index: return s->index.text();
         case ScalarNode::Kind::read: {
-            std::string r = "#" + std::to_string(s->operand) + text_of(s->at);
+            std::string r = "#" + std::to_string(s->operand.number()) + text_of(s->at);
             for (const Guard& g : s->guards) r += " if " + text_of(g);
             return s->guards.empty() ? r : "(" + r + " else " + text_of(s->otherwise) + ")";
         }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "graph/ir/node.h"
+#include "graph/ir/operand.h"
 #include "graph/types/index.h"
 
 namespace bitale {
@@ -49,7 +50,7 @@ struct ScalarNode {
     double number = 0;
     std::int64_t integer = 0;
     Int index;
-    int operand = 0;
+    Operand operand;
     std::vector<Int> at;
     std::vector<Guard> guards;
     Scalar otherwise;  // null when there are no guards
@@ -60,7 +61,10 @@ struct ScalarNode {
 Scalar scalar_constant(DType dtype, double number);
 Scalar scalar_integer(DType dtype, std::int64_t integer);
 Scalar scalar_index(DType dtype, Int index);
-Scalar scalar_read(DType dtype, int operand, std::vector<Int> at, std::vector<Guard> guards = {},
+Scalar scalar_read(DType dtype, Operand operand, std::vector<Int> at, std::vector<Guard> guards = {},
+                   Scalar otherwise = nullptr);
+// Likewise, of an input of the node.
+Scalar scalar_read(DType dtype, int input, std::vector<Int> at, std::vector<Guard> guards = {},
                    Scalar otherwise = nullptr);
 Scalar scalar_apply(const Op* op, DType dtype, std::vector<Scalar> arguments);
 Scalar scalar_cast(DType dtype, Scalar x);

@@ -141,7 +141,8 @@ double loads_per_point(const NodePtr& reduction) {
         for_each_read(by.body, [&](const ScalarNode& s) {
             AxisLoops axes;
             for (const Int& index : s.at) axes.push_back(loops_in(index, by.parallel, of_loops));
-            stack.emplace_back(reader.inputs[static_cast<std::size_t>(s.operand)].get(), std::move(axes));
+            stack.emplace_back(reader.inputs[static_cast<std::size_t>(s.operand.input())].get(),
+                               std::move(axes));
         });
     };
     read(*reduction, nest, own);

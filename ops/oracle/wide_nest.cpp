@@ -319,7 +319,7 @@ class Run {
     }
 
     Column read(const ScalarNode& s) {
-        const WideValue& x = *operands_.at(static_cast<std::size_t>(s.operand));
+        const WideValue& x = *operands_.at(static_cast<std::size_t>(s.operand.input()));
         Mask inside = hold(s.guards);
         const Column* outside = s.otherwise ? &scalar(*s.otherwise) : nullptr;
         Numbers linear(count_, 0);

@@ -32,7 +32,7 @@ class Kernel {
     void doubled(int place, int from, std::int64_t shift = 0, std::int64_t end = length) {
         const Int j = Int::symbol("j", {0, end - 1});
         const DType dtype = ir.places[static_cast<std::size_t>(from)].dtype;
-        const Scalar x = scalar_read(dtype, from, {j + shift});
+        const Scalar x = place_read(dtype, from, {j + shift});
         body().push_back(
             loop(j, 0, end, Binding::simd,
                  {set(place, {j}, scalar_apply(find_op("mul"), dtype, {x, scalar_integer(dtype, 2)}))}));
@@ -116,7 +116,7 @@ TEST_CASE("an element that all iterations write is no place to meet") {
     for (int i = 0; i < 2; ++i) {
         const Int j = Int::symbol("j", {0, length - 1});
         k.body().push_back(
-            loop(j, 0, length, Binding::simd, {set(total, {Int(0)}, scalar_read(DType::float32, a, {j}))}));
+            loop(j, 0, length, Binding::simd, {set(total, {Int(0)}, place_read(DType::float32, a, {j}))}));
     }
     CHECK(k.loops() == 2);
 }

@@ -6,7 +6,7 @@ using namespace bitale;
 
 namespace {
 
-Scalar element(int place) { return scalar_read(DType::float32, place, {Int(0)}); }
+Scalar element(int place) { return place_read(DType::float32, place, {Int(0)}); }
 
 Segment segment_of(const char* title, Stmts body) {
     Segment s;

@@ -31,8 +31,8 @@ struct Kernel {
             const Int at = j * step + (k - 90);
             const std::vector<Guard> guards =
                 guarded ? std::vector<Guard>{{at, 0, count}} : std::vector<Guard>{};
-            const Scalar value = scalar_read(DType::float32, in, {guarded ? at : j * step + k}, guards,
-                                             guarded ? scalar_constant(DType::float32, 0.0) : Scalar{});
+            const Scalar value = place_read(DType::float32, in, {guarded ? at : j * step + k}, guards,
+                                            guarded ? scalar_constant(DType::float32, 0.0) : Scalar{});
             body.push_back(set(one_place || k == 0 ? first : second, {j * 3 + k}, value));
         }
         ir.phases.resize(1);

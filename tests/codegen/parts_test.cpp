@@ -50,7 +50,7 @@ struct Kernel {
     Stmt reads(int place, const Int& row, const Int& to = 0) {
         const Int j = Int::symbol("j", {0, columns - 1});
         return loop(j, 0, columns, Binding::simd,
-                    {set(out, {to, j}, scalar_read(DType::float32, place, {row, j}))});
+                    {set(out, {to, j}, place_read(DType::float32, place, {row, j}))});
     }
     bool accepts(Stmts statements) {
         KernelIR whole = ir;
@@ -125,7 +125,7 @@ TEST_CASE("rows of a block are those of the task, however its loops are cut") {
     const auto filled = [&](std::int64_t count) {
         return filled_lanes(
             lane, count, 8,
-            {set(k.out, {first, Int(0)}, scalar_read(DType::float32, copy, {first + lane, Int(0)}))});
+            {set(k.out, {first, Int(0)}, place_read(DType::float32, copy, {first + lane, Int(0)}))});
     };
     CHECK(k.accepts({filled(4)}));
     CHECK_FALSE(k.accepts({filled(5)}));
@@ -134,7 +134,7 @@ TEST_CASE("rows of a block are those of the task, however its loops are cut") {
     const auto joined = [&](const Int& row) {
         return loop(point, 0, 4 * columns, Binding::simd,
                     {set(k.out, {first + floordiv(point, columns), mod(point, columns)},
-                         scalar_read(DType::float32, copy, {row, mod(point, columns)}))});
+                         place_read(DType::float32, copy, {row, mod(point, columns)}))});
     };
     CHECK(k.accepts({joined(first + floordiv(point, columns))}));
     CHECK_FALSE(k.accepts({joined(first + floordiv(point, columns - 1))}));
@@ -143,7 +143,7 @@ TEST_CASE("rows of a block are those of the task, however its loops are cut") {
     k.sizes.insert(n.symbol_id());
     const auto unknown = [&](const Int& end, const Int& row) {
         return loop(all, 0, end * n, Binding::threads,
-                    {set(k.out, {row, Int(0)}, scalar_read(DType::float32, copy, {row, Int(0)}))});
+                    {set(k.out, {row, Int(0)}, place_read(DType::float32, copy, {row, Int(0)}))});
     };
     CHECK(k.accepts({unknown(min(4, k.rows - first), first + floordiv(all, n))}));
     CHECK_FALSE(k.accepts({unknown(min(5, k.rows - first), first + floordiv(all, n))}));
@@ -158,7 +158,7 @@ TEST_CASE("whatever a statement loads or stores is of the task's part") {
               row = k.add({Place::Scope::local, DType::float32, {Int(64)}, -1, true});
     for (const int place : {sum, four, list, row}) k.body().push_back(declare(place));
     const auto statements = [&](const Int& at) {
-        const Scalar element = scalar_read(DType::float32, copy, {at, Int(0)}),
+        const Scalar element = place_read(DType::float32, copy, {at, Int(0)}),
                      one = scalar_integer(DType::float32, 1);
         return std::vector<Stmt>{
             set(copy, {at, Int(0)}, one),
@@ -171,7 +171,7 @@ TEST_CASE("whatever a statement loads or stores is of the task's part") {
             nonzeros(list, {Int(0)}, element, columns),
             apart(row, {Int(0)}, 4, element, 2, 4, columns),
             together(row, {Int(0)}, columns, element, 2, 4),
-            apart(copy, {at, Int(0)}, 4, scalar_read(DType::float32, row, {Int(0)}), 2, 4, 8)};
+            apart(copy, {at, Int(0)}, 4, place_read(DType::float32, row, {Int(0)}), 2, 4, 8)};
     };
     const std::vector<Stmt> own = statements(k.task), other = statements(k.task + 1);
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -193,9 +193,8 @@ TEST_CASE("a task that has some channels of a row reads no others") {
                             {{0, k.task, 1}, {1, part * 4, 4}}});
     k.body().push_back(declare(copy));
     const auto reads = [&](const Int& column) {
-        return loop(
-            j, 0, 4, Binding::serial,
-            {set(k.out, {k.task, part * 4 + j}, scalar_read(DType::float32, copy, {k.task, column}))});
+        return loop(j, 0, 4, Binding::serial,
+                    {set(k.out, {k.task, part * 4 + j}, place_read(DType::float32, copy, {k.task, column}))});
     };
     CHECK(k.accepts({reads(part * 4 + j)}));
     CHECK_FALSE(k.accepts({reads(j)}));
@@ -211,7 +210,7 @@ TEST_CASE("a task that has a part of a buffer, among others that have theirs, re
         return loop(j, 0, end, Binding::serial, {std::move(inner)});
     };
     const auto reads = [&](const Int& at, const Int& column) {
-        return set(k.out, {row, j}, scalar_read(DType::float32, memory, {at, column}));
+        return set(k.out, {row, j}, place_read(DType::float32, memory, {at, column}));
     };
     const auto writes = [&](const Int& at, const Int& column) {
         return set(memory, {at, column}, scalar_integer(DType::float32, 1));
@@ -243,8 +242,8 @@ TEST_CASE("a symbol that is neither declared around its use nor a length of the 
     };
     // All places where a statement mentions a symbol, with one that is there in its stead.
     const auto statements = [&](const Int& x) {
-        const Scalar read = scalar_read(DType::int64, memory, {x}),
-                     guarded = scalar_read(DType::int64, memory, {Int(0)}, {{x, 0, 4}}, one);
+        const Scalar read = place_read(DType::int64, memory, {x}),
+                     guarded = place_read(DType::int64, memory, {Int(0)}, {{x, 0, 4}}, one);
         return std::vector<Stmt>{
             over(x, set(memory, {i}, one)),
             over(8, set(memory, {i + x}, one)),

@@ -131,8 +131,9 @@ TEST_CASE("sums over windows are not cut, nor put into lanes by the terms that a
         const Nest nest = nest_of_form(form, small);
         const std::vector<Shape> shapes{{small.begin(), small.end()},
                                         {form.filters.begin(), form.filters.end()}};
-        return tree_of(
-            nest, [&](int operand) -> const Shape& { return shapes[static_cast<std::size_t>(operand)]; });
+        return tree_of(nest, [&](Operand operand) -> const Shape& {
+            return shapes[static_cast<std::size_t>(operand.input())];
+        });
     };
     for (const Form& form : {Form{{4, 16, 28, 28}, {128, 16, 5, 5}, {.border_mode = half}},
                              Form{{4, 3, 64, 64}, {192, 3, 16, 16}, {.subsample = 16}},

@@ -7,7 +7,7 @@ using namespace bitale;
 
 namespace {
 
-Scalar element(int place) { return scalar_read(DType::float32, place, {Int(0)}); }
+Scalar element(int place) { return place_read(DType::float32, place, {Int(0)}); }
 Stmt uses(int place) { return set(place, {Int(0)}, element(place)); }
 Stmt loop_of(Stmts body) { return loop(Int::symbol("i", {0, 3}), 0, 4, Binding::serial, std::move(body)); }
 

@@ -263,7 +263,7 @@ bool restates_a_leaf(const Values& values, int v) {
     const double count = typical_count(nest.parallel);
     bool leaf = false, other = false;
     for_each_read(nest, [&](const ScalarNode& s) {
-        const Value& operand = values.list[static_cast<std::size_t>(s.operand)];
+        const Value& operand = values.list[static_cast<std::size_t>(s.operand.value())];
         double elements = 1;
         for (const Int& n : operand.shape) elements *= typical(n);
         if (2 * elements < count) return;

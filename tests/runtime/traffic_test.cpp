@@ -109,7 +109,7 @@ struct Copy {
             for (const Int& x : *list) bytes.push_back(evaluate(x, {{rows.symbol_id(), count}}));
         return bytes;
     }
-    Scalar pixel(const Int& row) const { return scalar_read(DType::uint8, 0, {row, point}); }
+    Scalar pixel(const Int& row) const { return place_read(DType::uint8, 0, {row, point}); }
 };
 
 }  // namespace
@@ -133,14 +133,14 @@ TEST_CASE("the traffic of a kernel counts distinct bytes") {
         loop(row, 0, min(8, copy.rows - copy.task * 8), Binding::serial, {over_points(at, at)})};
     CHECK(copy.moved(blocks, ceildiv(copy.rows, 8), 20) == List{24 * 784, 0, 0, 0, 0, 20 * 784 * 4});
     // Rows by number: as many as there are numbers.
-    const Stmts gathered = {let(chosen, scalar_read(DType::int64, 1, {copy.task + 100}), 1000),
+    const Stmts gathered = {let(chosen, place_read(DType::int64, 1, {copy.task + 100}), 1000),
                             over_points(copy.task, chosen)};
     CHECK(copy.moved(gathered, copy.rows, 20) == List{20 * 784, 20 * 8, 0, 0, 0, 20 * 784 * 4});
     // Every second column of one row.
     const Stmts columns = {
         loop(copy.point, 0, 392, Binding::threads,
              {set(2, {0, copy.point},
-                  scalar_cast(DType::float32, scalar_read(DType::uint8, 0, {0, copy.point})))})};
+                  scalar_cast(DType::float32, place_read(DType::uint8, 0, {0, copy.point})))})};
     CHECK(copy.moved(columns, 1, 20) == List{392, 0, 0, 0, 0, 392 * 4});
 }
 

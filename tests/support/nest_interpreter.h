@@ -205,14 +205,14 @@ class NestInterpreter {
     }
 
     Array read(const ScalarNode& s) const {
-        const Array& x = operands_.at(static_cast<std::size_t>(s.operand));
+        const Array& x = operands_.at(static_cast<std::size_t>(s.operand.number()));
         REQUIRE(x.dtype() == oracle_dtype(s.dtype));
         REQUIRE(s.at.size() == x.shape().size());
         std::int64_t linear = 0;
         for (std::size_t i = 0; i < s.at.size(); ++i) {
             const std::int64_t at = number(s.at[i]);
             if (at < 0 || at >= x.shape()[i])
-                throw std::out_of_range("operand " + std::to_string(s.operand) + " is read at " +
+                throw std::out_of_range("operand " + std::to_string(s.operand.number()) + " is read at " +
                                         std::to_string(at) + " of axis " + std::to_string(i) + ", shape " +
                                         text_of(x.shape()));
             linear = linear * x.shape()[i] + at;
