@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "graph/base/turns.h"
@@ -92,14 +93,15 @@ class CallState {
   private:
     struct StepPlan {
         const Step* step = nullptr;
-        std::size_t first_pointer = 0;  // into step_pointers_
+        std::size_t first_pointer = 0;                                   // into step_pointers_
+        std::vector<std::pair<std::size_t, std::int64_t>> short_floats;  // that begin here, and their bytes
         Meters::Meter* meter = nullptr;
     };
     struct Block {
         alignas(64) std::array<std::int64_t, 16> words{};  // the error word, and the tail that may be read
     };
 
-    void plan(const Region& region, std::vector<StepPlan>& plans, Meters& meters);
+    void plan(const Region& region, std::vector<StepPlan>& plans, Meters& meters, std::vector<bool>& begun);
     // Both throw OutOfMemory where a call, or a loop of `steps` if that is not 0, does not fit a limit: that
     // of the function, for which an arena may have to go that is larger than it needs to be, or any.
     void limit_arena(const Frame& frame, std::span<const Array> arguments, std::int64_t steps);

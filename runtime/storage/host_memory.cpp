@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -164,8 +165,12 @@ bool trim_host_memory() { return pool().trim(); }
 void* allocate_or_trim(std::size_t bytes, std::int64_t limit) { return pool().allocate(bytes, limit); }
 
 Array pooled_array(DType dtype, Dims shape, std::int64_t limit) {
-    const int c = class_of(bytes_of(dtype, shape) + tail);
+    const std::int64_t bytes = bytes_of(dtype, shape);
+    const int c = class_of(bytes + tail);
     void* block = pool().take(c, limit);
+    // As behind other arrays: kernels read there, and integers that were here before are denormal floats,
+    // of which a product takes a hundred cycles.
+    std::memset(static_cast<char*>(block) + bytes, 0, tail);
     return Array::adopt(dtype, std::move(shape),
                         std::shared_ptr<void>(block, [c](void* p) { pool().give(c, p); }));
 }

@@ -7,8 +7,9 @@
 
 namespace bitale {
 
-// An array with unspecified elements; its block returns to the pool with its last copy. Throws OutOfMemory,
-// also where more than `limit` bytes of the host's memory would be alive, if it is not 0.
+// An array with unspecified elements, behind which there are 64 bytes of zeros; its block returns to the pool
+// with its last copy. Throws OutOfMemory, also where more than `limit` bytes of the host's memory would be
+// alive, if it is not 0.
 Array pooled_array(DType dtype, Dims shape, std::int64_t limit = 0);
 // That the block of an array of so many bytes takes.
 std::int64_t pooled_bytes(std::int64_t bytes);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 
@@ -10,6 +12,7 @@
 #include "graph/ir/shared.h"
 #include "runtime/exec/program_io.h"
 #include "runtime/state.h"
+#include "runtime/storage/host_memory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary.h"
 
@@ -287,4 +290,69 @@ TEST_CASE("a generated program survives the round trip and runs", "[core][runtim
     const Results expected = f.call(arguments);
     const std::vector<Array> got = copy->run(arguments);
     for (std::size_t k = 0; k < got.size(); ++k) REQUIRE(same(got[k], expected[k]));
+}
+
+TEST_CASE("behind short floats of the arena there are zeros where integers were", "[core][runtime][runner]") {
+    using Kind = BufferInfo::Kind;
+    const DType dtype = GENERATE(DType::float32, DType::float64);
+    constexpr std::int64_t count = 10, before = 64, past = 64 / sizeof(std::int32_t);
+    const auto program = std::make_shared<Program>();
+    const auto buffer = [&](Kind kind, DType type, std::int64_t length) {
+        program->buffers.push_back({kind, 0, "", {type, {Int(length)}}, "", {}});
+        return static_cast<int>(program->buffers.size()) - 1;
+    };
+    const int integers = buffer(Kind::arena, DType::int32, before), kept = buffer(Kind::arena, dtype, count),
+              filters = buffer(Kind::arena, dtype, count), out = buffer(Kind::output, dtype, count);
+    program->outputs = {{dtype, {Int(count)}}};
+    const auto step = [](int kernel, std::vector<int> buffers) {
+        Step s;
+        s.kernel = kernel;
+        s.buffers = std::move(buffers);
+        s.tasks = {1};
+        return s;
+    };
+    program->kernels.resize(4);
+    program->once.steps = {step(0, {kept})};
+    program->body.steps = {step(1, {integers}), step(2, {filters}), step(3, {kept, filters, out})};
+    const auto bytes = static_cast<std::size_t>(count * bytes_of(dtype));
+    const auto zeros_behind = [&](const void* p) {
+        std::array<std::int32_t, past> there{};
+        std::memcpy(there.data(), static_cast<const char*>(p) + bytes, sizeof there);
+        return there == std::array<std::int32_t, past>{};
+    };
+    std::vector<TestKernel> kernels;
+    std::vector<const void*> places;
+    int right = 0;
+    kernels.emplace_back([&](void* const* b, const std::int64_t*, std::int64_t) {
+        right += zeros_behind(b[0]);
+        std::memset(b[0], 0, bytes);
+    });
+    kernels.emplace_back([&](void* const* b, const std::int64_t*, std::int64_t) {
+        places.push_back(b[0]);
+        std::fill_n(static_cast<std::int32_t*>(b[0]), before, 7);
+    });
+    kernels.emplace_back([&](void* const* b, const std::int64_t*, std::int64_t) {
+        places.push_back(b[0]);
+        right += zeros_behind(b[0]);
+        std::memset(b[0], 0, bytes);
+    });
+    kernels.emplace_back([&](void* const* b, const std::int64_t*, std::int64_t) {
+        right += zeros_behind(b[0]) + zeros_behind(b[1]) + zeros_behind(b[2]);
+        std::memset(b[2], 0, bytes);
+    });
+    Signature signature;
+    signature.function = "example";
+    RegionRunner runner(
+        Build{nullptr, signature, program, false}, [&] { return std::make_unique<TestLauncher>(kernels); },
+        0);
+    for (int i = 0; i < 2; ++i) {
+        {
+            // The block of the result had integers too.
+            Array integers_before = pooled_array(DType::int32, {before / 2});
+            std::fill_n(static_cast<std::int32_t*>(integers_before.mutable_data()), before / 2, 7);
+        }
+        (void)runner.run({});
+        REQUIRE(places[places.size() - 2] == places.back());
+    }
+    REQUIRE(right == 1 + 2 * 4);
 }

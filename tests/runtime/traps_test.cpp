@@ -97,8 +97,8 @@ TEST_CASE("lengths that differ at a call are named with their axes", "[core][run
                y = ivector("y");
     const Shared filters = shared(Array(float32, {8, 3, 3, 3}), "filters"),
                  bias = shared(Array(float32, {8}), "bias");
-    const auto says = [](const std::vector<Input>& inputs, const Expr& result, const std::vector<Array>& arguments,
-                         const std::string& words) {
+    const auto says = [](const std::vector<Input>& inputs, const Expr& result,
+                         const std::vector<Array>& arguments, const std::string& words) {
         Function f = function(inputs, result, {.device = "reference"});
         CHECK_THAT(message_of<ShapeError>([&] { f.call(arguments); }),
                    ContainsSubstring("traps_test.cpp:") && ContainsSubstring(words));
