@@ -89,6 +89,22 @@ bool over_windows(const Nest& nest) {
     return found;
 }
 
+// A sum of products, of which one factor lies along the results in memory, and not along the terms: lanes of
+// terms would gather it.
+bool lies_across(const Nest& nest, const Int& result, const Int& term, const ShapeOf& shape_of) {
+    if (!adds_products(nest) || !result.symbol_id()) return false;
+    return std::any_of(nest.body->arguments.begin(), nest.body->arguments.end(), [&](const Scalar& factor) {
+        if (!varies(nest, factor, result) || !varies(nest, factor, term)) return false;
+        bool across = false;
+        for_each_read(factor, [&](const ScalarNode& s) {
+            const std::optional<Int> by_result = stride_of(offset_of(s, shape_of), result),
+                                     by_term = stride_of(offset_of(s, shape_of), term);
+            across = across || (by_result && by_result->is(1) && !(by_term && by_term->is(1)));
+        });
+        return across;
+    });
+}
+
 }  // namespace
 
 bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
@@ -140,9 +156,12 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     // Sorted keys give the same bits, as long as terms that are no row's own change no place in the order.
     if (looks_for_own_keys(nest) && !(few(nest.parallel) && long_sum)) return tree;
     const bool gathers = at_unknown_places(nest, last.variable);
-    const bool vector_of_results = std::any_of(
-        nest.parallel.begin(), nest.parallel.end(),
-        [&](const Loop& l) { return typical(l.extent) >= 8 && unit_stride(nest, l.variable, shape_of); });
+    const bool vector_of_results =
+        std::any_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
+            const double extent = typical(l.extent);
+            return (extent >= 8 && unit_stride(nest, l.variable, shape_of)) ||
+                   (extent >= 3 && lies_across(nest, l.variable, last.variable, shape_of));
+        });
     if (!gathers && !vector_of_results && !asks_for_multiple(nest, last.variable) &&
         typical(last.extent) >= lane_count &&
         (unit_stride(nest, last.variable, shape_of) ||

@@ -7,6 +7,7 @@
 #include "bitale/bitale.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/tree.h"
+#include "codegen/nest/walk.h"
 #include "graph/ir/node.h"
 #include "ops/registry.h"
 #include "tests/support/catch.h"
@@ -142,6 +143,31 @@ TEST_CASE("sums over windows are not cut, nor put into lanes by the terms that a
         CHECK(!tree.split);
         CHECK(tree.lanes == 1);
     }
+}
+
+TEST_CASE("products of three columns or more have columns in lanes, where terms would be gathered") {
+    register_all_ops();
+    const auto lanes = [](std::int64_t columns, bool turned) {
+        const Shape of_x{Int(40), Int(64)},
+            of_w = turned ? Shape{Int(columns), Int(64)} : Shape{Int(64), Int(columns)};
+        const Expr x = input(float32, {40, 64}, "x");
+        const Expr w = turned ? input(float32, {columns, 64}, "w") : input(float32, {64, columns}, "w");
+        Nest nest = nest_of(*dot(x, turned ? transpose(w) : w).node());
+        // The second factor as it lies in memory.
+        if (turned)
+            nest = map_reads(nest, [](const Scalar& s) -> Scalar {
+                if (s->operand.input() == 0) return s;
+                return scalar_read(s->dtype, 1, {s->at[1], s->at[0]});
+            });
+        const std::vector<Shape> shapes{of_x, of_w};
+        return tree_of(
+                   nest,
+                   [&](Operand of) -> const Shape& { return shapes[static_cast<std::size_t>(of.input())]; })
+            .lanes;
+    };
+    for (const std::int64_t columns : {3, 5, 7, 8, 20}) CHECK(lanes(columns, false) == 1);
+    for (const std::int64_t columns : {1, 2}) CHECK(lanes(columns, false) == 16);
+    for (const std::int64_t columns : {1, 3, 7, 20}) CHECK(lanes(columns, true) == 16);
 }
 
 TEST_CASE("a guard that asks for a multiple is told from others") {
