@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "ops/oracle/wide_order.h"
@@ -48,11 +49,15 @@ class Run {
         result_.values.resize(size);
         reduced_ = 1;
         for (std::size_t i = nest_.parallel.size(); i < lengths_.size(); ++i) reduced_ *= lengths_[i];
+        if (const std::optional<std::size_t> place = place_of_prefix()) {
+            prefixes(*place);
+            return std::make_shared<const WideValue>(std::move(result_));
+        }
         if (nest_.combine != Combine::none) totals_.assign(size, start());
         const std::int64_t points = static_cast<std::int64_t>(size) * reduced_;
         for (std::int64_t first = 0; first < points; first += at_once)
             batch(first, static_cast<std::size_t>(std::min(at_once, points - first)));
-        for (std::size_t i = 0; i < totals_.size(); ++i) finish(i);
+        for (std::size_t i = 0; i < totals_.size(); ++i) finish(i, totals_[i]);
         return std::make_shared<const WideValue>(std::move(result_));
     }
 
@@ -132,6 +137,88 @@ class Run {
         result_.errors[i] = error;
     }
 
+    // ---- prefixes
+
+    // The loop over results that says only how many terms are visited: its places share their terms.
+    std::optional<std::size_t> place_of_prefix() const {
+        if (nest_.combine == Combine::none || picks() || nest_.reduced.size() != 1 ||
+            nest_.guards.size() != 1 || !nest_.lets.empty())
+            return {};
+        const Guard& guard = nest_.guards[0];
+        if (!(guard.value == nest_.reduced[0].variable) || !guard.low.is(0)) return {};
+        std::optional<std::size_t> place;
+        for (std::size_t i = 0; i < loops_.size(); ++i) {
+            const std::uint64_t id = loops_[i].variable.symbol_id();
+            if (!id || !depends_on(guard.high, id)) continue;
+            if (place || i == nest_.parallel.size() || depends_on(*nest_.body, id)) return {};
+            place = i;
+        }
+        return place;
+    }
+
+    static bool depends_on(const Int& x, std::uint64_t id) { return bitale::depends_on(x, id); }
+    static bool depends_on(const ScalarNode& s, std::uint64_t id) {
+        const auto in_index = [&](const Int& x) { return depends_on(x, id); };
+        const auto in_guard = [&](const Guard& g) {
+            return in_index(g.value) || in_index(g.low) || in_index(g.high);
+        };
+        const auto in_scalar = [&](const Scalar& a) { return depends_on(*a, id); };
+        return in_index(s.index) || std::any_of(s.at.begin(), s.at.end(), in_index) ||
+               std::any_of(s.guards.begin(), s.guards.end(), in_guard) ||
+               std::any_of(s.arguments.begin(), s.arguments.end(), in_scalar) ||
+               (s.otherwise && in_scalar(s.otherwise));
+    }
+
+    // Evaluates each term once, and keeps the total from place to place:
+    //     for results at the first place:
+    //         for term in order: finish the places that end before it; add
+    void prefixes(std::size_t place) {
+        const auto n = static_cast<std::size_t>(lengths_.back()),
+                   places = static_cast<std::size_t>(lengths_[place]);
+        count_ = places;
+        Numbers& here = symbols_[loops_[place].variable.symbol_id()];
+        for (std::size_t i = 0; i < places; ++i) here.push_back(static_cast<std::int64_t>(i));
+        const Numbers ends = index(nest_.guards[0].high);
+        std::vector<std::vector<std::size_t>> ending(n + 1);
+        for (std::size_t i = 0; i < places; ++i) {
+            const std::int64_t end = std::clamp<std::int64_t>(ends[i], 0, static_cast<std::int64_t>(n));
+            ending[static_cast<std::size_t>(end)].push_back(i);
+        }
+        std::int64_t most = static_cast<std::int64_t>(n);
+        while (most > 0 && ending[static_cast<std::size_t>(most)].empty()) --most;
+
+        Nest terms = nest_;
+        terms.parallel[place] = nest_.reduced[0];
+        terms.reduced.clear();
+        terms.combine = Combine::none;
+        terms.guards = {Guard{nest_.reduced[0].variable, 0, most}};
+        const bool affine = nest_.combine == Combine::affine;
+        const auto evaluated = [&](const Scalar& body) {
+            terms.body = body;
+            return Run(terms, operands_)();
+        };
+        const WidePtr values = evaluated(affine ? nest_.body->arguments[1] : nest_.body);
+        const WidePtr factors = affine ? evaluated(nest_.body->arguments[0]) : nullptr;
+
+        std::size_t outer = 1, inner = 1;
+        for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
+            if (i != place) (i < place ? outer : inner) *= static_cast<std::size_t>(lengths_[i]);
+        for (std::size_t o = 0; o < outer; ++o)
+            for (std::size_t j = 0; j < inner; ++j) {
+                Total total = start();
+                for (std::size_t k = 0; k <= n; ++k) {
+                    for (const std::size_t i : ending[k]) finish((o * places + i) * inner + j, total);
+                    if (k == n) break;
+                    const std::size_t at = (o * n + k) * inner + j;
+                    if (affine)
+                        add_affine(total, factors->values[at], factors->error(at), values->values[at],
+                                   values->error(at));
+                    else
+                        add(total, static_cast<std::int64_t>(k), values->values[at], values->error(at));
+                }
+            }
+    }
+
     // ---- reductions
 
     void add(Total& t, std::int64_t position, long double x, long double e) const {
@@ -209,8 +296,7 @@ class Run {
                    : static_cast<long double>(static_cast<std::int64_t>(whole));
     }
 
-    void finish(std::size_t i) {
-        Total& t = totals_[i];
+    void finish(std::size_t i, const Total& t) {
         Column x;
         x.values = {t.value};
         x.errors = {0};
