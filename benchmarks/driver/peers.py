@@ -58,7 +58,7 @@ EAGER_ONLY = ("chunks", "packed")
 def shape_forms(entry):
     """PyTorch with tuned settings."""
     op = entry["op"]
-    if entry.get("pass") == "step" or op == "prod_gradient":
+    if entry.get("pass") == "step" or op in ("prod_gradient", "topk_gradient"):
         sparse = op == "lookup"
         styles = {"eager": ["", "sparse"] if sparse else [""],
                   "compile": ["step"] if sparse else ["step", "model"]}

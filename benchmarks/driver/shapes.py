@@ -70,6 +70,16 @@ def _batched(k):
     return 2 * heads * m * n * depth, 4 * (heads * m * (depth + n) + matrices * n * depth), False
 
 
+def _product(k):
+    m, n, depth = k["m"], k["n"], k["k"]
+    return 2 * m * n * depth, 4 * (m * depth + n * depth + (1 if "sum" in k else m * n)), False
+
+
+def _weighted_mean(k):
+    heads, length, width = k["heads"], k["length"], k["width"]
+    return 2 * heads * length**2 * width, 4 * heads * length * (length + 2 * width), False
+
+
 def _attention(k):
     """Two products forward, four for the gradients; the scores need not be moved."""
     size = k["heads"] * k["length"] * k["width"]
@@ -109,6 +119,8 @@ COSTS = {"reduce": _reduce, "conv": _conv, "pool": _pool, "conv_pool": _conv_poo
          "covariance": _covariance, "k_means": _k_means, "logistic": _logistic,
          "prod_gradient": lambda k: (0, 8 * math.prod(k["shape"]) + 4 * k["shape"][0], False),
          "scan": lambda k: (0, 8 * math.prod(k["shape"]), False), "order": _order,
+         "topk_gradient": lambda k: (0, 8 * math.prod(k["shape"]) + 4 * k["shape"][0] * k["k"], False),
+         "product": _product, "weighted_mean": _weighted_mean,
          "concatenate": lambda k: (0, 8 * k["parts"] * math.prod(k["shape"]), False),
          "double": lambda k: (0, 8 * math.prod(k["shape"]), False),
          "crossentropy": lambda k: (0, 4 * math.prod(k["shape"]) + 8 * k["shape"][0], True),

@@ -64,7 +64,14 @@ def gradient_of_prod(k, style, compiled):
 
 def scan(k, style, compiled):
     x, how = floats(k["shape"], 1), getattr(torch, k["how"])
+    if "of" in k:
+        return into(lambda out: how(torch.exp(x), k["axis"], out=out), compiled)
     return into(lambda out: how(x, k["axis"], out=out), compiled)
+
+
+def gradient_of_topk(k, style, compiled):
+    x, g = floats(k["shape"], 1), floats([k["shape"][0], k["k"]], 2)
+    return derived(lambda x: torch.topk(x, k["k"], 1).values, [x], g, style, False)
 
 
 def order(k, style, compiled):
@@ -178,6 +185,19 @@ def batched_product(k, style, compiled):
         return into(lambda out: torch.mm(a, b.t() if turned else b, out=out), compiled)
     a, b = floats([heads, m, depth], 1), floats([heads, *matrix], 2)
     return into(lambda out: torch.bmm(a, b.transpose(1, 2) if turned else b, out=out), compiled)
+
+
+def product(k, style, compiled):
+    a, b = floats([k["m"], k["k"]], 1), floats([k["k"], k["n"]], 2)
+    if "sum" in k:
+        return lambda: torch.mm(a, b).sum()
+    return into(lambda out: torch.mm(a, b, out=out), compiled)
+
+
+def weighted_mean(k, style, compiled):
+    scores = floats([k["heads"], k["length"], k["length"]], 1)
+    v = floats([k["heads"], k["length"], k["width"]], 2)
+    return into(lambda out: torch.bmm(torch.softmax(scores, -1), v, out=out), compiled)
 
 
 def attention(k, style, compiled):
@@ -332,8 +352,9 @@ def logistic(k, style, compiled):
     return step
 
 
-OPS = {"reduce": reduction, "prod_gradient": gradient_of_prod, "scan": scan, "order": order, "conv": convolution,
-       "pool": pooling, "conv_pool": pooling_behind, "lookup": lookup, "batched": batched_product,
+OPS = {"reduce": reduction, "prod_gradient": gradient_of_prod, "scan": scan, "order": order,
+       "topk_gradient": gradient_of_topk, "conv": convolution, "pool": pooling, "conv_pool": pooling_behind,
+       "lookup": lookup, "product": product, "batched": batched_product, "weighted_mean": weighted_mean,
        "attention": attention, "dequantized": dequantized, "concatenate": concatenation, "double": doubled,
        "crossentropy": crossentropy, "random": random, "covariance": covariance, "k_means": k_means,
        "logistic": logistic}

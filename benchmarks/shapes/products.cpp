@@ -56,6 +56,23 @@ Updates attention(const Json& row, Given& given) {
     return updates;
 }
 
+// Of as many rows and columns, or its sum.
+Updates one_product(const Json& row, Given& given) {
+    const std::int64_t m = row.at("m"), n = row.at("n"), k = row.at("k");
+    const Expr y = dot(given(floats({m, k}, 1), "a"), given(floats({k, n}, 2), "b"));
+    if (row.contains("sum")) return {result({}, sum(y))};
+    return {result({m, n}, y)};
+}
+
+// Each row of a softmax weighs the rows of v.
+Updates weighted_mean(const Json& row, Given& given) {
+    const std::int64_t heads = row.at("heads"), length = row.at("length"), width = row.at("width");
+    const Expr scores = given(floats({heads, length, length}, 1), "scores"),
+               v = given(floats({heads, length, width}, 2), "v");
+    const auto written = row.at("written").get<std::string>();
+    return {result({heads, length, width}, batched(softmax(scores), v, false, heads, written))};
+}
+
 // The scale of each column is either part of the weights or comes after the product.
 Updates dequantized(const Json& row, Given& given) {
     const std::int64_t batch = row.at("batch");
@@ -74,6 +91,8 @@ Updates products(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
     if (op == "batched") return batched_product(row, given);
     if (op == "attention") return attention(row, given);
+    if (op == "product") return one_product(row, given);
+    if (op == "weighted_mean") return weighted_mean(row, given);
     if (op == "dequantized") return dequantized(row, given);
     return {};
 }

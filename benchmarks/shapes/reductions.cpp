@@ -51,12 +51,20 @@ Updates gradient_of_prod(const Json& row, Given& given) {
 
 Updates scan(const Json& row, Given& given) {
     const Dims shape = dims_of(row.at("shape"));
-    const Expr x = given(floats(shape, 1), "x");
+    Expr x = given(floats(shape, 1), "x");
+    if (row.contains("of")) x = exp(x);
     const int axis = row.at("axis").get<int>();
     const auto how = row.at("how").get<std::string>();
     return {result(shape, how == "cumsum"    ? cumsum(x, axis)
                           : how == "cumprod" ? cumprod(x, axis)
                                              : logcumsumexp(x, axis))};
+}
+
+Updates gradient_of_topk(const Json& row, Given& given) {
+    const Dims shape = dims_of(row.at("shape"));
+    const std::int64_t k = row.at("k");
+    const Expr x = given(floats(shape, 1), "x"), gradient = given(floats({shape[0], k}, 2), "gradient");
+    return {result(shape, grad(sum(topk(x, k, 1).values * gradient), x))};
 }
 
 // Elements in order and where they come from, as PyTorch gives both.
@@ -77,6 +85,7 @@ Updates reductions(const Json& row, Given& given) {
     if (op == "reduce") return reduction(row, given);
     if (op == "prod_gradient") return gradient_of_prod(row, given);
     if (op == "scan") return scan(row, given);
+    if (op == "topk_gradient") return gradient_of_topk(row, given);
     if (op == "order") return order(row, given);
     return {};
 }
