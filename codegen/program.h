@@ -113,7 +113,8 @@ struct ConvTensor {
 
 // A two-dimensional convolution or one of its gradients: image [n, c, h, w], filters [k, c, r, s], output
 // [n, k, oh, ow], of which the kind says what is computed from the other two. Tap t meets input place
-// out * stride - pad + t * dilation; with `flip` it holds the filter's element from the other end.
+// out * stride - pad + t * dilation; with `flip` it holds the filter's element from the other end. In groups,
+// equal parts of the channels c and of the filters k go together: filters are [k, c / groups, r, s].
 struct ConvCall {
     enum class Kind : std::uint8_t { forward, image_gradient, filter_gradient };
     Kind kind = Kind::forward;
@@ -122,6 +123,7 @@ struct ConvCall {
     bool flip = false;
     bool bias = false, relu = false;  // forward only, as of a product: bias[k]
     Precision precision = Precision::float32;
+    std::int64_t groups = 1;
 };
 
 // An opaque op (graph/ir/op.h), computed by a routine of the runtime: that of a library, or its own.

@@ -123,6 +123,7 @@ ConvShape Frames::conv_shape(const ConvCall& call, const std::vector<int>& slots
     r.bias = call.bias;
     r.relu = call.relu;
     r.precision = call.precision;
+    r.groups = call.groups;
     return r;
 }
 

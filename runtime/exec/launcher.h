@@ -63,6 +63,7 @@ struct ConvShape {
     std::array<std::int64_t, 2> stride{1, 1}, pad{0, 0}, dilation{1, 1};
     bool flip = false, bias = false, relu = false;
     Precision precision = Precision::float32;
+    std::int64_t groups = 1;
     bool operator==(const ConvShape&) const = default;
 };
 

@@ -237,6 +237,7 @@ class Writer {
             j["pad"] = s.conv.pad;
             j["dilation"] = s.conv.dilation;
             j["flip"] = s.conv.flip;
+            if (s.conv.groups != 1) j["groups"] = s.conv.groups;
             write_epilogue(s.conv, j);
         } else if (s.kind == Step::Kind::routine) {
             j["routine"] = s.routine.name;
@@ -475,6 +476,8 @@ class Reader {
             s.conv.pad = j.at("pad");
             s.conv.dilation = j.at("dilation");
             s.conv.flip = j.at("flip");
+            s.conv.groups = j.value("groups", std::int64_t{1});
+            if (s.conv.groups < 1) throw FileError("a convolution of the program has no groups of channels");
             read_epilogue(j, s.conv);
         } else if (s.kind == Step::Kind::routine) {
             s.routine.name = j.at("routine");
