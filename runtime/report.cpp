@@ -82,8 +82,9 @@ std::string call_text(const Step& step) {
     static const char* const kinds[] = {"convolution of", "gradient of the image of a convolution of",
                                         "gradient of the filters of a convolution of"};
     const ConvCall& c = step.conv;
-    return fmt::format("{} {} with filters {}{}", kinds[static_cast<int>(c.kind)], text_of(c.image),
-                       text_of(c.filters), epilogue_text(c.bias, c.relu));
+    return fmt::format("{} {} with filters {}{}{}", kinds[static_cast<int>(c.kind)], text_of(c.image),
+                       text_of(c.filters), c.groups == 1 ? "" : fmt::format(" in {} groups", c.groups),
+                       epilogue_text(c.bias, c.relu));
 }
 
 std::string routine_text(const RoutineCall& call) {

@@ -37,39 +37,44 @@ Axis axis_of(const ConvShape& s, std::size_t d) {
 
 double element(const ConvShape& s, const ConvolutionData& data, const Place& p) {
     const Axis rows = axis_of(s, 0), columns = axis_of(s, 1);
+    // Of a group, whose filters meet channels of its own.
+    const std::int64_t channels = s.filters.shape[1], filters = s.output.shape[1] / s.groups;
     double sum = 0;
     if (s.kind == ConvCall::Kind::filter_gradient) {
+        const std::int64_t channel = p[0] / filters * channels + p[1];
         for (std::int64_t n = 0; n < s.output.shape[0]; ++n)
             for (std::int64_t y = 0; y < rows.output; ++y)
                 for (std::int64_t x = 0; x < columns.output; ++x) {
                     const std::int64_t a = rows.pixel(y, p[2]), b = columns.pixel(x, p[3]);
                     if (rows.inside(a) && columns.inside(b))
-                        sum += static_cast<double>(data.image[at(s.image, {n, p[1], a, b})]) *
+                        sum += static_cast<double>(data.image[at(s.image, {n, channel, a, b})]) *
                                data.output[at(s.output, {n, p[0], y, x})];
                 }
         return sum;
     }
     if (s.kind == ConvCall::Kind::forward) {
-        for (std::int64_t k = 0; k < s.image.shape[1]; ++k)
+        const std::int64_t first = p[1] / filters * channels;
+        for (std::int64_t k = 0; k < channels; ++k)
             for (std::int64_t r = 0; r < rows.window; ++r)
                 for (std::int64_t q = 0; q < columns.window; ++q) {
                     const std::int64_t a = rows.pixel(p[2], r), b = columns.pixel(p[3], q);
                     if (rows.inside(a) && columns.inside(b))
-                        sum += static_cast<double>(data.image[at(s.image, {p[0], k, a, b})]) *
+                        sum += static_cast<double>(data.image[at(s.image, {p[0], first + k, a, b})]) *
                                data.filters[at(s.filters, {p[1], k, r, q})];
                 }
         if (s.bias) sum += data.bias[static_cast<std::size_t>(p[1])];
         return s.relu ? std::max(sum, 0.0) : sum;
     }
+    const std::int64_t group = p[1] / channels;
     for (std::int64_t y = 0; y < rows.output; ++y)
         for (std::int64_t r = 0; r < rows.window; ++r) {
             if (rows.pixel(y, r) != p[2]) continue;
             for (std::int64_t x = 0; x < columns.output; ++x)
                 for (std::int64_t q = 0; q < columns.window; ++q) {
                     if (columns.pixel(x, q) != p[3]) continue;
-                    for (std::int64_t o = 0; o < s.output.shape[1]; ++o)
+                    for (std::int64_t o = group * filters; o < (group + 1) * filters; ++o)
                         sum += static_cast<double>(data.output[at(s.output, {p[0], o, y, x})]) *
-                               data.filters[at(s.filters, {o, p[1], r, q})];
+                               data.filters[at(s.filters, {o, p[1] % channels, r, q})];
                 }
         }
     return sum;

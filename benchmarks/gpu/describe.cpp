@@ -52,10 +52,10 @@ std::string text_of(const LibraryCall& call) {
     }
     static const char* const kinds[] = {"convolution", "gradient of the image", "gradient of the filters"};
     const ConvShape& c = call.conv;
-    return fmt::format("{}, image [{}], filters [{}], padding {}{}{}, {}", kinds[static_cast<int>(c.kind)],
+    return fmt::format("{}, image [{}], filters [{}]{}, padding {}{}{}, {}", kinds[static_cast<int>(c.kind)],
                        fmt::join(c.image.shape, ", "), fmt::join(c.filters.shape, ", "),
-                       fmt::join(c.pad, " "), c.bias ? " + bias" : "", c.relu ? ", relu" : "",
-                       name_of(c.precision));
+                       c.groups == 1 ? "" : fmt::format(" in {} groups", c.groups), fmt::join(c.pad, " "),
+                       c.bias ? " + bias" : "", c.relu ? ", relu" : "", name_of(c.precision));
 }
 
 std::int64_t reduced_batch(const std::string& workload) {

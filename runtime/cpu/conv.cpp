@@ -70,12 +70,20 @@ class Convolution {
         return a * t.strides[0] + b * t.strides[1] + y * t.strides[2] + x * t.strides[3];
     }
 
+    std::int64_t filters_of_group() const { return s_.output.shape[1] / s_.groups; }
+
+    // The first of the image's channels that filter k meets.
+    std::int64_t first_channel(std::int64_t k) const {
+        return s_.groups == 1 ? 0 : k / filters_of_group() * s_.filters.shape[1];
+    }
+
     void forward(std::int64_t n, std::int64_t k) const {
         const std::int64_t width = s_.output.shape[3], step = s_.image.strides[3] * s_.stride[1];
+        const std::int64_t first = first_channel(k);
         std::vector<float> row(static_cast<std::size_t>(width));
         for (std::int64_t oy = 0; oy < s_.output.shape[2]; ++oy) {
             std::fill(row.begin(), row.end(), 0.0f);
-            for (std::int64_t c = 0; c < s_.image.shape[1]; ++c)
+            for (std::int64_t c = 0; c < s_.filters.shape[1]; ++c)
                 for (std::size_t r = 0; r < taps_[0].size(); ++r) {
                     const Taps& v = taps_[0][r];
                     if (oy < v.first || oy >= v.last) continue;
@@ -84,7 +92,7 @@ class Convolution {
                         if (h.first >= h.last) continue;
                         const float f = filters_[at(s_.filters, k, c, static_cast<std::int64_t>(r),
                                                     static_cast<std::int64_t>(q))];
-                        const float* x = image_ + at(s_.image, n, c, oy * v.stride + v.shift,
+                        const float* x = image_ + at(s_.image, n, first + c, oy * v.stride + v.shift,
                                                      h.first * h.stride + h.shift);
                         float* to = row.data() + h.first;
                         const std::int64_t count = h.last - h.first;
@@ -106,13 +114,15 @@ class Convolution {
 
     void image_gradient(std::int64_t n, std::int64_t c) const {
         const std::int64_t height = s_.image.shape[2], width = s_.image.shape[3], step = s_.output.strides[3];
+        const std::int64_t channels = s_.filters.shape[1], filters = filters_of_group(),
+                           group = channels > 0 ? c / channels : 0;
         std::vector<float> plane(static_cast<std::size_t>(height * width), 0.0f);
-        for (std::int64_t k = 0; k < s_.output.shape[1]; ++k)
+        for (std::int64_t k = group * filters; k < (group + 1) * filters; ++k)
             for (std::size_t r = 0; r < taps_[0].size(); ++r)
                 for (std::size_t q = 0; q < taps_[1].size(); ++q) {
                     const Taps &v = taps_[0][r], &h = taps_[1][q];
                     if (h.first >= h.last) continue;
-                    const float f = filters_[at(s_.filters, k, c, static_cast<std::int64_t>(r),
+                    const float f = filters_[at(s_.filters, k, c % channels, static_cast<std::int64_t>(r),
                                                 static_cast<std::int64_t>(q))];
                     const std::int64_t count = h.last - h.first;
                     for (std::int64_t oy = v.first; oy < v.last; ++oy) {
@@ -131,7 +141,8 @@ class Convolution {
     }
 
     void filter_gradient(std::int64_t k, std::int64_t c) const {
-        const std::int64_t step_x = s_.image.strides[3] * s_.stride[1], step_g = s_.output.strides[3];
+        const std::int64_t step_x = s_.image.strides[3] * s_.stride[1], step_g = s_.output.strides[3],
+                           first = first_channel(k);
         for (std::size_t r = 0; r < taps_[0].size(); ++r)
             for (std::size_t q = 0; q < taps_[1].size(); ++q) {
                 const Taps &v = taps_[0][r], &h = taps_[1][q];
@@ -140,8 +151,8 @@ class Convolution {
                 for (std::int64_t n = 0; n < s_.output.shape[0]; ++n)
                     for (std::int64_t oy = v.first; oy < v.last && h.first < h.last; ++oy)
                         sum += static_cast<double>(product(
-                            image_ +
-                                at(s_.image, n, c, oy * v.stride + v.shift, h.first * h.stride + h.shift),
+                            image_ + at(s_.image, n, first + c, oy * v.stride + v.shift,
+                                        h.first * h.stride + h.shift),
                             step_x, output_ + at(s_.output, n, k, oy, h.first), step_g, h.last - h.first));
                 filters_[at(s_.filters, k, c, static_cast<std::int64_t>(r), static_cast<std::int64_t>(q))] =
                     static_cast<float>(sum);

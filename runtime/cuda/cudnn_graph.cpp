@@ -27,10 +27,11 @@ void require(const CudnnTable& library, int status, const std::string& what) {
 std::string text_of(const ConvShape& s) {
     static const char* const kinds[] = {"a convolution", "a convolution's gradient of the image",
                                         "a convolution's gradient of the filters"};
-    return fmt::format("{}, image [{}], filters [{}], stride {}, padding {}, dilation {}{}, {}",
-                       kinds[static_cast<int>(s.kind)], fmt::join(s.image.shape, ", "),
-                       fmt::join(s.filters.shape, ", "), fmt::join(s.stride, " "), fmt::join(s.pad, " "),
-                       fmt::join(s.dilation, " "), s.flip ? ", flipped" : "", name_of(s.precision));
+    return fmt::format(
+        "{}, image [{}], filters [{}]{}, stride {}, padding {}, dilation {}{}, {}",
+        kinds[static_cast<int>(s.kind)], fmt::join(s.image.shape, ", "), fmt::join(s.filters.shape, ", "),
+        s.groups == 1 ? "" : fmt::format(" in {} groups", s.groups), fmt::join(s.stride, " "),
+        fmt::join(s.pad, " "), fmt::join(s.dilation, " "), s.flip ? ", flipped" : "", name_of(s.precision));
 }
 
 // The operations of a shape, and what they refer to.
@@ -39,7 +40,12 @@ class Builder {
     Builder(const CudnnTable& library, const ConvShape& shape, const DnnTarget& target)
         : library_(library), shape_(shape), target_(target) {}
 
+    // The backend has no attribute for groups: it infers them from the channels of image and filters, for
+    // both gradients too (as cuDNN 9.19 plans them).
     DnnObject graph() {
+        if (shape_.image.shape[1] != shape_.groups * shape_.filters.shape[1] ||
+            shape_.filters.shape[0] % shape_.groups != 0)
+            throw DeviceError("the channels do not fit the groups of " + text_of(shape_));
         const bool fused = shape_.bias || shape_.relu;
         const DnnObject& image = tensor(dnn_image, shape_.image);
         const DnnObject& filters = tensor(dnn_filters, shape_.filters);

@@ -22,9 +22,10 @@ std::string text_of(const ConvSizes& t) {
 std::string key_of(const std::string& identity, const ConvShape& s) {
     constexpr std::size_t digits = 32;
     const std::string text = fmt::format(
-        "bitale-cudnn-1\n{}\n{} {} {} {} {} {} {} {} {} {} {}", identity, static_cast<int>(s.kind),
+        "bitale-cudnn-1\n{}\n{} {} {} {} {} {} {} {} {} {} {}{}", identity, static_cast<int>(s.kind),
         text_of(s.image), text_of(s.filters), text_of(s.output), fmt::join(s.stride, ","),
-        fmt::join(s.pad, ","), fmt::join(s.dilation, ","), s.flip, s.bias, s.relu, name_of(s.precision));
+        fmt::join(s.pad, ","), fmt::join(s.dilation, ","), s.flip, s.bias, s.relu, name_of(s.precision),
+        s.groups == 1 ? "" : fmt::format(" {} groups", s.groups));
     return sha256(text).substr(0, digits);
 }
 

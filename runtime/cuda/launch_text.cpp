@@ -75,8 +75,9 @@ std::string call_words(const Program& program, const Step& step, const StepSizes
         static const char* const kinds[] = {"convolution", "convolution's gradient of the image",
                                             "convolution's gradient of the filters"};
         what =
-            fmt::format("the library's {}, image {}, filters {},", kinds[static_cast<int>(sizes.conv.kind)],
-                        shape_text(sizes.conv.image), shape_text(sizes.conv.filters));
+            fmt::format("the library's {}, image {}, filters {}{},", kinds[static_cast<int>(sizes.conv.kind)],
+                        shape_text(sizes.conv.image), shape_text(sizes.conv.filters),
+                        sizes.conv.groups == 1 ? "" : fmt::format(" in {} groups", sizes.conv.groups));
     }
     return fmt::format("{} of {}, {}", what, program.name, computes(step));
 }

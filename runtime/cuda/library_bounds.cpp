@@ -35,8 +35,8 @@ std::int64_t terms_of(const ConvShape& s) {
     const auto& [n, k, height, width] = s.output.shape;
     const std::int64_t places = s.filters.shape[2] * s.filters.shape[3];
     switch (s.kind) {
-        case ConvCall::Kind::forward: return s.image.shape[1] * places;
-        case ConvCall::Kind::image_gradient: return k * places;
+        case ConvCall::Kind::forward: return s.filters.shape[1] * places;
+        case ConvCall::Kind::image_gradient: return k / s.groups * places;
         case ConvCall::Kind::filter_gradient: return n * height * width;
     }
     return 0;

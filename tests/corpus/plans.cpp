@@ -195,8 +195,9 @@ class ScheduleText {
         const ConvCall& c = step.conv;
         return std::string(kinds[static_cast<int>(c.kind)]) + " of images " +
                texts({c.image.shape.begin(), c.image.shape.end()}, ", ") + " and filters " +
-               texts({c.filters.shape.begin(), c.filters.shape.end()}, ", ") + (c.bias ? " + bias" : "") +
-               (c.relu ? ", relu" : "");
+               texts({c.filters.shape.begin(), c.filters.shape.end()}, ", ") +
+               (c.groups == 1 ? "" : " in " + std::to_string(c.groups) + " groups") +
+               (c.bias ? " + bias" : "") + (c.relu ? ", relu" : "");
     }
 
     void add(const Step& step) {

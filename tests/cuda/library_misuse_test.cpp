@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitale/error.h"
@@ -245,6 +246,38 @@ TEST_CASE("misused convolutions and operations of cuDNN are refused") {
          Asked::emulated},
         setting("propagation of NaN as a truth value", bad, dnn_pointwise, 2, dnn_boolean, 1),
     });
+}
+
+TEST_CASE("groups of channels that do not fit are refused, in both gradients too") {
+    if (skipped()) return;
+    const struct {
+        const char* name;
+        std::int64_t channels, filters, results;
+        int status;
+    } shapes[] = {
+        {"two groups", 4, 16, 16, fine},
+        {"a filter for each channel", 1, 8, 8, fine},
+        {"two filters for each channel", 1, 16, 16, fine},
+        {"channels that are no multiple", 3, 16, 16, bad},
+        {"more channels than the image has", 16, 16, 16, bad},
+        {"no channels", 0, 16, 16, bad},
+        {"an odd number of filters for two groups", 4, 15, 15, bad},
+        {"fewer filters than groups", 1, 4, 4, bad},
+        {"results of one group only", 4, 16, 8, bad},
+    };
+    const std::pair<DnnKind, int> kinds[] = {{dnn_convolution_forward, dnn_forward_alpha},
+                                             {dnn_convolution_image_gradient, dnn_image_gradient_alpha},
+                                             {dnn_convolution_filter_gradient, dnn_filter_gradient_alpha}};
+    for (const auto& [kind, first] : kinds)
+        for (const auto& s : shapes)
+            check({{s.name, s.status, [=, kind = kind, first = first](Descriptors& d) {
+                        const D filters = d.tensor({.shape = {s.filters, s.channels, 3, 3},
+                                                    .strides = {s.channels * 9, 9, 3, 1},
+                                                    .id = 2}),
+                                output = d.tensor(
+                                    {{4, s.results, 10, 12}, {s.results * 120, 120, 12, 1}, 3, 16, false});
+                        d.graph({d.operation(kind, first, d.convolution(), filters, d.image(), output)});
+                    }}});
 }
 
 TEST_CASE("misused graphs, heuristics, plans and arguments of cuDNN are refused") {

@@ -89,6 +89,7 @@ class Run {
         std::copy_n(o.stride.begin(), 2, s.stride.begin());
         std::copy_n(o.dilation.begin(), 2, s.dilation.begin());
         s.flip = o.flipped;
+        s.groups = s.image.shape[1] / s.filters.shape[1];  // no attribute says it
         const DnnTensor& to = tensor(o.result());
         std::vector<float> copies[3], sums(static_cast<std::size_t>(to.extent()));
         const auto operand = [&](std::int64_t id, std::vector<float>& copy) -> void* {

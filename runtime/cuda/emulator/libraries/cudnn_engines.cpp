@@ -55,7 +55,8 @@ bool is_convolution(const DnnOperation& o) {
            o.kind == dnn_convolution_filter_gradient;
 }
 
-// A convolution of float32 maps in two dimensions, not grouped; after a forward one, an addition and a relu.
+// A convolution of float32 maps in two dimensions, in groups or not; after a forward one, an addition and a
+// relu.
 bool is_known(const DnnGraph& graph) {
     for (const auto& [id, t] : graph.tensors)
         if (t.type != dnn_float32 || t.shape.size() != 4 || t.extent() == 0) return false;
@@ -64,7 +65,6 @@ bool is_known(const DnnGraph& graph) {
     if (!is_convolution(first) || first.compute != dnn_float32 || first.pad.size() != 2 ||
         first.pad != first.pad_after)
         return false;
-    if (graph.tensors.at(first.image).shape[1] != graph.tensors.at(first.filters).shape[1]) return false;
     std::int64_t last = first.result();
     bool added = false, clipped = false;
     for (std::size_t i = 1; i < graph.operations.size(); ++i) {

@@ -116,6 +116,9 @@ void finalize_convolution_operation(Descriptor& d) {
     check(
         w.shape[1] > 0 && x.shape[1] > 0 && x.shape[1] % w.shape[1] == 0,
         "images of " + std::to_string(x.shape[1]) + " channels and filters of " + std::to_string(w.shape[1]));
+    const std::int64_t groups = x.shape[1] / w.shape[1];
+    check(w.shape[0] % groups == 0,
+          std::to_string(w.shape[0]) + " filters for " + std::to_string(groups) + " groups of channels");
     check(y.shape[1] == w.shape[0], "results of " + std::to_string(y.shape[1]) + " channels by " +
                                         std::to_string(w.shape[0]) + " filters");
     DnnOperation& o = d.operation;
