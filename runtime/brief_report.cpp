@@ -177,8 +177,9 @@ void add_lines(std::string& to, const Figures& f) {
 }
 
 bool writes(const Step& step, std::size_t position) {
+    if (!step.writes.empty()) return position < step.writes.size() && !step.writes[position].is(0);
     switch (step.kind) {
-        case Step::Kind::kernel: return position < step.writes.size() && !step.writes[position].is(0);
+        case Step::Kind::kernel: return false;
         case Step::Kind::copy: return position == 1;
         case Step::Kind::routine: return position + 2 >= step.buffers.size();
         default: return position == 2;
@@ -186,8 +187,8 @@ bool writes(const Step& step, std::size_t position) {
 }
 
 bool reads(const Step& step, std::size_t position) {
-    if (step.kind == Step::Kind::kernel) return position < step.reads.size() && !step.reads[position].is(0);
-    return !writes(step, position);
+    if (!step.reads.empty()) return position < step.reads.size() && !step.reads[position].is(0);
+    return step.kind != Step::Kind::kernel && !writes(step, position);
 }
 
 // "by 2, for 4, 6": the steps that write it, and those that read it.

@@ -38,7 +38,7 @@ void add_traffic(const Program& program, const Step& step, const Lengths& length
     const double bytes = std::max(0.0, lengths(step.bytes));
     for (const Int& n : step.reads) to.reads += std::max(0.0, lengths(n));
     for (const Int& n : step.writes) to.writes += std::max(0.0, lengths(n));
-    const int result = result_of(step);
+    const int result = step.writes.empty() ? result_of(step) : -1;
     if (result < 0) return;
     if (program.buffers[static_cast<std::size_t>(result)].kind != BufferInfo::Kind::slice)
         to.writes = std::min(bytes, bytes_of_buffer(program, result, lengths));

@@ -26,11 +26,12 @@ namespace bitale {
 
 namespace {
 
-bool is_view(const Value& v) {
+bool moves_elements(const Value& v) {
     return v.storage == Value::Storage::inlined && v.nest.combine == Combine::none && v.nest.lets.empty() &&
-           v.nest.body && v.nest.body->kind == ScalarNode::Kind::read && v.nest.body->guards.empty() &&
-           !v.required;
+           v.nest.body && v.nest.body->kind == ScalarNode::Kind::read && v.nest.body->guards.empty();
 }
+
+bool is_view(const Value& v) { return moves_elements(v) && !v.required && !v.by_library; }
 
 // Of which a sum is a product of matrices.
 bool is_product(const Value& v) {
@@ -64,12 +65,14 @@ class Chooser {
                 value.why_generated = std::move(choice.why_generated);
             }
             if (!value.by_library) continue;
-            for (const int operand : value.by_library->operands)
-                if (may_be_made(operand, *value.by_library))
+            const int result = without_reshapes(static_cast<int>(v));
+            const LibraryCall& call = *at(result).by_library;
+            for (const int operand : call.operands)
+                if (may_be_made(operand, call))
                     at(operand).made_in_pieces = true;
                 else
                     mark(operand, "operand of the library call " + describe(*value.node));
-            demand_orders(static_cast<int>(v));
+            demand_orders(result);
             if (target_.kind == Target::Kind::cpu) find_parameter(static_cast<int>(v));
         }
         for (std::size_t v = 0; v < values_.list.size(); ++v)
@@ -124,6 +127,40 @@ class Chooser {
         return true;
     }
 
+    // A value with all elements of another one, as they lie in memory.
+    bool is_reshape(int v) {
+        const Value& value = at(v);
+        if (!moves_elements(value) || !value.nest.guards.empty()) return false;
+        const ScalarNode& read = *value.nest.body;
+        const Node& from = *at(read.operand.value()).node;
+        if (from.type.dtype != value.node->type.dtype) return false;
+        Int there = 0, here = 0;
+        for (std::size_t d = 0; d < read.at.size(); ++d) there = there * from.type.shape[d] + read.at[d];
+        for (const Loop& l : value.nest.parallel) here = here * l.extent + l.variable;
+        return there == here && count_of(from.type.shape) == count_of(value.node->type.shape);
+    }
+
+    // A convolution in groups lies between reshapes to and from five axes. A call works on what is there
+    // before the first ones and behind the last one, so that nothing is copied. The call's result.
+    int without_reshapes(int v) {
+        LibraryCall& call = *at(v).by_library;
+        if (!std::holds_alternative<ConvCall>(call.call) || at(v).node->type.rank() == 4) return v;
+        for (int& operand : call.operands)
+            while (is_view(at(operand)) && is_reshape(operand)) operand = at(operand).nest.body->operand.value();
+        const std::vector<int>& users = at(v).users;
+        if (at(v).required || at(v).feeds_product || users.size() != 1 || !is_reshape(users[0]) ||
+            at(users[0]).node->type.rank() != 4)
+            return v;
+        const int last = users[0];
+        call.absorbed.push_back(v);
+        if (at(last).reason.empty())
+            at(last).reason = "result of the library call " + describe(*at(v).node);
+        at(last).by_library = std::move(call);
+        at(v).by_library.reset();
+        at(v).absorbed = true;
+        return last;
+    }
+
     // Tensor cores want the channels of images next to each other; exact sums are as fast in the plain order.
     void demand_orders(int v) {
         const LibraryCall& call = *at(v).by_library;
@@ -134,9 +171,10 @@ class Chooser {
         const ConvCall* conv = std::get_if<ConvCall>(&call.call);
         const bool rounded = conv && conv->precision != Precision::float32;
         const ConvValues places = conv ? conv_values(*conv, call.operands, v) : ConvValues{};
-        for (const int value : {call.operands[0], call.operands[1], v})
-            demand(value,
-                   rounded && value != places.filters ? Value::Order::channel_last : Value::Order::plain);
+        for (const int value : {call.operands[0], call.operands[1], v}) {
+            const bool image = value != places.filters && at(value).node->type.rank() == 4;
+            demand(value, rounded && image ? Value::Order::channel_last : Value::Order::plain);
+        }
     }
 
     // Where the product meets a parameter that the step updates, whose rows the cores share in order.
@@ -222,8 +260,7 @@ class Chooser {
         const ProductCost cost = cost_of_product(call, passed);
         bool worth = cost.library < cost.generated;
         const std::string library = rounded(cost.library), generated = rounded(cost.generated);
-        std::string why = fmt::format(
-            "because a library needs an estimated {} us on one core, generated code {}", library, generated);
+        std::string why = why_of(value, call, cost, worth);
         if (tuner_) {
             std::vector<Way> ways{Way::library, Way::generated};
             if (!worth) std::swap(ways[0], ways[1]);
@@ -235,6 +272,21 @@ class Chooser {
         }
         (worth ? found.why : value.why_generated) = std::move(why);
         return worth;
+    }
+
+    // The call alone takes what the report's table says; what passes through memory is time of other kernels.
+    static std::string why_of(const Value& value, const GemmCall& call, const ProductCost& cost, bool worth) {
+        const double alone = cost_of_product(call, 0).library, passing = cost.library - alone;
+        constexpr double least_shown = 50;  // nanoseconds
+        const std::string more =
+            passing < least_shown
+                ? ""
+                : fmt::format(" and {} us for passing operands and result through memory", rounded(passing));
+        return worth ? fmt::format("by a library: an estimated {} us on one core{}; as generated code, {} us",
+                                   rounded(alone), more, rounded(cost.generated))
+                     : fmt::format(
+                           "{} is generated code: an estimated {} us on one core; by a library, {} us{}",
+                           describe(*value.node), rounded(cost.generated), rounded(alone), more);
     }
 
     // The product with what is computed where it reads, and with the maps that alone read its results.
@@ -325,9 +377,9 @@ class Chooser {
             if (std::holds_alternative<RoutineCall>(p.by_library->call)) continue;
             if (value.node->type.shape.size() != p.node->type.shape.size()) continue;
             const ConvCall* conv = std::get_if<ConvCall>(&p.by_library->call);
-            if (conv && conv->kind != ConvCall::Kind::forward) continue;
+            if (conv && (conv->kind != ConvCall::Kind::forward || p.node->type.rank() != 4)) continue;
             // A call over nothing clears its result, and no more.
-            const Int& depth = conv ? conv->image.shape[1] : std::get<GemmCall>(p.by_library->call).k;
+            const Int& depth = conv ? conv->filters.shape[1] : std::get<GemmCall>(p.by_library->call).k;
             if (depth.range().low < 1) continue;
             const std::size_t axis = conv ? 1 : p.node->type.shape.size() - 1;
             if (const int bias =
@@ -388,7 +440,8 @@ class Chooser {
         if (at(result).wanted_order != Value::Order::plain)
             at(result).wanted_order = at(found.product).wanted_order;
         if (at(result).reason.empty())
-            at(result).reason = "result of the library call " + describe(*at(found.product).node);
+            at(result).reason =
+                "result of the library call " + describe(*at(at(result).by_library->absorbed[0]).node);
     }
 
     Values& values_;

@@ -233,6 +233,10 @@ class Assembler {
                            : kept ? buffers_of(v)[0]
                                   : slice_buffer(v, "read by its epilogue alone");
         step.buffers.insert(step.buffers.begin() + 2, result);  // before the bias
+        if (step.kind == Step::Kind::gemm) {
+            if (adds) step.reads[2] = step.writes[2];
+            if (!adds && !kept) step.writes[2] = 0;
+        }
         for (std::size_t i = 1; i < group.values.size(); ++i) {
             const int map = group.values[i];
             step.title += " + " + values_.list[map].node->op->name;
@@ -245,6 +249,7 @@ class Assembler {
         if (step.gemm.made_a || step.gemm.made_b || step.gemm.symmetric) cut_into_slices(step.gemm);
         if (const std::size_t first = adds ? 2 : 1; first < group.values.size()) epilogue(group, first, step);
         make_pieces(v, step);
+        sum_traffic(step);
         sort_origins(step.fused);
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
         if (!kept) return;
@@ -276,12 +281,20 @@ class Assembler {
         }
     }
 
-    // The buffers of a kernel that a product runs on slices, and what it moves in memory.
+    // The buffers of a kernel that a product runs on slices, and what it moves in memory: slices are in
+    // caches.
     void add_traffic(const KernelBuilder& builder, const Traffic& traffic, Step& step) const {
-        for (std::size_t b = 0; b < builder.buffers.size(); ++b)
-            if (program_.buffers[builder.buffers[b]].kind != BufferInfo::Kind::slice)
-                step.bytes = step.bytes + traffic.read[b] + traffic.written[b];
+        for (std::size_t b = 0; b < builder.buffers.size(); ++b) {
+            const bool in_cache = program_.buffers[builder.buffers[b]].kind == BufferInfo::Kind::slice;
+            step.reads.push_back(in_cache ? Int(0) : traffic.read[b]);
+            step.writes.push_back(in_cache ? Int(0) : traffic.written[b]);
+        }
         step.buffers.insert(step.buffers.end(), builder.buffers.begin(), builder.buffers.end());
+    }
+
+    static void sum_traffic(Step& step) {
+        for (const std::vector<Int>* list : {&step.reads, &step.writes})
+            for (const Int& bytes : *list) step.bytes = step.bytes + bytes;
     }
 
     // The first map of a product as part of the call: an update in place that only adds the product to the
@@ -390,8 +403,7 @@ class Assembler {
         }
         step.reads = std::move(traffic.read);
         step.writes = std::move(traffic.written);
-        for (const std::vector<Int>* list : {&step.reads, &step.writes})
-            for (const Int& bytes : *list) step.bytes = step.bytes + bytes;
+        sum_traffic(step);
         step.buffers = builder.buffers;
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
     }

@@ -22,8 +22,9 @@ void describe(const GemmCall& call, Step& step) {
             if (!batch.b.is(0)) of_b = of_b * batch.count;
         }
     step.flops = 2 * count * call.m * call.n * call.k;
-    step.bytes = 4 * (of_a * call.m * call.k + of_b * call.k * call.n + count * call.m * call.n +
-                      (call.bias ? call.n : Int(0)));
+    step.reads = {4 * of_a * call.m * call.k, 4 * of_b * call.k * call.n, 0};
+    step.writes = {0, 0, 4 * count * call.m * call.n};
+    if (call.bias) step.reads.push_back(4 * call.n), step.writes.emplace_back(0);
 }
 
 void describe(const ConvCall& call, Step& step) {
@@ -63,8 +64,8 @@ void describe_operands(const LibraryCall& library, const Values& values, const T
     GemmCall& call = step.gemm;
     call.made_a = is_made(values.list[library.operands[0]]);
     call.made_b = is_made(values.list[library.operands[1]]);
-    if (call.made_a) step.bytes = step.bytes - 4 * call.m * call.k;
-    if (call.made_b) step.bytes = step.bytes - 4 * call.k * call.n;
+    if (call.made_a) step.reads[0] = 0;
+    if (call.made_b) step.reads[1] = 0;
     constexpr double fewest = 128;
     call.symmetric = target.kind == Target::Kind::cpu && library.operands[0] == library.operands[1] &&
                      call.transpose_a != call.transpose_b && call.m == call.n && !call.bias && !call.relu &&

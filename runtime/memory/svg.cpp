@@ -154,7 +154,7 @@ class Picture {
             if (b.offset < 0) continue;
             rectangle(b, left + step_width_ * b.first, y_at(b.offset + b.reserved),
                       step_width_ * (b.last - b.first + 1), y_at(b.offset) - y_at(b.offset + b.reserved),
-                      fmt::format("{} {}", bytes_text(b.reserved), statement_of(b)));
+                      fmt::format("{} {}", bytes_text(b.bytes), statement_of(b)));
         }
         if (plan_.peak_step >= 0) {
             const double x = left + step_width_ * plan_.peak_step;
@@ -209,7 +209,7 @@ class Picture {
             if (bars.size() < most_bars)
                 bars.push_back(&b);
             else
-                rest += b.reserved, ++left_out;
+                rest += b.bytes, ++left_out;
         }
         if (bars.empty()) return;
         text(20, y_ + 12, 14, "What has memory of its own, during the whole call");
@@ -217,7 +217,7 @@ class Picture {
         const auto largest = static_cast<double>(std::max<std::int64_t>(bars[0]->reserved, 1));
         for (const MemoryPlan::Buffer* b : bars) {
             const double length = std::max(2.0, width_ / 2 * static_cast<double>(b->reserved) / largest);
-            text(left - 8, y_ + 12, 11, bytes_text(b->reserved), "text-anchor=\"end\"");
+            text(left - 8, y_ + 12, 11, bytes_text(b->bytes), "text-anchor=\"end\"");
             rectangle(*b, left, y_, length, 16, "");
             text(left + length + 6, y_ + 12, 11,
                  fitting(description_of(*b) + (b->on_host ? ", on the host" : ""), width_ - length, 11));

@@ -78,15 +78,15 @@ std::string MemoryPlan::to_string() const {
         limit > 0 ? fmt::format("; the limit is {}", bytes_text(limit)) : "");
     if (peak_step >= 0) {
         s +=
-            fmt::format("  {} of it hold what lives between steps; most of that, {}, lives at {}\n",
-                        bytes_text(arena_bytes), bytes_text(least_arena_bytes), step_words(*this, peak_step));
+            fmt::format("  {} of it hold what lives between steps; the fullest is {}, with {}\n",
+                        bytes_text(arena_bytes), step_words(*this, peak_step), bytes_text(least_arena_bytes));
     }
-    s += "\n     bytes  steps        what\n";
+    s += "\n     bytes  steps        what (steps as the report numbers them)\n";
     std::int64_t rest = 0;
     std::size_t shown = 0;
     for (const Buffer& b : buffers) {
         if (b.kind == Kind::control || shown == most_rows) {
-            rest += b.reserved;
+            rest += b.bytes;
             continue;
         }
         ++shown;
@@ -96,8 +96,8 @@ std::string MemoryPlan::to_string() const {
         else if (!b.name.empty())
             what += ", " + in_quotes(b.name);
         if (!b.formula.empty()) what += fmt::format(", {} {}", name_of(b.dtype), text_of(b.shape));
-        s += fmt::format("{:>10}  {:<11}  {}\n", bytes_text(b.reserved), lifetime(*this, b),
-                         shortened(what, 88));
+        s +=
+            fmt::format("{:>10}  {:<11}  {}\n", bytes_text(b.bytes), lifetime(*this, b), shortened(what, 88));
         if (b.offset >= 0) s += fmt::format("{:25}{}\n", "", shortened(printable(b.reason), 84));
     }
     if (rest > 0) s += fmt::format("{:>10}  {:<11}  {} more\n", bytes_text(rest), "", buffers.size() - shown);
