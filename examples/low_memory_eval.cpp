@@ -46,8 +46,10 @@ struct Evaluation {
 // float32 images come as an argument, bytes are a shared variable.
 Evaluation evaluate(const Model& model, const DataSet& test, const Settings& settings) {
     const bool as_argument = settings.storage == "float32";
-    FunctionOptions options{
-        .name = "evaluate", .device = settings.device, .memory_limit = settings.memory_limit};
+    FunctionOptions options{.name = "evaluate",
+                            .device = settings.device,
+                            .profile = settings.profile,
+                            .memory_limit = settings.memory_limit};
     const Array labels = test.labels.as(int32);
     std::vector<Input> inputs{model.x, model.y};
     if (!as_argument) {
@@ -56,6 +58,7 @@ Evaluation evaluate(const Model& model, const DataSet& test, const Settings& set
     }
     Function f = function(inputs, {model.testing.loss, model.testing.wrong}, options);
     const Results r = as_argument ? f(test.images, labels) : f(labels);
+    if (settings.profile && !settings.quiet) std::cout << f.report() << '\n';
     return {1 - r[1].at(0) / static_cast<double>(test.count()), r[0].at(0), f.memory_plan()};
 }
 

@@ -58,8 +58,8 @@ void Console::summary(const RunResults& run, const std::vector<Shared>& params) 
         total += count_of(param.shape());
     }
     fmt::print("  {:<33} {:>12}\n\n", "total", total);
-    fmt::print("  a training step is {} kernels and library calls, compiled in {:.2f} s\n\n", run.kernels,
-               run.compile_seconds);
+    fmt::print("  a training step is {} launches of kernels and library calls, compiled in {:.2f} s\n\n",
+               run.kernels, run.compile_seconds);
     const char* measure = settings_.accuracy ? "accuracy" : "error";
     fmt::print("  {:>5}  {:>10} {:>8}  {:>10} {:>8}  {:>8}  {:>9}\n", "epoch", "train loss", measure,
                run.judge + " loss", measure, "seconds", "images/s");
@@ -92,6 +92,9 @@ void Console::end(const RunResults& run) const {
     const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
     fmt::print("\n  training images on the device {:.2f} MB ({}), at most {:.2f} MB in all,\n",
                megabytes(run.data_bytes), settings_.storage, megabytes(run.peak_bytes));
-    fmt::print("  {} kernels and library calls a step, compile time {:.2f} s\n", run.kernels,
-               run.compile_seconds);
+    fmt::print("  {} launches a step, compile time {:.2f} s\n", run.kernels, run.compile_seconds);
+}
+
+void Console::report(const Function& f) const {
+    if (!settings_.quiet) fmt::print("\n{}", f.report());
 }

@@ -22,6 +22,7 @@ class Console {
     void row(const EpochResult& epoch, std::int64_t images) const;
     void scores(const std::vector<SetResult>& trained) const;
     void end(const RunResults& run) const;
+    void report(const bitale::Function& f) const;
     bool interrupted() const;
     int status() const;  // of the program: 0, or 128 and the number of the signal that stopped it
 

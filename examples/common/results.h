@@ -30,9 +30,9 @@ struct RunResults {
     std::string source{};  // of the images, where there is a choice
     std::string device{};
     double compile_seconds = 0;
-    std::size_t kernels = 0;      // kernels and library calls of one training step
+    std::size_t kernels = 0;      // launches of one training step: kernels and library calls
     std::int64_t data_bytes = 0;  // of the training images
-    std::int64_t peak_bytes = 0;  // of the largest function: buffers and the shared variables it uses
+    std::int64_t peak_bytes = 0;  // of a call of the larger function, as its memory plan counts
     std::string judge{};          // "test" or "valid": the set that the epochs are judged by
     std::vector<EpochResult> epochs{};
     std::vector<SetResult> trained{};  // every set with the trained parameters, where there is a valid set

@@ -36,6 +36,7 @@ struct Settings {
     std::string dump{};                // folder for generated sources and reports
     bool takes_memory_limit = false;   // the program has --memory-limit
     bitale::ByteCount memory_limit{};  // 0: none
+    bool profile = false;              // measure each kernel, print the report of a step
     bool quiet = false;
 
     // The value of an option of this program.

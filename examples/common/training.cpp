@@ -97,7 +97,8 @@ int train(const Settings& settings, const Data& data, const Model& model) {
                               .givens = {{model.x, pixels(train_set.stored[rows])},
                                          {model.y, cast(train_set.labels[rows], int32)}},
                               .name = settings.example + "_step",
-                              .device = settings.device});
+                              .device = settings.device,
+                              .profile = settings.profile});
     // The same scores on chunk i of a set, without a change.
     const auto evaluation_of = [&](const OnDevice& set) {
         const Slice chunk{i * chunk_images, (i + 1) * chunk_images};
@@ -136,7 +137,7 @@ int train(const Settings& settings, const Data& data, const Model& model) {
         if (!settings.checkpoint.empty()) save_checkpoint(settings.checkpoint, state);
         console.row(run.epochs.back(), count);
     }
-    run.peak_bytes = std::max(step.peak_bytes(), evaluate.peak_bytes());
+    run.peak_bytes = std::max(step.memory_plan().peak_bytes, evaluate.memory_plan().peak_bytes);
     if (validated && !console.interrupted()) {
         for (const OnDevice& set : {train_set, judge, on_device(data.test, "test", model, settings)}) {
             Function f = evaluation_of(set);
@@ -146,6 +147,7 @@ int train(const Settings& settings, const Data& data, const Model& model) {
         console.scores(run.trained);
     }
     console.end(run);
+    if (settings.profile) console.report(step);
     if (!settings.save.empty()) save_checkpoint(settings.save, {model.params});
     if (!settings.json.empty()) run.write(settings.json);
     return console.status();

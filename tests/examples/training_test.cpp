@@ -179,8 +179,23 @@ TEST_CASE("SIGTERM ends after the step, as Ctrl-C does") {
     CHECK(load_npz(path).size() == 2);
 }
 
+TEST_CASE("the help names --profile and BITALE_FLAGS, whose value does not matter for it") {
+    const ScopedVariable wrong("BITALE_FLAGS", "nonsense=1");
+    const Finished help = run_program("mlp --help");  // asks the library for nothing
+    CHECK(help.status == 0);
+    CHECK_THAT(help.output, ContainsSubstring("--profile") && ContainsSubstring("BITALE_FLAGS"));
+}
+
+TEST_CASE("a profile ends with the measured report of a step") {
+    const Finished f = run_program("mnist_cnn --limit 300 --epochs 1 --profile");
+    INFO(f.output);
+    REQUIRE(f.status == 0);
+    CHECK_THAT(f.output, ContainsSubstring("Function mnist_cnn_step") &&
+                             ContainsSubstring("by the profile of 3 calls") &&
+                             ContainsSubstring("mnist_cnn.cpp:"));
+}
+
 TEST_CASE("wrong options and files end with one message") {
-    CHECK(run_program("mlp --help").status == 0);
     const Finished option = run_program("mlp --storage int4");
     CHECK(option.status != 0);
     CHECK_THAT(option.output, ContainsSubstring("int4"));
