@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "bitale/array.h"
@@ -140,12 +141,63 @@ struct TaskWork {
     Int tasks, picoseconds;
 };
 
-// The kernel that makes pieces of a product's operand: its tasks are the pieces, those of one slice's rows,
-// or columns, side by side.
-struct PieceKernel {
-    int kernel = -1;          // index into Program::kernels; -1: the operand is in memory
-    std::size_t buffers = 0;  // how many of the step's are its own
-    std::vector<Int> sizes;
+// One of Program::kernels, with what it is launched with.
+struct KernelLaunch {
+    int kernel = -1;           // index into Program::kernels
+    std::vector<int> buffers;  // positional
+    std::vector<Int> sizes;    // positional int64 parameters
+    // Distinct bytes of each buffer (codegen/kernel/traffic.h); of slices, which stay in caches, none.
+    std::vector<Int> reads, writes;
+};
+
+// What a step does. Buffers are indices into Program::buffers.
+struct KernelStep {
+    KernelLaunch launch;
+    std::vector<Int> tasks;                   // of each phase
+    std::vector<std::vector<TaskWork>> work;  // on a CPU: of each phase, the same tasks by kind
+};
+
+struct GemmStep {
+    GemmCall call;
+    int a = -1, b = -1, c = -1;
+    std::optional<int> bias;               // where the call adds one
+    std::optional<KernelLaunch> epilogue;  // its tasks are the slices
+    // Where the call says that an operand is made: the tasks are its pieces, those of one slice's rows, or
+    // columns, side by side.
+    std::optional<KernelLaunch> pieces_a, pieces_b;
+    // Bytes that the call itself reads of a, b, the old c and the bias, and writes of c; of slices none.
+    struct Moved {
+        Int a, b, old_c, bias, c;
+    };
+    Moved moved;
+};
+
+struct ConvStep {
+    ConvCall call;
+    int image = -1, filters = -1, output = -1;
+    std::optional<int> bias;  // where the call adds one
+};
+
+// The tensors of a convolution by `image`, `filters` and `output` of `t`: those that the call reads, then the
+// one that it computes.
+template <class T>
+auto in_order(ConvCall::Kind kind, T& t) {
+    switch (kind) {
+        case ConvCall::Kind::forward: break;
+        case ConvCall::Kind::image_gradient: return std::array{&t.filters, &t.output, &t.image};
+        case ConvCall::Kind::filter_gradient: return std::array{&t.image, &t.output, &t.filters};
+    }
+    return std::array{&t.image, &t.filters, &t.output};
+}
+
+struct CopyStep {
+    int from = -1, to = -1;
+};
+
+struct RoutineStep {
+    RoutineCall call;
+    std::vector<int> operands;
+    int result = -1, workspace = -1;
 };
 
 // What a step computes of one of the user's statements, with all that is inlined into it.
@@ -155,29 +207,24 @@ struct StepPart {
 };
 
 struct Step {
-    enum class Kind : std::uint8_t { kernel, gemm, conv, copy, routine };
-    Kind kind = Kind::kernel;
-    int kernel = -1;  // index into Program::kernels; of a gemm: the epilogue, its tasks are the slices
-    GemmCall gemm;
-    ConvCall conv;
-    RoutineCall routine;
-    // kernel: positional; copy: from, to; gemm: a, b, c; conv: image, filters, output, the one that is
-    // computed last; both: then the bias, if any; gemm with an epilogue: then those of its kernel; gemm
-    // with operands that are made: then those of their kernels; routine: operands, result, workspace
-    std::vector<int> buffers;
-    std::vector<Int> sizes;                   // of the kernel: positional int64 parameters
-    std::vector<Int> tasks;                   // kernel: number of tasks of each phase
-    std::vector<std::vector<TaskWork>> work;  // kernel on a CPU: of each phase, the same tasks by kind
-    std::array<PieceKernel, 2> pieces;        // gemm: of a and b
-    bool commits = false;                     // writes shared storage: skipped once the error word is set
+    std::variant<KernelStep, GemmStep, ConvStep, CopyStep, RoutineStep> operation;
+    bool commits = false;  // writes shared storage: skipped once the error word is set
     std::vector<Origin> fused;
-    std::string title;               // "conv2d + max_pool + relu"
-    std::string why;                 // why a library computes it, or why a convolution in it is generated
-    std::vector<Int> reads, writes;  // kernel: distinct bytes of each of `buffers` (codegen/kernel/traffic.h)
-    Int bytes, flops;                // moved and computed, for the report
-    std::vector<StepPart> parts;     // the flops by what they are for
-    std::vector<NodePtr> nodes;      // what it computes, where the target asks for readable text
+    std::string title;            // "conv2d + max_pool + relu"
+    std::string why;              // why a library computes it, or why a convolution in it is generated
+    Int bytes, flops;             // moved and computed, for the report
+    std::vector<StepPart> parts;  // the flops by what they are for
+    std::vector<NodePtr> nodes;   // what it computes, where the target asks for readable text
 };
+
+// Every buffer of a step, one as often as the step names it. First those of its own: operands, result, then
+// the bias or the workspace; then those of a product's epilogue and of the kernels that make pieces of a and
+// of b.
+std::vector<int> buffers_of(const Step& step);
+// What a library's call, a routine or a copy computes. A kernel tells by itself what it writes.
+std::optional<int> result_of(const Step& step);
+// The generated kernel that computes results of the step, if any: that of a kernel's step, or an epilogue.
+const KernelLaunch* kernel_of(const Step& step);
 
 struct Region {
     std::vector<Step> steps;

@@ -176,31 +176,44 @@ void add_lines(std::string& to, const Figures& f) {
     }
 }
 
-bool writes(const Step& step, std::size_t position) {
-    if (!step.writes.empty()) return position < step.writes.size() && !step.writes[position].is(0);
-    switch (step.kind) {
-        case Step::Kind::kernel: return false;
-        case Step::Kind::copy: return position == 1;
-        case Step::Kind::routine: return position + 2 >= step.buffers.size();
-        default: return position == 2;
-    }
-}
+struct Uses {
+    bool read = false, written = false;
+};
 
-bool reads(const Step& step, std::size_t position) {
-    if (!step.reads.empty()) return position < step.reads.size() && !step.reads[position].is(0);
-    return step.kind != Step::Kind::kernel && !writes(step, position);
+Uses uses_of(const Step& step, int buffer) {
+    Uses uses;
+    const auto add = [&](const KernelLaunch& launch) {
+        const auto& [number, buffers, sizes, reads, writes] = launch;
+        for (std::size_t i = 0; i < buffers.size(); ++i) {
+            if (buffers[i] != buffer) continue;
+            uses.read = uses.read || (i < reads.size() && !reads[i].is(0));
+            uses.written = uses.written || (i < writes.size() && !writes[i].is(0));
+        }
+    };
+    if (const auto* kernel = std::get_if<KernelStep>(&step.operation)) {
+        add(kernel->launch);
+        return uses;
+    }
+    if (const auto* gemm = std::get_if<GemmStep>(&step.operation)) {
+        uses.read = buffer == gemm->a || buffer == gemm->b || buffer == gemm->bias ||
+                    (buffer == gemm->c && !gemm->moved.old_c.is(0));
+        uses.written = buffer == gemm->c;
+        for (const auto* launch : {&gemm->epilogue, &gemm->pieces_a, &gemm->pieces_b})
+            if (*launch) add(**launch);
+        return uses;
+    }
+    const auto* routine = std::get_if<RoutineStep>(&step.operation);
+    const std::vector<int> buffers = buffers_of(step);
+    uses.read = std::find(buffers.begin(), buffers.end(), buffer) != buffers.end();
+    uses.written = buffer == result_of(step) || (routine && buffer == routine->workspace);
+    return uses;
 }
 
 // "by 2, for 4, 6": the steps that write it, and those that read it.
 std::string users_of(const Figures& f, int buffer) {
     std::string by, for_whom;
     for (const StepFigures& s : f.steps) {
-        bool written = false, read = false;
-        for (std::size_t i = 0; i < s.step->buffers.size(); ++i) {
-            if (s.step->buffers[i] != buffer) continue;
-            written = written || writes(*s.step, i);
-            read = read || reads(*s.step, i);
-        }
+        const auto [read, written] = uses_of(*s.step, buffer);
         if (written) by += (by.empty() ? "by " : ", ") + std::to_string(s.number);
         if (read && !written) for_whom += (for_whom.empty() ? "for " : ", ") + std::to_string(s.number);
     }
@@ -269,8 +282,10 @@ std::string advice(const Figures& f, const std::optional<Roof>& roof) {
 
 std::string time_text(const Figures& f) {
     if (!f.measured) {
-        const bool on_cores = std::any_of(f.steps.begin(), f.steps.end(),
-                                          [](const StepFigures& s) { return !s.step->work.empty(); });
+        const bool on_cores = std::any_of(f.steps.begin(), f.steps.end(), [](const StepFigures& s) {
+            const auto* kernel = std::get_if<KernelStep>(&s.step->operation);
+            return kernel && !kernel->work.empty();
+        });
         return wrapped(fmt::format("{}{} a call, estimated for {}", time_in_words(f.seconds),
                                    on_cores ? " of one core" : "",
                                    f.lengths.of_last_call() ? "the last call's lengths" : "typical lengths"),

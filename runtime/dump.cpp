@@ -78,7 +78,8 @@ std::string readable_file(const Program& program, const KernelText& kernel, cons
     for (const Region* region : {&program.once, &program.body})
         for (const Step& step : region->steps) {
             ++number;
-            if (step.kernel < 0 || program.kernels[static_cast<std::size_t>(step.kernel)].name != kernel.name)
+            const KernelLaunch* launch = kernel_of(step);
+            if (!launch || program.kernels[static_cast<std::size_t>(launch->kernel)].name != kernel.name)
                 continue;
             heading.comment(fmt::format("{} of the report: {}", number, step.title));
             if (const std::string lines = lines_of(step.fused, 16); !lines.empty()) heading.comment(lines);

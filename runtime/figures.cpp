@@ -24,22 +24,22 @@ double bytes_of_buffer(const Program& program, int buffer, const Lengths& length
     return bytes;
 }
 
-// The buffer that a library call or a copy writes; -1 where a step tells by itself what it writes.
-int result_of(const Step& step) {
-    if (step.kind == Step::Kind::kernel) return -1;
-    const std::size_t at = step.kind == Step::Kind::copy ? 1
-                           : step.kind == Step::Kind::routine
-                               ? step.buffers.size() - 2  // before its workspace
-                               : 2;
-    return at < step.buffers.size() ? step.buffers[at] : -1;
-}
-
 void add_traffic(const Program& program, const Step& step, const Lengths& lengths, StepFigures& to) {
+    const auto add = [&](const KernelLaunch& launch) {
+        for (const Int& n : launch.reads) to.reads += std::max(0.0, lengths(n));
+        for (const Int& n : launch.writes) to.writes += std::max(0.0, lengths(n));
+    };
+    if (const auto* kernel = std::get_if<KernelStep>(&step.operation)) return add(kernel->launch);
+    if (const auto* gemm = std::get_if<GemmStep>(&step.operation)) {
+        const auto& [a, b, old_c, bias, c] = gemm->moved;
+        for (const Int* n : {&a, &b, &old_c, &bias}) to.reads += std::max(0.0, lengths(*n));
+        to.writes += std::max(0.0, lengths(c));
+        for (const auto* launch : {&gemm->epilogue, &gemm->pieces_a, &gemm->pieces_b})
+            if (*launch) add(**launch);
+        return;
+    }
     const double bytes = std::max(0.0, lengths(step.bytes));
-    for (const Int& n : step.reads) to.reads += std::max(0.0, lengths(n));
-    for (const Int& n : step.writes) to.writes += std::max(0.0, lengths(n));
-    const int result = step.writes.empty() ? result_of(step) : -1;
-    if (result < 0) return;
+    const int result = *result_of(step);
     if (program.buffers[static_cast<std::size_t>(result)].kind != BufferInfo::Kind::slice)
         to.writes = std::min(bytes, bytes_of_buffer(program, result, lengths));
     to.reads = bytes - to.writes;
@@ -47,11 +47,14 @@ void add_traffic(const Program& program, const Step& step, const Lengths& length
 
 // Of one core of a CPU; of a GPU, by what present ones move and compute.
 double estimated_seconds(const Step& step, const StepFigures& figures, const Lengths& lengths) {
-    double picoseconds = 0;
-    for (const std::vector<TaskWork>& phase : step.work)
-        for (const TaskWork& w : phase) picoseconds += lengths(w.tasks) * lengths(w.picoseconds);
-    if (picoseconds > 0) return 1e-12 * picoseconds;
-    if (step.kind == Step::Kind::gemm) return 1e-9 * cost_of_product(step.gemm, 0).library;
+    if (const auto* kernel = std::get_if<KernelStep>(&step.operation)) {
+        double picoseconds = 0;
+        for (const std::vector<TaskWork>& phase : kernel->work)
+            for (const TaskWork& w : phase) picoseconds += lengths(w.tasks) * lengths(w.picoseconds);
+        if (picoseconds > 0) return 1e-12 * picoseconds;
+    }
+    if (const auto* gemm = std::get_if<GemmStep>(&step.operation))
+        return 1e-9 * cost_of_product(gemm->call, 0).library;
     constexpr double launch = 2e-6, bytes_a_second = 2e12, flops_a_second = 2e13;
     const double bytes = figures.reads + figures.writes;
     return launch + std::max(bytes / bytes_a_second, figures.flops / flops_a_second);

@@ -10,6 +10,7 @@
 #include "codegen/group/values.h"
 #include "codegen/plan/names.h"
 #include "graph/base/lines.h"
+#include "graph/base/overloaded.h"
 #include "graph/base/text.h"
 #include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
@@ -65,23 +66,22 @@ std::string batches_text(const GemmCall& call) {
     return ", for each of " + count.text() + " products";
 }
 
-std::string call_text(const Step& step) {
-    if (step.kind == Step::Kind::gemm) {
-        const GemmCall& g = step.gemm;
-        const std::string old = g.beta == 0 ? "" : fmt::format("{:g} c + ", g.beta),
-                          factor = g.alpha == 1 ? "" : fmt::format("{:g} ", g.alpha);
-        const std::string made = g.made_a && g.made_b ? ", a and b packed on the fly"
-                                 : g.made_a           ? ", a packed on the fly"
-                                 : g.made_b           ? ", b packed on the fly"
-                                                      : "";
-        return fmt::format("c[{}, {}] = {}{}a{} . b{} over {}{}{}", g.m.text(), g.n.text(), old, factor,
-                           g.transpose_a ? " transposed" : "", g.transpose_b ? " transposed" : "", g.k.text(),
-                           made, epilogue_text(g.bias, g.relu)) +
-               batches_text(g);
-    }
+std::string call_text(const GemmCall& g) {
+    const std::string old = g.beta == 0 ? "" : fmt::format("{:g} c + ", g.beta),
+                      factor = g.alpha == 1 ? "" : fmt::format("{:g} ", g.alpha);
+    const std::string made = g.made_a && g.made_b ? ", a and b packed on the fly"
+                             : g.made_a           ? ", a packed on the fly"
+                             : g.made_b           ? ", b packed on the fly"
+                                                  : "";
+    return fmt::format("c[{}, {}] = {}{}a{} . b{} over {}{}{}", g.m.text(), g.n.text(), old, factor,
+                       g.transpose_a ? " transposed" : "", g.transpose_b ? " transposed" : "", g.k.text(),
+                       made, epilogue_text(g.bias, g.relu)) +
+           batches_text(g);
+}
+
+std::string call_text(const ConvCall& c) {
     static const char* const kinds[] = {"convolution of", "gradient of the image of a convolution of",
                                         "gradient of the filters of a convolution of"};
-    const ConvCall& c = step.conv;
     return fmt::format("{} {} with filters {}{}{}", kinds[static_cast<int>(c.kind)], text_of(c.image),
                        text_of(c.filters), c.groups == 1 ? "" : fmt::format(" in {} groups", c.groups),
                        epilogue_text(c.bias, c.relu));
@@ -93,8 +93,24 @@ std::string routine_text(const RoutineCall& call) {
     return fmt::format("{} of {} [{}]", call.name, bitale::name_of(call.dtype), sizes);
 }
 
-std::string precision_text(const Step& step) {
-    return name_of(step.kind == Step::Kind::gemm ? step.gemm.precision : step.conv.precision);
+// The line that says what computes a step and why; nothing where there is nothing to say.
+std::string call_line(const Step& step) {
+    const auto library = [&](const auto& call) {
+        return fmt::format("     library call: {}, {}; {}\n", call_text(call), name_of(call.precision),
+                           step.why);
+    };
+    const auto generated = [&](const auto& /*operation*/) {
+        return step.why.empty() ? "" : fmt::format("     {}\n", step.why);
+    };
+    return std::visit(Overloaded{[&](const GemmStep& s) { return library(s.call); },
+                                 [&](const ConvStep& s) { return library(s.call); },
+                                 [&](const RoutineStep& s) {
+                                     return fmt::format("     {}: {}; {}\n",
+                                                        s.call.by_library ? "library call" : "routine",
+                                                        routine_text(s.call), step.why);
+                                 },
+                                 generated},
+                      step.operation);
 }
 
 // What the machine code takes, where the device knows.
@@ -108,7 +124,7 @@ void add_resources(std::string& to, const KernelText& kernel, const Function::St
 }
 
 // What the tasks of a kernel cost, and how well that suits many cores.
-void add_efficiency(std::string& to, const Program& program, const Step& step) {
+void add_efficiency(std::string& to, const Program& program, const KernelStep& step) {
     if (step.work.empty()) return;
     std::map<std::uint64_t, std::int64_t> values;
     bool known = true;
@@ -136,35 +152,30 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
     const Program& program = *state.program;
     to += fmt::format("\n  {}. {}  {}{}\n", number, step_name(program, step), step.title,
                       step.commits ? "  [writes shared variables, after all checks]" : "");
-    if (step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv)
-        to += fmt::format("     library call: {}, {}; {}\n", call_text(step), precision_text(step), step.why);
-    else if (step.kind == Step::Kind::routine)
-        to += fmt::format("     {}: {}; {}\n", step.routine.by_library ? "library call" : "routine",
-                          routine_text(step.routine), step.why);
-    else if (!step.why.empty())
-        to += fmt::format("     {}\n", step.why);
+    to += call_line(step);
     if (state.executable) {
         const std::lock_guard lock(state.device->turns());
         if (const std::string choice = state.executable->library_choice(step); !choice.empty())
             to += fmt::format("     {}\n", choice);
     }
-    if (!step.tasks.empty()) {
+    if (const auto* kernel = std::get_if<KernelStep>(&step.operation); kernel && !kernel->tasks.empty()) {
         std::string tasks;
-        for (const Int& t : step.tasks) tasks += (tasks.empty() ? "" : ", then ") + t.text();
+        for (const Int& t : kernel->tasks) tasks += (tasks.empty() ? "" : ", then ") + t.text();
         to += fmt::format("     tasks: {}\n", tasks);
-        add_efficiency(to, program, step);
+        add_efficiency(to, program, *kernel);
     }
     to += fmt::format("     {} moved, {}\n", amount(step.bytes, "B"), amount(step.flops, "flop"));
     std::string buffers;
-    for (const int b : step.buffers) buffers += (buffers.empty() ? "" : ", ") + name_of(program, b);
+    for (const int b : buffers_of(step)) buffers += (buffers.empty() ? "" : ", ") + name_of(program, b);
     to += "     buffers: " + buffers + "\n";
     if (!step.fused.empty()) {
         to += "     fused:";
         for (std::size_t i = 0; i < step.fused.size(); ++i) to += (i ? ", " : " ") + text_of(step.fused[i]);
         to += "\n";
     }
-    if (step.kernel < 0) return;
-    const KernelText& kernel = program.kernels[static_cast<std::size_t>(step.kernel)];
+    const KernelLaunch* launch = kernel_of(step);
+    if (!launch) return;
+    const KernelText& kernel = program.kernels[static_cast<std::size_t>(launch->kernel)];
     add_indented(to, kernel.notes, "     ");
     add_resources(to, kernel, state);
 }
@@ -189,15 +200,17 @@ void add_buffers(std::string& to, const Program& program) {
 }  // namespace
 
 std::string step_name(const Program& program, const Step& step) {
-    switch (step.kind) {
-        case Step::Kind::kernel: return program.kernels[static_cast<std::size_t>(step.kernel)].name;
-        case Step::Kind::gemm:
-            return step.kernel < 0 ? "gemm"
-                                   : "gemm + " + program.kernels[static_cast<std::size_t>(step.kernel)].name;
-        case Step::Kind::conv: return "conv";
-        case Step::Kind::routine: return step.routine.name;
-        default: return "copy";
-    }
+    const auto kernel_name = [&](const KernelLaunch& launch) {
+        return program.kernels[static_cast<std::size_t>(launch.kernel)].name;
+    };
+    return std::visit(Overloaded{[&](const KernelStep& s) { return kernel_name(s.launch); },
+                                 [&](const GemmStep& s) {
+                                     return s.epilogue ? "gemm + " + kernel_name(*s.epilogue) : "gemm";
+                                 },
+                                 [](const ConvStep&) { return std::string("conv"); },
+                                 [](const CopyStep&) { return std::string("copy"); },
+                                 [](const RoutineStep& s) { return s.call.name; }},
+                      step.operation);
 }
 
 std::vector<Kernel> kernel_list(const Program& program, const std::string& device) {
@@ -207,15 +220,17 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
             Kernel k;
             k.name = step_name(program, step);
             k.device = device;
-            if (step.kernel >= 0) {
-                const KernelText& text = program.kernels[static_cast<std::size_t>(step.kernel)];
+            if (const KernelLaunch* launch = kernel_of(step)) {
+                const KernelText& text = program.kernels[static_cast<std::size_t>(launch->kernel)];
                 k.source = text.body.empty() ? text.cuda_body : text.body;
             }
             for (const Origin& o : step.fused) k.fused.push_back(text_of(o));
             k.bytes = bound_of(step.bytes);
             k.flops = bound_of(step.flops);
-            k.by_library = step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv ||
-                           (step.kind == Step::Kind::routine && step.routine.by_library);
+            const auto* routine = std::get_if<RoutineStep>(&step.operation);
+            k.by_library = std::holds_alternative<GemmStep>(step.operation) ||
+                           std::holds_alternative<ConvStep>(step.operation) ||
+                           (routine && routine->call.by_library);
             list.push_back(std::move(k));
         }
     return list;

@@ -38,7 +38,7 @@ struct Sized {
 };
 
 LibraryCall call_of(const Step& step, const StepSizes& sizes) {
-    return {step.title, step.kind == Step::Kind::conv, sizes.gemm, sizes.conv};
+    return {step.title, std::holds_alternative<ConvStep>(step.operation), sizes.gemm, sizes.conv};
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ Json describe(const Function& f, const Array& input) {
                       {"bytes", sized.number(step->bytes)}, {"flops", sized.number(step->flops)}};
         if (!step->why.empty()) entry["why"] = step->why;
         if (kernels[k].by_library) entry["call"] = text_of(call_of(*step, sizes));
-        if (step->kernel >= 0) {
-            const KernelText& text = sized.program->kernels[static_cast<std::size_t>(step->kernel)];
+        if (const KernelLaunch* launch = kernel_of(*step)) {
+            const KernelText& text = sized.program->kernels[static_cast<std::size_t>(launch->kernel)];
             Json phases = Json::array();
             for (std::size_t p = 0; p < text.entries.size(); ++p) {
                 Json phase = {{"entry", text.entries[p]}};
@@ -96,7 +96,8 @@ std::vector<LibraryCall> library_calls(const Function& f, const Array& input) {
     std::vector<LibraryCall> calls;
     if (!f.state().program) return calls;
     for (const auto& [step, sizes] : Sized(f, input).steps)
-        if (step->kind == Step::Kind::gemm || step->kind == Step::Kind::conv)
+        if (std::holds_alternative<GemmStep>(step->operation) ||
+            std::holds_alternative<ConvStep>(step->operation))
             calls.push_back(call_of(*step, sizes));
     return calls;
 }

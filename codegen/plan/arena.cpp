@@ -318,7 +318,7 @@ std::vector<Lifetime> arena_lifetimes(const Program& program,
     std::vector<Lifetime> all(program.buffers.size(), {0, INT32_MAX, -1, 0});
     const auto use = [&](const Region& region, int offset) {
         for (std::size_t s = 0; s < region.steps.size(); ++s)
-            for (const int b : region.steps[s].buffers) {
+            for (const int b : buffers_of(region.steps[s])) {
                 Lifetime& life = all[static_cast<std::size_t>(b)];
                 life.first = std::min(life.first, offset + static_cast<int>(s));
                 life.last = std::max(life.last, offset + static_cast<int>(s));

@@ -209,12 +209,12 @@ class Assembler {
     void call_library(const Group& group, bool once) {
         const int v = group.values[0];
         const LibraryCall& call = *values_.list[v].by_library;
-        const bool kept = leaving_[v];
         Step step;
+        std::vector<int> operands;  // buffers
         for (const int operand : call.operands)
-            step.buffers.push_back(is_made(values_.list[operand])
-                                       ? slice_buffer(operand, "packed on the fly, by slices of a product")
-                                       : buffers_of(operand)[0]);
+            operands.push_back(is_made(values_.list[operand])
+                                   ? slice_buffer(operand, "packed on the fly, by slices of a product")
+                                   : buffers_of(operand)[0]);
         for (const int inside : call.absorbed) {
             step.title += values_.list[inside].node->op->name + " + ";
             add_origins(inside, step);
@@ -223,85 +223,105 @@ class Assembler {
         add_origins(v, step);
         describe_call(call, step);
         add_part(v, step.flops, step);
-        if (step.kind == Step::Kind::routine) return call_routine(v, step, once);
-        if (step.kind == Step::Kind::conv)
-            set_strides(step.conv, conv_values(step.conv, call.operands, v), values_);
-        else
-            describe_operands(call, values_, target_, step);
-        const bool adds = accumulate(group, step);
-        const int result = adds   ? buffers_of(group.values[1])[0]
-                           : kept ? buffers_of(v)[0]
-                                  : slice_buffer(v, "read by its epilogue alone");
-        step.buffers.insert(step.buffers.begin() + 2, result);  // before the bias
-        if (step.kind == Step::Kind::gemm) {
-            if (adds) step.reads[2] = step.writes[2];
-            if (!adds && !kept) step.writes[2] = 0;
-        }
-        for (std::size_t i = 1; i < group.values.size(); ++i) {
-            const int map = group.values[i];
-            step.title += " + " + values_.list[map].node->op->name;
-            const Int flops = step.gemm.m * step.gemm.n * cost_of(fully_composed_nest(values_, map));
-            step.flops = step.flops + flops;
-            add_part(map, flops, step);
-            add_origins(map, step);
-        }
         step.commits = commits_in_place(group);
-        if (step.gemm.made_a || step.gemm.made_b || step.gemm.symmetric) cut_into_slices(step.gemm);
-        if (const std::size_t first = adds ? 2 : 1; first < group.values.size()) epilogue(group, first, step);
-        make_pieces(v, step);
-        sum_traffic(step);
+        std::visit([&](const auto& c) { compute(c, group, operands, step); }, call.call);
         sort_origins(step.fused);
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
-        if (!kept) return;
+        if (!leaving_[v]) return;
         const std::vector<int> all = buffers_of(v);
         for (std::size_t b = 1; b < all.size(); ++b) copy(all[0], all[b], false);
     }
 
+    void compute(const GemmCall& call, const Group& group, const std::vector<int>& operands, Step& step) {
+        const int v = group.values[0];
+        GemmStep& gemm = step.operation.emplace<GemmStep>();
+        gemm.call = call;
+        gemm.a = operands.at(0);
+        gemm.b = operands.at(1);
+        if (call.bias) gemm.bias = operands.at(2);
+        describe_operands(*values_.list[v].by_library, values_, target_, gemm, step);
+        const bool adds = accumulate(group, gemm.call, step);
+        gemm.c = adds          ? buffers_of(group.values[1])[0]
+                 : leaving_[v] ? buffers_of(v)[0]
+                               : slice_buffer(v, "read by its epilogue alone");
+        if (adds)
+            gemm.moved.old_c = gemm.moved.c;
+        else if (!leaving_[v])
+            gemm.moved.c = 0;
+        const auto& [a, b, old_c, bias, c] = gemm.moved;
+        step.bytes = a + b + old_c + bias + c;
+        for (std::size_t i = 1; i < group.values.size(); ++i) {
+            const int map = group.values[i];
+            step.title += " + " + values_.list[map].node->op->name;
+            const Int flops = call.m * call.n * cost_of(fully_composed_nest(values_, map));
+            step.flops = step.flops + flops;
+            add_part(map, flops, step);
+            add_origins(map, step);
+        }
+        if (gemm.call.made_a || gemm.call.made_b || gemm.call.symmetric) cut_into_slices(gemm.call);
+        if (const std::size_t first = adds ? 2 : 1; first < group.values.size())
+            gemm.epilogue = epilogue(group, first, gemm, step);
+        if (gemm.call.made_a) gemm.pieces_a = pieces(v, 0, gemm.call, gemm.a, step);
+        if (gemm.call.made_b) gemm.pieces_b = pieces(v, 1, gemm.call, gemm.b, step);
+    }
+
+    void compute(const ConvCall& call, const Group& group, const std::vector<int>& operands, Step& step) {
+        const int v = group.values[0];
+        ConvStep& conv = step.operation.emplace<ConvStep>();
+        conv.call = call;
+        set_strides(conv.call, conv_values(call, values_.list[v].by_library->operands, v), values_);
+        const auto [image, filters, output] = conv_values(call, operands, buffers_of(v)[0]);
+        conv.image = image;
+        conv.filters = filters;
+        conv.output = output;
+        if (call.bias) conv.bias = operands.at(2);
+    }
+
     // From memory to memory, with a buffer of the plan to work in.
-    void call_routine(int v, Step& step, bool once) {
-        step.buffers.push_back(buffers_of(v)[0]);
-        step.buffers.push_back(add(workspace_of(step.routine, *values_.list[v].node)));
-        sort_origins(step.fused);
-        (once ? program_.once : program_.body).steps.push_back(std::move(step));
+    void compute(const RoutineCall& call, const Group& group, const std::vector<int>& operands, Step& step) {
+        const int v = group.values[0], result = buffers_of(v)[0];
+        step.operation = RoutineStep{call, operands, result, add(workspace_of(call, *values_.list[v].node))};
     }
 
-    void make_pieces(int v, Step& step) {
-        for (const int side : {0, 1}) {
-            if (!(side == 0 ? step.gemm.made_a : step.gemm.made_b)) continue;
-            KernelBuilder builder;
-            builder.short_text = target_.fast_compile;
-            std::string notes;
-            Phase phase;
-            phase.segments.push_back(schedule_pieces(
-                v, side, step.gemm, step.buffers[static_cast<std::size_t>(side)], context(), builder, notes));
-            builder.ir.phases.push_back(std::move(phase));
-            PieceKernel& piece = step.pieces[static_cast<std::size_t>(side)];
-            add_traffic(builder, texts_.add(builder, notes, piece.kernel, piece.sizes), step);
-            piece.buffers = builder.buffers.size();
-        }
+    // Kernels that a product runs on slices.
+
+    KernelLaunch pieces(int v, int side, GemmCall& call, int piece, Step& step) {
+        KernelBuilder builder;
+        builder.short_text = target_.fast_compile;
+        std::string notes;
+        Phase phase;
+        phase.segments.push_back(schedule_pieces(v, side, call, piece, context(), builder, notes));
+        builder.ir.phases.push_back(std::move(phase));
+        return launch(builder, notes, step);
     }
 
-    // The buffers of a kernel that a product runs on slices, and what it moves in memory: slices are in
-    // caches.
-    void add_traffic(const KernelBuilder& builder, const Traffic& traffic, Step& step) const {
-        for (std::size_t b = 0; b < builder.buffers.size(); ++b) {
-            const bool in_cache = program_.buffers[builder.buffers[b]].kind == BufferInfo::Kind::slice;
-            step.reads.push_back(in_cache ? Int(0) : traffic.read[b]);
-            step.writes.push_back(in_cache ? Int(0) : traffic.written[b]);
-        }
-        step.buffers.insert(step.buffers.end(), builder.buffers.begin(), builder.buffers.end());
+    // Maps of the product, as a kernel whose tasks are its slices.
+    KernelLaunch epilogue(const Group& group, std::size_t first, GemmStep& gemm, Step& step) {
+        if (gemm.call.slice_rows == 0) cut_into_slices(gemm.call);
+        KernelBuilder builder;
+        builder.short_text = target_.fast_compile;
+        std::string notes;
+        Phase phase;
+        phase.segments.push_back(
+            schedule_epilogue(group, first, gemm.call, gemm.c, context(), builder, notes));
+        builder.ir.phases.push_back(std::move(phase));
+        builder.ir.commits = step.commits;
+        return launch(builder, notes, step);
     }
 
-    static void sum_traffic(Step& step) {
-        for (const std::vector<Int>* list : {&step.reads, &step.writes})
+    // Adds what it moves to the bytes of the step.
+    KernelLaunch launch(KernelBuilder& builder, const std::string& notes, Step& step) {
+        KernelLaunch launch = texts_.add(builder, notes);
+        for (const std::vector<Int>* list : {&launch.reads, &launch.writes})
             for (const Int& bytes : *list) step.bytes = step.bytes + bytes;
+        return launch;
     }
 
     // The first map of a product as part of the call: an update in place that only adds the product to the
     // old value, where nothing else needs the product.
-    bool accumulate(const Group& group, Step& step) {
+    bool accumulate(const Group& group, GemmCall& call, Step& step) {
         const int v = group.values[0];
-        if (group.values.size() == 1 || leaving_[v] || step.gemm.parameter != GemmCall::Parameter::rows)
+        if (group.values.size() == 1 || leaving_[v] || call.parameter != GemmCall::Parameter::rows)
             return false;
         const int map = group.values[1];
         const std::optional<Accumulation> found = accumulation_of(fully_composed_nest(values_, map), v);
@@ -313,10 +333,10 @@ class Assembler {
             if (reads) return false;
         }
         constexpr double shared_out = 2048;  // longer sums are cut, and their parts added
-        if ((step.gemm.made_a || step.gemm.made_b) && typical(step.gemm.k) >= shared_out) return false;
-        step.gemm.symmetric = false;  // what it is added to need not be
-        step.gemm.alpha = found->alpha;
-        step.gemm.beta = found->beta;
+        if ((call.made_a || call.made_b) && typical(call.k) >= shared_out) return false;
+        call.symmetric = false;  // what it is added to need not be
+        call.alpha = found->alpha;
+        call.beta = found->beta;
         step.why += "; the call adds it to the variable that it updates";
         return true;
     }
@@ -328,25 +348,9 @@ class Assembler {
                     value.node->origins});
     }
 
-    // Maps of the product, as a kernel whose tasks are its slices.
-    void epilogue(const Group& group, std::size_t first, Step& step) {
-        if (step.gemm.slice_rows == 0) cut_into_slices(step.gemm);
-        const int result = step.buffers[2];
-        KernelBuilder builder;
-        builder.short_text = target_.fast_compile;
-        std::string notes;
-        Phase phase;
-        phase.segments.push_back(
-            schedule_epilogue(group, first, step.gemm, result, context(), builder, notes));
-        builder.ir.phases.push_back(std::move(phase));
-        builder.ir.commits = step.commits;
-        add_traffic(builder, texts_.add(builder, notes, step.kernel, step.sizes), step);
-    }
-
     void copy(int from, int to, bool commits) {
         Step step;
-        step.kind = Step::Kind::copy;
-        step.buffers = {from, to};
+        step.operation = CopyStep{from, to};
         step.commits = commits;
         step.title = "copy of " + in_quotes(program_.buffers[from].name);
         step.bytes =
@@ -391,20 +395,17 @@ class Assembler {
         builder.ir.phases.push_back(std::move(first));
         if (!second.segments.empty()) builder.ir.phases.push_back(std::move(second));
         read_scalars(builder);
-        Traffic traffic = texts_.add(builder, notes, step.kernel, step.sizes);
+        KernelStep& kernel = step.operation.emplace<KernelStep>();
+        kernel.launch = launch(builder, notes, step);
         for (const Phase& phase : builder.ir.phases) {
             Int tasks = 0;
             for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
-            step.tasks.push_back(tasks);
+            kernel.tasks.push_back(tasks);
             if (target_.kind == Target::Kind::cuda) continue;
-            std::vector<TaskWork>& work = step.work.emplace_back();
+            std::vector<TaskWork>& work = kernel.work.emplace_back();
             for (const Segment& s : phase.segments)
                 work.push_back({s.tasks, work_of(builder.ir, s, target_)});
         }
-        step.reads = std::move(traffic.read);
-        step.writes = std::move(traffic.written);
-        sum_traffic(step);
-        step.buffers = builder.buffers;
         (once ? program_.once : program_.body).steps.push_back(std::move(step));
     }
 

@@ -12,8 +12,13 @@ namespace bitale {
 namespace {
 
 void describe(const GemmCall& call, Step& step) {
-    step.kind = Step::Kind::gemm;
-    step.gemm = call;
+    Int count = 1;
+    if (call.strides)
+        for (const GemmStrides::Batch& batch : call.strides->batches) count = count * batch.count;
+    step.flops = 2 * count * call.m * call.n * call.k;
+}
+
+GemmStep::Moved moved_by(const GemmCall& call) {
     Int count = 1, of_a = 1, of_b = 1;
     if (call.strides)
         for (const GemmStrides::Batch& batch : call.strides->batches) {
@@ -21,15 +26,12 @@ void describe(const GemmCall& call, Step& step) {
             if (!batch.a.is(0)) of_a = of_a * batch.count;
             if (!batch.b.is(0)) of_b = of_b * batch.count;
         }
-    step.flops = 2 * count * call.m * call.n * call.k;
-    step.reads = {4 * of_a * call.m * call.k, 4 * of_b * call.k * call.n, 0};
-    step.writes = {0, 0, 4 * count * call.m * call.n};
-    if (call.bias) step.reads.push_back(4 * call.n), step.writes.emplace_back(0);
+    return {call.made_a ? Int(0) : 4 * of_a * call.m * call.k,
+            call.made_b ? Int(0) : 4 * of_b * call.k * call.n, 0, call.bias ? 4 * call.n : Int(0),
+            4 * count * call.m * call.n};
 }
 
 void describe(const ConvCall& call, Step& step) {
-    step.kind = Step::Kind::conv;
-    step.conv = call;
     const auto count = [](const ConvTensor& t) { return t.shape[0] * t.shape[1] * t.shape[2] * t.shape[3]; };
     const std::array<Int, 4>& f = call.filters.shape;
     step.flops = 2 * count(call.output) * f[1] * f[2] * f[3];
@@ -37,10 +39,7 @@ void describe(const ConvCall& call, Step& step) {
         4 * (count(call.image) + count(call.filters) + count(call.output) + (call.bias ? f[0] : Int(0)));
 }
 
-void describe(const RoutineCall& call, Step& step) {
-    step.kind = Step::Kind::routine;
-    step.routine = call;
-}
+void describe(const RoutineCall& /*call*/, Step& /*step*/) {}
 
 }  // namespace
 
@@ -60,12 +59,12 @@ BufferInfo workspace_of(const RoutineCall& call, const Node& node) {
             node.origins};
 }
 
-void describe_operands(const LibraryCall& library, const Values& values, const Target& target, Step& step) {
-    GemmCall& call = step.gemm;
+void describe_operands(const LibraryCall& library, const Values& values, const Target& target, GemmStep& gemm,
+                       Step& step) {
+    GemmCall& call = gemm.call;
     call.made_a = is_made(values.list[library.operands[0]]);
     call.made_b = is_made(values.list[library.operands[1]]);
-    if (call.made_a) step.reads[0] = 0;
-    if (call.made_b) step.reads[1] = 0;
+    gemm.moved = moved_by(call);
     constexpr double fewest = 128;
     call.symmetric = target.kind == Target::Kind::cpu && library.operands[0] == library.operands[1] &&
                      call.transpose_a != call.transpose_b && call.m == call.n && !call.bias && !call.relu &&

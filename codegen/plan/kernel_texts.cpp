@@ -14,8 +14,7 @@
 
 namespace bitale {
 
-Traffic KernelTexts::add(KernelBuilder& builder, const std::string& notes, int& kernel,
-                         std::vector<Int>& sizes) {
+KernelLaunch KernelTexts::add(KernelBuilder& builder, const std::string& notes) {
     Traffic traffic = traffic_of(builder.ir);
     const bool on_cpu = target_.kind == Target::Kind::cpu, fast = target_.fast_compile;
     if (on_cpu) fuse_loops(builder.ir);
@@ -33,12 +32,15 @@ Traffic KernelTexts::add(KernelBuilder& builder, const std::string& notes, int& 
         reading.lines = true;
         if (target_.debug_lines) text.body = printed(builder, &reading).body;
     }
-    kernel = numbered(text, readable, notes);
+    for (std::size_t b = 0; b < builder.buffers.size(); ++b)
+        if (program_.buffers[static_cast<std::size_t>(builder.buffers[b])].kind == BufferInfo::Kind::slice)
+            traffic.read[b] = traffic.written[b] = 0;
+    const int kernel = numbered(text, readable, notes);
     std::vector<int>& threads = program_.kernels[static_cast<std::size_t>(kernel)].cuda_threads;
     if (cuda() && threads.empty())
         for (const Phase& phase : builder.ir.phases) threads.push_back(threads_of(phase));
-    sizes = std::move(text.sizes);
-    return traffic;
+    return {kernel, builder.buffers, std::move(text.sizes), std::move(traffic.read),
+            std::move(traffic.written)};
 }
 
 PrintedKernel KernelTexts::printed(const KernelBuilder& builder, const ReadingNotes* reading) const {

@@ -21,8 +21,8 @@ class KernelTexts {
     KernelTexts(Program& program, const Target& target, const std::set<std::uint64_t>& lengths)
         : program_(program), target_(target), lengths_(lengths) {}
 
-    // Optimises the IR, verifies and prints it. `kernel`: its number in the program, `sizes`: what to pass.
-    Traffic add(KernelBuilder& builder, const std::string& notes, int& kernel, std::vector<Int>& sizes);
+    // Optimises the IR, verifies and prints it.
+    KernelLaunch add(KernelBuilder& builder, const std::string& notes);
 
   private:
     int numbered(const PrintedKernel& printed, const std::string& readable, const std::string& notes);

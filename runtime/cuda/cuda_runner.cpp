@@ -43,8 +43,9 @@ bool may_loop(const Build& build) {
 
 // Copies that look at the error word are kernels of ours.
 bool commits_copies(const Program& program) {
-    return std::any_of(program.body.steps.begin(), program.body.steps.end(),
-                       [](const Step& s) { return s.kind == Step::Kind::copy && s.commits; });
+    return std::any_of(program.body.steps.begin(), program.body.steps.end(), [](const Step& s) {
+        return std::holds_alternative<CopyStep>(s.operation) && s.commits;
+    });
 }
 
 }  // namespace
@@ -131,7 +132,8 @@ void CudaRunner::plan(const Region& region, std::vector<StepPlan>& plans) {
     for (const Step& s : region.steps) {
         StepPlan& p = plans.emplace_back(context_);
         p.step = &s;
-        if (s.kind == Step::Kind::kernel) p.phases = kernels_.at(static_cast<std::size_t>(s.kernel));
+        if (const auto* kernel = std::get_if<KernelStep>(&s.operation))
+            p.phases = kernels_.at(static_cast<std::size_t>(kernel->launch.kernel));
         if (!profile_) continue;
         for (OwnedEvent* event : {&p.begins, &p.ends})
             context_.check(context_.runtime().cudaEventCreateWithFlags(event->put(), 0),
@@ -247,7 +249,7 @@ std::int64_t CudaRunner::bytes_of_buffer(std::size_t buffer) const {
 OwnMemory CudaRunner::own_memory(const Frame& /*frame*/) const {
     const Backend& backend = context_.backend();
     OwnMemory own = library_memory(*program_, static_cast<bool>(backend.gemm_algorithm));
-    if (backend.conv_algorithm && has_steps(*program_, Step::Kind::conv))
+    if (backend.conv_algorithm && has_steps<ConvStep>(*program_))
         own.notes.push_back(fmt::format("the workspace of cuDNN, which is chosen at a first call, at most {}",
                                         bytes_text(Cudnn::most_workspace)));
     own.place = separate_buffers_ ? OwnMemory::Place::gpu_separate : OwnMemory::Place::gpu;
@@ -287,9 +289,9 @@ void CudaRunner::admit(const Frame& frame, std::span<const Array> arguments, std
 
 // ---- launches ----
 
-void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Stream stream) {
+void CudaRunner::launch(const KernelStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream) {
     // struct { void* buffers[]; i64 sizes[]; }, each of at least one element.
-    const std::vector<int>& buffers = plan.step->buffers;
+    const std::vector<int>& buffers = step.launch.buffers;
     const std::size_t first_size = std::max<std::size_t>(buffers.size(), 1) * sizeof(void*);
     launch_arguments_.assign(first_size + std::max<std::size_t>(sizes.sizes.size(), 1) * sizeof(std::int64_t),
                              0);
@@ -300,12 +302,12 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Str
         std::memcpy(&launch_arguments_[first_size], sizes.sizes.data(),
                     sizes.sizes.size() * sizeof(std::int64_t));
     void* arguments[] = {launch_arguments_.data()};
+    const KernelText& kernel = program_->kernels[static_cast<std::size_t>(step.launch.kernel)];
     for (std::size_t phase = 0; phase < sizes.tasks.size(); ++phase) {
         if (sizes.tasks[phase] <= 0) continue;
         LaunchConfig config;
         config.grid.x = static_cast<unsigned>(std::min(sizes.tasks[phase], most_blocks));
-        config.block.x = static_cast<unsigned>(
-            program_->kernels[static_cast<std::size_t>(plan.step->kernel)].cuda_threads.at(phase));
+        config.block.x = static_cast<unsigned>(kernel.cuda_threads.at(phase));
         config.stream = stream;
         const auto words = [&] { return kernel_words(*program_, *plan.step, phase, config); };
         if (comparison_) comparison_->before(compared_buffers(*plan.step));
@@ -313,16 +315,14 @@ void CudaRunner::launch_kernel(const StepPlan& plan, const StepSizes& sizes, Str
                           std::cref(words), {program_, plan.step, phase});
         // One that differs has put back what it wrote.
         if (comparison_)
-            comparison_->kernel(
-                program_->kernels[static_cast<std::size_t>(plan.step->kernel)].entries.at(phase), config,
-                launch_arguments_, std::cref(words));
+            comparison_->kernel(kernel.entries.at(phase), config, launch_arguments_, std::cref(words));
         if (plan.step->commits && stream == context_.stream()) committing_ = true;  // one phase is enough
     }
 }
 
 std::vector<ComparedBuffer> CudaRunner::compared_buffers(const Step& step) const {
     std::vector<ComparedBuffer> list;
-    for (const int number : step.buffers) {
+    for (const int number : buffers_of(step)) {
         const auto b = static_cast<std::size_t>(number);
         const BufferInfo& info = program_->buffers[b];
         const DType dtype = info.type.dtype;
@@ -332,8 +332,11 @@ std::vector<ComparedBuffer> CudaRunner::compared_buffers(const Step& step) const
     return list;
 }
 
-void CudaRunner::call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words,
-                              const LaunchNote& note) {
+void CudaRunner::call_library(const StepPlan& plan, const StepSizes& sizes, Stream stream,
+                              const std::function<void()>& call,
+                              const std::function<void(const LaunchWords&)>& compare) {
+    const auto words = [&] { return call_words(*program_, *plan.step, sizes); };
+    if (comparison_) comparison_->before(compared_buffers(*plan.step));
     try {
         call();
     } catch (const OutOfMemory& e) {
@@ -343,60 +346,61 @@ void CudaRunner::call_library(const std::function<void()>& call, Stream stream, 
         context_.library_failed(stream, fmt::format("{} ({})", words(), e.what()));
         throw DeviceError(fmt::format("{}: {}", words(), e.what()));
     }
-    context_.launched(success, stream, words, note);
+    context_.launched(success, stream, std::cref(words), {program_, plan.step});
+    note_call(plan, sizes);
+    if (!comparison_) return;
+    const auto named = [&] {
+        const std::string choice = library_choice(*plan.step);
+        return choice.empty() ? words() : fmt::format("{}, {}", words(), choice);
+    };
+    compare(std::cref(named));
+}
+
+void CudaRunner::launch(const GemmStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream) {
+    const auto floats = [&](int buffer) { return static_cast<float*>(pointer(buffer)); };
+    call_library(
+        plan, sizes, stream,
+        [&] {
+            context_.backend().gemm(sizes.gemm, floats(step.a), floats(step.b),
+                                    step.bias ? floats(*step.bias) : nullptr, floats(step.c), stream);
+        },
+        [&](const LaunchWords& words) { comparison_->product(sizes.gemm, words); });
+}
+
+void CudaRunner::launch(const ConvStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream) {
+    call_library(
+        plan, sizes, stream,
+        [&] {
+            const ConvData data{pointer(step.image), pointer(step.filters), pointer(step.output),
+                                step.bias ? pointer(*step.bias) : nullptr};
+            context_.backend().conv(sizes.conv, data, stream);
+        },
+        [&](const LaunchWords& words) { comparison_->convolution(sizes.conv, words); });
+}
+
+void CudaRunner::launch(const CopyStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream) {
+    const auto words = [&] { return call_words(*program_, *plan.step, sizes); };
+    const LaunchNote note{program_, plan.step};
+    void *const from = pointer(step.from), *const to = pointer(step.to);
+    // Kernels look at the error word themselves before they write shared variables; a copy cannot.
+    if (plan.step->commits && has_errors()) {
+        const CommitArguments arguments{errors(), from, to, sizes.copy_bytes};
+        const std::int64_t blocks = (sizes.copy_bytes + 4095) / 4096;
+        loop_kernels_.launch(LoopKernel::commit, &arguments,
+                             static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1024)), stream,
+                             std::cref(words), note);
+    } else {
+        context_.copy(to, from, sizes.copy_bytes, stream, std::cref(words), note);
+    }
+}
+
+void CudaRunner::launch(const RoutineStep& step, const StepPlan& /*plan*/, const StepSizes& /*sizes*/,
+                        Stream /*stream*/) {
+    BITALE_CHECK(false, "a GPU has no routine " + step.call.name);
 }
 
 void CudaRunner::launch(const StepPlan& plan, const StepSizes& sizes, Stream stream) {
-    const auto pointer = [&](std::size_t i) {
-        return pointers_[static_cast<std::size_t>(plan.step->buffers[i])];
-    };
-    const auto write = [&] { return call_words(*program_, *plan.step, sizes); };
-    const LaunchWords words = std::cref(write);
-    const auto named = [&] {
-        const std::string choice = library_choice(*plan.step);
-        return choice.empty() ? write() : fmt::format("{}, {}", write(), choice);
-    };
-    const LaunchNote note{program_, plan.step};
-    const bool by_library = plan.step->kind == Step::Kind::gemm || plan.step->kind == Step::Kind::conv;
-    if (comparison_ && by_library) comparison_->before(compared_buffers(*plan.step));
-    switch (plan.step->kind) {
-        case Step::Kind::kernel: launch_kernel(plan, sizes, stream); break;
-        case Step::Kind::gemm:
-            call_library(
-                [&] {
-                    context_.backend().gemm(sizes.gemm, static_cast<const float*>(pointer(0)),
-                                            static_cast<const float*>(pointer(1)),
-                                            sizes.gemm.bias ? static_cast<const float*>(pointer(3)) : nullptr,
-                                            static_cast<float*>(pointer(2)), stream);
-                },
-                stream, words, note);
-            note_call(plan, sizes);
-            if (comparison_) comparison_->product(sizes.gemm, std::cref(named));
-            break;
-        case Step::Kind::conv: {
-            std::array<void*, 4> buffers{};
-            for (std::size_t i = 0; i < plan.step->buffers.size(); ++i) buffers.at(i) = pointer(i);
-            call_library(
-                [&] { context_.backend().conv(sizes.conv, conv_data(sizes.conv, buffers.data()), stream); },
-                stream, words, note);
-            note_call(plan, sizes);
-            if (comparison_) comparison_->convolution(sizes.conv, std::cref(named));
-            break;
-        }
-        case Step::Kind::routine: BITALE_CHECK(false, "a GPU has no routine " + plan.step->routine.name);
-        case Step::Kind::copy:
-            // Kernels look at the error word themselves before they write shared variables; a copy cannot.
-            if (plan.step->commits && has_errors()) {
-                const CommitArguments arguments{errors(), pointer(0), pointer(1), sizes.copy_bytes};
-                const std::int64_t blocks = (sizes.copy_bytes + 4095) / 4096;
-                loop_kernels_.launch(LoopKernel::commit, &arguments,
-                                     static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1024)), stream,
-                                     words, note);
-            } else {
-                context_.copy(pointer(1), pointer(0), sizes.copy_bytes, stream, words, note);
-            }
-            break;
-    }
+    std::visit([&](const auto& operation) { launch(operation, plan, sizes, stream); }, plan.step->operation);
     if (plan.step->commits && stream == context_.stream()) committing_ = true;
 }
 

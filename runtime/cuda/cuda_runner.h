@@ -86,10 +86,15 @@ class CudaRunner : public Executable {
 
     // The only place where steps are put into a stream, to run or to be captured.
     void launch(const StepPlan& plan, const StepSizes& sizes, Stream stream);
-    void launch_kernel(const StepPlan& plan, const StepSizes& sizes, Stream stream);
-    // Errors get `words` in front.
-    void call_library(const std::function<void()>& call, Stream stream, const LaunchWords& words,
-                      const LaunchNote& note);
+    void launch(const KernelStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream);
+    void launch(const GemmStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream);
+    void launch(const ConvStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream);
+    void launch(const CopyStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream);
+    void launch(const RoutineStep& step, const StepPlan& plan, const StepSizes& sizes, Stream stream);
+    // Errors say in front which step it is. `compare`: with launches=compare, given words for the call.
+    void call_library(const StepPlan& plan, const StepSizes& sizes, Stream stream,
+                      const std::function<void()>& call,
+                      const std::function<void(const LaunchWords&)>& compare);
     void note_call(const StepPlan& plan, const StepSizes& sizes);  // for library_choice()
     std::vector<ComparedBuffer> compared_buffers(const Step& step) const;
     void launch_body(const Frame& frame, Stream stream);
@@ -108,6 +113,7 @@ class CudaRunner : public Executable {
 
     bool has_errors() const { return errors_buffer_ < pointers_.size(); }
     void* errors() const { return pointers_[errors_buffer_]; }
+    void* pointer(int buffer) const { return pointers_[static_cast<std::size_t>(buffer)]; }
     void clear_errors();  // those of a call that nobody waited for
     void check_errors();  // waits; throws IndexError when a check has failed
     void throw_error(const std::int64_t* words);

@@ -21,8 +21,8 @@ void CudaRunner::note_call(const StepPlan& plan, const StepSizes& sizes) {
 
 std::string CudaRunner::library_choice(const Step& step) const {
     const Backend& backend = context_.backend();
-    const bool product = step.kind == Step::Kind::gemm;
-    if (step.kind != Step::Kind::conv && !product) return "";
+    const bool product = std::holds_alternative<GemmStep>(step.operation);
+    if (!product && !std::holds_alternative<ConvStep>(step.operation)) return "";
     if (product ? !backend.gemm_algorithm : !backend.conv_algorithm) return "";
     const auto at = library_calls_.find(&step);
     if (at == library_calls_.end()) return "its algorithm is chosen at the first call";

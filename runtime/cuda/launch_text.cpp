@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/overloaded.h"
 #include "graph/base/text.h"
 
 namespace bitale::cuda {
@@ -49,6 +50,10 @@ bool names(const std::string& text, const std::string& kernel) {
     return false;
 }
 
+const std::vector<std::string>& entries_of(const Program& program, const KernelStep& step) {
+    return program.kernels.at(static_cast<std::size_t>(step.launch.kernel)).entries;
+}
+
 template <class F>
 void for_each_step(const Program& program, F&& f) {
     for (const Region* region : {&program.once, &program.body})
@@ -59,8 +64,7 @@ void for_each_step(const Program& program, F&& f) {
 
 std::string kernel_words(const Program& program, const Step& step, std::size_t phase,
                          const LaunchConfig& config) {
-    const std::vector<std::string>& entries =
-        program.kernels.at(static_cast<std::size_t>(step.kernel)).entries;
+    const std::vector<std::string>& entries = entries_of(program, std::get<KernelStep>(step.operation));
     return fmt::format("kernel {} of {} (phase {} of {}, {} blocks of {} threads), {}", entries.at(phase),
                        program.name, phase + 1, entries.size(), config.grid.x, config.block.x,
                        computes(step));
@@ -68,10 +72,10 @@ std::string kernel_words(const Program& program, const Step& step, std::size_t p
 
 std::string call_words(const Program& program, const Step& step, const StepSizes& sizes) {
     std::string what = "the copy";
-    if (step.kind == Step::Kind::gemm)
+    if (std::holds_alternative<GemmStep>(step.operation))
         what = fmt::format("the library's matrix product [{}, {}] . [{}, {}]", sizes.gemm.m, sizes.gemm.k,
                            sizes.gemm.k, sizes.gemm.n);
-    if (step.kind == Step::Kind::conv) {
+    if (std::holds_alternative<ConvStep>(step.operation)) {
         static const char* const kinds[] = {"convolution", "convolution's gradient of the image",
                                             "convolution's gradient of the filters"};
         what =
@@ -96,18 +100,16 @@ std::string text_of(const LaunchNote& note) {
     else if (note.program)
         for (const Step& step : note.program->body.steps) lines.add(step);
     std::string what = note.name ? note.name : "a copy";
-    if (note.step && !note.name) switch (note.step->kind) {
-            case Step::Kind::kernel:
-                what = fmt::format("{} phase {}",
-                                   note.program->kernels.at(static_cast<std::size_t>(note.step->kernel))
-                                       .entries.at(note.phase),
-                                   note.phase + 1);
-                break;
-            case Step::Kind::gemm: what = "a matrix product of the library"; break;
-            case Step::Kind::conv: what = "a convolution of the library"; break;
-            case Step::Kind::copy:
-            case Step::Kind::routine: break;
-        }
+    if (note.step && !note.name)
+        std::visit(Overloaded{[&](const KernelStep& s) {
+                                  what =
+                                      fmt::format("{} phase {}", entries_of(*note.program, s).at(note.phase),
+                                                  note.phase + 1);
+                              },
+                              [&](const GemmStep&) { what = "a matrix product of the library"; },
+                              [&](const ConvStep&) { what = "a convolution of the library"; },
+                              [](const CopyStep&) {}, [](const RoutineStep&) {}},
+                   note.step->operation);
     if (note.program) what += " of " + note.program->name;
     return lines.list.empty() ? what : fmt::format("{} ({})", what, lines.text(most_lines_of_note));
 }
@@ -131,8 +133,9 @@ std::string buffer_words(const BufferInfo& info) {
 std::string lines_of_named_kernels(const Program& program, const std::string& text) {
     Lines found;
     for_each_step(program, [&](const Step& step) {
-        if (step.kind != Step::Kind::kernel) return;
-        for (const std::string& entry : program.kernels.at(static_cast<std::size_t>(step.kernel)).entries)
+        const auto* kernel = std::get_if<KernelStep>(&step.operation);
+        if (!kernel) return;
+        for (const std::string& entry : entries_of(program, *kernel))
             if (names(text, entry))
                 found.add(fmt::format("{} of {} computes {}", entry, program.name,
                                       computes(step).substr(sizeof "which computes")));

@@ -78,7 +78,7 @@ class OfflineExecutable : public Executable {
         std::string unknown;
         const auto add = [&](const Region& region, const std::vector<StepSizes>& sizes) {
             for (std::size_t i = 0; i < region.steps.size(); ++i) {
-                if (region.steps[i].kind != Step::Kind::conv) continue;
+                if (!std::holds_alternative<ConvStep>(region.steps[i].operation)) continue;
                 std::int64_t bytes = -1;
                 const std::string plan = offline_plan(sizes[i].conv, architecture_, &bytes);
                 largest = std::max(largest, bytes);
@@ -128,10 +128,11 @@ class OfflineExecutable : public Executable {
     void plan(const Region& region, const std::vector<StepSizes>* sizes, const std::string& architecture) {
         for (std::size_t i = 0; i < region.steps.size(); ++i) {
             const Step& step = region.steps[i];
-            if (step.kind != Step::Kind::gemm && step.kind != Step::Kind::conv) continue;
-            plans_[&step] = !sizes ? "not planned here: its lengths are known at a call"
-                            : step.kind == Step::Kind::gemm ? offline_plan((*sizes)[i].gemm)
-                                                            : offline_plan((*sizes)[i].conv, architecture);
+            const bool product = std::holds_alternative<GemmStep>(step.operation);
+            if (!product && !std::holds_alternative<ConvStep>(step.operation)) continue;
+            plans_[&step] = !sizes    ? "not planned here: its lengths are known at a call"
+                            : product ? offline_plan((*sizes)[i].gemm)
+                                      : offline_plan((*sizes)[i].conv, architecture);
         }
     }
 

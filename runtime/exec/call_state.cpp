@@ -11,6 +11,7 @@
 
 #include "graph/base/memory.h"
 #include "graph/base/options.h"
+#include "graph/base/overloaded.h"
 #include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 #include "graph/types/saturated.h"
@@ -23,10 +24,12 @@ using Kind = BufferInfo::Kind;
 
 namespace {
 
-Launcher::Reserved reserved_for(const Program& program, const Step& step, const StepSizes& sizes) {
-    const bool kernels = step.kernel >= 0 || step.gemm.made_a || step.gemm.made_b;
-    const BufferInfo& result = program.buffers[static_cast<std::size_t>(step.buffers[2])];
-    return {&sizes.gemm, result.kind != Kind::slice, kernels ? step.buffers.size() : 0};
+Launcher::Reserved reserved_for(const Program& program, const GemmStep& step, const StepSizes& sizes) {
+    std::size_t most = 0;
+    for (const std::optional<KernelLaunch>* launch : {&step.epilogue, &step.pieces_a, &step.pieces_b})
+        if (*launch) most = std::max(most, (*launch)->buffers.size());
+    const BufferInfo& result = program.buffers[static_cast<std::size_t>(step.c)];
+    return {&sizes.gemm, result.kind != Kind::slice, most};
 }
 
 // Kernels read past the end of a buffer, in lanes whose results nobody wants. Integers that the arena had
@@ -91,8 +94,9 @@ void CallState::plan(const Region& region, std::vector<StepPlan>& plans, Meters&
         p.meter = &meters[number];
         p.step = &step;
         p.first_pointer = step_pointers_.size();
-        step_pointers_.resize(step_pointers_.size() + step.buffers.size());
-        for (const int buffer : step.buffers) {
+        const std::vector<int> buffers = buffers_of(step);
+        step_pointers_.resize(step_pointers_.size() + buffers.size());
+        for (const int buffer : buffers) {
             const auto b = static_cast<std::size_t>(buffer);
             if (begun[b]) continue;
             begun[b] = true;
@@ -106,8 +110,8 @@ OwnMemory own_memory_of(const Program& program, const Frame& frame, const Launch
     std::vector<Launcher::Reserved> calls;
     const auto add = [&](const Region& region, const std::vector<StepSizes>& sizes) {
         for (std::size_t i = 0; i < region.steps.size(); ++i)
-            if (region.steps[i].kind == Step::Kind::gemm)
-                calls.push_back(reserved_for(program, region.steps[i], sizes[i]));
+            if (const auto* gemm = std::get_if<GemmStep>(&region.steps[i].operation))
+                calls.push_back(reserved_for(program, *gemm, sizes[i]));
     };
     add(program.once, frame.once);
     add(program.body, frame.body);
@@ -184,51 +188,61 @@ void CallState::use(const Frame& frame) {
 }
 
 void CallState::launch(const StepPlan& plan, const StepSizes& sizes) {
-    const Step& step = *plan.step;
-    void** buffers = step_pointers_.data() + plan.first_pointer;
-    for (std::size_t i = 0; i < step.buffers.size(); ++i)
-        buffers[i] = pointers_[static_cast<std::size_t>(step.buffers[i])];
     for (const auto& [b, bytes] : plan.short_floats)
         std::memset(static_cast<char*>(pointers_[b]) + bytes, 0, tail_bytes);
-    switch (step.kind) {
-        case Step::Kind::kernel:
-            for (std::size_t phase = 0; phase < sizes.tasks.size(); ++phase)
-                if (sizes.tasks[phase] > 0)
-                    launcher_->kernel(step.kernel, static_cast<int>(phase), buffers, sizes.sizes.data(),
-                                      sizes.tasks[phase],
-                                      phase < sizes.shares.size() ? &sizes.shares[phase] : nullptr);
-            break;
-        case Step::Kind::gemm: {
-            const std::size_t own = sizes.gemm.bias ? 4 : 3;
-            const GemmData data{static_cast<const float*>(buffers[0]), static_cast<const float*>(buffers[1]),
-                                sizes.gemm.bias ? static_cast<const float*>(buffers[3]) : nullptr,
-                                static_cast<float*>(buffers[2])};
-            const auto& [a, b] = step.pieces;
-            void* const* const last = buffers + step.buffers.size();
-            launcher_->gemm(sizes.gemm, data,
-                            {{step.kernel, buffers + own, step.buffers.size() - own - a.buffers - b.buffers,
-                              sizes.sizes.data()},
-                             {a.kernel, last - b.buffers - a.buffers, a.buffers, sizes.pieces[0].data()},
-                             {b.kernel, last - b.buffers, b.buffers, sizes.pieces[1].data()}});
-            break;
-        }
-        case Step::Kind::conv: launcher_->conv(sizes.conv, conv_data(sizes.conv, buffers)); break;
-        case Step::Kind::routine:
-            // Levels are such that nothing has been committed yet (codegen/group/group.cpp).
-            if (!launcher_->routine(sizes.routine, buffers))
-                throw Error(
-                    fmt::format("{} did not converge; shared variables are as before the call", step.title));
-            break;
-        case Step::Kind::copy: launcher_->copy(buffers[1], buffers[0], sizes.copy_bytes); break;
-    }
+    void** const first = step_pointers_.data() + plan.first_pointer;
+    void** next = first;
+    std::visit(
+        Overloaded{
+            [&](const KernelStep& s) {
+                gather(s.launch.buffers, next);
+                for (std::size_t phase = 0; phase < sizes.tasks.size(); ++phase)
+                    if (sizes.tasks[phase] > 0)
+                        launcher_->kernel(s.launch.kernel, static_cast<int>(phase), first, sizes.sizes.data(),
+                                          sizes.tasks[phase],
+                                          phase < sizes.shares.size() ? &sizes.shares[phase] : nullptr);
+            },
+            [&](const GemmStep& s) { launch(s, sizes, first); },
+            [&](const ConvStep& s) {
+                launcher_->conv(sizes.conv, {pointer(s.image), pointer(s.filters), pointer(s.output),
+                                             s.bias ? pointer(*s.bias) : nullptr});
+            },
+            [&](const CopyStep& s) { launcher_->copy(pointer(s.to), pointer(s.from), sizes.copy_bytes); },
+            [&](const RoutineStep& s) {
+                gather(s.operands, next);
+                *next++ = pointer(s.result);
+                *next++ = pointer(s.workspace);
+                // Levels are such that nothing has been committed yet (codegen/group/group.cpp).
+                if (!launcher_->routine(sizes.routine, first))
+                    throw Error(fmt::format("{} did not converge; shared variables are as before the call",
+                                            plan.step->title));
+            }},
+        plan.step->operation);
+}
+
+void CallState::launch(const GemmStep& step, const StepSizes& sizes, void** pointers) {
+    const auto slice_kernel = [&](const std::optional<KernelLaunch>& launch,
+                                  const std::vector<std::int64_t>& own_sizes) {
+        if (!launch) return SliceKernel{};
+        const SliceKernel kernel{launch->kernel, pointers, launch->buffers.size(), own_sizes.data()};
+        gather(launch->buffers, pointers);
+        return kernel;
+    };
+    const GemmData data{static_cast<const float*>(pointer(step.a)),
+                        static_cast<const float*>(pointer(step.b)),
+                        step.bias ? static_cast<const float*>(pointer(*step.bias)) : nullptr,
+                        static_cast<float*>(pointer(step.c))};
+    launcher_->gemm(sizes.gemm, data,
+                    {slice_kernel(step.epilogue, sizes.sizes), slice_kernel(step.pieces_a, sizes.pieces[0]),
+                     slice_kernel(step.pieces_b, sizes.pieces[1])});
 }
 
 // False when the error word was set before the first step that commits, or at the end.
 bool CallState::run_steps(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes) {
     for (std::size_t i = 0; i < plans.size(); ++i) {
-        const Step& step = *plans[i].step;
-        if (step.kind != Step::Kind::gemm) continue;
-        const Launcher::Reserved call = reserved_for(*program_, step, sizes[i]);
+        const auto* gemm = std::get_if<GemmStep>(&plans[i].step->operation);
+        if (!gemm) continue;
+        const Launcher::Reserved call = reserved_for(*program_, *gemm, sizes[i]);
         launcher_->reserve(*call.shape, call.stored, call.buffers);
     }
     bool committing = false;

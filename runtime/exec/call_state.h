@@ -93,7 +93,7 @@ class CallState {
   private:
     struct StepPlan {
         const Step* step = nullptr;
-        std::size_t first_pointer = 0;                                   // into step_pointers_
+        std::size_t first_pointer = 0;  // into step_pointers_, which has room for all of its buffers
         std::vector<std::pair<std::size_t, std::int64_t>> short_floats;  // that begin here, and their bytes
         Meters::Meter* meter = nullptr;
     };
@@ -111,6 +111,12 @@ class CallState {
     void step(const Frame& frame);  // one run of the body; throws IndexError before anything is committed
     bool run_steps(std::vector<StepPlan>& plans, const std::vector<StepSizes>& sizes);
     void launch(const StepPlan& plan, const StepSizes& sizes);
+    void launch(const GemmStep& step, const StepSizes& sizes, void** pointers);
+    void* pointer(int buffer) const { return pointers_[static_cast<std::size_t>(buffer)]; }
+    // Behind those that are there.
+    void gather(const std::vector<int>& buffers, void**& pointers) const {
+        for (const int buffer : buffers) *pointers++ = pointer(buffer);
+    }
     void count_versions();
     [[noreturn]] void fail() const;
 

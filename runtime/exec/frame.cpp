@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "graph/base/overloaded.h"
 #include "graph/ir/array_bytes.h"
 
 namespace bitale {
@@ -42,41 +43,49 @@ Frames::Frames(std::shared_ptr<const Program> program, const std::vector<std::ui
 std::vector<Frames::StepSlots> Frames::compile(const Region& region) {
     std::vector<StepSlots> r;
     for (const Step& step : region.steps) {
-        StepSlots& s = r.emplace_back();
-        for (const Int& size : step.sizes) s.sizes.push_back(table_.add(size));
-        for (std::size_t side = 0; side < s.pieces.size(); ++side)
-            for (const Int& size : step.pieces[side].sizes) s.pieces[side].push_back(table_.add(size));
-        for (const Int& tasks : step.tasks) s.tasks.push_back(table_.add(tasks));
-        for (std::size_t phase = 0; threads_ > 0 && phase < step.work.size(); ++phase) {
-            std::vector<int>& work = s.work.emplace_back();
-            for (const TaskWork& w : step.work[phase])
-                work.insert(work.end(), {table_.add(w.tasks), table_.add(w.picoseconds)});
-        }
-        if (step.kind == Step::Kind::gemm) {
-            for (const Int* size : {&step.gemm.m, &step.gemm.n, &step.gemm.k})
-                s.call.push_back(table_.add(*size));
-            if (const std::optional<GemmStrides>& strides = step.gemm.strides) {
-                for (const Int* x : {&strides->first_a, &strides->first_b, &strides->row_a, &strides->row_b,
-                                     &strides->row_c})
-                    s.call.push_back(table_.add(*x));
-                for (const GemmStrides::Batch& batch : strides->batches)
-                    for (const Int* x : {&batch.count, &batch.a, &batch.b, &batch.c})
-                        s.call.push_back(table_.add(*x));
-            }
-        } else if (step.kind == Step::Kind::conv) {
-            for (const ConvTensor* t : {&step.conv.image, &step.conv.filters, &step.conv.output}) {
-                for (const Int& length : t->shape) s.call.push_back(table_.add(length));
-                for (const Int& stride : t->strides) s.call.push_back(table_.add(stride));
-            }
-        } else if (step.kind == Step::Kind::routine) {
-            for (const Int& size : step.routine.sizes) s.call.push_back(table_.add(size));
-        } else if (step.kind == Step::Kind::copy) {
-            const Type& type = program_->buffers.at(static_cast<std::size_t>(step.buffers.at(0))).type;
-            s.copy = table_.add(count_of(type.shape) * bytes_of(type.dtype));
-        }
+        StepSlots& slots = r.emplace_back();
+        std::visit([&](const auto& operation) { compile(operation, slots); }, step.operation);
     }
     return r;
 }
+
+void Frames::compile(const KernelStep& step, StepSlots& to) {
+    add(step.launch.sizes, to.sizes);
+    add(step.tasks, to.tasks);
+    if (threads_ == 0) return;
+    for (const std::vector<TaskWork>& phase : step.work) {
+        std::vector<int>& work = to.work.emplace_back();
+        for (const TaskWork& w : phase)
+            work.insert(work.end(), {table_.add(w.tasks), table_.add(w.picoseconds)});
+    }
+}
+
+void Frames::compile(const GemmStep& step, StepSlots& to) {
+    if (step.epilogue) add(step.epilogue->sizes, to.sizes);
+    if (step.pieces_a) add(step.pieces_a->sizes, to.pieces[0]);
+    if (step.pieces_b) add(step.pieces_b->sizes, to.pieces[1]);
+    const GemmCall& call = step.call;
+    add(std::array{call.m, call.n, call.k}, to.call);
+    if (!call.strides) return;
+    const GemmStrides& s = *call.strides;
+    add(std::array{s.first_a, s.first_b, s.row_a, s.row_b, s.row_c}, to.call);
+    for (const GemmStrides::Batch& batch : s.batches)
+        add(std::array{batch.count, batch.a, batch.b, batch.c}, to.call);
+}
+
+void Frames::compile(const ConvStep& step, StepSlots& to) {
+    for (const ConvTensor* t : {&step.call.image, &step.call.filters, &step.call.output}) {
+        add(t->shape, to.call);
+        add(t->strides, to.call);
+    }
+}
+
+void Frames::compile(const CopyStep& step, StepSlots& to) {
+    const Type& type = program_->buffers.at(static_cast<std::size_t>(step.from)).type;
+    to.copy = table_.add(count_of(type.shape) * bytes_of(type.dtype));
+}
+
+void Frames::compile(const RoutineStep& step, StepSlots& to) { add(step.call.sizes, to.call); }
 
 GemmShape Frames::gemm_shape(const GemmCall& call, const std::vector<int>& slots) const {
     GemmShape r;
@@ -152,15 +161,13 @@ std::vector<StepSizes> Frames::evaluate(const Region& region, const std::vector<
             for (const int s : slots[i].pieces[side]) r[i].pieces[side].push_back(slot(s));
         for (const int s : slots[i].tasks) r[i].tasks.push_back(slot(s));
         r[i].shares = shares(slots[i]);
-        const Step& step = region.steps[i];
-        if (step.kind == Step::Kind::gemm)
-            r[i].gemm = gemm_shape(step.gemm, slots[i].call);
-        else if (step.kind == Step::Kind::conv)
-            r[i].conv = conv_shape(step.conv, slots[i].call);
-        else if (step.kind == Step::Kind::routine)
-            r[i].routine = routine_shape(step.routine, slots[i].call);
-        else if (step.kind == Step::Kind::copy)
-            r[i].copy_bytes = slot(slots[i].copy);
+        std::visit(
+            Overloaded{[](const KernelStep&) {},
+                       [&](const GemmStep& s) { r[i].gemm = gemm_shape(s.call, slots[i].call); },
+                       [&](const ConvStep& s) { r[i].conv = conv_shape(s.call, slots[i].call); },
+                       [&](const CopyStep&) { r[i].copy_bytes = slot(slots[i].copy); },
+                       [&](const RoutineStep& s) { r[i].routine = routine_shape(s.call, slots[i].call); }},
+            region.steps[i].operation);
     }
     return r;
 }

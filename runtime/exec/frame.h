@@ -54,6 +54,15 @@ class Frames {
         std::array<std::vector<int>, 2> pieces;
     };
     std::vector<StepSlots> compile(const Region& region);
+    void compile(const KernelStep& step, StepSlots& to);
+    void compile(const GemmStep& step, StepSlots& to);
+    void compile(const ConvStep& step, StepSlots& to);
+    void compile(const CopyStep& step, StepSlots& to);
+    void compile(const RoutineStep& step, StepSlots& to);
+    template <class Sizes>
+    void add(const Sizes& sizes, std::vector<int>& to) {
+        for (const Int& size : sizes) to.push_back(table_.add(size));
+    }
     std::vector<Shares> shares(const StepSlots& step) const;
     std::vector<StepSizes> evaluate(const Region& region, const std::vector<StepSlots>& slots) const;
     GemmShape gemm_shape(const GemmCall& call, const std::vector<int>& slots) const;

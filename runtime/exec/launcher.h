@@ -72,7 +72,7 @@ struct ConvData {
     void *image = nullptr, *filters = nullptr, *output = nullptr;
     const void* bias = nullptr;
 };
-// From the buffers of its step.
+// From the buffers of its step, in the order of buffers_of.
 ConvData conv_data(const ConvShape& shape, void* const* buffers);
 
 // A RoutineCall with numbers.

@@ -10,7 +10,7 @@ OnceValues::OnceValues(const Program& program) : program_(program) {
     using Kind = BufferInfo::Kind;
     std::set<std::size_t> buffers, shared;
     for (const Step& step : program.once.steps)
-        for (const int b : step.buffers) {
+        for (const int b : buffers_of(step)) {
             const BufferInfo& info = program.buffers.at(static_cast<std::size_t>(b));
             if (info.kind == Kind::arena) buffers.insert(static_cast<std::size_t>(b));
             if (info.kind == Kind::shared) shared.insert(static_cast<std::size_t>(info.index));

@@ -184,7 +184,8 @@ class PlanMaker {
         return 0;
     }
     static bool uses(const Step& step, int buffer) {
-        return std::find(step.buffers.begin(), step.buffers.end(), buffer) != step.buffers.end();
+        const std::vector<int> buffers = buffers_of(step);
+        return std::find(buffers.begin(), buffers.end(), buffer) != buffers.end();
     }
 
     Kind kind_of(const Lifetime& life, const BufferInfo& info, int once) const {

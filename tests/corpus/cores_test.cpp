@@ -66,7 +66,9 @@ Program program_of(const corpus::Graph& graph, const Target& target,
 std::vector<std::vector<TaskCost>> costs_of(const Step& step,
                                             const std::map<std::uint64_t, std::int64_t>& values) {
     std::vector<std::vector<TaskCost>> phases;
-    for (const std::vector<TaskWork>& phase : step.work) {
+    const auto* kernel = std::get_if<KernelStep>(&step.operation);
+    if (!kernel) return phases;
+    for (const std::vector<TaskWork>& phase : kernel->work) {
         std::vector<TaskCost>& costs = phases.emplace_back();
         for (const TaskWork& w : phase)
             costs.push_back({evaluate(w.tasks, values), evaluate(w.picoseconds, values)});

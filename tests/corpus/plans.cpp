@@ -179,20 +179,18 @@ class ScheduleText {
                (info.name.empty() ? "" : " " + info.name);
     }
 
-    static std::string call_text(const Step& step) {
-        if (step.kind == Step::Kind::gemm) {
-            const GemmCall& g = step.gemm;
-            std::string batches;
-            if (g.strides)
-                for (const GemmStrides::Batch& batch : g.strides->batches)
-                    batches += batch.count.text() + " times ";
-            return batches + "[" + g.m.text() + ", " + g.k.text() + (g.transpose_a ? "]^T . [" : "] . [") +
-                   g.k.text() + ", " + g.n.text() + (g.transpose_b ? "]^T" : "]") +
-                   (g.bias ? " + bias" : "") + (g.relu ? ", relu" : "") +
-                   (g.beta != 0 ? ", added to what was there" : "");
-        }
+    static std::string call_text(const GemmCall& g) {
+        std::string batches;
+        if (g.strides)
+            for (const GemmStrides::Batch& batch : g.strides->batches)
+                batches += batch.count.text() + " times ";
+        return batches + "[" + g.m.text() + ", " + g.k.text() + (g.transpose_a ? "]^T . [" : "] . [") +
+               g.k.text() + ", " + g.n.text() + (g.transpose_b ? "]^T" : "]") + (g.bias ? " + bias" : "") +
+               (g.relu ? ", relu" : "") + (g.beta != 0 ? ", added to what was there" : "");
+    }
+
+    static std::string call_text(const ConvCall& c) {
         static const char* const kinds[] = {"forward", "gradient of the image", "gradient of the filters"};
-        const ConvCall& c = step.conv;
         return std::string(kinds[static_cast<int>(c.kind)]) + " of images " +
                texts({c.image.shape.begin(), c.image.shape.end()}, ", ") + " and filters " +
                texts({c.filters.shape.begin(), c.filters.shape.end()}, ", ") +
@@ -200,29 +198,39 @@ class ScheduleText {
                (c.bias ? " + bias" : "") + (c.relu ? ", relu" : "");
     }
 
+    const KernelText& text_of_kernel(const KernelLaunch& launch) const {
+        return program_.kernels[static_cast<std::size_t>(launch.kernel)];
+    }
+
     void add(const Step& step) {
-        static const char* const kinds[] = {"", "product by a library", "convolution by a library", "copy",
-                                            "routine"};
+        const auto* kernel = std::get_if<KernelStep>(&step.operation);
+        const auto* gemm = std::get_if<GemmStep>(&step.operation);
+        const auto* conv = std::get_if<ConvStep>(&step.operation);
+        const auto* routine = std::get_if<RoutineStep>(&step.operation);
+        const KernelLaunch* launch = kernel_of(step);
         std::vector<std::string> what;
-        if (step.kind != Step::Kind::kernel) what.emplace_back(kinds[static_cast<int>(step.kind)]);
-        if (step.kernel >= 0) what.push_back(program_.kernels[static_cast<std::size_t>(step.kernel)].name);
+        if (!kernel)
+            what.emplace_back(gemm      ? "product by a library"
+                              : conv    ? "convolution by a library"
+                              : routine ? "routine"
+                                        : "copy");
+        if (launch) what.push_back(text_of_kernel(*launch).name);
         s_ += "  " + std::to_string(++number_) + ". " + join(what, " + ") + "  " + step.title +
               (step.commits ? "  [commits]" : "") + "\n";
-        if (step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv)
-            s_ += "     " + call_text(step) + "\n";
-        if (step.kind == Step::Kind::routine)
-            s_ += "     " + step.routine.name + " [" + texts(step.routine.sizes, ", ") + "]\n";
+        if (gemm) s_ += "     " + call_text(gemm->call) + "\n";
+        if (conv) s_ += "     " + call_text(conv->call) + "\n";
+        if (routine) s_ += "     " + routine->call.name + " [" + texts(routine->call.sizes, ", ") + "]\n";
         if (!step.why.empty()) s_ += "     " + step.why + "\n";
-        if (!step.tasks.empty()) s_ += "     tasks: " + texts(step.tasks, ", then ") + "\n";
+        if (kernel && !kernel->tasks.empty()) s_ += "     tasks: " + texts(kernel->tasks, ", then ") + "\n";
         std::vector<std::string> buffers;
-        for (const int b : step.buffers) buffers.push_back(name_of(b));
+        for (const int b : buffers_of(step)) buffers.push_back(name_of(b));
         s_ += "     buffers: " + join(buffers, ", ") + "\n";
-        if (step.kernel >= 0)
-            s_ += indented(program_.kernels[static_cast<std::size_t>(step.kernel)].notes, "     ");
-        for (const PieceKernel& piece : step.pieces)
-            if (piece.kernel >= 0) {
-                const KernelText& kernel = program_.kernels[static_cast<std::size_t>(piece.kernel)];
-                s_ += indented(kernel.name + ":\n" + kernel.notes, "     ");
+        if (launch) s_ += indented(text_of_kernel(*launch).notes, "     ");
+        if (!gemm) return;
+        for (const std::optional<KernelLaunch>* pieces : {&gemm->pieces_a, &gemm->pieces_b})
+            if (*pieces) {
+                const KernelText& text = text_of_kernel(**pieces);
+                s_ += indented(text.name + ":\n" + text.notes, "     ");
             }
     }
 
@@ -298,7 +306,10 @@ std::vector<std::string> copies_of(const Program& program, const Values& values,
 std::int64_t launches_of(const Region& region) {
     std::int64_t n = 0;
     for (const Step& step : region.steps)
-        n += step.kind == Step::Kind::kernel ? static_cast<std::int64_t>(step.tasks.size()) : 1;
+        if (const auto* kernel = std::get_if<KernelStep>(&step.operation))
+            n += static_cast<std::int64_t>(kernel->tasks.size());
+        else
+            ++n;
     return n;
 }
 

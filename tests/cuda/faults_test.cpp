@@ -232,7 +232,7 @@ TEST_CASE("a library's call that fails is named by its sizes and lines; a fault 
     const Array a = zeros({64, 96}), b = zeros({96, 128});
     bool has_library = false;
     for (const Step& step : product.state().program->body.steps)
-        has_library = has_library || step.kind == Step::Kind::gemm;
+        has_library = has_library || std::holds_alternative<GemmStep>(step.operation);
     if (!has_library) {
         WARN("no library of matrix products stands for cuBLASLt here");
         return;

@@ -44,9 +44,11 @@ bool skipped() {
     return true;
 }
 
-std::int64_t calls_of(const Function& f, Step::Kind kind) {
+template <class Operation>
+std::int64_t calls_of(const Function& f) {
     const std::vector<Step>& steps = f.state().program->body.steps;
-    return std::count_if(steps.begin(), steps.end(), [&](const Step& s) { return s.kind == kind; });
+    return std::count_if(steps.begin(), steps.end(),
+                         [](const Step& s) { return std::holds_alternative<Operation>(s.operation); });
 }
 
 // a . b + bias in float64; a matrix that is `transposed` is stored by columns.
@@ -173,7 +175,7 @@ TEST_CASE("products by cuBLASLt follow the definition: transposed, odd sizes, wi
             const ScopedOptions scope(assuming_finite(with_relu && m % 2 == 0));
             Function f = function(inputs, y, {.device = "cuda"});
             INFO(f.report(Detail::complete));
-            REQUIRE(calls_of(f, Step::Kind::gemm) == 1);
+            REQUIRE(calls_of<GemmStep>(f) == 1);
             // The first call plans, the second is captured into a graph.
             const Array first = f.call(arguments)[0], second = f.call(arguments)[0];
             CHECK(difference(first, expected, {.of_largest = 1e-5}) == "");
@@ -222,7 +224,7 @@ TEST_CASE("convolutions by cuDNN and their gradients follow the definition") {
             Function f = function({x, w, g}, {y, grad(cost, x), grad(cost, w)},
                                   {.device = "cuda", .precision = precision});
             INFO(f.report(Detail::complete));
-            REQUIRE(calls_of(f, Step::Kind::conv) == 3);
+            REQUIRE(calls_of<ConvStep>(f) == 3);
             const Results first = f.call(arguments), second = f.call(arguments);
             // The engines that cuDNN is fastest with round their factors, or change from run to run.
             const double bound = precision == Precision::float32 ? exact : of_rounded_factors;
@@ -251,7 +253,7 @@ TEST_CASE("a NaN and an infinity reach the sums that they are factors of, and at
         const Expected expected = define(l, xv, wv, gv);
         Function f = function({x, w, g}, {y, grad(cost, w)}, {.device = "cuda", .precision = precision});
         INFO(f.report(Detail::complete));
-        REQUIRE(calls_of(f, Step::Kind::conv) == 2);
+        REQUIRE(calls_of<ConvStep>(f) == 2);
         const Results got = f(xv, wv, gv);
         int lost = 0, spread = 0, differ = 0;
         for (const std::size_t k : {0U, 1U}) {
@@ -289,7 +291,7 @@ TEST_CASE("bias, relu and channel-last images reach cuDNN") {
         Function f = function({x, v, w, b}, outputs, {.device = "cuda", .precision = precision});
         INFO(f.report(Detail::complete));
         CHECK_THAT(f.report(Detail::complete), ContainsSubstring("+ bias, relu"));
-        CHECK(calls_of(f, Step::Kind::conv) == 5);
+        CHECK(calls_of<ConvStep>(f) == 5);
         const Results got = f.call(arguments);
         for (std::size_t i = 0; i < outputs.size(); ++i)
             CHECK(difference(got[i], expected[i],
@@ -326,8 +328,8 @@ TEST_CASE("the libraries' calls train in graphs, in loops and one by one") {
         const ScopedOptions scope(o);
         Net net("cuda");
         INFO(net.step.report(Detail::complete));
-        CHECK(calls_of(net.step, Step::Kind::conv) >= 2);
-        CHECK(calls_of(net.step, Step::Kind::gemm) >= 1);
+        CHECK(calls_of<ConvStep>(net.step) >= 2);
+        CHECK(calls_of<GemmStep>(net.step) >= 1);
         const Results got = net.step.loop(0, 3);
         CHECK(difference(got[0], expected[0], {.relative = 1e-4}) == "");
         CHECK(difference(net.filters.get_value(), cpu.filters.get_value(), {.of_largest = 1e-4}) == "");

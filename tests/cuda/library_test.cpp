@@ -44,10 +44,11 @@ std::vector<std::string> gpus() {
     return names;
 }
 
-std::vector<const Step*> steps_of(const Function& f, Step::Kind kind) {
-    std::vector<const Step*> list;
+template <class Operation>
+std::vector<const Operation*> steps_of(const Function& f) {
+    std::vector<const Operation*> list;
     for (const Step& step : f.state().program->body.steps)
-        if (step.kind == kind) list.push_back(&step);
+        if (const auto* operation = std::get_if<Operation>(&step.operation)) list.push_back(operation);
     return list;
 }
 
@@ -185,7 +186,7 @@ TEST_CASE("convolutions of a graph go to the library: strides, padding, dilation
         for (const std::string& device : gpus()) {
             Function f = function({x, w}, outputs, {.device = device});
             INFO(f.report(Detail::complete));
-            CHECK(steps_of(f, Step::Kind::conv).size() == 3);
+            CHECK(steps_of<ConvStep>(f).size() == 3);
             const Results got = f.call(arguments);
             for (std::size_t k = 0; k < outputs.size(); ++k)
                 CHECK(difference(got[k], expected[k], {.of_largest = 1e-5}) == "");
@@ -201,7 +202,7 @@ TEST_CASE("a network of generated and library convolutions trains as on the CPU"
     for (const std::string& device : gpus()) {
         options.device = device;
         Net net = make_net("keras", options);
-        CHECK(steps_of(net.step, Step::Kind::conv).size() == 3);
+        CHECK(steps_of<ConvStep>(net.step).size() == 3);
         const Results b = net.step.loop(0, 2), d = net.evaluation.loop(0, 1);
         CHECK(difference(b[0], a[0], {.relative = 1e-4}) == "");
         for (std::size_t p = 0; p < cpu.params.size(); ++p) {
@@ -217,7 +218,7 @@ TEST_CASE("the first convolution is generated, and the report says why") {
     const auto report = [](const Expr& x, const Dims& filters, DType dtype = float32) {
         const Expr w = input(dtype, filters, "w");
         const Function f = function({x, w}, conv2d(cast(x, dtype) * 2, w), {.device = "emulator"});
-        CHECK(steps_of(f, Step::Kind::conv).empty());
+        CHECK(steps_of<ConvStep>(f).empty());
         return f.report(Detail::complete);
     };
     if (emulator_skipped()) return;
@@ -246,7 +247,7 @@ TEST_CASE("minibatches of a float data set are not copied for the library") {
     const Expr y = conv2d(images[Slice{i * 128, (i + 1) * 128}] / 255, w);
     const Function f =
         function({i}, {sum(y)}, {.updates = {{w, w - grad(sum(sqr(y)), w)}}, .device = "emulator"});
-    CHECK(steps_of(f, Step::Kind::conv).empty());
+    CHECK(steps_of<ConvStep>(f).empty());
     CHECK_THAT(f.report(Detail::complete),
                ContainsSubstring("generated, because its input is a minibatch of a data set"));
 }
@@ -270,11 +271,11 @@ TEST_CASE("a bias and a relu are computed by the library that makes their produc
         for (const std::string& device : gpus()) {
             Function f =
                 function({x, w, b}, outputs, {.device = device, .on_unused_input = OnUnused::ignore});
-            const std::vector<const Step*> calls = steps_of(f, Step::Kind::gemm);
+            const std::vector<const GemmStep*> calls = steps_of<GemmStep>(f);
             INFO(f.report(Detail::complete));
             REQUIRE(!calls.empty());
-            CHECK(calls[0]->gemm.bias == wanted.bias);
-            CHECK(calls[0]->gemm.relu == wanted.relu);
+            CHECK(calls[0]->call.bias == wanted.bias);
+            CHECK(calls[0]->call.relu == wanted.relu);
             const Results got = f.call(arguments);
             for (std::size_t k = 0; k < outputs.size(); ++k)
                 CHECK(difference(got[k], expected[k], {.of_largest = 1e-5}) == "");
@@ -315,12 +316,12 @@ TEST_CASE("a bias and a relu are computed by the library that makes their convol
     const Results expected = cpu.call(arguments);
     for (const std::string& device : gpus()) {
         Function f = function({x, v, w, b}, outputs, {.device = device});
-        const std::vector<const Step*> calls = steps_of(f, Step::Kind::conv);
+        const std::vector<const ConvStep*> calls = steps_of<ConvStep>(f);
         INFO(f.report(Detail::complete));
         REQUIRE(calls.size() == 5);
-        CHECK(calls[0]->conv.bias);
-        CHECK(calls[0]->conv.relu);
-        CHECK(calls[0]->buffers.size() == 4);
+        CHECK(calls[0]->call.bias);
+        CHECK(calls[0]->call.relu);
+        CHECK(calls[0]->bias.has_value());
         CHECK_THAT(f.report(Detail::complete), ContainsSubstring("whose bias and relu the library applies"));
         const Results got = f.call(arguments);
         for (std::size_t k = 0; k < outputs.size(); ++k)
@@ -347,15 +348,15 @@ TEST_CASE("where tensor cores are asked for, images between convolutions are cha
     const Results expected = cpu.call(arguments);
     const auto check = [&](const std::string& device, Precision precision) {
         Function f = function({x, v, w, b}, outputs, {.device = device, .precision = precision});
-        const std::vector<const Step*> calls = steps_of(f, Step::Kind::conv);
+        const std::vector<const ConvStep*> calls = steps_of<ConvStep>(f);
         INFO(f.report(Detail::complete));
         REQUIRE(calls.size() == 5);
         const bool rounded = precision != Precision::float32;
         // The second convolution; x, v and w are arguments and lie as they were given.
-        CHECK((calls[1]->conv.image.strides[1] == Int(1)) == rounded);
-        CHECK((calls[1]->conv.output.strides[1] == Int(1)) == rounded);
-        CHECK(calls[1]->conv.filters.strides[3] == Int(1));
-        CHECK(calls[0]->conv.image.strides[3] == Int(1));
+        CHECK((calls[1]->call.image.strides[1] == Int(1)) == rounded);
+        CHECK((calls[1]->call.output.strides[1] == Int(1)) == rounded);
+        CHECK(calls[1]->call.filters.strides[3] == Int(1));
+        CHECK(calls[0]->call.image.strides[3] == Int(1));
         const Results got = f.call(arguments);
         const double tolerance = rounded && device != "emulator" ? 1e-2 : 1e-5;
         for (std::size_t k = 0; k < outputs.size(); ++k)
@@ -369,12 +370,12 @@ TEST_CASE("the precision that is asked for reaches every call") {
     if (emulator_skipped() || no_products()) return;
     for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bf16}) {
         const Net net = make_net("keras", {.device = "emulator", .images = 256, .precision = precision});
-        const std::vector<const Step*> products = steps_of(net.step, Step::Kind::gemm),
-                                       convolutions = steps_of(net.step, Step::Kind::conv);
+        const std::vector<const GemmStep*> products = steps_of<GemmStep>(net.step);
+        const std::vector<const ConvStep*> convolutions = steps_of<ConvStep>(net.step);
         REQUIRE(products.size() >= 3);
         REQUIRE(convolutions.size() == 3);
-        for (const Step* step : products) CHECK(step->gemm.precision == precision);
-        for (const Step* step : convolutions) CHECK(step->conv.precision == precision);
+        for (const GemmStep* step : products) CHECK(step->call.precision == precision);
+        for (const ConvStep* step : convolutions) CHECK(step->call.precision == precision);
         CHECK_THAT(net.step.report(Detail::complete),
                    ContainsSubstring(fmt::format(", {}; because", name_of(precision))));
     }

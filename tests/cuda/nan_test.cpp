@@ -34,10 +34,18 @@ Options assuming_finite() {
     return o;
 }
 
-std::vector<const Step*> calls_of(const Program& program) {
-    std::vector<const Step*> list;
-    for (const Step& step : program.body.steps)
-        if (step.kind == Step::Kind::gemm || step.kind == Step::Kind::conv) list.push_back(&step);
+// What the libraries of products and of convolutions apply to their results.
+struct Epilogue {
+    bool bias = false, relu = false;
+};
+std::vector<Epilogue> calls_of(const Program& program) {
+    std::vector<Epilogue> list;
+    for (const Step& step : program.body.steps) {
+        if (const auto* gemm = std::get_if<GemmStep>(&step.operation))
+            list.push_back({gemm->call.bias, gemm->call.relu});
+        if (const auto* conv = std::get_if<ConvStep>(&step.operation))
+            list.push_back({conv->call.bias, conv->call.relu});
+    }
     return list;
 }
 
@@ -213,13 +221,10 @@ TEST_CASE("relu is left to generated code where a library's loses a NaN, unless 
             const Function f =
                 products ? dense.function_on("emulator") : convolutions.function_on("emulator");
             INFO(report(f));
-            const std::vector<const Step*> calls = calls_of(*f.state().program);
+            const std::vector<Epilogue> calls = calls_of(*f.state().program);
             REQUIRE(calls.size() >= 2);
             int biases = 0;
-            for (const Step* call : calls) {
-                const bool product = call->kind == Step::Kind::gemm;
-                const bool bias = product ? call->gemm.bias : call->conv.bias,
-                           relu = product ? call->gemm.relu : call->conv.relu;
+            for (const auto& [bias, relu] : calls) {
                 biases += bias;
                 CHECK(relu == (bias && finite));
             }
@@ -236,7 +241,7 @@ TEST_CASE("what a target says of each library's relu decides") {
     const Function dense = Dense().function_on("null"), convolutions = Convolutions().function_on("null");
     const auto fused = [](const Program& program) {
         int count = 0;
-        for (const Step* call : calls_of(program)) count += call->gemm.relu || call->conv.relu;
+        for (const Epilogue& call : calls_of(program)) count += call.relu;
         return count;
     };
     Target target = cuda::target_of("sm_90");
@@ -263,12 +268,12 @@ TEST_CASE("cuBLASLt is asked for relu only where numbers are assumed to be finit
         target.assume_finite = finite;
         int epilogues = 0;
         const Program program = program_for(Dense().function_on("null"), target);
-        for (const Step* call : calls_of(program)) {
-            if (!call->gemm.bias) continue;
+        for (const Epilogue& call : calls_of(program)) {
+            if (!call.bias) continue;
             const cuda::CublasLtTable table = recording_cublaslt();
             GemmShape shape{70, 80, 96};
-            shape.bias = call->gemm.bias;
-            shape.relu = call->gemm.relu;
+            shape.bias = call.bias;
+            shape.relu = call.relu;
             const float bias[80] = {};
             cuda::describe_product(table, shape, bias);
             CHECK(told().at(cuda::lt_epilogue) ==

@@ -82,20 +82,20 @@ std::string constants_of(const std::vector<Int>& list) {
 std::string text_of(const Region& region, const Program& program) {
     std::string s;
     for (const Step& step : region.steps) {
-        std::vector<std::string> buffers;
-        buffers.reserve(step.buffers.size());
-        for (const int b : step.buffers) buffers.push_back("b" + std::to_string(b));
-        if (step.kind == Step::Kind::copy) {
-            s += fmt::format("  memcpy({}, {}, {});\n", buffers[1], buffers[0],
-                             bytes_of_buffer(program.buffers[static_cast<std::size_t>(step.buffers[0])]));
+        if (const auto* copy = std::get_if<CopyStep>(&step.operation)) {
+            s += fmt::format("  memcpy(b{}, b{}, {});\n", copy->to, copy->from,
+                             bytes_of_buffer(program.buffers[static_cast<std::size_t>(copy->from)]));
             continue;
         }
-        REQUIRE(step.kind == Step::Kind::kernel);
-        s += fmt::format("  {{ void* const p[] = {{{}, 0}}; const long long s[] = {{{}{}0}};\n",
-                         fmt::join(buffers, ", "), constants_of(step.sizes), step.sizes.empty() ? "" : ", ");
-        const KernelText& kernel = program.kernels[static_cast<std::size_t>(step.kernel)];
-        for (std::size_t phase = 0; phase < step.tasks.size(); ++phase)
-            s += fmt::format("    {}(p, s, 0, {});\n", kernel.entries[phase], step.tasks[phase].constant());
+        const KernelStep& kernel = std::get<KernelStep>(step.operation);
+        std::string pointers;
+        for (const int b : kernel.launch.buffers) pointers += fmt::format("b{}, ", b);
+        const std::vector<Int>& sizes = kernel.launch.sizes;
+        s += fmt::format("  {{ void* const p[] = {{{}0}}; const long long s[] = {{{}{}0}};\n", pointers,
+                         constants_of(sizes), sizes.empty() ? "" : ", ");
+        const KernelText& text = program.kernels[static_cast<std::size_t>(kernel.launch.kernel)];
+        for (std::size_t phase = 0; phase < kernel.tasks.size(); ++phase)
+            s += fmt::format("    {}(p, s, 0, {});\n", text.entries[phase], kernel.tasks[phase].constant());
         s += "  }\n";
     }
     return s;

@@ -26,9 +26,12 @@ Program program_with(const std::vector<Life>& lives) {
         const int b = static_cast<int>(program.buffers.size());
         program.buffers.push_back(
             {BufferInfo::Kind::arena, 0, "b", {DType::float32, {life.floats}}, "a test", {}});
-        program.body.steps[static_cast<std::size_t>(life.first)].buffers.push_back(b);
-        if (life.last != life.first)
-            program.body.steps[static_cast<std::size_t>(life.last)].buffers.push_back(b);
+        const auto use = [&](int step) {
+            std::get<KernelStep>(program.body.steps[static_cast<std::size_t>(step)].operation)
+                .launch.buffers.push_back(b);
+        };
+        use(life.first);
+        if (life.last != life.first) use(life.last);
     }
     return program;
 }

@@ -35,8 +35,10 @@ std::vector<const Step*> steps_of(const Program& program) {
 // Nodes of the graph that a step is captured into: each phase of a kernel is one.
 std::size_t nodes_of(const Program& program) {
     std::size_t nodes = 0;
-    for (const Step& step : program.body.steps)
-        nodes += step.kind == Step::Kind::kernel ? step.tasks.size() : 1;
+    for (const Step& step : program.body.steps) {
+        const auto* kernel = std::get_if<KernelStep>(&step.operation);
+        nodes += kernel ? kernel->tasks.size() : 1;
+    }
     return nodes;
 }
 
@@ -46,7 +48,8 @@ const BufferInfo& buffer_of(const Program& program, int b) {
 
 bool library_reads(const Program& program, int buffer) {
     for (const Step* step : steps_of(program))
-        if (step->kind == Step::Kind::gemm && (step->buffers[0] == buffer || step->buffers[1] == buffer))
+        if (const auto* gemm = std::get_if<GemmStep>(&step->operation);
+            gemm && (gemm->a == buffer || gemm->b == buffer))
             return true;
     return false;
 }
@@ -145,19 +148,21 @@ TEST_CASE("one kernel updates all parameters") {
                 return info.kind == Kind::shared &&
                        params.contains(program.shared[static_cast<std::size_t>(info.index)].get());
             };
-            if (step.kind != Step::Kind::kernel || !step.commits) continue;
-            const std::string body = program.kernels[static_cast<std::size_t>(step.kernel)].body;
+            const auto* kernel = std::get_if<KernelStep>(&step.operation);
+            if (!kernel || !step.commits) continue;
+            const std::vector<int>& buffers = kernel->launch.buffers;
+            const std::string body = program.kernels[static_cast<std::size_t>(kernel->launch.kernel)].body;
             bool updates = false;
-            for (std::size_t at = 0; at < step.buffers.size(); ++at) {
+            for (std::size_t at = 0; at < buffers.size(); ++at) {
                 // Only buffers that a kernel writes are bound without const.
                 const std::string bound = fmt::format(" = (f32*)buffers[{}];", at);
-                updates = updates || (writes(step.buffers[at]) && body.find(bound) != std::string::npos);
+                updates = updates || (writes(buffers[at]) && body.find(bound) != std::string::npos);
             }
             kernels += updates;
         }
         INFO(net.step.report(Detail::complete));
         CHECK(kernels == 1);
-        for (const Step& step : program.body.steps) CHECK(step.kind != Step::Kind::copy);
+        for (const Step& step : program.body.steps) CHECK(!std::holds_alternative<CopyStep>(step.operation));
     }
 }
 

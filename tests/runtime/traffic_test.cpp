@@ -76,10 +76,11 @@ std::string largest(const Program& program) {
     std::vector<std::pair<std::int64_t, std::string>> list;
     for (const Step& step : program.body.steps) {
         list.emplace_back(evaluate(step.bytes, values), "ALL OF " + step.title);
-        for (std::size_t b = 0; b < step.reads.size(); ++b) {
-            const auto& info = program.buffers[static_cast<std::size_t>(step.buffers[b])];
-            const std::int64_t read = evaluate(step.reads[b], values),
-                               written = evaluate(step.writes[b], values);
+        const auto* kernel = std::get_if<KernelStep>(&step.operation);
+        for (std::size_t b = 0; kernel && b < kernel->launch.reads.size(); ++b) {
+            const auto& info = program.buffers[static_cast<std::size_t>(kernel->launch.buffers[b])];
+            const std::int64_t read = evaluate(kernel->launch.reads[b], values),
+                               written = evaluate(kernel->launch.writes[b], values);
             list.emplace_back(read + written, fmt::format("{} ({} read, {} written) by {}", info.name, read,
                                                           written, step.title));
         }
@@ -150,8 +151,10 @@ TEST_CASE("a training step on a GPU has few nodes") {
     for (const auto& [name, limit] : most) {
         const Program program = step_on_gpu(make_net(name, options_of(name)));
         std::size_t nodes = 0;  // of a captured step: each phase of a kernel is one
-        for (const Step& step : program.body.steps)
-            nodes += step.kind == Step::Kind::kernel ? step.tasks.size() : 1;
+        for (const Step& step : program.body.steps) {
+            const auto* kernel = std::get_if<KernelStep>(&step.operation);
+            nodes += kernel ? kernel->tasks.size() : 1;
+        }
         INFO(name << ": " << nodes);
         CHECK(nodes <= limit);
         CHECK(program.once.steps.empty());

@@ -28,10 +28,11 @@ double estimate(const Function& f, std::int64_t value = 1) {
     const Symbols symbols = all_symbols(program, value);
     double sum = 0;
     for (const Step& step : program.body.steps)
-        for (const std::vector<TaskWork>& phase : step.work)
-            for (const TaskWork& w : phase)
-                sum += 1e-6 * static_cast<double>(evaluate(w.tasks, symbols)) *
-                       static_cast<double>(evaluate(w.picoseconds, symbols));
+        if (const auto* kernel = std::get_if<KernelStep>(&step.operation))
+            for (const std::vector<TaskWork>& phase : kernel->work)
+                for (const TaskWork& w : phase)
+                    sum += 1e-6 * static_cast<double>(evaluate(w.tasks, symbols)) *
+                           static_cast<double>(evaluate(w.picoseconds, symbols));
     return sum;
 }
 
@@ -51,14 +52,16 @@ TEST_CASE("every task of every phase has an estimate", "[core][runtime][work]") 
                 for (const Region* region : {&program.once, &program.body})
                     for (const Step& step : region->steps) {
                         INFO(name << ": " << step.title);
-                        REQUIRE(step.work.size() == step.tasks.size());
-                        for (std::size_t phase = 0; phase < step.work.size(); ++phase) {
+                        const auto* kernel = std::get_if<KernelStep>(&step.operation);
+                        if (!kernel) continue;
+                        REQUIRE(kernel->work.size() == kernel->tasks.size());
+                        for (std::size_t phase = 0; phase < kernel->work.size(); ++phase) {
                             std::int64_t tasks = 0;
-                            for (const TaskWork& w : step.work[phase]) {
+                            for (const TaskWork& w : kernel->work[phase]) {
                                 tasks += evaluate(w.tasks, symbols);
                                 REQUIRE(evaluate(w.picoseconds, symbols) > 0);
                             }
-                            REQUIRE(tasks == evaluate(step.tasks[phase], symbols));
+                            REQUIRE(tasks == evaluate(kernel->tasks[phase], symbols));
                         }
                     }
             }
@@ -87,7 +90,7 @@ TEST_CASE("what is too little for two threads is not shared out", "[core][runtim
         const Symbols symbols = all_symbols(program, n);
         REQUIRE(program.body.steps.size() == 1);
         std::vector<TaskCost> costs;
-        for (const TaskWork& w : program.body.steps[0].work.at(0))
+        for (const TaskWork& w : std::get<KernelStep>(program.body.steps[0].operation).work.at(0))
             costs.push_back({evaluate(w.tasks, symbols), evaluate(w.picoseconds, symbols)});
         return share_out(costs, 2);
     };
