@@ -29,6 +29,10 @@ struct Touched {
 // The elements of a place that one expression touches.
 using Access = std::vector<Touched>;
 
+// Of the accesses to a place, those that the next one may repeat: a kernel of hundreds of parts touches each
+// part of a result by itself, and comparing all with all would take planning most of its time.
+constexpr std::size_t compared = 64;
+
 bool always(const Int& x) { return x.range().low >= 0; }
 
 // Whether a touches nothing but what b touches.
@@ -213,9 +217,10 @@ class Walker {
     }
 
     void add(std::vector<Access>& to, Access access) const {
-        for (const Access& other : to)
-            if (within(access, other)) return;
-        std::erase_if(to, [&](const Access& other) { return within(other, access); });
+        const auto latest = to.end() - static_cast<std::ptrdiff_t>(std::min(to.size(), compared));
+        if (std::any_of(latest, to.end(), [&](const Access& other) { return within(access, other); })) return;
+        to.erase(std::remove_if(latest, to.end(), [&](const Access& other) { return within(other, access); }),
+                 to.end());
         to.push_back(std::move(access));
     }
 

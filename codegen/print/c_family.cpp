@@ -6,12 +6,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "codegen/kernel/shared_memory.h"
 #include "codegen/nest/walk.h"
 #include "codegen/print/expressions.h"
+#include "codegen/print/functions.h"
 #include "codegen/print/indices.h"
 #include "codegen/print/literals.h"
 #include "codegen/print/masked_groups.h"
@@ -22,8 +24,6 @@
 namespace bitale {
 
 namespace {
-
-const char* suffix_of(std::size_t phase) { return phase == 0 ? "" : "_finish"; }
 
 constexpr std::int64_t shared_memory = 48 << 10;  // of a block, on every GPU
 
@@ -51,14 +51,29 @@ class Printer {
 
   private:
     void phase(const Phase& phase, const std::string& suffix) {
+        const std::string entry = cuda_ ? cuda_entry(suffix, threads_of(phase)) : cpu_entry(suffix);
+        const std::span<const Segment> all = phase.segments;
+        constexpr std::size_t most = segments_of_function;
+        Int done = 0;
+        if (cuda_ || all.size() <= most) return function(entry, all, done, false);
+        std::string calls;
+        for (std::size_t k = 0; k * most < all.size(); ++k) {
+            function(part_entry(suffix, k), all.subspan(k * most, std::min(most, all.size() - k * most)),
+                     done, true);
+            calls += call_of_part(suffix, k);
+        }
+        result_.body += entry + "\n" + calls + "}\n";
+    }
+
+    // `done`: tasks of the segments before these.
+    void function(const std::string& entry, std::span<const Segment> segments, Int& done, bool is_part) {
         indices_.forget();
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
             indices_.bind_scalar(kernel_.scalars[i].symbol, "a" + std::to_string(i));
         memo_.assign(1, {});
         Writer body(reading_ && reading_->lines);
         std::swap(out_, body);
-        Int done = 0;
-        for (const Segment& segment : phase.segments) {
+        for (const Segment& segment : segments) {
             out_.comment(segment.title);
             out_.at(segment.where);
             note_loop(reading_, segment.task, out_);
@@ -86,25 +101,15 @@ class Printer {
         if (settles_) out_.line("b_settle();");
         settles_ = false;
         std::swap(out_, body);
-        header(phase, suffix, body.text());
+        Writer head(reading_ && reading_->lines);
+        if (!segments.empty()) head.at(segments[0].where);
+        head.open(entry);
+        declarations(head, body.text(), is_part);
+        result_.body += head.text() + body.text() + "}\n";
     }
 
-    // Printed after the body, when the sizes it needs are known.
-    void header(const Phase& phase, const std::string& suffix, const std::string& body) {
-        Writer w(reading_ && reading_->lines);
-        if (!phase.segments.empty()) w.at(phase.segments[0].where);
-        if (cuda_) {
-            // How many blocks of one warp a multiprocessor takes, it says by itself: without the 1, ptxas
-            // spills registers (sm_120) for more blocks than there can be.
-            const int threads = threads_of(phase);
-            w.open(
-                fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) KERNEL{}(const "
-                            "KERNEL_arguments arguments) {{",
-                            threads, threads == 32 ? ", 1" : "", suffix));
-        } else {
-            w.open("extern \"C\" void KERNEL" + suffix +
-                   "(void* const* buffers, const i64* sizes, i64 first, i64 last) {");
-        }
+    // Printed after the body, when the sizes it needs are known. A part declares only what it mentions.
+    void declarations(Writer& w, const std::string& body, bool is_part) {
         const std::string buffers = cuda_ ? "arguments.buffers" : "buffers",
                           sizes = cuda_ ? "arguments.sizes" : "sizes";
         BITALE_CHECK(most_shared_bytes_ <= shared_memory, "more shared memory than a block has");
@@ -123,7 +128,9 @@ class Printer {
         }
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
             w.line(fmt::format("const i64 a{} = (i64)p{}[0];", i, kernel_.scalars[i].place));
+        const std::set<std::string> mentioned = is_part ? words_of(body) : std::set<std::string>();
         for (std::size_t i = 0; i < indices_.sizes().size(); ++i) {
+            if (is_part && !mentioned.contains("s" + std::to_string(i))) continue;
             const std::string type = indices_.type_of_size(i), cast = type == "i32" ? "(i32)" : "";
             w.line(
                 fmt::format("const {} s{} = {}{}[{}];", type, i, cast, sizes, literals_.sizes().size() + i));
@@ -131,7 +138,6 @@ class Printer {
         for (const std::size_t i : used_literals_)
             w.line(fmt::format("const {} c{} = {};", literals_.type(i), i,
                                literals_.value(i, fmt::format("{}[{}]", sizes, i))));
-        result_.body += w.text() + body + "}\n";
         used_.clear();
         used_literals_.clear();
     }
@@ -518,10 +524,10 @@ class Printer {
                 return temporary(s->dtype,
                                  cast_call(s->dtype, "(i64)(" + index(s->index) + ")", DType::int64));
             case ScalarNode::Kind::read: {
-                const std::string at = element(s->operand.place(), s->at);
-                const std::string text =
-                    s->guards.empty() ? at
-                                      : "(" + guards(s->guards) + ") ? " + at + " : " + scalar(s->otherwise);
+                std::string text = element(s->operand.place(), s->at);
+                if (!cuda_ && s->dtype == DType::boolean) text = truth_of(text);
+                if (!s->guards.empty())
+                    text = "(" + guards(s->guards) + ") ? " + text + " : " + scalar(s->otherwise);
                 return temporary(s->dtype, text, !kernel_.places[s->operand.place()].written);
             }
             case ScalarNode::Kind::select: {
@@ -541,10 +547,6 @@ class Printer {
             !s->arguments.empty() && !is_float(s->arguments.back()->dtype) && !map.integer_text.empty();
         const std::string text = instantiate(integer ? map.integer_text : map.text, arguments);
         return temporary(s->dtype, is_float(s->dtype) ? text : "(" + type + ")(" + text + ")");
-    }
-
-    std::string cast_call(DType to, const std::string& value, DType from) {
-        return to == from ? value : "b_to_" + std::string(c_type(to)) + "(" + value + ")";
     }
 
     // A constant for the text, or the one that already holds it in this or an enclosing scope.

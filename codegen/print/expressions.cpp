@@ -75,6 +75,16 @@ std::string combined(Combine combine, DType dtype, const std::string& a, const s
     return "";
 }
 
+std::string truth_of(const std::string& element) {
+    const std::size_t index = element.find('[');
+    if (index == std::string::npos) return element;
+    return "(((const u8*)" + element.substr(0, index) + ")" + element.substr(index) + " != 0)";
+}
+
+std::string cast_call(DType to, const std::string& value, DType from) {
+    return to == from ? value : "b_to_" + std::string(c_type(to)) + "(" + value + ")";
+}
+
 const char* c_type(DType dtype) {
     static const char* const names[dtype_count] = {"bool", "i8",  "i16", "i32",  "i64", "u8", "u16",
                                                    "u32",  "u64", "f16", "bf16", "f32", "f64"};

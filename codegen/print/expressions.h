@@ -10,6 +10,9 @@
 namespace bitale {
 
 std::string literal(DType dtype, double number, std::int64_t integer);
+// A boolean element as a byte: lanes beyond the end of a row read what may be no boolean.
+std::string truth_of(const std::string& element);
+std::string cast_call(DType to, const std::string& value, DType from);
 // The C expression of a map row over the given operand texts: a, b, c stand for them as whole identifiers.
 std::string instantiate(const std::string& text, const std::vector<std::string>& arguments);
 // Two partial results as one: of sums, products, maxima, minima and logical reductions.

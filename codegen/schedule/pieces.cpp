@@ -14,8 +14,6 @@ namespace bitale {
 
 namespace {
 
-constexpr std::size_t most_unknown = 32;
-
 // The distinct guards of a body, and which of them each part has. Comparing guards takes time that grows with
 // the number of parts of a concatenation, so it is done once.
 struct Choices {
@@ -107,10 +105,7 @@ std::vector<Piece> pieces_of(const Nest& nest) {
         starts.push_back(start);
         end = start;
     }
-    // Starts that are sums of many unknown lengths are what planning would spend its time on.
-    const bool known =
-        std::all_of(starts.begin(), starts.end(), [](const Int& x) { return x.is_constant(); });
-    if (!end.is(0) || (!known && guards.size() > most_unknown)) return {};
+    if (!end.is(0)) return {};
     std::vector<Piece> pieces;
     for (std::size_t k = guards.size(); k-- > 0;) {
         const Loop part = make_loop("part", guards[k].high);

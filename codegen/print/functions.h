@@ -1,0 +1,25 @@
+// Where functions of a kernel begin.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+
+namespace bitale {
+
+// Of the entries of a kernel: "", "_finish".
+const char* suffix_of(std::size_t phase);
+// The first line of an entry; KERNEL stands for the kernel's name.
+std::string cpu_entry(const std::string& suffix);
+std::string cuda_entry(const std::string& suffix, int threads);
+
+// A host compiler's time grows faster than the length of a function: a phase of more segments than these is
+// several functions on a CPU, which its entry calls one after another.
+constexpr std::size_t segments_of_function = 32;
+std::string part_entry(const std::string& suffix, std::size_t number);
+std::string call_of_part(const std::string& suffix, std::size_t number);
+
+// The identifiers of a text.
+std::set<std::string> words_of(const std::string& text);
+
+}  // namespace bitale

@@ -1,0 +1,73 @@
+// Kernels of many segments: a host compiler gets them as several functions.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;
+using namespace bitale::test;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+// One vector after the other, of lengths that only a call tells, doubled.
+void check_joined(std::int64_t count, const std::string& device, bool in_parts) {
+    std::vector<Expr> parts;
+    std::vector<Input> inputs;
+    std::vector<Array> values;
+    std::vector<float> expected;
+    for (std::int64_t k = 0; k < count; ++k) {
+        parts.push_back(vector("part" + std::to_string(k)));
+        inputs.emplace_back(parts.back());
+        const std::int64_t length = k % 5;  // an empty one too
+        std::vector<float> value;
+        for (std::int64_t i = 0; i < length; ++i) value.push_back(static_cast<float>(100 * k + i));
+        for (const float x : value) expected.push_back(2 * x);
+        values.push_back(Array(value, {length}));
+    }
+    Function f = function(inputs, {concatenate(parts) * 2}, {.device = device});
+    const Array got = f.call(values)[0];
+    CHECK(difference(got, Array(expected)) == "");
+    if (device != "cpu") return;
+    REQUIRE(f.kernels().size() == 1);
+    CHECK(contains(f.kernels()[0].source, "_part1(buffers, sizes, first, last);") == in_parts);
+}
+
+}  // namespace
+
+TEST_CASE("a kernel of more than 32 segments is several functions", "[core][runtime][long_phases]") {
+    for (const std::string& device : cpu_and_emulator()) {
+        INFO(device);
+        check_joined(32, device, false);
+        check_joined(33, device, true);
+        check_joined(70, device, true);
+    }
+}
+
+TEST_CASE("kernels of many reductions and shared lengths are right in several functions",
+          "[core][runtime][long_phases]") {
+    const Expr n = matrix("x");
+    std::vector<Expr> outputs;
+    for (int k = 0; k < 40; ++k) outputs.push_back(sum(n * static_cast<float>(k + 1), {1}) + max(n));
+    const Array x(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3});
+    for (const std::string& device : cpu_and_emulator()) {
+        const Results got = function({n}, outputs, {.device = device})(x);
+        for (std::size_t k = 0; k < outputs.size(); ++k) {
+            const auto factor = static_cast<float>(k + 1);
+            CHECK(difference(got[k], Array(std::vector<float>{6 * factor + 6, 15 * factor + 6})) == "");
+        }
+    }
+}
+
+TEST_CASE("a CPU reads booleans as bytes, which in lanes beyond a row may be any",
+          "[core][runtime][long_phases]") {
+    const Expr mask = input(boolean, {-1, 9}, "mask"), x = input(float32, {-1, 9}, "x");
+    Function f = function({mask, x}, {where(mask, x, 0)}, {.device = "cpu"});
+    CHECK(contains(f.kernels()[0].source, "(const u8*)p"));
+}
