@@ -165,6 +165,47 @@ TEST_CASE("strides, dilations and padding have plans too") {
         }
 }
 
+TEST_CASE("groups of channels have exact plans, without an attribute that says how many there are") {
+    if (skipped()) return;
+    struct Groups {
+        std::int64_t channels, size, filters, kernel, groups, stride;
+    };
+    for (const GpuModel& gpu : gpu_models())
+        for (const Groups& l : {Groups{64, 32, 64, 3, 2, 1},
+                                {64, 32, 64, 3, 4, 1},
+                                {256, 14, 256, 3, 32, 2},
+                                {12, 27, 20, 5, 4, 3},
+                                {64, 16, 64, 3, 64, 1}})
+            for (const Part& part : parts) {
+                const std::int64_t out = (l.size - l.kernel) / l.stride + 1;
+                ConvShape s;
+                s.kind = part.kind;
+                s.image = plain({32, l.channels, l.size, l.size});
+                s.filters = plain({l.filters, l.channels / l.groups, l.kernel, l.kernel});
+                s.output = plain({32, l.filters, out, out});
+                s.stride = {l.stride, l.stride};
+                s.groups = l.groups;
+                s.bias = part.bias;
+                s.relu = part.relu;
+                INFO(gpu.name << ": " << l.channels << " channels in " << l.groups << " groups, "
+                              << part.name);
+                const ConvPlan plan = plan_convolution(
+                    cudnn_library().table, s, {nullptr, description_for_cudnn(gpu)}, Cudnn::most_workspace);
+                CHECK(plan.plan.raw() != nullptr);
+                CHECK(!plan.tensor_cores);
+                std::printf("%s: %lld channels in %lld groups, %s: %s\n", gpu.name,
+                            static_cast<long long>(l.channels), static_cast<long long>(l.groups), part.name,
+                            text_of(plan).c_str());
+            }
+    ConvShape wrong = shape_of(layers[0], ConvCall::Kind::forward, plain);
+    wrong.groups = 2;  // filters of all 32 channels
+    CHECK_THROWS_WITH(
+        plan_convolution(cudnn_library().table, wrong, {nullptr, description_for_cudnn(gpu_models().front())},
+                         Cudnn::most_workspace),
+        ContainsSubstring("the channels do not fit the groups of a convolution, image [128, 32, "
+                          "26, 26], filters [64, 32, 3, 3] in 2 groups"));
+}
+
 TEST_CASE("the arguments of a convolution are accepted") {
     if (skipped()) return;
     ConvShape s = shape_of(layers[0], ConvCall::Kind::forward, plain);

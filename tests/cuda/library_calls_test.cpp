@@ -18,6 +18,7 @@
 #include "runtime/state.h"
 #include "tests/cuda/library_misuse.h"
 #include "tests/support/catch.h"
+#include "tests/support/conv_definition.h"
 #include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
 
@@ -73,63 +74,6 @@ Array product(const Operand& a, const Operand& b, const Array* bias, bool relu) 
     return {to, Dims{a.rows(), b.columns()}};
 }
 
-// A convolution of maps [n, c, h, w] in float64, and both gradients of the sum of y * g.
-struct Layer {
-    Dims image, filters;
-    std::int64_t pad[2] = {0, 0}, stride[2] = {1, 1}, dilation = 1;
-    bool flip = true;
-    std::int64_t out(std::size_t a) const {
-        return (image[2 + a] + 2 * pad[a] - (filters[2 + a] - 1) * dilation - 1) / stride[a] + 1;
-    }
-    Dims output() const { return {image[0], filters[0], out(0), out(1)}; }
-};
-struct Expected {
-    std::vector<double> y, dx, dw;
-};
-Expected define(const Layer& l, const Array& x, const Array& w, const Array& g) {
-    const auto xs = x.view<float>(), ws = w.view<float>(), gs = g.view<float>();
-    Expected e{std::vector<double>(gs.size()), std::vector<double>(xs.size()),
-               std::vector<double>(ws.size())};
-    const Dims to = l.output();
-    std::size_t o = 0;
-    for (std::int64_t n = 0; n < to[0]; ++n)
-        for (std::int64_t k = 0; k < to[1]; ++k)
-            for (std::int64_t oy = 0; oy < to[2]; ++oy)
-                for (std::int64_t ox = 0; ox < to[3]; ++ox, ++o)
-                    for (std::int64_t c = 0; c < l.filters[1]; ++c)
-                        for (std::int64_t r = 0; r < l.filters[2]; ++r)
-                            for (std::int64_t q = 0; q < l.filters[3]; ++q) {
-                                const std::int64_t iy = oy * l.stride[0] - l.pad[0] + r * l.dilation,
-                                                   ix = ox * l.stride[1] - l.pad[1] + q * l.dilation;
-                                if (iy < 0 || iy >= l.image[2] || ix < 0 || ix >= l.image[3]) continue;
-                                const std::int64_t fr = l.flip ? l.filters[2] - 1 - r : r,
-                                                   fq = l.flip ? l.filters[3] - 1 - q : q;
-                                const auto i = static_cast<std::size_t>(
-                                               ((n * l.image[1] + c) * l.image[2] + iy) * l.image[3] + ix),
-                                           f = static_cast<std::size_t>(
-                                               ((k * l.filters[1] + c) * l.filters[2] + fr) * l.filters[3] +
-                                               fq);
-                                const auto xv = static_cast<double>(xs[i]), wv = static_cast<double>(ws[f]),
-                                           gv = static_cast<double>(gs[o]);
-                                e.y[o] += xv * wv;
-                                e.dx[i] += gv * wv;
-                                e.dw[f] += gv * xv;
-                            }
-    return e;
-}
-
-// Relative to the largest expected magnitude.
-double error_of(const Array& got, const std::vector<double>& expected) {
-    const auto values = got.view<float>();
-    REQUIRE(values.size() == expected.size());
-    double largest = 0, worst = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-        largest = std::max(largest, std::abs(expected[i]));
-        worst = std::max(worst, std::abs(static_cast<double>(values[i]) - expected[i]));
-    }
-    return worst / largest;
-}
-
 // Where numbers may be assumed to be finite, relu is always the library's.
 Options assuming_finite(bool finite) {
     Options o = options();
@@ -140,13 +84,17 @@ Options assuming_finite(bool finite) {
 constexpr double exact = 2e-6;  // float32 sums of some hundred terms
 constexpr double of_rounded_factors = 2e-3;
 
-const std::vector<Layer>& layers() {
-    static const std::vector<Layer> all = {
+const std::vector<ConvLayer>& layers() {
+    static const std::vector<ConvLayer> all = {
         {{16, 8, 24, 20}, {16, 8, 3, 3}},
         {{9, 16, 17, 23}, {24, 16, 5, 3}, {2, 1}, {1, 1}, 1, false},
         {{32, 5, 33, 29}, {31, 5, 3, 4}, {2, 0}, {2, 1}},
         {{8, 12, 27, 31}, {20, 12, 3, 3}, {4, 4}, {1, 2}, 2},
         {{64, 64, 7, 7}, {32, 64, 1, 1}, {0, 0}, {1, 1}, 1, false},
+        // In two, three and four groups.
+        {{16, 16, 17, 15}, {24, 8, 3, 3}, {1, 0}, {1, 1}},
+        {{19, 24, 17, 23}, {36, 8, 3, 3}, {2, 2}, {2, 1}, 2, false},
+        {{16, 32, 31, 29}, {64, 8, 5, 3}, {0, 1}, {3, 3}},
     };
     return all;
 }
@@ -208,19 +156,14 @@ TEST_CASE("convolutions by cuDNN and their gradients follow the definition") {
     if (skipped()) return;
     Random random(3);
     for (const Precision precision : {Precision::float32, Precision::tf32})
-        for (const Layer& l : layers()) {
+        for (const ConvLayer& l : layers()) {
             const Expr x = input(float32, l.image, "x"), w = input(float32, l.filters, "w"),
                        g = input(float32, l.output(), "g");
-            const Expr y = conv2d(x, w,
-                                  {.border_mode = Border(l.pad[0], l.pad[1]),
-                                   .subsample = Size2(l.stride[0], l.stride[1]),
-                                   .dilation = Size2(l.dilation, l.dilation),
-                                   .filter_flip = l.flip});
-            const Expr cost = sum(y * g);
+            const Expr y = conv2d(x, w, l.options()), cost = sum(y * g);
             const std::vector<Array> arguments{random_array(float32, l.image, random, -1, 1),
                                                random_array(float32, l.filters, random, -1, 1),
                                                random_array(float32, l.output(), random, -1, 1)};
-            const Expected expected = define(l, arguments[0], arguments[1], arguments[2]);
+            const ConvExpected expected = define_conv(l, arguments[0], arguments[1], arguments[2]);
             Function f = function({x, w, g}, {y, grad(cost, x), grad(cost, w)},
                                   {.device = "cuda", .precision = precision});
             INFO(f.report(Detail::complete));
@@ -228,11 +171,12 @@ TEST_CASE("convolutions by cuDNN and their gradients follow the definition") {
             const Results first = f.call(arguments), second = f.call(arguments);
             // The engines that cuDNN is fastest with round their factors, or change from run to run.
             const double bound = precision == Precision::float32 ? exact : of_rounded_factors;
-            CHECK(error_of(first[0], expected.y) < bound);
-            CHECK(error_of(first[1], expected.dx) < bound);
-            CHECK(error_of(first[2], expected.dw) < bound);
+            CHECK(error_of_largest(first[0], expected.y) < bound);
+            CHECK(error_of_largest(first[1], expected.dx) < bound);
+            CHECK(error_of_largest(first[2], expected.dw) < bound);
             for (std::size_t i = 0; i < 3; ++i) CHECK(difference(second[i], first[i]) == "");
-            if (emulated() && precision == Precision::tf32) CHECK(error_of(first[0], expected.y) > exact);
+            if (emulated() && precision == Precision::tf32)
+                CHECK(error_of_largest(first[0], expected.y) > exact);
         }
 }
 
@@ -240,7 +184,7 @@ TEST_CASE("a NaN and an infinity reach the sums that they are factors of, and at
     if (skipped()) return;
     Random random(7);
     for (const Precision precision : {Precision::float32, Precision::tf32}) {
-        const Layer l{.image = {16, 8, 24, 20}, .filters = {16, 8, 3, 3}};
+        const ConvLayer l{.image = {16, 8, 24, 20}, .filters = {16, 8, 3, 3}};
         const Expr x = input(float32, l.image, "x"), w = input(float32, l.filters, "w"),
                    g = input(float32, l.output(), "g");
         const Expr y = conv2d(x, w), cost = sum(y * g);
@@ -250,7 +194,7 @@ TEST_CASE("a NaN and an infinity reach the sums that they are factors of, and at
         auto* const pixels = static_cast<float*>(xv.mutable_data());
         pixels[5 * 20 + 9] = std::numeric_limits<float>::quiet_NaN();
         pixels[(8 + 3) * 24 * 20 + 17 * 20 + 2] = std::numeric_limits<float>::infinity();
-        const Expected expected = define(l, xv, wv, gv);
+        const ConvExpected expected = define_conv(l, xv, wv, gv);
         Function f = function({x, w, g}, {y, grad(cost, w)}, {.device = "cuda", .precision = precision});
         INFO(f.report(Detail::complete));
         REQUIRE(calls_of<ConvStep>(f) == 2);

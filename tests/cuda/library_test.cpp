@@ -78,7 +78,7 @@ void define(const ConvShape& s, std::vector<float>& image, std::vector<float>& f
         for (std::int64_t o = 0; o < k; ++o)
             for (std::int64_t oy = 0; oy < oh; ++oy)
                 for (std::int64_t ox = 0; ox < ow; ++ox)
-                    for (std::int64_t c = 0; c < s.image.shape[1]; ++c)
+                    for (std::int64_t c = 0; c < s.filters.shape[1]; ++c)
                         for (std::int64_t r = 0; r < s.filters.shape[2]; ++r)
                             for (std::int64_t q = 0; q < s.filters.shape[3]; ++q) {
                                 const std::int64_t ty = s.flip ? s.filters.shape[2] - 1 - r : r,
@@ -87,7 +87,8 @@ void define(const ConvShape& s, std::vector<float>& image, std::vector<float>& f
                                                    x = ox * s.stride[1] - s.pad[1] + tx * s.dilation[1];
                                 if (y < 0 || y >= s.image.shape[2] || x < 0 || x >= s.image.shape[3])
                                     continue;
-                                float &i = element(image, s.image, a, c, y, x),
+                                const std::int64_t channel = o / (k / s.groups) * s.filters.shape[1] + c;
+                                float &i = element(image, s.image, a, channel, y, x),
                                       &f = element(filters, s.filters, o, c, r, q),
                                       &g = element(output, s.output, a, o, oy, ox);
                                 const auto add = [&](const std::vector<float>& to, const float& at,
@@ -123,7 +124,9 @@ TEST_CASE("convolutions by plain loops follow the definition in every memory ord
                     s.pad = pad;
                     s.dilation = dilation;
                     s.flip = turn % 2 == 0;
-                    const std::array<std::int64_t, 4> image{2, 3, 9, 11}, filters{4, 3, 3, 2};
+                    s.groups = std::array{1, 2, 4}[static_cast<std::size_t>(turn / 3 % 3)];
+                    const std::array<std::int64_t, 4> image{2, s.groups == 1 ? 3 : 4, 9, 11},
+                        filters{4, image[1] / s.groups, 3, 2};
                     std::array<std::int64_t, 4> output{2, 4, 0, 0};
                     for (std::size_t a = 0; a < 2; ++a)
                         output[2 + a] =
