@@ -60,6 +60,8 @@ NodeSet differentiable(const Nodes& order, const NodeSet& wanted) {
     return r;
 }
 
+// Cotangents of values that are stored in a half type are float32: nothing is lost on the way, and small ones
+// do not become zero.
 class Differentiator {
   public:
     Differentiator(const NodePtr& cost, const Nodes& wrt)
@@ -69,19 +71,21 @@ class Differentiator {
           forward_(set_of(order_)),
           known_(forward_),
           masks_(forward_, [this](const NodePtr& root, Where where) { settle(root, where); }) {
-        const NodePtr seed = make_constant(Array(1).as(cost->type.dtype), cost->where);
+        const NodePtr seed = make_constant(Array(1).as(wide_of(cost->type.dtype)), cost->where);
         known_.insert(seed.get());
         flows_[cost.get()] = {{seed}};
         for (auto node = order_.rbegin(); node != order_.rend(); ++node) visit(*node);
     }
 
     // Null where nothing flows.
-    NodePtr result(const NodePtr& wrt) {
+    NodePtr result(const NodePtr& wrt, HalfGradients halves) {
         std::vector<Flow> parts;
         for (const NodePtr& node : order_)
             if (const auto at = totals_.find(node.get()); at != totals_.end() && is_wanted(node, wrt))
                 parts.push_back({at->second});
-        return parts.empty() ? nullptr : masks_.total(std::move(parts), wrt->where).value;
+        if (parts.empty()) return nullptr;
+        const NodePtr wide = masks_.total(std::move(parts), wrt->where).value;
+        return halves == HalfGradients::wide ? wide : converted(wide, wrt->type.dtype, wrt->where);
     }
     // Without what is not to be kept.
     Nodes computed_again(const Nodes& results, const Nodes& wrt) const {
@@ -113,10 +117,10 @@ class Differentiator {
         for (std::size_t i = 0; i < parts.size(); ++i) {
             const NodePtr& input = node->inputs[i];
             if (!parts[i] || !is_needed(input)) continue;
-            BITALE_CHECK(
-                parts[i]->type.dtype == input->type.dtype && parts[i]->type.rank() == input->type.rank(),
-                "the gradient of " + node->op->name + " is " + text_of(parts[i]->type) + " for an operand " +
-                    text_of(input->type));
+            const DType dtype = wide_of(input->type.dtype);
+            BITALE_CHECK(parts[i]->type.dtype == dtype && parts[i]->type.rank() == input->type.rank(),
+                         "the gradient of " + node->op->name + " is " + text_of(parts[i]->type) +
+                             " for an operand " + text_of(input->type));
             Flow below = is_map ? masks_.through_map(flow, parts[i], node)
                                 : masks_.through(flow, parts[i], node->where);
             settle(below.value, node->where);
@@ -124,6 +128,12 @@ class Differentiator {
                 for (const Side& side : *sides) settle(side.condition, node->where);
             collect(flows_[input.get()], std::move(below));
         }
+    }
+
+    NodePtr converted(const NodePtr& x, DType dtype, Where where) {
+        const NodePtr r = cast(wrap(x), dtype, where).node();
+        settle(r, where);
+        return r;
     }
 
     // Zeros count only where nothing else arrives.
@@ -184,7 +194,7 @@ class Differentiator {
 
 }  // namespace
 
-Nodes gradients(const NodePtr& cost, const Nodes& wrt, Where where) {
+Nodes gradients(const NodePtr& cost, const Nodes& wrt, HalfGradients halves, Where where) {
     if (cost->type.rank() != 0)
         throw GraphError(
             where, "grad: the cost must be a scalar, not " + describe(*cost) + "; take its mean or sum");
@@ -201,20 +211,22 @@ Nodes gradients(const NodePtr& cost, const Nodes& wrt, Where where) {
     Differentiator differentiator(canonicalize_and_stabilize({cost}, barriers)[0], wrt);
     Nodes r;
     for (const NodePtr& x : wrt) {
-        NodePtr g = differentiator.result(x);
+        NodePtr g = differentiator.result(x, halves);
         if (!g) {
             // A rewrite may prove that the cost is the same for every value.
             const bool vanished = !differentiator.contains(x) &&
                                   differentiable(order, wanted_in(order, {x})).contains(cost.get());
             if (!vanished) report_disconnected(cost, order, x, where);
-            g = zeros_like(wrap(x), x->where).node();
+            const DType dtype = halves == HalfGradients::wide ? wide_of(x->type.dtype) : x->type.dtype;
+            g = cast(zeros_like(wrap(x), x->where), dtype, x->where).node();
         }
         r.push_back(std::move(g));
     }
     return differentiator.computed_again(r, wrt);
 }
 
-std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where) try {
+std::vector<Expr> gradients(const Expr& cost, const std::vector<Expr>& wrt, HalfGradients halves,
+                            Where where) {
     Nodes nodes;
     for (const Expr& x : wrt) {
         if (x.is_null())
@@ -223,8 +235,12 @@ std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where whe
     }
     if (cost.is_null()) throw GraphError(where, "grad: the cost is an empty expression");
     std::vector<Expr> r;
-    for (NodePtr& g : gradients(cost.node(), nodes, where)) r.push_back(wrap(std::move(g)));
+    for (NodePtr& g : gradients(cost.node(), nodes, halves, where)) r.push_back(wrap(std::move(g)));
     return r;
+}
+
+std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where) try {
+    return gradients(cost, wrt, HalfGradients::rounded, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

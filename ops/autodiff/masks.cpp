@@ -8,7 +8,6 @@
 #include "graph/walk/interner.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
-#include "ops/elementwise/promotion.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/view.h"
 
@@ -71,13 +70,10 @@ bool is_zero(const NodePtr& node) {
 NodePtr Masks::selected(const NodePtr& value, const Side& side) {
     NodePtr& known = selections_[{value.get(), side.condition.get(), side.wanted}];
     if (known) return known;
-    // Half types are for storage: what is chosen is wider.
-    const DType dtype = value->type.dtype, wide = is_half(dtype) ? DType::float32 : dtype;
-    const Expr zero(0.0, side.where), condition = wrap(side.condition),
-                                      x = cast(wrap(value), wide, side.where);
+    const Expr zero(0.0, side.where), condition = wrap(side.condition), x = wrap(value);
     const Expr chosen = side.wanted ? elementwise(where_op(), {condition, x, zero}, side.where)
                                     : elementwise(where_op(), {condition, zero, x}, side.where);
-    known = cast(chosen, dtype, side.where).node();
+    known = chosen.node();
     settle_(known, side.where);
     return known;
 }
@@ -227,11 +223,10 @@ Flow Masks::total(std::vector<Flow> parts, Where where) {
         sum.known.push_back({any, true, where});
     }
 
-    const DType dtype = parts[0].value->type.dtype, wide = is_half(dtype) ? DType::float32 : dtype;
-    Expr total = cast(wrap(parts[0].value), wide, where);
+    Expr total = wrap(parts[0].value);
     for (std::size_t i = 1; i < parts.size(); ++i)
-        total = elementwise(add_op(), {total, cast(wrap(parts[i].value), wide, where)}, where);
-    sum.value = cast(total, dtype, where).node();
+        total = elementwise(add_op(), {total, wrap(parts[i].value)}, where);
+    sum.value = total.node();
     return sum;
 }
 

@@ -24,8 +24,8 @@ struct Side {
     Where where{};  // of the statement that selects
 };
 
-// A cotangent. It is zero wherever one of the sides fails; of the pending ones only after apply(), before
-// that the value there is arbitrary.
+// A cotangent, of no half type. It is zero wherever one of the sides fails; of the pending ones only after
+// apply(), before that the value there is arbitrary.
 struct Flow {
     NodePtr value;
     std::vector<Side> pending{}, known{};
@@ -46,7 +46,7 @@ class Masks {
     Flow through_map(const Flow& flow, const NodePtr& part, const NodePtr& node);
     // Of an operand of any other op; nothing of the flow is pending.
     Flow through(const Flow& flow, const NodePtr& part, Where where);
-    // What arrives from several users. Half types add up in float32.
+    // What arrives from several users.
     Flow total(std::vector<Flow> parts, Where where);
 
   private:

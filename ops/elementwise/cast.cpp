@@ -2,6 +2,7 @@
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/promotion.h"
 #include "ops/elementwise/rows.h"
 
 namespace bitale {
@@ -17,7 +18,7 @@ Array evaluate_cast(const Node& node, const std::vector<Array>& inputs) {
 Nodes cast_gradient(const NodePtr& node, const NodePtr& g) {
     const DType from = node->inputs[0]->type.dtype;
     if (!is_float(from) || !is_float(node->type.dtype)) return {nullptr};
-    return {cast(wrap(g), from, node->where).node()};
+    return {cast(wrap(g), wide_of(from), node->where).node()};
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 namespace bitale {
 
 constexpr bool is_half(DType t) { return t == DType::float16 || t == DType::bfloat16; }
+// What is computed on for values that are stored as t: float32 for the half types.
+constexpr DType wide_of(DType t) { return is_half(t) ? DType::float32 : t; }
 
 // The common dtype of two typed operands. strict: the wider of one kind, the signed integer that holds both
 // of two integers, float32 for an integer with float32; a boolean takes the other's. Nothing where a cast

@@ -6,7 +6,6 @@
 #include "ops/dsl/build.h"
 #include "ops/dsl/compose.h"
 #include "ops/dsl/wording.h"
-#include "ops/elementwise/promotion.h"
 #include "ops/reduce/scan.h"
 
 namespace bitale {
@@ -25,7 +24,6 @@ Term recurrence(const Term& a, const Term& b, const Scan& scan) {
 NodePtr in(DType dtype, const NodePtr& x, Where where) {
     return x->type.dtype == dtype ? x : make_node(cast_op(), {x}, {{"dtype", dtype}}, where);
 }
-DType arithmetic_of(DType dtype) { return is_half(dtype) ? DType::float32 : dtype; }
 
 // The gradient of b where s[i] = a[i] * s[i - 1] + b[i]: from the end, r[i] = g[i] + a[i + 1] * r[i + 1]. The
 // neighbour's factor is had by the product u[i] = a[i] * r[i], of which each place wants the next one.
@@ -125,23 +123,21 @@ Nodes gradient_cumsum(const NodePtr& node, const NodePtr& g) {
 // numbers.
 Nodes gradient_cumprod(const NodePtr& node, const NodePtr& gradient) {
     const Where where = node->where;
-    const DType dtype = node->inputs[0]->type.dtype;
-    if (!is_float(dtype)) return {nullptr};
+    if (!is_float(node->inputs[0]->type.dtype)) return {nullptr};
     const Scan scan = scan_of(*node);
-    const Term x(in(arithmetic_of(dtype), node->inputs[0], where), where),
-        g(in(arithmetic_of(dtype), gradient, where), where);
-    const Term behind = carried_back(x, g, scan);
-    return {in(dtype, (scanned(cumprod_op(), x, scan.without_own()) * behind).node(), where)};
+    const Term x(in(gradient->type.dtype, node->inputs[0], where), where);
+    const Term behind = carried_back(x, {gradient, where}, scan);
+    return {(scanned(cumprod_op(), x, scan.without_own()) * behind).node()};
 }
 
 Nodes gradient_recurrence(const NodePtr& node, const NodePtr& gradient) {
     const Where where = node->where;
-    const DType dtype = node->type.dtype, wide = arithmetic_of(dtype);
+    const DType wide = gradient->type.dtype;
     const Scan scan = scan_of(*node);
     const Term a(in(wide, node->inputs[0], where), where), b(in(wide, node->inputs[1], where), where);
-    const Term of_b = carried_back(a, {in(wide, gradient, where), where}, scan),
+    const Term of_b = carried_back(a, {gradient, where}, scan),
                of_a = of_b * recurrence(a, b, scan.without_own());
-    return {in(dtype, of_a.node(), where), in(dtype, of_b.node(), where)};
+    return {of_a.node(), of_b.node()};
 }
 
 const Op* logcumsumexp_op() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/others.h"
 #include "ops/reduce/reduce.h"
@@ -60,8 +61,8 @@ Nodes gradient_mean(const NodePtr& node, const NodePtr& g) {
 // For each factor the product of the others: a quotient would fail where a factor is zero.
 Nodes gradient_prod(const NodePtr& node, const NodePtr& g) {
     if (!is_differentiable(*node)) return {nullptr};
-    const NodePtr& x = node->inputs[0];
     const Where where = node->where;
+    const NodePtr x = cast(wrap(node->inputs[0]), g->type.dtype, where).node();
     const std::vector<std::int64_t> axes = reduced_axes(*node);
     std::vector<std::int64_t> order, back(x->type.shape.size());
     for (std::int64_t i = 0; i < x->type.rank(); ++i)

@@ -8,8 +8,10 @@
 
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
+#include "ops/autodiff/grad.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
+#include "ops/elementwise/promotion.h"
 #include "ops/train/lazy_rows.h"
 
 namespace bitale {
@@ -53,10 +55,12 @@ std::vector<Shared> parameters_of(const Grads& grads) {
 Expr fitting(const Shared& parameter, const Expr& value, Where where) {
     if (value.is_null())
         throw GraphError(where, "the gradient of " + in_quotes(parameter.name()) + " is empty");
-    const Type wanted{parameter.dtype(), shape_of(parameter.shape())};
-    const Expr x = value.is_weak() ? strengthen(value, wanted.dtype, where) : value;
-    const std::string subject = "the gradient of " + in_quotes(parameter.name()) + " (" + text_of(wanted) +
-                                ")" + made_at(parameter) + " is " + describe(*x.node());
+    const Type wanted{computed_dtype(parameter), shape_of(parameter.shape())};
+    Expr x = value.is_weak() ? strengthen(value, wanted.dtype, where) : value;
+    if (x.dtype() == parameter.dtype()) x = cast(x, wanted.dtype, where);  // a half is widened
+    const std::string subject = "the gradient of " + in_quotes(parameter.name()) + " (" +
+                                text_of(Type{parameter.dtype(), wanted.shape}) + ")" + made_at(parameter) +
+                                " is " + describe(*x.node());
     if (x.dtype() != wanted.dtype)
         throw TypeError(where,
                         subject + "; write cast(..., " + std::string(name_of(wanted.dtype)) + ") around it");
@@ -85,7 +89,7 @@ Grads penalty(const std::vector<Shared>& params, Where where,
             throw TypeError(where, "a penalty of " + in_quotes(p.name()) + made_at(p) + ", which is " +
                                        std::string(name_of(p.dtype())) + ": parameters are floats");
         const Expr value(p, where);
-        GradsAccess::entries(r).push_back({p, value, gradient(Term(value, where)).x, {}});
+        GradsAccess::entries(r).push_back({p, value, gradient(computed(p, value, where)).x, {}});
     }
     return r;
 }
@@ -132,8 +136,14 @@ void require_float_scalar(const Expr& x, const std::string& subject, Where where
                         subject + " is a float, not " + describe(*x.node()) + "; write cast(..., float32)");
 }
 
-Term scalar_for(const Expr& x, DType dtype, Where where) {
-    return {x.is_weak() ? x : cast(x, dtype, where), where};
+DType computed_dtype(const Shared& parameter) { return wide_of(parameter.dtype()); }
+
+Term computed(const Shared& parameter, const Expr& value, Where where) {
+    return {cast(value, computed_dtype(parameter), where), where};
+}
+
+Term scalar_for(const Expr& x, const Shared& parameter, Where where) {
+    return {x.is_weak() ? x : cast(x, computed_dtype(parameter), where), where};
 }
 
 Update update_of(const Shared& target, const Term& value) {
@@ -150,7 +160,7 @@ DType widest_of(const std::vector<Trained>& parameters) {
 std::vector<Trained> trained_by(const Grads& grads, bool lazy_rows, Where where) {
     std::vector<Trained> r;
     for (const Entry& e : GradsAccess::entries(grads)) {
-        r.push_back({e.parameter, Term(e.point, where), Term(e.value, where), {}});
+        r.push_back({e.parameter, computed(e.parameter, e.point, where), Term(e.value, where), {}});
         if (lazy_rows && !e.lookups.is_null()) r.back().reached = rows_looked_up(Term(e.lookups, where));
     }
     return r;
@@ -199,7 +209,7 @@ Grads gradients(const Expr& loss, const std::vector<Shared>& params, Where where
     require_distinct(params, where);
     std::vector<Expr> values;
     for (const Shared& p : params) values.emplace_back(p, where);
-    const std::vector<Expr> found = grad(loss, values, where);
+    const std::vector<Expr> found = gradients(loss, values, HalfGradients::wide, where);
     Grads r = GradsAccess::empty();
     for (std::size_t i = 0; i < params.size(); ++i)
         GradsAccess::entries(r).push_back({params[i], values[i], found[i], found[i]});
@@ -235,7 +245,7 @@ Grads operator+(const Grads& a, const Grads& b) try {
 Grads scale(const Grads& grads, const Expr& factor, Where where) try {
     require_float_scalar(factor, "scale: the factor of gradients", where);
     return mapped(grads, where,
-                  [&](const Shared& p, const Term& g) { return g * scalar_for(factor, p.dtype(), where); });
+                  [&](const Shared& p, const Term& g) { return g * scalar_for(factor, p, where); });
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
@@ -280,7 +290,7 @@ Grads clip_by_global_norm(const Grads& grads, double limit, Where where) try {
     require_limit(limit, "clip_by_global_norm", where);
     const Term factor = shrinking(norm_of(grads, where), limit);
     return mapped(grads, where,
-                  [&](const Shared& p, const Term& g) { return g * scalar_for(factor.x, p.dtype(), where); });
+                  [&](const Shared& p, const Term& g) { return g * scalar_for(factor.x, p, where); });
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
@@ -290,7 +300,7 @@ GradSum::GradSum(const Grads& grads, Where where) try : grads_(grads), where_(wh
     for (const Entry& e : GradsAccess::entries(grads_)) {
         const Shared& p = e.parameter;
         if (sums_.empty()) first = p.name();
-        sums_.push_back(shared(zeros(p.shape(), p.dtype()), p.name() + ".sum", where));
+        sums_.push_back(shared(zeros(p.shape(), computed_dtype(p)), p.name() + ".sum", where));
     }
     count_ = shared(zeros({}, int64), first + ".count", where);
 } catch (const std::bad_alloc&) {
@@ -319,7 +329,7 @@ Grads GradSum::mean() const try {
     const Term one(literal(1, where_), where_), count(Expr(count_, where_), where_);
     const Term calls = compose(maximum_op(), {count.x, one.x}, where_);
     return mapped(sum(), where_,
-                  [&](const Shared& p, const Term& g) { return g / scalar_for(calls.x, p.dtype(), where_); });
+                  [&](const Shared& p, const Term& g) { return g / scalar_for(calls.x, p, where_); });
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

@@ -13,15 +13,13 @@ void require_rate(const Expr& rate, const char* optimizer, Where where) {
     require_float_scalar(rate, std::string(optimizer) + ": the learning rate", where);
 }
 
-Term rate_for(const Expr& rate, const Trained& p) {
-    return scalar_for(rate, p.shared.dtype(), p.value.where);
-}
+Term rate_for(const Expr& rate, const Trained& p) { return scalar_for(rate, p.shared, p.value.where); }
 
 // A state of a parameter, named after it, and what it is before the step.
 struct State {
     State(const Trained& p, const char* suffix, Where where, double initial = 0)
-        : shared(bitale::shared(initial == 0 ? zeros(p.shared.shape(), p.shared.dtype())
-                                             : full_of(p.shared.shape(), initial, p.shared.dtype()),
+        : shared(bitale::shared(initial == 0 ? zeros(p.shared.shape(), computed_dtype(p.shared))
+                                             : full_of(p.shared.shape(), initial, computed_dtype(p.shared)),
                                 p.shared.name() + "." + suffix, where)),
           before(Expr(shared, where), where) {}
     Shared shared;
@@ -46,7 +44,7 @@ Updates adam_updates(const Grads& grads, const Expr& rate, const Moments& option
     // 1 - beta^t by way of expm1: the difference itself would lose most of its digits at the first steps.
     const auto correction = [&](double beta) { return -expm1(t * std::log(beta)); };
     const Term scale = sqrt(correction(options.beta2)) / correction(options.beta1);
-    const Term corrected = scalar_for(rate, widest, where) * scale;
+    const Term corrected = Term(rate.is_weak() ? rate : cast(rate, widest, where), where) * scale;
     Updates updates{update_of(steps, count)};
     for (const Trained& p : parameters) {
         const State first(p, "m", where), second(p, "v", where);
