@@ -46,15 +46,19 @@ class Cutter {
   private:
     // The loop over quotients is cut further where its own body asks for others.
     Stmt cut(const Stmt& s, const Quotient& x) {
-        const IntRange range = s.variable.range();
-        const Int all = floordiv(s.variable + x.rest, x.by), quotient = Int::symbol("quotient", all.range()),
-                  remainder = Int::symbol("remainder", {0, std::min(x.by - 1, range.high)}),
+        const Int divided = s.variable + x.rest, all = floordiv(divided, x.by),
+                  quotient = Int::symbol("quotient", all.range()),
+                  remainder = Int::symbol("remainder", {0, greatest_remainder(divided.range(), x.by)}),
                   before = quotient * x.by - x.rest;  // of the points with this quotient
         Stmts inner;
         inner.push_back(loop(remainder, max(s.begin - before, 0), min(s.end - before, x.by), s.binding,
                              substitute(s.body, {{s.variable.symbol_id(), before + remainder}})));
         const Int first = floordiv(s.begin + x.rest, x.by), last = floordiv(s.end - 1 + x.rest, x.by);
         return loop(quotient, first, last + 1, Binding::serial, (*this)(std::move(inner)));
+    }
+
+    static std::int64_t greatest_remainder(const IntRange& divided, std::int64_t by) {
+        return divided.low < 0 ? by - 1 : std::min(by - 1, divided.high);
     }
 
     // The quotients by the greatest number, where all by this number are of one sum.

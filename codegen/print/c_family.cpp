@@ -122,7 +122,8 @@ class Printer {
         for (std::size_t i = 0; i < kernel_.places.size(); ++i) {
             const Place& p = kernel_.places[i];
             if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
-            const std::string type = std::string(p.written ? "" : "const ") + c_type(p.dtype) + "*";
+            const std::string type =
+                std::string(p.written ? "" : "const ") + stored_type(p.dtype, cuda_) + "*";
             note_place(reading_, i, w);
             w.line(fmt::format("{0} B_RESTRICT p{1} = ({0}){2}[{3}];", type, i, buffers, p.buffer));
         }
@@ -273,7 +274,7 @@ class Printer {
         const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) +
                                                 (cuda_ ? 0 : 64 / bytes_of(p.dtype)));
         if (!cuda_ || p.scope != Place::Scope::local)
-            return out_.line(fmt::format("B_ALIGN {} p{}[{}];", c_type(p.dtype), number, size));
+            return out_.line(fmt::format("B_ALIGN {} p{}[{}];", stored_type(p.dtype, cuda_), number, size));
         const auto used = shared_.offsets.find(number);
         if (used == shared_.offsets.end()) return;
         out_.line(fmt::format("B_SHARED({}, p{}, {}, {});", c_type(p.dtype), number, size, used->second));
@@ -525,7 +526,6 @@ class Printer {
                                  cast_call(s->dtype, "(i64)(" + index(s->index) + ")", DType::int64));
             case ScalarNode::Kind::read: {
                 std::string text = element(s->operand.place(), s->at);
-                if (!cuda_ && s->dtype == DType::boolean) text = truth_of(text);
                 if (!s->guards.empty())
                     text = "(" + guards(s->guards) + ") ? " + text + " : " + scalar(s->otherwise);
                 return temporary(s->dtype, text, !kernel_.places[s->operand.place()].written);

@@ -75,10 +75,8 @@ std::string combined(Combine combine, DType dtype, const std::string& a, const s
     return "";
 }
 
-std::string truth_of(const std::string& element) {
-    const std::size_t index = element.find('[');
-    if (index == std::string::npos) return element;
-    return "(((const u8*)" + element.substr(0, index) + ")" + element.substr(index) + " != 0)";
+const char* stored_type(DType dtype, bool cuda) {
+    return dtype == DType::boolean && !cuda ? "u8" : c_type(dtype);
 }
 
 std::string cast_call(DType to, const std::string& value, DType from) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <utility>
@@ -222,4 +223,45 @@ TEST_CASE("a shared variable that is read with a border and in other rows keeps 
                         expected += numbers[static_cast<std::size_t>(n * 9 + i * 3 + j)];
                 CHECK(got.at(n * 9 + r * 3 + c) == expected);
             }
+}
+
+TEST_CASE("sums over rows of images that a convolution reads with a border are of all their elements") {
+    // Widths and heights with which blocks of a sum begin in the middle of a row, or behind several.
+    const std::vector<Dims> shapes{
+        {3, 7, 3, 128}, {2, 3, 5, 40}, {5, 2, 9, 24}, {2, 4, 2, 96}, {1, 1, 31, 33}};
+    Random random(31);
+    std::vector<Input> inputs;
+    std::vector<Expr> outputs;
+    std::vector<Array> values;
+    for (const Dims& shape : shapes)
+        for (const bool known : {true, false}) {
+            const std::string name = fmt::format("x{}", inputs.size());
+            const Expr x = known ? input(float32, {shape.begin(), shape.end()}, name)
+                                 : input(float32, {-1, shape[1], shape[2], shape[3]}, name);
+            inputs.emplace_back(x);
+            values.push_back(random_array(float32, shape, random, 0, 2));
+            const Expr y = tanh(x);
+            const Expr w = constant(random_array(float32, {2, shape[1], 2, 3}, random));
+            outputs.insert(outputs.end(),
+                           {sum(y, {1, 2, 3}), max(y * y, {2, 3}), conv2d(y, w, same_size), y});
+        }
+    Function f = function(inputs, outputs, {.device = tested_device(), .specialise = false});
+    const Results got = f.call(values);
+    for (std::size_t k = 0; k < values.size(); ++k) {
+        const Dims& shape = values[k].shape();
+        const std::int64_t of_image = shape[1] * shape[2] * shape[3], of_channel = shape[2] * shape[3];
+        for (std::int64_t n = 0; n < shape[0]; ++n) {
+            double total = 0;
+            for (std::int64_t c = 0; c < shape[1]; ++c) {
+                double most = 0;
+                for (std::int64_t i = 0; i < of_channel; ++i) {
+                    const double y = std::tanh(values[k].at(n * of_image + c * of_channel + i));
+                    total += y;
+                    most = std::max(most, y * y);
+                }
+                CHECK(got[4 * k + 1].at(n * shape[1] + c) == Approx(most).epsilon(1e-6));
+            }
+            CHECK(got[4 * k].at(n) == Approx(total).epsilon(1e-5));
+        }
+    }
 }

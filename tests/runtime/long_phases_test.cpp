@@ -69,5 +69,5 @@ TEST_CASE("a CPU reads booleans as bytes, which in lanes beyond a row may be any
           "[core][runtime][long_phases]") {
     const Expr mask = input(boolean, {-1, 9}, "mask"), x = input(float32, {-1, 9}, "x");
     Function f = function({mask, x}, {where(mask, x, 0)}, {.device = "cpu"});
-    CHECK(contains(f.kernels()[0].source, "(const u8*)p"));
+    CHECK(contains(f.kernels()[0].source, "(const u8*)buffers["));
 }
