@@ -16,6 +16,9 @@ namespace {
 
 using Kind = BatchRole::Kind;
 
+constexpr const char* declare_the_batch =
+    "declare the length of the batch as -1, as in input(float32, {-1, 784}, \"x\")";
+
 // Parts of the batch can be combined in any grouping.
 bool combines_in_parts(Combine combine) {
     switch (combine) {
@@ -35,8 +38,10 @@ bool is_place_by_rows(const Nest& nest, std::uint64_t variable) {
            nest.reduced[0].variable.symbol_id() == variable;
 }
 
+// Why a value is in the way, after its description, and what to do about it.
 struct Obstacle {
-    std::string text;
+    std::string reason;
+    std::string cure = "compute it in a function of its own that takes the whole batch";
 };
 
 class Classifier {
@@ -60,7 +65,8 @@ class Classifier {
             if (of.is_rows()) role.kind = Kind::rows, role.axis = of.axis, role.blocks = of.blocks;
             return role;
         }
-        if (by_rows && role.is_rows()) throw Obstacle{"has rows of the batch in two ways"};
+        if (by_rows && role.is_rows())
+            throw Obstacle{"reads rows of the batch and counts as a batch itself", declare_the_batch};
         if (by_rows) follow(role);
         return role;
     }
@@ -71,14 +77,15 @@ class Classifier {
         for (std::size_t axis = 0; axis < shape.size(); ++axis) {
             if (!depends_on(shape[axis], batch_.symbol)) continue;
             if (role.is_rows() || shape[axis].symbol_id() != batch_.symbol)
-                throw Obstacle{"has the number of rows in more than one length"};
+                throw Obstacle{"has the length of the batch along more than one axis"};
             role.kind = Kind::rows;
             role.axis = static_cast<int>(axis);
         }
     }
 
     void follow(BatchRole& role) {
-        if (node_.op->kind == OpKind::opaque) throw Obstacle{"is computed by a routine, all rows at once"};
+        if (node_.op->kind == OpKind::opaque)
+            throw Obstacle{"is computed by a routine that needs all rows at once"};
         if (node_.op == concat_op() && joins_batches(role)) return;
         const Nest nest = nest_of(node_);
         const Along along = along_rows(nest);
@@ -92,11 +99,12 @@ class Classifier {
             const bool is_place =
                 along.blocks == std::vector<std::int64_t>{1} && is_place_by_rows(nest, along.variable);
             if (!combines_in_parts(nest.combine) && !is_place)
-                throw Obstacle{"needs all rows of the batch at once, as orders and running sums do"};
+                throw Obstacle{
+                    "needs all rows of the batch at once, as sorting and running sums along it do"};
             role.kind = Kind::partial;
             role.combine = nest.combine;
         } else {
-            throw Obstacle{"reads rows of the batch by an index that is computed"};
+            throw Obstacle{"looks up rows of the batch by indices that are computed"};
         }
         refuse_other_uses(nest, along.variable);
         find_sliced(role, nest, along);
@@ -109,10 +117,11 @@ class Classifier {
         for (const NodePtr& x : node_.inputs) {
             const BatchRole& operand = known_.at(x.get());
             if (operand.is_rows() && operand.axis != axis) return false;
-            if (!operand.is_rows()) throw Obstacle{"joins rows of the batch with others"};
+            if (!operand.is_rows())
+                throw Obstacle{"joins rows of the batch with other rows", "join them outside the function"};
             blocks.insert(blocks.end(), operand.blocks.begin(), operand.blocks.end());
         }
-        if (batch_.symbol == 0) throw Obstacle{"joins batches whose length is known"};
+        if (batch_.symbol == 0) throw Obstacle{"joins batches of a known length", declare_the_batch};
         role.kind = Kind::rows;
         role.axis = axis;
         role.blocks = std::move(blocks);
@@ -138,8 +147,7 @@ class Classifier {
                 throw Obstacle{"reads other rows of the batch than the one that it computes"};
             along = here;
         });
-        if (along.variable == 0)
-            throw Obstacle{"depends on the rows of the batch otherwise than by reading them"};
+        if (along.variable == 0) throw Obstacle{"depends on the batch without reading its rows"};
         return along;
     }
 
@@ -184,13 +192,14 @@ class Classifier {
         const auto refuse = [&](const std::vector<Guard>& guards) {
             for (const Guard& g : guards)
                 if (depends_on(g, variable))
-                    throw Obstacle{"treats some rows of the batch otherwise than the rest, by their number"};
+                    throw Obstacle{
+                        "treats some rows of the batch differently from the rest, by their position"};
         };
         refuse(nest.guards);
         for_each_part(nest, [&](const ScalarNode& part) {
             refuse(part.guards);
             if (part.kind == ScalarNode::Kind::index && depends_on(part.index, variable))
-                throw Obstacle{"computes with the number of a row of the batch"};
+                throw Obstacle{"computes with the position of a row in the batch"};
         });
     }
 
@@ -208,7 +217,7 @@ class Classifier {
                     elements = std::accumulate(along.blocks.begin(), along.blocks.end(), std::int64_t{0});
                 BatchRole::Slice& slice = role.sliced[static_cast<std::size_t>(read.operand.input())];
                 if (operand.is_rows() || elements < 0 || (slice.axis >= 0 && slice.axis != here))
-                    throw Obstacle{"reads along several axes by the number of a row of the batch"};
+                    throw Obstacle{"reads several axes by the position of a row in the batch"};
                 slice = {here, elements};
             }
         });
@@ -218,7 +227,8 @@ class Classifier {
             const bool is_sliced = slice.axis >= 0 && along.blocks.size() == 1;
             if (is_sliced &&
                 elements_of_row(read.at[static_cast<std::size_t>(slice.axis)], along) != slice.elements)
-                throw Obstacle{"reads an operand both by the number of a row and otherwise"};
+                throw Obstacle{
+                    "reads an operand both by the position of a row in the batch and in another way"};
         });
     }
 
@@ -263,7 +273,8 @@ BatchRoles batch_roles(const Graph& graph, const Batch& batch) {
         try {
             roles.of.emplace(node.get(), Classifier(*node, roles.of, batch).run());
         } catch (const Obstacle& obstacle) {
-            roles.obstacle = describe(*node) + " " + obstacle.text;
+            roles.obstacle = describe(*node) + " " + obstacle.reason;
+            roles.cure = obstacle.cure;
             roles.where = node->where;
             return roles;
         }

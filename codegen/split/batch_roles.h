@@ -52,6 +52,7 @@ struct BatchRole {
 struct BatchRoles {
     std::unordered_map<const Node*, BatchRole> of;
     std::string obstacle;  // why the graph cannot be computed part by part; empty: it can
+    std::string cure;      // what to do about it
     Where where;           // of the node that is the obstacle
 };
 

@@ -15,6 +15,7 @@
 #include "codegen/split/batch_roles.h"
 #include "codegen/split/batches.h"
 #include "codegen/split/exact_totals.h"
+#include "graph/base/text.h"
 #include "graph/ir/length_input.h"
 #include "graph/ir/shared.h"
 #include "ops/autodiff/modifiers.h"
@@ -93,8 +94,9 @@ class Splitter {
                 MicroBatches::Pass& pass = r.passes.at(static_cast<std::size_t>(role.pass));
                 pass.graph.outputs.push_back(some_rows(x));
                 if (role.blocks.size() != 1)
-                    throw GraphError(x->where, "micro-batches: an output is " + describe(*x) +
-                                                   ", which has rows of the batch one after another twice");
+                    throw GraphError(x->where, "micro-batches: the output " + describe(*x) +
+                                                   " holds the batch more than once, one after another; "
+                                                   "return each of them as an output of its own");
                 pass.rows.push_back({k, role.axis, role.blocks[0]});
             } else {
                 r.finale.outputs.push_back(whole(x));
@@ -103,8 +105,10 @@ class Splitter {
         }
         for (const SharedUpdate& u : graph_.updates) {
             if (role_of(u.value).is_rows())
-                throw GraphError(u.where, "micro-batches: the new value of " + u.target->name +
-                                              " has the rows of the batch, all of which it takes at once");
+                throw GraphError(u.where,
+                                 "micro-batches: the new value of " + in_quotes(u.target->name) +
+                                     " consists of rows of the batch, and a variable takes all of them at "
+                                     "once; return it as an output, and give that to set_value()");
             r.finale.updates.push_back({u.target, whole(u.value), u.where});
         }
         for (const Check& c : graph_.checks) add_check(r, c);
@@ -202,16 +206,16 @@ class Splitter {
             throw GraphError(
                 node->where,
                 "micro-batches: " + describe(*node) +
-                    " is a total over the rows whose size is known at the call only; declare the "
-                    "lengths of the inputs behind their first axis");
+                    " is a total over the batch whose shape is known only at the call; declare all "
+                    "lengths of the inputs but the first, as in input(float32, {-1, 784}, \"x\")");
         const Combine combine = role_of(node).combine;
         const bool rounds = combine == Combine::sum || combine == Combine::prod,
                    is_half = type.dtype == DType::float16 || type.dtype == DType::bfloat16;
         if (rounds && is_half)
             throw GraphError(node->where,
                              "micro-batches: " + describe(*node) +
-                                 " is a total in a half type, which would be rounded with each part; "
-                                 "cast its operand to float32");
+                                 " is a total in a half type, which each part would round; write "
+                                 "cast(..., float32) around its operand");
         const NodePtr own = by_rows(node, operands_by_rows(node), type);
         if (const ExactTotal exact = exact_total(own); exact.integers)
             return totals_[node.get()] = {make_total(exact.integers->type, *node), exact.integers,
@@ -345,7 +349,9 @@ class Splitter {
             }
         }
         throw GraphError(
-            x->where, "micro-batches: " + describe(*x) + " has the number of rows in more than one length");
+            x->where, "micro-batches: " + describe(*x) +
+                          " has the length of the batch along more than one axis; compute it in a function "
+                          "of its own that takes the whole batch");
     }
 
     // With the length of the axis in shapes that attributes give; null where that cannot be.
@@ -485,8 +491,7 @@ MicroBatches micro_batches(const Graph& graph, std::size_t inputs, const NodeMap
         BatchRoles roles = batch_roles(graph, batch);
         if (!roles.obstacle.empty()) {
             if (obstacle.empty() || batch.symbol) {
-                obstacle = "micro-batches: " + roles.obstacle +
-                           ", so the rows of the batch cannot be computed in parts";
+                obstacle = "micro-batches: " + roles.obstacle + "; " + roles.cure;
                 of_obstacle = roles.where;
             }
             continue;
@@ -505,8 +510,8 @@ MicroBatches micro_batches(const Graph& graph, std::size_t inputs, const NodeMap
     if (!obstacle.empty()) throw GraphError(of_obstacle, obstacle);
     throw GraphError(where,
                      fmt::format("micro-batches: no output or update of \"{}\" depends on an input whose "
-                                 "first length is unknown, or on known rows of data; declare the batch as "
-                                 "-1, as in input(float32, {{-1, 784}}, \"x\")",
+                                 "first length is unknown, or on known rows of data; declare the length of "
+                                 "the batch as -1, as in input(float32, {{-1, 784}}, \"x\")",
                                  graph.name));
 }
 

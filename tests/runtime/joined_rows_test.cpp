@@ -83,7 +83,7 @@ TEST_CASE("two batches one after another are no rows of an output", "[core][runt
     const std::string message = error_of([&] {
         (void)function({x}, {concatenate({x, 2 * x})}, {.micro_batch = 2});
     });
-    CHECK_THAT(message, ContainsSubstring("has rows of the batch one after another twice"));
+    CHECK_THAT(message, ContainsSubstring("holds the batch more than once, one after another"));
 }
 
 TEST_CASE("sums of very many parts are as exact as those of the batch", "[core][runtime]") {

@@ -379,7 +379,8 @@ TEST_CASE("what needs all rows at once is refused with its line", "[core][runtim
     CHECK_THAT(refused(x[Slice{.step = -1}]), here(__LINE__) && ContainsSubstring("other rows of the batch"));
     CHECK_THAT(refused(sum(h), {}, h), here(__LINE__) && ContainsSubstring("half type"));
     // A variable has so many rows as it has, all of which an update takes at once.
-    CHECK_THAT(refused(sum(x), {.updates = {{rows, x}}}), ContainsSubstring("new value of rows"));
+    CHECK_THAT(refused(sum(x), {.updates = {{rows, x}}}),
+               ContainsSubstring("new value of \"rows\"") && ContainsSubstring("set_value()"));
     CHECK_THAT(refused(Expr(shared(Array(1.0f), "one")) * 2, {.on_unused_input = OnUnused::ignore}),
                ContainsSubstring("no output or update"));
     CHECK_THAT(error_of([&] { function({x}, x, {.micro_batch = -1}); }),

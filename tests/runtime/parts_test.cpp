@@ -141,10 +141,11 @@ TEST_CASE("what a known batch must not be is refused with its line", "[core][run
         o.micro_batch = 2;
         return error_of([&] { function({x}, y, o); });
     };
-    CHECK_THAT(refused(sort(x, 0)),
-               ContainsSubstring("parts_test.cpp:") && ContainsSubstring("all rows of the batch at once"));
-    CHECK_THAT(refused(cumsum(x, 0)), ContainsSubstring("some rows of the batch otherwise than the rest"));
-    CHECK_THAT(refused(sum(x), {.updates = {{table, x}}}), ContainsSubstring("new value of table"));
+    CHECK_THAT(refused(sort(x, 0)), ContainsSubstring("parts_test.cpp:") &&
+                                        ContainsSubstring("all rows of the batch at once") &&
+                                        ContainsSubstring("compute it in a function of its own"));
+    CHECK_THAT(refused(cumsum(x, 0)), ContainsSubstring("some rows of the batch differently from the rest"));
+    CHECK_THAT(refused(sum(x), {.updates = {{table, x}}}), ContainsSubstring("new value of \"table\""));
     CHECK_THAT(refused(reshape(x, {3, 6})), ContainsSubstring("micro-batches"));
     // The number of rows is in what is computed.
     CHECK(refused(x * 6 + sum(x) / 6) == "");
