@@ -146,15 +146,15 @@ class Chooser {
         LibraryCall& call = *at(v).by_library;
         if (!std::holds_alternative<ConvCall>(call.call) || at(v).node->type.rank() == 4) return v;
         for (int& operand : call.operands)
-            while (is_view(at(operand)) && is_reshape(operand)) operand = at(operand).nest.body->operand.value();
+            while (is_view(at(operand)) && is_reshape(operand))
+                operand = at(operand).nest.body->operand.value();
         const std::vector<int>& users = at(v).users;
         if (at(v).required || at(v).feeds_product || users.size() != 1 || !is_reshape(users[0]) ||
             at(users[0]).node->type.rank() != 4)
             return v;
         const int last = users[0];
         call.absorbed.push_back(v);
-        if (at(last).reason.empty())
-            at(last).reason = "result of the library call " + describe(*at(v).node);
+        if (at(last).reason.empty()) at(last).reason = "result of the library call " + describe(*at(v).node);
         at(last).by_library = std::move(call);
         at(v).by_library.reset();
         at(v).absorbed = true;
