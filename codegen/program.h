@@ -50,9 +50,10 @@ struct BufferInfo {
     Type type;
     std::string reason;  // arena buffers: why it is materialised
     std::vector<Origin> origins;
-    // What an arena buffer holds: a value of the graph, what chunks of a long sum add up to, or rows that
-    // each task has for itself because they are too many for its scratch.
-    enum class Role : std::uint8_t { value, partial_sums, task_rows };
+    // What an arena buffer holds: a value of the graph, what chunks of a long sum add up to, rows that each
+    // task has for itself because they are too many for its scratch, or a value of the forward computation
+    // that a gradient reads.
+    enum class Role : std::uint8_t { value, partial_sums, task_rows, saved };
     Role role = Role::value;
 };
 

@@ -2,15 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <tuple>
 
 #include "graph/base/lines.h"
+#include "graph/base/options.h"
 #include "graph/base/text.h"
+#include "runtime/cpu/gemm.h"
+#include "runtime/cpu/pool.h"
 #include "runtime/figures.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
@@ -59,16 +65,39 @@ std::string flops_in_words(double flops) {
     return three_digits(flops) + units[u];
 }
 
-// The lines of the statements that the step computes, as opposed to those that it computes on the way.
-std::string lines_of_parts(const Step& step) {
+// The lines of the statements that the step computes, as opposed to those that it computes on the way: those
+// of most operations first.
+std::string lines_of_parts(const Step& step, const Lengths& lengths) {
+    struct Line {
+        Where where;
+        double flops = 0;
+    };
+    std::array<std::vector<Line>, 2> lines;  // of values, of gradients
+    for (const StepPart& part : step.parts) {
+        const Where& where = part.origin.where;
+        if (where.line == 0 || is_of_library(where)) continue;
+        std::vector<Line>& list = lines[part.origin.of_gradient ? 1 : 0];
+        auto at = std::find_if(list.begin(), list.end(), [&](const Line& l) {
+            return l.where.line == where.line && std::string_view(l.where.file) == where.file;
+        });
+        if (at == list.end()) at = list.insert(list.end(), Line{where});
+        at->flops += std::max(0.0, lengths(part.flops));
+    }
     constexpr std::size_t most = 8;
-    std::vector<Origin> of_value, of_gradient;
-    for (const StepPart& part : step.parts)
-        (part.origin.of_gradient ? of_gradient : of_value).push_back(part.origin);
-    std::string text = lines_of(of_value, most);
-    if (const std::string more = lines_of(of_gradient, most); !more.empty())
-        text += (text.empty() ? "gradient of " : "; gradient of ") + more;
-    return text;
+    std::array<std::string, 2> texts;
+    std::array<double, 2> heaviest{};
+    for (const std::size_t side : {0U, 1U}) {
+        std::vector<Line>& list = lines[side];
+        std::stable_sort(list.begin(), list.end(),
+                         [](const Line& a, const Line& b) { return a.flops > b.flops; });
+        std::vector<Where> sorted;
+        for (const Line& l : list) sorted.push_back(l.where);
+        if (list.empty()) continue;
+        heaviest[side] = list[0].flops;
+        texts[side] = (side == 1 ? "gradient of " : "") + text_of_lines(sorted, most);
+    }
+    if (heaviest[1] > heaviest[0]) std::swap(texts[0], texts[1]);
+    return texts[0] + (texts[0].empty() || texts[1].empty() ? "" : "; ") + texts[1];
 }
 
 std::string rate(double amount, double seconds) {
@@ -85,7 +114,7 @@ std::vector<const StepFigures*> by_share(const Figures& f) {
 }
 
 void add_kernels(std::string& to, const Program& program, const Figures& f, const std::optional<Roof>& roof) {
-    to += fmt::format("\n  {:>3} {:>7} {:>9} {:>9} {:>9}", "#", "share", "a call", "reads", "writes");
+    to += fmt::format("\n  {:>3} {:>7} {:>9} {:>9} {:>9}", "#", "share", "per call", "reads", "writes");
     to += f.measured ? fmt::format(" {:>7} {:>8}", "GB/s", "GFLOP/s") : fmt::format(" {:>9}", "flop");
     to += roof && f.measured ? fmt::format(" {:>7}\n", "roof") : "\n";
     const std::vector<const StepFigures*> sorted = by_share(f);
@@ -97,7 +126,7 @@ void add_kernels(std::string& to, const Program& program, const Figures& f, cons
                   ? fmt::format(" {:>7} {:>8}", rate(s.reads + s.writes, s.seconds), rate(s.flops, s.seconds))
                   : fmt::format(" {:>9}", flops_in_words(s.flops));
         to += roof && f.measured ? fmt::format(" {:>7}\n", part_of_roof(s, *roof)) : "\n";
-        const std::string name = step_name(program, *s.step), lines = lines_of_parts(*s.step);
+        const std::string name = step_name(program, *s.step), lines = lines_of_parts(*s.step, f.lengths);
         std::string what = fitted(printable(s.step->title), 2 * width);
         if (!lines.empty()) what += "; " + lines;
         to += wrapped(name + (s.once ? " (once): " : ": ") + what, "      ");
@@ -114,7 +143,7 @@ class Sources {
     std::string line(const Where& where) {
         const auto [at, fresh] = files_.try_emplace(where.file);
         if (fresh) {
-            std::ifstream file(where.file);
+            std::ifstream file = opened(where.file);
             for (std::string text; at->second.size() < 100'000 && std::getline(file, text);)
                 at->second.push_back(text);
         }
@@ -124,6 +153,21 @@ class Sources {
     }
 
   private:
+    // A relative path begins where the compiler ran, often in a folder above that of the program.
+    static std::ifstream opened(const std::filesystem::path& path) {
+        std::ifstream file(path);
+        if (file || path.is_absolute()) return file;
+        std::error_code none;
+        std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", none);
+        constexpr int most_above = 4;
+        for (int i = 0; i < most_above && folder.has_relative_path() && !file.is_open(); ++i) {
+            folder = folder.parent_path();
+            file.clear();
+            file.open(folder / path);
+        }
+        return file;
+    }
+
     std::map<std::string, std::vector<std::string>> files_;
 };
 
@@ -160,19 +204,24 @@ void add_lines(std::string& to, const Figures& f) {
     std::vector<LineShare> lines = lines_by_share(f);
     std::erase_if(lines, [](const LineShare& l) { return l.share < 0.0005; });
     if (lines.empty()) return;
-    to += "\nYour lines by their share, gradients of them in brackets:\n";
+    double calls = 1;
+    for (const StepFigures& s : f.steps)
+        if (f.measured && !s.once) calls = std::max(calls, static_cast<double>(s.calls));
+    to +=
+        fmt::format("\n  {:>7} {:>9} {:>8}  your line, with its gradient\n", "share", "per call", "gradient");
     Sources sources;
     for (std::size_t i = 0; i < std::min(lines.size(), most_lines); ++i) {
         const LineShare& l = lines[i];
-        const std::string gradient = l.of_gradient > 0.0005 ? "(" + percent(l.of_gradient) + ")" : "";
-        std::string text = fmt::format("  {:>7} {:>9}  {}", percent(l.share), gradient, l.where.text());
+        const std::string gradient = l.of_gradient > 0.0005 ? percent(l.of_gradient) : "";
+        std::string text = fmt::format("  {:>7} {:>9} {:>8}  {}", percent(l.share),
+                                       time_in_words(l.share * f.seconds / calls), gradient, l.where.text());
         if (const std::string source = sources.line(l.where); !source.empty()) text += "  " + source;
         to += fitted(text, width) + "\n";
     }
     if (lines.size() > most_lines) {
         double rest = 0;
         for (std::size_t i = most_lines; i < lines.size(); ++i) rest += lines[i].share;
-        to += fmt::format("  {:>7}            in {} more\n", percent(rest), lines.size() - most_lines);
+        to += fmt::format("  {:>7}{:21}in {} more\n", percent(rest), "", lines.size() - most_lines);
     }
 }
 
@@ -280,23 +329,48 @@ std::string advice(const Figures& f, const std::optional<Roof>& roof) {
     return text + ".\n";
 }
 
-std::string time_text(const Figures& f) {
-    if (!f.measured) {
-        const bool on_cores = std::any_of(f.steps.begin(), f.steps.end(), [](const StepFigures& s) {
-            const auto* kernel = std::get_if<KernelStep>(&s.step->operation);
-            return kernel && !kernel->work.empty();
-        });
-        return wrapped(fmt::format("{}{} a call, estimated for {}", time_in_words(f.seconds),
-                                   on_cores ? " of one core" : "",
-                                   f.lengths.of_last_call() ? "the last call's lengths" : "typical lengths"),
-                       "  ");
+std::string time_text(const Figures& f, const Device& device) {
+    if (f.measured) {
+        std::int64_t calls = 0;
+        for (const StepFigures& s : f.steps) calls = std::max(calls, s.once ? 0 : s.calls);
+        return wrapped(
+            fmt::format("{} per call by the profile of {} calls; bytes and flop of the last one",
+                        time_in_words(f.seconds / static_cast<double>(std::max<std::int64_t>(calls, 1))),
+                        calls),
+            "  ");
     }
-    std::int64_t calls = 0;
-    for (const StepFigures& s : f.steps) calls = std::max(calls, s.once ? 0 : s.calls);
-    return wrapped(
-        fmt::format("{} a call by the profile of {} calls; bytes and flop of the last one",
-                    time_in_words(f.seconds / static_cast<double>(std::max<std::int64_t>(calls, 1))), calls),
-        "  ");
+    const bool on_cores = std::any_of(f.steps.begin(), f.steps.end(), [](const StepFigures& s) {
+        const auto* kernel = std::get_if<KernelStep>(&s.step->operation);
+        return kernel && !kernel->work.empty();
+    });
+    const std::string lengths = f.lengths.words();
+    std::string text =
+        fmt::format("{}{} per call, estimated", time_in_words(f.seconds), on_cores ? " of one core" : "");
+    if (f.lengths.of_last_call())
+        text += " for the last call's lengths" + (lengths.empty() ? "" : " (" + lengths + ")");
+    else if (!lengths.empty())
+        text += " for " + lengths;
+    if (device.name() == "cpu") {
+        const int threads = process_pool(options().threads).threads();
+        text += fmt::format("; about {} on {} thread{}", time_in_words(seconds_on(f, threads)), threads,
+                            threads == 1 ? "" : "s");
+    }
+    return wrapped(text, "  ");
+}
+
+// "8 launches per call, 3 of them calls of oneDNN".
+std::string launches_text(const Function::State& state) {
+    const Program& program = *state.program;
+    std::string text = fmt::format("{} launch{} per call", program.body.steps.size(),
+                                   program.body.steps.size() == 1 ? "" : "es");
+    if (!program.once.steps.empty())
+        text += fmt::format(", {} more after shared variables have changed", program.once.steps.size());
+    const auto by_library = std::count_if(state.kernels->begin(), state.kernels->end(),
+                                          [](const Kernel& k) { return k.by_library; });
+    if (by_library > 0)
+        text += fmt::format("; {} by {}", by_library,
+                            state.device->name() == "cpu" ? gemm_library().name : "libraries");
+    return wrapped(text + fmt::format("; built in {:.2f} s", state.compile_seconds), "  ");
 }
 
 }  // namespace
@@ -311,14 +385,9 @@ std::string brief_report(const Function::State& state) {
         if (state.profile) rows = state.executable->profile();
     }
     const Figures f = figures_of(program, symbols, rows);
-    std::string s =
-        fmt::format("  {} kernels and library calls a call{}; built in {:.2f} s\n", program.body.steps.size(),
-                    program.once.steps.empty()
-                        ? std::string()
-                        : fmt::format(", {} once until shared variables change", program.once.steps.size()),
-                    state.compile_seconds);
+    std::string s = launches_text(state);
     if (f.steps.empty()) return s;
-    s += time_text(f);
+    s += time_text(f, *state.device);
     const std::optional<Roof> roof = f.measured ? state.device->roof() : std::nullopt;
     if (roof)
         s += fmt::format("  roof of this machine: {:.1f} GB/s, {:.0f} GFLOP/s of float32, measured now\n",

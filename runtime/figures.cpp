@@ -11,6 +11,7 @@
 #include "codegen/library/cost.h"
 #include "graph/base/lines.h"
 #include "graph/base/text.h"
+#include "runtime/exec/shares.h"
 #include "runtime/report.h"
 
 namespace bitale {
@@ -66,10 +67,20 @@ Lengths::Lengths(const Program& program, const std::vector<std::int64_t>& last)
     : of_last_call_(!last.empty() && last.size() == program.size_sources.size()) {
     for (std::size_t s = 0; s < program.size_sources.size(); ++s) {
         const SizeSource& source = program.size_sources[s];
-        values_.emplace(source.symbol, of_last_call_     ? last[s]
-                                       : source.axis < 0 ? 0
-                                                         : static_cast<std::int64_t>(typical(source.value)));
+        const std::int64_t value = of_last_call_     ? last[s]
+                                   : source.axis < 0 ? 0
+                                                     : static_cast<std::int64_t>(typical(source.value));
+        const bool is_length = source.axis >= 0;  // calls in which only other arguments change are not told
+        if (values_.emplace(source.symbol, value).second && (is_length || !of_last_call_))
+            named_.push_back(fmt::format("{} = {}", printable(source.value.text()), value));
     }
+}
+
+std::string Lengths::words() const {
+    constexpr std::size_t most = 3;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(named_.size(), most); ++i) text += (i ? ", " : "") + named_[i];
+    return text + (named_.size() > most ? ", ..." : "");
 }
 
 double Lengths::operator()(const Int& x) const {
@@ -116,6 +127,31 @@ Figures figures_of(const Program& program, const std::vector<std::int64_t>& last
     return f;
 }
 
+double seconds_on(const Figures& figures, int threads) {
+    double seconds = 0;
+    for (const StepFigures& s : figures.steps) {
+        if (s.once) continue;
+        const auto* kernel = std::get_if<KernelStep>(&s.step->operation);
+        std::vector<std::vector<TaskCost>> phases;
+        for (std::size_t p = 0; kernel && p < kernel->work.size(); ++p) {
+            const std::vector<TaskWork>& phase = kernel->work[p];
+            std::vector<TaskCost>& costs = phases.emplace_back();
+            for (const TaskWork& w : phase)
+                costs.push_back(
+                    {std::llround(figures.lengths(w.tasks)), std::llround(figures.lengths(w.picoseconds))});
+        }
+        // Slices of a product are many and alike; what is not shared out stays on one thread.
+        double time = phases.empty() ? s.seconds / threads : 0;
+        for (const std::vector<TaskCost>& phase : phases) {
+            const double work = 1e-12 * total_of(phase);
+            const bool shared = !share_out(phase, threads).ranges.empty();
+            time += shared ? work / (threads * predicted_efficiency({&phase, 1}, threads)) : work;
+        }
+        seconds += time;
+    }
+    return seconds;
+}
+
 Profile::Row row_of(const Program& program, const Step& step, int number, const Lengths& lengths,
                     std::int64_t calls, double seconds) {
     StepFigures figures;
@@ -153,6 +189,10 @@ std::string lines_of(const std::vector<Origin>& origins, std::size_t most) {
     lines.erase(std::unique(lines.begin(), lines.end(),
                             [&](const Where& a, const Where& b) { return key(a) == key(b); }),
                 lines.end());
+    return text_of_lines(lines, most);
+}
+
+std::string text_of_lines(const std::vector<Where>& lines, std::size_t most) {
     std::string text;
     for (std::size_t i = 0; i < lines.size() && i < most; ++i) {
         const bool same_file = i > 0 && std::string_view(lines[i].file) == lines[i - 1].file;

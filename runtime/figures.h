@@ -19,9 +19,11 @@ class Lengths {
     bool of_last_call() const { return of_last_call_; }
     double operator()(const Int& x) const;
     std::string text(const Shape& shape) const;  // "[128, 28, 28]"
+    std::string words() const;                   // "x.0 = 128, i = 0"; at most three of them
 
   private:
     std::map<std::uint64_t, std::int64_t> values_;
+    std::vector<std::string> named_;
     bool of_last_call_ = false;
 };
 
@@ -46,6 +48,9 @@ struct Figures {
 Figures figures_of(const Program& program, const std::vector<std::int64_t>& last_symbols,
                    const std::vector<Profile::Row>& rows);
 
+// Of a call on so many threads of a CPU, if tasks take what they are estimated to.
+double seconds_on(const Figures& figures, int threads);
+
 // A row of the profile.
 Profile::Row row_of(const Program& program, const Step& step, int number, const Lengths& lengths,
                     std::int64_t calls, double seconds);
@@ -56,5 +61,7 @@ std::string time_in_words(double seconds);
 std::string three_digits(double x);
 // The distinct lines of the user's, by file: "net.cpp:12, 14, 15, other.cpp:3"; at most so many of them.
 std::string lines_of(const std::vector<Origin>& origins, std::size_t most);
+// The same of lines without duplicates, in the order in which they are given.
+std::string text_of_lines(const std::vector<Where>& lines, std::size_t most);
 
 }  // namespace bitale

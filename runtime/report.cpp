@@ -16,6 +16,7 @@
 #include "graph/ir/shared.h"
 #include "runtime/exec/shares.h"
 #include "runtime/micro_batched.h"
+#include "runtime/named_lengths.h"
 #include "runtime/state.h"
 
 namespace bitale {
@@ -160,7 +161,9 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
     }
     if (const auto* kernel = std::get_if<KernelStep>(&step.operation); kernel && !kernel->tasks.empty()) {
         std::string tasks;
-        for (const Int& t : kernel->tasks) tasks += (tasks.empty() ? "" : ", then ") + t.text();
+        for (std::size_t p = 0; p < kernel->tasks.size(); ++p)
+            tasks += p == 0 ? kernel->tasks[p].text()
+                            : fmt::format("; when these are done, {}", kernel->tasks[p].text());
         to += fmt::format("     tasks: {}\n", tasks);
         add_efficiency(to, program, *kernel);
     }
@@ -257,10 +260,13 @@ std::string report_of(const Function::State& state, Detail detail) {
 std::string full_report(const Function::State& state) {
     const Program& program = *state.program;
     std::string s = fmt::format(
-        "  target {}; {} steps in the body, {} once per version of unchanged shared variables; {} distinct "
-        "kernels\n  built in {:.3f} s with {} compiler runs\n",
-        program.target, program.body.steps.size(), program.once.steps.size(), program.kernels.size(),
-        state.compile_seconds,
+        "  target {}; {} launches per call{}; {} distinct kernels\n  built in {:.3f} s with {} compiler "
+        "runs\n",
+        program.target, program.body.steps.size(),
+        program.once.steps.empty()
+            ? std::string()
+            : fmt::format(", {} more after shared variables have changed", program.once.steps.size()),
+        program.kernels.size(), state.compile_seconds,
         (state.executable ? state.executable->compiler_runs() : 0) + state.tuning.compiler_runs);
     if (state.strict_math)
         s += "  math=strict: " +
@@ -295,11 +301,15 @@ std::string full_report(const Function::State& state) {
         for (const Program::CheckText& c : program.checks) s += "  " + readable(c.message) + "\n";
     }
     if (!program.length_checks.empty()) {
-        s += "\nLengths that must agree at a call:\n";
+        s += "\nA call fails, with this error, where {found} and {there} differ:\n";
         for (const LengthCheck& c : program.length_checks)
-            s += fmt::format("  {} = {}: {}\n", c.a.text(), c.b.text(), readable(c.message));
+            s += fmt::format("  found = {}, there = {}: {}\n", c.a.text(), c.b.text(), readable(c.message));
     }
-    return s;
+    NamedLengths named = with_named_lengths(std::move(s), program);
+    std::string lengths;
+    for (const std::string& line : named.explained) lengths += "  length " + line + "\n";
+    named.text.insert(named.text.find('\n') + 1, lengths);
+    return named.text;
 }
 
 }  // namespace bitale

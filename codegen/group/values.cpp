@@ -40,6 +40,26 @@ constexpr double often = 8, staged_from = 4;
 
 bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
+// Why a reduction is stored, for people: what reads it in another kernel needs it complete.
+std::string reason_of_reduction(const Value& value) {
+    const std::string& op = value.node->op->name;
+    if (op == "pool_winner") return "places of the maxima of max-pooling, for its gradient";
+    if (value.nest.combine == Combine::argmax || value.nest.combine == Combine::argmin)
+        return "places of extremes, read once they are complete";
+    const auto what = [&]() -> std::string {
+        if (op.starts_with("conv_grad")) return "a gradient of a convolution";
+        if (op.starts_with("conv")) return "a convolution";
+        if (value.by_library || op == "dot") return "a product";
+        switch (value.nest.combine) {
+            case Combine::sum: return "a sum";
+            case Combine::max: return "a maximum";
+            case Combine::min: return "a minimum";
+            default: return "a reduction";
+        }
+    };
+    return what() + ", read once it is complete";
+}
+
 class Decider {
   public:
     Decider(const Graph& graph, const Target& target, Tuner* tuner, const Waits& waits)
@@ -236,7 +256,7 @@ class Decider {
                 is_reduction(value.nest) || value.by_library) {
                 value.storage = Value::Storage::stored;
                 if (value.searched) value.reason = "sorted keys, among which tasks look for their own";
-                if (value.reason.empty()) value.reason = "a reduction, read by another kernel";
+                if (value.reason.empty()) value.reason = reason_of_reduction(value);
             } else if (!value.made_in_pieces && cost[i] >= expensive && times >= 1.5 &&
                        !(generated_[i] && times < often && !is_cheap_to_keep(value))) {
                 // What only moves elements is left to what it moves, which is asked for as often.

@@ -194,7 +194,7 @@ class Chooser {
         else if (becomes_update(v))
             call->parameter = Parameter::rows;
         if (call->parameter != Parameter::none)
-            at(v).by_library->why += "; slices follow the rows of a parameter that is updated";
+            at(v).by_library->why += "; cut along the rows of the parameter, for the core that updates them";
     }
 
     // By elementwise steps alone, which read the old value; what replaces it unread follows no rows of it.
@@ -282,7 +282,7 @@ class Chooser {
             passing < least_shown
                 ? ""
                 : fmt::format(" and {} us for passing operands and result through memory", rounded(passing));
-        return worth ? fmt::format("by a library: an estimated {} us on one core{}; as generated code, {} us",
+        return worth ? fmt::format("an estimated {} us on one core{}; as generated code, {} us",
                                    rounded(alone), more, rounded(cost.generated))
                      : fmt::format(
                            "{} is generated code: an estimated {} us on one core; by a library, {} us{}",

@@ -18,6 +18,8 @@
 #include "codegen/plan/calls.h"
 #include "codegen/plan/kernel_texts.h"
 #include "codegen/plan/names.h"
+#include "codegen/plan/saved.h"
+#include "codegen/plan/title.h"
 #include "codegen/plan/updates.h"
 #include "codegen/print/prelude.h"
 #include "codegen/schedule/epilogue.h"
@@ -41,7 +43,8 @@ class Assembler {
           values_(values),
           grouping_(grouping),
           target_(target),
-          updates_(plan_updates(graph, values, grouping)) {
+          updates_(plan_updates(graph, values, grouping)),
+          saved_(saved_for_gradients(values)) {
         program_.name = graph.name;
         program_.target = target.architecture;
     }
@@ -134,16 +137,14 @@ class Assembler {
         if (list.empty()) {
             const std::string name = node->name.empty() ? node->op->name : node->name;
             list.push_back(
-                add({BufferInfo::Kind::arena, 0, name, value.stored_type(), reason_of(v), node->origins}));
+                add({BufferInfo::Kind::arena, 0, name, value.stored_type(), reason_of(v), node->origins,
+                     saved_[v] ? BufferInfo::Role::saved : BufferInfo::Role::value}));
         }
         return list;
     }
 
     std::string reason_of(int v) const {
         const Value& value = values_.list[v];
-        if (leaving_[v] && grouping_.group_of[v] >= 0 &&
-            value.reason == "a reduction, read by another kernel")
-            return value.reason;
         if (!leaving_[v]) return "too large for the scratch of one task";
         return value.reason.empty() ? "read by another kernel" : value.reason;
     }
@@ -215,11 +216,15 @@ class Assembler {
             operands.push_back(is_made(values_.list[operand])
                                    ? slice_buffer(operand, "packed on the fly, by slices of a product")
                                    : buffers_of(operand)[0]);
+        StepTitle title;
         for (const int inside : call.absorbed) {
-            step.title += values_.list[inside].node->op->name + " + ";
+            title.add(values_.list[inside].node->op->name);
             add_origins(inside, step);
         }
-        step.title += describe(*values_.list[v].node);
+        title.add(describe(*values_.list[v].node));
+        for (std::size_t i = 1; i < group.values.size(); ++i)
+            title.add(graph_, values_.list[group.values[i]].node);
+        step.title = title.text();
         add_origins(v, step);
         describe_call(call, step);
         add_part(v, step.flops, step);
@@ -252,7 +257,6 @@ class Assembler {
         step.bytes = a + b + old_c + bias + c;
         for (std::size_t i = 1; i < group.values.size(); ++i) {
             const int map = group.values[i];
-            step.title += " + " + values_.list[map].node->op->name;
             const Int flops = call.m * call.n * cost_of(fully_composed_nest(values_, map));
             step.flops = step.flops + flops;
             add_part(map, flops, step);
@@ -379,13 +383,15 @@ class Assembler {
         const SegmentContext around = context();
         Phase first, second;
         Step step;
+        StepTitle title;
         for (const Group* group : groups) {
             schedule_group(*group, around, builder, first, second, notes);
             name_line(*group, first);
             name_line(*group, second);
             builder.ir.commits = builder.ir.commits || commits_in_place(*group);
-            describe_work(*group, step);
+            describe_work(*group, step, title);
         }
+        step.title = title.text();
         if (last) commit_rest(builder, second);
         step.commits = builder.ir.commits;
         if (step.commits && !graph_.checks.empty() && target_.kind == Target::Kind::cuda) {
@@ -444,18 +450,17 @@ class Assembler {
     }
 
     // Title, origins, and what is computed.
-    void describe_work(const Group& group, Step& step) {
+    void describe_work(const Group& group, Step& step, StepTitle& title) {
         for (const int v : group.values) {
             const Value& value = values_.list[v];
-            step.title += (step.title.empty() ? "" : " + ") + value.node->op->name;
+            title.add(graph_, value.node);
             if (step.why.empty()) step.why = value.why_generated;
             const Int flops = operations_of(fully_composed_nest(values_, v));
             step.flops = step.flops + flops;
             add_part(v, flops, step);
             add_origins(v, step);
         }
-        for (const int c : group.checks)
-            step.title += (step.title.empty() ? "" : " + ") + ("check of " + title_of(graph_.checks[c]));
+        for (const int c : group.checks) title.add("check of " + title_of(graph_.checks[c]));
         sort_origins(step.fused);
     }
 
@@ -574,6 +579,7 @@ class Assembler {
     const Grouping& grouping_;
     const Target& target_;
     UpdatePlan updates_;
+    std::vector<bool> saved_;
     Program program_;
     std::map<int, std::vector<int>> buffers_;
     std::vector<bool> leaving_;

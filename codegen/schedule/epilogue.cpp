@@ -53,7 +53,8 @@ Segment schedule_epilogue(const Group& group, std::size_t first, const GemmCall&
     }
     notes += "  on each slice of " + std::to_string(call.slice_rows) + " rows and " +
              std::to_string(call.slice_columns) + " columns, right after the library has computed it\n";
-    if (!context.leaves_group(product)) notes += "  the product itself stays in the cache\n";
+    if (!context.leaves_group(product))
+        notes += "  the product itself is not stored: a slice is used up in the cache\n";
     return segment;
 }
 

@@ -531,8 +531,9 @@ class SegmentScheduler {
         for (const Chunked& r : reductions) {
             second.segments.push_back(sum_of_chunks(r, chunks));
             const ReductionTree& own = r.member.tree;
-            notes_ += "  reduction of " + extent.text() + " in chunks of " + own.chunk.text() +
-                      (own.by_rows ? " of whole rows" : "") + (own.lanes > 1 ? ", 16 lanes" : "") + "\n";
+            notes_ += "  reduction over " + extent.text() + " in parts of " + own.chunk.text() +
+                      (own.by_rows ? " whole rows" : "") + (own.lanes > 1 ? ", 16 lanes" : "") +
+                      ", combined in the second phase\n";
         }
     }
 

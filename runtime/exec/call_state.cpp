@@ -120,8 +120,7 @@ OwnMemory own_memory_of(const Program& program, const Frame& frame, const Launch
         own.pieces.push_back({MemoryPlan::Kind::workspace, "products",
                               "slices of products and pieces of their operands, of each thread", bytes});
     if (!calls.empty())
-        own.notes.emplace_back(
-            "what the library of products takes while it computes a slice, below 1 MB a thread");
+        own.notes.emplace_back("memory of oneDNN itself while it computes, below 1 MB per thread");
     return own;
 }
 

@@ -39,8 +39,18 @@ std::string words_of(const std::vector<Origin>& origins) {
     return named > most_named ? fmt::format("{} and {} more", text, named - most_named) : text;
 }
 
-bool any_of_gradient(const std::vector<Origin>& origins) {
-    return std::any_of(origins.begin(), origins.end(), [](const Origin& o) { return o.of_gradient; });
+// Of a buffer that stands for no value, as "sum_parts": the statements whose operation its name begins with.
+std::vector<Origin> named_like(const std::string& name, const std::vector<Origin>& statements) {
+    std::vector<Origin> found;
+    for (const Origin& origin : statements)
+        if (name == origin.what || name.starts_with(origin.what + "_")) found.push_back(origin);
+    const auto longest = std::max_element(found.begin(), found.end(), [](const Origin& a, const Origin& b) {
+        return a.what.size() < b.what.size();
+    });
+    if (longest == found.end()) return {};
+    const std::size_t length = longest->what.size();
+    std::erase_if(found, [&](const Origin& o) { return o.what.size() < length; });
+    return found;
 }
 
 class PlanMaker {
@@ -147,7 +157,7 @@ class PlanMaker {
             const BufferInfo& info = program_->buffers[b];
             const Step& made_by = *steps_[static_cast<std::size_t>(first_use(life.buffer))];
             std::string where = words_of(info.origins);
-            if (where.empty()) where = words_of(made_by.fused);
+            if (where.empty()) where = words_of(named_like(info.name, made_by.fused));
             MemoryPlan::Buffer& buffer =
                 own_type(add(Kind::temporary, info.name, std::move(where), info.reason), info.type);
             buffer.first = life.first;
@@ -188,16 +198,12 @@ class PlanMaker {
         return std::find(buffers.begin(), buffers.end(), buffer) != buffers.end();
     }
 
-    Kind kind_of(const Lifetime& life, const BufferInfo& info, int once) const {
+    static Kind kind_of(const Lifetime& life, const BufferInfo& info, int once) {
         if (life.first < once) return Kind::once;
         if (info.role == BufferInfo::Role::partial_sums) return Kind::partial_sums;
         if (info.role == BufferInfo::Role::task_rows) return Kind::task_rows;
-        const bool forward = std::any_of(info.origins.begin(), info.origins.end(),
-                                         [](const Origin& o) { return !o.of_gradient; });
         const bool goes_on = life.last > life.first;
-        return forward && goes_on && any_of_gradient(steps_[static_cast<std::size_t>(life.last)]->fused)
-                   ? Kind::saved
-                   : Kind::temporary;
+        return info.role == BufferInfo::Role::saved && goes_on ? Kind::saved : Kind::temporary;
     }
 
     // What is not in the arena.

@@ -101,7 +101,7 @@ std::string MemoryPlan::to_string() const {
         if (b.offset >= 0) s += fmt::format("{:25}{}\n", "", shortened(printable(b.reason), 84));
     }
     if (rest > 0) s += fmt::format("{:>10}  {:<11}  {} more\n", bytes_text(rest), "", buffers.size() - shown);
-    for (const std::string& note : notes) s += "  Not in it: " + printable(note) + "\n";
+    for (const std::string& note : notes) s += "  Not counted: " + printable(note) + "\n";
     return s;
 }
 

@@ -10,12 +10,16 @@
 #include <vector>
 
 #include "bitale/bitale.h"
+#include "codegen/plan/title.h"
 #include "codegen/print/comments.h"
 #include "codegen/print/writer.h"
 #include "graph/base/lines.h"
 #include "graph/base/options.h"
+#include "graph/ir/shared.h"
 #include "runtime/cpu/debug_lines.h"
+#include "runtime/cpu/gemm.h"
 #include "runtime/cpu/program.h"
+#include "runtime/figures.h"
 #include "runtime/state.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary.h"
@@ -68,8 +72,9 @@ TEST_CASE("a report is one screen of the user's lines", "[core]") {
             INFO(report);
             const std::vector<std::string> lines = lines_of_text(report);
             CHECK(lines.size() <= 50);
-            // Paths may be relative to where the compiler ran. The line is cut at the width of the screen.
-            const std::string source = std::ifstream(__FILE__) ? "  loss = sum(sqr(dot(tanh" : "";
+            // Found where the path is relative to a folder above this program, too; cut at the screen's
+            // width.
+            const std::string source = "  loss = sum(sqr(";
             for (const std::string& line : lines) CHECK(line.size() <= 80);
             CHECK(!names_library(report));
             CHECK(!names_library(step.report(Detail::complete)));
@@ -77,13 +82,61 @@ TEST_CASE("a report is one screen of the user's lines", "[core]") {
                        ContainsSubstring("Function small step at looking_inside_test.cpp:") &&
                            ContainsSubstring("looking_inside_test.cpp:" + std::to_string(line_of_product)) &&
                            ContainsSubstring(source) && ContainsSubstring("Look first at ") &&
+                           ContainsSubstring(" launches per call") &&
+                           ContainsSubstring("your line, with its gradient") &&
+                           ContainsSubstring("update of \"weights\"") &&
                            ContainsSubstring("report(Detail::complete)"));
             const bool measured = profile && device == "cpu";
             CHECK((report.find("by the profile of 3 calls") != std::string::npos) == profile);
             if (measured) CHECK_THAT(report, ContainsSubstring("GB/s") && ContainsSubstring("roof"));
-            if (!profile) CHECK_THAT(report, ContainsSubstring("estimated for the last call's lengths"));
-            CHECK_THAT(step.report(Detail::complete), ContainsSubstring("Materialised buffers"));
+            if (!profile)
+                CHECK_THAT(report,
+                           ContainsSubstring("of one core per call, estimated for the last call's lengths"));
+            // A length with a long formula has a name.
+            CHECK_THAT(step.report(Detail::complete), ContainsSubstring("Materialised buffers") &&
+                                                          ContainsSubstring("length n, at most 8, = ") &&
+                                                          ContainsSubstring(" launches per call"));
         }
+}
+
+TEST_CASE("figures count what a product's kernel updates in place, and estimate threads", "[core]") {
+    const Expr x = input(float32, {512, 600}, "x");
+    const Shared w = shared(uniform_values({600, 500}, -0.1, 0.1, 1), "w");
+    const Expr loss = sum(sqr(dot(x, w)));
+    const Function step = function({x}, loss, {.updates = adam(loss, {w}, 0.1), .device = "cpu"});
+    const Program& program = *step.state().program;
+    const Figures figures = figures_of(program, {}, {});
+    int updates = 0;
+    for (const StepFigures& s : figures.steps) {
+        const auto* product = std::get_if<GemmStep>(&s.step->operation);
+        if (!product || !product->epilogue) continue;
+        ++updates;
+        CHECK(s.writes >= 3 * 4 * 600 * 500);  // w and Adam's two averages
+        CHECK(s.reads >= s.writes);
+        CHECK_THAT(s.step->title, ContainsSubstring("update of \"w\" (.m, .v)"));
+        CHECK_THAT(s.step->why,
+                   ContainsSubstring("an estimated ") && ContainsSubstring("as generated code, "));
+    }
+    CHECK(updates == (gemm_library().present ? 1 : 0));
+    CHECK(seconds_on(figures, 1) == Approx(figures.seconds));
+    CHECK(seconds_on(figures, 4) < figures.seconds);
+    CHECK(seconds_on(figures, 4) >= figures.seconds / 4);
+}
+
+TEST_CASE("variables stand with those whose names continue theirs", "[core]") {
+    StepTitle title;
+    CHECK(title.text().empty());
+    title.add("dot");
+    title.add("sum");
+    CHECK(title.text() == "dot + sum");
+    Graph graph;
+    for (const char* name : {"w.m", "w", "b", "w.v", "wide"}) {
+        const Shared variable = shared(zeros({3}), name);
+        graph.updates.push_back({shared_of(Expr(variable).node()), (variable + 1).node(), {}});
+        title.add(graph, graph.updates.back().value);
+    }
+    title.add(graph, (vector("x") * 2).node());
+    CHECK(title.text() == "dot + sum + mul + update of \"w\" (.m, .v), \"b\", \"wide\"");
 }
 
 TEST_CASE("a profile has shares, rates and the numbers of the report", "[core]") {
@@ -118,6 +171,9 @@ TEST_CASE("a dump has a file for each kernel, one for readers beside it, and the
                           kind = device == "cpu" ? ".cpp" : ".cu";
         const std::string report = text_of_file(step.state().dump_folder + "/report.txt");
         CHECK(!text_of_file(own + "prelude.h").empty());
+        const std::string guide = text_of_file(step.state().dump_folder + "/README.txt");
+        CHECK_THAT(guide, ContainsSubstring("report.txt        open this first") &&
+                              ContainsSubstring(".readable" + kind + "  "));
         int kernels = 0;
         std::string all;
         for (const Kernel& kernel : step.kernels()) {

@@ -180,8 +180,41 @@ TEST_CASE("what a gradient reads later is told from what is in use once") {
     const MemoryPlan::Buffer* saved = find(plan, Kind::saved);
     REQUIRE(saved);
     CHECK(saved->shape == Dims{512, 500});
+    CHECK_THAT(plan.to_string(), ContainsSubstring("steps as the report numbers them"));
     const Function forward = function({x}, loss, {.device = "null"});
     CHECK(find(forward.memory_plan({{x, {512, 600}}}), Kind::saved) == nullptr);
+}
+
+TEST_CASE("places of maxima are kept for the gradient, those of the scores are not") {
+    const Expr x = input(float32, {128, 1, 28, 28}, "x"), y = input(int32, {128}, "y");
+    const Shared w = shared(uniform_values({10, 1, 3, 3}, -1, 1, 1), "w"),
+                 v = shared(uniform_values({1690, 100}, -1, 1, 2), "v"),
+                 u = shared(uniform_values({100, 10}, -1, 1, 3), "u");
+    const Expr h = relu(dot(flatten(max_pool(conv2d(x, w), 2), 2), v)), p = softmax(dot(h, u));
+    const Expr loss = mean(categorical_crossentropy(p, y));
+    const Function step = function({x, y}, {loss, sum(neq(argmax(p, {1}), y))},
+                                   {.updates = adam(loss, {w, v, u}), .device = "null"});
+    const MemoryPlan plan = step.memory_plan();
+    INFO(plan);
+    bool winners = false, scores = false, parts = false;
+    for (const MemoryPlan::Buffer& b : plan.buffers) {
+        if (b.name == "pool_winner") {
+            winners = true;
+            CHECK(b.kind == Kind::saved);
+        }
+        if (b.name == "argmax") {
+            scores = true;
+            CHECK(b.kind == Kind::temporary);
+        }
+        if (b.kind == Kind::partial_sums) {
+            parts = true;
+            CHECK(b.where.starts_with(b.name.substr(0, b.name.find("_parts")) + " at "));
+        }
+        if (b.offset >= 0) CHECK_THAT(b.reason, !ContainsSubstring("reduction, read"));
+    }
+    CHECK(winners);
+    CHECK(scores);
+    CHECK(parts);
 }
 
 TEST_CASE("lengths that are missing are named, and examples that cannot be are refused") {
