@@ -13,6 +13,7 @@
 #include "codegen/print/comments.h"
 #include "codegen/print/writer.h"
 #include "graph/base/atomic_file.h"
+#include "graph/base/lines.h"
 #include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/base/outside.h"
@@ -25,6 +26,7 @@
 #include "runtime/exec/program_io.h"
 #include "runtime/figures.h"
 #include "runtime/memory/limit.h"
+#include "runtime/named_lengths.h"
 #include "runtime/picture.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
@@ -84,7 +86,9 @@ std::string readable_file(const Program& program, const KernelText& kernel, cons
             heading.comment(fmt::format("{} of the report: {}", number, step.title));
             if (const std::string lines = lines_of(step.fused, 16); !lines.empty()) heading.comment(lines);
         }
-    return heading.text() + include + kernel.readable;
+    const NamedLengths named = with_named_lengths(kernel.readable, program);
+    for (const std::string& line : named.explained) heading.comment(line);
+    return heading.text() + include + named.text;
 }
 
 // kernels/NAME: what is compiled, the same for readers, and what all of them begin with.
@@ -101,6 +105,38 @@ void write_kernels(const std::string& folder, const Program& program) {
               include + without_comments(cuda ? kernel.cuda_body : kernel.body));
         write(kernels, kernel.name + ".readable" + suffix, readable_file(program, kernel, include));
     }
+}
+
+// README.txt: which file to open first, and where each kernel is.
+std::string guide_of(const Function::State& state) {
+    std::string text = fmt::format(
+        "Function {}{}, device {}\n\n"
+        "  report.txt        open this first: kernels and your lines by their share, what is stored and why\n"
+        "  report_full.txt   what is fused, scheduled, checked and stored, kernel by kernel\n"
+        "  memory_plan.svg   where the memory of a call goes; .txt and .json have the same\n"
+        "  graph_after.svg   the optimised graph, with a frame around each kernel; graph_before.svg: as "
+        "written\n"
+        "  pass_N_NAME.txt   the graph after each pass that changed it\n"
+        "  program.json      all of it for programs, with a schema in docs/program.schema.json\n",
+        printable(state.name), at_line(state.where), state.device->name());
+    if (!state.program || state.program->kernels.empty()) return text;
+    text +=
+        "\nKernels, by their numbers in the report. NAME.readable.* has your names, NAME.* is what is "
+        "compiled.\n\n";
+    const bool cuda = !state.program->cuda_prelude.empty();
+    int number = 0;
+    for (const Region* region : {&state.program->once, &state.program->body})
+        for (const Step& step : region->steps) {
+            ++number;
+            const KernelLaunch* launch = kernel_of(step);
+            const std::string file =
+                launch ? fmt::format("kernels/{}.readable.{}",
+                                     state.program->kernels[static_cast<std::size_t>(launch->kernel)].name,
+                                     cuda ? "cu" : "cpp")
+                       : step_name(*state.program, step);
+            text += fmt::format("  {:>3}  {}  {}\n", number, file, printable(step.title));
+        }
+    return text;
 }
 
 }  // namespace
@@ -132,6 +168,7 @@ void dump_before_compiling(Function::State& state) {
 
 void dump_report(const Function::State& state) {
     if (state.dump_folder.empty()) return;
+    write(state.dump_folder, "README.txt", guide_of(state));
     write(state.dump_folder, "report.txt", report_of(state, Detail::brief));
     write(state.dump_folder, "report_full.txt", report_of(state, Detail::complete));
     if (!state.executable) return;  // its versions have plans

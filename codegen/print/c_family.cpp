@@ -133,12 +133,15 @@ class Printer {
         for (std::size_t i = 0; i < indices_.sizes().size(); ++i) {
             if (is_part && !mentioned.contains("s" + std::to_string(i))) continue;
             const std::string type = indices_.type_of_size(i), cast = type == "i32" ? "(i32)" : "";
+            if (reading_) w.comment(fmt::format("s{}: {}", i, indices_.sizes()[i].text()));
             w.line(
                 fmt::format("const {} s{} = {}{}[{}];", type, i, cast, sizes, literals_.sizes().size() + i));
         }
-        for (const std::size_t i : used_literals_)
+        for (const std::size_t i : used_literals_) {
+            if (reading_) w.comment(fmt::format("c{}: {}", i, literals_.text(i)));
             w.line(fmt::format("const {} c{} = {};", literals_.type(i), i,
                                literals_.value(i, fmt::format("{}[{}]", sizes, i))));
+        }
         used_.clear();
         used_literals_.clear();
     }
@@ -563,10 +566,7 @@ class Printer {
         return name;
     }
 
-    void forget_statement() {
-        printed_.clear();
-        printed_vectors_.clear();
-    }
+    void forget_statement() { printed_.clear(), printed_vectors_.clear(); }
 
     std::string index(const Int& x) { return indices_.text(x); }
     std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }

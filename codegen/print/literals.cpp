@@ -1,6 +1,8 @@
 // One walk over the statements finds the candidates and what has to stay; the order is that of the text.
 #include "codegen/print/literals.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -83,6 +85,13 @@ std::string Literals::value(std::size_t number, const std::string& bits) const {
 
 const char* Literals::type(std::size_t number) const {
     return keys_[number].dtype == DType::float32 ? "f32" : "f64";
+}
+
+std::string Literals::text(std::size_t number) const {
+    const Key& key = keys_[number];
+    return key.dtype == DType::float32
+               ? fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(key.bits)))
+               : fmt::format("{}", std::bit_cast<double>(key.bits));
 }
 
 }  // namespace bitale

@@ -24,6 +24,7 @@ class Literals {
     // The constant's value again, from the text of its integer.
     std::string value(std::size_t number, const std::string& bits) const;
     const char* type(std::size_t number) const;
+    std::string text(std::size_t number) const;  // in decimals, for readers
 
   private:
     void collect(const Stmts& body);

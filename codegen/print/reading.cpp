@@ -39,10 +39,8 @@ class Reader {
         if (s.kind == Stmt::Kind::comment) value_ = s.text;
         const std::uint64_t variable = s.kind == Stmt::Kind::loop ? s.variable.symbol_id() : 0;
         if (variable) loops_.push_back({variable, s.begin, s.end});
-        if (stores_ && s.place >= 0 && s.kind != Stmt::Kind::declare) {
-            access(s.place, s.at);
-            name_scratch(s.place);
-        }
+        if (stores_ && s.place >= 0 && s.kind != Stmt::Kind::declare) access(s.place, s.at);
+        if (s.place >= 0 && s.kind != Stmt::Kind::declare) name_scratch(s.place);
         if (!stores_ && s.value)
             for_each_read(s.value, [&](const ScalarNode& read) { access(read.operand.place(), read.at); });
         body(s.body);
@@ -53,22 +51,38 @@ class Reader {
     void name_scratch(int place) {
         std::string& name = reading_.places[static_cast<std::size_t>(place)];
         const Place& p = kernel_.places[static_cast<std::size_t>(place)];
-        if (name.empty() && p.scope == Place::Scope::local)
-            name = "scratch of a task, " + value_ + ", " + std::string(name_of(p.dtype)) + " " +
-                   text_of(p.extents);
+        if (name.empty() && p.scope != Place::Scope::global && !p.extents.empty())
+            name = (p.scope == Place::Scope::local ? "scratch of a task, " : "of a thread, ") + value_ +
+                   ", " + std::string(name_of(p.dtype)) + " " + text_of(p.extents);
     }
 
     void access(int place, const std::vector<Int>& at) {
         if (kernel_.places[static_cast<std::size_t>(place)].scope > Place::Scope::local) return;
         for (const Loop& loop : loops_) {
             if (reading_.loops.contains(loop.variable)) continue;
-            for (std::size_t d = 0; d < at.size(); ++d)
-                if (depends_on(at[d], loop.variable)) {
-                    reading_.loops[loop.variable] =
-                        "over axis " + std::to_string(d) + " of p" + std::to_string(place);
-                    break;
-                }
+            const std::string axes = axes_of(loop, at, kernel_.places[static_cast<std::size_t>(place)]);
+            if (!axes.empty())
+                reading_.loops[loop.variable] = "over " + axes + " of p" + std::to_string(place);
         }
+    }
+
+    // The axes whose index moves with the loop. One that runs past the end of its axis goes on in the axes
+    // inside it, which lie behind it in memory.
+    static std::string axes_of(const Loop& loop, const std::vector<Int>& at, const Place& place) {
+        std::vector<std::size_t> axes;
+        for (std::size_t d = 0; d < at.size(); ++d)
+            if (depends_on(at[d], loop.variable)) axes.push_back(d);
+        if (axes.empty()) return "";
+        const std::size_t first = axes[0];
+        std::size_t last = axes.back();
+        Int room = place.extents[first];
+        const Int steps = loop.end - loop.begin;
+        while (axes.size() == 1 && last + 1 < place.extents.size() && room.is_constant() &&
+               steps.is_constant() && steps.constant() > room.constant())
+            room = room * place.extents[++last];
+        if (last == first) return "axis " + std::to_string(first);
+        return "axes " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
+               std::to_string(last);
     }
 
     const KernelIR& kernel_;

@@ -65,7 +65,7 @@ TEST_CASE("the page on looking inside shows what is seen") {
     INFO(compiled.output);
     REQUIRE(compiled.status == 0);
     const Finished ran =
-        run("BITALE_FLAGS=cpu_target=x86-64-v3,disable=onednn,cache_dir=" + (folder / "cache") +
+        run("BITALE_FLAGS=cpu_target=x86-64-v3,disable=onednn,threads=2,cache_dir=" + (folder / "cache") +
             " BITALE_DUMP=" + (folder / "dump") + " " + (folder / "net"));
     CHECK(ran.status == 0);
     CHECK(without_numbers(ran.output) == without_numbers(report));
