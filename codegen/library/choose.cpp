@@ -140,17 +140,24 @@ class Chooser {
         return there == here && count_of(from.type.shape) == count_of(value.node->type.shape);
     }
 
+    // Whether the axes of a value are those of a call's tensor: by others it is only the same memory.
+    bool has_axes_of(const ConvTensor& tensor, int v) {
+        const Shape& shape = at(v).node->type.shape;
+        return std::equal(shape.begin(), shape.end(), tensor.shape.begin(), tensor.shape.end());
+    }
+
     // A convolution in groups lies between reshapes to and from five axes. A call works on what is there
     // before the first ones and behind the last one, so that nothing is copied. The call's result.
     int without_reshapes(int v) {
         LibraryCall& call = *at(v).by_library;
-        if (!std::holds_alternative<ConvCall>(call.call) || at(v).node->type.rank() == 4) return v;
+        const ConvCall* const conv = std::get_if<ConvCall>(&call.call);
+        if (!conv || at(v).node->type.rank() == 4) return v;
         for (int& operand : call.operands)
             while (is_view(at(operand)) && is_reshape(operand))
                 operand = at(operand).nest.body->operand.value();
         const std::vector<int>& users = at(v).users;
         if (at(v).required || at(v).feeds_product || users.size() != 1 || !is_reshape(users[0]) ||
-            at(users[0]).node->type.rank() != 4)
+            !has_axes_of(*in_order(conv->kind, *conv).back(), users[0]))
             return v;
         const int last = users[0];
         call.absorbed.push_back(v);
@@ -172,8 +179,9 @@ class Chooser {
         const bool rounded = conv && conv->precision != Precision::float32;
         const ConvValues places = conv ? conv_values(*conv, call.operands, v) : ConvValues{};
         for (const int value : {call.operands[0], call.operands[1], v}) {
-            const bool image = value != places.filters && at(value).node->type.rank() == 4;
-            demand(value, rounded && image ? Value::Order::channel_last : Value::Order::plain);
+            const bool image = rounded && value != places.filters &&
+                               has_axes_of(value == places.image ? conv->image : conv->output, value);
+            demand(value, image ? Value::Order::channel_last : Value::Order::plain);
         }
     }
 

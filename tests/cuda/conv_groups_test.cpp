@@ -167,26 +167,31 @@ TEST_CASE("results of convolutions in groups are read in any form") {
     Random random(13);
     const Expr x = input(float32, {-1, 32 * 16 * 16}, "x"), w = input(float32, {32, 8, 3, 3}, "w"),
                v = input(float32, {32, 8, 3, 3}, "v"), b = input(float32, {4}, "b"),
-               m = input(float32, {32 * 14 * 14, 40}, "m");
+               c = input(float32, {16}, "c"), m = input(float32, {32 * 14 * 14, 40}, "m");
     const Expr image = reshape(x, {-1, 32, 16, 16});
     const Expr y = conv2d(image, w, {.border_mode = half, .groups = 4});
     const Expr z = conv2d(y, v, {.groups = 4});
     const Expr of_groups = reshape(y, {-1, 4, 8, 16, 16}) + reshape(b, {1, 4, 1, 1, 1});
     const Expr flat = dot(reshape(z, {-1, 32 * 14 * 14}), m);
-    const Expr loss = sum(sqr(flat)) + sum(sin(of_groups));
-    const std::vector<Expr> outputs = {flat,          of_groups,     mean(y, {0, 2, 3}),
-                                       grad(loss, w), grad(loss, v), grad(loss, b)};
+    // Twice as many images of half the channels, in front and behind.
+    const Expr halves = tanh(reshape(x, {-1, 16, 16, 16}));
+    const Expr joined = conv2d(reshape(halves, {-1, 32, 16, 16}), v, {.groups = 4});
+    const Expr apart = relu(reshape(joined, {-1, 16, 14, 14}) + channel(c));
+    const Expr loss = sum(sqr(flat)) + sum(sin(of_groups)) + sum(sqr(apart));
+    const std::vector<Expr> outputs = {flat,          of_groups,     mean(y, {0, 2, 3}), apart,
+                                       grad(loss, w), grad(loss, v), grad(loss, b),      grad(loss, c)};
     const std::vector<Array> arguments = {random_array(float32, {19, 32 * 16 * 16}, random, -1, 1),
                                           random_array(float32, {32, 8, 3, 3}, random, -1, 1),
                                           random_array(float32, {32, 8, 3, 3}, random, -1, 1),
                                           random_array(float32, {4}, random, -1, 1),
+                                          random_array(float32, {16}, random, -1, 1),
                                           random_array(float32, {32 * 14 * 14, 40}, random, -0.1, 0.1)};
-    const Results expected = function({x, w, v, b, m}, outputs, {.device = "cpu"}).call(arguments);
+    const Results expected = function({x, w, v, b, c, m}, outputs, {.device = "cpu"}).call(arguments);
     for (const std::string& device : gpus())
         for (const Precision precision : {Precision::float32, Precision::tf32}) {
-            Function f = function({x, w, v, b, m}, outputs, {.device = device, .precision = precision});
+            Function f = function({x, w, v, b, c, m}, outputs, {.device = device, .precision = precision});
             INFO(f.report(Detail::complete));
-            CHECK(convolutions_of(f).size() == 5);
+            CHECK(convolutions_of(f).size() == 7);
             const Results got = f.call(arguments);
             const double tolerance = precision != Precision::float32 && device != "emulator" ? 1e-2 : 1e-5;
             for (std::size_t k = 0; k < outputs.size(); ++k) {
