@@ -100,11 +100,12 @@ struct Conv {
     }
 };
 
-Conv make_conv(ConvCall::Kind kind) {
+Conv make_conv(ConvCall::Kind kind, std::int64_t groups = 1) {
     Conv c;
     c.shape.kind = kind;
+    c.shape.groups = groups;
     c.shape.image = plain({6, 8, 17, 20});
-    c.shape.filters = plain({16, 8, 3, 3});
+    c.shape.filters = plain({16, 8 / groups, 3, 3});
     c.shape.output = plain({6, 16, 15, 18});
     c.shape.flip = true;
     c.shape.bias = c.shape.relu = kind == ConvCall::Kind::forward;
@@ -128,10 +129,11 @@ std::vector<double> by_definition(Conv& c) {
                 for (std::int64_t x = 0; x < s.output.shape[3]; ++x) {
                     const std::size_t g = at(s.output, n, o, y, x);
                     double sum = s.bias ? c.bias[static_cast<std::size_t>(o)] : 0;
-                    for (std::int64_t k = 0; k < s.image.shape[1]; ++k)
+                    const std::int64_t first = o / (s.output.shape[1] / s.groups) * s.filters.shape[1];
+                    for (std::int64_t k = 0; k < s.filters.shape[1]; ++k)
                         for (std::int64_t r = 0; r < s.filters.shape[2]; ++r)
                             for (std::int64_t q = 0; q < s.filters.shape[3]; ++q) {
-                                const std::size_t i = at(s.image, n, k, y + r, x + q),
+                                const std::size_t i = at(s.image, n, first + k, y + r, x + q),
                                                   f = at(s.filters, o, k, s.filters.shape[2] - 1 - r,
                                                          s.filters.shape[3] - 1 - q);
                                 const double v = c.image[i], w = c.filters[f], d = c.output[g];
@@ -257,17 +259,18 @@ Json probe_cudnn(Machine& machine) {
     if (!machine.backend().has_conv()) throw NotHere("no library for convolutions");
     Json calls = Json::array();
     std::string wrong;
-    for (const auto kind :
-         {ConvCall::Kind::forward, ConvCall::Kind::image_gradient, ConvCall::Kind::filter_gradient}) {
-        Conv c = make_conv(kind);
-        double us = 0;
-        const std::vector<float> got = run(machine, c, &us);
-        const double error = error_of(got, by_definition(c));
-        const std::string text = text_of(LibraryCall{"", true, {}, c.shape});
-        calls.push_back({{"call", text}, {"error", error}, {"us", us}});
-        if (!(error < strict))
-            wrong += fmt::format("{}{}: error {:.3g}", wrong.empty() ? "" : "; ", text, error);
-    }
+    for (const std::int64_t groups : {1, 2})
+        for (const auto kind :
+             {ConvCall::Kind::forward, ConvCall::Kind::image_gradient, ConvCall::Kind::filter_gradient}) {
+            Conv c = make_conv(kind, groups);
+            double us = 0;
+            const std::vector<float> got = run(machine, c, &us);
+            const double error = error_of(got, by_definition(c));
+            const std::string text = text_of(LibraryCall{"", true, {}, c.shape});
+            calls.push_back({{"call", text}, {"error", error}, {"us", us}});
+            if (!(error < strict))
+                wrong += fmt::format("{}{}: error {:.3g}", wrong.empty() ? "" : "; ", text, error);
+        }
     if (!wrong.empty()) throw Wrong(wrong, {{"bound", strict}, {"calls", calls}});
     return {{"bound", strict}, {"calls", calls}};
 }
