@@ -158,6 +158,7 @@ class PlanMaker {
             const Step& made_by = *steps_[static_cast<std::size_t>(first_use(life.buffer))];
             std::string where = words_of(info.origins);
             if (where.empty()) where = words_of(named_like(info.name, made_by.fused));
+            if (where.empty()) where = words_of(made_by.fused);
             MemoryPlan::Buffer& buffer =
                 own_type(add(Kind::temporary, info.name, std::move(where), info.reason), info.type);
             buffer.first = life.first;

@@ -180,7 +180,7 @@ TEST_CASE("SIGTERM ends after the step, as Ctrl-C does") {
 }
 
 TEST_CASE("the help names --profile and BITALE_FLAGS, whose value does not matter for it") {
-    const ScopedVariable wrong("BITALE_FLAGS", "nonsense=1");
+    const test::ScopedVariable wrong("BITALE_FLAGS", "nonsense=1");
     const Finished help = run_program("mlp --help");  // asks the library for nothing
     CHECK(help.status == 0);
     CHECK_THAT(help.output, ContainsSubstring("--profile") && ContainsSubstring("BITALE_FLAGS"));
