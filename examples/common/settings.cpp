@@ -85,8 +85,7 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
         app.add_option("--memory-limit", settings.memory_limit.bytes,
                        "Bytes that the evaluation may take, as 64MiB or 1GiB; 0: any")
             ->transform(CLI::AsSizeValue(false));
-    app.add_flag("--profile", settings.profile,
-                 "Measure each kernel, and print the report at the end");
+    app.add_flag("--profile", settings.profile, "Measure each kernel, and print the report at the end");
     app.add_flag("--quiet", settings.quiet, "Print nothing but errors");
     app.footer(
         "BITALE_FLAGS=name=value,... in the environment sets options of the library, as threads=2 or\n"
