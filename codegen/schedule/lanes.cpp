@@ -144,6 +144,7 @@ class Planner {
                     plan.outer.assign(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(tiled));
                 }
         }
+        if (plan.tiled < 0) return std::numeric_limits<double>::max();
         for (const int i : plan.common) least *= typical(loop_at(i).extent);
         // The narrower of two equal plans leaves less of its last register idle.
         return least * static_cast<double>(plan.width);

@@ -13,6 +13,14 @@
 #include "graph/ir/borrowed.h"
 #include "graph/types/convert.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define BITALE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#define BITALE_THREAD_SANITIZER __has_feature(thread_sanitizer)
+#else
+#define BITALE_THREAD_SANITIZER 0
+#endif
+
 namespace bitale {
 
 namespace {
@@ -166,7 +174,7 @@ void* Array::mutable_data() {
         storage_ = std::move(own);
     } else {
         // Another thread may have read them, and dropped its copy, without any lock in between.
-#if defined(__SANITIZE_THREAD__)
+#if BITALE_THREAD_SANITIZER
         const std::shared_ptr<void> fence = storage_;  // fences are not known to ThreadSanitizer
 #else
         std::atomic_thread_fence(std::memory_order_acquire);
