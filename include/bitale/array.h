@@ -1,4 +1,5 @@
-// Array: a dense, row-major host array. What enters and leaves compiled functions and shared variables.
+// Array: a dense, row-major array in host memory, which compiled functions and shared variables take and
+// return.
 #pragma once
 
 #include <concepts>
@@ -21,11 +22,12 @@ namespace bitale {
 
 using Dims = std::vector<std::int64_t>;
 
-std::int64_t count_of(const Dims& shape);  // product of the lengths; 1 for rank 0
+std::int64_t count_of(const Dims& shape);  // the product of the lengths; 1 for rank 0
 std::string text_of(const Dims& shape);    // "[2, 3]"
 
 // A dense, row-major host array. Copies share their bytes until one of them is written (mutable_data). An
-// array that was moved from is empty: every use of it throws GraphError, until a value is assigned to it.
+// array that was moved from is empty: every use of it throws GraphError until a value is assigned to it.
+// Whatever needs new memory throws OutOfMemory if there is none.
 class Array {
   public:
     Array() : Array(DType::float32, one_axis(0)) {}
@@ -55,9 +57,9 @@ class Array {
     template <Element T>
     requires(!std::is_same_v<T, bool>) Array(const std::vector<T>& values, Dims shape)
         : Array(std::span<const T>(values), std::move(shape)) {}
-    // Array v = {1, 2, 3} is int32 [3], Array m = {{1.F, 2.F}, {3.F, 4.F}} float32 [2, 2], and so on for
-    // three axes: every number of one type, which is the dtype. Throws ShapeError unless all rows are equally
-    // long.
+    // Array v = {1, 2, 3} is int32 [3], Array m = {{1.F, 2.F}, {3.F, 4.F}} is float32 [2, 2], and so on for
+    // three axes. All numbers must have one C++ type, which gives the dtype. Throws ShapeError unless all
+    // rows are equally long.
     template <Element T>
     Array(std::initializer_list<T> values)  // NOLINT
         : Array(std::span<const T>(values.begin(), values.size()), one_axis(values.size())) {}
@@ -75,11 +77,12 @@ class Array {
         no_memory();
     }
 
-    // Takes over memory as it is. It must be 64-byte aligned, and readable for 64 bytes past the elements.
-    // The deleter runs where the last copy ends, which may be in any thread that sets or steps a variable.
-    // The thread holds no locks of Bitale then: the deleter may wait for locks of the program, and use
-    // variables and functions. It must not throw. A null pointer is an Error, unless the shape has no
-    // elements.
+    // An array over memory that exists already, without a copy. The memory must begin at a multiple of 64
+    // bytes, and the 64 bytes behind the last element must be readable. The deleter runs when the last copy
+    // of the array is destroyed, which may happen in any thread that sets a variable or calls a function.
+    // That thread holds no locks of Bitale then, so the deleter may wait for locks of the program, and may
+    // use variables and functions. It must not throw. Throws Error for a null pointer, unless the shape has
+    // no elements.
     static Array adopt(DType dtype, Dims shape, std::shared_ptr<void> storage);
 
     DType dtype() const { return used().dtype_; }
@@ -88,12 +91,13 @@ class Array {
     std::int64_t size() const { return used().size_; }  // elements
     std::int64_t bytes() const { return size() * bytes_of(dtype_); }
 
-    // 64-byte aligned; 64 bytes past the end may be read.
+    // The elements. They begin at a multiple of 64 bytes, and the 64 bytes behind the last one may be read.
+    // mutable_data() first copies elements that other arrays share.
     const void* data() const { return used().storage_.get(); }
     void* mutable_data();
 
-    // Element i in row-major order, converted once, as cast does: 64-bit integers keep every digit as
-    // themselves, and are rounded as doubles. Throws IndexError.
+    // Element i in row-major order, converted to T as cast does. 64-bit integers keep every digit as
+    // std::int64_t and std::uint64_t, and are rounded as double. Throws IndexError unless 0 <= i < size().
     template <Number T>
     T at(std::int64_t i) const {
         Stored<T> x;
@@ -101,14 +105,14 @@ class Array {
         return x;
     }
     double at(std::int64_t i) const { return at<double>(i); }
-    // The only element, likewise. Throws ShapeError unless there is exactly one.
+    // The only element, converted in the same way. Throws ShapeError unless there is exactly one.
     template <Number T>
     T item() const {
         require_one();
         return at<T>(0);
     }
     operator double() const { return item<double>(); }  // NOLINT: `total += step(i)`
-    // All elements in row-major order, converted as cast does.
+    // All elements in row-major order, converted to T as cast does.
     template <Element T>
     std::vector<T> to_vector() const {
         const Array same = as(dtype_of<T>());
@@ -119,28 +123,31 @@ class Array {
             no_memory();
         }
     }
-    // The elements in place. Throws TypeError unless T is the dtype's C++ type.
+    // The elements where they are, without a copy. Throws TypeError unless T is the C++ type of the dtype.
     template <Element T>
     std::span<const T> view() const {
         require(dtype_of<T>());
         return {static_cast<const T*>(data()), static_cast<std::size_t>(size_)};
     }
 
-    // Same elements as another dtype, by the rules of bitale::cast: float to integer saturates, NaN gives 0,
-    // integers wrap, to boolean is != 0.
+    // The same elements in another dtype, converted as bitale::cast does: a float that becomes an integer is
+    // truncated and saturates, NaN gives 0, integers wrap, and a boolean is x != 0.
     Array as(DType dtype) const;
-    // Same bytes under another shape. Throws ShapeError when the counts differ.
+    // The same elements in row-major order, in another shape. Throws ShapeError unless the numbers of
+    // elements agree.
     Array reshaped(Dims shape) const;
-    // Rows [first, last) of axis 0 (a copy). Throws IndexError.
+    // Rows first to last - 1 along axis 0, a copy. Throws IndexError unless 0 <= first <= last <= the length
+    // of axis 0.
     Array rows(std::int64_t first, std::int64_t last) const;
-    // The i-th part along axis 0, which goes (a copy): a row of a matrix. Negative: from the end. IndexError.
+    // Part i along axis 0, without that axis, a copy: row i of a matrix. A negative i counts from the end.
+    // Throws IndexError if there is no such part.
     Array operator[](std::int64_t i) const;
-    // NumPy's first:last:step along an axis (a copy): negative numbers count from the end, bounds are clipped
-    // to the axis, and without `last` the slice goes to its end, or to its beginning where the step is
-    // negative. IndexError where there is no such axis, and for step 0.
+    // NumPy's first:last:step along an axis, a copy. Negative bounds count from the end, and bounds are
+    // clipped to the axis. Without `last` the slice goes to the end of the axis, or to its beginning if the
+    // step is negative. Throws IndexError if there is no such axis, and for step 0.
     Array slice(int axis, std::int64_t first, std::optional<std::int64_t> last = {},
                 std::int64_t step = 1) const;
-    std::string text() const;  // dtype, shape and the first values
+    std::string text() const;  // dtype, shape and first elements
 
   private:
     friend struct SharedState;
@@ -168,19 +175,20 @@ class Array {
     std::shared_ptr<void> storage_;  // null: moved from
 };
 
-// Whether dtype, shape and every byte are equal.
+// Whether dtype, shape and all bytes are equal. So NaN equals itself, and 0 differs from -0.
 bool same(const Array& a, const Array& b);
 
 struct PrintOptions {
-    int digits = 8;           // at most, after the point
-    std::int64_t all = 1000;  // more elements than that are abridged, to `edge` at each end of an axis
+    int digits = 8;           // after the point, at most
+    std::int64_t all = 1000;  // a larger array is abridged to `edge` elements at each end of an axis
     std::int64_t edge = 3;
     int width = 75;  // of a line
 };
-// The elements as NumPy prints them: [[1.  2.5] [3.  4. ]], a line for each row.
+// The elements as NumPy prints them: [[1.  2.5] [3.  4. ]], one row on a line.
 std::string to_text(const Array& value, PrintOptions options = {});
+// Writes to_text(value).
 std::ostream& print(std::ostream& out, const Array& value);
-// For arrays alone: std::cout << step(0) goes on to print the number that the result is.
+// For arrays only: std::cout << step(0) prints the number that the result converts to.
 template <std::same_as<Array> A>
 std::ostream& operator<<(std::ostream& out, const A& value) {
     return print(out, value);

@@ -1,6 +1,6 @@
-// Arithmetic of host arrays, by the rules of the same operators on expressions: how dtypes meet, what a
-// number becomes beside an array, what broadcasts, when integers wrap. They are computed at once, by plain
-// loops: for preparing data and looking at results, not for what a compiled function should do.
+// Arithmetic of host arrays. Dtypes, numbers beside arrays, broadcasting and overflow follow the rules of the
+// same operators on expressions. Results are computed at once, by plain loops: use this to prepare data and
+// to look at results, not for work that belongs in a compiled function.
 #pragma once
 
 #include <concepts>
@@ -18,18 +18,19 @@ namespace bitale {
 
 enum class ArrayOp : std::uint8_t { add, sub, mul, div, mod, lt, le, gt, ge, eq, neq };
 
-// The second operand of an operator between arrays: remembers the caller's line.
+// The second operand of an operator between arrays. It records the caller's line.
 struct ArrayArg {
     ArrayArg(const Array& a, Where w = Where::current()) : array(a), where(w) {}  // NOLINT
     const Array& array;
     Where where;
 };
 
-// Throws TypeError and ShapeError as the operators on expressions do, and OutOfMemory.
+// a op b, element by element: what the operators below call. Throws TypeError and ShapeError as the operators
+// on expressions do, and OutOfMemory.
 Array combine(ArrayOp op, const Arg& a, const Arg& b);
 
-// Array + Array, Array + number, number + Array. Comparisons give booleans; `==` is eq(a, b), element by
-// element, and same(a, b) compares whole arrays.
+// Array + Array, Array + number, number + Array. Comparisons give booleans; == and != are written eq(a, b)
+// and neq(a, b), element by element. same(a, b) compares whole arrays.
 #define BITALE_ARRAY_OPERATOR(name, op)                                \
     template <std::same_as<Array> A>                                   \
     Array name(const A& a, ArrayArg b) {                               \
@@ -55,17 +56,20 @@ BITALE_ARRAY_OPERATOR(operator>=, ge)
 BITALE_ARRAY_OPERATOR(eq, eq)
 BITALE_ARRAY_OPERATOR(neq, neq)
 #undef BITALE_ARRAY_OPERATOR
+// -a; integers wrap. Throws TypeError for booleans.
 Array negative(const Array& a, Where where = Where::current());
 template <std::same_as<Array> A>
 Array operator-(const A& a) {
     return negative(a, Where());
 }
 
-// The arrays one after the other along an axis, which alone may differ in length. TypeError unless they have
-// one dtype; ShapeError for none, for other lengths and for rank 0; IndexError where there is no such axis.
+// The arrays joined along an axis; all their other lengths must be equal. Throws TypeError unless they have
+// one dtype, ShapeError if there are none, if other lengths differ and for rank 0, IndexError if there is no
+// such axis.
 Array concatenate(const std::vector<Array>& parts, int axis = 0, Where where = Where::current());
 Array concatenate(std::initializer_list<Array> parts, int axis = 0, Where where = Where::current());
-// The arrays, all of one shape, along a new first axis.
+// The arrays, all of one shape, joined along a new first axis: n arrays [h, w] become [n, h, w]. Throws as
+// concatenate does.
 Array stack(const std::vector<Array>& parts, Where where = Where::current());
 Array stack(std::initializer_list<Array> parts, Where where = Where::current());
 

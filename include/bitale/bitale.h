@@ -1,4 +1,5 @@
-// Bitale: symbolic graphs in C++, compiled for the device at run time.
+// Bitale: symbolic computation graphs in C++, compiled for a device at run time. Includes every public
+// header.
 #pragma once
 
 #include "bitale/array.h"        // IWYU pragma: export

@@ -1,5 +1,5 @@
-// What the public headers need of the compiler. Each of them makes its names visible with a pair of
-// `#pragma GCC visibility`: libbitale.so shows those, and hides everything else.
+// What the public headers need of the compiler. Each public header encloses its declarations in a pair of
+// `#pragma GCC visibility`: libbitale.so exports these, and hides everything else.
 #pragma once
 
 #if __cplusplus < 202002L

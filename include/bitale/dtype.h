@@ -1,4 +1,4 @@
-// Element types.
+// Element types (dtypes).
 #pragma once
 
 #include <cstdint>
@@ -35,15 +35,15 @@ inline constexpr DType boolean = DType::boolean, int8 = DType::int8, int16 = DTy
                        float16 = DType::float16, bfloat16 = DType::bfloat16, float32 = DType::float32,
                        float64 = DType::float64;
 
-// The two half types, for storage alone: cast them to float32 for arithmetic. Conversion from float rounds to
-// the nearest value, halves to even; overflow gives infinity.
+// The two half types. They are for storage: cast them to float32 to compute. Conversion from float rounds to
+// the nearest value, ties to even; overflow gives infinity. float16 is IEEE 754 binary16.
 struct Float16 {
     std::uint16_t bits = 0;
     Float16() = default;
     explicit Float16(float value);
     explicit operator float() const;
 };
-// bfloat16: the first 16 bits of a float. Rounds as Float16.
+// bfloat16: the upper 16 bits of a float. Conversion rounds as that of Float16.
 struct BFloat16 {
     std::uint16_t bits = 0;
     BFloat16() = default;
@@ -51,18 +51,18 @@ struct BFloat16 {
     explicit operator float() const;
 };
 
-// C++ types that convert to an element; a long double becomes a double.
+// C++ types of numbers that convert to an element; a long double becomes a double.
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
-// C++ types of elements.
+// C++ types that elements have.
 template <class T>
 concept Element = (Number<T> && !std::is_same_v<T, long double>) || std::is_same_v<T, Float16> ||
                   std::is_same_v<T, BFloat16>;
-// The element that a number becomes.
+// The C++ type of the element that a number becomes.
 template <Number T>
 using Stored = std::conditional_t<std::is_same_v<T, long double>, double, T>;
 
-// Sizes and kinds of dtypes.
+// Sizes in bits and bytes, and kinds, of dtypes.
 constexpr int bits_of(DType t) {
     constexpr int bits[dtype_count] = {8, 8, 16, 32, 64, 8, 16, 32, 64, 16, 16, 32, 64};
     return bits[static_cast<int>(t)];
@@ -74,7 +74,7 @@ constexpr bool is_unsigned_integer(DType t) { return t >= DType::uint8 && t <= D
 constexpr bool is_integer(DType t) { return is_signed_integer(t) || is_unsigned_integer(t); }
 
 std::string_view name_of(DType t);         // "float32"
-DType dtype_named(std::string_view name);  // TypeError for an unknown name
+DType dtype_named(std::string_view name);  // throws TypeError for an unknown name
 
 // The dtype of a C++ type.
 template <class T>
@@ -101,7 +101,7 @@ constexpr DType dtype_of() {
                                 : DType::uint64;
 }
 
-// Calls f(T{}) with T the C++ type of the dtype.
+// Calls f(T{}), where T is the C++ type of the dtype, and returns its result.
 template <class F>
 decltype(auto) dispatch(DType t, F&& f) {
     switch (t) {

@@ -26,10 +26,10 @@ BITALE_BINARY(sub, same, Text("a - b", "b_sub(a, b)"), reference::sub(a, b), g, 
               numbers_only | as_length([](const Int& a, const Int& b) { return a - b; }), -4, 4)
 BITALE_BINARY(mul, same, Text("a * b", "b_mul(a, b)"), reference::mul(a, b), g * b, g * a, 1,
               commutative | as_length([](const Int& a, const Int& b) { return a * b; }), -4, 4)
-// True division; two integers give a float.
+// True division; two integers give float32.
 BITALE_BINARY(div, floating, "a / b", a / b, g / b, -(g * y) / b, 4, plain, 0.5, 4)
-// The exact quotient rounded toward minus infinity. (A rounded quotient may have reached the next whole
-// number.)
+// The exact quotient rounded toward minus infinity. A quotient that was rounded before might have reached the
+// next whole number.
 BITALE_BINARY(floordiv, same, "b_floordiv(a, b)", reference::floordiv(a, b), zeros_like(a), zeros_like(b), 8,
               numbers_only | as_length([](const Int& a, const Int& b) { return floordiv(a, b); }), 0.5, 4)
 // a - b * floordiv(a, b): it has the sign of b.

@@ -1,4 +1,4 @@
-// Errors that a user can cause, and the place in the user's program that they name.
+// Errors that a user can cause, and the place in the user's program that they point to.
 #pragma once
 
 #include <stdexcept>
@@ -17,12 +17,12 @@ struct Where {
     static constexpr Where current(const char* f = __builtin_FILE(), unsigned l = __builtin_LINE()) {
         return {f, l};
     }
-    // "net.cpp:12", the file without its folders; "?" when unknown.
+    // "net.cpp:12": the file without its folder, and the line; "?" if unknown.
     std::string text() const;
 };
 
-// The base of everything that is thrown for a cause that the user can cure. what() starts with the user's
-// file and line where they are known.
+// The base class of everything that is thrown for a cause that the user can remove. what() starts with the
+// user's file and line if they are known.
 class Error : public std::runtime_error {
   public:
     explicit Error(const std::string& message) : std::runtime_error(message) {}
@@ -30,42 +30,43 @@ class Error : public std::runtime_error {
         : std::runtime_error(where.line ? where.text() + ": " + message : message) {}
 };
 
-// Shapes or ranks that cannot fit together.
+// Shapes or ranks that do not fit together.
 class ShapeError : public Error {
   public:
     using Error::Error;
 };
-// Element types that do not fit an operation, a variable or a storage.
+// Dtypes that do not fit an operation, a variable or a file.
 class TypeError : public Error {
   public:
     using Error::Error;
 };
-// A value out of its range: a label, a row, an axis.
+// A value out of range: a label, a row, an axis.
 class IndexError : public Error {
   public:
     using Error::Error;
 };
-// A function that cannot be built: unused, missing or duplicate inputs, disconnected gradients.
+// A graph or function that cannot be built: unused, missing or duplicate inputs, disconnected gradients,
+// empty expressions.
 class GraphError : public Error {
   public:
     using Error::Error;
 };
-// The host compiler or NVRTC is missing or refused the generated text.
+// The compiler of kernels (the host compiler or NVRTC) is missing or has rejected a kernel.
 class CompileError : public Error {
   public:
     using Error::Error;
 };
-// A device is absent or failed.
+// A device is missing or has failed.
 class DeviceError : public Error {
   public:
     using Error::Error;
 };
-// A memory limit or the device's memory is exceeded; names the biggest buffers.
+// A memory limit is exceeded, or the device's memory; the message names the largest buffers.
 class OutOfMemory : public Error {
   public:
     using Error::Error;
 };
-// A file is missing, truncated or of another format.
+// A file is missing, incomplete, damaged or of another format, or cannot be written.
 class FileError : public Error {
   public:
     using Error::Error;

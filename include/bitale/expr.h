@@ -1,7 +1,7 @@
-// Expr, Shared and the operators: how a user writes a graph.
+// Expr, Shared and the operators: how a program writes a graph.
 //
-// Every function takes the user's line as a defaulted last argument. An overloaded operator cannot have one,
-// so the implicit conversion of its operands to Arg or Index carries the line.
+// Every function takes the caller's line as a defaulted last argument. An overloaded operator cannot have
+// one, so the implicit conversion of its operands to Arg or Index records the line.
 #pragma once
 
 #include <concepts>
@@ -24,16 +24,17 @@ struct SharedState;
 class Expr;
 class Index;
 
-// A handle of a shared variable: a value that lives on the device between calls. Copies of the handle name
+// A handle of a shared variable: a value that stays on the device between calls. Copies of the handle name
 // the same variable. A handle that was made without a value, or moved from, is empty: every use of it throws
 // GraphError.
 class Shared {
   public:
     Shared() = default;
     explicit Shared(std::shared_ptr<SharedState> state) : state_(std::move(state)) {}
-    // A copy of the newest value. Waits for the current step of a call or loop that writes the variable.
+    // A copy of the current value. Waits for the current step of a call or loop that writes the variable.
     Array get_value() const;
-    // Dtype and shape are fixed at creation: TypeError and ShapeError for others.
+    // Replaces the value. Dtype and shape are fixed when the variable is made: throws TypeError or ShapeError
+    // for others. Waits as get_value() does.
     void set_value(const Array& value, Where where = Where::current()) const;
     const std::string& name() const;
     DType dtype() const;
@@ -45,17 +46,17 @@ class Shared {
     std::shared_ptr<SharedState> state_;
 };
 
-// A new shared variable with a copy of the value, whose dtype it keeps.
+// A new shared variable with a copy of the value. It has the value's dtype and shape for good.
 Shared shared(const Array& value, std::string name = {}, Where where = Where::current());
 
-// A handle of a node in a symbolic graph. It knows its dtype, its shape and the line of its creation.
+// A handle of a node in a symbolic graph. Dtype, shape and the line that made it are known at once.
 class Expr {
   public:
-    Expr() = default;  // null, like one that was moved from: every use of it throws GraphError
+    Expr() = default;  // empty, like one that was moved from: every use of it throws GraphError
     Expr(const Shared& s, Where where = Where::current());  // NOLINT
     template <Number T>
     Expr(T literal, Where where = Where::current())
-        : Expr(Array(literal), true, where) {}  // NOLINT: weak literal
+        : Expr(Array(literal), true, where) {}  // NOLINT: a weak literal
     Expr(const Array& constant, Where where = Where::current()) : Expr(constant, false, where) {}  // NOLINT
     explicit Expr(std::shared_ptr<const Node> node, bool weak = false)
         : node_(std::move(node)), weak_(weak) {}
@@ -63,17 +64,19 @@ class Expr {
     Expr operator[](const Index& at) const;
     DType dtype() const;
     int rank() const;
-    // The length of an axis as an int64 scalar expression; negative axes count from the end. IndexError.
+    // The length of an axis as an int64 scalar. Negative axes count from the end. Throws IndexError if there
+    // is no such axis.
     Expr length(int axis, Where where = Where::current()) const;
-    std::string shape_text() const;  // "[n, 28, 28]"
+    std::string shape_text() const;  // "[x.0, 28, 28]": x.0 is the unknown length of axis 0 of x
     Where where() const;
-    // The same value under a name, for messages, reports and pictures.
+    // The same value under a name that messages, reports and pictures show.
     Expr named(const std::string& name) const;
-    explicit operator bool() const = delete;  // `if (x == y)` on symbols is always a mistake
+    explicit operator bool() const = delete;  // `if (x < y)` on symbols is always a mistake
 
-    const std::shared_ptr<const Node>& node() const;  // throws GraphError when null
+    const std::shared_ptr<const Node>& node() const;  // throws GraphError if empty
     bool is_null() const { return !node_; }
-    // A literal takes the dtype of what it meets: x / 128.0 stays float32.
+    // Whether this is a number of the program, which takes the dtype of what it meets: x / 128.0 stays
+    // float32.
     bool is_weak() const { return weak_; }
 
   private:
@@ -82,7 +85,7 @@ class Expr {
     bool weak_ = false;
 };
 
-// An operand of an overloaded operator or an elementwise function: remembers the caller's line.
+// An operand of an overloaded operator or an elementwise function. It records the caller's line.
 struct Arg {
     Arg(const Expr& e, Where w = Where::current()) : expr(e), where(w) {}       // NOLINT
     Arg(const Shared& s, Where w = Where::current()) : expr(s, w), where(w) {}  // NOLINT
@@ -93,22 +96,23 @@ struct Arg {
     Where where;
 };
 
-// Elementwise operators. Missing leading axes broadcast, and axes whose length is known to be 1. Dtypes mix
-// as the guide's table says: TypeError for an integer with float64, uint64 with a signed integer (comparisons
-// of them are exact), and an unsigned integer minus a literal. ShapeError where the lengths can never be
-// equal; where they may be, the call checks.
+// Elementwise operators. Operands broadcast along missing leading axes, and along axes whose length is known
+// to be 1. Dtypes mix as the table in docs/guide.md says. Throws TypeError for an integer with float64, for
+// uint64 with a signed integer (comparisons of these are exact), for a half type, and for an unsigned integer
+// minus a number; write a cast. Throws ShapeError if the lengths can never be equal; lengths that may be
+// equal are checked at the call.
 Expr operator+(const Arg& a, const Arg& b);
 Expr operator-(const Arg& a, const Arg& b);
 Expr operator*(const Arg& a, const Arg& b);
 Expr operator/(const Arg& a, const Arg& b);  // true division; two integers give float32
-Expr operator%(const Arg& a, const Arg& b);  // sign of the divisor; x % 0 is 0 for integers
+Expr operator%(const Arg& a, const Arg& b);  // has the sign of b; x % 0 is 0 for integers
 Expr operator<(const Arg& a, const Arg& b);
 Expr operator<=(const Arg& a, const Arg& b);
 Expr operator>(const Arg& a, const Arg& b);
 Expr operator>=(const Arg& a, const Arg& b);
 Expr operator-(const Arg& a);
 bool operator==(const Arg&,
-                const Arg&) = delete;  // eq(a, b) is the symbolic one, same(a, b) compares handles
+                const Arg&) = delete;  // eq(a, b) compares elements, same(a, b) handles
 bool operator!=(const Arg&, const Arg&) = delete;
 // Whether two handles name the same node.
 inline bool same(const Expr& a, const Expr& b) { return a.node() == b.node(); }
@@ -116,17 +120,17 @@ inline bool same(const Expr& a, const Expr& b) { return a.node() == b.node(); }
 // A whole axis in an index.
 struct Colon {};
 inline constexpr Colon colon{};
-// NumPy's slice start:stop:step. It is clipped to the axis; a missing bound is the end of the axis. Bounds
-// may be integer expressions known at the call, such as inputs and lengths; then a start behind the last
-// element is an IndexError. The step is a number.
+// NumPy's slice start:stop:step, clipped to the axis. A missing bound is the end of the axis. Bounds may be
+// integer expressions that are known at the call, such as inputs and lengths; a start of that kind behind the
+// last element is an IndexError. The step is a number.
 struct Slice {
     std::optional<Expr> start{}, stop{};
     std::int64_t step = 1;
 };
 
-// What stands in x[...], for one axis or, in braces, for several: a number drops the axis, a Slice or colon
-// keeps it, an integer vector on axis 0 gathers rows. Negative numbers and bounds count from the end; an
-// integer expression as an index must lie in [0, length), else IndexError at the call.
+// What stands in x[...]: an index for one axis or, in braces, for several. A number drops the axis, a Slice
+// or colon keeps it, and an integer tensor on axis 0 gathers rows. Negative numbers and bounds count from the
+// end. An integer expression used as an index must lie in [0, length); otherwise the call throws IndexError.
 class Index {
   public:
     struct Item {
@@ -154,30 +158,31 @@ class Index {
     static std::vector<Item> list_of(std::initializer_list<Item> items);
 };
 
-// A variable of a rank. Its lengths are unknown until a call, and each is a symbol of its own. ShapeError for
-// a negative rank.
+// An input of a rank. Its lengths are unknown until a call, and each is a symbol of its own. Throws
+// ShapeError for a negative rank.
 Expr input_of_rank(DType dtype, int rank, std::string name, Where where = Where::current());
 template <std::integral Rank>
 Expr input(DType dtype, Rank rank, std::string name, Where where = Where::current()) {
     return input_of_rank(dtype, static_cast<int>(rank), std::move(name), where);
 }
-// A variable of a shape, in which -1 stands for an unknown length: input(float32, {-1, 784}, "x"). In braces
-// it is a shape, without them a rank: input(float32, {8}, "x") is a vector of 8.
+// An input of a shape, in which -1 stands for an unknown length: input(float32, {-1, 784}, "x"). With braces
+// it is a shape, without them a rank: input(float32, {8}, "x") is a vector of 8 elements. Throws ShapeError
+// for any other negative length.
 Expr input(DType dtype, const Dims& shape, std::string name, Where where = Where::current());
-// Variables of rank 0 to 4 whose lengths are unknown.
+// Inputs of rank 0, 1, 2, 3 and 4 whose lengths are unknown.
 Expr scalar(std::string name, DType dtype = float32, Where where = Where::current());
 Expr vector(std::string name, DType dtype = float32, Where where = Where::current());
 Expr matrix(std::string name, DType dtype = float32, Where where = Where::current());
 Expr tensor3(std::string name, DType dtype = float32, Where where = Where::current());
 Expr tensor4(std::string name, DType dtype = float32, Where where = Where::current());
-// Integer variables: int32 for the names with i, int64 for those with l.
+// Integer inputs: int32 for the names with i, int64 for those with l.
 Expr iscalar(std::string name, Where where = Where::current());
 Expr ivector(std::string name, Where where = Where::current());
 Expr imatrix(std::string name, Where where = Where::current());
 Expr lscalar(std::string name, Where where = Where::current());
 Expr lvector(std::string name, Where where = Where::current());
-// A value as an expression. Arrays and numbers convert by themselves; a number then takes the dtype of what
-// it meets, and this one keeps its own.
+// A value as an expression. Arrays and numbers convert to expressions implicitly. A number that converts so
+// takes the dtype of what it meets; constant() keeps the dtype of its value.
 Expr constant(const Array& value, Where where = Where::current());
 
 }  // namespace bitale

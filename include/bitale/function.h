@@ -1,4 +1,4 @@
-// function: compiles a graph; Function: the compiled thing.
+// function() compiles a graph, and a Function is what it returns.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@
 
 namespace bitale {
 
-// An expression that stands wherever a variable stood, of the same dtype and rank (TypeError, ShapeError,
-// with the lines of both).
+// Replaces a variable by an expression of the same dtype and rank wherever it occurs. function() throws
+// TypeError or ShapeError, with the lines of both, for another dtype or shape. Theano's givens.
 struct Given {
     Given(Expr v, Expr r, Where w = Where::current())
         : variable(std::move(v)), replacement(std::move(r)), where(w) {}
@@ -32,7 +32,7 @@ struct Given {
 };
 using Givens = std::vector<Given>;
 
-// An input of a function, with the value that it has when a call leaves it out.
+// An input of a function. With a value, calls may leave it out and then use that value.
 struct Input {
     Input(Expr v) : variable(std::move(v)) {}  // NOLINT
     Input(Expr v, Array value) : variable(std::move(v)), by_default(std::move(value)) {}
@@ -42,47 +42,48 @@ struct Input {
 
 enum class OnUnused : std::uint8_t { raise, warn, ignore };
 
-struct FunctionOptions {  // write the fields in this order: C++ demands it
+struct FunctionOptions {  // write the fields in this order, as C++ requires
     Updates updates{};
     Givens givens{};
     std::string name{};
     std::string device{};  // "cpu", "cuda", "emulator", "reference", "null"; empty: BITALE_FLAGS device=...
     OnUnused on_unused_input = OnUnused::raise;
     bool profile = false;
-    Precision precision = Precision::float32;  // of matrix products and convolutions by libraries on a GPU
-    std::optional<bool> autotune{};  // measure choices and remember them; empty: BITALE_FLAGS autotune=
-    // Random streams stay where they are, so that every call draws the same numbers, unless `updates` has
-    // their updates. Without it, each call moves the streams on that the function draws from.
+    Precision precision = Precision::float32;  // of a library's matrix products and convolutions on a GPU
+    std::optional<bool> autotune{};  // measure alternatives, keep the fastest; empty: BITALE_FLAGS autotune=
+    // true: random streams do not advance, so every call draws the same numbers, unless `updates` has their
+    // updates. false: each call advances the streams that the function draws from.
     bool hold_streams = false;
-    // Compile at the first call for the lengths that arrive, all but the leading ones, and anew for others;
-    // false: once, for all lengths, which is slower where they matter. Empty: BITALE_FLAGS specialise=.
+    // true: the first call compiles for the lengths that arrive, except the leading ones, and calls with
+    // other lengths compile again. false: function() compiles once, for all lengths; such kernels are slower
+    // where the lengths matter. Empty: BITALE_FLAGS specialise=.
     std::optional<bool> specialise{};
-    // Rows of the batch that are computed at a time, a part after another, so that intermediate values take
-    // the memory of a part; 0: all at once. The batch is the first axis of an input whose length is unknown,
-    // of a variable in `givens` too; else, where that can be split, of inputs of one known first length, of
-    // rows of a known number that are read of a shared variable, or of a shared variable that is no
-    // parameter. Results are those of the whole batch, but for the order in which sums over its rows are
-    // added; updates take place once, after all parts. Throws GraphError where a value needs all rows at
-    // once, as an order of the rows does. Devices that evaluate graphs as they are take no notice, and
-    // autotune measures nothing of the parts.
+    // How many rows of the batch to compute at a time, one part after another, so that intermediate values
+    // take only the memory of a part; 0: all at once. The batch is the first axis of an input whose length is
+    // unknown, also of a variable in `givens`. If there is none, it is, where that can be split, the known
+    // first length of inputs, a known number of rows that are read of a shared variable, or a shared variable
+    // that is no parameter. The results are those of the whole batch, except for the order in which sums over
+    // its rows are added. Updates take place once, after all parts. Throws GraphError if a value needs all
+    // rows at once, such as an order of the rows. Devices that evaluate graphs as they are written ignore
+    // this, and autotune does not measure the kernels of parts.
     std::int64_t micro_batch = 0;
-    // The most that a call may take, by its memory_plan(): arguments, shared variables, constants, results,
-    // and all buffers. A call that does not fit at once is computed in parts, as with a micro_batch of the
-    // most rows that fit; what does not fit so either is OutOfMemory before anything runs. Where parts cannot
-    // be, the error says why. 0: no limit of its own.
+    // The most bytes that a call may take, by its memory_plan(): arguments, shared variables, constants,
+    // results and all buffers. A call that does not fit is computed in parts, as by a micro_batch of the
+    // largest number of rows that fits. If that does not fit either, the call throws OutOfMemory before
+    // anything runs, and says why if it cannot be computed in parts. 0: this function has no limit.
     ByteCount memory_limit{};
 };
 
 // One generated kernel or library call of a function.
 struct Kernel {
     std::string name, device, source;
-    std::vector<std::string> fused;  // what was fused in it: "add at net.cpp:12"
+    std::vector<std::string> fused;  // the operations in it: "add at net.cpp:12"
     std::int64_t bytes = 0,
-                 flops = 0;  // with symbolic lengths at their upper bounds or last call; 0 if unknown
+                 flops = 0;  // of one call: the last one, or an upper bound; 0: unknown
     bool by_library = false;
 };
 
-// The outputs of a call. A single one converts to a number or an Array by itself. Results that were moved
+// The outputs of a call. A single output converts to a number or an Array implicitly. Results that were moved
 // from are empty.
 class Results {
   public:
@@ -111,24 +112,24 @@ struct Profile {
     struct Row {
         std::string kernel;  // what it computes: "conv + max_pool + relu"
         std::int64_t calls = 0;
-        double seconds = 0;
-        std::string where{};  // what it computes of the user's text: "dot at net.cpp:12, add at net.cpp:12"
+        double seconds = 0;   // of all calls
+        std::string where{};  // the statements that it computes: "dot at net.cpp:12, add at net.cpp:12"
         int number = 0;       // in report()
         std::string name{};   // in kernels() and in a dump: "k_0123456789abcdef", "gemm"
-        std::int64_t bytes = 0, flops = 0;  // moved and computed by a call as the last one was; 0: unknown
+        std::int64_t bytes = 0, flops = 0;  // moved and computed by a call like the last one; 0: unknown
     };
     std::vector<Row> rows;
-    // A table, the most seconds first: share, calls, time of a call, GB/s, GFLOP/s.
+    // A table, longest time first: share of the total, calls, time of a call, GB/s, GFLOP/s.
     std::string to_string() const;
 };
 
-// How much a report says: one screen, or everything there is.
+// How much a report says: one screen, or everything.
 enum class Detail : std::uint8_t { brief, complete };
 
-// A wish to stop that outlives calls and belongs to the caller: any loops of any functions may watch it.
-// Copies share it. Once requested it stays so until reset(), so that no request is lost between two loops.
-// request() may be called from other threads and from signal handlers.
-// Moving one copies it: there is no empty token, for in a signal handler nothing can be thrown.
+// A request to stop that belongs to the caller and outlives calls: loops of any functions may watch it.
+// Copies share it. Once made, a request stands until reset(), so none is lost between two loops. request()
+// may be called from other threads and from signal handlers. Moving a token copies it: a signal handler can
+// throw nothing, so there is no empty token.
 class StopToken {
   public:
     StopToken() : requested_(std::make_shared<std::atomic<bool>>(false)) {}
@@ -146,41 +147,45 @@ class StopToken {
 // How far a loop has come.
 struct Progress {
     std::int64_t done = 0, steps = 0;
-    double seconds = 0, seconds_left = 0;  // since the loop began; to its end, if it goes on so
-    const Results* part = nullptr;         // the outputs of the steps since the report before, stacked
-    // "1200 of 4680 steps, 0.3125, 850 steps/s, 4 s left": the number is the mean of the first output's part,
-    // where there is one.
+    double seconds = 0, seconds_left = 0;  // since the loop began; until its end, at the same rate
+    const Results* part = nullptr;         // the outputs of the steps since the last report, stacked
+    // "1200 of 4680 steps, 0.3125, 850 steps/s, 4 s left". The second number is the mean of the first output
+    // since the last report, if there is one.
     std::string text() const;
 };
-// For LoopOptions::on_progress: prints the text on stderr. On a terminal it replaces the one before,
-// elsewhere each is a line.
+// For LoopOptions::on_progress: prints the text on stderr. On a terminal it overwrites the previous one,
+// elsewhere each report is a line.
 void print_progress(const Progress& progress);
 
 struct LoopOptions {
-    std::int64_t every = 0;                              // steps between reports; 0: one report, at the end
+    std::int64_t every = 0;  // steps between two reports; 0: one report, at the end
     std::function<void(const Progress&)> on_progress{};  // may save variables; what it throws ends the loop
     std::optional<StopToken> stop{};
 };
 
-// Where a trailing length of an input is not known, the first call compiles the function for the trailing
-// lengths that arrive, whatever the leading ones, as if its inputs had been declared so; later calls compile
-// for other ones. The sixteen versions that were used last are kept. FunctionOptions::specialise turns it
-// off.
+// A compiled function.
 //
-// May be called from several threads at once. On cpu and reference, calls that read the same shared variables
-// run side by side, and have the bits that they have alone; calls that write a variable have it alone, for
-// one step: a loop lets others go on between its steps, and get_value() and set_value() wait for a step, not
-// for a loop. On a GPU, steps of all functions take turns. A fork of the process waits for the steps at hand;
-// the child can call what it had on cpu, and a GPU that its parent used is a DeviceError. Copies are the same
-// function; one that was made without a graph, or moved from, is empty: every use of it throws GraphError.
+// If a trailing length of an input is unknown, the first call compiles the function for the trailing lengths
+// that arrive, whatever the leading ones are, as if the inputs had been declared so. Calls with other
+// trailing lengths compile again. The sixteen versions used last are kept. FunctionOptions::specialise turns
+// this off.
+//
+// A function may be called from several threads at once. On cpu and reference, calls that read the same
+// shared variables run in parallel, and give the bits that they give alone. A call that writes a variable has
+// it to itself for one step: a loop lets other calls run between its steps, so get_value() and set_value()
+// wait for a step, not for a loop. On a GPU, steps of all functions take turns. A fork of the process waits
+// for the current steps. The child can call its functions on cpu; a GPU that the parent has used is a
+// DeviceError there. Copies are the same function. A Function that was made without a graph, or moved from,
+// is empty: every use of it throws GraphError.
 class Function {
   public:
     Function() = default;
 
-    // Arguments in the order of the inputs; trailing inputs with defaults may be left out. Exact dtypes,
-    // except that a number converts to the input's dtype when it fits. Throws TypeError, ShapeError,
-    // IndexError (a label or row out of range), DeviceError, OutOfMemory, and CompileError where the call
-    // compiles for new lengths; whenever a call throws, every shared variable keeps its value.
+    // Calls the function with arguments in the order of the inputs; trailing inputs with default values may
+    // be left out. Each argument has the dtype of its input, except that a number converts to it if it fits.
+    // Throws TypeError, ShapeError, IndexError (a label or row out of range), DeviceError, OutOfMemory and,
+    // if the call compiles for new lengths, CompileError. If a call throws, every shared variable keeps its
+    // value.
     template <class... A>
     requires(std::is_convertible_v<A, Array>&&...) Results operator()(A&&... arguments) {
         try {
@@ -192,51 +197,52 @@ class Function {
     }
     Results call(std::span<const Array> arguments);
 
-    // Calls the function with its first input = first .. last - 1 (resp. the values of indices) without
-    // returning to the host between steps, and stacks output k's values as [steps, ...]. Stops early, with
-    // fewer steps, when request_stop() is called from another thread or a signal handler, or when `stop` is
-    // requested. Throws GraphError unless the function has exactly one integer scalar input (others need
-    // defaults), or where there are more steps than an int64 counts; a failing step is named in the message,
-    // the state is that of the last good step.
+    // Calls the function with first, first + 1, ... last - 1 (or with each of the indices) as its first
+    // input, without returning to the host between the steps, and stacks the values of output k as [steps,
+    // ...]. Stops early, with fewer steps, if request_stop() is called from another thread or a signal
+    // handler, or if `stop` is requested. Throws GraphError unless the first input is an integer scalar and
+    // all others have defaults, and if there are more steps than an int64 counts. If a step fails, the
+    // message names it, and variables are as after the step before.
     Results loop(std::int64_t first, std::int64_t last);
     Results loop(std::int64_t first, std::int64_t last, const StopToken& stop);
-    // Returns to the host after every so many steps and reports. Error for a negative `every`.
+    // The same, with reports: returns to the host after every `every` steps and calls `on_progress`. Throws
+    // Error for a negative `every`.
     //     step.loop(0, steps, {.every = 100, .on_progress = print_progress});
     Results loop(std::int64_t first, std::int64_t last, const LoopOptions& options);
     Results loop(std::span<const std::int64_t> indices);
     Results loop(std::span<const std::int64_t> indices, const StopToken& stop);
-    // Ends this function's loops after the step at hand. Where none runs, the next one ends before its first
-    // step: a request counts until a loop has ended by it.
+    // Ends this function's loops after the current step. If none is running, the next one ends before its
+    // first step: a request stands until it has ended a loop.
     void request_stop();
-    std::int64_t steps_done() const;  // of the running or last loop; where several run, of any of them
+    std::int64_t steps_done() const;  // of the running or last loop; if several run, of one of them
 
     const std::string& name() const;
-    // Of the version that was called last. Throws GraphError before there is one, naming the lengths that are
-    // not known. The list stays as it is while the function lives.
+    // The kernels of the version called last. Throws GraphError if there is no version yet, and names the
+    // lengths that are unknown. The list is unchanged for the life of the function.
     const std::vector<Kernel>& kernels() const;
-    // Of the version that was called last, on one screen: the kernels by their share of the time, which is
-    // measured where FunctionOptions::profile is set and else estimated, with what they read and write; the
-    // lines of the program that cost most; every stored buffer with the reason. Before the first call, which
-    // lengths are not known. Detail::complete: every kernel with all that was fused in it and how it is
-    // scheduled, every buffer, check and length.
+    // A report on the version called last. In brief, on one screen: the kernels by their share of the time,
+    // with what they read and write; the lines of the program that cost most; every stored buffer with the
+    // reason. Times are measured if FunctionOptions::profile is set, otherwise estimated. Before the first
+    // call the report says which lengths are unknown. Detail::complete: every kernel with all that is fused
+    // in it and how it is scheduled, and every buffer, check and length.
     std::string report(Detail detail = Detail::brief) const;
-    // The same of the version for calls with these shapes, which is compiled where it is not there, and kept
-    // as one that was called. Inputs that are left out have the shapes of their defaults. Throws GraphError
-    // where a shape is missing or is of no input, ShapeError where no call can have them, CompileError.
+    // The same for the version for calls with these shapes. It is compiled if needed, and kept as if it had
+    // been called. Inputs that are left out have the shapes of their defaults. Throws GraphError if a shape
+    // is missing or belongs to no input, ShapeError if no call can have these shapes, and CompileError.
     std::string report(const ExampleShapes& shapes, Detail detail = Detail::brief) const;
     std::vector<Kernel> kernels(const ExampleShapes& shapes) const;
-    Profile profile() const;  // filled when FunctionOptions::profile is set; of all versions that are kept
-    // Bytes of the arena for the largest shapes seen; bytes of shared variables used. Calls on cpu that run
-    // at once have an arena each, and so have versions for other trailing lengths: then of all together.
+    Profile profile() const;  // empty unless FunctionOptions::profile is set; of all versions that are kept
+    // Bytes of the arena for the largest shapes so far, plus the bytes of the shared variables that are used.
+    // Calls on cpu that overlap have an arena each, and so have versions for other trailing lengths: the sum
+    // of all.
     std::int64_t peak_bytes() const;
-    // Where the memory of a call goes, before there is one. Lengths that are not known are those of
-    // `lengths`, else those of the last call; of integer scalars, such as the number of a minibatch, the last
-    // call's value or 0, whichever takes more.
-    // Throws GraphError naming each input whose lengths are missing, or an example of what is no input;
-    // ShapeError as a call with arguments of such shapes would.
+    // Where the memory of a call goes, before the call. Unknown lengths are taken from `lengths`, otherwise
+    // from the last call. Integer scalars, such as the number of a minibatch, have the value of the last call
+    // or 0, whichever takes more memory. Throws GraphError, naming every input whose lengths are missing, and
+    // for an example of what is no input; ShapeError as a call with arguments of these shapes would.
     MemoryPlan memory_plan(const ExampleShapes& lengths = {}) const;
-    double compile_seconds() const;  // of function() and of calls, so far
-    int compiler_runs() const;       // host compiler processes that these started
+    double compile_seconds() const;  // in function() and in calls, so far
+    int compiler_runs() const;       // processes of the host compiler that they started
 
     struct State;
     explicit Function(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -247,33 +253,35 @@ class Function {
     std::shared_ptr<State> state_;
 };
 
-// Compiles a function of inputs. Throws GraphError (missing, unused or duplicate inputs; duplicate updates or
-// givens), TypeError and ShapeError (updates, givens, defaults), CompileError, DeviceError.
+// Compiles a function of inputs. Theano's function. Throws GraphError (missing, unused or duplicate inputs;
+// duplicate updates or givens), TypeError and ShapeError (updates, givens, defaults), CompileError,
+// DeviceError.
 Function function(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
                   FunctionOptions options = {}, Where where = Where::current());
 Function function(const std::vector<Input>& inputs, const Expr& output, FunctionOptions options = {},
                   Where where = Where::current());
-// Chosen by braces around the outputs; an empty pair means none.
+// This overload is chosen by braces around the outputs; {} means none.
 Function function(const std::vector<Input>& inputs, std::initializer_list<Expr> outputs,
                   FunctionOptions options = {}, Where where = Where::current());
-// Compiles and calls in one: the value of x for given values of its inputs.
+// Compiles and calls at once: the value of x for the given values of its inputs. Theano's eval. Throws as
+// function() and calls do.
 Array eval(const Expr& x, const std::vector<std::pair<Expr, Array>>& inputs = {},
            Where where = Where::current());
 
-// The graph below x as an indented tree with types and lines, as Theano's debugprint.
+// The graph of x as an indented tree with types and lines. Theano's debugprint.
 std::string debugprint(const Expr& x);
-// The optimised graph of the version that was called last; before the first call the graph as it is written,
-// after a line that names the lengths that are not known.
+// The optimised graph of the version called last. Before the first call: a line that names the unknown
+// lengths, and the graph as it was written.
 std::string debugprint(const Function& f);
 std::string debugprint(const Function& f, const ExampleShapes& shapes);  // as Function::report
 
-// The optimised graph as text for the program `dot` of Graphviz, as Theano's pydotprint: a box for each node,
-// those of one kernel in one frame with the number that the report gives it. Of a function that was not
-// called yet and whose lengths are not known, the graph as it is written, without kernels.
+// The optimised graph as text for the program `dot` of Graphviz: a box for each node, and a frame around the
+// nodes of each kernel with its number in the report. Theano's pydotprint. If the lengths are unknown and the
+// function was not called yet, the graph as it was written, without kernels.
 std::string graphviz(const Function& f);
 std::string graphviz(const Expr& x);
-// The same as SVG. Throws Error where Graphviz is not installed, saying how to get it, or where it takes
-// longer than a minute, as it does for a thousand nodes.
+// The same as SVG. Throws Error if Graphviz is not installed, and says how to get it, or if it takes longer
+// than a minute, as it does for a thousand nodes.
 std::string graph_svg(const Function& f);
 std::string graph_svg(const Expr& x);
 

@@ -1,4 +1,4 @@
-// Files: NumPy's npy and npz, and the idx format of MNIST.
+// Files: NumPy's .npy and .npz, and idx, the format of MNIST.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 namespace bitale {
 
 struct SaveOptions {
-    // The file survives a crash of the machine right after the call; off: a crash of the program only.
+    // true: the file survives a crash of the machine right after the call. false: a crash of the program
+    // only.
     bool durable = true;
 };
 
-// The most that a file may make its loader allocate. A header that asks for more is a FileError, and nothing
-// is allocated for it.
+// The most memory that a file may make its loader allocate. A header that asks for more is a FileError, and
+// nothing is allocated for it.
 struct LoadLimits {
-    std::int64_t bytes = std::int64_t{16} << 30;  // of all arrays of the file together, unpacked
+    std::int64_t bytes = std::int64_t{16} << 30;  // of all arrays of the file together, decompressed
     int rank = 32;                                // of each array
 };
 
-// Read and write NumPy's .npy. All functions of this header throw FileError, naming the path and what is
-// wrong with it. A file must end where its header says; pipes and devices are not read. Saving replaces a
-// file as a whole: a reader finds the old file or the new one, also after a crash in between. Links stay
-// links and a file keeps its mode; devices and pipes are written directly.
+// Reads or writes NumPy's .npy. All functions of this header throw FileError, with the path and what is wrong
+// with the file. A file must end where its header says; pipes and devices are not read. Saving replaces a
+// file as a whole: a reader finds the old file or the new one, even after a crash. Links stay links, and a
+// file keeps its mode; devices and pipes are written directly.
 Array load_npy(const std::string& path, LoadLimits limits = {});
 void save_npy(const std::string& path, const Array& value, SaveOptions options = {});
-// Read and write NumPy's .npz: arrays by name. Names may be any text without control characters.
+// Reads or writes NumPy's .npz: arrays by name. A name may be any text without control characters.
 std::map<std::string, Array> load_npz(const std::string& path, LoadLimits limits = {});
 void save_npz(const std::string& path, const std::map<std::string, Array>& values, SaveOptions options = {});
-// Reads an idx file, the format of MNIST, plain or gzip (.gz). The dtype is that of the file, uint8 for
-// MNIST.
+// Reads an idx file, plain or compressed (.gz). The dtype is that of the file: uint8 for MNIST.
 Array load_idx(const std::string& path, LoadLimits limits = {});
 
 }  // namespace bitale

@@ -1,5 +1,9 @@
-// What can be computed beside the operators: casts, reductions, shapes, linear algebra, neural-network ops,
-// random numbers and gradients. Elementwise functions are declared from the rows of elementwise_table.h.
+// Operations beside the operators: casts, reductions, shapes, linear algebra, neural networks, random numbers
+// and gradients. Elementwise functions are declared from the rows of elementwise_table.h.
+//
+// An operation throws its errors where it is written if the lengths in question are known, otherwise at the
+// call. An IndexError for an axis is always thrown where the operation is written. Negative axes count from
+// the end.
 #pragma once
 
 #include <concepts>
@@ -17,8 +21,8 @@ namespace bitale {
 
 // ---- Elementwise ----
 
-// exp(x), maximum(a, b), where(condition, a, b) and so on: they broadcast and mix dtypes as the operators do.
-// elementwise_table.h has a row for each of them.
+// exp(x), maximum(a, b), where(condition, a, b) and so on. They broadcast, mix dtypes and throw as the
+// operators do (expr.h). elementwise_table.h has a row for each, with what it computes.
 
 #define BITALE_UNARY(name, ...) Expr name(const Arg& a);
 #define BITALE_BINARY(name, ...) Expr name(const Arg& a, const Arg& b);
@@ -28,13 +32,13 @@ namespace bitale {
 #undef BITALE_BINARY
 #undef BITALE_TERNARY
 
-// x converted to dtype. Floats become integers by truncation, saturating at the ends of the range; NaN gives
-// 0. Integers wrap. Conversion to boolean is x != 0. The gradient is cast back; through integers none flows.
+// x converted to a dtype. Floats become integers by truncation and saturate at the ends of the range; NaN
+// gives 0. Integers wrap. As a boolean it is x != 0. The gradient is cast back; none flows through integers.
 Expr cast(const Expr& x, DType dtype, Where where = Where::current());
 
 // ---- Reductions ----
 
-// The axes of a reduction: one, 1, or several, {0, 2}. Negative axes count from the end; none stands for all.
+// The axes of a reduction: one, as 1, or several, as {0, 2}. None stands for all.
 struct Axes : std::vector<int> {
     Axes() = default;
     template <std::integral Axis>
@@ -44,55 +48,54 @@ struct Axes : std::vector<int> {
     Axes(std::vector<int> axes) : std::vector<int>(std::move(axes)) {}  // NOLINT
 };
 struct ReduceOptions {
-    bool keepdims = false;  // reduced axes stay, with length 1
+    bool keepdims = false;  // reduced axes remain, with length 1
 };
 
-// The sum over some axes. Sums of integers and booleans are int64 (uint64 for unsigned); floats keep their
-// dtype. The sum of nothing is 0. IndexError where there is no such axis.
+// The sum over some axes: [n, m] -> [n] for axis 1. Integers and booleans give int64 (unsigned ones uint64),
+// floats keep their dtype. The sum of nothing is 0. Throws IndexError if there is no such axis, and for an
+// axis that is named twice; so do all reductions.
 Expr sum(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 // The product over some axes, with the dtypes of sum. The product of nothing is 1. The gradient is right
-// where elements are zero.
+// where elements are 0.
 Expr prod(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
-// The mean over some axes; float32 for integers and booleans. The mean of nothing is NaN.
+// The mean over some axes, float32 for integers and booleans. The mean of nothing is NaN.
 Expr mean(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
-// The maximum or minimum over some axes, of the dtype of x. NaN wins. The gradient goes to the first maximum
-// only. ShapeError for an axis of length 0, here if the length is known, else at the call. The larger of two
-// expressions is maximum(a, b).
+// The maximum or minimum over some axes, in the dtype of x. NaN wins. The gradient goes to the first maximum
+// only. Throws ShapeError if there is nothing to choose from. The larger of two expressions is maximum(a, b).
 Expr max(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Expr min(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
-// log(sum(exp(x))) for x in float32 or float64 (TypeError); never overflows. -inf for no elements, and where
+// log(sum(exp(x))) without overflow, for float32 and float64 (TypeError). It is -inf for no elements, and if
 // all elements are -inf.
 Expr logsumexp(const Expr& x, const Axes& axes = {}, ReduceOptions options = {},
                Where where = Where::current());
-// Whether any element, or each of them, is not 0; boolean. NaN is not 0. Of nothing, any is false and all
+// Whether any element, or each of them, is not 0; boolean. NaN is not 0. Of nothing, any is false and all is
 // true.
 Expr any(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Expr all(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 // The position of the first maximum or minimum, int64, counted in row-major order over the reduced axes. No
-// gradient.
+// gradient. Throws as max does.
 Expr argmax(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 Expr argmin(const Expr& x, const Axes& axes = {}, ReduceOptions options = {}, Where where = Where::current());
 
 // ---- Scans ----
 
-// A scan gives for each element the sum, or the product, of the elements up to it along an axis; without an
-// axis, of the flat tensor. Theano's cumsum and cumprod.
+// A scan gives for each element the sum or product of the elements up to it along an axis. Without an axis, x
+// is flattened first. Theano's cumsum and cumprod.
 
 struct ScanOptions {
-    bool exclusive = false;  // without the element itself: the first result is that of nothing, 0, 1 or -inf
-    bool reverse = false;    // from the end
+    bool exclusive = false;  // without the element itself: the first result is 0, 1 or -inf
+    bool reverse = false;    // from the end of the axis
 };
 
-// Cumulative sum or product, with the dtypes of sum and prod: int64 for integers and booleans (uint64 for
-// unsigned), floats keep their dtype. Elements are added one after the other, so the results round as those
-// of a loop. The gradient of cumprod is right where elements are zero. IndexError where there is no such
-// axis.
+// The cumulative sum or product, of the shape of x, with the dtypes of sum and prod. Elements are added one
+// after another, so results round as those of a loop. The gradient of cumprod is right where elements are 0.
+// Throws IndexError if there is no such axis.
 Expr cumsum(const Expr& x, std::optional<int> axis = {}, ScanOptions options = {},
             Where where = Where::current());
 Expr cumprod(const Expr& x, std::optional<int> axis = {}, ScanOptions options = {},
              Where where = Where::current());
-// log(cumsum(exp(x))) for x in float32 or float64 (TypeError). It never overflows, because the maximum so far
-// is subtracted.
+// log(cumsum(exp(x))) without overflow, because the maximum so far is subtracted; for float32 and float64
+// (TypeError).
 Expr logcumsumexp(const Expr& x, std::optional<int> axis = {}, ScanOptions options = {},
                   Where where = Where::current());
 
@@ -102,13 +105,13 @@ struct SortOptions {
     bool descending = false;
 };
 
-// The elements in order along an axis, or of the flat tensor for std::nullopt; any dtype. NaN is greater than
-// all numbers: last in ascending order, as in NumPy, first in descending order. -0 equals 0. Equal elements
-// keep their order, ascending and descending. Gradients go back to where elements came from. IndexError where
-// there is no such axis.
+// The elements sorted along an axis, or of the flattened tensor for std::nullopt; any dtype. NaN counts as
+// greater than all numbers: last in ascending order, as in NumPy, first in descending order. -0 equals 0.
+// Equal elements keep their order, ascending and descending. The gradient of an element goes back to its
+// place in x. Throws IndexError if there is no such axis.
 Expr sort(const Expr& x, std::optional<int> axis = -1, SortOptions options = {},
           Where where = Where::current());
-// The positions of the elements of sort(x) along the axis, int64. No gradient.
+// The positions in x of the elements of sort(x), along the axis; int64. No gradient.
 Expr argsort(const Expr& x, std::optional<int> axis = -1, SortOptions options = {},
              Where where = Where::current());
 
@@ -121,94 +124,99 @@ struct TopK {
 };
 
 // The k greatest elements along an axis, in descending order: the first k of sort(x, axis, {.descending =
-// true}). The result has the shape of x with length k along the axis. k is known at the call; ShapeError
-// unless 0 <= k <= the axis, here if both are known, else at the call.
+// true}). The result has the shape of x, with length k along the axis. k is an integer, or an integer
+// expression known at the call. Throws ShapeError unless 0 <= k <= the length of the axis.
 TopK topk(const Expr& x, const Expr& k, std::optional<int> axis = -1, TopKOptions options = {},
           Where where = Where::current());
 
 // ---- Shapes ----
 
-// The same elements, in row-major order, in another shape. Lengths are integers or integer expressions known
-// at the call; one may be -1 and is computed. ShapeError unless the numbers of elements agree, here if they
-// are known, else at the call.
+// The same elements, in row-major order, in another shape. Lengths are integers, or integer expressions known
+// at the call; one of them may be -1, and is computed. Throws ShapeError unless the numbers of elements
+// agree.
 Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where = Where::current());
-// Joins the last axes until `rank` axes are left: flatten(x, 2) of [n, c, h, w] is [n, c * h * w]. Theano's
-// flatten. ShapeError unless 1 <= rank <= that of x.
+// Joins the last axes so that `rank` axes remain: flatten(x, 2) of [n, c, h, w] is [n, c * h * w]. Theano's
+// flatten. Throws ShapeError unless 1 <= rank <= the rank of x.
 Expr flatten(const Expr& x, int rank = 1, Where where = Where::current());
-// Axis i of the result is axis axes[i] of x; without axes, all in reverse order. ShapeError unless each axis
-// is named once.
+// Axis i of the result is axis axes[i] of x. Without axes, all are reversed. Throws ShapeError unless each
+// axis is named exactly once.
 Expr transpose(const Expr& x, const std::vector<int>& axes = {}, Where where = Where::current());
-// A new axis of length 1 at this position of the result: expand_dims(x, 1) of [n, m] is [n, 1, m].
+// x with a new axis of length 1 at this position of the result: expand_dims(x, 1) of [n, m] is [n, 1, m].
+// Throws IndexError if there is no such position.
 Expr expand_dims(const Expr& x, int axis, Where where = Where::current());
-// x without an axis whose length is known to be 1 (ShapeError).
+// x without an axis of length 1. Throws ShapeError unless the length is known to be 1.
 Expr squeeze(const Expr& x, int axis, Where where = Where::current());
-// x repeated along missing leading axes and along axes whose length is known to be 1. ShapeError where the
-// lengths do not fit.
+// x repeated to a shape, along missing leading axes and along axes whose length is known to be 1. Throws
+// ShapeError if other lengths differ.
 Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape, Where where = Where::current());
-// A vector [c] as [1, c, 1, 1]: a number for each channel of images [n, c, h, w].
+// A vector [c] as [1, c, 1, 1]: one number for each channel of images [n, c, h, w], as in conv2d(x, w) +
+// channel(b). Throws ShapeError unless x is a vector.
 Expr channel(const Expr& x, Where where = Where::current());
-// The parts one after the other along an axis, along which alone they may differ in length. TypeError unless
-// they have one dtype; ShapeError where other lengths differ.
+// The parts joined along an axis; all their other lengths must be equal. Throws TypeError unless they have
+// one dtype, ShapeError if there are none or other lengths differ, IndexError if there is no such axis.
 Expr concatenate(const std::vector<Expr>& parts, int axis = 0, Where where = Where::current());
-// x with so many copies of `value` {before, behind} each axis.
+// x with copies of `value` around it: widths[i] are the numbers of copies {before, behind} axis i. Throws
+// ShapeError unless there is a pair for each axis, and for negative numbers.
 Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value = 0,
          Where where = Where::current());
-// x in reverse order along an axis.
+// x in reverse order along an axis. Throws IndexError if there is no such axis.
 Expr flip(const Expr& x, int axis, Where where = Where::current());
-// The integers start, start + 1, ... stop - 1: int64 [stop - start], empty where stop < start. As an index,
-// x[range(a, b)] is rows(x, a, b - a).
+// The integers start, start + 1, ... stop - 1: int64 [stop - start], empty if stop < start. Both are
+// integers, or integer expressions known at the call. As an index, x[range(a, b)] is rows(x, a, b - a).
 Expr range(const Expr& start, const Expr& stop, Where where = Where::current());
-// Rows start to start + count - 1 along axis 0. A row out of range is an IndexError at the call; nothing is
-// clipped. The start may be computed on the device.
+// Rows start to start + count - 1 along axis 0: [count, rest of x]. `count` is known at the call; `start` may
+// be computed on the device. A row out of range is an IndexError at the call; nothing is clipped.
 Expr rows(const Expr& x, const Expr& start, const Expr& count, Where where = Where::current());
 // The rows x[indices] along axis 0, for an integer tensor of any rank: [shape of indices, rest of x]. Each
-// index must lie in [0, length), else IndexError at the call; negative ones do not count from the end.
+// index must lie in [0, length of axis 0); otherwise the call throws IndexError. Negative indices do not
+// count from the end.
 Expr gather(const Expr& x, const Expr& indices, Where where = Where::current());
-// A tensor of zeros, or ones, of the shape and dtype of x.
+// Zeros, or ones, of the shape and dtype of x.
 Expr zeros_like(const Expr& x, Where where = Where::current());
 Expr ones_like(const Expr& x, Where where = Where::current());
-// [shape of labels, classes]: 1 at each label, 0 elsewhere. A label out of range gives zeros only.
+// [shape of labels, classes]: 1 at each label, 0 elsewhere. Labels are integers (TypeError). A label outside
+// [0, classes) gives zeros only.
 Expr one_hot(const Expr& labels, const Expr& classes, DType dtype = float32, Where where = Where::current());
 
 // ---- Linear algebra ----
 
-// Theano's dot: products of vectors and matrices, both float32 or both float64 (TypeError). For higher ranks
-// it sums over the last axis of a and the second-last axis of b. Flatten a batch of images [n, c, h, w]
-// first: dot(flatten(x, 2), w). ShapeError where the lengths do not fit, here if they are known, else at the
-// call.
+// Products of vectors and matrices, both float32 or both float64 (TypeError): [m, k] and [k, n] -> [m, n].
+// For higher ranks it sums over the last axis of a and the second-last axis of b. Flatten images [n, c, h, w]
+// first: dot(flatten(x, 2), w). Throws ShapeError if the lengths do not fit. Theano's dot.
 Expr dot(const Expr& a, const Expr& b, Where where = Where::current());
-// NumPy's matmul: [..., m, k] and [..., k, n] -> [..., m, n], both float32 or both float64 (TypeError). There
-// is a product for each point of the leading axes, which broadcast where their length is known to be 1. A
-// vector a counts as [1, k], a vector b as [k, 1], and that axis is dropped again. ShapeError for scalars and
-// where the lengths do not fit, here if they are known, else at the call.
+// [..., m, k] and [..., k, n] -> [..., m, n], both float32 or both float64 (TypeError): a product for each
+// index of the leading axes, which broadcast if their length is known to be 1. A vector a counts as [1, k]
+// and a vector b as [k, 1], and that axis is dropped from the result. Throws ShapeError for scalars, and if
+// the lengths do not fit. NumPy's matmul.
 Expr matmul(const Expr& a, const Expr& b, Where where = Where::current());
-// Theano's batched_dot: a [batch, m, k] or [batch, k], b [batch, k, n] or [batch, k] -> [batch, m, n],
-// without the axes that a or b lacks. Both batches have the same length. Throws as matmul does.
+// a [batch, m, k] or [batch, k] and b [batch, k, n] or [batch, k] -> [batch, m, n], without the axes that a
+// or b lacks. Both have the same batch length. Throws as matmul does. Theano's batched_dot.
 Expr batched_dot(const Expr& a, const Expr& b, Where where = Where::current());
 
-// The eigenvalues and eigenvectors of symmetric matrices a [..., n, n], float32 or float64 (TypeError). The
-// lower triangle is read, as by numpy.linalg.eigh and Theano's eigh with UPLO 'L'. Each vector has length 1,
-// and the first of its largest components is positive; sizes that differ by less than a thousandth count as
-// equal. Vectors of equal eigenvalues are an arbitrary basis of their space. A matrix with NaN or infinities
-// gives NaN. The gradient is with respect to what is read: zeros above the diagonal, and below it the sum of
-// what both elements contribute; results that depend on the choice of vectors of equal eigenvalues have no
-// meaningful gradient. ShapeError unless the matrices are square, here if the lengths are known, else at the
-// call; Error at the call if the iterations do not converge. On the devices cpu and reference; for others
-// function() throws DeviceError.
+// The eigenvalues and eigenvectors of symmetric matrices a [..., n, n], float32 or float64 (TypeError). Only
+// the lower triangle is read, as by numpy.linalg.eigh and Theano's eigh with UPLO 'L'. Each vector has length
+// 1, and the first of its largest components is positive; components whose sizes differ by less than a
+// thousandth count as equally large. The vectors of equal eigenvalues are an arbitrary basis of their space.
+// A matrix with NaN or infinities gives NaN.
+//
+// The gradient is with respect to the elements that are read: it is 0 above the diagonal, and below it the
+// sum of what both elements contribute. Results that depend on the choice of vectors of equal eigenvalues
+// have no meaningful gradient. Throws ShapeError unless the matrices are square, and Error at the call if the
+// iterations do not converge. Runs on cpu and reference; function() throws DeviceError for other devices.
 struct Eigh {
     Expr values;   // [..., n], ascending
     Expr vectors;  // [..., n, n]: vectors[{..., i}] is the column of values[i]
 };
 Eigh eigh(const Expr& a, Where where = Where::current());
 // ZCA whitening of data x [n, d]: dot(x - mean, matrix) has the variance w / (w + epsilon) along each
-// direction of variance w, which is about 1 where w is much larger than epsilon, and is as near to the data
-// as that allows. With c = dot(transpose(x - mean), x - mean) / n and its eigenvalues w and vectors v,
+// direction of variance w, which is about 1 if w is much larger than epsilon, and is as close to the data as
+// that allows. With c = dot(transpose(x - mean), x - mean) / n, its eigenvalues w and its eigenvectors v,
 //     matrix = dot(v / sqrt(max(w, 0) + epsilon), transpose(v)),
-// as in pylearn2, where epsilon is filter_bias. Directions whose max(w, 0) + epsilon is below the rounding of
-// the largest w (16 epsilons of the dtype) are dropped: their factor is 0. Everything but float64 is computed
-// as float32, and bytes stay bytes in memory. Small variances are lost in the rounding of the largest one;
-// where they matter, use cast(x, float64). ShapeError unless x is a matrix, Error unless 0 <= epsilon is
-// finite. Runs where eigh does.
+// as in pylearn2, whose filter_bias is epsilon. Directions in which max(w, 0) + epsilon is below the rounding
+// of the largest w (16 epsilons of the dtype) are dropped: their factor is 0. Everything but float64 is
+// computed in float32, and bytes stay bytes in memory. Small variances are lost in the rounding of the
+// largest one; use cast(x, float64) if they matter. Throws ShapeError unless x is a matrix, and Error unless
+// epsilon is finite and at least 0. Runs on the devices of eigh.
 struct Zca {
     Expr mean;    // [d]
     Expr matrix;  // [d, d], symmetric
@@ -217,19 +225,19 @@ Zca zca(const Expr& x, double epsilon, Where where = Where::current());
 
 // ---- Neural networks ----
 
-// The first field of options that hold several numbers. Because of it conv2d(x, w, {1, 1}), which might mean
-// the border or the stride, does not compile. Name the fields: {.border_mode = half, .subsample = 2}.
+// The first field of options that hold several numbers. It makes conv2d(x, w, {1, 1}), which might mean the
+// border or the stride, an error of the compiler. Name the fields: {.border_mode = half, .subsample = 2}.
 struct WriteNamesOfOptions {
     explicit WriteNamesOfOptions() = default;
 };
-// A height and a width; one number stands for both.
+// A height and a width. One number stands for both.
 struct Size2 {
     int h = 1, w = 1;
     constexpr Size2(int both) : h(both), w(both) {}  // NOLINT
     constexpr Size2(int height, int width) : h(height), w(width) {}
 };
-// What surrounds an image: nothing (valid), kernel - 1 zeros (full), as many as keep the size for odd kernels
-// (half), or a number of zeros, or one for the height and one for the width.
+// What surrounds an image: nothing (valid), span - 1 zeros on each side (full), as many zeros as keep the
+// size for odd filters (half), or a number of zeros, given once or as height and width.
 struct Border {
     enum class Kind : std::uint8_t { valid, full, half, pad } kind = Kind::valid;
     int h = 0, w = 0;
@@ -242,66 +250,69 @@ struct ConvOptions {
     WriteNamesOfOptions names = WriteNamesOfOptions();
     Border border_mode = valid;
     Size2 subsample = 1;      // the stride
-    Size2 dilation = 1;       // the distance between the elements of a filter in the image
+    Size2 dilation = 1;       // the distance in the image between neighbours in the filter
     bool filter_flip = true;  // Theano's default: a true convolution; false: cross-correlation
     int groups = 1;           // of channels and of filters; Theano's num_groups
 };
 
-// input [n, c, h, w] and filters [o, c, kh, kw], both float32 or both float64 -> [n, o, oh, ow], where
-// oh = (h + 2 * pad - span) / subsample + 1 and span = (kh - 1) * dilation + 1. Theano's conv2d. With groups,
-// filters are [o, c / groups, kh, kw]: the first o / groups filters see the first c / groups channels, and so
-// on; with c groups the convolution is depthwise. kh and kw must be known when the graph is built. ShapeError
-// where a kernel does not fit the padded image, and unless groups >= 1 divides o and c, here if the lengths
-// are known, else at the call. TypeError for other dtypes: cast bytes first, the cast costs no buffer.
+// The convolution of input [n, c, h, w] with filters [o, c, kh, kw], both float32 or both float64 -> [n, o,
+// oh, ow], where oh = (h + 2 * pad - span) / subsample + 1 and span = (kh - 1) * dilation + 1. Theano's
+// conv2d, which flips the filters. With groups, filters are [o, c / groups, kh, kw]: the first o / groups
+// filters see the first c / groups channels, and so on; with c groups the convolution is depthwise. kh and kw
+// must be known when the graph is built. Add a bias [o] as channel(b). Throws ShapeError if a filter does not
+// fit the padded image, and unless groups >= 1 divides o and c; TypeError for other dtypes: cast bytes first,
+// the cast takes no memory.
 Expr conv2d(const Expr& input, const Expr& filters, ConvOptions options = {}, Where where = Where::current());
 
 struct PoolOptions {
     WriteNamesOfOptions names = WriteNamesOfOptions();
-    std::optional<Size2> stride{};  // default: the window
+    std::optional<Size2> stride{};  // empty: the window
     Size2 pad = 0;
 };
 
-// The maximum over windows of the last two axes, for integers, float32 and float64. Borders that fill no
-// whole window are dropped, as with Theano's ignore_border; padding never is the maximum. NaN wins. The
-// gradient goes to the first maximum of each window. ShapeError unless at least one window fits and pad <
-// window.
+// The maximum over windows of the last two axes, for integers, float32 and float64 (TypeError): [..., h, w]
+// -> [..., oh, ow], where oh = (h + 2 * pad - window) / stride + 1. Borders that fill no whole window are
+// dropped, as by Theano's ignore_border. Padding is never the maximum. NaN wins. The gradient goes to the
+// first maximum of each window. Throws ShapeError unless at least one window fits and pad < window.
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options = {}, Where where = Where::current());
-// exp(x) / sum(exp(x)) along an axis, and its logarithm, for x in float32 or float64 (TypeError); they never
-// overflow. An axis of length 0 gives no elements.
+// exp(x) / sum(exp(x)) along an axis, and its logarithm, without overflow, for float32 and float64
+// (TypeError). An axis of length 0 gives no elements. Throws IndexError if there is no such axis.
 Expr softmax(const Expr& x, int axis = -1, Where where = Where::current());
 Expr log_softmax(const Expr& x, int axis = -1, Where where = Where::current());
-// The crossentropy of each row, without a mean: [n]. predicted [n, classes] are probabilities, rows of a
-// softmax; target is either labels [n] of any integer dtype or distributions [n, classes]. Together with the
-// softmax it is differentiated as one op, and never becomes NaN. A label outside [0, classes) is an
-// IndexError at the call. Theano's categorical_crossentropy.
+// The crossentropy of each row, [n], without a mean. predicted [n, classes] are probabilities, such as the
+// rows of a softmax; target is either labels [n] of any integer dtype, or distributions [n, classes]. With a
+// softmax it is differentiated as one operation, and never becomes NaN. A label outside [0, classes) is an
+// IndexError at the call. Throws TypeError and ShapeError if predicted and target do not fit. Theano's
+// categorical_crossentropy.
 Expr categorical_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
-// categorical_crossentropy(softmax(logits), target).
+// categorical_crossentropy(softmax(logits), target). PyTorch's cross_entropy without its mean.
 Expr softmax_crossentropy(const Expr& logits, const Expr& target, Where where = Where::current());
-// -(t * log(p) + (1 - t) * log(1 - p)) for targets t and predictions p, elementwise with broadcasting, where
+// -(t * log(p) + (1 - t) * log(1 - p)) for targets t and predictions p, element by element with broadcasting;
 // 0 * log(0) is 0. After a sigmoid it never becomes NaN. Integer and boolean targets of float32 predictions
-// become float32.
+// become float32. Throws as the operators do. Theano's binary_crossentropy.
 Expr binary_crossentropy(const Expr& predicted, const Expr& target, Where where = Where::current());
 
 // ---- Random numbers ----
 
 struct Update;
 
-// A stream of Philox-4x32-10 draws (Salmon et al. 2011). Each draw of the graph has a key of its own, made of
-// the seed and the number of the draw; the shared counter tells calls apart. Each call of a function that
-// draws from the stream moves the counter on by one, with updates() or without; FunctionOptions::hold_streams
-// keeps it where it is. The bits are the same on every device and for any number of threads.
+// A stream of random numbers by Philox-4x32-10 (Salmon et al. 2011). Each draw in a graph has a key of its
+// own, made of the seed and the number of the draw; a shared counter distinguishes calls. Each call of a
+// function that draws from the stream increments the counter, with or without updates();
+// FunctionOptions::hold_streams prevents it. The bits are the same on every device and for any number of
+// threads.
 class RandomStream {
   public:
     explicit RandomStream(std::uint64_t seed, Where where = Where::current());
-    // Uniform in [low, high), float32, in steps of (high - low) / 2^24. Lengths are known at the call. Error
-    // unless low < high.
+    // Uniform in [low, high), float32, in steps of (high - low) / 2^24. Lengths are integers, or integer
+    // expressions known at the call. Throws Error unless low < high.
     Expr uniform(const std::vector<Expr>& shape, double low = 0, double high = 1,
                  Where where = Where::current());
-    // Normal, float32. Error for a negative deviation.
+    // Normal, float32. Throws Error for a negative deviation.
     Expr normal(const std::vector<Expr>& shape, double mean = 0, double deviation = 1,
                 Where where = Where::current());
-    // Moves the counter on by one call: for a function that does not draw from the stream, or in spite of
-    // hold_streams.
+    // The update that increments the counter: for a function that does not draw from the stream, or in spite
+    // of hold_streams.
     std::vector<Update> updates(Where where = Where::current()) const;
     const Shared& counter() const { return counter_; }  // uint64 scalar
     std::uint64_t next_draw() { return draws_++; }
@@ -313,29 +324,31 @@ class RandomStream {
     Shared counter_;
 };
 
-// x * mask / keep, where each element of the mask is 1 with probability keep = 1 - rate, else 0. The mask is
-// not stored: the gradient computes it again. Error unless 0 <= rate < 1, TypeError unless x is float32 or
-// float64.
+// x * mask / keep, where each element of the mask is 1 with probability keep = 1 - rate, otherwise 0. The
+// mask is not stored: the gradient computes it again. Throws Error unless 0 <= rate < 1, and TypeError unless
+// x is float32 or float64. Srivastava et al. 2014, scaled while training, as in PyTorch and Keras.
 Expr dropout(const Expr& x, double rate, RandomStream& stream, Where where = Where::current());
 
 // ---- Gradients ----
 
-// The derivatives of a float scalar, d cost / d wrt, each of the shape and dtype of its wrt. GraphError
-// unless the cost is a scalar, and where it does not depend on a wrt, which the message names with its line.
-// TypeError for an integer wrt.
+// The derivatives of a float scalar, d cost / d wrt, each of the shape and dtype of its wrt. Derivatives by
+// values of a half type are computed in float32 and rounded once. Throws GraphError unless the cost is a
+// scalar, and if it does not depend on a wrt, which the message names with its line; TypeError for an integer
+// wrt. Theano's grad.
 std::vector<Expr> grad(const Expr& cost, std::initializer_list<Expr> wrt, Where where = Where::current());
 std::vector<Expr> grad(const Expr& cost, const std::vector<Expr>& wrt, Where where = Where::current());
 Expr grad(const Expr& cost, const Expr& wrt, Where where = Where::current());
-// The value of x, through which no gradient flows.
+// The value of x, through which no gradient flows. Theano's disconnected_grad.
 Expr disconnected_grad(const Expr& x, Where where = Where::current());
-// The value of x, of any type and shape, as a border for what gradients keep. Of values all of whose ways to
-// the cost lead through checkpoints, grad() uses none of the forward pass: it computes them again when the
-// backward pass comes to the checkpoint that they lead to, from the checkpoints, inputs and shared variables
-// before them. Kept in memory from the forward pass are checkpoints, values behind the last of them, and what
-// depends on shared parameters and constants alone. Random numbers and dropout masks are drawn again and are
-// the same. With a checkpoint after each sqrt(n) of n layers about 2 sqrt(n) values are alive at a time, for
-// one more forward pass. Where no gradient is taken it is x. Source: Chen, Xu, Zhang and Guestrin 2016,
-// "Training deep nets with sublinear memory cost"; PyTorch's torch.utils.checkpoint, jax.checkpoint.
+// The value of x, of any dtype and shape, as a border for what gradients keep in memory. If all paths of a
+// value to the cost lead through checkpoints, grad() does not use that value of the forward pass: when the
+// backward pass reaches the checkpoint behind it, the value is computed again from the checkpoints, inputs
+// and shared variables before it. What stays in memory from the forward pass is the checkpoints, the values
+// behind the last of them, and what depends only on shared parameters and constants. Random numbers and
+// dropout masks are drawn again and are the same. With a checkpoint after each sqrt(n) of n layers, about 2
+// sqrt(n) values are in memory at a time, at the price of one more forward pass. If no gradient is taken, it
+// is x. Chen, Xu, Zhang and Guestrin 2016, "Training deep nets with sublinear memory cost"; PyTorch's
+// torch.utils.checkpoint, jax.checkpoint.
 Expr checkpoint(const Expr& x, Where where = Where::current());
 
 }  // namespace bitale

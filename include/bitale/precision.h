@@ -1,4 +1,4 @@
-// Precision: how exactly a library may multiply float32 numbers.
+// Precision: how exactly a library on a GPU multiplies float32 numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace bitale {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // Precision::float32 beside the dtype of that name
 // How libraries on a GPU may round the factors of matrix products and convolutions. Storage and sums are
-// float32 in each case. A device may always be more exact than asked: generated kernels, and everything on
-// the cpu, compute in float32.
+// float32 in each case. A device may always be more exact than this: generated kernels, and everything on
+// cpu, compute in float32.
 enum class Precision : std::uint8_t {
-    float32,  // as they are
-    tf32,     // rounded to 10 bits of mantissa, on tensor cores
-    bf16,     // rounded to 7 bits
+    float32,  // not at all
+    tf32,     // to 10 bits of mantissa, on tensor cores
+    bf16,     // to 7 bits of mantissa
 };
 #pragma GCC diagnostic pop
 
