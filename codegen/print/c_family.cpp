@@ -122,14 +122,14 @@ class Printer {
         for (std::size_t i = 0; i < kernel_.places.size(); ++i) {
             const Place& p = kernel_.places[i];
             if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
-            const std::string type =
-                std::string(p.written ? "" : "const ") + stored_type(p.dtype, cuda_) + "*";
+            const std::string type = (p.written ? "" : "const ") + std::string(stored_type(p.dtype, cuda_));
             note_place(reading_, i, w);
-            w.line(fmt::format("{0} B_RESTRICT p{1} = ({0}){2}[{3}];", type, i, buffers, p.buffer));
+            w.line(fmt::format("{0}* B_RESTRICT p{1} = ({0}*){2}[{3}];", type, i, buffers, p.buffer));
         }
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
             w.line(fmt::format("const i64 a{} = (i64)p{}[0];", i, kernel_.scalars[i].place));
-        const std::set<std::string> mentioned = is_part ? words_of(body) : std::set<std::string>();
+        const std::vector<std::string_view> words = words_of(is_part ? std::string_view(body) : "");
+        const std::set<std::string_view> mentioned(words.begin(), words.end());
         for (std::size_t i = 0; i < indices_.sizes().size(); ++i) {
             if (is_part && !mentioned.contains("s" + std::to_string(i))) continue;
             const std::string type = indices_.type_of_size(i), cast = type == "i32" ? "(i32)" : "";

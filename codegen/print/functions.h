@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace bitale {
 
@@ -19,7 +20,7 @@ constexpr std::size_t segments_of_function = 32;
 std::string part_entry(const std::string& suffix, std::size_t number);
 std::string call_of_part(const std::string& suffix, std::size_t number);
 
-// The identifiers of a text.
-std::set<std::string> words_of(const std::string& text);
+// The words of a text, in order: identifiers and numbers.
+std::vector<std::string_view> words_of(std::string_view text);
 
 }  // namespace bitale

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/device/embedded.h"
+#include "codegen/print/functions.h"
 
 namespace bitale {
 
@@ -25,23 +26,6 @@ const Header headers[] = {
     {device_log_f32, false}, {device_trig_f32, false}, {device_special_f32, false}, {device_exp_f64, true},
     {device_log_f64, true},  {device_trig_f64, true},  {device_erf_f64, true}};
 constexpr std::string_view wide = "f64";
-
-// Asked for every letter of the helpers, where isalnum, which looks at the locale, takes its time.
-bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-// The words of a text, in order.
-std::vector<std::string_view> words_of(std::string_view text) {
-    std::vector<std::string_view> words;
-    for (std::size_t i = 0; i < text.size();) {
-        std::size_t end = i;
-        while (end < text.size() && is_word(text[end])) ++end;
-        if (end > i) words.push_back(text.substr(i, end - i));
-        i = end + 1;
-    }
-    return words;
-}
 
 bool is_helper(std::string_view word) { return word.starts_with("b_") || word.starts_with("B_"); }
 
