@@ -53,8 +53,9 @@ FunctionOptions here(const Updates& updates = {}) {
 
 TEST_CASE("sums over shared variables are there for the first kernel of a call") {
     Random random(1);
-    for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+    for (const auto& shape : std::vector<std::pair<std::int64_t, std::int64_t>>{
              {1, 20000}, {4096, 16}, {4096, 101}, {300, 257}, {129, 512}}) {
+        const std::int64_t rows = shape.first, columns = shape.second;
         INFO(rows << " x " << columns);
         const Array value = random_array(float32, {rows, columns}, random);
         Shared w = shared(value, "w");
