@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/kernel/bounds.h"
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -90,108 +91,6 @@ Stmt exchange(int place, Combine combine, int lanes) {
     return s;
 }
 
-Stmt fetch(int vector, int from, std::vector<Int> at) {
-    Stmt s = of(Stmt::Kind::fetch);
-    s.place = vector;
-    s.number = from;
-    s.at = std::move(at);
-    return s;
-}
-
-Stmt put(int to, std::vector<Int> at, int vector, Int most) {
-    Stmt s = of(Stmt::Kind::put);
-    s.place = to;
-    s.number = vector;
-    s.at = std::move(at);
-    s.end = std::move(most);
-    return s;
-}
-
-Stmt leave(int to, std::vector<Int> at, int from, Int count) {
-    Stmt s = of(Stmt::Kind::leave);
-    s.place = to;
-    s.number = from;
-    s.at = std::move(at);
-    s.end = std::move(count);
-    return s;
-}
-
-Stmt total(int place, int from, std::vector<Int> at, Int count, Int shift, int mask) {
-    Stmt s = of(Stmt::Kind::total);
-    s.place = place;
-    s.number = from;
-    s.at = std::move(at);
-    s.end = std::move(count);
-    if (mask == 255) return s;
-    s.begin = std::move(shift);
-    s.high = mask;
-    return s;
-}
-
-Stmt best(int place, int candidates, Combine combine) {
-    Stmt s = of(Stmt::Kind::best);
-    s.place = place;
-    s.number = candidates;
-    s.combine = combine;
-    return s;
-}
-
-Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count) {
-    Stmt s = of(Stmt::Kind::nonzeros);
-    s.place = list;
-    s.at = std::move(at);
-    s.value = std::move(first);
-    s.end = std::move(count);
-    return s;
-}
-
-Stmt apart(int to, std::vector<Int> at, Int far, Scalar from, std::int64_t phases, Int count, Int there) {
-    Stmt s = of(Stmt::Kind::apart);
-    s.place = to;
-    s.at = std::move(at);
-    s.low = std::move(far);
-    s.value = std::move(from);
-    s.number = static_cast<int>(phases);
-    s.end = std::move(count);
-    s.high = std::move(there);
-    return s;
-}
-
-Stmt together(int to, std::vector<Int> at, Int count, Scalar from, std::int64_t phases, Int far) {
-    Stmt s = of(Stmt::Kind::together);
-    s.place = to;
-    s.at = std::move(at);
-    s.end = std::move(count);
-    s.value = std::move(from);
-    s.number = static_cast<int>(phases);
-    s.low = std::move(far);
-    return s;
-}
-
-Stmt draw(int first, int second, Scalar word, Int count) {
-    Stmt s = of(Stmt::Kind::draw);
-    s.place = first;
-    s.at = {0};
-    s.number = second;
-    s.value = std::move(word);
-    s.end = std::move(count);
-    return s;
-}
-
-Stmt sort_row(int order, std::vector<Int> at, Combine combine, Scalar first, Scalar room, Int count,
-              Int wanted) {
-    Stmt s = of(Stmt::Kind::sort);
-    s.place = order;
-    s.at = std::move(at);
-    s.combine = combine;
-    s.number = room->operand.place();
-    s.value = std::move(first);
-    s.position = std::move(room);
-    s.end = std::move(count);
-    s.high = std::move(wanted);
-    return s;
-}
-
 Stmt search(Int variable, int sorted, Int begin, Int end, Int low, Int about) {
     Stmt s = of(Stmt::Kind::search);
     s.variable = std::move(variable);
@@ -218,14 +117,6 @@ Stmt check(int number, Scalar value, Int low, Int high, Int element) {
     s.low = std::move(low);
     s.high = std::move(high);
     s.begin = std::move(element);
-    return s;
-}
-
-Stmt ask(int place, std::vector<Int> at, std::int64_t bytes) {
-    Stmt s = of(Stmt::Kind::ask);
-    s.place = place;
-    s.at = std::move(at);
-    s.number = static_cast<int>(bytes);
     return s;
 }
 
@@ -326,6 +217,30 @@ class Verifier {
         });
     }
 
+    void call(const Call& c, const std::set<int>& alive, const Symbols& declared) const {
+        for (const Int& x : c.numbers) index(x, declared);
+        for (const Scalar& value : c.values) scalar(value, alive, declared);
+        for_each_operand(c, [&](const Intrinsic::Operand& operand, const Memory& memory) {
+            using Kind = Intrinsic::Operand::Kind;
+            for (const Int& x : memory.at) index(x, declared);
+            switch (operand.kind) {
+                case Kind::scalar: place(memory.place, 0, alive); break;
+                case Kind::vector: place(memory.place, 1, alive); break;
+                case Kind::registers: place(memory.place, 2, alive); break;
+                case Kind::memory:
+                    if (operand.use == Use::none)
+                        place(memory.place, memory.at.size(), alive);
+                    else
+                        element(memory.place, memory.at, alive);
+                    BITALE_CHECK(operand.use == Use::none || operand.use == Use::read ||
+                                     kernel_.places[memory.place].written,
+                                 "a place that is written without being marked so");
+                    break;
+                case Kind::none: BITALE_CHECK(false, "an intrinsic with too many operands");
+            }
+        });
+    }
+
     void walk(const Stmts& body, Symbols declared, std::set<int> alive) {
         for (const Stmt& s : body) {
             for (const Int* x : {&s.begin, &s.end, &s.low, &s.high}) index(*x, declared);
@@ -354,50 +269,7 @@ class Verifier {
                     if (s.position) scalar(s.position, alive, declared);
                     break;
                 case Stmt::Kind::exchange: place(s.place, 0, alive); break;
-                case Stmt::Kind::fetch:
-                    place(s.place, 1, alive);
-                    element(s.number, s.at, alive);
-                    break;
-                case Stmt::Kind::put:
-                    place(s.number, 1, alive);
-                    element(s.place, s.at, alive);
-                    BITALE_CHECK(kernel_.places[s.place].written,
-                                 "a place that is written without being marked so");
-                    break;
-                case Stmt::Kind::leave:
-                    element(s.place, s.at, alive);
-                    place(s.number, 1, alive);
-                    break;
-                case Stmt::Kind::total:
-                    place(s.place, 0, alive);
-                    element(s.number, s.at, alive);
-                    break;
-                case Stmt::Kind::best:
-                    place(s.place, 2, alive);
-                    place(s.number, 2, alive);
-                    break;
-                case Stmt::Kind::nonzeros:
-                case Stmt::Kind::apart:
-                case Stmt::Kind::together:
-                    BITALE_CHECK(s.value->kind == ScalarNode::Kind::read && s.value->guards.empty(),
-                                 "a list or a row of what is not in memory");
-                    element(s.place, s.at, alive);
-                    scalar(s.value, alive, declared);
-                    break;
-                case Stmt::Kind::draw:
-                    place(s.place, 1, alive);
-                    if (s.number >= 0) place(s.number, 1, alive);
-                    scalar(s.value, alive, declared);
-                    break;
-                case Stmt::Kind::sort:
-                    element(s.place, s.at, alive);
-                    scalar(s.value, alive, declared);
-                    scalar(s.position, alive, declared);
-                    BITALE_CHECK(is_order(s.combine) && s.value->kind == ScalarNode::Kind::read,
-                                 "a sort of what is not in memory");
-                    BITALE_CHECK(kernel_.places[s.place].written && kernel_.places[s.number].written,
-                                 "a place that is written without being marked so");
-                    break;
+                case Stmt::Kind::call: call(s.call, alive, declared); break;
                 case Stmt::Kind::search:
                     place(s.place, 1, alive);
                     declared.insert(s.variable.symbol_id());
@@ -407,7 +279,6 @@ class Verifier {
                     declared.insert(s.variable.symbol_id());
                     break;
                 case Stmt::Kind::check: scalar(s.value, alive, declared); break;
-                case Stmt::Kind::ask: place(s.place, s.at.size(), alive); break;
                 case Stmt::Kind::barrier:
                 case Stmt::Kind::comment: break;
             }
@@ -441,7 +312,15 @@ bool mentions(const Stmts& body, std::uint64_t symbol) {
     return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
         for (const Int* x : {&s.begin, &s.end, &s.low, &s.high})
             if (depends_on(*x, symbol)) return true;
-        return std::any_of(s.at.begin(), s.at.end(), [&](const Int& x) { return depends_on(x, symbol); }) ||
+        const auto any = [&](const std::vector<Int>& list) {
+            return std::any_of(list.begin(), list.end(), [&](const Int& x) { return depends_on(x, symbol); });
+        };
+        const Call& c = s.call;
+        return any(s.at) || any(c.numbers) ||
+               std::any_of(c.operands.begin(), c.operands.end(),
+                           [&](const Memory& m) { return any(m.at); }) ||
+               std::any_of(c.values.begin(), c.values.end(),
+                           [&](const Scalar& x) { return depends_on(x, symbol); }) ||
                std::any_of(s.guards.begin(), s.guards.end(),
                            [&](const Guard& g) { return depends_on(g, symbol); }) ||
                depends_on(s.value, symbol) || depends_on(s.position, symbol) || mentions(s.body, symbol);

@@ -57,6 +57,22 @@ enum class Binding : std::uint8_t {
     threads,  // CUDA: strided over the threads of the block
 };
 
+// Memory that an intrinsic works on: elements from `at` on, or a register or array as a whole.
+struct Memory {
+    int place = -1;
+    std::vector<Int> at;
+};
+
+struct Intrinsic;
+
+struct Call {
+    const Intrinsic* intrinsic = nullptr;
+    std::vector<Memory> operands;
+    std::vector<Int> numbers;             // how many elements, how far apart
+    std::vector<std::int64_t> constants;  // in the text
+    std::vector<Scalar> values;
+};
+
 struct Stmt;
 using Stmts = std::vector<Stmt>;
 
@@ -71,32 +87,12 @@ struct Stmt {
                      // that goes there, and of equals the earlier one does
         exchange,    // place[at] = combine(place[at], that of the thread `number` lanes away), within 16
                      // threads: a GPU's
-        fetch,       // vector `place` = the elements of place `number` from `at` on
-        put,         // the elements of vector `number` to `place` from `at` on, no more than `end`
-        leave,       // CPU: `end` elements of local place `number` to place from `at` on, past the caches
-        total,       // scalar `place` = the sum of `end` 8-bit elements of place `number` from `at` on, or,
-                     // where `high` is not 0, of their bits of that mask from bit `begin` on: a CPU
-        best,        // vector `place` = by `combine` the greatest or least of all registers of vector
-                     // `number`, lane by lane, or its position among them (int32): a CPU
-        nonzeros,    // `place` from `at` on = how many of `end` neighbouring elements from `value` on are not
-                     // 0, then their numbers; room for a register of them is left behind the last: a CPU
-        apart,     // CPU: a row of elements from `value` on, sorted by their number modulo `number`: `end` of
-                   // each phase to `place` from `at` on, a phase `low` elements behind the last; elements
-                   // are needed below `high` alone. Whole registers are written
-        together,  // CPU: back: `end` elements to `place` from `at` on, their phases from `value` on, each
-                   // `low` elements behind the last
-        draw,  // CPU: `place` = random words of `end` elements from one on, as `value`, an operation on key,
-               // counter and element, gives them; both words of each where there is a place `number`
-        sort,  // place from `at` on = positions in order of the first `high` of `end` neighbouring elements
-               // from `value` on, equal ones as they come; by `combine` which order. Place `number` is room
-               // from `position` on, `sorting_words` of 64 bits for each element. On a GPU by all threads of
-               // the block, after a barrier
+        call,        // an intrinsic (intrinsics.h)
         search,   // variable = the first position from begin below end where the place's element is not below
                   // `low`, else the greater of the two; the elements are in ascending order. `high`: how far
                   // that is from begin, about
         let,      // variable = clamp(value, 0, extent - 1)
         check,    // value outside [low, high) sets the error word to `number`
-        ask,      // CPU: `number` bytes from place[at] on will be read soon
         when,     // body only where the guards hold
         barrier,  // all threads of the task have written what they had to (nothing on a CPU)
         comment,
@@ -115,6 +111,7 @@ struct Stmt {
     bool none_yet = false;      // accumulate of a position: it is -1 before the first candidate
     int number = 0;
     std::vector<Guard> guards;
+    Call call;
     std::string text;
     Where where{};  // comment: the user's line that what follows is for
     Stmts body;
@@ -132,21 +129,9 @@ Scalar place_read(DType dtype, int place, std::vector<Int> at, std::vector<Guard
 Stmt set(int place, std::vector<Int> at, Scalar value);
 Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, bool fused = false);
 Stmt exchange(int place, Combine combine, int lanes);
-Stmt fetch(int vector, int from, std::vector<Int> at);
-Stmt put(int to, std::vector<Int> at, int vector, Int most);
-Stmt leave(int to, std::vector<Int> at, int from, Int count);
-Stmt total(int place, int from, std::vector<Int> at, Int count, Int shift = 0, int mask = 255);
-Stmt best(int place, int candidates, Combine combine);
-Stmt nonzeros(int list, std::vector<Int> at, Scalar first, Int count);
-Stmt apart(int to, std::vector<Int> at, Int far, Scalar from, std::int64_t phases, Int count, Int there);
-Stmt together(int to, std::vector<Int> at, Int count, Scalar from, std::int64_t phases, Int far);
-Stmt draw(int first, int second, Scalar word, Int count);
-Stmt sort_row(int order, std::vector<Int> at, Combine combine, Scalar first, Scalar room, Int count,
-              Int wanted);
 Stmt search(Int variable, int sorted, Int begin, Int end, Int low, Int about);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);
-Stmt ask(int place, std::vector<Int> at, std::int64_t bytes);
 Stmt when(std::vector<Guard> guards, Stmts body);
 Stmt barrier();
 Stmt comment(std::string text, Where where = {});

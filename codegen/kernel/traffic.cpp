@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -263,6 +264,28 @@ class Walker {
         });
     }
 
+    void call(const Call& c) {
+        using Operand = Intrinsic::Operand;
+        for (const Scalar& value : c.values) read(value);
+        int vector = -1;
+        for_each_operand(c, [&](const Operand& operand, const Memory& memory) {
+            if (operand.kind == Operand::Kind::vector) vector = memory.place;
+        });
+        for_each_operand(c, [&](const Operand& operand, const Memory& memory) {
+            const auto p = static_cast<std::size_t>(memory.place);
+            const Place& place = kernel_.places[p];
+            if (operand.kind != Operand::Kind::memory || operand.use == Use::none ||
+                operand.count == Operand::scratch || place.scope != Place::Scope::global)
+                return;
+            const Access access =
+                operand.count == Operand::as_vector
+                    ? neighbours(memory.at, vector, place)
+                    : run(memory.at, c.numbers[static_cast<std::size_t>(operand.count)], place);
+            if (operand.use != Use::written) add(reads_[p], access);
+            if (operand.use != Use::read) add(writes_[p], access);
+        });
+    }
+
     void walk(const Stmts& body) {
         for (const Stmt& s : body) {
             const auto place = static_cast<std::size_t>(s.place);
@@ -288,53 +311,12 @@ class Walker {
                     lets_[s.variable.symbol_id()] = std::move(chosen);
                     break;
                 }
-                case Stmt::Kind::draw: read(s.value); break;
-                case Stmt::Kind::sort: {
-                    const auto from = static_cast<std::size_t>(s.value->operand.place());
-                    if (kernel_.places[place].scope == Place::Scope::global)
-                        add(writes_[place], run(s.at, s.high, kernel_.places[place]));
-                    if (kernel_.places[from].scope == Place::Scope::global)
-                        add(reads_[from], run(s.value->at, s.end, kernel_.places[from]));
-                    break;
-                }
+                case Stmt::Kind::call: call(s.call); break;
                 case Stmt::Kind::search:  // of all tasks together, each element once
                     add(reads_[place], run({0}, kernel_.places[place].extents[0], kernel_.places[place]));
                     enter(s.variable, 0, kernel_.places[place].extents[0] + 1);
                     break;
                 case Stmt::Kind::check: read(s.value); break;
-                case Stmt::Kind::fetch: {
-                    const auto from = static_cast<std::size_t>(s.number);
-                    add(reads_[from], neighbours(s.at, s.place, kernel_.places[from]));
-                    break;
-                }
-                case Stmt::Kind::put:
-                    add(writes_[place], neighbours(s.at, s.number, kernel_.places[place]));
-                    break;
-                case Stmt::Kind::leave: add(writes_[place], run(s.at, s.end, kernel_.places[place])); break;
-                case Stmt::Kind::total: {
-                    const auto from = static_cast<std::size_t>(s.number);
-                    if (kernel_.places[from].scope == Place::Scope::global)
-                        add(reads_[from], run(s.at, s.end, kernel_.places[from]));
-                    break;
-                }
-                case Stmt::Kind::nonzeros: {
-                    const auto from = static_cast<std::size_t>(s.value->operand.place());
-                    if (kernel_.places[from].scope == Place::Scope::global)
-                        add(reads_[from], run(s.value->at, s.end, kernel_.places[from]));
-                    break;
-                }
-                case Stmt::Kind::apart: {
-                    const auto from = static_cast<std::size_t>(s.value->operand.place());
-                    if (kernel_.places[from].scope == Place::Scope::global)
-                        add(reads_[from], run(s.value->at, s.high, kernel_.places[from]));
-                    break;
-                }
-                case Stmt::Kind::together:
-                    if (kernel_.places[place].scope == Place::Scope::global)
-                        add(writes_[place], run(s.at, s.end, kernel_.places[place]));
-                    break;
-                case Stmt::Kind::ask:
-                case Stmt::Kind::best:
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:
                 case Stmt::Kind::barrier:

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -79,17 +80,7 @@ class Estimate {
                     plain += operations(s.value) + 2;
                     bind(s.variable, 0);
                     break;
-                case Stmt::Kind::draw: {  // half a register of elements at a time
-                    constexpr std::int64_t operations = 60;
-                    nested =
-                        bounded(nested + ceildiv(at_first(s.end), lanes_) * (2 * operations * picoseconds));
-                    break;
-                }
-                case Stmt::Kind::sort: {  // some passes, of a count and a move each
-                    constexpr std::int64_t operations = 40;
-                    nested = bounded(nested + at_first(s.end) * (operations * picoseconds));
-                    break;
-                }
+                case Stmt::Kind::call: nested = bounded(nested + of_call(s.call) * picoseconds); break;
                 case Stmt::Kind::search: {
                     constexpr std::int64_t operations = 30;
                     plain += operations;
@@ -97,30 +88,6 @@ class Estimate {
                     break;
                 }
                 case Stmt::Kind::check: plain += operations(s.value) + 2; break;
-                case Stmt::Kind::fetch:
-                case Stmt::Kind::put: plain += 2; break;
-                case Stmt::Kind::total:  // bytes: a load and two additions for each register of them
-                    nested = bounded(nested + ceildiv(at_first(s.end), 4 * lanes_) * (4 * picoseconds));
-                    break;
-                case Stmt::Kind::leave:  // a load and a store for each register
-                    nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (2 * picoseconds));
-                    break;
-                case Stmt::Kind::best: plain += 2 * registers_of(s.number); break;
-                case Stmt::Kind::nonzeros: {  // a comparison, and a list for each register of elements
-                    constexpr std::int64_t operations = 8;
-                    nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (operations * picoseconds));
-                    break;
-                }
-                // A register of each phase: loads, stores, and all but one of them to be chosen from each.
-                case Stmt::Kind::apart:
-                    nested = bounded(nested + ceildiv(at_first(s.end), lanes_) * (s.number * (s.number + 1)) *
-                                                  picoseconds);
-                    break;
-                case Stmt::Kind::together:
-                    nested =
-                        bounded(nested + ceildiv(at_first(s.end), lanes_) * (s.number + 1) * picoseconds);
-                    break;
-                case Stmt::Kind::ask:
                 case Stmt::Kind::declare:
                 case Stmt::Kind::exchange:
                 case Stmt::Kind::barrier:
@@ -128,6 +95,17 @@ class Estimate {
             }
         }
         return bounded(nested + plain * picoseconds);
+    }
+
+    Int of_call(const Call& c) const {
+        std::vector<Int> numbers;
+        for (const Int& x : c.numbers) numbers.push_back(at_first(x));
+        Intrinsic::Amounts amounts{numbers, c.constants, 1, lanes_};
+        for_each_operand(c, [&](const Intrinsic::Operand& operand, const Memory& memory) {
+            if (operand.kind == Intrinsic::Operand::Kind::registers && operand.use == Use::read)
+                amounts.registers = registers_of(memory.place);
+        });
+        return c.intrinsic->operations(amounts);
     }
 
     // Every statement of a tile runs on a whole register, and what several of them read is read once.

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/kernel/shared_memory.h"
 #include "codegen/nest/walk.h"
 #include "codegen/print/expressions.h"
@@ -177,20 +178,7 @@ class Printer {
                 indices_.bind(s.variable, name);
                 return;
             }
-            case Stmt::Kind::draw: {
-                std::string words = "&" + element(s.place, {0});
-                if (s.number >= 0) words += ", &" + element(s.number, {0});
-                std::string arguments;
-                for (const Scalar& a : s.value->arguments) arguments += ", " + scalar(a);
-                out_.line(fmt::format("b_draw({}{}, {});", words, arguments, index(s.end)));
-                return;
-            }
-            case Stmt::Kind::sort:
-                out_.line(fmt::format("b_sort_row<{}>(&{}, &{}, &{}, {}, {});",
-                                      s.combine == Combine::order_down, element(s.place, s.at),
-                                      element(s.value->operand.place(), s.value->at),
-                                      element(s.number, s.position->at), index(s.end), index(s.high)));
-                return;
+            case Stmt::Kind::call: call(s.call); return;
             case Stmt::Kind::search: {
                 const std::string first = element(s.place, {0}), name = fresh("g");
                 out_.line(fmt::format("const {} {} = b_search(&{}, {}, {}, {});",
@@ -206,9 +194,6 @@ class Printer {
                           ", (i64)" + value + ", " + index(s.begin) + ");");
                 return;
             }
-            case Stmt::Kind::ask:
-                out_.line(fmt::format("b_ask(&{}, {});", element(s.place, s.at), s.number));
-                return;
             case Stmt::Kind::set: {
                 const std::string value = scalar(s.value);
                 out_.line(element(s.place, s.at) + " = " + value + ";");
@@ -216,49 +201,47 @@ class Printer {
             }
             case Stmt::Kind::accumulate: accumulate(s); return;
             case Stmt::Kind::exchange: exchange(s); return;
-            case Stmt::Kind::fetch:
-                out_.line(fmt::format("p{} = b_fetch<{}>(&{});", s.place, width_of(s.place),
-                                      element(s.number, s.at)));
-                return;
-            case Stmt::Kind::leave:
-                out_.line(
-                    fmt::format("b_leave(&{}, p{}, {});", element(s.place, s.at), s.number, index(s.end)));
-                settles_ = true;
-                return;
-            case Stmt::Kind::total:
-                if (s.high.is(0))
-                    out_.line(fmt::format("{} = b_sum_bytes(&{}, {});", element(s.place, {}),
-                                          element(s.number, s.at), index(s.end)));
-                else
-                    out_.line(fmt::format("{} = b_sum_bits<{}>(&{}, {}, {});", element(s.place, {}),
-                                          s.high.constant(), element(s.number, s.at), index(s.end),
-                                          index(s.begin)));
-                return;
-            case Stmt::Kind::best: {
-                const bool least = s.combine == Combine::min || s.combine == Combine::argmin,
-                           position = s.combine == Combine::argmax || s.combine == Combine::argmin;
-                out_.line(fmt::format("p{}[0] = {}<{}>(p{});", s.place, position ? "b_first_best" : "b_best",
-                                      least, s.number));
-                return;
-            }
-            case Stmt::Kind::nonzeros:
-                out_.line(fmt::format("b_nonzeros(&{}, &{}, {});", element(s.place, s.at),
-                                      element(s.value->operand.place(), s.value->at), index(s.end)));
-                return;
-            case Stmt::Kind::apart:
-                out_.line(fmt::format("b_apart<{}>(&{}, {}, {}, &{}, {});", s.number,
-                                      element(s.value->operand.place(), s.value->at), index(s.end),
-                                      index(s.high), element(s.place, s.at), index(s.low)));
-                return;
-            case Stmt::Kind::together:
-                out_.line(fmt::format("b_together<{}>(&{}, {}, &{}, {});", s.number, element(s.place, s.at),
-                                      index(s.end), element(s.value->operand.place(), s.value->at),
-                                      index(s.low)));
-                return;
-            case Stmt::Kind::put:
-                out_.line(
-                    fmt::format("b_put(&{}, p{}, {});", element(s.place, s.at), s.number, index(s.end)));
-                return;
+        }
+    }
+
+    void call(const Call& c) {
+        const std::string_view text = cuda_ ? c.intrinsic->cuda : c.intrinsic->cpu;
+        BITALE_CHECK(!text.empty(), "this device has no " + std::string(c.intrinsic->name));
+        std::string line;
+        for (std::size_t at = 0; at < text.size();) {
+            const std::size_t open = std::min(text.find('{', at), text.size());
+            line += text.substr(at, open - at);
+            if (open == text.size()) break;
+            const std::size_t close = text.find('}', open);
+            line += argument(c, text.substr(open + 1, close - open - 1));
+            at = close + 1;
+        }
+        out_.line(line);
+        settles_ = settles_ || c.intrinsic->streams;
+    }
+
+    // What a name between braces in the text of an intrinsic stands for.
+    std::string argument(const Call& c, std::string_view name) {
+        using Kind = Intrinsic::Operand::Kind;
+        if (name == "values") {
+            std::string list;
+            for (const Scalar& value : c.values) list += (list.empty() ? "" : ", ") + scalar(value);
+            return list;
+        }
+        if (name == "width") {
+            for (std::size_t i = 0; i < c.operands.size(); ++i)
+                if (c.intrinsic->operands[i].kind == Kind::vector)
+                    return std::to_string(width_of(c.operands[i].place));
+            BITALE_CHECK(false, "an intrinsic with the width of no vector");
+        }
+        const auto number = static_cast<std::size_t>(name.back() - '0');
+        if (name[0] == 'n') return index(c.numbers[number]);
+        if (name[0] == 'c') return std::to_string(c.constants[number]);
+        const auto& [place, at] = c.operands[number];
+        switch (c.intrinsic->operands[number].kind) {
+            case Kind::memory: return "&" + element(place, at);
+            case Kind::scalar: return element(place, at);
+            default: return "p" + std::to_string(place);
         }
     }
 

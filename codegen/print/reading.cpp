@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/walk.h"
 #include "codegen/print/writer.h"
 #include "graph/types/shape.h"
@@ -43,6 +44,11 @@ class Reader {
         if (s.place >= 0 && s.kind != Stmt::Kind::declare) name_scratch(s.place);
         if (!stores_ && s.value)
             for_each_read(s.value, [&](const ScalarNode& read) { access(read.operand.place(), read.at); });
+        for_each_operand(s.call, [&](const Intrinsic::Operand& operand, const Memory& memory) {
+            const bool written = operand.use == Use::written || operand.use == Use::both;
+            if (stores_ == written && !memory.at.empty()) access(memory.place, memory.at);
+            if (written) name_scratch(memory.place);
+        });
         body(s.body);
         if (variable) loops_.pop_back();
     }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -83,7 +84,7 @@ Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelB
         }
         std::vector<Int> at = part_of_row(nest, s, row).first;
         for (Int& x : at) x = substitute(x, later);
-        found.push_back(ask(s.operand.place(), std::move(at), bytes));
+        found.push_back(prefetch(s.operand.place(), std::move(at), bytes));
     });
     return found;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/group/values.h"
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -73,8 +74,8 @@ std::optional<DrawnWords> drawn_words(const Nest& nest, const Loop& along, const
             d.first = builder.scratch(Place::Scope::private_, DType::uint32, {Int(drawn_at_once)});
         r.draws.push_back(declare(d.first));
         if (d.second >= 0) r.draws.push_back(declare(d.second));
-        r.draws.push_back(draw(d.first, d.second, substitute(d.word, {{along.variable.symbol_id(), begin}}),
-                               r.point.extent));
+        r.draws.push_back(random_words(
+            d.first, d.second, substitute(d.word, {{along.variable.symbol_id(), begin}}), r.point.extent));
     }
     return r;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/collapse.h"
 
@@ -79,8 +80,8 @@ class PointwiseGroup {
         const bool leaves = context_.leaves_group(v);
         if (!leaves) return;
         for (const int buffer : context_.buffers_to_write(v))
-            stores.push_back(
-                put(global(v, true, buffer), unflattened(first_, type.shape), result, count_ - first_));
+            stores.push_back(vector_store(global(v, true, buffer), unflattened(first_, type.shape), result,
+                                          count_ - first_));
     }
 
     Scalar placed(const ScalarNode& s, const Int& i, Stmts& body) {
@@ -100,7 +101,7 @@ class PointwiseGroup {
         if (is_new) {
             at->second = registers(s.dtype);
             body.push_back(declare(at->second));
-            body.push_back(fetch(at->second, place, unflattened(first_, shape)));
+            body.push_back(vector_load(at->second, place, unflattened(first_, shape)));
         }
         r->operand = Operand::of_place(at->second);
         r->at = {i};

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/walk.h"
 
 namespace bitale {
@@ -146,6 +147,10 @@ Stmts substitute(const Stmts& body, const Substitution& with) {
             g = {substitute(g.value, with), substitute(g.low, with), substitute(g.high, with)};
         s.value = substitute(s.value, with);
         s.position = substitute(s.position, with);
+        for (Memory& memory : s.call.operands)
+            for (Int& x : memory.at) x = substitute(x, with);
+        for (Int& x : s.call.numbers) x = substitute(x, with);
+        for (Scalar& value : s.call.values) value = substitute(value, with);
         s.body = substitute(s.body, with);
     }
     return r;
@@ -197,10 +202,14 @@ namespace {
 
 bool stores(const Stmts& body, int place, bool guarded) {
     return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
-        const bool here =
-            s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::put || s.kind == Stmt::Kind::leave;
-        return (guarded && here && s.place == place) ||
-               stores(s.body, place, guarded || s.kind == Stmt::Kind::when);
+        bool here = s.kind == Stmt::Kind::set && s.place == place;
+        // Rows of images that are interleaved stand under guards of their own, which end with the image.
+        for_each_operand(s.call, [&](const Intrinsic::Operand& operand, const Memory& memory) {
+            const bool stores = operand.use == Use::written &&
+                                (operand.count == Intrinsic::Operand::as_vector || s.call.intrinsic->streams);
+            here = here || (stores && memory.place == place);
+        });
+        return (guarded && here) || stores(s.body, place, guarded || s.kind == Stmt::Kind::when);
     });
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "codegen/group/values.h"
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
@@ -99,7 +100,9 @@ Stmts add_run(const Nest& nest, const ByteRun& run, LoopBuilder& loops, const st
               KernelBuilder& builder, int place, const std::vector<Int>& at) {
     const int sum = builder.scratch(Place::Scope::private_, DType::int64, {});
     return loops.nest(outer, [&](LoopBuilder& inner) {
-        Stmts body{declare(sum), total(sum, run.place, run.at, run.length, run.shift, run.mask)};
+        Stmts body{declare(sum), run.mask == 255
+                                     ? sum_bytes(sum, run.place, run.at, run.length)
+                                     : sum_bits(sum, run.place, run.at, run.length, run.shift, run.mask)};
         const Scalar value = scalar_cast(accumulator_of(nest), place_read(DType::int64, sum, {}));
         body.push_back(accumulate(place, at, Combine::sum, value));
         return inner.guarded(std::move(body));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "codegen/group/values.h"
+#include "codegen/kernel/intrinsics.h"
 
 namespace bitale {
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
@@ -391,7 +392,8 @@ class PlacedPlanes {
             for (Int& x : at)
                 x = substitute(
                     x, {{rows_.result.variable.symbol_id(), y}, {columns_.result.variable.symbol_id(), 0}});
-            all.push_back(together(d.place, std::move(at), columns_.results, from, columns_.stride, count_));
+            all.push_back(
+                interleave(d.place, std::move(at), columns_.results, from, columns_.stride, count_));
         }
         const std::int64_t last = (rows_.numbers() - 1) * rows_.stride + phase;
         return last < rows_.results ? all : Stmts{when({{y, 0, rows_.results}}, std::move(all))};

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/kernel/tails.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
@@ -121,7 +122,7 @@ class Lanes {
         for (Int& x : to.at) x = substitute(x, at(begin));
         const Scalar value = scalar_cast(dtype, substitute(nest().body, at(begin + point)));
         const Stmts each{loop(point, 0, count, Binding::simd, {set(block, {point}, value)}),
-                         leave(to.place, to.at, block, count)};
+                         streaming_store(to.place, to.at, block, count)};
         LoopBuilder loops(nest());
         return loops.nest(
             {nest().parallel.begin(), nest().parallel.end() - 1},

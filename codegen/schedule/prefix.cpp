@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/group/values.h"
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/schedule/loops.h"
@@ -261,7 +262,7 @@ Stmts walk_columns(const Walk& walk, KernelBuilder& builder) {
             std::vector<Int> to = past->at;
             for (Int& x : to) x = substitute(x, {{column.variable.symbol_id(), 0}});
             added.insert(walk.inclusive() ? added.end() : added.begin(),
-                         leave(past->place, to, running, column.extent));
+                         streaming_store(past->place, to, running, column.extent));
             return added;
         }));
         return body;

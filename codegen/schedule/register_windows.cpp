@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/positions.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/loops.h"
@@ -94,7 +95,7 @@ class RegisterWindows {
             const int place = builder_.scratch(Place::Scope::vector, found, {Int(1), Int(width_)});
             const Scalar value = scalar_cast(m->nest.dtype, place_read(found, place, {Int(0), lane}));
             body.push_back(declare(place));
-            body.push_back(best(place, candidates, m->nest.combine));
+            body.push_back(best_of_registers(place, candidates, m->nest.combine));
             body.push_back(lanes(lane, count, width_, substitute(stores(*m, value), here)));
         }
         return body;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/group/values.h"
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/loops.h"
@@ -313,8 +314,8 @@ Stmts ask_for_rows(const Group& group, const Int& place, const Int& last_key,
         all.push_back(let(later, key(min(place + distance, last_key)), group.extent));
         std::vector<Int> at(type.shape.size(), 0);
         at[0] = later;
-        all.push_back(ask(builder.global(context.buffers_to_write(v)[0], type.dtype, type.shape, true), at,
-                          std::max<std::int64_t>(1, row.constant() * bytes_of(type.dtype))));
+        all.push_back(prefetch(builder.global(context.buffers_to_write(v)[0], type.dtype, type.shape, true),
+                               at, std::max<std::int64_t>(1, row.constant() * bytes_of(type.dtype))));
     }
     return all;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/tree.h"
@@ -188,7 +189,7 @@ class Scatter {
     }
 
     Stmts listed(const Int& row, const Int& inside, const Int& column) const {
-        return {nonzeros(lists_, {inside, column, 0}, sparse_at(row, column, 0), channels_)};
+        return {list_nonzeros(lists_, {inside, column, 0}, sparse_at(row, column, 0), channels_)};
     }
 
     // What a place adds to the results of `vectors` registers from register `first` on.

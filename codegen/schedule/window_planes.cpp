@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/positions.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -235,7 +236,7 @@ class WindowPlanes {
             from = place_read(dtype_, line_, {Int(0)});
         }
         there.push_back(
-            apart(phases_, {at(0)}, phase_size_, from, columns_.stride, pitch_, columns_.cells()));
+            deinterleave(phases_, {at(0)}, phase_size_, from, columns_.stride, pitch_, columns_.cells()));
         const IntRange cells = cell.range();
         const bool above = cells.low < rows_.low, below = cells.high >= rows_.high;
         if (!above && !below) return there;

@@ -1,5 +1,6 @@
 // Tasks of one phase run at once: none writes what another reads.
 #include "codegen/kernel/hazards.h"
+#include "codegen/kernel/intrinsics.h"
 #include "tests/support/catch.h"
 
 using namespace bitale;
@@ -33,7 +34,7 @@ TEST_CASE("tasks of one phase do not write what others read") {
     const Segment writes = segment_of("sum", {set(0, {Int(0)}, scalar_constant(DType::float32, 1))}),
                   reads = segment_of("copy", {loop(Int::symbol("i", {0, 3}), 0, 4, Binding::serial,
                                                    {set(1, {Int(0)}, element(0))})}),
-                  fetches = segment_of("fetch", {fetch(2, 0, {Int(0)})}),
+                  fetches = segment_of("fetch", {vector_load(2, 0, {Int(0)})}),
                   adds = segment_of("adds", {accumulate(0, {Int(0)}, Combine::sum, element(2))}),
                   own = segment_of("own", {set(0, {Int(0)}, element(0))});
     const auto verified = [](std::vector<std::vector<Segment>> phases) {

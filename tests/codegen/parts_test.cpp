@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/kernel/tails.h"
 #include "graph/base/check.h"
 #include "ops/registry.h"
@@ -164,14 +165,14 @@ TEST_CASE("whatever a statement loads or stores is of the task's part") {
             set(copy, {at, Int(0)}, one),
             accumulate(copy, {at, Int(0)}, Combine::sum, one),
             set(sum, {}, element),
-            fetch(four, copy, {at, Int(0)}),
-            put(copy, {at, Int(0)}, four, 4),
-            leave(copy, {at, Int(0)}, row, columns),
-            total(sum, copy, {at, Int(0)}, columns),
-            nonzeros(list, {Int(0)}, element, columns),
-            apart(row, {Int(0)}, 4, element, 2, 4, columns),
-            together(row, {Int(0)}, columns, element, 2, 4),
-            apart(copy, {at, Int(0)}, 4, place_read(DType::float32, row, {Int(0)}), 2, 4, 8)};
+            vector_load(four, copy, {at, Int(0)}),
+            vector_store(copy, {at, Int(0)}, four, 4),
+            streaming_store(copy, {at, Int(0)}, row, columns),
+            sum_bytes(sum, copy, {at, Int(0)}, columns),
+            list_nonzeros(list, {Int(0)}, element, columns),
+            deinterleave(row, {Int(0)}, 4, element, 2, 4, columns),
+            interleave(row, {Int(0)}, columns, element, 2, 4),
+            deinterleave(copy, {at, Int(0)}, 4, place_read(DType::float32, row, {Int(0)}), 2, 4, 8)};
     };
     const std::vector<Stmt> own = statements(k.task), other = statements(k.task + 1);
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -254,7 +255,7 @@ TEST_CASE("a symbol that is neither declared around its use nor a length of the 
             when({{x, 0, 4}}, {set(memory, {Int(0)}, one)}),
             when({{Int(0), 0, x}}, {set(memory, {Int(0)}, one)}),
             check(1, one, 0, x, 0),
-            ask(memory, {x}, 64)};
+            prefetch(memory, {x}, 64)};
     };
     const std::vector<Stmt> good = statements(k.rows), of_task = statements(k.task), bad = statements(lost);
     for (std::size_t n = 0; n < bad.size(); ++n) {
