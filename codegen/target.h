@@ -28,6 +28,7 @@ struct Target {
     std::int64_t local_bytes = 256 << 10;  // scratch of one task: L2 on a CPU, shared memory on a GPU
     bool fast_compile = false;             // less text matters more than speed; the same bits
     bool smallest_tasks = false;           // on a CPU, however little they do: for tests; the same bits
+    bool checked_loops = false;            // on a CPU, variables outside of their range trap: for tests
     bool readable = false;                 // kernels come with a text for people
     bool debug_lines = false;              // which is then what is compiled, with the user's lines
     int max_statements = 400;              // per kernel: compile time grows faster than the text

@@ -9,6 +9,10 @@ B_FN i64 b_clamp_index(i64 x, i64 extent) {
 
 #ifdef __CUDACC__
 #else
+// A loop variable that leaves the range that the compiler assumed ends the process: loops=checked.
+B_FN void b_in_range(i64 x, i64 low, i64 high) {
+    if (x < low || x > high) __builtin_trap();
+}
 // Memory that will be read soon.
 B_FN void b_ask(const void* from, int bytes) {
     for (int i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)from + i);

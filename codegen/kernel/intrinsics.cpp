@@ -126,6 +126,9 @@ constexpr Intrinsic prefetch_row{.name = "prefetch",
                                  .cpu = "b_ask({0}, {c0});",
                                  .operations = nothing};
 
+constexpr Intrinsic range_row{
+    .name = "check of a range", .cpu = "b_in_range({n0}, {n1}, {n2});", .operations = nothing};
+
 // ---- calls
 
 Stmt call(const Intrinsic& row, std::vector<Memory> operands, std::vector<Int> numbers = {},
@@ -202,6 +205,11 @@ Stmt sort_row(int order, std::vector<Int> at, Combine combine, const Scalar& fir
     return call(combine == Combine::order_down ? sort_down_row : sort_up_row,
                 {{order, std::move(at)}, memory_of(first), memory_of(room)},
                 {std::move(count), std::move(wanted)});
+}
+
+Stmt check_range(const Int& variable) {
+    const IntRange range = variable.range();
+    return call(range_row, {}, {variable, range.low, range.high});
 }
 
 Stmt prefetch(int place, std::vector<Int> at, std::int64_t bytes) {

@@ -83,6 +83,8 @@ Stmt random_words(int first, int second, const Scalar& word, Int count);
 // with all threads of the block, after a barrier.
 Stmt sort_row(int order, std::vector<Int> at, Combine combine, const Scalar& first, const Scalar& room,
               Int count, Int wanted);
+// CPU: a trap where the variable is outside the range that it was made with.
+Stmt check_range(const Int& variable);
 // CPU: `bytes` from place[at] on will be read soon.
 Stmt prefetch(int place, std::vector<Int> at, std::int64_t bytes);
 

@@ -92,6 +92,12 @@ constexpr Flag flags[] = {
          if (v != "usual" && v != "smallest") malformed(flags_variable, "tasks", v, "usual or smallest");
          o.smallest_tasks = v == "smallest";
      }},
+    {"loops", "fast|checked",
+     "whether loops of the cpu device end the process where a variable is out of range",
+     [](Options& o, std::string_view v) {
+         if (v != "fast" && v != "checked") malformed(flags_variable, "loops", v, "fast or checked");
+         o.checked_loops = v == "checked";
+     }},
     {"mode", "fast_run|fast_compile", "whether kernels are to run fast, or to be compiled fast",
      [](Options& o, std::string_view v) {
          if (v != "fast_run" && v != "fast_compile")

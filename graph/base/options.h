@@ -27,6 +27,7 @@ struct Options {
     int threads = 0;                    // of the cpu device; 0: one for each core of the affinity mask
     Mode mode = Mode::fast_run;         // what the host compiler's time is spent on
     bool smallest_tasks = false;        // of the cpu device: each has as little as it can, for tests
+    bool checked_loops = false;         // of the cpu device: variables outside of their range trap, for tests
     bool autotune = false;              // choices are measured instead of estimated
     bool specialise = true;             // functions are compiled for the lengths that arrive, at a call
     std::string cpu_target = "native";  // the processor that kernels are compiled for

@@ -105,6 +105,7 @@ class CpuDevice : public Device {
         t.local_bytes = std::int64_t{512} << 10;
         t.fast_compile = options().mode == Options::Mode::fast_compile;
         t.smallest_tasks = options().smallest_tasks;
+        t.checked_loops = options().checked_loops;
         return t;
     }
 

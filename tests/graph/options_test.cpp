@@ -49,7 +49,7 @@ TEST_CASE("flags are read one by one") {
         "device=reference, cache=off,cache_dir=/tmp/c,cache_size=2,threads=3,promotion=theano,"
         "mode=fast_compile,cpu_target=x86-64-v3,disable=log-softmax+fuse,disable=canonicalize,assume_finite="
         "on,verify=on,compiler=clang++,autotune=on,specialise=off,"
-        "launches=wait,debug_lines=on,debug_kernels=on,dump_target=sm_80,tasks=smallest,",
+        "launches=wait,debug_lines=on,debug_kernels=on,dump_target=sm_80,tasks=smallest,loops=checked,",
         "3", "out");
     CHECK(o.device == "reference");
     CHECK_FALSE(o.cache);
@@ -65,6 +65,7 @@ TEST_CASE("flags are read one by one") {
     CHECK(o.autotune);
     CHECK_FALSE(o.specialise);
     CHECK(o.smallest_tasks);
+    CHECK(o.checked_loops);
     CHECK(o.verify);
     CHECK(o.compiler == "clang++");
     CHECK(o.wait_for_launches);

@@ -322,9 +322,10 @@ TEST_CASE("random graphs agree with the oracles, each in a function of its own")
     check(first_seed_of_groups, 20, 4);
 }
 
-TEST_CASE("random graphs agree with the oracles, in the smallest tasks") {
+TEST_CASE("random graphs agree with the oracles, in the smallest tasks, with loops that check their ranges") {
     Options chosen = options();
     chosen.smallest_tasks = true;
+    chosen.checked_loops = true;
     const ScopedOptions scope(chosen);
     check(201, 24, 8);
     check(first_newer_seed + 201, 24, 8);
