@@ -7,6 +7,7 @@
 #include "codegen/group/again.h"
 #include "codegen/group/in_step.h"
 #include "codegen/group/once.h"
+#include "codegen/group/peak.h"
 #include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
@@ -542,7 +543,9 @@ bool depends(const Grouping& grouping, int group, int on) {
 }
 
 Grouping form_groups(const Values& values, const Graph& graph, const Target& target) {
-    return Grouper(values, graph, target).run();
+    Grouping grouping = Grouper(values, graph, target).run();
+    order_for_peak(values, graph, grouping);
+    return grouping;
 }
 
 }  // namespace bitale
