@@ -475,10 +475,18 @@ Nest in_own_rows(const Nest& nest, const Values& values, bool keep_staged) {
             if (same_scalars(value, other.value)) same[let.symbol.symbol_id()] = other.symbol;
     }
     const Scalar key = without_casts(substitute(keys.body, same));
+    // Of a list of one element, another read may name the first one.
+    const bool single = nest.reduced[0].extent.is(1);
+    const auto is_element = [&](const Scalar& s) {
+        return single && s->kind == ScalarNode::Kind::read && s->operand == runs->keys &&
+               s->guards.empty() && s->at.size() == 1 && s->at[0].is(0);
+    };
     Substitution rows;
-    for (const Let& let : nest.lets)
-        if (let.symbol.symbol_id() != runs->key && same_scalars(without_casts(let.value), key))
+    for (const Let& let : nest.lets) {
+        const Scalar value = without_casts(let.value);
+        if (let.symbol.symbol_id() != runs->key && (same_scalars(value, key) || is_element(value)))
             rows[let.symbol.symbol_id()] = nest.parallel[0].variable;
+    }
     if (rows.empty()) return nest;
     Nest r = nest;
     std::erase_if(r.lets, [&](const Let& let) { return rows.contains(let.symbol.symbol_id()); });
