@@ -17,6 +17,7 @@
 #include "graph/ir/shared.h"
 #include "graph/show/debugprint.h"
 #include "graph/walk/traverse.h"
+#include "ops/autodiff/saved.h"
 #include "ops/rules/phases.h"
 #include "runtime/dump.h"
 #include "runtime/joined.h"
@@ -142,6 +143,7 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     state->precision = wishes.precision;
     state->profile = wishes.profile;
     state->memory_limit = wishes.memory_limit.bytes;
+    state->activations = wishes.activations;
     state->strict_math = options().strict_math;
     state->autotune = wishes.autotune.value_or(options().autotune);
     state->dump_folder = make_dump_folder(state->name);
@@ -332,6 +334,12 @@ void compile_optimised(Function::State& state, const Numbers& numbers) {
 
 void compile(Function::State& state, const Numbers& numbers) {
     const auto start = std::chrono::steady_clock::now();
+    for (std::shared_ptr<const Graph>* graph : {&state.plain, &state.before_givens})
+        if (*graph && state.activations != DType::float32) {
+            Graph saving = **graph;
+            save_activations(saving, state.activations);
+            *graph = std::make_shared<const Graph>(std::move(saving));
+        }
     const bool generates = target_of(state).has_value();
     if (generates && state.micro_batch > 0) {
         auto parts = std::make_unique<MicroBatched>(state, state.micro_batch);

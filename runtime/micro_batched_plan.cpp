@@ -3,15 +3,40 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "graph/base/options.h"
 #include "graph/base/text.h"
+#include "graph/ir/array_bytes.h"
 #include "graph/ir/shared.h"
 #include "runtime/micro_batched.h"
 #include "runtime/storage/host_memory.h"
 
 namespace bitale {
+
+namespace {
+
+// The pool has a block of its own for each size: those that the results of the last part, which may have
+// fewer rows, take beside those of the others.
+std::int64_t bytes_of_last(const Program& program, const Frame& part, const Frame& last) {
+    const auto blocks = [&](const Frame& frame) {
+        std::multiset<std::int64_t> all;
+        for (std::size_t k = 0; k < program.outputs.size(); ++k)
+            all.insert(pooled_bytes(bytes_of(program.outputs[k].dtype, frame.outputs[k])));
+        return all;
+    };
+    std::multiset<std::int64_t> kept = blocks(part);
+    std::int64_t bytes = 0;
+    for (const std::int64_t block : blocks(last))
+        if (const auto at = kept.find(block); at != kept.end())
+            kept.erase(at);
+        else
+            bytes += block;
+    return bytes;
+}
+
+}  // namespace
 
 // Everything that lives during the call: what comes in and goes out, and the arenas and workspaces of all
 // parts, which are kept from call to call.
@@ -37,6 +62,12 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
         }
         // The pool keeps those of a pass when the next begins; those of the finale are the call's.
         if (&part != finale_.get()) peak += results;
+        if (const std::int64_t last = rows < sizes.all_rows ? sizes.all_rows % rows : 0;
+            &part != finale_.get() && !on_gpu && last > 0) {
+            const std::vector<std::int64_t> symbols_of_last = symbols_of_part(build.signature, sizes, last);
+            Frames of_last(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
+            peak += bytes_of_last(*build.program, frame, of_last.find(symbols_of_last.data()));
+        }
         peak += plan.peak_bytes - results - outside;
         if (largest.steps.empty() || plan.peak_bytes > largest.peak_bytes) largest = std::move(plan);
     };

@@ -307,6 +307,7 @@ Specialised::Version Specialised::compiled(const Lengths& lengths, const Numbers
     state->precision = function_.precision;
     state->profile = function_.profile;
     state->memory_limit = function_.memory_limit;
+    state->activations = function_.activations;
     state->strict_math = function_.strict_math;
     state->autotune = function_.autotune;
     state->version_of = function_.specialised.get();

@@ -50,6 +50,7 @@ class Validator {
     Request run() {
         Graph& graph = request_.graph;
         graph.name = options_.name.empty() ? where_.text() : printable(options_.name);
+        check_activations();
         take_inputs();
         for (std::size_t i = 0; i < outputs_.size(); ++i) {
             if (outputs_[i].is_null())
@@ -69,6 +70,15 @@ class Validator {
     }
 
   private:
+    void check_activations() const {
+        const DType dtype = options_.activations;
+        if (dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16) return;
+        throw TypeError(where_,
+                        fmt::format("function {}: activations = {}; values of float32 can be saved for "
+                                    "gradients as bfloat16, float16 or, as they are, float32",
+                                    in_quotes(request_.graph.name), name_of(dtype)));
+    }
+
     void take_inputs() {
         std::unordered_map<const Node*, std::size_t> seen;
         for (std::size_t i = 0; i < inputs_.size(); ++i) {

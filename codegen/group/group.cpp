@@ -7,6 +7,7 @@
 #include "codegen/group/again.h"
 #include "codegen/group/in_step.h"
 #include "codegen/group/once.h"
+#include "codegen/group/peak.h"
 #include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
@@ -16,6 +17,7 @@
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/gpu_tile.h"
 #include "graph/base/check.h"
+#include "ops/autodiff/saved.h"
 
 namespace bitale {
 
@@ -136,6 +138,7 @@ class Grouper {
                 fits = product.nest.parallel[d].extent == full.parallel[d].extent;
             for_each_read(full, [&](const ScalarNode& s) {
                 if (result_.group_of[s.operand.value()] != g) return;
+                fits = fits && !is_saved(s.operand.value());
                 for (std::size_t d = 0; d < s.at.size(); ++d)
                     fits = fits && s.at.size() == 2 && s.at[d] == full.parallel[d].variable;
             });
@@ -352,7 +355,8 @@ class Grouper {
         bool rows = true;
         for_each_read(full, [&](const ScalarNode& s) {
             if (result_.group_of[s.operand.value()] != number || full.parallel.empty()) return;
-            rows = rows && !s.at.empty() && s.at[0] == full.parallel[0].variable;
+            rows =
+                rows && !s.at.empty() && s.at[0] == full.parallel[0].variable && !is_saved(s.operand.value());
         });
         return rows;
     }
@@ -442,6 +446,13 @@ class Grouper {
         return any;
     }
 
+    // What is saved in fewer bytes is saved as soon as it can be: what it is made of may then go. So it is in
+    // no kernel with what reads it.
+    bool is_saved(int v) const { return values_.list[v].node->op == saved_op(); }
+    bool saves(const Group& group) const {
+        return std::any_of(group.values.begin(), group.values.end(), [&](int v) { return is_saved(v); });
+    }
+
     // Groups that run once have levels of their own, all before those of a call.
     bool in_one_part(int g, int need) const { return result_.groups[g].once == result_.groups[need].once; }
 
@@ -469,7 +480,9 @@ class Grouper {
         const std::set<const SharedState*> tables = tables_of_runs();
         for (const int g : users_first) {
             const int earliest = groups[g].level;
-            if (!groups[g].may_fail && !runs_early(values_, groups[g], behind_)) groups[g].level = latest[g];
+            const bool early =
+                groups[g].may_fail || saves(groups[g]) || runs_early(values_, groups[g], behind_);
+            if (!early) groups[g].level = latest[g];
             if (groups[g].level == depth && !groups[g].commits && reads_one_of(tables, groups[g]))
                 groups[g].level = std::max(earliest, depth - 1);
             for (const int need : groups[g].needs)
@@ -530,7 +543,9 @@ bool depends(const Grouping& grouping, int group, int on) {
 }
 
 Grouping form_groups(const Values& values, const Graph& graph, const Target& target) {
-    return Grouper(values, graph, target).run();
+    Grouping grouping = Grouper(values, graph, target).run();
+    order_for_peak(values, graph, grouping);
+    return grouping;
 }
 
 }  // namespace bitale

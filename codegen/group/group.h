@@ -4,7 +4,7 @@
 // stays in its own row of that axis: a task then computes the row of all of them, and what no other group
 // reads never leaves its scratch. Horizontally, groups of one dependency level become segments of one kernel:
 // every task of the launch belongs to one segment. Levels are as late as users allow, so that all parameter
-// updates meet in the last one.
+// updates meet in the last one; earlier where less lives at once then (peak.h).
 //
 // On a CPU, maps of a library's product at the same point belong to the product: they run on each slice of it
 // while it is in the cache.

@@ -18,6 +18,8 @@ namespace {
 bool is_worth_sorting(const Node& scatter) {
     constexpr double fewest_rows = 32, fewest_looks = 1 << 14;
     const double rows = typical(scatter.type.shape[0]), indices = typical_count(nest_of(scatter).reduced);
+    if (scatter.inputs[1]->type.rank() > 0 && count_of(scatter.inputs[1]->type.shape).is(1))
+        return rows >= fewest_rows;  // in order as it is
     const auto shape_of = [&](Operand operand) -> const Shape& {
         return scatter.inputs[static_cast<std::size_t>(operand.input())]->type.shape;
     };

@@ -16,6 +16,7 @@
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
 #include "graph/walk/traverse.h"
+#include "ops/autodiff/saved.h"
 
 namespace bitale {
 
@@ -58,6 +59,12 @@ std::string reason_of_reduction(const Value& value) {
         }
     };
     return what() + ", read once it is complete";
+}
+
+std::string reason_of_saved(const Node& node) {
+    const DType dtype = node.type.dtype;
+    return dtype == DType::boolean ? "a condition, saved for gradients in a byte"
+                                   : "saved for gradients as " + std::string(name_of(dtype));
 }
 
 class Decider {
@@ -252,9 +259,11 @@ class Decider {
             if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            if (value.required || value.packed || value.searched || value.feeds_product ||
+            const bool saved = value.node->op == saved_op();
+            if (value.required || value.packed || value.searched || value.feeds_product || saved ||
                 is_reduction(value.nest) || value.by_library) {
                 value.storage = Value::Storage::stored;
+                if (saved) value.reason = reason_of_saved(*value.node);
                 if (value.searched) value.reason = "sorted keys, among which tasks look for their own";
                 if (value.reason.empty()) value.reason = reason_of_reduction(value);
             } else if (!value.made_in_pieces && cost[i] >= expensive && times >= 1.5 &&
@@ -466,10 +475,18 @@ Nest in_own_rows(const Nest& nest, const Values& values, bool keep_staged) {
             if (same_scalars(value, other.value)) same[let.symbol.symbol_id()] = other.symbol;
     }
     const Scalar key = without_casts(substitute(keys.body, same));
+    // Of a list of one element, another read may name the first one.
+    const bool single = nest.reduced[0].extent.is(1);
+    const auto is_element = [&](const Scalar& s) {
+        return single && s->kind == ScalarNode::Kind::read && s->operand == runs->keys &&
+               s->guards.empty() && s->at.size() == 1 && s->at[0].is(0);
+    };
     Substitution rows;
-    for (const Let& let : nest.lets)
-        if (let.symbol.symbol_id() != runs->key && same_scalars(without_casts(let.value), key))
+    for (const Let& let : nest.lets) {
+        const Scalar value = without_casts(let.value);
+        if (let.symbol.symbol_id() != runs->key && (same_scalars(value, key) || is_element(value)))
             rows[let.symbol.symbol_id()] = nest.parallel[0].variable;
+    }
     if (rows.empty()) return nest;
     Nest r = nest;
     std::erase_if(r.lets, [&](const Let& let) { return rows.contains(let.symbol.symbol_id()); });

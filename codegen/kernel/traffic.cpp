@@ -32,7 +32,9 @@ using Access = std::vector<Touched>;
 
 // Of the accesses to a place, those that the next one may repeat: a kernel of hundreds of parts touches each
 // part of a result by itself, and comparing all with all would take planning most of its time.
-constexpr std::size_t compared = 64;
+constexpr std::ptrdiff_t compared = 64;
+// The place of a part is a sum of the lengths of those before it, so accesses may be long too.
+constexpr std::size_t compared_terms = 1024;
 
 bool always(const Int& x) { return x.range().low >= 0; }
 
@@ -43,6 +45,12 @@ bool within(const Access& a, const Access& b) {
             !always(b[d].indices.high - a[d].indices.high))
             return false;
     return true;
+}
+
+std::size_t terms_of(const Access& access) {
+    std::size_t terms = 0;
+    for (const Touched& t : access) terms += t.indices.low.terms().size() + t.indices.high.terms().size();
+    return terms;
 }
 
 Int count_of(const Access& access) {
@@ -218,7 +226,9 @@ class Walker {
     }
 
     void add(std::vector<Access>& to, Access access) const {
-        const auto latest = to.end() - static_cast<std::ptrdiff_t>(std::min(to.size(), compared));
+        auto latest = to.end();
+        for (std::size_t terms = 0; latest != to.begin() && to.end() - latest < compared; --latest)
+            if ((terms += terms_of(*(latest - 1))) > compared_terms) break;
         if (std::any_of(latest, to.end(), [&](const Access& other) { return within(access, other); })) return;
         to.erase(std::remove_if(latest, to.end(), [&](const Access& other) { return within(other, access); }),
                  to.end());

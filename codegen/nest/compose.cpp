@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/nest/prefix.h"
+#include "codegen/nest/runs.h"
 #include "codegen/nest/spans.h"
 #include "codegen/nest/walk.h"
 
@@ -162,7 +163,7 @@ Nest simplify(const Nest& nest) {
         return s;
     });
     std::erase_if(r.guards, holds);
-    std::erase_if(r.reduced, [](const Loop& l) { return l.extent.is(1); });
+    if (!sums_runs(nest)) std::erase_if(r.reduced, [](const Loop& l) { return l.extent.is(1); });
     const bool index_result = gives_places(r.combine);
     const bool nothing =
         std::any_of(r.reduced.begin(), r.reduced.end(), [](const Loop& l) { return l.extent.is(0); });

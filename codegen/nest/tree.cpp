@@ -160,7 +160,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         std::any_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
             const double extent = typical(l.extent);
             return (extent >= 8 && unit_stride(nest, l.variable, shape_of)) ||
-                   (extent >= 3 && lies_across(nest, l.variable, last.variable, shape_of));
+                   (extent >= 2 && lies_across(nest, l.variable, last.variable, shape_of));
         });
     if (!gathers && !vector_of_results && !asks_for_multiple(nest, last.variable) &&
         typical(last.extent) >= lane_count &&

@@ -69,6 +69,48 @@ Stmts halved(const std::vector<Int>& at, std::int64_t count, std::int64_t left, 
     return body;
 }
 
+// Where the guard fails no element is read, and the value is this number.
+Scalar guarded(const Scalar& value, const Guard& guard, const Scalar& otherwise) {
+    const Scalar inside = rebuild(value, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
+        if (s->kind != ScalarNode::Kind::read) return s;
+        s->guards.push_back(guard);
+        if (!s->otherwise)
+            s->otherwise = s->dtype == otherwise->dtype ? otherwise : scalar_integer(s->dtype, 0);
+        return s;
+    });
+    return inside->kind == ScalarNode::Kind::read && inside->otherwise == otherwise
+               ? inside
+               : scalar_select({guard}, inside, otherwise);
+}
+
+// Steps that change nothing where the guard fails. As far as possible they combine with what leaves every
+// partial result as it is, to the bit: -0 for a sum. A store of some lanes only would stall the next load.
+Stmts switched_off(Stmts steps, const Guard& guard) {
+    constexpr int most_cost = 8;  // of what is computed for nothing
+    constexpr std::int64_t narrowest = 4;
+    const bool cheap = std::all_of(steps.begin(), steps.end(), [](const Stmt& s) {
+        return s.kind == Stmt::Kind::accumulate && s.number < 0 &&
+               !any_part(s.value, [](const ScalarNode& part) {
+                   const bool short_element =
+                       part.kind == ScalarNode::Kind::read && bytes_of(part.dtype) < narrowest;
+                   return short_element || (part.op && part.op->map && part.op->map->cost > most_cost);
+               });
+    });
+    if (!cheap) return {when({guard}, std::move(steps))};
+    for (Stmt& s : steps) {
+        const DType dtype = s.value->dtype;
+        const bool adds_floats = s.combine == Combine::sum && is_float(dtype);
+        const Scalar nothing = adds_floats ? scalar_constant(dtype, -0.0) : neutral(s.combine, dtype);
+        if (s.fused)
+            s.value = scalar_apply(s.value->op, dtype,
+                                   {guarded(s.value->arguments[0], guard, scalar_integer(dtype, 0)),
+                                    guarded(s.value->arguments[1], guard, nothing)});
+        else
+            s.value = guarded(s.value, guard, nothing);
+    }
+    return steps;
+}
+
 }  // namespace
 
 Stmts combine_parts(int place, const std::vector<Int>& at, std::int64_t count, Combine combine, DType dtype,
@@ -217,7 +259,11 @@ Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced
         const auto group = [&](const Int& first, std::int64_t number, const Int& count) {
             const Int lane = Int::symbol("lane", {0, lanes_ - 1});
             Stmts steps = add(first, number * lanes_ + lane);
-            if (!count.is(lanes_)) steps = {when({{lane, 0, count}}, std::move(steps))};
+            // Where compilers see that lane < 1 means lane 0, they give up on vectors.
+            const Int number_of_lane = count.is(1) ? lane * lane : lane;
+            const Guard guard{number_of_lane, 0, count};
+            if (count.is_constant() && !count.is(lanes_)) steps = switched_off(std::move(steps), guard);
+            if (!count.is_constant()) steps = {when({guard}, std::move(steps))};
             return loop(lane, 0, lanes_, Binding::simd, std::move(steps));
         };
         Stmts s, blocks;

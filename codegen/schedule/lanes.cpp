@@ -79,7 +79,7 @@ class Planner {
 
     bool fits(LanePlan& plan) const {
         const Loop& l = nest_.parallel[static_cast<std::size_t>(plan.axis)];
-        constexpr std::int64_t fewest = 3, narrowest = 4;
+        constexpr std::int64_t fewest = 2, narrowest = 4;
         if (!l.variable.symbol_id() || !l.extent.is_constant() || l.extent.constant() < fewest) return false;
         const Scalar &own = factor(plan, true), &other = factor(plan, false);
         if (!is_element(nest_, other) || !lets_of(nest_, other).empty()) return false;

@@ -302,7 +302,7 @@ class Panels {
 }  // namespace
 
 std::optional<std::size_t> lane_axis(const Nest& nest, const ShapeOf& shape_of) {
-    constexpr double turned = 0.25, neighbours = 0.2, fewest = 3;
+    constexpr double turned = 0.25, neighbours = 0.2, fewest = 2;
     std::optional<std::size_t> best;
     double most = 0;
     for (std::size_t i = 0; i < nest.parallel.size(); ++i) {

@@ -36,11 +36,11 @@ class RuleIndex {
         for (const Rule& rule : set.rules) {
             if (!takes(rule)) continue;
             const PatternNode& top = *rule.pattern;
-            (top.kind == PatternNode::Kind::apply ? by_op_[top.op()] : anywhere_).push_back(&rule);
-            counts_users_ |= counts_users(top);
+            const bool of_one_op =
+                top.kind == PatternNode::Kind::apply || top.kind == PatternNode::Kind::nested;
+            (of_one_op ? by_op_[top.op()] : anywhere_).push_back(&rule);
         }
     }
-    bool counts_users() const { return counts_users_; }
 
     // Calls f(rule) until it returns true.
     template <class F>
@@ -52,16 +52,12 @@ class RuleIndex {
     }
 
   private:
-    static bool counts_users(const PatternNode& pattern) {
-        return pattern.once || std::any_of(pattern.operands.begin(), pattern.operands.end(),
-                                           [](const Pattern& p) { return counts_users(*p); });
-    }
-
     static bool may_be(const PatternNode& pattern, const Node& node) {
         switch (pattern.kind) {
             case PatternNode::Kind::constant:
             case PatternNode::Kind::number: return node.op == constant_op();
-            case PatternNode::Kind::apply: return node.op == pattern.op();
+            case PatternNode::Kind::apply:
+            case PatternNode::Kind::nested: return node.op == pattern.op();
             case PatternNode::Kind::of_kind: return node.op->kind == pattern.op_kind;
             case PatternNode::Kind::any: break;
         }
@@ -70,6 +66,9 @@ class RuleIndex {
 
     // A look at the operands' ops, before a match allocates anything.
     static bool may_match(const PatternNode& top, const Node& node) {
+        if (top.kind == PatternNode::Kind::nested)
+            return std::any_of(node.inputs.begin(), node.inputs.end(),
+                               [&](const NodePtr& input) { return input->op == node.op; });
         if (top.operands.size() != node.inputs.size()) return false;
         const bool either = node.op->map && node.op->map->commutative && node.inputs.size() == 2;
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -82,17 +81,18 @@ class RuleIndex {
 
     std::unordered_map<const Op*, std::vector<const Rule*>> by_op_;
     std::vector<const Rule*> anywhere_;
-    bool counts_users_ = false;
 };
 
 // The nodes that need no work because they are there anyway.
 using Exists = std::function<bool(const Node&)>;
 
 // The replacement with the node's type; null if the rule does not apply, its result cannot have that type, or
-// it would do again what stays in use: then `refused` is counted.
+// it would do again what stays in use. What users of nodes prevent is counted as `refused`.
 NodePtr replacement(const Rule& rule, const RuleSet& set, const NodePtr& node, const MatchContext& context,
                     const Exists& exists, Match& match, std::size_t& refused) {
-    NodePtr made = rule.apply(node, context, &match);
+    bool has_other_users = false;
+    NodePtr made = rule.apply(node, {context.barriers, context.users, &has_other_users}, &match);
+    if (!made && has_other_users) ++refused;
     if (made && made->type != node->type && made->type.dtype == node->type.dtype && set.adapt)
         made = set.adapt(made, node->type, node->where);
     if (!made || made->type != node->type) return nullptr;
@@ -296,7 +296,7 @@ Nodes rewrite(const Nodes& roots, const RuleSet& set, const RewriteOptions& how)
         Rewriter rewriter(set, index, held ? &*held : nullptr, how, most_steps);
         results = rewriter.run(results);
         if (logs(3) && !rewriter.fired().empty()) log(3, summary(set, rewriter.fired()));
-        if (rewriter.steps() == 0 || (!index.counts_users() && rewriter.refused() == 0)) break;
+        if (rewriter.steps() == 0 || rewriter.refused() == 0) break;
     }
     return results;
 }

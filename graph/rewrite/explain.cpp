@@ -20,7 +20,9 @@ std::string explain(const Rule& rule, const Nodes& roots) {
     std::string s;
     const PatternNode& top = *rule.pattern;
     for (const NodePtr& node : topological(roots))
-        if (top.kind != PatternNode::Kind::apply || top.op() == node->op) s += explain(rule, node) + "\n";
+        if ((top.kind != PatternNode::Kind::apply && top.kind != PatternNode::Kind::nested) ||
+            top.op() == node->op)
+            s += explain(rule, node) + "\n";
     return s;
 }
 

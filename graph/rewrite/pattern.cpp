@@ -1,5 +1,6 @@
 #include "graph/rewrite/pattern.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -43,6 +44,8 @@ Pattern Pattern::of_kind(OpKind kind, std::string name) {
     return Pattern(std::move(node));
 }
 
+Pattern Pattern::nested(std::string op) { return Pattern(named(PatternNode::Kind::nested, std::move(op))); }
+
 Pattern Pattern::once() const {
     auto node = std::make_shared<PatternNode>(*node_);
     node->once = true;
@@ -73,6 +76,7 @@ std::string Pattern::text() const {
         case PatternNode::Kind::constant:
         case PatternNode::Kind::of_kind: return node_->name;
         case PatternNode::Kind::number: return text_of(Attribute(node_->number));
+        case PatternNode::Kind::nested: return node_->name + "(.., " + node_->name + "(..), ..)";
         case PatternNode::Kind::apply: break;
     }
     std::string s = node_->name + "(";
@@ -172,6 +176,11 @@ class Matcher {
             if (!fits(goal)) return false;
             match_.parts_.emplace_back(&pattern, goal.node);
             if (pattern.kind == PatternNode::Kind::of_kind) match_.consumed_.push_back(goal.node);
+            if (pattern.kind == PatternNode::Kind::nested) {
+                match_.consumed_.push_back(goal.node);
+                for (const NodePtr& input : goal.node->inputs)
+                    if (is_nested(*goal.node, *input)) match_.consumed_.push_back(input);
+            }
             if (pattern.kind != PatternNode::Kind::apply) continue;
             match_.consumed_.push_back(goal.node);
             const Nodes& inputs = goal.node->inputs;
@@ -192,15 +201,25 @@ class Matcher {
         return true;
     }
 
+    bool has_other_users(const Node& node) const {
+        if (!context_.users) return false;
+        const auto users = context_.users->find(&node);
+        if (users == context_.users->end() || users->second <= 1) return false;
+        if (context_.has_other_users) *context_.has_other_users = true;
+        return true;
+    }
+
+    bool is_nested(const Node& node, const Node& input) const {
+        return input.op == node.op && input.attributes == node.attributes &&
+               !(context_.barriers && context_.barriers->contains(&input)) && !has_other_users(input);
+    }
+
     // The node itself, without its operands.
     bool fits(const Goal& goal) {
         const PatternNode& pattern = *goal.pattern;
         const Node& node = *goal.node;
-        if (pattern.once && context_.users) {
-            const auto users = context_.users->find(&node);
-            if (users != context_.users->end() && users->second > 1)
-                return fail(goal, std::to_string(users->second) + " users instead of one");
-        }
+        if (pattern.once && has_other_users(node))
+            return fail(goal, std::to_string(context_.users->at(&node)) + " users instead of one");
         switch (pattern.kind) {
             case PatternNode::Kind::any: return true;
             case PatternNode::Kind::constant:
@@ -213,6 +232,12 @@ class Matcher {
             case PatternNode::Kind::of_kind:
                 if (node.op->kind != pattern.op_kind)
                     return fail(goal, "an op of another kind than " + pattern.name);
+                break;
+            case PatternNode::Kind::nested:
+                if (node.op != pattern.op()) return fail(goal, "expected " + pattern.name + ", found");
+                if (std::none_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](const NodePtr& input) { return is_nested(node, *input); }))
+                    return fail(goal, "no operand is such a node without other users");
                 break;
             case PatternNode::Kind::apply:
                 if (node.op != pattern.op()) return fail(goal, "expected " + pattern.name + ", found");

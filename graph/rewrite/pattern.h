@@ -34,6 +34,9 @@ class Pattern {
     static Pattern apply(std::string op, std::vector<Pattern> operands);
     // A node of any op of this kind, whatever its operands.
     static Pattern of_kind(OpKind kind, std::string name);
+    // A node of the op with any number of operands, one of which at least is such a node again: with equal
+    // attributes and no other user. The match consumes the node and all such operands.
+    static Pattern nested(std::string op);
 
     // Matches only a node with exactly one user: for rewrites that would otherwise compute it twice.
     Pattern once() const;
@@ -56,7 +59,7 @@ class Pattern {
 };
 
 struct PatternNode {
-    enum class Kind : std::uint8_t { any, constant, number, apply, of_kind };
+    enum class Kind : std::uint8_t { any, constant, number, apply, of_kind, nested };
     Kind kind = Kind::any;
     std::string name;  // of the wildcard or the op
     double number = 0;
@@ -66,7 +69,7 @@ struct PatternNode {
     bool once = false, again = false;
     std::optional<Pattern> like;
 
-    // The op of an apply; InternalError for a name that no op has.
+    // The op of an apply or a nested; InternalError for a name that no op has.
     const Op* op() const;
 
   private:
@@ -108,6 +111,7 @@ class Match {
 struct MatchContext {
     const std::unordered_set<const Node*>* barriers = nullptr;    // opaque: only wildcards match them
     const std::unordered_map<const Node*, int>* users = nullptr;  // counts; a missing node has one user
+    bool* has_other_users = nullptr;  // set where a node does not match because of its users
 };
 
 // The first match in a fixed order, or nothing; then, if asked, `why` says what did not fit.

@@ -1,6 +1,7 @@
 // Ops that change gradients and nothing else.
 #include "ops/autodiff/modifiers.h"
 
+#include "ops/autodiff/saved.h"
 #include "ops/dsl/build.h"
 #include "ops/shape/lengths.h"
 
@@ -61,6 +62,7 @@ void register_autodiff_ops() {
     disconnected_grad_op();
     checkpoint_op();
     again_op();
+    saved_op();
 }
 
 Expr disconnected_grad(const Expr& x, Where where) try {

@@ -1,6 +1,7 @@
 // Views: two of a kind in a row are one, and one that changes nothing is none.
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
@@ -39,6 +40,19 @@ NodePtr joined_slice(const NodePtr& x, const Attributes& inner, const Attributes
     return make_node(slice_op(), {x}, attributes, where);
 }
 
+// One concatenation of all parts. A loop that appends part after part makes a chain of concatenations, and in
+// a chain each part would be guarded, and its place computed, once for each that follows.
+NodePtr joined_concat(const NodePtr& root, const Nodes& consumed) {
+    const std::unordered_set<NodePtr> inner(consumed.begin() + 1, consumed.end());
+    Nodes parts;
+    for (const NodePtr& part : root->inputs)
+        if (inner.contains(part))
+            parts.insert(parts.end(), part->inputs.begin(), part->inputs.end());
+        else
+            parts.push_back(part);
+    return make_node(root->op, std::move(parts), root->attributes, root->where);
+}
+
 bool takes_all(const Node& slice) {
     const auto& start = slice.attributes.get<std::vector<Int>>("start");
     for (std::size_t i = 0; i < start.size(); ++i)
@@ -60,6 +74,7 @@ std::vector<Rule> view_rules() {
     const Pattern permuted = permute(x), twice_permuted = permute(permuted);
     const Pattern sliced = slice(x), twice_sliced = slice(sliced);
     const Pattern flipped = flip(x), twice_flipped = flip(flipped);
+    const Pattern joined = Pattern::nested("concat");
     const Pattern reshaped = reshape(reshape(x)), expanded = expand(expand(x)), padded = pad(x);
     return {
         {"reshape-same", reshape(x), x, Tag::exact, same_shape},
@@ -93,6 +108,7 @@ std::vector<Rule> view_rules() {
                     all_zero(m.root()->attributes.get<Axes>("after"));
          }},
         {"concat-one", concat(x), x},
+        {"concat-concat", joined, [](const Match& m) { return joined_concat(m.root(), m.consumed()); }},
     };
 }
 

@@ -19,33 +19,47 @@ using Widths = std::vector<std::int64_t>;
 
 std::size_t axis_of(const Attributes& a) { return static_cast<std::size_t>(a.get<std::int64_t>("axis")); }
 
+// In pairs: one by one, a sum of hundreds of unknown lengths would be copied for each of them.
+Int sum_of(std::vector<Int> lengths) {
+    for (; lengths.size() > 1; lengths.resize((lengths.size() + 1) / 2)) {
+        const std::size_t half = (lengths.size() + 1) / 2;
+        for (std::size_t i = half; i < lengths.size(); ++i)
+            lengths[i - half] = lengths[i - half] + lengths[i];
+    }
+    return lengths[0];
+}
+
 Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where) {
     BITALE_CHECK(!parts.empty(), "concat of nothing");
     const std::size_t axis = axis_of(attributes);
     Type type = parts[0]->type;
     for (std::size_t k = 1; k < parts.size(); ++k) {
         const Type& part = parts[k]->type;
-        const std::string operands = "concatenate of " + describe(*parts[0]) + " and " + describe(*parts[k]);
+        const auto operands = [&] {
+            return "concatenate of " + describe(*parts[0]) + " and " + describe(*parts[k]);
+        };
         if (part.dtype != type.dtype) {
             const bool casts_first = is_float(part.dtype) && !is_float(type.dtype);
             const std::string word = casts_first ? word_for(wrap(parts[0]), "the first part")
                                                  : word_for(wrap(parts[k]), "the other");
-            throw TypeError(where, operands + ": the parts must have one dtype; write cast(" + word + ", " +
+            throw TypeError(where, operands() + ": the parts must have one dtype; write cast(" + word + ", " +
                                        std::string(name_of(casts_first ? part.dtype : type.dtype)) + ")");
         }
         if (part.rank() != type.rank())
-            throw ShapeError(where, operands + ": the ranks differ, " + std::to_string(type.rank()) +
+            throw ShapeError(where, operands() + ": the ranks differ, " + std::to_string(type.rank()) +
                                         " and " + std::to_string(part.rank()));
         for (std::size_t i = 0; i < part.shape.size(); ++i) {
             const Int &length = part.shape[i], &first = parts[0]->type.shape[i];
             if (i != axis && never_equal(length, first))
                 throw ShapeError(where,
-                                 operands + " along axis " + std::to_string(axis) +
+                                 operands() + " along axis " + std::to_string(axis) +
                                      ": all other axes must have equal lengths, but " +
                                      unlike_lengths(*parts[0], i, first.text(), *parts[k], i, length.text()));
         }
-        type.shape[axis] = type.shape[axis] + part.shape[axis];
     }
+    std::vector<Int> lengths;
+    for (const NodePtr& part : parts) lengths.push_back(part->type.shape[axis]);
+    type.shape[axis] = sum_of(std::move(lengths));
     return type;
 }
 

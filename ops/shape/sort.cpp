@@ -209,6 +209,8 @@ Nest nest_sum_runs(const Node& node) {
     Nest nest;
     nest.parallel = loops_over(node.type.shape);
     nest.reduced = loops_over(keys.shape, "k");
+    // A single key too is looked for at its place in the list.
+    if (keys.shape[0].is(1)) nest.reduced[0].variable = Int::symbol("k", {0, 1});
     nest.dtype = x.dtype;
     nest.accumulator = accumulator_of(x.dtype);
     nest.combine = Combine::sum;
@@ -293,6 +295,7 @@ SortedKeys make_sorted(const NodePtr& indices, const Int& extent, Where where) {
     const DType dtype = is_32_bits(count) && is_32_bits(extent) ? DType::int32 : DType::int64;
     NodePtr keys = make_reshape(indices, {count}, where);
     if (keys->type.dtype != dtype) keys = make_node(cast_op(), {keys}, {{"dtype", dtype}}, where);
+    if (count.is(1)) return {nullptr, keys};
     const NodePtr order = make_argsort(keys, count, false, dtype, where);
     return {order, make_node(gather_op(), {keys, order}, {}, where)};
 }
@@ -302,8 +305,8 @@ NodePtr make_scatter_of_sorted(const NodePtr& scatter, const SortedKeys& sorted)
     Shape rows = g->type.shape;
     rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(indices->type.shape.size()));
     rows.insert(rows.begin(), sorted.keys->type.shape[0]);
-    const NodePtr x =
-        make_node(gather_op(), {make_reshape(g, rows, scatter->where), sorted.order}, {}, scatter->where);
+    NodePtr x = make_reshape(g, rows, scatter->where);
+    if (sorted.order) x = make_node(gather_op(), {x, sorted.order}, {}, scatter->where);
     return make_node(sum_runs_op(), {x, sorted.keys}, {{"extent", scatter->type.shape[0]}}, scatter->where);
 }
 

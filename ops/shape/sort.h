@@ -20,7 +20,7 @@ NodePtr make_argsort(const NodePtr& x, const Int& count, bool descending, DType 
 // by a stable sort of the indices, the same sums in the same order. Indices are the node's own operand; equal
 // operands share one sort by `sorted`.
 struct SortedKeys {
-    NodePtr order, keys;
+    NodePtr order, keys;  // no order where there is one key
 };
 SortedKeys make_sorted(const NodePtr& indices, const Int& extent, Where where);
 NodePtr make_scatter_of_sorted(const NodePtr& scatter, const SortedKeys& sorted);

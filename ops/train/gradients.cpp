@@ -161,7 +161,11 @@ std::vector<Trained> trained_by(const Grads& grads, bool lazy_rows, Where where)
     std::vector<Trained> r;
     for (const Entry& e : GradsAccess::entries(grads)) {
         r.push_back({e.parameter, computed(e.parameter, e.point, where), Term(e.value, where), {}});
-        if (lazy_rows && !e.lookups.is_null()) r.back().reached = rows_looked_up(Term(e.lookups, where));
+        if (!lazy_rows || e.lookups.is_null()) continue;
+        if (const auto lazy = lazy_rows_of(Term(e.lookups, where), r.back().gradient)) {
+            r.back().reached = lazy->reached;
+            r.back().gradient = lazy->gradient;
+        }
     }
     return r;
 }

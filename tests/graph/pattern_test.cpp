@@ -119,6 +119,31 @@ TEST_CASE("a barrier is opaque and once means one user") {
     CHECK(match(log(soft(x)), node, {nullptr, &users}));
 }
 
+TEST_CASE("a nest of one op: as many operands as there are, some of them the same op for this one alone") {
+    const Attributes first = {{"axis", std::int64_t{0}}}, second = {{"axis", std::int64_t{1}}};
+    const Pattern nest = Pattern::nested(toy::many()->name);
+    const NodePtr a = toy::leaf("a"), b = toy::leaf("b");
+    const NodePtr inner = toy::node(toy::many(), {a, b}, first);
+    const NodePtr other = toy::node(toy::many(), {b}, second);
+    const NodePtr node = toy::node(toy::many(), {b, inner, other}, first);
+    const std::optional<Match> found = match(nest, node);
+    REQUIRE(found);
+    CHECK(found->consumed() == Nodes{node, inner});
+    CHECK(nest.text() == "toy_many(.., toy_many(..), ..)");
+    std::string why;
+    CHECK_FALSE(match(nest, inner, {}, &why));
+    CHECK_THAT(why, ContainsSubstring("no operand is such a node without other users"));
+    CHECK_FALSE(match(nest, toy::node(toy::exp(), {inner}), {}, &why));
+    CHECK_THAT(why, ContainsSubstring("expected toy_many, found"));
+    CHECK_FALSE(match(nest, toy::node(toy::many(), {a, other}, first)));
+    const std::unordered_set<const Node*> barriers = {inner.get()};
+    CHECK_FALSE(match(nest, node, {&barriers, nullptr}));
+    const std::unordered_map<const Node*, int> users = {{inner.get(), 2}};
+    bool has_other_users = false;
+    CHECK_FALSE(match(nest, node, {nullptr, &users, &has_other_users}));
+    CHECK(has_other_users);
+}
+
 TEST_CASE("a miss is explained") {
     const NodePtr a = toy::leaf("a");
     const Rule rule{"log-soft", log(soft(x)), log_soft(x), Tag::stabilizes,

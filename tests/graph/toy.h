@@ -27,6 +27,7 @@ inline const Op* exp() { return op("toy_exp", 1); }
 inline const Op* log() { return op("toy_log", 1); }
 inline const Op* neg() { return op("toy_neg", 1); }
 inline const Op* dear() { return op("toy_dear", 1, false, OpKind::map, 20); }
+inline const Op* many() { return op("toy_many", -1, false, OpKind::view); }
 inline const Op* soft() { return op("toy_soft", 1, false, OpKind::composite); }
 inline const Op* log_soft() { return op("toy_log_soft", 1, false, OpKind::composite); }
 

@@ -169,6 +169,51 @@ TEST_CASE("rows that are not looked up keep their bits, whatever the rate") {
     }
 }
 
+TEST_CASE("a row that a scalar chooses is a lookup") {
+    for (const Optimizer optimizer : all_optimizers)
+        for (const std::int64_t rows : {20000, 9}) {
+            INFO("optimizer " << static_cast<int>(optimizer) << ", " << rows << " rows");
+            Random random(12);
+            const Array start = random_array(float32, {rows, 6}, random, -1, 1);
+            Shared table = shared(start, "table"), wide = shared(start, "wide");
+            const Expr k = iscalar("k"), i = ivector("i"), w = vector("w");
+            // table[k] and table[{k}] are the same lookup; so are both of them and a vector of indices.
+            const Expr loss = sum(sqr(table[k]) * w) + sum(table[i]) + sum(sqr(table[k])),
+                       looked_up = sum(sqr(wide[reshape(k, {1})]) * w) + sum(wide[i]) +
+                                   sum(sqr(wide[reshape(k, {1})]));
+            Function f = function({k, i, w}, {loss}, here(updates_of(optimizer, loss, {table})));
+            Function g = function({k, i, w}, {looked_up}, here(updates_of(optimizer, looked_up, {wide})));
+            for (const int row : {7, 8, 7}) {
+                const Array weights = random_array(float32, {6}, random, -1, 1);
+                const Array others(std::vector<std::int32_t>{row - 5, 1});
+                f(Array(row), others, weights);
+                g(Array(row), others, weights);
+            }
+            CHECK(difference(table.get_value(), wide.get_value(), {.of_largest = 1e-6}) == "");
+            for (std::int64_t row = 0; row < rows; ++row) {
+                const bool changed = row == 1 || row == 2 || row == 3 || row == 7 || row == 8;
+                const bool kept =
+                    difference(table.get_value().rows(row, row + 1), start.rows(row, row + 1)) == "";
+                if (kept == changed) {
+                    INFO("row " << row);
+                    CHECK(kept != changed);
+                }
+            }
+            if (rows < 100) continue;
+            Function on_cpu = function(
+                {k, w}, {sum(sqr(table[k]) * w)},
+                {.updates = updates_of(optimizer, sum(sqr(table[k]) * w), {table}), .device = "cpu"});
+            CHECK(on_cpu.report(Detail::complete).find("rows of the first axis that have keys") !=
+                  std::string::npos);
+            CHECK_THROWS_AS(on_cpu(Array(20000), Array(float32, {6})), IndexError);
+            const Expr by_list = sum(sqr(wide[reshape(k, {1})]) * w);
+            Function list_on_cpu = function(
+                {k, w}, {by_list}, {.updates = updates_of(optimizer, by_list, {wide}), .device = "cpu"});
+            CHECK(list_on_cpu.report(Detail::complete).find("rows of the first axis that have keys") !=
+                  std::string::npos);
+        }
+}
+
 TEST_CASE("parameters that are not only looked up change as a whole") {
     Shared table = shared(ones({50, 4}), "table"), w = shared(ones({4, 2}), "w");
     const Expr i = ivector("i");

@@ -54,6 +54,30 @@ TEST_CASE("concatenations in concatenations, of bytes, and of rows that are look
     }
 }
 
+TEST_CASE("a chain of concatenations, as a loop makes it, is one of all parts") {
+    constexpr int count = 30;
+    std::vector<Expr> inputs, parts;
+    std::vector<Array> values;
+    Random random(11);
+    for (int k = 0; k < count; ++k) {
+        inputs.push_back(input(float32, {-1, 3}, "x" + std::to_string(k)));
+        parts.push_back(k % 7 == 3 ? inputs.back() * 2 : inputs.back());
+        values.push_back(random_array(float32, {k % 4, 3}, random, -1, 1));
+    }
+    Expr behind = parts[0], before = parts[count - 1];
+    for (int k = 1; k < count; ++k) behind = concatenate({behind, parts[static_cast<std::size_t>(k)]});
+    for (int k = count - 1; k-- > 0;) before = concatenate({parts[static_cast<std::size_t>(k)], before});
+    const Expr flat = concatenate(parts), gradient = grad(sum(sqr(behind) * flat), inputs[5]);
+    OnTwoDevices both(inputs, {{"behind", behind},
+                               {"before", before},
+                               {"difference", behind - flat},
+                               {"gradient", gradient, {.absolute = 1e-6, .relative = 1e-5}}});
+    CHECK(both(values) == "");
+    const std::vector<Input> given(inputs.begin(), inputs.end());
+    const Function f = function(given, behind), g = function(given, flat);
+    CHECK(f.kernels().size() == g.kernels().size());
+}
+
 TEST_CASE("a concatenation that is a new value, of what it replaces") {
     const auto values = [](const std::string& device) {
         Random random(10);

@@ -332,6 +332,60 @@ TEST_CASE("sums of many columns are added in the order of rows, whatever part of
     }
 }
 
+namespace {
+
+// A row times a column: in 16 lanes, which meet as a tree, or term by term.
+template <class T>
+T product_in_order(const T* row, const T* column, std::int64_t length, std::int64_t step, bool in_lanes) {
+    std::vector<T> parts(in_lanes ? 16 : 1, T(0));
+    for (std::int64_t k = 0; k < length; ++k) {
+        T& part = parts[static_cast<std::size_t>(k) % parts.size()];
+        part = std::fma(row[k], column[k * step], part);
+    }
+    for (std::size_t w = parts.size() / 2; w > 0; w /= 2)
+        for (std::size_t l = 0; l < w; ++l) parts[l] += parts[l + w];
+    return parts[0];
+}
+
+template <class T>
+Array products_in_order(const Array& x, const Array& w) {
+    const std::int64_t rows = x.shape()[0], length = x.shape()[1], columns = w.shape()[1];
+    Array r(x.dtype(), {rows, columns});
+    for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j)
+            static_cast<T*>(r.mutable_data())[i * columns + j] =
+                product_in_order(static_cast<const T*>(x.data()) + i * length,
+                                 static_cast<const T*>(w.data()) + j, length, columns, columns == 1);
+    return r;
+}
+
+}  // namespace
+
+TEST_CASE("rows times one column are added in lanes, times two columns in order, whatever their length") {
+    for (const DType dtype : {float32, float64}) {
+        std::vector<Input> inputs;
+        std::vector<Expr> products;
+        std::vector<Array> values, expected;
+        Random random(53);
+        for (const std::int64_t length : {16, 17, 18, 20, 31, 32, 33, 63, 65, 100})
+            for (const std::int64_t columns : {1, 2}) {
+                const Array x = random_array(dtype, {37, length}, random, -1, 1),
+                            w = random_array(dtype, {length, columns}, random, -1, 1);
+                inputs.emplace_back(input(dtype, {-1, length}, "x"));
+                inputs.emplace_back(input(dtype, {length, columns}, "w"));
+                products.push_back(dot(inputs[inputs.size() - 2].variable, inputs.back().variable));
+                values.insert(values.end(), {x, w});
+                expected.push_back(dtype == float32 ? products_in_order<float>(x, w)
+                                                    : products_in_order<double>(x, w));
+            }
+        const Results r = function(inputs, products, {.device = tested_device()}).call(values);
+        for (std::size_t k = 0; k < expected.size(); ++k) {
+            INFO(name_of(dtype) << ", " << text_of(values[2 * k + 1].shape()));
+            CHECK(difference(r[k], expected[k]) == "");
+        }
+    }
+}
+
 // Some versions of g++ confuse the elements of sums that they turn into vectors (device/base.h, B_IN_ORDER).
 TEST_CASE("sums and products of elements from the end, or of columns before rows") {
     PackedCases cases(tested_device());

@@ -150,3 +150,17 @@ TEST_CASE("small constants are computed, large ones stay numbers to repeat") {
     CHECK(constant_value(folded).dtype() == float32);
     CHECK(constant_value(folded).item<float>() == 1.0F / 3.0F);
 }
+
+TEST_CASE("concatenations in concatenations are one") {
+    const Expr p = matrix("p"), q = matrix("q");
+    CHECK(canonical(concatenate({concatenate({x, y}), x})) == "concat(x, y, x)");
+    CHECK(canonical(concatenate({y, concatenate({x, y}), concatenate({concatenate({x, x}), y})})) ==
+          "concat(y, x, y, x, x, y)");
+    CHECK(canonical(concatenate({concatenate({m, p}, 0), q}, 1)) == "concat(concat(m, p), q)");
+    // What something else reads is there anyway.
+    const Expr both = concatenate({x, y});
+    CHECK(text_of(rewrite({concatenate({both, x}).node(), exp(both).node()}, canonicalize_rules())[0]) ==
+          "concat(concat(x, y), x)");
+    // The other reader goes: then the inner one is looked at again.
+    CHECK(canonical(concatenate({both, x}) + zeros_like(both[0])) == "concat(x, y, x)");
+}

@@ -137,6 +137,7 @@ class Instantiator {
                 made = number(pattern.number, user == "where" && position == 0);
                 break;
             case PatternNode::Kind::of_kind: made = any_op(pattern.op_kind); break;
+            case PatternNode::Kind::nested: made = nest_of(pattern.op()); break;
             case PatternNode::Kind::apply: {
                 // Last operands first: the winner of unpool tells the shape of its gradient.
                 Nodes inputs(pattern.operands.size());
@@ -154,6 +155,20 @@ class Instantiator {
         }
         bound_[&pattern] = made;
         return made;
+    }
+
+    // Of two levels, in one operand or in both.
+    NodePtr nest_of(const Op* op) {
+        const auto of = [&](Nodes inputs, const Attributes& attributes) {
+            return make_node(op, std::move(inputs), attributes, {"user.cpp", 2});
+        };
+        Nodes parts;
+        for (int i = 0; i < 4; ++i) parts.push_back(leaf({dtype_, shape_}));
+        const Attributes attributes = attributes_for(op, parts);
+        const NodePtr inner = of({parts[0], parts[1]}, attributes);
+        const bool whole = chance(2);
+        return of(whole ? Nodes{inner, of({parts[2], parts[3]}, attributes)} : Nodes{inner, parts[2]},
+                  attributes);
     }
 
     NodePtr wildcard(const std::string& user, std::size_t position) {
