@@ -69,7 +69,8 @@ int main() {
                 : name.starts_with("tiny")
                     ? bench::compile_tiny(name == "tiny-output")
                     : bench::compile(name, bench::data_of(name),
-                                     {.storage = request.value("storage", std::string("uint8"))}));
+                                     {.storage = request.value("storage", std::string("uint8")),
+                                      .clip = request.value("clip", 0.0)}));
             return {{"setup_s", clock.seconds()},
                     {"compile_s", workload->step.compile_seconds()},
                     {"kernels", workload->step.kernels().size()},

@@ -41,12 +41,12 @@ Expr whitened(const Expr& x, const Data& data, const Settings& settings) {
 Model network(const Expr& x, const Expr& y, const Data& data, const Settings& settings) {
     const std::int64_t filters = std::stoll(settings.chosen("filters"));
     const std::string pool = settings.chosen("pool");
-    const Shared w = shared(he_normal({filters, 3, 5, 5}, settings.seed), "w_conv"),
-                 b = shared(zeros({filters}), "b_conv");
-    std::vector<Shared> params{w, b};
+    Parameters params;
+    const Shared w = params.add("w_conv", he_normal({filters, 3, 5, 5}, settings.seed)),
+                 b = params.add("b_conv", zeros({filters}));
     const auto dense = [&](const Expr& h, const Array& weights, const std::string& name) {
-        const Shared v = shared(weights, "w_" + name), c = shared(zeros({weights.shape()[1]}), "b_" + name);
-        params.insert(params.end(), {v, c});
+        const Shared v = params.add("w_" + name, weights),
+                     c = params.add("b_" + name, zeros({weights.shape()[1]}));
         return dot(h, v) + c;
     };
 

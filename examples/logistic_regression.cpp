@@ -15,7 +15,8 @@ int main(int argc, char** argv) try {
                                               .epochs = 10,
                                               .batch = 600});
     const Expr x = matrix("x"), y = ivector("y");
-    const Shared w = shared(zeros({784, 10}), "w"), b = shared(zeros({10}), "b");
+    Parameters params;
+    const Shared w = params.add("w", zeros({784, 10})), b = params.add("b", zeros({10}));
 
     const Expr pixels = (x - mean(x)) / 128;  // the images arrive as bytes
     const Scores scores = score(softmax(dot(pixels, w) + b), y);
@@ -25,8 +26,8 @@ int main(int argc, char** argv) try {
                   .y = y,
                   .training = scores,
                   .testing = scores,
-                  .params = {w, b},
-                  .updates = sgd(scores.loss, {w, b}, 0.13)});
+                  .params = params,
+                  .updates = sgd(scores.loss, params, 0.13)});
 } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -29,13 +29,12 @@ Model deep(const Expr& x, const Expr& y, std::uint64_t seed, bool trains) {
     h = relu(max_pool(conv2d(h, w2), 2) + channel(b2));
     h = relu(dot(flatten(h, 2), w3) + b3);
     const Scores scores = score(softmax(dot(h, w4) + b4), y);
-    const std::vector<Shared> list = params;
     return {.x = x,
             .y = y,
             .training = scores,
             .testing = scores,
-            .params = list,
-            .updates = trains ? adam(scores.loss, list, 0.001) : Updates()};
+            .params = params,
+            .updates = trains ? adam(scores.loss, params, 0.001) : Updates()};
 }
 
 struct Evaluation {

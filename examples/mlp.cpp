@@ -13,9 +13,10 @@ int main(int argc, char** argv) try {
         argc, argv,
         {.example = "mlp", .description = "A multilayer perceptron on MNIST.", .epochs = 10, .batch = 20});
     const Expr x = matrix("x"), y = ivector("y");
-    const Shared w1 = shared(glorot_uniform({784, 500}, settings.seed), "w1"),
-                 b1 = shared(zeros({500}), "b1");
-    const Shared w2 = shared(zeros({500, 10}), "w2"), b2 = shared(zeros({10}), "b2");
+    Parameters params;
+    const Shared w1 = params.add("w1", glorot_uniform({784, 500}, settings.seed)),
+                 b1 = params.add("b1", zeros({500}));
+    const Shared w2 = params.add("w2", zeros({500, 10})), b2 = params.add("b2", zeros({10}));
 
     const Expr pixels = (x - mean(x)) / 128;
     const Expr hidden = tanh(dot(pixels, w1) + b1);
@@ -26,8 +27,8 @@ int main(int argc, char** argv) try {
                   .y = y,
                   .training = scores,
                   .testing = scores,
-                  .params = {w1, b1, w2, b2},
-                  .updates = sgd(scores.loss, {w1, b1, w2, b2}, 0.02)});
+                  .params = params,
+                  .updates = sgd(scores.loss, params, 0.02)});
 } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

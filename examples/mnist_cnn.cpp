@@ -13,16 +13,16 @@ namespace {
 
 // A dense layer on rows, and a convolution with its bias; both add their parameters to the list.
 Expr dense(const Expr& x, std::int64_t from, std::int64_t to, const std::string& name, std::uint64_t seed,
-           std::vector<Shared>& params) {
-    const Shared w = shared(glorot_uniform({from, to}, seed), "w_" + name),
-                 b = shared(zeros({to}), "b_" + name);
-    params.insert(params.end(), {w, b});
+           Parameters& params) {
+    const Shared w = params.add("w_" + name, glorot_uniform({from, to}, seed)),
+                 b = params.add("b_" + name, zeros({to}));
     return dot(x, w) + b;
 }
 
 Model small(const Expr& x, const Expr& y, std::uint64_t seed) {
-    const Shared w = shared(glorot_uniform({10, 1, 3, 3}, seed), "w_conv"), b = shared(zeros({10}), "b_conv");
-    std::vector<Shared> params{w, b};
+    Parameters params;
+    const Shared w = params.add("w_conv", glorot_uniform({10, 1, 3, 3}, seed)),
+                 b = params.add("b_conv", zeros({10}));
 
     const Expr pixels = (x - mean(x)) / 128;
     Expr h = relu(max_pool(conv2d(pixels, w, {.border_mode = half}), 2) + channel(b));
@@ -37,22 +37,23 @@ Model small(const Expr& x, const Expr& y, std::uint64_t seed) {
 }
 
 Model keras(const Expr& x, const Expr& y, std::uint64_t seed) {
-    const Shared w1 = shared(glorot_uniform({32, 1, 3, 3}, seed), "w_conv1"),
-                 b1 = shared(zeros({32}), "b_conv1");
-    const Shared w2 = shared(glorot_uniform({64, 32, 3, 3}, seed + 1), "w_conv2"),
-                 b2 = shared(zeros({64}), "b_conv2");
-    const Shared w3 = shared(glorot_uniform({9216, 128}, seed + 2), "w_hidden"),
-                 b3 = shared(zeros({128}), "b_hidden");
-    const Shared w4 = shared(glorot_uniform({128, 10}, seed + 3), "w_out"), b4 = shared(zeros({10}), "b_out");
-    const std::vector<Shared> params{w1, b1, w2, b2, w3, b3, w4, b4};
+    Parameters params;
+    const auto add = [&](const std::string& name, const Array& weights, std::int64_t outputs) {
+        const Shared w = params.add("w_" + name, weights);
+        return std::pair{w, params.add("b_" + name, zeros({outputs}))};
+    };
+    const auto conv1 = add("conv1", glorot_uniform({32, 1, 3, 3}, seed), 32),
+               conv2 = add("conv2", glorot_uniform({64, 32, 3, 3}, seed + 1), 64),
+               hidden = add("hidden", glorot_uniform({9216, 128}, seed + 2), 128),
+               out = add("out", glorot_uniform({128, 10}, seed + 3), 10);
     RandomStream random(seed);
 
     const auto network = [&](bool training) {
         const auto drop = [&](const Expr& h, double rate) { return training ? dropout(h, rate, random) : h; };
-        Expr h = relu(conv2d((x - mean(x)) / 128, w1) + channel(b1));
-        h = relu(max_pool(conv2d(h, w2) + channel(b2), 2));
-        h = relu(dot(flatten(drop(h, 0.25), 2), w3) + b3);
-        return softmax(dot(drop(h, 0.5), w4) + b4);
+        Expr h = relu(conv2d((x - mean(x)) / 128, conv1.first) + channel(conv1.second));
+        h = relu(max_pool(conv2d(h, conv2.first) + channel(conv2.second), 2));
+        h = relu(dot(flatten(drop(h, 0.25), 2), hidden.first) + hidden.second);
+        return softmax(dot(drop(h, 0.5), out.first) + out.second);
     };
     const Scores training = score(network(true), y);
     return {.x = x,

@@ -108,14 +108,14 @@ class Network {
     int layer_ = -1;
 };
 
-Updates updates_of(const Json& optimizer, const Expr& loss, const std::vector<Shared>& params) {
+Updates updates_of(const Json& optimizer, const Grads& grads) {
     const auto name = optimizer.at("name").get<std::string>();
     const auto rate = optimizer.at("rate").get<double>();
-    if (name == "sgd") return sgd(loss, params, rate);
+    if (name == "sgd") return sgd(grads, rate);
     if (name == "momentum")
-        return momentum(loss, params, rate, {.momentum = optimizer.at("momentum").get<double>()});
-    if (name == "adam") return adam(loss, params, rate);
-    if (name == "adadelta") return adadelta(loss, params, rate);
+        return momentum(grads, rate, {.momentum = optimizer.at("momentum").get<double>()});
+    if (name == "adam") return adam(grads, rate);
+    if (name == "adadelta") return adadelta(grads, rate);
     throw std::runtime_error("unknown optimizer " + name);
 }
 
@@ -226,7 +226,9 @@ Workload compile(const std::string& name, const DataSet& set, const Setting& set
     if (evaluation) {
         r.step = function({i}, {loss, sum(neq(argmax(probabilities, {1}), y))}, options);
     } else {
-        options.updates = updates_of(network.at("optimizer"), loss, net.params) + net.random.updates();
+        Grads grads = gradients(loss, net.params);
+        if (setting.clip > 0) grads = clip_by_global_norm(grads, setting.clip);
+        options.updates = updates_of(network.at("optimizer"), grads) + net.random.updates();
         r.step = function({i}, {loss}, options);
     }
     r.params = net.params;

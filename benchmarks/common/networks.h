@@ -42,6 +42,7 @@ struct Setting {
     std::string device{};    // empty: as BITALE_FLAGS says
     std::int64_t batch = 0;  // 0: the workload's own
     std::uint64_t seed = 0;  // of the initial values
+    double clip = 0;         // gradients are clipped to this global norm; 0: not
     bool profile = false;
     bitale::Precision precision = bitale::Precision::float32;
 };

@@ -1,4 +1,5 @@
-"""What is measured of us alone: overhead, threads that call at once, compile time, storage of images."""
+"""What is measured of us alone: overhead, threads that call at once, compile time, storage of images, clipped
+gradients."""
 
 import concurrent.futures
 import statistics
@@ -6,9 +7,10 @@ import tempfile
 
 from . import against, rounds
 
-NAMES = ["overhead", "threads", "compile", "storage", "bytes"]
+NAMES = ["overhead", "threads", "compile", "storage", "bytes", "clip"]
 PAIRS = 5
 BYTES_ROUNDS = 15
+CLIP_ROUNDS = 15
 BYTES = ["uint8", "int8", "uint4", "uint2", "uint1"]
 
 
@@ -18,9 +20,9 @@ class Maker:
     def __init__(self, start, seconds, cores):
         self.start, self.seconds, self.cores = start, seconds, cores  # start(flags) -> Participant
 
-    def steps(self, workload, storage="uint8", flags=""):
+    def steps(self, workload, storage="uint8", flags="", clip=0):
         participant = self.start(flags)
-        facts = participant.ask(setup=workload, storage=storage)
+        facts = participant.ask(setup=workload, storage=storage, clip=clip)
         subject = rounds.Subject(participant, "ours", "loop", "loop")
         return subject, facts
 
@@ -148,8 +150,27 @@ def few_bits(maker, names):
     return rows
 
 
+def clipping(maker, names):
+    """The time of a step of (d) whose gradients are clipped to a global norm over that of a step whose are
+    not, the median of alternating pairs."""
+    subjects = [maker.steps("d", clip=limit)[0] for limit in (0, 1)]
+    try:
+        for subject in subjects:
+            subject.probe()
+        pairs = []
+        for number in range(CLIP_ROUNDS):
+            times = [subject.measure(maker.seconds) for subject in subjects[::1 if number % 2 else -1]]
+            pairs.append(times if number % 2 else times[::-1])
+    finally:
+        for subject in subjects:
+            subject.participant.end()
+    return [{"workload": "clip-d", "plain_ms": _r(statistics.median(p[0] for p in pairs)),
+             "clipped_ms": _r(statistics.median(p[1] for p in pairs)),
+             "ratio": _r(statistics.median(p[1] / p[0] for p in pairs))}]
+
+
 MEASURE = {"overhead": overhead, "threads": threads, "compile": compile_times, "storage": storage,
-           "bytes": few_bits}
+           "bytes": few_bits, "clip": clipping}
 
 
 def _r(value):

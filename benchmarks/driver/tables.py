@@ -98,7 +98,8 @@ ALONE = {"overhead": [("loop_us", "microseconds a step of a loop"), ("call_us", 
                      ("same_loss", "same loss")],
          "bytes": [("normalised_ms", "ms, images normalised before"), ("uint8_ratio", "from uint8"),
                    ("int8_ratio", "int8"), ("uint4_ratio", "uint4"), ("uint2_ratio", "uint2"),
-                   ("uint1_ratio", "uint1"), ("noise", "noise")]}
+                   ("uint1_ratio", "uint1"), ("noise", "noise")],
+         "clip": [("plain_ms", "ms"), ("clipped_ms", "ms, gradients clipped"), ("ratio", "ratio")]}
 
 
 def _alone(kind, rows):

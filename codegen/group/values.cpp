@@ -478,8 +478,8 @@ Nest in_own_rows(const Nest& nest, const Values& values, bool keep_staged) {
     // Of a list of one element, another read may name the first one.
     const bool single = nest.reduced[0].extent.is(1);
     const auto is_element = [&](const Scalar& s) {
-        return single && s->kind == ScalarNode::Kind::read && s->operand == runs->keys &&
-               s->guards.empty() && s->at.size() == 1 && s->at[0].is(0);
+        return single && s->kind == ScalarNode::Kind::read && s->operand == runs->keys && s->guards.empty() &&
+               s->at.size() == 1 && s->at[0].is(0);
     };
     Substitution rows;
     for (const Let& let : nest.lets) {

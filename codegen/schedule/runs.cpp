@@ -129,15 +129,15 @@ class Runs {
         Stmts body = clear.nest(
             of_results, [&](LoopBuilder&) { return Stmts{set(sums_, at(row), scalar_integer(dtype_, 0))}; },
             Binding::simd);
+        // A sum of one term is that term, -0 too, as where the loop over a single key is left out.
+        const Stmt add = whole_.reduced[0].extent.is(1)
+                             ? set(sums_, at(inside_), value_)
+                             : accumulate(sums_, at(inside_), Combine::sum, value_);
         append(body, around.nest({loop_}, [&](LoopBuilder& inner) {
             Stmts each = ahead();
-            append(each,
-                   inner.nest(
-                       rest_.inner,
-                       [&](LoopBuilder& innermost) {
-                           return innermost.guarded({accumulate(sums_, at(inside_), Combine::sum, value_)});
-                       },
-                       Binding::simd));
+            append(each, inner.nest(
+                             rest_.inner, [&](LoopBuilder& innermost) { return innermost.guarded({add}); },
+                             Binding::simd));
             return each;
         }));
         Substitution here = rest_.with;

@@ -5,25 +5,20 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <numeric>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 namespace {
 
-// Levenshtein's distance: letters to insert, remove or replace.
-std::size_t letters_between(const std::string& a, const std::string& b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] != b[j]);
-            diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
-        }
-    }
-    return row.back();
+// How many letters one has and the other has not, in any order: slips swap, leave out and double letters.
+std::size_t letters_apart(std::string a, std::string b) {
+    std::sort(a.begin(), a.end());
+    std::sort(b.begin(), b.end());
+    std::string apart;
+    std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(apart));
+    return apart.size();
 }
 
 // The option that was meant by one that there is not; empty where none is like it.
@@ -32,7 +27,7 @@ std::string option_like(const CLI::App& app, std::string unknown) {
     std::pair<std::size_t, std::string> nearest(std::max<std::size_t>(unknown.size() / 3, 2) + 1, "");
     for (const CLI::Option* option : app.get_options())
         for (const std::string& name : option->get_lnames())
-            nearest = std::min(nearest, std::pair(letters_between(unknown, "--" + name), "--" + name));
+            nearest = std::min(nearest, std::pair(letters_apart(unknown, "--" + name), "--" + name));
     return nearest.second;
 }
 
@@ -54,13 +49,10 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
     app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     for (Choice& choice : settings.choices) {
         choice.value = choice.values.front();
-        if (choice.is_switch) {
-            app.add_flag("--" + choice.name + "{" + choice.values.at(1) + "}", choice.value,
-                         choice.description)
-                ->check(CLI::IsMember(choice.values));
-            continue;
-        }
-        app.add_option("--" + choice.name, choice.value, choice.description)
+        const std::string name = "--" + choice.name;
+        (choice.is_switch
+             ? app.add_flag(name + "{" + choice.values.at(1) + "}", choice.value, choice.description)
+             : app.add_option(name, choice.value, choice.description))
             ->check(CLI::IsMember(choice.values));
     }
     app.add_option("--device", settings.device,

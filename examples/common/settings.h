@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-// An option of one program: --name takes one of the values, at first the first one. A switch has two of them,
-// and
-// --name alone says the second one.
+// An option of one program: --name takes one of the values, at first the first one. --name alone says the
+// second one where it is a switch.
 struct Choice {
     std::string name, description;
     std::vector<std::string> values;

@@ -8,9 +8,10 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
 
 #include "common/console.h"
-#include "common/results.h"
 
 using namespace bitale;
 
@@ -29,11 +30,9 @@ struct OnDevice {
 // For models that take rows of pixels, as such rows.
 OnDevice on_device(const DataSet& set, const std::string& name, const Model& model,
                    const Settings& settings) {
-    const Dims& shape = set.images.shape();
-    const bool flat = model.x.rank() == 2;
-    const Array images = flat ? set.images.reshaped({shape[0], shape[1] * shape[2] * shape[3]}) : set.images;
-    return {name, on_device(images, name + "_images", settings), shared(set.labels, name + "_labels"),
-            set.count()};
+    const std::int64_t n = set.count();
+    const Array images = model.x.rank() == 2 ? set.images.reshaped({n, set.images.size() / n}) : set.images;
+    return {name, on_device(images, name + "_images", settings), shared(set.labels, name + "_labels"), n};
 }
 
 // Runs f for every minibatch of `count` images; the last one may be smaller. f gives the mean loss and the
@@ -56,6 +55,11 @@ Score run_over(Function& f, std::int64_t count, std::int64_t batch, const Consol
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void put(Json& to, const std::string& set, const Score& score) {
+    to[set + "_loss"] = score.loss;
+    to[set + "_error"] = score.error;
 }
 
 // Said before the training, not after it.
@@ -114,14 +118,19 @@ int train(const Settings& settings, const Data& data, const Model& model) {
     Function evaluate = evaluation_of(judge);
 
     const Console console(settings);
-    RunResults run{.settings = settings,
-                   .source = data.source,
-                   .device = step.kernels().empty() ? settings.device : step.kernels().front().device,
-                   .compile_seconds = step.compile_seconds() + evaluate.compile_seconds(),
-                   .kernels = step.kernels().size(),
-                   .data_bytes = train_set.stored.bytes,
-                   .judge = judge.name};
-    console.summary(run, model.params);
+    Json run{{"example", settings.example},
+             {"device", step.kernels().empty() ? settings.device : step.kernels().front().device},
+             {"storage", settings.storage},
+             {"batch", batch},
+             {"seed", settings.seed},
+             {"compile_seconds", step.compile_seconds() + evaluate.compile_seconds()},
+             {"kernels", step.kernels().size()},  // launches of one training step: kernels and library calls
+             {"data_bytes", train_set.stored.bytes},
+             {"peak_bytes", 0},
+             {"epochs", Json::array()}};
+    for (const Choice& choice : settings.choices) run[choice.name] = choice.value;
+    if (!data.source.empty()) run["source"] = data.source;
+    console.summary(run, judge.name, model.params);
     int epoch = 0;  // how many are done
     const Checkpoint state{model.params, model.updates, {"epoch", epoch}};
     if (std::filesystem::exists(settings.checkpoint)) load_checkpoint(settings.checkpoint, state);
@@ -133,22 +142,27 @@ int train(const Settings& settings, const Data& data, const Model& model) {
         if (console.interrupted()) break;
         const Score judged = run_over(evaluate, judge.count, chunk_images, console);
         if (console.interrupted()) break;
-        run.epochs.push_back({++epoch, seconds, trained, judged});
+        run["epochs"].push_back({{"epoch", ++epoch}, {"seconds", seconds}});
+        put(run["epochs"].back(), "train", trained);
+        put(run["epochs"].back(), judge.name, judged);
         if (!settings.checkpoint.empty()) save_checkpoint(settings.checkpoint, state);
-        console.row(run.epochs.back(), count);
+        console.row(epoch, trained, judged, seconds, count);
     }
-    run.peak_bytes = std::max(step.memory_plan().peak_bytes, evaluate.memory_plan().peak_bytes);
+    run["peak_bytes"] = std::max(step.memory_plan().peak_bytes, evaluate.memory_plan().peak_bytes);
     if (validated && !console.interrupted()) {
         for (const OnDevice& set : {train_set, judge, on_device(data.test, "test", model, settings)}) {
             Function f = evaluation_of(set);
-            run.trained.push_back({set.name, run_over(f, set.count, chunk_images, console)});
+            const Score trained = run_over(f, set.count, chunk_images, console);
+            if (console.interrupted()) break;
+            put(run["trained"], set.name, trained);
+            console.trained(set.name, trained);
         }
-        if (console.interrupted()) run.trained.clear();
-        console.scores(run.trained);
+        if (console.interrupted()) run.erase("trained");
     }
     console.end(run);
-    if (settings.profile) console.report(step);
+    if (settings.profile && !settings.quiet) std::cout << '\n' << step.report();
     if (!settings.save.empty()) save_checkpoint(settings.save, {model.params});
-    if (!settings.json.empty()) run.write(settings.json);
+    if (!settings.json.empty() && !(std::ofstream(settings.json) << run.dump(2) << '\n').flush())
+        throw FileError(settings.json + ": cannot be written: " + std::strerror(errno));
     return console.status();
 }

@@ -19,7 +19,7 @@ struct Model {
     bitale::Expr x, y;  // a minibatch: float32 images (of rank 4, or rows of pixels) and int32 labels
     Scores training;    // of the network as it is trained, with dropout
     Scores testing;     // of the network as it is used
-    std::vector<bitale::Shared> params;
+    bitale::Parameters params;
     bitale::Updates updates;
 };
 

@@ -350,3 +350,19 @@ TEST_CASE("lookups have the bits of devices where each row looks at all indices"
         CHECK(difference(cpu[k], emulated[k]) == "");
     }
 }
+
+TEST_CASE("the gradient of a single lookup is what arrives at the row, -0 too") {
+    Shared table = shared(ones({40000, 3}), "table");
+    const Expr k = iscalar("k"), w = vector("w");
+    const Expr loss = sum(table[reshape(k, {1})] * w);
+    Function f = function({k, w}, {grad(loss, table)}, {.device = tested_device()});
+    const Array gradient = f(Array(7), Array(std::vector<float>{-0.0F, 2, 0}));
+    const auto values = gradient.view<float>();
+    CHECK(values[21] == 0);
+    const std::string device = tested_device();
+    if (device == "cpu" || device == "emulator") CHECK(std::signbit(values[21]));
+    CHECK(values[22] == 2);
+    CHECK_FALSE(std::signbit(values[23]));
+    CHECK(values[24] == 0);
+    CHECK_FALSE(std::signbit(values[20]));
+}
