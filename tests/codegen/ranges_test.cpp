@@ -22,7 +22,7 @@ int times(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("tasks, loops and dynamic indices check the range of their variable") {
+TEST_CASE("tasks and loops and dynamic indices check the range of their variable") {
     register_all_ops();
     KernelIR ir;
     for (const bool written : {false, true})
