@@ -109,20 +109,20 @@ constexpr Intrinsic both_words_row{.name = "pairs of random words",
 
 constexpr Intrinsic sort_up_row{
     .name = "sort, ascending",
-    .operands = {writes(1), reads(0), {Kind::memory, Use::both, Operand::scratch}},
+    .operands = {writes(1), reads(0), Operand{Kind::memory, Use::both, Operand::scratch}},
     .cpu = "b_sort_row<false>({0}, {1}, {2}, {n0}, {n1});",
     .cuda = "b_sort_row<false>({0}, {1}, {2}, {n0}, {n1});",
     .operations = sorting_passes};
 
 constexpr Intrinsic sort_down_row{
     .name = "sort, descending",
-    .operands = {writes(1), reads(0), {Kind::memory, Use::both, Operand::scratch}},
+    .operands = {writes(1), reads(0), Operand{Kind::memory, Use::both, Operand::scratch}},
     .cpu = "b_sort_row<true>({0}, {1}, {2}, {n0}, {n1});",
     .cuda = "b_sort_row<true>({0}, {1}, {2}, {n0}, {n1});",
     .operations = sorting_passes};
 
 constexpr Intrinsic prefetch_row{.name = "prefetch",
-                                 .operands = {{Kind::memory, Use::none}},
+                                 .operands = {Operand{Kind::memory, Use::none}},
                                  .cpu = "b_ask({0}, {c0});",
                                  .operations = nothing};
 
