@@ -37,7 +37,7 @@ struct Function::State {
     bool profile = false;
     std::int64_t memory_limit = 0;
     DType activations = DType::float32;  // of what is saved for gradients
-    bool strict_math = false;  // when it was built
+    bool strict_math = false;            // when it was built
     // With autotune=on. Choices that need the lengths of a call are made at the first one, and for good.
     bool autotune = false;
     TuningNotes tuning;

@@ -72,10 +72,10 @@ struct FunctionOptions {  // write the fields in this order, as C++ requires
     // largest number of rows that fits. If that does not fit either, the call throws OutOfMemory before
     // anything runs, and says why if it cannot be computed in parts. 0: this function has no limit.
     ByteCount memory_limit{};
-    // bfloat16 or float16: values of float32 that are saved for gradients take half the bytes. They are rounded
-    // when they are saved and widened when a gradient reads them; everything is computed in float32, and what
-    // is no gradient has the same bits. Numbers, vectors and outputs stay float32. float16 has no values
-    // beyond 65504. The same rounding on every device. Throws TypeError for other dtypes.
+    // bfloat16 or float16: values of float32 that are saved for gradients take half the bytes. They are
+    // rounded when they are saved and widened when a gradient reads them; everything is computed in float32,
+    // and what is no gradient has the same bits. Numbers, vectors and outputs stay float32. float16 has no
+    // values beyond 65504. The same rounding on every device. Throws TypeError for other dtypes.
     DType activations = float32;
 };
 

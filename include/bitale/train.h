@@ -167,10 +167,10 @@ class GradSum {
 //
 // With lazy_rows, a parameter that the loss reads by lookups only changes in the rows that are looked up, and
 // so does its state. All other rows keep their bits, and on a CPU a step visits only the rows that are looked
-// up, unless gradients are clipped by a norm. A lookup is table[indices] with an expression of integers, a scalar too;
-// table[3] with a number and rows(...) are slices and count as other reads. Without lazy_rows, rows that are
-// not looked up still move by what their state remembers. Other parameters are not affected. PyTorch's
-// SparseAdam.
+// up, unless gradients are clipped by a norm. A lookup is table[indices] with an expression of integers, a
+// scalar too; table[3] with a number and rows(...) are slices and count as other reads. Without lazy_rows,
+// rows that are not looked up still move by what their state remembers. Other parameters are not affected.
+// PyTorch's SparseAdam.
 
 struct SgdOptions {
     bool lazy_rows = false;
