@@ -124,13 +124,13 @@ class Decider {
             Value& operand = values_.list[static_cast<std::size_t>(operands.back())];
             operand.feeds_product = true;
             operand.wanted_order = Value::Order::plain;
-            if (operand.reason.empty()) operand.reason = "operand of " + node.op->name;
+            if (operand.reason.empty()) operand.reason = "operand of " + title_of(node);
         }
         for (const Int& n : node.type.shape) value.nest.parallel.push_back(make_loop("i", n));
         value.nest.dtype = node.type.dtype;
         value.storage = Value::Storage::stored;
         value.wanted_order = Value::Order::plain;
-        value.reason = "result of " + node.op->name;
+        value.reason = "result of " + title_of(node);
         value.by_library = routine_call(node, target_, std::move(operands));
     }
 

@@ -135,7 +135,7 @@ class Assembler {
                 list.push_back(add({BufferInfo::Kind::output, static_cast<int>(o), node->name, node->type,
                                     value.reason, node->origins}));
         if (list.empty()) {
-            const std::string name = node->name.empty() ? node->op->name : node->name;
+            const std::string name = node->name.empty() ? title_of(*node) : node->name;
             list.push_back(
                 add({BufferInfo::Kind::arena, 0, name, value.stored_type(), reason_of(v), node->origins,
                      saved_[v] ? BufferInfo::Role::saved : BufferInfo::Role::value}));
@@ -218,7 +218,7 @@ class Assembler {
                                    : buffers_of(operand)[0]);
         StepTitle title;
         for (const int inside : call.absorbed) {
-            title.add(values_.list[inside].node->op->name);
+            title.add(title_of(*values_.list[inside].node));
             add_origins(inside, step);
         }
         title.add(describe(*values_.list[v].node));
@@ -348,7 +348,7 @@ class Assembler {
     // Memory of the thread that runs a slice of a product.
     int slice_buffer(int v, const char* reason) {
         const Value& value = values_.list[v];
-        return add({BufferInfo::Kind::slice, 0, value.node->op->name, value.stored_type(), reason,
+        return add({BufferInfo::Kind::slice, 0, title_of(*value.node), value.stored_type(), reason,
                     value.node->origins});
     }
 
@@ -467,7 +467,7 @@ class Assembler {
     // Of the statements that a value stands for, the one whose line it has.
     void add_part(int v, const Int& flops, Step& step) const {
         const Node& node = *values_.list[v].node;
-        Origin origin{node.where, node.op->name, node.of_gradient};
+        Origin origin{node.where, title_of(node), node.of_gradient};
         const auto of_line = std::find_if(node.origins.begin(), node.origins.end(),
                                           [&](const Origin& o) { return o.where.line == node.where.line; });
         if (!node.origins.empty()) origin = of_line == node.origins.end() ? node.origins[0] : *of_line;
@@ -487,7 +487,7 @@ class Assembler {
             if (target_.readable) step.nodes.push_back(value.node);
             to.insert(to.end(), value.node->origins.begin(), value.node->origins.end());
             if (value.node->origins.empty() && value.node->where.line)
-                to.push_back({value.node->where, value.node->op->name});
+                to.push_back({value.node->where, title_of(*value.node)});
             if (!value.nest.body) continue;
             for_each_read(value.nest, [&](const ScalarNode& s) {
                 const Value::Storage storage = values_.list[s.operand.value()].storage;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/base/text.h"
-#include "graph/ir/op.h"
+#include "graph/ir/node.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -15,7 +15,7 @@ void StepTitle::add(const std::string& operation) {
 void StepTitle::add(const Graph& graph, const NodePtr& node) {
     for (const SharedUpdate& update : graph.updates)
         if (update.value == node) return updated_.push_back(update.target->name);
-    add(node->op->name);
+    add(title_of(*node));
 }
 
 std::string StepTitle::text() const {

@@ -121,7 +121,7 @@ Stmts make_copy(StagedCopy& copy, const TaskRows& rows, const SegmentContext& co
     const DType dtype = node.type.dtype;
     if (copy.in_memory) {
         const int buffer =
-            context.new_buffer({dtype, copy.scratch}, node.op->name + "_copy",
+            context.new_buffer({dtype, copy.scratch}, title_of(node) + " (copy)",
                                "read many times by sums of products, too large for the scratch of one task",
                                BufferInfo::Role::task_rows);
         copy.place = builder.global(buffer, dtype, copy.scratch, true);

@@ -46,7 +46,7 @@ Segment schedule_epilogue(const Group& group, std::size_t first, const GemmCall&
         const Type type = value.stored_type();
         for (const int buffer : context.buffers_to_write(v))
             member.destinations.push_back({builder.global(buffer, type.dtype, type.shape, true), at});
-        segment.title += (i > first ? " + " : "") + value.node->op->name;
+        segment.title += (i > first ? " + " : "") + title_of(*value.node);
         segment.body.push_back(comment_of(*value.node));
         for (Stmt& s : schedule_pointwise(member, context.target, builder))
             segment.body.push_back(std::move(s));

@@ -133,7 +133,7 @@ class SegmentScheduler {
 
     void title(int v) {
         if (!title_.empty()) title_ += " + ";
-        title_ += value(v).node->op->name;
+        title_ += title_of(*value(v).node);
     }
 
     // ---- reads
@@ -468,7 +468,7 @@ class SegmentScheduler {
         r.member.tree = context_.grouping.trees[v];
         Type partial{accumulator_of(context_.grouping.nests[v]), {chunks}};
         for (const Loop& l : in_order(v, nest_for(v)).parallel) partial.shape.push_back(l.extent);
-        const int buffer = context_.new_buffer(partial, value(v).node->op->name + "_parts",
+        const int buffer = context_.new_buffer(partial, title_of(*value(v).node) + " (parts)",
                                                "partial results of a reduction that is cut into chunks",
                                                BufferInfo::Role::partial_sums);
         r.place = builder_.global(buffer, partial.dtype, partial.shape, true);
@@ -540,7 +540,7 @@ class SegmentScheduler {
     Segment sum_of_chunks(const Chunked& r, const Int& chunks) {
         const Value& own = value(r.value);
         Segment last;
-        last.title = own.node->op->name + " (sum of chunks)";
+        last.title = title_of(*own.node) + " (sum of chunks)";
         last.tasks = ceildiv(count_of(own.shape), finished_by_task(context_.target, r.member.tree));
         last.task = bounded("task", last.tasks);
         Member whole;

@@ -239,7 +239,7 @@ class Splitter {
 
     static NodePtr make_total(const Type& type, const Node& of) {
         auto state = std::make_shared<SharedState>();
-        state->name = "total of " + of.op->name;
+        state->name = "total of " + title_of(of);
         state->where = of.where;
         state->value = Array(type.dtype, static_dims(type.shape));
         return make_shared_node(state, of.where);
@@ -375,6 +375,7 @@ class Splitter {
         }
         auto* fresh = const_cast<Node*>(r.get());  // not shared yet
         fresh->of_gradient = x->of_gradient;
+        fresh->title = x->title;
         fresh->origins = x->origins;
         fresh->rules = x->rules;
         return r;

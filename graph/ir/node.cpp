@@ -13,7 +13,9 @@
 
 namespace bitale {
 
-std::string text_of(const Origin& origin) { return printable(origin.what) + at_line(origin.where); }
+std::string text_of(const Origin& origin) {
+    return printable(origin.title.empty() ? origin.what : origin.title) + at_line(origin.where);
+}
 
 std::string text_of(const std::vector<Origin>& origins) {
     std::string text;
@@ -169,9 +171,19 @@ SharedPtr shared_of(const NodePtr& node) {
     return node->op == shared_op() ? node->attributes.get<SharedPtr>("shared") : nullptr;
 }
 
+std::string title_of(const Node& node) {
+    if (!node.title.empty()) return node.title;
+    // A node that a rewrite made has its statements, and no title of its own.
+    for (const Origin& origin : node.origins)
+        if (!origin.title.empty() && origin.what == node.op->name) return origin.title;
+    if (node.op->map && !node.op->map->integer_title.empty() && is_integer(node.type.dtype))
+        return node.op->map->integer_title;
+    return node.op->title.empty() ? node.op->name : node.op->title;
+}
+
 std::string describe(const Node& node) {
     const Attribute* leaf = node.attributes.find(stands_for);
-    const std::string& kind = leaf ? std::get<std::string>(*leaf) : node.op->name;
+    const std::string kind = leaf ? std::get<std::string>(*leaf) : title_of(node);
     std::string s = node.name.empty() ? kind : in_quotes(node.name);
     s += " (" + text_of(node.type) + ")";
     return s + at_line(node.where);

@@ -14,6 +14,7 @@ struct Origin {
     Where where;
     std::string what;          // op or variable name as the user wrote it
     bool of_gradient = false;  // of that statement, but made by grad
+    std::string title{};       // what reports say in place of `what`, or empty
 };
 std::string text_of(const Origin& origin);  // "dot at net.cpp:12"
 std::string text_of(const std::vector<Origin>& origins);
@@ -28,6 +29,7 @@ struct Node {
     std::vector<Origin> origins;     // filled by import; sorted, unique
     std::vector<std::string> rules;  // names of the rewrites that made it
     bool of_gradient = false;        // made by grad; `where` is the line of what was differentiated
+    std::string title;               // what reports call it in place of its op's title, or empty
 
     Node() = default;
     Node(const Node&) = default;
@@ -53,6 +55,8 @@ bool is_constant(const NodePtr& node);
 const Array& constant_value(const NodePtr& node);  // InternalError unless is_constant
 SharedPtr shared_of(const NodePtr& node);          // null unless the node is a shared variable
 
+// The word for its op in what users read: `slice` for `rows`, "gradient of relu" for the selection of one.
+std::string title_of(const Node& node);
 // "exp at net.cpp:12" or "x (float32 [n, 3]) at net.cpp:3", for messages.
 std::string describe(const Node& node);
 // "net.cpp:12: ... must be equal, in add (float32 [n])", for the call that breaks it.

@@ -31,8 +31,9 @@ enum class OpKind : std::uint8_t {
 struct MapInfo {
     std::string text;  // C expression over the argument names a, b, c: "a + b", "b_exp(a)"
     std::string integer_text =
-        {};        // the same for integers and booleans where it differs: "b_add(a, b)" wraps
-    int cost = 1;  // rough cycles per element: 1 for an add, 4 for a division, 20 for exp
+        {};  // the same for integers and booleans where it differs: "b_add(a, b)" wraps
+    std::string integer_title = {};  // Op::title of integers: "maximum" for the relu of an index
+    int cost = 1;                    // rough cycles per element: 1 for an add, 4 for a division, 20 for exp
     bool commutative = false;
     bool maps_zero_to_zero = false;  // f(0) = 0 (unary)
     bool non_decreasing = false;     // a <= b implies f(a) <= f(b) (unary)
@@ -65,6 +66,8 @@ struct Routine {
 
 struct Op {
     std::string name;
+    // What reports call it where that is another word: `slice` for `rows`. title_of(node) looks here.
+    std::string title{};
     OpKind kind = OpKind::composite;
     int arity = -1;      // -1: any
     bool draws = false;  // random numbers, by the counter of a stream, its last operand

@@ -27,7 +27,7 @@ std::string attributes_of(const Node& node) {
 }
 
 std::string line_of(const Node& node) {
-    std::string s = node.op->name + " " + text_of(node.type);
+    std::string s = title_of(node) + " " + text_of(node.type);
     if (!node.name.empty()) s += " " + in_quotes(node.name);
     s += attributes_of(node);
     s += at_line(node.where);
@@ -53,7 +53,7 @@ std::string debugprint(const Nodes& roots) {
         if (depth > deepest_indent) text += "(depth " + std::to_string(depth) + ") ";
         const auto [at, first] = numbers.emplace(node, numbers.size() + 1);
         text += "#" + std::to_string(at->second) + " ";
-        text += first ? line_of(*node) : "(" + node->op->name + " above)";
+        text += first ? line_of(*node) : "(" + title_of(*node) + " above)";
         text += "\n";
         if (!first) continue;
         for (auto input = node->inputs.rbegin(); input != node->inputs.rend(); ++input)

@@ -28,8 +28,8 @@ std::string label(std::initializer_list<std::string> lines) {
 }
 
 std::string label_of(const Node& node) {
-    std::string s = node.name.empty() ? node.op->name : node.name;
-    if (!node.name.empty() && node.op->kind != OpKind::leaf) s += " = " + node.op->name;
+    std::string s = node.name.empty() ? title_of(node) : node.name;
+    if (!node.name.empty() && node.op->kind != OpKind::leaf) s += " = " + title_of(node);
     return label(
         {s, text_of(node.type), node.where.line && !is_of_library(node.where) ? node.where.text() : ""});
 }

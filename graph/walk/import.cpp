@@ -43,9 +43,11 @@ void import(Graph& graph, Interner& interner) {
         auto copy = std::make_shared<Node>(*node);
         for (NodePtr& input : copy->inputs) input = imported.at(input.get());
         if (const auto at = lines.find(node.get()); at != lines.end()) copy->where = at->second;
-        if (copy->origins.empty())
-            copy->origins = {
-                {node->where, node->name.empty() ? node->op->name : node->name, node->of_gradient}};
+        if (copy->origins.empty()) {
+            const std::string title = node->name.empty() ? title_of(*node) : node->name;
+            const std::string& what = node->name.empty() ? node->op->name : node->name;
+            copy->origins = {{node->where, what, node->of_gradient, title == what ? "" : title}};
+        }
         imported[node.get()] = interner.intern(copy);
     }
     Nodes fresh;

@@ -73,6 +73,7 @@ NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengt
     if (!node->origins.empty() || !node->rules.empty() || node->of_gradient) {
         auto* fresh = const_cast<Node*>(made.get());  // not shared yet
         fresh->of_gradient = node->of_gradient;
+        fresh->title = node->title;
         fresh->origins = node->origins;
         fresh->rules = node->rules;
     }

@@ -16,7 +16,8 @@
 // gradient   an Expr over g (of the output), a, b, c and y (the output); `none` where no gradient can flow
 // cost       cycles an element, roughly: 1 for an add, 4 for a division, 20 for exp
 // traits     plain, or any of commutative | zero_to_zero | non_decreasing | floats_only | integers_only
-//            (booleans too) | numbers_only (no booleans) | as_length(the op on lengths)
+//            (booleans too) | numbers_only (no booleans) | as_length(the op on lengths) |
+//            of_integers_called(what reports say of integers)
 // low, high  where tests draw floating-point arguments from: inside the domain
 
 // ---- Arithmetic: integers wrap; x // 0 and x % 0 are 0 for integers ---------------------------------------
@@ -126,7 +127,7 @@ BITALE_BINARY(logaddexp, floating, "b_logaddexp(a, b)", reference::logaddexp(a, 
 BITALE_UNARY(log1mexp, floating, "b_log1mexp(a)", reference::log1mexp(a), -g / expm1(-a), 60, plain, -4, -0.2)
 // maximum(a, 0): the rectified linear unit. NaN stays NaN. The gradient at 0 is 0.
 BITALE_UNARY(relu, same, "b_relu(a)", reference::relu(a), where(gt(y, 0), g, 0), 1,
-             zero_to_zero | non_decreasing, -4, 4)
+             zero_to_zero | non_decreasing | of_integers_called("maximum"), -4, 4)
 // The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to a.
 BITALE_UNARY(erf, floating, "b_erf(a)", std::erf(a), g * 1.12837916709551257390 * exp(-(a * a)), 30,
              zero_to_zero | non_decreasing, -3, 3)

@@ -121,8 +121,8 @@ class Differentiator {
             BITALE_CHECK(parts[i]->type.dtype == dtype && parts[i]->type.rank() == input->type.rank(),
                          "the gradient of " + node->op->name + " is " + text_of(parts[i]->type) +
                              " for an operand " + text_of(input->type));
-            Flow below = is_map ? masks_.through_map(flow, parts[i], node)
-                                : masks_.through(flow, parts[i], node->where);
+            Flow below =
+                is_map ? masks_.through_map(flow, parts[i], node) : masks_.through(flow, parts[i], node);
             settle(below.value, node->where);
             for (const std::vector<Side>* sides : {&below.pending, &below.known})
                 for (const Side& side : *sides) settle(side.condition, node->where);

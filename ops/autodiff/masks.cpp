@@ -37,14 +37,14 @@ void append(Sides& sides, const Sides& more) {
 }
 
 // Takes where(c, x, 0) and where(c, 0, x) off, and notes c: of nested ones the inner first.
-NodePtr without_selections(NodePtr part, Sides& sides, Where where) {
+NodePtr without_selections(NodePtr part, Sides& sides, const Node& node) {
     Sides outer;
     while (part->op == where_op()) {
         const bool wanted = is_zero(part->inputs[2]);
         if (!wanted && !is_zero(part->inputs[1])) break;
         const NodePtr& value = part->inputs[wanted ? 1 : 2];
         if (value->type != part->type) break;
-        outer.push_back({part->inputs[0], wanted, where});
+        outer.push_back({part->inputs[0], wanted, node.where, node.op});
         part = value;
     }
     std::reverse(outer.begin(), outer.end());
@@ -74,6 +74,8 @@ NodePtr Masks::selected(const NodePtr& value, const Side& side) {
     const Expr chosen = side.wanted ? elementwise(where_op(), {condition, x, zero}, side.where)
                                     : elementwise(where_op(), {condition, zero, x}, side.where);
     known = chosen.node();
+    if (side.op && known->op == where_op())
+        const_cast<Node*>(known.get())->title = "gradient of " + side.op->name;  // not shared yet
     settle_(known, side.where);
     return known;
 }
@@ -150,18 +152,19 @@ Flow Masks::through_map(const Flow& flow, const NodePtr& part, const NodePtr& no
         settle_(each.value, node->where);
         const NodePtr value = apply(each, node->where);
         const NodePtr sum = value == all ? part : make_node(sum_op(), {value}, part->attributes, part->where);
-        return through({value, {}, each.known}, sum, node->where);
+        return through({value, {}, each.known}, sum, node);
     }
     Flow below{nullptr, flow.pending, {}};
-    below.value = without_selections(part, below.pending, node->where);
+    below.value = without_selections(part, below.pending, *node);
     append(is_zero_with(below.value, flow.value) ? below.known : below.pending, flow.known);
     bound(below.pending, node->where);
     return below;
 }
 
-Flow Masks::through(const Flow& flow, const NodePtr& part, Where where) {
+Flow Masks::through(const Flow& flow, const NodePtr& part, const NodePtr& node) {
+    const Where where = node->where;
     Flow below;
-    below.value = without_selections(part, below.pending, where);
+    below.value = without_selections(part, below.pending, *node);
     for (const Side& side : flow.known) {
         if (side.condition->type.rank() == 0 && flow.value->type.rank() > 0) continue;
         const DType dtype = flow.value->type.dtype;

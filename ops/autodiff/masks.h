@@ -21,7 +21,8 @@ namespace bitale {
 struct Side {
     NodePtr condition;
     bool wanted = true;
-    Where where{};  // of the statement that selects
+    Where where{};           // of the statement that selects
+    const Op* op = nullptr;  // whose gradient selects; null where sides became one condition
 };
 
 // A cotangent, of no half type. It is zero wherever one of the sides fails; of the pending ones only after
@@ -45,7 +46,7 @@ class Masks {
     // The cotangent of an operand of a map, whose gradient made `part` from the value of `flow`.
     Flow through_map(const Flow& flow, const NodePtr& part, const NodePtr& node);
     // Of an operand of any other op; nothing of the flow is pending.
-    Flow through(const Flow& flow, const NodePtr& part, Where where);
+    Flow through(const Flow& flow, const NodePtr& part, const NodePtr& node);
     // What arrives from several users.
     Flow total(std::vector<Flow> parts, Where where);
 

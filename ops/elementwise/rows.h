@@ -22,6 +22,7 @@ struct Text {
 struct Traits {
     bool commutative = false, zero_to_zero = false, non_decreasing = false;
     bool floats = true, integers = true, booleans = true;  // dtypes of the operands
+    const char* integer_title = "";                        // MapInfo
     std::function<Int(const std::vector<Int>&)> length{};
 };
 
@@ -32,9 +33,12 @@ inline Traits operator|(Traits a, const Traits& b) {
     a.floats &= b.floats;
     a.integers &= b.integers;
     a.booleans &= b.booleans;
+    if (*b.integer_title) a.integer_title = b.integer_title;
     if (b.length) a.length = b.length;
     return a;
 }
+
+inline Traits of_integers_called(const char* title) { return {.integer_title = title}; }
 
 inline Traits as_length(Int (*f)(const Int&)) {
     return {.length = [f](const std::vector<Int>& x) { return f(x[0]); }};

@@ -107,6 +107,7 @@ const Op* pick_op() {
 const Op* unpick_op() {
     static const Op* op = register_op({
         .name = "unpick",
+        .title = "one_hot",
         .kind = OpKind::view,
         .arity = 2,
         .infer = infer_unpick,

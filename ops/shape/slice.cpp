@@ -295,6 +295,7 @@ const Op* slice_op() {
 const Op* place_slice_op() {
     static const Op* op = register_op({
         .name = "place_slice",
+        .title = "gradient of slice",
         .kind = OpKind::view,
         .arity = 1,
         .infer = infer_place_slice,
@@ -315,6 +316,7 @@ const Op* place_slice_op() {
 const Op* rows_op() {
     static const Op* op = register_op({
         .name = "rows",
+        .title = "slice",
         .kind = OpKind::view,
         .arity = 2,
         .infer = infer_rows,
@@ -340,6 +342,7 @@ const Op* rows_op() {
 const Op* place_rows_op() {
     static const Op* op = register_op({
         .name = "place_rows",
+        .title = "gradient of slice",
         .kind = OpKind::view,
         .arity = 2,
         .infer = infer_place_rows,

@@ -39,17 +39,14 @@ std::string words_of(const std::vector<Origin>& origins) {
     return named > most_named ? fmt::format("{} and {} more", text, named - most_named) : text;
 }
 
-// Of a buffer that stands for no value, as "sum_parts": the statements whose operation its name begins with.
+// Of a buffer that stands for no value, as "sum (parts)": the statements whose operation its name begins
+// with.
 std::vector<Origin> named_like(const std::string& name, const std::vector<Origin>& statements) {
     std::vector<Origin> found;
-    for (const Origin& origin : statements)
-        if (name == origin.what || name.starts_with(origin.what + "_")) found.push_back(origin);
-    const auto longest = std::max_element(found.begin(), found.end(), [](const Origin& a, const Origin& b) {
-        return a.what.size() < b.what.size();
-    });
-    if (longest == found.end()) return {};
-    const std::size_t length = longest->what.size();
-    std::erase_if(found, [&](const Origin& o) { return o.what.size() < length; });
+    for (const Origin& origin : statements) {
+        const std::string& word = origin.title.empty() ? origin.what : origin.title;
+        if (name == word || name.starts_with(word + " (")) found.push_back(origin);
+    }
     return found;
 }
 
@@ -96,7 +93,7 @@ class PlanMaker {
             }
         for (const NodePtr& output : build_.plain->outputs) {
             MemoryPlan::Buffer& result = own_type(
-                add(Kind::result, output->name, words_of({{output->where, output->op->name}}), "a result"),
+                add(Kind::result, output->name, words_of({{output->where, title_of(*output)}}), "a result"),
                 output->type);
             result.reserved = pooled_bytes(result.bytes);
         }
@@ -200,7 +197,7 @@ class PlanMaker {
     }
 
     static Kind kind_of(const Lifetime& life, const BufferInfo& info, int once) {
-        if (life.first < once) return Kind::once;
+        if (life.first < once && life.last >= once) return Kind::once;
         if (info.role == BufferInfo::Role::partial_sums) return Kind::partial_sums;
         if (info.role == BufferInfo::Role::task_rows) return Kind::task_rows;
         const bool goes_on = life.last > life.first;

@@ -298,7 +298,8 @@ std::vector<std::string> copies_of(const Program& program, const Values& values,
         list.push_back(without_lines(describe(*value.node) + ": " + value.reason));
     }
     for (const BufferInfo& buffer : program.buffers)
-        if (buffer.kind == BufferInfo::Kind::arena && buffer.name.ends_with("_copy") && is_large(buffer.type))
+        if (buffer.kind == BufferInfo::Kind::arena && buffer.name.ends_with(" (copy)") &&
+            is_large(buffer.type))
             list.push_back(buffer.name + " (" + text_of(buffer.type) + "): " + buffer.reason);
     return list;
 }

@@ -99,6 +99,38 @@ TEST_CASE("a report is one screen of the user's lines", "[core]") {
         }
 }
 
+TEST_CASE("operations have the words of users", "[core]") {
+    const Shared images = shared(uniform_values({60, 12}, 0, 256, 1).as(uint8), "images"),
+                 labels = shared(uniform_values({60}, 0, 3, 2).as(int32), "labels"),
+                 w = shared(uniform_values({12, 7}, -1, 1, 3), "w"),
+                 v = shared(uniform_values({7, 3}, -1, 1, 4), "v");
+    const Expr x = matrix("x"), y = ivector("y"), i = lscalar("i");
+    const Expr p = softmax(dot(relu(dot(x / 255, w)), v));
+    const Expr loss = mean(categorical_crossentropy(p, y)), batch = range(i * 10, (i + 1) * 10);
+    for (const std::string device : {"cpu", "emulator", "null"}) {
+        Function step = function({i}, {loss, sum(images[Slice{i - 5, i + 5}])},
+                                 {.updates = sgd(loss, {w, v}, 0.1),
+                                  .givens = {{x, cast(images[batch], float32)}, {y, labels[batch]}},
+                                  .device = device});
+        step(1);
+        const std::string report = step.report(Detail::complete), graph = debugprint(step);
+        INFO(report << graph);
+        for (const std::string& text : {report, graph}) {
+            for (const char* word : {"slice", "one_hot", "gradient of relu"})
+                CHECK_THAT(text, ContainsSubstring(word));
+            const std::regex internal(
+                "\\b(rows|unpick|place_rows) (at [a-z]|[(]?u?int|[(]?float)|relu int64");
+            CHECK(!std::regex_search(text, internal));
+        }
+        CHECK_THAT(graph, ContainsSubstring("maximum int64"));
+    }
+    // Also in messages, and a user's own names stay.
+    const Expr rows = images[batch];
+    CHECK_THAT(debugprint(rows), ContainsSubstring("slice uint8 [10, 12]"));
+    CHECK_THAT(debugprint(grad(sum(abs(clip(x, 0, 1))), x)), ContainsSubstring("gradient of clip float32"));
+    CHECK_THAT(debugprint(where(gt(x, 0), x, 0)), ContainsSubstring("where float32"));
+}
+
 TEST_CASE("figures count what a product's kernel updates in place, and estimate threads", "[core]") {
     const Expr x = input(float32, {512, 600}, "x");
     const Shared w = shared(uniform_values({600, 500}, -0.1, 0.1, 1), "w");

@@ -208,7 +208,7 @@ TEST_CASE("places of maxima are kept for the gradient, those of the scores are n
         }
         if (b.kind == Kind::partial_sums) {
             parts = true;
-            CHECK(b.where.starts_with(b.name.substr(0, b.name.find("_parts")) + " at "));
+            CHECK(b.where.starts_with(b.name.substr(0, b.name.find(" (parts)")) + " at "));
         }
         if (b.offset >= 0) CHECK_THAT(b.reason, !ContainsSubstring("reduction, read"));
     }
