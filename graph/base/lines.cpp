@@ -31,6 +31,8 @@ bool is_of_library(const Where& where) {
                        [&](std::string_view folder) { return file.starts_with(folder); });
 }
 
+Where of_user(const Where& where) { return is_of_library(where) ? Where{} : where; }
+
 std::string at_line(const Where& where) {
     return where.line && !is_of_library(where) ? " at " + where.text() : "";
 }

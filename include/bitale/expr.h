@@ -32,13 +32,13 @@ class Shared {
     Shared() = default;
     explicit Shared(std::shared_ptr<SharedState> state) : state_(std::move(state)) {}
     // A copy of the current value. Waits for the current step of a call or loop that writes the variable.
-    Array get_value() const;
+    Array get_value(Where where = Where::current()) const;
     // Replaces the value. Dtype and shape are fixed when the variable is made: throws TypeError or ShapeError
     // for others. Waits as get_value() does.
     void set_value(const Array& value, Where where = Where::current()) const;
-    const std::string& name() const;
-    DType dtype() const;
-    Dims shape() const;
+    const std::string& name(Where where = Where::current()) const;
+    DType dtype(Where where = Where::current()) const;
+    Dims shape(Where where = Where::current()) const;
     Expr operator[](const Index& at) const;
     const std::shared_ptr<SharedState>& state() const { return state_; }
 
@@ -62,15 +62,16 @@ class Expr {
         : node_(std::move(node)), weak_(weak) {}
 
     Expr operator[](const Index& at) const;
-    DType dtype() const;
-    int rank() const;
+    DType dtype(Where where = Where::current()) const;
+    int rank(Where where = Where::current()) const;
     // The length of an axis as an int64 scalar. Negative axes count from the end. Throws IndexError if there
     // is no such axis.
     Expr length(int axis, Where where = Where::current()) const;
-    std::string shape_text() const;  // "[x.0, 28, 28]": x.0 is the unknown length of axis 0 of x
+    // "[x.0, 28, 28]": x.0 is the unknown length of axis 0 of x.
+    std::string shape_text(Where where = Where::current()) const;
     Where where() const;
     // The same value under a name that messages, reports and pictures show.
-    Expr named(const std::string& name) const;
+    Expr named(const std::string& name, Where where = Where::current()) const;
     explicit operator bool() const = delete;  // `if (x < y)` on symbols is always a mistake
 
     const std::shared_ptr<const Node>& node() const;  // throws GraphError if empty

@@ -2,6 +2,7 @@
 #include "bitale/expr.h"
 
 #include "bitale/function.h"
+#include "graph/base/lines.h"
 #include "graph/ir/node.h"
 #include "graph/show/debugprint.h"
 #include "ops/dsl/build.h"
@@ -20,15 +21,23 @@ std::vector<Index::Item> Index::list_of(std::initializer_list<Item> items) {
     return expressing([&] { return std::vector<Item>(items); });
 }
 
-const std::shared_ptr<const Node>& Expr::node() const {
-    if (!node_) throw GraphError("an empty expression is used, or one that was moved from; assign it before");
-    return node_;
+namespace {
+
+const NodePtr& present(const NodePtr& node, Where where) {
+    if (!node)
+        throw GraphError(of_user(where),
+                         "an empty expression is used, or one that was moved from; assign it before");
+    return node;
 }
 
-DType Expr::dtype() const { return node()->type.dtype; }
-int Expr::rank() const { return node()->type.rank(); }
-std::string Expr::shape_text() const {
-    return expressing([&] { return text_of(node()->type.shape); });
+}  // namespace
+
+const std::shared_ptr<const Node>& Expr::node() const { return present(node_, {}); }
+
+DType Expr::dtype(Where where) const { return present(node_, where)->type.dtype; }
+int Expr::rank(Where where) const { return present(node_, where)->type.rank(); }
+std::string Expr::shape_text(Where where) const {
+    return expressing([&] { return text_of(present(node_, where)->type.shape); });
 }
 Where Expr::where() const { return node()->where; }
 
@@ -39,8 +48,8 @@ Expr Expr::length(int axis, Where where) const try {
     expressing.fail();
 }
 
-Expr Expr::named(const std::string& name) const try {
-    const NodePtr& old = node();
+Expr Expr::named(const std::string& name, Where where) const try {
+    const NodePtr& old = present(node_, where);
     // A variable is known by its identity: a copy would be another one. An alias has the same value.
     if (old->op == input_op())
         return Expr(make_node(cast_op(), {old}, {{"dtype", old->type.dtype}}, old->where, name));

@@ -3,6 +3,7 @@
 
 #include "bitale/expr.h"
 #include "graph/base/border.h"
+#include "graph/base/lines.h"
 #include "graph/base/text.h"
 #include "graph/ir/borrowed.h"
 
@@ -10,11 +11,11 @@ namespace bitale {
 
 namespace {
 
-SharedState& state_of(const std::shared_ptr<SharedState>& state) {
+SharedState& state_of(const std::shared_ptr<SharedState>& state, Where where) {
     if (!state)
-        throw GraphError(
-            "an empty shared variable is used, or one that was moved from; create it with "
-            "shared(value, name)");
+        throw GraphError(of_user(where),
+                         "an empty shared variable is used, or one that was moved from; create it with "
+                         "shared(value, name)");
     return *state;
 }
 
@@ -33,9 +34,9 @@ Shared shared(const Array& value, std::string name, Where where) {
     });
 }
 
-Array Shared::get_value() const {
+Array Shared::get_value(Where where) const {
     return getting([&] {
-        SharedState& state = state_of(state_);
+        SharedState& state = state_of(state_, where);
         {
             const Reading reading(state.turns);
             if (!state.fetch) return state.value;
@@ -48,7 +49,7 @@ Array Shared::get_value() const {
 
 void Shared::set_value(const Array& value, Where where) const {
     setting([&] {
-        SharedState& state = state_of(state_);
+        SharedState& state = state_of(state_, where);
         const WritingValue writing(state);
         const std::string subject = "set_value of the shared variable " + in_quotes(state.name) +
                                     (state.where.line ? " at " + state.where.text() : "") + ": ";
@@ -68,16 +69,16 @@ void Shared::set_value(const Array& value, Where where) const {
     });
 }
 
-const std::string& Shared::name() const { return state_of(state_).name; }
+const std::string& Shared::name(Where where) const { return state_of(state_, where).name; }
 
-DType Shared::dtype() const {
-    SharedState& state = state_of(state_);
+DType Shared::dtype(Where where) const {
+    SharedState& state = state_of(state_, where);
     const Reading reading(state.turns);
     return state.value.dtype();
 }
 
-Dims Shared::shape() const {
-    SharedState& state = state_of(state_);
+Dims Shared::shape(Where where) const {
+    SharedState& state = state_of(state_, where);
     const Reading reading(state.turns);
     return getting([&] { return state.value.shape(); });
 }

@@ -260,7 +260,7 @@ Checkpoint::Part::Part(std::string name, void* number, DType dtype, Where where)
 }
 
 void Checkpoint::Part::add(const Shared& variable, Where where) {
-    entries_.push_back({.name = variable.name(), .where = where, .variable = variable});
+    entries_.push_back({.name = variable.name(where), .where = where, .variable = variable});
 }
 
 Checkpoint::Checkpoint(std::initializer_list<Part> parts) {
