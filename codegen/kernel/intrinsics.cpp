@@ -19,6 +19,10 @@ Int all_registers(const Amounts& a) { return 2 * a.registers; }
 Int sum_of_bytes(const Amounts& a) { return ceildiv(a.numbers[0], 4 * a.lanes) * 4; }
 // Half a register of elements at a time.
 Int random_rounds(const Amounts& a) { return a.registers_of(0) * 120; }
+// A load, a part of a store, and four additions for each register of bytes.
+Int sums_of_columns(const Amounts& a) {
+    return ceildiv(a.numbers[0] * a.numbers[1], 4 * a.lanes) * 6 + a.registers_of(1) * 4;
+}
 // Some passes, of a count and a move each.
 Int sorting_passes(const Amounts& a) { return a.numbers[0] * 40; }
 
@@ -56,6 +60,11 @@ constexpr Intrinsic bits_row{.name = "sum of bits",
                              .operands = {to_scalar, reads(0)},
                              .cpu = "{0} = b_sum_bits<{c0}>({1}, {n0}, {n1});",
                              .operations = sum_of_bytes};
+
+constexpr Intrinsic columns_row{.name = "sums of columns of bytes",
+                                .operands = {Operand{Kind::memory, Use::both, 1}, reads(3)},
+                                .cpu = "b_add_columns({0}, {1}, {n0}, {n1}, {n2});",
+                                .operations = sums_of_columns};
 
 constexpr Intrinsic max_row{.name = "max of registers",
                             .operands = {to_registers, from_registers},
@@ -168,6 +177,13 @@ Stmt sum_bytes(int place, int from, std::vector<Int> at, Int count) {
 Stmt sum_bits(int place, int from, std::vector<Int> at, Int count, Int shift, int mask) {
     return call(bits_row, {whole(place), {from, std::move(at)}}, {std::move(count), std::move(shift)},
                 {mask});
+}
+
+Stmt add_columns(int to, std::vector<Int> at, int from, std::vector<Int> first, Int rows, Int width,
+                 Int far) {
+    Int all = rows * far;
+    return call(columns_row, {{to, std::move(at)}, {from, std::move(first)}},
+                {std::move(rows), std::move(width), std::move(far), std::move(all)});
 }
 
 Stmt best_of_registers(int to, int from, Combine combine) {

@@ -64,6 +64,9 @@ Stmt streaming_store(int to, std::vector<Int> at, int scratch, Int count);
 // `shift` bits to the right, under a mask.
 Stmt sum_bytes(int place, int from, std::vector<Int> at, Int count);
 Stmt sum_bits(int place, int from, std::vector<Int> at, Int count, Int shift, int mask);
+// CPU: to each of `width` neighbouring elements from `at` on, of 32 or 64 bits, the sum of a column of 8-bit
+// elements: `rows` of them, the first from `first` on, `far` elements from one row to the next.
+Stmt add_columns(int to, std::vector<Int> at, int from, std::vector<Int> first, Int rows, Int width, Int far);
 // CPU: lane by lane the greatest or least of all registers of `from`, or its position among them (int32).
 Stmt best_of_registers(int to, int from, Combine combine);
 // CPU: to `list` from `at` on, how many of `count` neighbouring elements from `first` on are not 0, then

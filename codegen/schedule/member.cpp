@@ -12,6 +12,7 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
+#include "codegen/schedule/byte_columns.h"
 #include "codegen/schedule/bytes.h"
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/join.h"
@@ -241,6 +242,7 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
     if (std::optional<Stmts> windows = schedule_register_windows(member, nullptr, target, builder))
         return *std::move(windows);
     Member own = member;
+    if (std::optional<Stmts> columns = schedule_byte_columns(member, builder)) return *std::move(columns);
     join_results(own, builder.ir.places);
     return reduce_in_lanes(own, builder);
 }
@@ -303,22 +305,29 @@ SplitReduce split_by_rows(const Member& member, KernelBuilder& builder, int part
 }
 
 // The loop over the chunk's rows is outside; the partial results themselves are what is added to.
-SplitReduce split_runs(const Member& member, KernelBuilder& builder, const ByteRun& run, int partial_place,
-                       const std::vector<Int>& to) {
+std::optional<SplitReduce> split_bytes(const Member& member, KernelBuilder& builder,
+                                       const std::vector<Loop>& rest, int partial_place, const Int& chunk,
+                                       const std::vector<Int>& to) {
     const Nest& nest = member.nest;
     SplitReduce r;
     LoopBuilder clear(nest, false);
     r.before = clear.nest(nest.parallel, [&](LoopBuilder& inner) {
-        return inner.substituted({set(partial_place, to, neutral(nest.combine, accumulator_of(nest)))});
-    });
-    LoopBuilder inside(nest);
-    r.inside = inside.nest(nest.parallel, [&](LoopBuilder& inner) {
-        return add_run(nest, run, inner, run.outer, builder, partial_place, to);
+        return inner.substituted({set(partial_place, to, neutral(Combine::sum, accumulator_of(nest)))});
     });
     return r;
 }
 
 std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& target, KernelBuilder& builder,
+    if (const std::optional<ByteRun> run = byte_run(nest, rest, builder.ir.places)) {
+        LoopBuilder inside(nest);
+        r.inside = inside.nest(nest.parallel, [&](LoopBuilder& inner) {
+            return add_run(nest, *run, inner, run->outer, builder, partial_place, to);
+        });
+        return r;
+    }
+    std::optional<Stmts> row = add_row_of_columns(member, builder, partial_place, chunk);
+    if (!row) return {};
+    r.inside = *std::move(row);
                                           int partial_place, const std::vector<Int>& to) {
     Member row = member;
     row.destinations = {{partial_place, to}};
@@ -354,8 +363,8 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
         to.push_back(l.variable);
     }
     const std::vector<Loop> rest(nest.reduced.begin() + 1, nest.reduced.end());
-    if (const std::optional<ByteRun> run = byte_run(nest, rest, builder.ir.places))
-        return split_runs(member, builder, *run, partial_place, to);
+    if (std::optional<SplitReduce> r = split_bytes(member, builder, rest, partial_place, chunk, to))
+        return *r;
     if (std::optional<SplitReduce> r = split_in_lanes(member, target, builder, partial_place, to)) return *r;
     if (member.tree.by_rows) return split_by_rows(member, builder, partial_place, rest, to);
     Accumulation acc(member, builder, results);

@@ -13,6 +13,7 @@
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/by_phase.h"
 #include "codegen/schedule/check.h"
+#include "codegen/schedule/byte_columns.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
 #include "codegen/schedule/cut.h"
@@ -488,6 +489,8 @@ class SegmentScheduler {
 
         Segment segment;
         segment.title = title_ + " (chunks)";
+        } else if (sums_columns(reductions, row, extent, chunks, segment)) {
+            notes_ += "  rows of bytes as vectors\n";
         // The iterations of the split loop play the part of rows: staged copies hold one of them at a time.
         const Int row = Int::symbol("row", {0, std::max<std::int64_t>(0, extent.range().high - 1)});
         task_ = row;
@@ -517,6 +520,30 @@ class SegmentScheduler {
                 SplitReduce parts =
                     schedule_split(r.member, context_.target, builder_, r.place, segment.task);
                 if (!on_gpu()) append(per_row, ask_ahead(r.member.nest, row, extent, builder_));
+    // Whether all are sums over columns of bytes; a task then has a part of the columns of one chunk.
+    bool sums_columns(const std::vector<Chunked>& reductions, const Int& row, const Int& extent,
+                      const Int& chunks, Segment& segment) {
+        if (on_gpu() || !copies_.empty()) return false;
+        Int parts = 1;
+        for (const Chunked& r : reductions) {
+            const auto chunk = chunk_of_columns(r.member, builder_, row, 0, r.member.tree.chunk);
+            if (!chunk) return false;
+            if (reductions.size() == 1) parts = chunk->parts;
+        }
+        segment.tasks = chunks * parts;
+        segment.task = bounded("chunk", segment.tasks);
+        const Int number = floordiv(segment.task, parts);
+        for (const Chunked& r : reductions) {
+            const Int begin = number * r.member.tree.chunk;
+            ChunkOfColumns chunk =
+                *chunk_of_columns(r.member, builder_, row, begin, min(r.member.tree.chunk, extent - begin));
+            chunk.parts = parts;
+            append(segment.body,
+                   schedule_columns(chunk, builder_, r.place, number, mod(segment.task, parts)));
+        }
+        return true;
+    }
+
                 append(per_row, std::move(parts.inside));
                 per_row.push_back(barrier());
                 append(segment.body, std::move(parts.before));
