@@ -15,6 +15,7 @@
 #include "codegen/schedule/byte_columns.h"
 #include "codegen/schedule/bytes.h"
 #include "codegen/schedule/gpu.h"
+#include "codegen/schedule/interleaved.h"
 #include "codegen/schedule/join.h"
 #include "codegen/schedule/lanes.h"
 #include "codegen/schedule/panels.h"
@@ -200,6 +201,7 @@ Stmts reduce_in_lanes(const Member& member, KernelBuilder& builder) {
         return *std::move(rows);
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest, builder.shapes());
     if (v < 0) {
+    if (std::optional<Stmts> channels = schedule_interleaved(member, builder)) return *std::move(channels);
         LoopBuilder loops(nest);
         return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
             const Accumulation acc(member, builder, {});
@@ -369,6 +371,7 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
     if (member.tree.by_rows) return split_by_rows(member, builder, partial_place, rest, to);
     Accumulation acc(member, builder, results);
     builder.ir.places[acc.place()].scope = Place::Scope::local;
+    if (auto channels = split_interleaved(member, builder, partial_place, to)) return *std::move(channels);
     const auto over_results = [&](LoopBuilder& loops, const std::function<Stmts(LoopBuilder&)>& body) {
         return loops.nest(nest.parallel, body, member.tree.lanes > 1 ? Binding::serial : Binding::simd);
     };
