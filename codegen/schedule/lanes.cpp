@@ -212,14 +212,17 @@ class Tiler {
     Stmts over_rows(const std::function<Stmts(const std::vector<Substitution>&)>& body) const {
         const Loop& l = loop_at(plan_.tiled);
         const Int whole = floordiv(l.extent, plan_.height) * plan_.height, rest = l.extent - whole;
-        const auto rows = [&](const Int& first, std::int64_t height) {
+        const auto rows_at = [&](std::int64_t height, const std::function<Int(std::int64_t)>& row) {
             std::vector<Substitution> list;
             for (std::int64_t i = 0; i < height; ++i)
                 for (Substitution& s : points(plan_.whole)) {
-                    s[l.variable.symbol_id()] = first + i;
+                    s[l.variable.symbol_id()] = row(i);
                     list.push_back(std::move(s));
                 }
             return list;
+        };
+        const auto rows = [&](const Int& first, std::int64_t height) {
+            return rows_at(height, [&](std::int64_t i) { return first + i; });
         };
         Stmts s;
         if (whole.is(plan_.height)) {
@@ -231,11 +234,35 @@ class Tiler {
         }
         if (rest.is_constant()) {
             if (!rest.is(0)) append(s, body(rows(whole, rest.constant())));
-        } else if (plan_.height > 1) {
-            const Int one = Int::symbol("row", {0, l.extent.range().high});
-            s.push_back(loop(one, whole, l.extent, Binding::serial, body(rows(one, 1))));
+            return s;
+        }
+        // One by one, rows would wait for their own additions. So many take as long as one; those that are
+        // too many are the last row once more.
+        const std::int64_t together = rows_left_together();
+        const Int first = Int::symbol("row", {0, l.extent.range().high});
+        if (together > 1)
+            s.push_back(loop(
+                first, whole, l.extent - 1, Binding::serial,
+                body(rows_at(together, [&](std::int64_t i) { return min(first + i, max(l.extent - 1, 0)); })),
+                together));
+        if (plan_.height > 1) {
+            const Int one = Int::symbol("row", {0, l.extent.range().high}),
+                      done = together > 1 ? ceildiv(rest - 1, together) * together : Int(0);
+            s.push_back(loop(one, whole + done, l.extent, Binding::serial, body(rows(one, 1))));
         }
         return s;
+    }
+
+    // Of products that are one narrow tile wide, such as the last layer of a classifier: the text of others
+    // would grow, and their additions wait less.
+    std::int64_t rows_left_together() const {
+        constexpr std::int64_t additions_in_flight = 8, few_vectors = 2;
+        const bool thin = plan_.vectors <= few_vectors &&
+                          loop_at(plan_.axis).extent.constant() <= plan_.vectors * plan_.width;
+        if (!thin || use_ == TileUse::added || builder_.short_text) return 1;
+        const auto inside = static_cast<std::int64_t>(points(plan_.whole).size());
+        return std::clamp<std::int64_t>(additions_in_flight / (plan_.vectors * inside), 1,
+                                        std::max<std::int64_t>(plan_.height - 1, 1));
     }
 
     std::vector<Substitution> points(const std::vector<int>& loops) const {
