@@ -97,6 +97,16 @@ B_FN b_vec<f64, 4> b_fma_lanes(b_vec<f64, 4> a, b_vec<f64, 4> b, b_vec<f64, 4> c
     return (b_vec<f64, 4>)__builtin_ia32_vfmaddpd256(a, b, c);
 }
 #endif
+
+// The first `count` lanes of x, and the others of y.
+B_TABLE i32 b_lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+template <class V>
+B_FN V b_first_lanes(V x, V y, i64 count) {
+    constexpr int width = sizeof(V) / 4;
+    const b_vec<i32, width> inside = b_load<width>(b_lane_numbers) < (i32)count;
+    return (V)(((b_vec<i32, width>)x & inside) | ((b_vec<i32, width>)y & ~inside));
+}
+
 // How many of the elements are not 0, then their numbers; behind the last there is room for 16.
 template <class T>
 B_FN void b_nonzeros(i32* to, const T* from, i64 count) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -391,7 +392,9 @@ class Printer {
 
     std::string vector_expression(const Scalar& s) {
         const std::string type = fmt::format("b_lanes<{}, {}>::type", c_type(s->dtype), width_);
-        if (s->kind == ScalarNode::Kind::constant && s->number == 0 && s->integer == 0) return type + "{}";
+        if (s->kind == ScalarNode::Kind::constant && s->number == 0 && !std::signbit(s->number) &&
+            s->integer == 0)
+            return type + "{}";
         const bool read = s->kind == ScalarNode::Kind::read;
         if (read && kernel_.places[s->operand.place()].scope == Place::Scope::vector)
             return lane_register(s->operand.place(), s->at);
@@ -404,6 +407,11 @@ class Printer {
         }
         if (s->kind == ScalarNode::Kind::apply && is_float(s->dtype) && varies_in_lanes(s)) {
             const std::string& name = s->op->name;
+        if (s->kind == ScalarNode::Kind::select && s->guards.size() == 1 && s->guards[0].value == lane_) {
+            const std::string some = vector(s->arguments[0]), others = vector(s->otherwise);
+            return temporary(
+                type, fmt::format("b_first_lanes({}, {}, {})", some, others, index(s->guards[0].high)));
+        }
             const std::string sign = name == "add" ? "+" : name == "sub" ? "-" : name == "mul" ? "*" : "";
             BITALE_CHECK(!sign.empty(), "a map that vector registers have no form of: " + name);
             const std::string a = vector(s->arguments[0]), b = vector(s->arguments[1]);

@@ -24,6 +24,7 @@
 #include "codegen/schedule/prefix.h"
 #include "codegen/schedule/register_windows.h"
 #include "codegen/schedule/scatter.h"
+#include "codegen/schedule/shared_lanes.h"
 #include "codegen/schedule/short_rows.h"
 #include "codegen/schedule/tile.h"
 #include "codegen/schedule/windows.h"
@@ -195,8 +196,9 @@ std::optional<Stmts> schedule_with_positions(const Member& member, const Member&
 namespace {
 
 // By what no other schedule has taken: rows in lanes, results in lanes, or one element after another.
-Stmts reduce_in_lanes(const Member& member, KernelBuilder& builder) {
+Stmts reduce_in_lanes(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
+    if (std::optional<Stmts> rows = schedule_shared_lanes(member, target, builder)) return *std::move(rows);
     if (std::optional<Stmts> rows = schedule_short_rows(member, builder, TileUse::fresh))
         return *std::move(rows);
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest, builder.shapes());
@@ -246,7 +248,7 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
     Member own = member;
     if (std::optional<Stmts> columns = schedule_byte_columns(member, builder)) return *std::move(columns);
     join_results(own, builder.ir.places);
-    return reduce_in_lanes(own, builder);
+    return reduce_in_lanes(own, target, builder);
 }
 
 namespace {

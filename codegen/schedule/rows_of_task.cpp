@@ -17,6 +17,7 @@
 #include "codegen/schedule/prefix.h"
 #include "codegen/schedule/puts.h"
 #include "codegen/schedule/runs.h"
+#include "codegen/schedule/shared_lanes.h"
 #include "codegen/schedule/short_rows.h"
 
 namespace bitale {
@@ -49,6 +50,20 @@ std::int64_t rows_on_gpu(const Group& group, const SegmentContext& context) {
 }
 
 // Reductions of short rows, one result a row: of several rows they meet as vectors (short_rows.h), while what
+// Sums that share what they read with those of the next rows, where what the group has of these stays in the
+// task's scratch.
+std::optional<RowsOfMember> sharing_rows(const Group& group, const SegmentContext& context, const Nest& nest,
+                                         const ReductionTree& tree) {
+    const std::optional<RowsOfMember> rows = rows_of_shared_lanes(nest, tree, context.values.shapes());
+    double bytes = 0;
+    for (const int v : group.values)
+        bytes +=
+            results_of_row(context.grouping.nests[v]) * bytes_of(context.values.list[v].node->type.dtype);
+    const bool fits = rows && bytes * static_cast<double>(rows->best) <=
+                                  static_cast<double>(context.target.local_bytes) / 2;
+    return fits || (rows && group.values.size() == 1) ? rows : std::nullopt;
+}
+
 // the other members have of these rows stays in the nearest cache.
 bool gains_by_rows_together(const Group& group, const SegmentContext& context) {
     constexpr double most_bytes = 16 << 10;
@@ -194,7 +209,7 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     if (const std::int64_t rows = rows_of_runs(nests); rows > 0) return {.rows = rows, .fewest = rows};
     bool all_maps = true, along_rows = false;
     std::vector<Wanted> members;
-    std::int64_t product_rows = 0, sorted_rows = 0, walked_rows = 0;
+    std::int64_t product_rows = 0, sorted_rows = 0, walked_rows = 0, shared_rows = 1;
     double product_work = 0, deep_work = 0;
     for (std::size_t i = 0; i < nests.size(); ++i) {
         const int v = group.values[i];
@@ -203,6 +218,9 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
         wanted.work = work_of_row(nest, context.grouping.trees[v], context);
         if (nest.combine == Combine::none) {
             if (rows_of_tiles(nests[i], context.values.shapes()) > 0) wanted.fewest = rows_side_by_side;
+        } else if (const auto shared = sharing_rows(group, context, nest, context.grouping.trees[v])) {
+            wanted.fewest = shared->fewest;
+            shared_rows = shared->best;
             continue;
         }
         all_maps = false;
@@ -234,7 +252,7 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
         return size_for(sorted_rows > 0 ? sorted_rows : walked_rows, members);
     const bool alone = group.values.size() == 1;
     const std::int64_t fewest = first.parallel[0].extent.range().low / fewest_vector_blocks;
-    std::int64_t rows = 1;
+    std::int64_t rows = shared_rows;
     if (along_rows) {
         // Runs of a row that are read one after another are longer where there are enough of them.
         rows = vector_block;
