@@ -15,8 +15,8 @@
 #include "codegen/nest/product.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
-#include "codegen/schedule/gpu_tile.h"
 #include "codegen/schedule/byte_columns.h"
+#include "codegen/schedule/gpu_tile.h"
 #include "graph/base/check.h"
 #include "ops/autodiff/saved.h"
 
@@ -103,13 +103,13 @@ class Grouper {
     // Positions are the same in every order: on a GPU each thread looks for its own. So are sums of integers.
     ReductionTree order_of(const Nest& nest) const {
         if (target_.kind == Target::Kind::cuda && is_position(nest.combine)) return {};
-        return tree_of(nest, values_.shapes());
         bool staged = false;
         for_each_read(nest, [&](const ScalarNode& s) {
             staged = staged || values_.list[s.operand.value()].storage == Value::Storage::staged;
         });
         if (target_.kind == Target::Kind::cpu && !staged)
             if (const auto columns = order_of_byte_columns(nest, values_.shapes())) return *columns;
+        return tree_of(nest, values_.shapes());
     }
 
     // The groups that the value joins, as one; empty: it begins one of its own.

@@ -405,13 +405,13 @@ class Printer {
             return temporary(type, fmt::format("b_load<{}>({})", width_, first),
                              !kernel_.places[s->operand.place()].written);
         }
-        if (s->kind == ScalarNode::Kind::apply && is_float(s->dtype) && varies_in_lanes(s)) {
-            const std::string& name = s->op->name;
         if (s->kind == ScalarNode::Kind::select && s->guards.size() == 1 && s->guards[0].value == lane_) {
             const std::string some = vector(s->arguments[0]), others = vector(s->otherwise);
             return temporary(
                 type, fmt::format("b_first_lanes({}, {}, {})", some, others, index(s->guards[0].high)));
         }
+        if (s->kind == ScalarNode::Kind::apply && is_float(s->dtype) && varies_in_lanes(s)) {
+            const std::string& name = s->op->name;
             const std::string sign = name == "add" ? "+" : name == "sub" ? "-" : name == "mul" ? "*" : "";
             BITALE_CHECK(!sign.empty(), "a map that vector registers have no form of: " + name);
             const std::string a = vector(s->arguments[0]), b = vector(s->arguments[1]);

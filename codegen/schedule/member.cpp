@@ -201,9 +201,9 @@ Stmts reduce_in_lanes(const Member& member, const Target& target, KernelBuilder&
     if (std::optional<Stmts> rows = schedule_shared_lanes(member, target, builder)) return *std::move(rows);
     if (std::optional<Stmts> rows = schedule_short_rows(member, builder, TileUse::fresh))
         return *std::move(rows);
+    if (std::optional<Stmts> channels = schedule_interleaved(member, builder)) return *std::move(channels);
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest, builder.shapes());
     if (v < 0) {
-    if (std::optional<Stmts> channels = schedule_interleaved(member, builder)) return *std::move(channels);
         LoopBuilder loops(nest);
         return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
             const Accumulation acc(member, builder, {});
@@ -242,11 +242,11 @@ Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder&
             return body;
         });
     }
+    if (std::optional<Stmts> columns = schedule_byte_columns(member, builder)) return *std::move(columns);
     if (member.tree.split) return reduce_in_chunks(member, builder);
     if (std::optional<Stmts> windows = schedule_register_windows(member, nullptr, target, builder))
         return *std::move(windows);
     Member own = member;
-    if (std::optional<Stmts> columns = schedule_byte_columns(member, builder)) return *std::move(columns);
     join_results(own, builder.ir.places);
     return reduce_in_lanes(own, target, builder);
 }
@@ -318,10 +318,6 @@ std::optional<SplitReduce> split_bytes(const Member& member, KernelBuilder& buil
     r.before = clear.nest(nest.parallel, [&](LoopBuilder& inner) {
         return inner.substituted({set(partial_place, to, neutral(Combine::sum, accumulator_of(nest)))});
     });
-    return r;
-}
-
-std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& target, KernelBuilder& builder,
     if (const std::optional<ByteRun> run = byte_run(nest, rest, builder.ir.places)) {
         LoopBuilder inside(nest);
         r.inside = inside.nest(nest.parallel, [&](LoopBuilder& inner) {
@@ -332,6 +328,10 @@ std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& ta
     std::optional<Stmts> row = add_row_of_columns(member, builder, partial_place, chunk);
     if (!row) return {};
     r.inside = *std::move(row);
+    return r;
+}
+
+std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& target, KernelBuilder& builder,
                                           int partial_place, const std::vector<Int>& to) {
     Member row = member;
     row.destinations = {{partial_place, to}};
@@ -371,9 +371,9 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
         return *r;
     if (std::optional<SplitReduce> r = split_in_lanes(member, target, builder, partial_place, to)) return *r;
     if (member.tree.by_rows) return split_by_rows(member, builder, partial_place, rest, to);
+    if (auto channels = split_interleaved(member, builder, partial_place, to)) return *std::move(channels);
     Accumulation acc(member, builder, results);
     builder.ir.places[acc.place()].scope = Place::Scope::local;
-    if (auto channels = split_interleaved(member, builder, partial_place, to)) return *std::move(channels);
     const auto over_results = [&](LoopBuilder& loops, const std::function<Stmts(LoopBuilder&)>& body) {
         return loops.nest(nest.parallel, body, member.tree.lanes > 1 ? Binding::serial : Binding::simd);
     };

@@ -50,20 +50,6 @@ std::int64_t rows_on_gpu(const Group& group, const SegmentContext& context) {
 }
 
 // Reductions of short rows, one result a row: of several rows they meet as vectors (short_rows.h), while what
-// Sums that share what they read with those of the next rows, where what the group has of these stays in the
-// task's scratch.
-std::optional<RowsOfMember> sharing_rows(const Group& group, const SegmentContext& context, const Nest& nest,
-                                         const ReductionTree& tree) {
-    const std::optional<RowsOfMember> rows = rows_of_shared_lanes(nest, tree, context.values.shapes());
-    double bytes = 0;
-    for (const int v : group.values)
-        bytes +=
-            results_of_row(context.grouping.nests[v]) * bytes_of(context.values.list[v].node->type.dtype);
-    const bool fits = rows && bytes * static_cast<double>(rows->best) <=
-                                  static_cast<double>(context.target.local_bytes) / 2;
-    return fits || (rows && group.values.size() == 1) ? rows : std::nullopt;
-}
-
 // the other members have of these rows stays in the nearest cache.
 bool gains_by_rows_together(const Group& group, const SegmentContext& context) {
     constexpr double most_bytes = 16 << 10;
@@ -81,6 +67,20 @@ bool gains_by_rows_together(const Group& group, const SegmentContext& context) {
     }
     return any && bytes * double{rows_side_by_side} <= most_bytes &&
            group.extent.range().high >= fewest_tasks * rows_side_by_side;
+}
+
+// Sums that share what they read with those of the next rows, where what the group has of these stays in the
+// task's scratch.
+std::optional<RowsOfMember> sharing_rows(const Group& group, const SegmentContext& context, const Nest& nest,
+                                         const ReductionTree& tree) {
+    const std::optional<RowsOfMember> rows = rows_of_shared_lanes(nest, tree, context.values.shapes());
+    double bytes = 0;
+    for (const int v : group.values)
+        bytes +=
+            results_of_row(context.grouping.nests[v]) * bytes_of(context.values.list[v].node->type.dtype);
+    const bool fits = rows && bytes * static_cast<double>(rows->best) <=
+                                  static_cast<double>(context.target.local_bytes) / 2;
+    return fits || (rows && group.values.size() == 1) ? rows : std::nullopt;
 }
 
 // A reduction whose results run in lanes, side by side as what it reads is.
@@ -218,9 +218,6 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
         wanted.work = work_of_row(nest, context.grouping.trees[v], context);
         if (nest.combine == Combine::none) {
             if (rows_of_tiles(nests[i], context.values.shapes()) > 0) wanted.fewest = rows_side_by_side;
-        } else if (const auto shared = sharing_rows(group, context, nest, context.grouping.trees[v])) {
-            wanted.fewest = shared->fewest;
-            shared_rows = shared->best;
             continue;
         }
         all_maps = false;
@@ -240,6 +237,9 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
         } else if (const auto puts = rows_of_puts(nests[i])) {
             wanted.fewest = puts->fewest;
             walked_rows = std::max(walked_rows, puts->best);
+        } else if (const auto shared = sharing_rows(group, context, nest, context.grouping.trees[v])) {
+            wanted.fewest = shared->fewest;
+            shared_rows = shared->best;
         } else if (context.grouping.trees[v].lanes == 1 && vector_loop(nest, context.values.shapes()) == 0) {
             wanted.fewest = fewest_in_lanes(nests[i], context.values.shapes());
             along_rows = true;

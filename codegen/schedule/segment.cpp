@@ -12,8 +12,8 @@
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/by_phase.h"
-#include "codegen/schedule/check.h"
 #include "codegen/schedule/byte_columns.h"
+#include "codegen/schedule/check.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
 #include "codegen/schedule/cut.h"
@@ -489,8 +489,6 @@ class SegmentScheduler {
 
         Segment segment;
         segment.title = title_ + " (chunks)";
-        } else if (sums_columns(reductions, row, extent, chunks, segment)) {
-            notes_ += "  rows of bytes as vectors\n";
         // The iterations of the split loop play the part of rows: staged copies hold one of them at a time.
         const Int row = Int::symbol("row", {0, std::max<std::int64_t>(0, extent.range().high - 1)});
         task_ = row;
@@ -511,6 +509,8 @@ class SegmentScheduler {
                                             min(tree.chunk, extent - begin));
         if (bytes) {
             segment.body = *std::move(bytes);
+        } else if (sums_columns(reductions, row, extent, chunks, segment)) {
+            notes_ += "  rows of bytes as vectors\n";
         } else if (in_registers) {
             segment.body =
                 gpu::schedule_chunks(only.member, builder_, only.place, row, extent, segment.task, together);
@@ -520,6 +520,26 @@ class SegmentScheduler {
                 SplitReduce parts =
                     schedule_split(r.member, context_.target, builder_, r.place, segment.task);
                 if (!on_gpu()) append(per_row, ask_ahead(r.member.nest, row, extent, builder_));
+                append(per_row, std::move(parts.inside));
+                per_row.push_back(barrier());
+                append(segment.body, std::move(parts.before));
+                append(after, std::move(parts.after));
+            }
+            segment.body.push_back(
+                loop(row, begin, min(begin + tree.chunk, extent), Binding::serial, std::move(per_row)));
+            segment.body.push_back(barrier());
+            append(segment.body, std::move(after));
+        }
+        first.segments.push_back(std::move(segment));
+        for (const Chunked& r : reductions) {
+            second.segments.push_back(sum_of_chunks(r, chunks));
+            const ReductionTree& own = r.member.tree;
+            notes_ += "  reduction over " + extent.text() + " in parts of " + own.chunk.text() +
+                      (own.by_rows ? " whole rows" : "") + (own.lanes > 1 ? ", 16 lanes" : "") +
+                      ", combined in the second phase\n";
+        }
+    }
+
     // Whether all are sums over columns of bytes; a task then has a part of the columns of one chunk.
     bool sums_columns(const std::vector<Chunked>& reductions, const Int& row, const Int& extent,
                       const Int& chunks, Segment& segment) {
@@ -542,26 +562,6 @@ class SegmentScheduler {
                    schedule_columns(chunk, builder_, r.place, number, mod(segment.task, parts)));
         }
         return true;
-    }
-
-                append(per_row, std::move(parts.inside));
-                per_row.push_back(barrier());
-                append(segment.body, std::move(parts.before));
-                append(after, std::move(parts.after));
-            }
-            segment.body.push_back(
-                loop(row, begin, min(begin + tree.chunk, extent), Binding::serial, std::move(per_row)));
-            segment.body.push_back(barrier());
-            append(segment.body, std::move(after));
-        }
-        first.segments.push_back(std::move(segment));
-        for (const Chunked& r : reductions) {
-            second.segments.push_back(sum_of_chunks(r, chunks));
-            const ReductionTree& own = r.member.tree;
-            notes_ += "  reduction over " + extent.text() + " in parts of " + own.chunk.text() +
-                      (own.by_rows ? " whole rows" : "") + (own.lanes > 1 ? ", 16 lanes" : "") +
-                      ", combined in the second phase\n";
-        }
     }
 
     Segment sum_of_chunks(const Chunked& r, const Int& chunks) {
