@@ -51,7 +51,7 @@ def kernel_forms(entry):
 # Of the rows (h): styles of PyTorch beside the plain one, see torch_shapes.py.
 STYLES = {"conv": ["channels_last"], "pool": ["channels_last"], "conv_pool": ["channels_last"],
           "covariance": ["chunks"], "k_means": ["chunks", "kept"], "logistic": ["chunks", "kept"],
-          "dequantized": ["chunks", "packed"]}
+          "dequantized": ["chunks", "packed"], "distances": ["differences"]}
 EAGER_ONLY = ("chunks", "packed")
 
 

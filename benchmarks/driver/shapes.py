@@ -18,11 +18,12 @@ def cost(k):
 
 
 def _reduce(k):
-    size = 4 * math.prod(k["shape"])
+    size = (1 if k.get("dtype") == "uint8" else 4) * math.prod(k["shape"])
     shape = k.get("as", k["shape"])
     shape = [shape[axis] for axis in k["turned"]] if "turned" in k else shape
     left = math.prod(n for axis, n in enumerate(shape) if axis not in k["axes"])
-    return 0, size + left * (8 if k["how"].startswith("arg") else 4), left * 8 < math.prod(shape)
+    whole = k["how"].startswith("arg") or (k["how"] == "sum" and "dtype" in k)  # results of 64 bits
+    return 0, size + left * (8 if whole else 4), left * 8 < math.prod(shape)
 
 
 def _places(k, length, kernel):
@@ -75,6 +76,12 @@ def _product(k):
     return 2 * m * n * depth, 4 * (m * depth + n * depth + (1 if "sum" in k else m * n)), False
 
 
+def _distances(k):
+    """A difference, and a square that is added, for each term."""
+    n, m, depth = k["n"], k["m"], k["k"]
+    return 3 * n * m * depth, 4 * (n * depth + m * depth + n * m), False
+
+
 def _weighted_mean(k):
     heads, length, width = k["heads"], k["length"], k["width"]
     return 2 * heads * length**2 * width, 4 * heads * length * (length + 2 * width), False
@@ -120,7 +127,7 @@ COSTS = {"reduce": _reduce, "conv": _conv, "pool": _pool, "conv_pool": _conv_poo
          "prod_gradient": lambda k: (0, 8 * math.prod(k["shape"]) + 4 * k["shape"][0], False),
          "scan": lambda k: (0, 8 * math.prod(k["shape"]), False), "order": _order,
          "topk_gradient": lambda k: (0, 8 * math.prod(k["shape"]) + 4 * k["shape"][0] * k["k"], False),
-         "product": _product, "weighted_mean": _weighted_mean,
+         "product": _product, "distances": _distances, "weighted_mean": _weighted_mean,
          "concatenate": lambda k: (0, 8 * k["parts"] * math.prod(k["shape"]), False),
          "double": lambda k: (0, 8 * math.prod(k["shape"]), False),
          "crossentropy": lambda k: (0, 4 * math.prod(k["shape"]) + 8 * k["shape"][0], True),

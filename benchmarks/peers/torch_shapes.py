@@ -46,7 +46,7 @@ def into(compute, compiled):
 
 
 def reduction(k, style, compiled):
-    x = floats(k["shape"], 1)
+    x = octets(k["shape"], 1) if k.get("dtype") == "uint8" else floats(k["shape"], 1)
     x = x.view(k["as"]) if "as" in k else x
     x = x.permute(k["turned"]) if "turned" in k else x
     axes, how = k["axes"], k["how"]
@@ -54,6 +54,10 @@ def reduction(k, style, compiled):
         return into(lambda out: torch.sum(x, axes, out=out), compiled)
     if how == "max":
         return into(lambda out: torch.amax(x, axes, out=out), compiled)
+    if how == "mean_scaled":
+        return into(lambda out: torch.mean(x.float() / 255, axes, out=out), compiled)
+    if how == "mean_shifted":
+        return into(lambda out: torch.mean((x.float() - 33.3) / 128, axes, out=out), compiled)
     return into(lambda out: getattr(torch, how)(x, axes[0], out=out), compiled)
 
 
@@ -192,6 +196,14 @@ def product(k, style, compiled):
     if "sum" in k:
         return lambda: torch.mm(a, b).sum()
     return into(lambda out: torch.mm(a, b, out=out), compiled)
+
+
+def distances(k, style, compiled):
+    x, y = floats([k["n"], k["k"]], 1), floats([k["m"], k["k"]], 2)
+    if style == "differences":
+        return into(lambda out: torch.sum((x[:, None] - y[None]).square(), 2, out=out), compiled)
+    # cdist of many points multiplies instead, unless it is told not to.
+    return lambda: torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist").square()
 
 
 def weighted_mean(k, style, compiled):
@@ -354,7 +366,7 @@ def logistic(k, style, compiled):
 
 OPS = {"reduce": reduction, "prod_gradient": gradient_of_prod, "scan": scan, "order": order,
        "topk_gradient": gradient_of_topk, "conv": convolution, "pool": pooling, "conv_pool": pooling_behind,
-       "lookup": lookup, "product": product, "batched": batched_product, "weighted_mean": weighted_mean,
+       "lookup": lookup, "product": product, "distances": distances, "batched": batched_product, "weighted_mean": weighted_mean,
        "attention": attention, "dequantized": dequantized, "concatenate": concatenation, "double": doubled,
        "crossentropy": crossentropy, "random": random, "covariance": covariance, "k_means": k_means,
        "logistic": logistic}

@@ -59,7 +59,9 @@ Updates attention(const Json& row, Given& given) {
 // Of as many rows and columns, or its sum.
 Updates one_product(const Json& row, Given& given) {
     const std::int64_t m = row.at("m"), n = row.at("n"), k = row.at("k");
-    const Expr y = dot(given(floats({m, k}, 1), "a"), given(floats({k, n}, 2), "b"));
+    const Array rows = floats({m, k}, 1);
+    const Expr a = row.value("unknown", false) ? given.rows(rows, "a") : given(rows, "a"),
+               y = dot(a, given(floats({k, n}, 2), "b"));
     if (row.contains("sum")) return {result({}, sum(y))};
     return {result({m, n}, y)};
 }
@@ -85,10 +87,18 @@ Updates dequantized(const Json& row, Given& given) {
                    row.at("written") == "before" ? dot(x, wide * scale) : dot(x, wide) * scale)};
 }
 
+// By their differences: nothing cancels.
+Updates distances(const Json& row, Given& given) {
+    const std::int64_t n = row.at("n"), m = row.at("m"), k = row.at("k");
+    const Expr x = given(floats({n, k}, 1), "x"), y = given(floats({m, k}, 2), "y");
+    return {result({n, m}, sum(sqr(expand_dims(x, 1) - expand_dims(y, 0)), {2}))};
+}
+
 }  // namespace
 
 Updates products(const Json& row, Given& given) {
     const auto op = row.at("op").get<std::string>();
+    if (op == "distances") return distances(row, given);
     if (op == "batched") return batched_product(row, given);
     if (op == "attention") return attention(row, given);
     if (op == "product") return one_product(row, given);

@@ -16,13 +16,18 @@ Expr reduced(const Expr& x, const std::string& how, const Axes& axes) {
     if (how == "max") return max(x, axes);
     if (how == "argmax") return argmax(x, axes);
     if (how == "argmin") return argmin(x, axes);
+    if (how == "mean_scaled") return mean(cast(x, float32) / 255, axes);
+    if (how == "mean_shifted") return mean((cast(x, float32) - 33.3F) / 128, axes);
     throw std::runtime_error("unknown reduction " + how);
 }
 
 // `as`: the shape, and `turned`: the order of axes, in which the program looks at the same memory.
+// `unknown`: lengths are those of the call.
 Updates reduction(const Json& row, Given& given) {
     Dims shape = dims_of(row.at("shape"));
-    Expr x = given(floats(shape, 1), "x");
+    const bool of_bytes = row.value("dtype", std::string("float32")) == "uint8";
+    const Array value = of_bytes ? bytes(shape, 1) : floats(shape, 1);
+    Expr x = row.value("unknown", false) ? given.unknown(value, "x") : given(value, "x");
     if (row.contains("as")) {
         shape = dims_of(row["as"]);
         x = reshape(x, std::vector<Expr>(shape.begin(), shape.end()));

@@ -19,6 +19,20 @@ struct Given {
         inputs.emplace_back(bitale::input(value.dtype(), value.shape(), name));
         return inputs.back().variable;
     }
+    // Of lengths that only a call tells.
+    bitale::Expr unknown(const bitale::Array& value, const std::string& name) {
+        values.push_back(value);
+        inputs.emplace_back(bitale::input(value.dtype(), bitale::Dims(value.shape().size(), -1), name));
+        return inputs.back().variable;
+    }
+    // Of a number of rows that only a call tells.
+    bitale::Expr rows(const bitale::Array& value, const std::string& name) {
+        bitale::Dims shape = value.shape();
+        shape[0] = -1;
+        values.push_back(value);
+        inputs.emplace_back(bitale::input(value.dtype(), shape, name));
+        return inputs.back().variable;
+    }
     std::vector<bitale::Input> inputs;
     std::vector<bitale::Array> values;
 };

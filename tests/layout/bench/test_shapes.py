@@ -18,7 +18,7 @@ from driver import peers, shapes  # noqa: E402
 
 with open(os.path.join(ROOT, "benchmarks", "shapes.json"), encoding="utf-8") as file:
     SHAPES = json.load(file)["shapes"]
-OF_PRODUCTS = ("conv", "conv_pool", "product", "batched", "weighted_mean", "attention", "dequantized",
+OF_PRODUCTS = ("conv", "conv_pool", "product", "distances", "batched", "weighted_mean", "attention", "dequantized",
                "covariance", "k_means", "logistic")
 
 ROOFS = """
@@ -88,6 +88,8 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(of(axes=[0], turned=[3, 0, 1, 2])[1], 4 * (120 + 24))
         self.assertEqual(of(axes=[2], **{"as": [2, 3, 20]})[1], 4 * (120 + 6))
         self.assertEqual(of(axes=[3], how="argmax")[1], 4 * 120 + 8 * 24)
+        self.assertEqual(of(axes=[3], dtype="uint8")[1], 120 + 8 * 24)
+        self.assertEqual(of(axes=[3], dtype="uint8", how="mean_scaled")[1], 120 + 4 * 24)
 
     def test_convolutions_count_their_sums(self):
         row = {"op": "conv", "shape": [1, 8, 7, 7], "filters": 4, "kernel": 3, "stride": 2, "pad": 1}
