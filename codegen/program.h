@@ -151,11 +151,26 @@ struct KernelLaunch {
     std::vector<Int> reads, writes;
 };
 
+// A launch of one phase on a GPU as schedule/launch_model.h predicts it, for typical lengths.
+struct PredictedLaunch {
+    // What takes longest: the start of the launch, the slowest thread, the instructions of all threads, or
+    // the bytes that caches and memory deliver.
+    enum class Bound : std::uint8_t { launch, chain, issue, memory };
+    double blocks = 0, threads = 0;  // threads of a block
+    double working = 0;              // of these, on average while loops over threads run
+    double waves = 0;
+    double loads = 0;    // of the slowest thread, one after another
+    double sectors = 0;  // of 32 bytes, of the load or store of a warp that touches most
+    double microseconds = 0;
+    Bound bound = Bound::launch;
+};
+
 // What a step does. Buffers are indices into Program::buffers.
 struct KernelStep {
     KernelLaunch launch;
     std::vector<Int> tasks;                   // of each phase
     std::vector<std::vector<TaskWork>> work;  // on a CPU: of each phase, the same tasks by kind
+    std::vector<PredictedLaunch> predicted;   // on a GPU whose facts are known: of each phase
 };
 
 struct GemmStep {
@@ -256,8 +271,8 @@ struct Program {
     std::set<std::string> held_back;  // rules that would have applied but for math=strict, for the report
 };
 
-// When an arena buffer is in use: steps are counted through `once` and then the body. What `once` writes is
-// kept from then on, for all calls.
+// When an arena buffer is in use: steps are counted through `once` and then the body. What `once` writes and
+// the body reads is kept, for all calls.
 struct Lifetime {
     int buffer = 0, first = 0, last = 0;
     std::int64_t bytes = 0;  // that it takes: 64-byte aligned, with 64 bytes of tail
@@ -267,8 +282,8 @@ std::vector<Lifetime> arena_lifetimes(const Program& program,
                                       const std::map<std::uint64_t, std::int64_t>& values);
 
 // Offsets of the arena buffers (-1 for the others) for given values of the symbols, 64-byte aligned; those
-// whose lifetimes overlap do not overlap. What `once` writes comes first. Work as n log n for n buffers, and
-// a bounded amount beside it.
+// whose lifetimes overlap do not overlap. What is kept comes first. Work as n log n for n buffers, and a
+// bounded amount beside it.
 struct Placement {
     std::vector<std::int64_t> offsets;
     std::int64_t bytes = 0;

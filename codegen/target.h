@@ -2,15 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bitale/precision.h"
+#include "codegen/gpu_facts.h"
 
 namespace bitale {
 
 struct Target {
-    enum class Kind : std::uint8_t { cpu, cuda, null };
+    enum class Kind : std::uint8_t { cpu, cuda };
     Kind kind = Kind::cpu;
     std::string architecture;  // "x86-64-v4", "sm_90"; part of cache keys
     int vector_bytes = 32;     // 64, 32 or 16 on a CPU
@@ -32,6 +34,8 @@ struct Target {
     bool readable = false;                 // kernels come with a text for people
     bool debug_lines = false;              // which is then what is compiled, with the user's lines
     int max_statements = 400;              // per kernel: compile time grows faster than the text
+    // By which launches are predicted; none: the schedules of a GPU of which nothing is known.
+    std::optional<GpuFacts> gpu = {};
 };
 
 }  // namespace bitale

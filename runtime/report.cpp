@@ -149,6 +149,32 @@ void add_efficiency(std::string& to, const Program& program, const KernelStep& s
                       1e-6 * work, known ? "" : " for typical lengths", parts);
 }
 
+std::string count_of_things(double n, const char* thing) {
+    return fmt::format("{:.0f} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
+// Launches on a GPU as the model of code generation predicts them, for typical lengths.
+void add_predicted(std::string& to, const KernelStep& step) {
+    for (std::size_t p = 0; p < step.predicted.size(); ++p) {
+        const PredictedLaunch& l = step.predicted[p];
+        const auto bound = [&]() -> std::string {
+            switch (l.bound) {
+                case PredictedLaunch::Bound::launch: return "by its start";
+                case PredictedLaunch::Bound::chain:
+                    return fmt::format("by its slowest thread, {:.0f} loads one after another", l.loads);
+                case PredictedLaunch::Bound::issue: return "by instructions";
+                case PredictedLaunch::Bound::memory: break;
+            }
+            return "by memory";
+        };
+        to += fmt::format("     launch{}: {} of {:.0f} threads, {:.0f} at work, {}; at most {:.0f} sectors a warp; "
+                          "predicted {:.1f} us, bound {}\n",
+                          step.predicted.size() > 1 ? fmt::format(" {}", p + 1) : "",
+                          count_of_things(l.blocks, "block"), l.threads, l.working, count_of_things(l.waves, "wave"), l.sectors,
+                          l.microseconds, bound());
+    }
+}
+
 void add_step(std::string& to, const Function::State& state, const Step& step, int number) {
     const Program& program = *state.program;
     to += fmt::format("\n  {}. {}  {}{}\n", number, step_name(program, step), step.title,
@@ -166,6 +192,7 @@ void add_step(std::string& to, const Function::State& state, const Step& step, i
                             : fmt::format("; when these are done, {}", kernel->tasks[p].text());
         to += fmt::format("     tasks: {}\n", tasks);
         add_efficiency(to, program, *kernel);
+        add_predicted(to, *kernel);
     }
     to += fmt::format("     {} moved, {}\n", amount(step.bytes, "B"), amount(step.flops, "flop"));
     std::string buffers;

@@ -8,6 +8,7 @@
 #include "codegen/group/in_step.h"
 #include "codegen/group/once.h"
 #include "codegen/group/peak.h"
+#include "codegen/group/scores.h"
 #include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
@@ -188,7 +189,7 @@ class Grouper {
                 return depends(other, candidate) || depends(candidate, other);
             });
             if (independent && same_rows(own, full, candidate) && tasks_agree(full, candidate) &&
-                parts_agree(own, full, candidate))
+                parts_agree(own, full, candidate) && scores_.pays(own, full, candidate))
                 joined.push_back(candidate);
         }
         // A producer that stays outside must not depend on what is joined: that would be a cycle.
@@ -532,6 +533,7 @@ class Grouper {
     const std::vector<bool> behind_;
     Grouping result_;
     std::map<int, std::vector<int>> readers_;  // values that read a stored one
+    FusionScores scores_{values_, graph_, target_, result_};
 };
 
 }  // namespace

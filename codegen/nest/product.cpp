@@ -111,4 +111,12 @@ bool is_large_product(const Nest& nest, const ReductionTree& tree) {
     return std::max(rows, columns) >= fewest_rows && std::min(rows, columns) >= fewest_columns;
 }
 
+Nest with_channels_last(Nest nest, const Nest& original) {
+    if (const std::optional<ChannelAxis> axis = channel_axis(original)) {
+        const auto channels = nest.parallel.begin() + static_cast<std::ptrdiff_t>(axis->loop);
+        std::rotate(channels, channels + 1, nest.parallel.end());
+    }
+    return nest;
+}
+
 }  // namespace bitale

@@ -43,4 +43,7 @@ std::optional<ChannelAxis> channel_axis(const Nest& nest);
 // Worth a tile of results for each block of a GPU: long sums, and many results for both factors to serve.
 bool is_large_product(const Nest& nest, const ReductionTree& tree);
 
+// The nest with the channels of `original` as its last loop over results.
+Nest with_channels_last(Nest nest, const Nest& original);
+
 }  // namespace bitale

@@ -23,6 +23,7 @@
 #include "codegen/plan/updates.h"
 #include "codegen/print/prelude.h"
 #include "codegen/schedule/epilogue.h"
+#include "codegen/schedule/launch_model.h"
 #include "codegen/schedule/made.h"
 #include "codegen/schedule/segment.h"
 #include "graph/base/text.h"
@@ -407,6 +408,8 @@ class Assembler {
             Int tasks = 0;
             for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
             kernel.tasks.push_back(tasks);
+            if (target_.gpu)
+                kernel.predicted.push_back(predict_launch(builder.ir, phase, *target_.gpu, numbers_of(graph_)));
             if (target_.kind == Target::Kind::cuda) continue;
             std::vector<TaskWork>& work = kernel.work.emplace_back();
             for (const Segment& s : phase.segments)
@@ -554,11 +557,11 @@ class Assembler {
         for (const SharedUpdate& update : graph_.updates)
             program_.updated.push_back(shared_index(update.target));
         for (const Check& check : graph_.checks) program_.checks.push_back({error_text(check)});
-        for (const NodePtr& node : length_nodes()) {
-            if (!node->op->equalities) continue;
-            for (const Equality& e : node->op->equalities(*node)) {
+        for (const Value& value : values_.list) {
+            if (!value.node->op->equalities) continue;
+            for (const Equality& e : value.node->op->equalities(*value.node)) {
                 if (e.a == e.b) continue;
-                program_.length_checks.push_back({e.a, e.b, message_of(e, *node), e.is_index});
+                program_.length_checks.push_back({e.a, e.b, message_of(e, *value.node), e.is_index});
             }
         }
         std::string all;
@@ -566,12 +569,6 @@ class Assembler {
         if (target_.readable) program_.drawn = graph_.roots();
         const bool cuda = target_.kind == Target::Kind::cuda;
         (cuda ? program_.cuda_prelude : program_.prelude) = device_prelude(cuda, device_names(all));
-    }
-
-    Nodes length_nodes() const {
-        Nodes nodes;
-        for (const Value& value : values_.list) nodes.push_back(value.node);
-        return nodes;
     }
 
     const Graph& graph_;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codegen/kernel/in_flight.h"
 #include "codegen/kernel/intrinsics.h"
 #include "codegen/kernel/shared_memory.h"
 #include "codegen/nest/walk.h"
@@ -292,6 +293,7 @@ class Printer {
         const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
+        if (cuda_ && turns_in_flight(s, kernel_.places) > 1) out_.line("B_UNROLL_LOADS");
         if (s.binding == Binding::threads)
             out_.open("for (" + type + " " + name + " = " + (begin == "0" ? "" : begin + " + ") +
                       "threadIdx.x; " + name + " < " + end + "; " + name + " += blockDim.x) {");

@@ -93,8 +93,10 @@ bool parts_are_apart(const Group& group, const SegmentContext& context, const st
 }
 
 // A part has a multiple of so many elements.
-std::int64_t step_of_parts(const Nest& nest, int axis, bool smallest, const ShapeOf& shape_of) {
-    constexpr std::int64_t panel = 64, few_lanes = 16;
+std::int64_t step_of_parts(const Nest& nest, int axis, bool smallest, const Target& target,
+                           const ShapeOf& shape_of) {
+    constexpr std::int64_t panel = 64, few_lanes = 16, warp = 32;
+    if (target.kind == Target::Kind::cuda) return may_run_in_lanes(nest, axis, shape_of) ? warp : 1;
     if (may_run_in_lanes(nest, axis, shape_of)) return smallest ? few_lanes : panel;
     const auto product = rows_of_product(nest, shape_of, static_cast<std::size_t>(axis));
     return product && !smallest ? product->fewest : 1;
@@ -118,7 +120,7 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& 
         for (std::size_t i = 0; i < nests.size(); ++i) {
             const int d = axes.at(group.values[i]);
             same = same && nests[i].parallel[static_cast<std::size_t>(d)].extent == l.extent;
-            step = std::max(step, step_of_parts(nests[i], d, !parts, shape_of));
+            step = std::max(step, step_of_parts(nests[i], d, !parts, context.target, shape_of));
         }
         if (!same) continue;
         const std::int64_t extent = l.extent.constant();

@@ -6,21 +6,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "codegen/group/in_step.h"
 #include "codegen/schedule/segment.h"
 
 namespace bitale {
-
-struct AxisCut {
-    AxesInStep axis;          // of each value, the loop over results that is cut
-    std::int64_t extent = 0;  // of the axis, the same for all of them
-    std::int64_t width = 0;   // of a task's part; the last one may be shorter
-
-    std::int64_t parts() const { return (extent + width - 1) / width; }
-    Int width_at(const Int& first) const {
-        return extent % width == 0 ? Int(width) : min(width, extent - first);
-    }
-};
 
 // Of a group with a product, all of whose values walk one more axis in step; such that what stays inside the
 // group needs no more than `bytes` of scratch. Nothing where that is not possible or whole rows fit.

@@ -4,6 +4,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/schedule/accumulation.h"
 
@@ -11,7 +12,8 @@ namespace bitale::gpu {
 
 namespace {
 
-constexpr std::int64_t most_threads = 256, shortest_sum = 48, longest_piece = 64, most_side_by_side = 6;
+constexpr std::int64_t most_threads = 256, shortest_sum = 48, shortest_piece = 8, longest_piece = 64,
+                       most_side_by_side = 6;
 
 std::int64_t high(const Loop& l) { return l.extent.range().high; }
 
@@ -95,37 +97,51 @@ bool is_thin_product(const Nest& nest, const ReductionTree& tree) {
     return bytes * 8 <= product_bytes;
 }
 
-Stmts schedule_thin_product(const Member& member, KernelBuilder& builder) {
+bool is_thin_sum(const Nest& nest, const ReductionTree& tree) {
+    if (nest.combine == Combine::none || nest.combine == Combine::affine || gives_places(nest.combine) ||
+        is_prefix(nest) || adds_products(nest))
+        return false;
+    if (tree.lanes > 1 || tree.split || nest.reduced.size() != 1 || !nest.guards.empty()) return false;
+    if (nest.reduced[0].variable.symbol_id() == 0 || typical(nest.reduced[0].extent) < shortest_sum) return false;
+    const std::int64_t points = most_points(nest.parallel, most_threads);
+    return points <= most_threads / 2 && points * bytes_of(nest.body->dtype) * shortest_piece <= product_bytes;
+}
+
+Stmts schedule_thin(const Member& member, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     const Loop& sum = nest.reduced[0];
+    const bool product = adds_products(nest);
+    const std::vector<Scalar> factors = product ? nest.body->arguments : std::vector<Scalar>{nest.body};
     std::int64_t bytes = 0;
-    for (const Scalar& factor : nest.body->arguments)
+    for (const Scalar& factor : factors)
         bytes += most_points(axes_of(nest, factor), most_threads) * bytes_of(factor->dtype);
     std::int64_t length = longest_piece;
     while (length * bytes > product_bytes) length /= 2;
     const Int first = Int::symbol("first", {0, sum.extent.range().high});
     const Loop inside{Int::symbol("k", {0, length - 1}), length};
-    const Piece a = piece_of(member, nest.body->arguments[0], first, inside, length, builder),
-                b = piece_of(member, nest.body->arguments[1], first, inside, length, builder);
     const DType dtype = accumulator_of(nest);
     const int acc = builder.scratch(Place::Scope::private_, dtype, {});
+    Stmts body{declare(acc)}, piece;
+    std::vector<Scalar> terms;
+    for (const Scalar& factor : factors) {
+        Piece p = piece_of(member, factor, first, inside, length, builder);
+        append(body, std::move(p.declare));
+        append(piece, std::move(p.fill));
+        terms.push_back(p.read);
+    }
     // Every point has its own thread: there are no more points than threads.
-    const auto own = [&](const Stmts& body) {
+    const auto own = [&](const Stmts& statements) {
         Nest points;
         points.parallel = nest.parallel;
         LoopBuilder loops(points);
-        return loops.threads(nest.parallel, [&](LoopBuilder& inner) { return inner.substituted(body); });
+        return loops.threads(nest.parallel, [&](LoopBuilder& inner) { return inner.substituted(statements); });
     };
-    const Scalar product = scalar_apply(nest.body->op, nest.body->dtype, {a.read, b.read});
-    Stmts piece = a.fill;
-    append(piece, b.fill);
+    const Scalar term =
+        product ? scalar_apply(nest.body->op, nest.body->dtype, terms) : scalar_cast(dtype, terms[0]);
     piece.push_back(barrier());
     append(piece, own({loop(inside.variable, 0, min(length, sum.extent - first), Binding::serial,
-                            {accumulate(acc, {}, nest.combine, product, true)})}));
+                            {accumulate(acc, {}, nest.combine, term, product)})}));
     piece.push_back(barrier());
-    Stmts body{declare(acc)};
-    append(body, a.declare);
-    append(body, b.declare);
     append(body, own({set(acc, {}, neutral(nest.combine, dtype))}));
     body.push_back(loop(first, 0, sum.extent, Binding::serial, std::move(piece), length));
     append(body, own(stores(member, place_read(dtype, acc, {}))));

@@ -30,25 +30,6 @@ double results_of_row(const Nest& nest) {
     return typical_count({nest.parallel.begin() + 1, nest.parallel.end()});
 }
 
-std::int64_t rows_on_gpu(const Group& group, const SegmentContext& context) {
-    constexpr double busy_threads = 128;
-    double row = 1, product = 0;
-    for (const int v : group.values) {
-        const Nest& nest = context.grouping.nests[v];
-        const double points = results_of_row(nest) * context.grouping.trees[v].lanes;
-        row = std::max(row, points);
-        if (adds_products(nest)) product = product > 0 ? std::min(product, points) : points;
-    }
-    if (product > 0) row = product;
-    std::vector<Nest> nests;
-    for (const int v : group.values)
-        if (is_order(context.grouping.nests[v].combine)) nests.push_back(context.grouping.nests[v]);
-    if (const std::int64_t rows = rows_of_orders_on_gpu(nests, context.target); rows > 0) return rows;
-    std::int64_t rows = 1;
-    while (static_cast<double>(2 * rows) * row <= busy_threads) rows *= 2;
-    return rows;
-}
-
 // Reductions of short rows, one result a row: of several rows they meet as vectors (short_rows.h), while what
 // the other members have of these rows stays in the nearest cache.
 bool gains_by_rows_together(const Group& group, const SegmentContext& context) {
@@ -295,7 +276,6 @@ TaskPlan smallest_tasks(const Group& group, const SegmentContext& context, const
 TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const RowOf& row) {
     const Nest& first = context.grouping.nests[group.values[0]];
     if (first.parallel.empty()) return {};
-    if (context.target.kind == Target::Kind::cuda) return {rows_on_gpu(group, context), {}};
     const TaskSize size = size_of_tasks(group, context);
     if (context.target.smallest_tasks) return smallest_tasks(group, context, size);
     // Lengths that only a call tells may be shorter than typical ones.

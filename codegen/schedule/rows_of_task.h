@@ -13,16 +13,7 @@ namespace bitale {
 
 constexpr std::int64_t pointwise_block = 2048;  // elements of a task that only maps
 
-struct TaskPlan {
-    // On a CPU one row, or several: those of a tile of a product, those that meet as vectors, those that
-    // lanes run along, or so many that a map has 2,048 elements. Fewer where these would leave cores without
-    // a task, but not less than the members need that do most of the work. On a GPU as many as occupy the
-    // threads of a block; with products, those of the smallest product, whose sums take longest.
-    std::int64_t rows = 1;
-    // On a CPU: parts of a second axis, where rows are too few for many cores and nothing much is done twice.
-    std::optional<AxisCut> cut;
-};
-// `row`: the loop over the first axis, in a member's nest.
+// Of a CPU. `row`: the loop over the first axis, in a member's nest.
 TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const RowOf& row);
 
 }  // namespace bitale

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
@@ -16,25 +17,22 @@
 #include "codegen/schedule/check.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
-#include "codegen/schedule/cut.h"
 #include "codegen/schedule/flat.h"
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/gpu_pointwise.h"
-#include "codegen/schedule/gpu_product.h"
+#include "codegen/schedule/gpu_tasks.h"
 #include "codegen/schedule/gpu_tile.h"
 #include "codegen/schedule/gpu_transpose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/order.h"
-#include "codegen/schedule/panels.h"
 #include "codegen/schedule/pieces.h"
-#include "codegen/schedule/pointwise.h"
 #include "codegen/schedule/prefix.h"
 #include "codegen/schedule/puts.h"
 #include "codegen/schedule/rows_of_task.h"
 #include "codegen/schedule/runs.h"
 #include "codegen/schedule/scatter.h"
-#include "codegen/schedule/short_rows.h"
+#include "codegen/schedule/score.h"
 #include "codegen/schedule/winners.h"
 #include "graph/base/options.h"
 
@@ -47,8 +45,8 @@ Int bounded(const std::string& name, const Int& extent) { return make_loop(name,
 class SegmentScheduler {
   public:
     SegmentScheduler(const Group& group, const SegmentContext& context, KernelBuilder& builder,
-                     std::string& notes)
-        : group_(group), context_(context), builder_(builder), notes_(notes) {}
+                     std::string& notes, std::optional<TaskPlan> plan)
+        : group_(group), context_(context), builder_(builder), notes_(notes), plan_(std::move(plan)) {}
 
     void run(Phase& first, Phase& second) {
         for (const int v : group_.values) title(v);
@@ -197,7 +195,7 @@ class SegmentScheduler {
 
     TaskRows rows() const { return {task_, block_}; }
 
-    // The loops of a member with the cut axis down to this task's part.
+    // The loops of a member with the cut axis down to its part.
     Nest in_cut(int v, const Nest& nest) const {
         if (!cut_) return nest;
         const auto axis = static_cast<std::size_t>(cut_->axis.at(v));
@@ -211,18 +209,16 @@ class SegmentScheduler {
 
     bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
 
-    void choose_block() {
-        const TaskPlan tasks = plan_tasks(group_, context_, row_);
-        block_ = tasks.rows;
-        cut_ = tasks.cut;
-        if (!on_gpu()) return;
+    void choose_tasks() {
+        if (!plan_ && on_gpu())
+            plan_ = gpu::fastest_plan(group_, context_, [&](const TaskPlan& plan) {
+                return predicted_time(group_, context_, builder_.short_text, plan);
+            });
+        if (!plan_) plan_ = plan_tasks(group_, context_, row_);
+        block_ = plan_->rows;
+        cut_ = plan_->cut;
         // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
-        for (const int v : group_.values) {
-            Nest nest = context_.grouping.nests[v];
-            if (nest.parallel.empty()) continue;
-            nest.parallel[0].extent = min(nest.parallel[0].extent, block_);
-            if (gpu::is_thin_product(nest, context_.grouping.trees[v])) used_ = gpu::product_bytes;
-        }
+        if (on_gpu()) used_ = gpu::bytes_of_pieces(group_, context_, block_);
     }
 
     bool is_local(int v) {
@@ -240,19 +236,8 @@ class SegmentScheduler {
         return true;
     }
 
-    // On a GPU, where whole rows of what stays inside are much for a block's shared memory.
-    void choose_cut() {
-        constexpr std::int64_t most_bytes = 28 << 10;
-        if (!on_gpu() || block_ != 1) return;
-        std::vector<int> inside;
-        for (const int v : group_.values)
-            if (!context_.leaves_group(v)) inside.push_back(v);
-        cut_ = cut_axis(group_, context_.values, context_.grouping, inside, most_bytes);
-    }
-
     Segment row_segment() {
-        choose_block();
-        choose_cut();
+        choose_tasks();
         Segment segment;
         segment.title = title_;
         const Int parts = cut_ ? cut_->parts() : 1;
@@ -302,7 +287,7 @@ class SegmentScheduler {
         segment.tasks = ceildiv(count, keys_of_task);
         number_ = segment.task = bounded("task", segment.tasks);
         count_ = segment.tasks;
-        const IntRange places{0, std::max<std::int64_t>(0, count.range().high - 1)}, rows = task_range();
+        const IntRange places{0, std::max<std::int64_t>(0, count.range().high - 1)}, rows{0, std::max<std::int64_t>(0, group_.extent.range().high - 1)};
         const Int place = Int::symbol("place", places), begin = segment.task * keys_of_task;
         const Int row = Int::symbol("row", rows), before = Int::symbol("before", rows),
                   last = Int::symbol("last", {0, count.range().high});
@@ -324,8 +309,6 @@ class SegmentScheduler {
         notes_ += "  rows of the first axis that have keys, one at a time\n";
         return segment;
     }
-
-    IntRange task_range() const { return {0, std::max<std::int64_t>(0, group_.extent.range().high - 1)}; }
 
     Stmts members() {
         Stmts body;
@@ -459,23 +442,20 @@ class SegmentScheduler {
     };
 
     // Partial results lie as they are computed, with neighbouring channels side by side.
-    Nest in_order(int v, const Nest& nest) const {
-        return with_channels_last(nest, context_.grouping.nests[v]);
-    }
-
     Chunked chunked(int v, const Int& row, const Int& chunks) {
+        const Nest& own = context_.grouping.nests[v];
         Chunked r;
         r.value = v;
         r.member.tree = context_.grouping.trees[v];
-        Type partial{accumulator_of(context_.grouping.nests[v]), {chunks}};
-        for (const Loop& l : in_order(v, nest_for(v)).parallel) partial.shape.push_back(l.extent);
+        Type partial{accumulator_of(own), {chunks}};
+        for (const Loop& l : with_channels_last(nest_for(v), own).parallel) partial.shape.push_back(l.extent);
         const int buffer = context_.new_buffer(partial, title_of(*value(v).node) + " (parts)",
                                                "partial results of a reduction that is cut into chunks",
                                                BufferInfo::Role::partial_sums);
         r.place = builder_.global(buffer, partial.dtype, partial.shape, true);
         const Nest plain = with_places_in_row(nest_for(v), row);
         for (const Loop& l : plain.parallel) r.at.push_back(l.variable);
-        r.member.nest = in_order(v, plain);
+        r.member.nest = with_channels_last(plain, own);
         if (!on_gpu() && !r.member.nest.lets.empty() && adds_products(r.member.nest))
             r.member.nest = walking_forward(r.member.nest, r.at);
         return r;
@@ -580,14 +560,6 @@ class SegmentScheduler {
         return last;
     }
 
-    static Nest with_channels_last(Nest nest, const Nest& original) {
-        if (const std::optional<ChannelAxis> axis = channel_axis(original)) {
-            const auto channels = nest.parallel.begin() + static_cast<std::ptrdiff_t>(axis->loop);
-            std::rotate(channels, channels + 1, nest.parallel.end());
-        }
-        return nest;
-    }
-
     Nest with_places_in_row(Nest nest, const Int& row) const {
         const std::uint64_t id = nest.reduced[0].variable.symbol_id();
         Nest r = id ? substitute(nest, {{id, row}}) : nest;
@@ -599,6 +571,7 @@ class SegmentScheduler {
     const SegmentContext& context_;
     KernelBuilder& builder_;
     std::string& notes_;
+    std::optional<TaskPlan> plan_;  // nothing: it is to be chosen
     std::string title_;
     const RowOf row_ = [split = group_.split](const Nest& nest) {
         if (split) return nest.reduced[0];
@@ -620,8 +593,8 @@ class SegmentScheduler {
 }  // namespace
 
 void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first,
-                    Phase& second, std::string& notes) {
-    SegmentScheduler(group, context, builder, notes).run(first, second);
+                    Phase& second, std::string& notes, std::optional<TaskPlan> plan) {
+    SegmentScheduler(group, context, builder, notes, std::move(plan)).run(first, second);
 }
 
 }  // namespace bitale

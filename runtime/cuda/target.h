@@ -22,6 +22,7 @@ inline Target target_of(const std::string& architecture) {
     t.gemm_relu_keeps_nan = t.conv_relu_keeps_nan = false;
     t.assume_finite = options().assume_finite;
     t.local_bytes = std::int64_t{47} << 10;
+    t.gpu = gpu_facts(architecture);
     return t;
 }
 

@@ -19,7 +19,7 @@ KernelLaunch launch(int kernel, List buffers) { return {kernel, std::move(buffer
 }  // namespace
 
 TEST_CASE("a step lists all of its buffers, those of its own before those of its kernels") {
-    const Step kernel = step_of(KernelStep{launch(4, {7, 3, 7}), {}, {}});
+    const Step kernel = step_of(KernelStep{launch(4, {7, 3, 7}), {}, {}, {}});
     CHECK(buffers_of(kernel) == List{7, 3, 7});
     CHECK(buffers_of(step_of(KernelStep{})).empty());
     CHECK(buffers_of(step_of(CopyStep{5, 6})) == List{5, 6});
@@ -53,7 +53,7 @@ TEST_CASE("a convolution's step lists what it reads before what it computes") {
 }
 
 TEST_CASE("a step names its result and the kernel that computes it") {
-    const Step kernel = step_of(KernelStep{launch(4, {7}), {}, {}});
+    const Step kernel = step_of(KernelStep{launch(4, {7}), {}, {}, {}});
     CHECK(!result_of(kernel));
     REQUIRE(kernel_of(kernel));
     CHECK(kernel_of(kernel)->kernel == 4);

@@ -74,7 +74,7 @@ struct Example {
         p.checks = {{"net.cpp:7: a row is out of range [0, 10)"}};
         const auto step = [&](int kernel, std::vector<int> buffers, bool commits) {
             Step t;
-            t.operation = KernelStep{{kernel, std::move(buffers), {n}, {}, {}}, {1}, {}};
+            t.operation = KernelStep{{kernel, std::move(buffers), {n}, {}, {}}, {1}, {}, {}};
             t.commits = commits;
             return t;
         };
@@ -303,7 +303,7 @@ TEST_CASE("behind short floats of the arena there are zeros where integers were"
     program->outputs = {{dtype, {Int(count)}}};
     const auto step = [](int kernel, std::vector<int> buffers) {
         Step s;
-        s.operation = KernelStep{{kernel, std::move(buffers), {}, {}, {}}, {1}, {}};
+        s.operation = KernelStep{{kernel, std::move(buffers), {}, {}, {}}, {1}, {}, {}};
         return s;
     };
     program->kernels.resize(4);
