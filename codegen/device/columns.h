@@ -19,7 +19,7 @@ B_FN b_columns b_pairs_of_columns(const u8* from) {
     const b_columns x = *(const b_any_columns*)from;
     return flip ? x ^ (u16)0x8080 : x;
 }
-template <bool flip, class Sum>
+template <bool flip, bool by_four, class Sum>
 B_FN void b_add_rows(Sum* to, const u8* from, i64 rows, i64 width, i64 far) {
     constexpr i64 most = 2048, most_rows = 256;
     B_ALIGN u16 even[most / 2], odd[most / 2];
@@ -30,7 +30,7 @@ B_FN void b_add_rows(Sum* to, const u8* from, i64 rows, i64 width, i64 far) {
             for (i64 j = 0; j < count; j += B_COLUMNS)
                 *(b_columns*)(even + j / 2) = *(b_columns*)(odd + j / 2) = b_columns{};
             i64 r = begin;
-            for (; r + 4 <= end; r += 4)
+            for (; by_four && r + 4 <= end; r += 4)
                 for (i64 j = 0; j < count; j += B_COLUMNS) {
                     const u8* const at = from + r * far + first + j;
                     const b_columns a = b_pairs_of_columns<flip>(at), b = b_pairs_of_columns<flip>(at + far),
@@ -57,7 +57,8 @@ B_FN void b_add_rows(Sum* to, const u8* from, i64 rows, i64 width, i64 far) {
         }
     }
 }
-// Many rows of a few columns without a gap between them: so many rows count as one.
+// Many rows of a few columns without a gap between them: so many rows count as one, and are read one after
+// another, which memory is ready for.
 template <bool flip, class Sum>
 B_FN void b_add_columns_of(Sum* to, const u8* from, i64 rows, i64 width, i64 far) {
     constexpr i64 few = 64, most = 1 << 20;
@@ -68,14 +69,14 @@ B_FN void b_add_columns_of(Sum* to, const u8* from, i64 rows, i64 width, i64 far
         while (rows >= together) {
             const i64 some = rows / together < most ? rows / together : most;
             for (i64 j = 0; j < together * width; ++j) wide[j] = 0;
-            b_add_rows<flip>(wide, from, some, together * width, together * width);
+            b_add_rows<flip, false>(wide, from, some, together * width, together * width);
             for (i64 r = 0; r < together; ++r)
                 for (i64 j = 0; j < width; ++j) to[j] += wide[r * width + j];
             from += some * together * width;
             rows -= some * together;
         }
     }
-    b_add_rows<flip>(to, from, rows, width, far);
+    b_add_rows<flip, true>(to, from, rows, width, far);
 }
 template <class Sum>
 B_FN void b_add_columns(Sum* to, const u8* from, i64 rows, i64 width, i64 far) {
