@@ -332,7 +332,7 @@ std::vector<Lifetime> arena_lifetimes(const Program& program,
         if (buffer.kind != BufferInfo::Kind::arena || all[b].last < 0) continue;
         Lifetime life = all[b];
         life.buffer = static_cast<int>(b);
-        if (life.first < once) {  // written once, read by every call
+        if (life.first < once && life.last >= once) {  // written once, read by every call
             life.first = 0;
             life.last = steps - 1;
         }

@@ -9,10 +9,13 @@ namespace bitale {
 OnceValues::OnceValues(const Program& program) : program_(program) {
     using Kind = BufferInfo::Kind;
     std::set<std::size_t> buffers, shared;
+    std::set<int> read;  // by every call; the rest of the arena has other values when `once` is over
+    for (const Step& step : program.body.steps)
+        for (const int b : buffers_of(step)) read.insert(b);
     for (const Step& step : program.once.steps)
         for (const int b : buffers_of(step)) {
             const BufferInfo& info = program.buffers.at(static_cast<std::size_t>(b));
-            if (info.kind == Kind::arena) buffers.insert(static_cast<std::size_t>(b));
+            if (info.kind == Kind::arena && read.contains(b)) buffers.insert(static_cast<std::size_t>(b));
             if (info.kind == Kind::shared) shared.insert(static_cast<std::size_t>(info.index));
         }
     buffers_.assign(buffers.begin(), buffers.end());
