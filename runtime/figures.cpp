@@ -54,8 +54,14 @@ double estimated_seconds(const Step& step, const StepFigures& figures, const Len
             for (const TaskWork& w : phase) picoseconds += lengths(w.tasks) * lengths(w.picoseconds);
         if (picoseconds > 0) return 1e-12 * picoseconds;
     }
-    if (const auto* gemm = std::get_if<GemmStep>(&step.operation))
-        return 1e-9 * cost_of_product(gemm->call, 0).library;
+    if (const auto* gemm = std::get_if<GemmStep>(&step.operation)) {
+        GemmCall call = gemm->call;
+        const auto set = [&](Int& x) { x = Int(std::llround(lengths(x))); };
+        for (Int* x : {&call.m, &call.n, &call.k}) set(*x);
+        if (call.strides)
+            for (GemmStrides::Batch& batch : call.strides->batches) set(batch.count);
+        return 1e-9 * cost_of_product(call, 0).library;
+    }
     constexpr double launch = 2e-6, bytes_a_second = 2e12, flops_a_second = 2e13;
     const double bytes = figures.reads + figures.writes;
     return launch + std::max(bytes / bytes_a_second, figures.flops / flops_a_second);

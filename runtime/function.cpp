@@ -123,8 +123,10 @@ void keep_limit(Function::State& state) {
     try {
         refuse_over_limit(state);
     } catch (const MemoryRefusal& refusal) {
-        parts_for_limit(state, refusal.what())
-            .memory_plan(std::vector<std::int64_t>(state.signature.sources.size(), 0));
+        const CallSizes sizes{std::vector<std::int64_t>(state.signature.sources.size(), 0)};
+        if (recomputed_for_limit(state, sizes)) return;
+        if (const MicroBatched* const parts = planned_parts(state)) parts->memory_plan(sizes.symbols);
+        parts_for_limit(state, refusal.what() + state.recomputed->refusal(sizes));
     }
 }
 
@@ -264,9 +266,9 @@ Results run(Function::State& state, std::span<const Array> arguments) {
     return explaining(runs, arguments, 0, [&] {
         return whole_or_in_parts(
             runs, arguments, 0,
-            [&](Executable& executable, const std::vector<SharedUse>& shared, Executable* idle) {
+            [&](Executable& executable, const std::vector<SharedUse>& shared, const Idle& idle) {
                 const CallLock lock(*state.device, shared);
-                if (idle) idle->drop_arena();
+                idle.drop_arenas();
                 return Results(executable.run(arguments));
             },
             [] { return false; });
@@ -323,11 +325,21 @@ Function::State& used(const std::shared_ptr<Function::State>& state) {
 // From the optimised graph to an executable; choices are measured for the numbers of a call, if any.
 void compile_optimised(Function::State& state, const Numbers& numbers) {
     const auto start = std::chrono::steady_clock::now();
-    if (const std::optional<Target> target = target_of(state)) {
-        take(state, generated(state, *target, numbers));
-        state.waits_for_lengths = state.tuning.waiting > 0;
-    }
+    generate_program(state, numbers);
     dump_before_compiling(state);
+    state.executable = prepared(state, state.program);
+    has_executable(state, start);
+}
+
+void generate_program(Function::State& state, const Numbers& numbers) {
+    const std::optional<Target> target = target_of(state);
+    if (!target) return;
+    take(state, generated(state, *target, numbers));
+    state.waits_for_lengths = state.tuning.waiting > 0;
+}
+
+void prepare_program(Function::State& state) {
+    const auto start = std::chrono::steady_clock::now();
     state.executable = prepared(state, state.program);
     has_executable(state, start);
 }
@@ -412,9 +424,9 @@ Results run_loop(Function::State& state, LoopCall call, std::int64_t* to = nullp
     Results results = explaining(runs, all, call.steps, [&] {
         return whole_or_in_parts(
             runs, all, call.steps,
-            [&](Executable& executable, const std::vector<SharedUse>& shared, Executable* idle) {
+            [&](Executable& executable, const std::vector<SharedUse>& shared, const Idle& idle) {
                 CallLock lock(*state.device, shared);
-                if (idle) idle->drop_arena();
+                idle.drop_arenas();
                 state.steps_done.store(call.told);
                 call.arguments = all;
                 call.lock = &lock;

@@ -8,6 +8,7 @@
 #include "graph/show/dot.h"
 #include "runtime/example_shapes.h"
 #include "runtime/picture.h"
+#include "runtime/recomputed.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 
@@ -95,15 +96,14 @@ Profile Function::profile() const {
 }
 
 std::int64_t Function::peak_bytes() const {
-    const State& state = used(state_);
+    State& state = used(state_);
     std::int64_t bytes = 0;
     for (const SharedUse& use : state.shared) {
         const Reading reading(use.variable->turns);
         bytes += use.variable->value.bytes();
     }
-    const std::lock_guard lock(state.device->turns());
     if (state.specialised && !state.is_compiled()) return bytes + state.specialised->arena_bytes();
-    return bytes + state.current.load(std::memory_order_acquire)->arena_bytes();
+    return bytes + largest_arena_of(state);
 }
 
 std::string debugprint(const Function& f) {

@@ -112,8 +112,16 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
     return std::make_shared<const Graph>(std::move(graph));
 }
 
+std::size_t passes_over_parts(const Function::State& function) try {
+    std::shared_ptr<const Graph> optimised;
+    return split(function, optimised).passes.size();
+} catch (const GraphError&) {
+    return 0;
+}
+
 MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
     : rows_(rows),
+      function_(function),
       build_(build_of(function)),
       outputs_(types_of(function.plain->outputs)),
       shared_(function.shared),
@@ -122,7 +130,7 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
     for (std::size_t p = 0; p < plan_.passes.size(); ++p) {
         const std::string which =
             plan_.passes.size() == 1 ? "" : fmt::format(", pass {} of {}", p + 1, plan_.passes.size());
-        passes_.push_back(compiled(function, plan_.passes[p].graph, "a part of the batch" + which));
+        passes_.push_back(planned(function, plan_.passes[p].graph, "a part of the batch" + which));
         std::vector<Array>& beginnings = beginnings_.emplace_back();
         for (const MicroBatches::Total& total : plan_.passes[p].totals) {
             beginnings.push_back(beginning_of(total));
@@ -130,7 +138,7 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
             total_bytes_ += total.variable->value.bytes();
         }
     }
-    finale_ = compiled(function, plan_.finale, "after all parts");
+    finale_ = planned(function, plan_.finale, "after all parts");
     for (std::size_t p = 0; p <= passes_.size(); ++p) {
         const Function::State& part = p < passes_.size() ? *passes_[p] : *finale_;
         frames_.push_back(
@@ -144,10 +152,11 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
         std::vector<int>& slots = lengths_.emplace_back();
         for (const Int& length : output.shape) slots.push_back(table_.add(length));
     }
+    if (rows > 0) prepare();
 }
 
-MicroBatched::Part MicroBatched::compiled(const Function::State& function, const Graph& graph,
-                                          const std::string& title) const {
+MicroBatched::Part MicroBatched::planned(const Function::State& function, const Graph& graph,
+                                         const std::string& title) const {
     auto part = std::make_shared<Function::State>();
     part->name = function.name + ": " + title;
     part->where = function.where;
@@ -162,8 +171,20 @@ MicroBatched::Part MicroBatched::compiled(const Function::State& function, const
     part->signature = signature_of(own);
     part->inputs = part->signature.inputs;
     part->plain = part->optimised = std::make_shared<const Graph>(std::move(own));
-    compile_optimised(*part, {});
+    generate_program(*part, {});
     return part;
+}
+
+void MicroBatched::prepare() {
+    if (is_prepared_.load()) return;
+    for (const Part& part : passes_) prepare_program(*part);
+    prepare_program(*finale_);
+    is_prepared_.store(true);
+}
+
+const Executable& MicroBatched::executable_for(const Function::State& part) const {
+    const Executable* own = part.current.load(std::memory_order_acquire);
+    return own ? *own : *function_.current.load(std::memory_order_acquire);
 }
 
 MicroBatched::Sizes MicroBatched::sizes_of(std::vector<std::int64_t> symbols) const {
@@ -294,28 +315,27 @@ std::vector<Array> MicroBatched::loop(const LoopCall& call) {
 }
 
 void MicroBatched::drop_arena() {
-    for (const Part& part : passes_) part->executable->drop_arena();
-    finale_->executable->drop_arena();
+    for_each_executable([](Executable& executable) { executable.drop_arena(); });
 }
 
 std::int64_t MicroBatched::arena_bytes() const {
-    std::int64_t bytes = total_bytes_ + finale_->executable->arena_bytes();
-    for (const Part& part : passes_) bytes += part->executable->arena_bytes();
+    std::int64_t bytes = is_prepared_.load() ? total_bytes_ : 0;
+    for_each_executable([&](const Executable& executable) { bytes += executable.arena_bytes(); });
     return bytes;
 }
 
 int MicroBatched::compiler_runs() const {
-    int runs = finale_->executable->compiler_runs();
-    for (const Part& part : passes_) runs += part->executable->compiler_runs();
+    int runs = 0;
+    for_each_executable([&](const Executable& executable) { runs += executable.compiler_runs(); });
     return runs;
 }
 
 std::vector<Profile::Row> MicroBatched::profile() const {
-    std::vector<Profile::Row> rows = finale_->executable->profile();
-    for (const Part& part : passes_) {
-        const std::vector<Profile::Row> own = part->executable->profile();
-        rows.insert(rows.begin(), own.begin(), own.end());
-    }
+    std::vector<Profile::Row> rows;
+    for_each_executable([&](const Executable& executable) {
+        const std::vector<Profile::Row> own = executable.profile();
+        rows.insert(rows.end(), own.begin(), own.end());
+    });
     return rows;
 }
 

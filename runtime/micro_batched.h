@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,13 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
 
 class MicroBatched : public Executable {
   public:
-    // Compiles the passes and what follows them. `rows` of a part; 0: as many as the function's memory_limit
-    // and the device's let be. Throws GraphError, CompileError.
+    // Plans the passes and what follows them. `rows` of a part, which are compiled then; 0: as many as the
+    // function's memory_limit and the device's let be. The function outlives this. Throws GraphError,
+    // CompileError.
     MicroBatched(const Function::State& function, std::int64_t rows);
+    // Compiles what has only been planned, before the first call. Of one thread at a time.
+    void prepare();
+    bool is_prepared() const { return is_prepared_.load(); }
 
     std::vector<Array> run(std::span<const Array> arguments) override;
     std::vector<Array> loop(const LoopCall& call) override;
@@ -46,6 +51,10 @@ class MicroBatched : public Executable {
     // Of a call with these values of the signature's symbols: the buffers of the part that takes most, and
     // the peak of the whole call. MemoryRefusal where it fits no limit.
     MemoryPlan memory_plan(const std::vector<std::int64_t>& symbols) const;
+    // What a call takes in the fewest parts that fit the function's limit, as estimated; nothing where none
+    // do.
+    std::optional<double> predicted_seconds(const std::vector<std::int64_t>& symbols,
+                                            std::int64_t steps) const;
     // Whether calls of these sizes have been computed so because of the function's limit: then all are.
     bool has_computed(std::span<const Array> arguments, std::int64_t steps) const;
 
@@ -68,7 +77,15 @@ class MicroBatched : public Executable {
                    argument_bytes == other.argument_bytes;
         }
     };
-    Part compiled(const Function::State& function, const Graph& graph, const std::string& title) const;
+    Part planned(const Function::State& function, const Graph& graph, const std::string& title) const;
+    // That of the part, or of the function where the part has none yet: both are of one device.
+    const Executable& executable_for(const Function::State& part) const;
+    template <class F>
+    void for_each_executable(F&& f) const {
+        for (const Part& part : passes_)
+            if (Executable* executable = part->current.load(std::memory_order_acquire)) f(*executable);
+        if (Executable* executable = finale_->current.load(std::memory_order_acquire)) f(*executable);
+    }
     // Throws what a call with wrong arguments throws.
     Sizes sizes_of(std::span<const Array> arguments) const;
     Sizes sizes_of(std::vector<std::int64_t> symbols) const;
@@ -99,7 +116,8 @@ class MicroBatched : public Executable {
     void begin(std::size_t pass);
 
     const std::int64_t rows_;  // of a part; 0: by the limit
-    const Build build_;        // of the function
+    const Function::State& function_;
+    const Build build_;  // of the function
     const std::vector<Type> outputs_;
     std::vector<SharedUse> shared_;
     std::shared_ptr<const Graph> optimised_;
@@ -109,6 +127,7 @@ class MicroBatched : public Executable {
     std::vector<std::vector<Array>> beginnings_;  // one element of each total of each pass
     IntTable table_;
     std::unique_ptr<LengthChecks> checks_;
+    std::atomic<bool> is_prepared_{false};
     LastSymbols last_symbols_;
     std::atomic<std::int64_t> last_rows_{0};               // of a part, by the limit
     int all_rows_ = 0;                                     // slot of the number of rows
@@ -123,5 +142,9 @@ class MicroBatched : public Executable {
 // What computes calls in parts that fit the function's limit, where one does not at once; made by the first
 // who wants it. Throws MemoryRefusal, with `refusal` and the reason, where there can be none.
 MicroBatched& parts_for_limit(Function::State& function, const std::string& refusal);
+// The same for plans alone, perhaps not compiled yet; null where there can be none.
+MicroBatched* planned_parts(Function::State& function);
+// How often that goes over the batch; 0 where there can be none. Plans no kernel.
+std::size_t passes_over_parts(const Function::State& function);
 
 }  // namespace bitale

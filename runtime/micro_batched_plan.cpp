@@ -10,6 +10,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/array_bytes.h"
 #include "graph/ir/shared.h"
+#include "runtime/figures.h"
 #include "runtime/micro_batched.h"
 #include "runtime/storage/host_memory.h"
 
@@ -49,7 +50,7 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
         const std::vector<std::int64_t> symbols = symbols_of_part(build.signature, sizes, rows);
         Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
         const Frame& frame = frames.find(symbols.data());
-        const OwnMemory own = part.executable->own_memory(frame);
+        const OwnMemory own = executable_for(part).own_memory(*build.program, frame);
         on_gpu = own.place != OwnMemory::Place::host;
         MemoryPlan plan = make_memory_plan(build, frame, symbols, own);
         std::int64_t results = 0, outside = 0;
@@ -235,6 +236,25 @@ std::size_t MicroBatched::first_that_fits(Needs& needs, const Sizes& sizes, std:
     return choice;
 }
 
+std::optional<double> MicroBatched::predicted_seconds(const std::vector<std::int64_t>& symbols,
+                                                      std::int64_t steps) const {
+    const Sizes sizes = sizes_of(symbols);
+    Needs needs = needs_of(sizes, steps);
+    const std::size_t choice = first_that_fits(needs, sizes, 0, build_.memory_limit);
+    remember(needs);
+    if (choice == needs.peaks.size()) return std::nullopt;
+    const std::int64_t rows = rows_to_try(sizes.all_rows)[choice], last = sizes.all_rows % rows;
+    const auto seconds = [&](const Function::State& part, std::int64_t of_rows) {
+        return figures_of(*part.program, symbols_of_part(part.signature, sizes, of_rows), {}).seconds;
+    };
+    double all = seconds(*finale_, rows);
+    for (const Part& part : passes_) {
+        all += static_cast<double>(sizes.all_rows / rows) * seconds(*part, rows);
+        if (last > 0) all += seconds(*part, last);
+    }
+    return all;
+}
+
 bool MicroBatched::has_computed(std::span<const Array> arguments, std::int64_t steps) const {
     return needs_of(sizes_of(arguments), steps).has_run;
 }
@@ -243,13 +263,13 @@ bool MicroBatched::has_computed(std::span<const Array> arguments, std::int64_t s
 std::int64_t MicroBatched::outside_bytes(const Sizes& sizes) const {
     std::int64_t bytes = 0;
     for (const SharedUse& use : shared_) bytes += use.variable->value.bytes();
-    return finale_->executable->ledger() == &host_ledger() ? bytes + argument_bytes(sizes) : bytes;
+    return executable_for(*finale_).ledger() == &host_ledger() ? bytes + argument_bytes(sizes) : bytes;
 }
 
 // The peak that the device's limit leaves a call, with what is alive already.
 std::int64_t MicroBatched::room_on_device(const Sizes& sizes) {
     const std::int64_t limit = options().memory_limit;
-    const MemoryLedger* ledger = finale_->executable->ledger();
+    const MemoryLedger* ledger = executable_for(*finale_).ledger();
     if (limit <= 0 || !ledger) return INT64_MAX;
     drop_arena();
     if (ledger == &host_ledger()) trim_host_memory();
@@ -296,8 +316,10 @@ std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int6
     refuse(sizes, steps, room);
 }
 
-MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal) {
-    const std::lock_guard lock(state.waiting);
+namespace {
+
+// With the function's lock.
+void plan_parts(Function::State& state) {
     if (!state.parts && state.no_parts.empty()) {
         try {
             auto parts = std::make_unique<MicroBatched>(state, 0);
@@ -307,7 +329,21 @@ MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal
             state.no_parts = e.what();
         }
     }
+}
+
+}  // namespace
+
+MicroBatched* planned_parts(Function::State& state) {
+    const std::lock_guard lock(state.waiting);
+    plan_parts(state);
+    return state.parts;
+}
+
+MicroBatched& parts_for_limit(Function::State& state, const std::string& refusal) {
+    const std::lock_guard lock(state.waiting);
+    plan_parts(state);
     if (!state.parts) throw MemoryRefusal(refusal + "\nIt cannot be computed in parts: " + state.no_parts);
+    state.parts->prepare();
     return *state.parts;
 }
 

@@ -16,6 +16,7 @@
 #include "graph/ir/shared.h"
 #include "runtime/exec/shares.h"
 #include "runtime/micro_batched.h"
+#include "runtime/recomputed.h"
 #include "runtime/named_lengths.h"
 #include "runtime/state.h"
 
@@ -275,13 +276,16 @@ std::string report_of(const Function::State& state, Detail detail) {
              "version for all lengths\n";
         return s;
     }
-    if (state.parts) {
+    const auto with_ways = [&](std::string text) {
+        return state.recomputed ? text + state.recomputed->report(detail) : text;
+    };
+    if (state.parts && state.parts->is_prepared()) {
         if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";
-        return s + state.parts->report(detail);
+        return with_ways(s + state.parts->report(detail));
     }
     if (!state.program) return s + "  evaluated node by node, without generated kernels\n";
     if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";
-    return s + (detail == Detail::brief ? brief_report(state) : full_report(state));
+    return with_ways(s + (detail == Detail::brief ? brief_report(state) : full_report(state)));
 }
 
 std::string full_report(const Function::State& state) {

@@ -19,6 +19,7 @@
 #include "runtime/example_shapes.h"
 #include "runtime/exec/int_table.h"
 #include "runtime/memory/plan.h"
+#include "runtime/recomputed.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
 
@@ -477,8 +478,7 @@ std::vector<Profile::Row> Specialised::profile() const {
 
 std::int64_t Specialised::arena_bytes() const {
     std::int64_t bytes = 0;
-    for (const Version& version : kept())
-        bytes += version->current.load(std::memory_order_acquire)->arena_bytes();
+    for (const Version& version : kept()) bytes += largest_arena_of(*version);
     return bytes;
 }
 

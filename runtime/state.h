@@ -52,7 +52,9 @@ struct Function::State {
     // a limit, under `waiting`, and kept.
     class MicroBatched* parts = nullptr;
     std::unique_ptr<Executable> made_for_limit;
-    std::string no_parts;                    // why it cannot be made
+    std::string no_parts;  // why it cannot be made
+    // Ways to compute it with values of the forward pass computed again; made and kept likewise.
+    std::shared_ptr<class Recomputed> recomputed;
     std::atomic<bool> last_in_parts{false};  // the call that ended last
     std::string lengths;                     // of a version, the lengths that it is for: "x = [n, 1, 28, 28]"
     std::string dump_folder;                 // of BITALE_DUMP, or empty
@@ -75,8 +77,10 @@ using Numbers = std::map<std::uint64_t, std::int64_t>;  // values of symbols
 // From the validated graph to an executable (function.cpp). `numbers`: of the symbols of a call, for choices
 // that are measured; none before the first.
 void compile(Function::State& state, const Numbers& numbers);
-// The same of a state that has its optimised graph.
+// The same of a state that has its optimised graph: its program, and what runs that.
 void compile_optimised(Function::State& state, const Numbers& numbers);
+void generate_program(Function::State& state, const Numbers& numbers);
+void prepare_program(Function::State& state);
 
 // GraphError for an empty function.
 Function::State& used(const std::shared_ptr<Function::State>& state);

@@ -1,6 +1,7 @@
-// A call computes its batch at once, or in parts where that does not fit a limit.
+// A call computes its batch at once; where that does not fit a limit, with values computed again or in parts.
 #pragma once
 
+#include <array>
 #include <mutex>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "graph/base/options.h"
 #include "runtime/memory/limit.h"
 #include "runtime/micro_batched.h"
+#include "runtime/recomputed.h"
 #include "runtime/state.h"
 
 namespace bitale {
@@ -23,38 +25,92 @@ inline std::string refusal_of(Function::State& runs, std::span<const Array> argu
     return explanation(runs, arguments, steps, error.what()).value_or(error.what());
 }
 
-inline MicroBatched* parts_made(Function::State& state) {
+// Ways that calls are computed by, other than at once, as far as there are any yet.
+struct Made {
+    MicroBatched* parts = nullptr;
+    Recomputed* recomputed = nullptr;
+};
+inline Made made_for(Function::State& state) {
     const std::lock_guard lock(state.waiting);
-    return state.parts;
+    return {state.parts, state.recomputed.get()};
 }
 
-// `call` gets what runs, the variables to lock, and what keeps memory meanwhile without running, or null:
-// bits of a call do not depend on earlier ones, nor does the function's limit. `has_begun`: whether steps of
-// a loop are done, which are not done again.
+// What keeps memory from earlier calls while another way computes this one: bits of a call do not depend on
+// earlier ones, nor does the function's limit.
+class Idle {
+  public:
+    Idle() = default;
+    Idle(Executable& whole, const Made& made, const Executable& runs) {
+        const auto add = [&](Executable* e) {
+            if (e && e != &runs && count_ < all_.size()) all_[count_++] = e;
+        };
+        add(&whole);
+        add(made.parts);
+        if (made.recomputed)
+            for (const Recomputed::Way& way : made.recomputed->ways()) add(way->current.load());
+    }
+    // Within the lock of the call.
+    void drop_arenas() const {
+        for (std::size_t k = 0; k < count_; ++k) all_[k]->drop_arena();
+    }
+
+  private:
+    std::array<Executable*, Recomputed::most_ways + 2> all_{};
+    std::size_t count_ = 0;
+};
+
+// `call` gets what runs, the variables to lock, and what is idle meanwhile. `has_begun`: whether steps of a
+// loop are done, which are not done again.
 template <class F, class B>
 Results whole_or_in_parts(Function::State& runs, std::span<const Array> arguments, std::int64_t steps,
                           F&& call, B&& has_begun) {
-    if (runs.micro_batch > 0 && runs.parts) return call(*runs.parts, runs.parts->shared(), nullptr);
+    if (runs.micro_batch > 0 && runs.parts) return call(*runs.parts, runs.parts->shared(), Idle());
     Executable& whole = *runs.current.load(std::memory_order_acquire);
     const bool has_device_limit = options().memory_limit > 0;
-    if (runs.memory_limit == 0 && !has_device_limit) return call(whole, runs.shared, nullptr);
-    MicroBatched* const made = parts_made(runs);
+    if (runs.memory_limit == 0 && !has_device_limit) return call(whole, runs.shared, Idle());
+    Made made = made_for(runs);
     const auto in_parts = [&](MicroBatched& parts) {
-        Results results = call(parts, parts.shared(), &whole);
+        Results results = call(parts, parts.shared(), Idle(whole, made, parts));
         runs.last_in_parts.store(true);
         return results;
     };
-    if (made && !has_device_limit && made->has_computed(arguments, steps)) return in_parts(*made);
+    const auto computed_again = [&](const Recomputed::Way& way) {
+        Executable& executable = *way->current.load(std::memory_order_acquire);
+        Results results = call(executable, runs.shared, Idle(whole, made, executable));
+        runs.last_in_parts.store(false);
+        return results;
+    };
+    if (!has_device_limit) {
+        if (made.recomputed && !made.recomputed->is_empty())
+            if (const Recomputed::Way way =
+                    made.recomputed->known(CallSizes::of(runs.signature, arguments, steps)))
+                return computed_again(way);
+        if (made.parts && made.parts->has_computed(arguments, steps)) return in_parts(*made.parts);
+    }
     std::string refusal;
     try {
-        Results results = call(whole, runs.shared, made);
+        Results results = call(whole, runs.shared, Idle(whole, made, whole));
         runs.last_in_parts.store(false);
         return results;
     } catch (const OutOfMemory& e) {
         refusal = refusal_of(runs, arguments, steps, e);
         if (refusal.empty() || has_begun()) throw;
     }
-    return in_parts(parts_for_limit(runs, refusal));
+    if (runs.memory_limit > 0) {
+        const CallSizes sizes = CallSizes::of(runs.signature, arguments, steps);
+        const Recomputed::Way way = recomputed_for_limit(runs, sizes);
+        made = made_for(runs);
+        try {
+            if (way) return computed_again(way);
+            if (made.recomputed && !made.parts) refusal += made.recomputed->refusal(sizes);
+        } catch (const OutOfMemory& e) {  // by the device's limit
+            if (!has_device_limit || has_begun()) throw;
+            refusal = refusal_of(runs, arguments, steps, e);
+        }
+    }
+    MicroBatched& parts = parts_for_limit(runs, refusal);
+    made = made_for(runs);
+    return in_parts(parts);
 }
 
 }  // namespace bitale

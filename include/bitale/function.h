@@ -68,9 +68,11 @@ struct FunctionOptions {  // write the fields in this order, as C++ requires
     // this, and autotune does not measure the kernels of parts.
     std::int64_t micro_batch = 0;
     // The most bytes that a call may take, by its memory_plan(): arguments, shared variables, constants,
-    // results and all buffers. A call that does not fit is computed in parts, as by a micro_batch of the
-    // largest number of rows that fits. If that does not fit either, the call throws OutOfMemory before
-    // anything runs, and says why if it cannot be computed in parts. 0: this function has no limit.
+    // results and all buffers. A call that does not fit computes values for its gradients again instead of
+    // keeping them, as with checkpoint(), with the same bits; or it is computed in parts, as by a micro_batch
+    // of the largest number of rows that fits; whichever is predicted to be faster. memory_plan() and
+    // report() say which. If neither fits, the call throws OutOfMemory before anything runs, and says why if
+    // it cannot be computed in parts. autotune measures no kernels of either. 0: this function has no limit.
     ByteCount memory_limit{};
     // bfloat16 or float16: values of float32 that are saved for gradients take half the bytes. They are
     // rounded when they are saved and widened when a gradient reads them; everything is computed in float32,
@@ -237,9 +239,9 @@ class Function {
     std::string report(const ExampleShapes& shapes, Detail detail = Detail::brief) const;
     std::vector<Kernel> kernels(const ExampleShapes& shapes) const;
     Profile profile() const;  // empty unless FunctionOptions::profile is set; of all versions that are kept
-    // Bytes of the arena for the largest shapes so far, plus the bytes of the shared variables that are used.
-    // Calls on cpu that overlap have an arena each, and so have versions for other trailing lengths: the sum
-    // of all.
+    // Bytes of the arena for the largest shapes so far, by whichever way calls were computed, plus the bytes
+    // of the shared variables that are used. memory_plan().peak_bytes has all that a call holds. Calls on cpu
+    // that overlap have an arena each, and so have versions for other trailing lengths: the sum of all.
     std::int64_t peak_bytes() const;
     // Where the memory of a call goes, before the call. Unknown lengths are taken from `lengths`, otherwise
     // from the last call. Integer scalars, such as the number of a minibatch, have the value of the last call

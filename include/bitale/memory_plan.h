@@ -88,6 +88,9 @@ struct MemoryPlan {
     std::int64_t host_bytes = 0;     // host memory that a function on a GPU takes in addition
     std::int64_t limit = 0;          // FunctionOptions::memory_limit; 0: none
     std::int64_t micro_batch = 0;    // rows of the batch computed at a time; 0: all at once
+    // How gradients compute values again so that the call keeps its limit, and the time that is predicted;
+    // empty where they do not.
+    std::string recomputed;
     std::vector<std::string> notes;  // what the plan does not contain, and why
 
     // On one screen: totals, the peak, the largest buffers.

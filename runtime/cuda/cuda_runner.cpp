@@ -246,10 +246,10 @@ std::int64_t CudaRunner::bytes_of_buffer(std::size_t buffer) const {
     return bytes_of(type.dtype, lengths);
 }
 
-OwnMemory CudaRunner::own_memory(const Frame& /*frame*/) const {
+OwnMemory CudaRunner::own_memory(const Program& program, const Frame& /*frame*/) const {
     const Backend& backend = context_.backend();
-    OwnMemory own = library_memory(*program_, static_cast<bool>(backend.gemm_algorithm));
-    if (backend.conv_algorithm && has_steps<ConvStep>(*program_))
+    OwnMemory own = library_memory(program, static_cast<bool>(backend.gemm_algorithm));
+    if (backend.conv_algorithm && has_steps<ConvStep>(program))
         own.notes.push_back(fmt::format("the workspace of cuDNN, which is chosen at a first call, at most {}",
                                         bytes_text(Cudnn::most_workspace)));
     own.place = separate_buffers_ ? OwnMemory::Place::gpu_separate : OwnMemory::Place::gpu;
@@ -261,7 +261,7 @@ OwnMemory CudaRunner::own_memory(const Frame& /*frame*/) const {
 
 void CudaRunner::check_limit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {
     function_limit_.check(frame, symbols_, arguments, steps, [&] {
-        OwnMemory own = own_memory(frame);
+        OwnMemory own = own_memory(*program_, frame);
         if (steps > 0)
             own.pieces.push_back({MemoryPlan::Kind::control, "loop", "where a loop is, and its indices",
                                   Loop::bytes(steps, output_buffers_.size())});

@@ -72,8 +72,8 @@ class OfflineExecutable : public Executable {
     std::vector<Array> run(std::span<const Array> /*arguments*/) override { refuse(); }
     std::vector<Array> loop(const LoopCall& /*call*/) override { refuse(); }
     std::int64_t arena_bytes() const override { return arena_bytes_; }
-    OwnMemory own_memory(const Frame& frame) const override {
-        OwnMemory own = library_memory(*program_, true);
+    OwnMemory own_memory(const Program& program, const Frame& frame) const override {
+        OwnMemory own = library_memory(program, true);
         std::int64_t largest = 0;
         std::string unknown;
         const auto add = [&](const Region& region, const std::vector<StepSizes>& sizes) {
@@ -85,8 +85,8 @@ class OfflineExecutable : public Executable {
                 if (bytes < 0) unknown = plan;
             }
         };
-        add(program_->once, frame.once);
-        add(program_->body, frame.body);
+        add(program.once, frame.once);
+        add(program.body, frame.body);
         if (largest > 0)
             own.pieces.push_back({MemoryPlan::Kind::workspace, "cuDNN",
                                   "workspace of the library of convolutions, one for the device", largest});

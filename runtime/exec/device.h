@@ -90,8 +90,9 @@ class Executable {
     // Gives back the memory that it keeps from call to call. Within a CallLock.
     virtual void drop_arena() {}
     virtual std::int64_t arena_bytes() const { return 0; }  // for the largest shapes so far
-    // How a call of these sizes holds its buffers, and what it takes beside them.
-    virtual OwnMemory own_memory(const Frame& frame) const;
+    // How a call of these sizes holds the buffers of a program for this device, its own or another, and what
+    // it takes beside them.
+    virtual OwnMemory own_memory(const Program& program, const Frame& frame) const;
     // That of its device's memory, where it is counted.
     virtual MemoryLedger* ledger() const { return nullptr; }
     // Those of the call whose sizes were new last; empty before the first.

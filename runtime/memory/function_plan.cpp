@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include "graph/base/border.h"
 #include "graph/base/options.h"
 #include "runtime/memory/limit.h"
 #include "runtime/micro_batched.h"
+#include "runtime/recomputed.h"
 #include "runtime/state.h"
 
 namespace bitale {
@@ -21,7 +23,7 @@ MemoryPlan plan_of(const Build& build, const Executable& executable, std::vector
     Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
     symbols.reserve(1);  // of no symbol there is a pointer too
     const Frame& frame = frames.find(symbols.data());
-    return make_memory_plan(build, frame, symbols, executable.own_memory(frame));
+    return make_memory_plan(build, frame, symbols, executable.own_memory(*build.program, frame));
 }
 
 // Of integer scalars, such as the number of a minibatch, what takes more: their values, or 0. The last
@@ -54,8 +56,29 @@ MemoryPlan memory_plan_of(const Function::State& state, const ExampleShapes& len
 
 namespace {
 
-// Of a call at once, or in parts where it does not fit the function's limit so, or has not fitted the
-// device's.
+// Of a call that keeps the function's limit as gradients compute values again; nothing where none does so.
+std::optional<MemoryPlan> plan_computed_again(Function::State& state,
+                                              const std::vector<std::int64_t>& symbols) {
+    CallSizes sizes{symbols};
+    for (std::size_t s = 0; s < symbols.size(); ++s)
+        if (state.signature.sources[s].axis < 0) sizes.symbols[s] = 0;
+    for (const bool of_last_call : {false, true}) {
+        if (of_last_call && sizes.symbols == symbols) break;
+        if (of_last_call) sizes.symbols = symbols;
+        try {
+            const Recomputed::Way way = recomputed_for_limit(state, sizes);
+            if (!way) continue;
+            const std::lock_guard turn(state.device->turns());
+            return state.recomputed->memory_plan(*way, sizes);
+        } catch (const ShapeError&) {  // there is no such call
+        } catch (const IndexError&) {
+        }
+    }
+    return std::nullopt;
+}
+
+// Of a call at once, with values computed again or in parts where it does not fit the function's limit so, or
+// has not fitted the device's.
 MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
     std::vector<std::int64_t> symbols;
     MemoryPlan plan;
@@ -71,10 +94,12 @@ MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
         if (fits || state.micro_batch > 0 || !state.program) return plan;
         symbols = symbols_of(build_of(state), lengths, state.executable->last_symbols());
     }
+    if (std::optional<MemoryPlan> again = plan_computed_again(state, symbols)) return *std::move(again);
     try {
-        MicroBatched& parts = parts_for_limit(state, "");
+        MicroBatched* const parts = planned_parts(state);
+        if (!parts) return plan;
         const std::lock_guard turn(state.device->turns());
-        return parts.memory_plan(symbols);
+        return parts->memory_plan(symbols);
     } catch (const MemoryRefusal&) {
         return plan;  // that is what would be needed
     }

@@ -89,7 +89,8 @@ std::optional<std::string> explanation(Function::State& state, std::span<const A
     binder.bind(arguments, symbols.data(), data.data());
     Frames frames(build.program, binder.symbol_ids(), build.signature.checks);
     const Frame& frame = frames.find(symbols.data());
-    const MemoryPlan plan = make_memory_plan(build, frame, symbols, executable->own_memory(frame), steps);
+    const OwnMemory own = executable->own_memory(*build.program, frame);
+    const MemoryPlan plan = make_memory_plan(build, frame, symbols, own, steps);
     const std::string text = fmt::format("{}: {}; the call needs {}", subject(plan, state.where), cause,
                                          bytes_text(plan.peak_bytes));
     return refusal_text(text, plan);

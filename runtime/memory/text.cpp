@@ -81,6 +81,7 @@ std::string MemoryPlan::to_string() const {
             fmt::format("  {} of it hold what lives between steps; the fullest is {}, with {}\n",
                         bytes_text(arena_bytes), step_words(*this, peak_step), bytes_text(least_arena_bytes));
     }
+    if (!recomputed.empty()) s += "  " + printable(recomputed) + "\n";
     s += "\n     bytes  steps        what (steps as the report numbers them)\n";
     std::int64_t rest = 0;
     std::size_t shown = 0;
@@ -117,6 +118,7 @@ std::string MemoryPlan::json() const {
     j["host_bytes"] = host_bytes;
     j["limit_bytes"] = limit;
     j["micro_batch"] = micro_batch;
+    j["recomputed"] = recomputed;
     j["arena_bytes"] = arena_bytes;
     j["least_arena_bytes"] = least_arena_bytes;
     j["peak_step"] = peak_step;

@@ -30,8 +30,8 @@ std::vector<Step> steps() {
     const KernelLaunch epilogue{1, {3, 6}, {Int(7)}, {}, {}}, of_a{2, {1, 4}, {}, {}, {}},
         of_b{3, {2}, {Int(8), Int(9)}, {}, {}};
     std::vector<Step> list;
-    list.push_back(
-        step_of(KernelStep{{0, {2, 1}, {Int(5)}, {0, 8}, {8, 0}}, {1, 2}, {{{1, 10}}, {{2, 20}}}}, "kernel"));
+    list.push_back(step_of(
+        KernelStep{{0, {2, 1}, {Int(5)}, {0, 8}, {8, 0}}, {1, 2}, {{{1, 10}}, {{2, 20}}}, {}}, "kernel"));
     list.push_back(step_of(product(), "gemm"));
     GemmStep gemm = product();
     gemm.call.bias = true;

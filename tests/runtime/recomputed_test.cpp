@@ -1,0 +1,217 @@
+// Functions that keep a limit because their gradients compute values again: the same bits in less memory.
+#include <string>
+#include <vector>
+
+#include "graph/base/memory.h"
+#include "ops/autodiff/recompute.h"
+#include "runtime/state.h"
+#include "runtime/storage/host_memory.h"
+#include "tests/support/catch.h"
+#include "tests/support/emulator.h"
+#include "tests/support/error_of.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+// A residual network. Batch normalisation takes means over all images, so that there are no parts of a batch.
+struct Residual {
+    Residual(int blocks, std::int64_t images, std::int64_t channels, std::int64_t size, bool is_known)
+        : random(3), x(input(float32, {is_known ? images : -1, 3, size, size}, "x")) {
+        argument = random_array(float32, {images, 3, size, size}, random, -1, 1);
+        Expr h = relu(normalised(layer(x, 3, channels), channels));
+        for (int k = 0; k < blocks; ++k) {
+            const Expr inside = relu(normalised(layer(h, channels, channels), channels));
+            h = relu(normalised(layer(inside, channels, channels), channels) + h);
+        }
+        loss = mean(sqr(mean(h, {2, 3}) - 0.3F));
+    }
+    Expr layer(const Expr& h, std::int64_t from, std::int64_t to) {
+        parameters.push_back(shared(random_array(float32, {to, from, 3, 3}, random, -0.2, 0.2),
+                                    "w" + std::to_string(parameters.size())));
+        return conv2d(h, parameters.back(), {.border_mode = half});
+    }
+    Expr normalised(const Expr& h, std::int64_t channels) {
+        parameters.push_back(shared(random_array(float32, {1, channels, 1, 1}, random, 0.5, 1.5),
+                                    "scale" + std::to_string(parameters.size())));
+        const Expr centred = h - mean(h, {0, 2, 3}, {.keepdims = true});
+        const Expr variance = mean(sqr(centred), {0, 2, 3}, {.keepdims = true});
+        return centred / sqrt(variance + 1e-3F) * parameters.back();
+    }
+    FunctionOptions options(const std::string& device, ByteCount limit) const {
+        FunctionOptions o;
+        o.updates = momentum(loss, parameters, 0.05F);
+        o.name = "residual";
+        o.device = device;
+        o.memory_limit = limit;
+        return o;
+    }
+    Function step(const std::string& device, ByteCount limit = {}) const {
+        return function({x}, loss, options(device, limit));
+    }
+    // The losses of two calls and what the parameters are then; these are put back.
+    std::vector<Array> after(Function f, const Array& of) const {
+        std::vector<Array> before, all;
+        for (const Shared& p : parameters) before.push_back(p.get_value());
+        for (int k = 0; k < 2; ++k) all.push_back(f(of));
+        for (std::size_t k = 0; k < parameters.size(); ++k) {
+            Shared p = parameters[k];
+            all.push_back(p.get_value());
+            p.set_value(before[k]);
+        }
+        return all;
+    }
+
+    Random random;
+    Expr x, loss;
+    Array argument;
+    std::vector<Shared> parameters;
+};
+
+ByteCount share_of(const MemoryPlan& plan, double share) {
+    return {static_cast<std::int64_t>(static_cast<double>(plan.peak_bytes) * share)};
+}
+
+std::int64_t images_on(const std::string& device) { return device == "cpu" ? 32 : 4; }
+// Of the peak, where values are computed again. On a GPU a library wants its operands stored.
+double least_share(const std::string& device) { return device == "cpu" ? 0.6 : 0.7; }
+Residual network(const std::string& device, bool is_known) {
+    return device == "cpu" ? Residual(3, 32, 8, 12, is_known) : Residual(2, 4, 8, 8, is_known);
+}
+
+void check_same(const std::vector<Array>& got, const std::vector<Array>& expected) {
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t k = 0; k < got.size(); ++k) {
+        INFO(k);
+        CHECK(difference(got[k], expected[k]) == "");
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a residual network with batch normalisation keeps a limit by computing values again",
+          "[runtime][recomputed]") {
+    for (const std::string& device : cpu_and_emulator())
+        for (const bool is_known : {true, false}) {
+            if (device == "emulator" && !is_known) continue;
+            const Residual net = network(device, is_known);
+            const ExampleShapes lengths{{net.x, net.argument.shape()}};
+            const MemoryPlan plain = net.step(device).memory_plan(lengths);
+            const std::vector<Array> expected = net.after(net.step(device), net.argument);
+            CHECK(plain.recomputed.empty());
+            std::int64_t before = plain.peak_bytes;
+            for (const double share : {0.85, is_known ? least_share(device) : 0.8}) {
+                Function less = net.step(device, share_of(plain, share));
+                const MemoryPlan plan = less.memory_plan(lengths);
+                INFO(device << (is_known ? "" : ", images unknown") << "\n" << plain << plan);
+                CHECK(plan.peak_bytes <= plan.limit);
+                CHECK(plan.peak_bytes <= before);
+                before = plan.peak_bytes;
+                CHECK(plan.micro_batch == 0);
+                CHECK_THAT(plan.recomputed,
+                           ContainsSubstring("gradients compute") && ContainsSubstring("predicted"));
+                CHECK_THAT(plan.to_string(), ContainsSubstring(plan.recomputed));
+                CHECK_THAT(plan.json(), ContainsSubstring(plan.recomputed));
+                check_same(net.after(less, net.argument), expected);
+                CHECK(less.memory_plan().peak_bytes == plan.peak_bytes);
+                CHECK_THAT(less.report(), ContainsSubstring("For calls that do not fit") &&
+                                              ContainsSubstring(plan.recomputed.substr(0, 30)));
+                CHECK(less.peak_bytes() > 0);
+            }
+        }
+}
+
+TEST_CASE("what computes values again takes what its plan says, to the byte", "[runtime][recomputed]") {
+    for (const std::string& device : cpu_and_emulator()) {
+        {
+            const Residual warm(1, 4, 8, 8, true);  // what a device needs once
+            warm.after(warm.step(device), warm.argument);
+        }
+        const Residual net = network(device, true);
+        const MemoryPlan plain = net.step(device).memory_plan();
+        Function f = net.step(device, share_of(plain, least_share(device)));
+        const MemoryPlan plan = f.memory_plan();
+        INFO(plan);
+        REQUIRE_FALSE(plan.recomputed.empty());
+        trim_host_memory();
+        MemoryLedger& ledger = device == "cpu" ? host_ledger() : *f.state().executable->ledger();
+        ledger.forget_most();
+        const std::int64_t alive = ledger.now();
+        { const Array loss = f(net.argument); }
+        std::int64_t outside = 0;  // alive before on a CPU
+        for (const MemoryPlan::Buffer& b : plan.buffers)
+            if (b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared ||
+                b.kind == MemoryPlan::Kind::constant)
+                outside += b.reserved;
+        CHECK(ledger.most() - alive == plan.peak_bytes - (device == "cpu" ? outside : 0));
+    }
+}
+
+TEST_CASE("a limit that no way keeps is refused before anything is written", "[runtime][recomputed]") {
+    for (const std::string& device : cpu_and_emulator()) {
+        const Residual net(1, images_on(device), 8, 8, true);
+        const ByteCount limit = share_of(net.step(device).memory_plan(), 0.05);
+        CHECK_THAT(error_of([&] { net.step(device, limit); }),
+                   ContainsSubstring("function \"residual\"") && ContainsSubstring("too little"));
+        const Residual open(1, images_on(device), 8, 8, false);
+        Function f = open.step(device, limit);
+        const Array old = open.parameters[0].get_value();
+        CHECK_THROWS_AS(f(open.argument), OutOfMemory);
+        CHECK(difference(open.parameters[0].get_value(), old) == "");
+        // The same function computes fewer images, as it is.
+        const Array few(float32, {1, 3, 8, 8});
+        if (f.memory_plan({{open.x, few.shape()}}).peak_bytes <= limit.bytes) f(few);
+    }
+}
+
+TEST_CASE("steps of a loop compute values again", "[runtime][recomputed]") {
+    const Residual net(3, 32, 8, 12, true);
+    Random random(9);
+    const Array many = random_array(float32, {128, 3, 12, 12}, random, -1, 1);
+    const Shared data = shared(many, "data");
+    const Expr i = lscalar("i");
+    const auto losses = [&](ByteCount limit, MemoryPlan* plan) {
+        FunctionOptions o = net.options("cpu", limit);
+        o.givens = {{net.x, Expr(data)[range(i * 32, (i + 1) * 32)]}};
+        Function f = function({i}, net.loss, o);
+        std::vector<Array> before, all;
+        for (const Shared& p : net.parameters) before.push_back(p.get_value());
+        all.push_back(f.loop(0, 4)[0]);
+        *plan = f.memory_plan();
+        for (std::size_t k = 0; k < before.size(); ++k) {
+            Shared p = net.parameters[k];
+            all.push_back(p.get_value());
+            p.set_value(before[k]);
+        }
+        return all;
+    };
+    MemoryPlan plain, less;
+    const std::vector<Array> expected = losses({}, &plain);
+    // What goes in does not become less.
+    const std::int64_t data_bytes = many.bytes();
+    const std::vector<Array> got = losses({data_bytes + (plain.peak_bytes - data_bytes) * 8 / 10}, &less);
+    INFO(plain << less);
+    CHECK_FALSE(less.recomputed.empty());
+    check_same(got, expected);
+}
+
+TEST_CASE("ways to compute values again, and graphs that have none", "[runtime][recomputed]") {
+    const Residual net(3, 8, 4, 8, true);
+    const Function f = net.step("null");
+    const Graph& graph = *f.state().optimised;
+    const std::vector<Recomputation> ways = recomputations(graph);
+    REQUIRE(ways.size() >= 3);
+    for (const Recomputation& way : ways) {
+        Graph other = graph;
+        CHECK(recompute(other, way) > 0);
+        CHECK(other.roots().size() == graph.roots().size());
+        CHECK(other.outputs[0] == graph.outputs[0]);  // the forward pass is as it was
+    }
+    const Function forward = function({net.x}, net.loss, {.device = "null"});
+    CHECK(recomputations(*forward.state().optimised).empty());
+    Graph same = *forward.state().optimised;
+    CHECK(recompute(same, {2}) == 0);
+    CHECK(same.outputs == forward.state().optimised->outputs);
+}
