@@ -8,8 +8,8 @@ namespace bitale {
 
 namespace {
 
-// More than that times eight turns would need many registers.
-constexpr int most_operations = 24, unrolled = 8;
+// More operations, eight times over, need more registers than a thread of a full block has.
+constexpr int most_operations = 8, unrolled = 8;
 
 struct Body {
     int operations = 0;
