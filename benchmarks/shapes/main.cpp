@@ -73,9 +73,7 @@ int main() {
             const double before = processor_seconds();
             step = std::make_unique<bitale::Function>(bitale::function(
                 given.inputs, {},
-                {.updates = updates,
-                 .on_unused_input = bitale::OnUnused::ignore,
-                 .specialise = false}));
+                {.updates = updates, .on_unused_input = bitale::OnUnused::ignore, .specialise = false}));
             forget_peak();
             return {{"compile_s", step->compile_seconds()},
                     {"compile_cpu_s", processor_seconds() - before},
