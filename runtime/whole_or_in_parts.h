@@ -108,6 +108,10 @@ Results whole_or_in_parts(Function::State& runs, std::span<const Array> argument
             refusal = refusal_of(runs, arguments, steps, e);
         }
     }
+    // What even parts of a row do not keep is refused before anything is compiled.
+    if (const MicroBatched* const planned = has_device_limit ? nullptr : planned_parts(runs);
+        planned && !planned->is_prepared())
+        planned->memory_plan(CallSizes::of(runs.signature, arguments, steps).symbols);
     MicroBatched& parts = parts_for_limit(runs, refusal);
     made = made_for(runs);
     return in_parts(parts);
