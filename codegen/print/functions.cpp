@@ -21,12 +21,12 @@ std::string cpu_entry(const std::string& suffix) {
 }
 
 std::string cuda_entry(const std::string& suffix, int threads) {
-    // How many blocks of one warp a multiprocessor takes, it says by itself: without the 1, ptxas spills
-    // registers (sm_120) for more blocks than there can be.
+    // How many blocks of few warps a multiprocessor takes, it says by itself: without the 1, ptxas spills
+    // registers for as many blocks as there can be, or more.
     return fmt::format(
         "extern \"C\" __global__ void __launch_bounds__({}{}) KERNEL{}(const "
         "KERNEL_arguments arguments) {{",
-        threads, threads == 32 ? ", 1" : "", suffix);
+        threads, threads < 128 ? ", 1" : "", suffix);
 }
 
 std::string part_entry(const std::string& suffix, std::size_t number) {
