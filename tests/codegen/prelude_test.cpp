@@ -55,7 +55,8 @@ class Compiled {
         write_file(folder_ / "text.cpp", text);
         const char* named = std::getenv("BITALE_CXX");
         const std::string command = std::string(named ? named : "c++") +
-                                    " -std=c++17 -fPIC -shared -Wall -Wextra -Wno-unused-function -Werror " +
+                                    " -std=c++17 -fPIC -shared -fopenmp-simd -Wall -Wextra -Wno-unused-function "
+                                    "-Werror " +
                                     flags + " -o " + (folder_ / "text.so") + " " + (folder_ / "text.cpp") +
                                     " 2> " + (folder_ / "log");
         if (std::system(command.c_str()) != 0) {
