@@ -10,10 +10,10 @@ namespace bitale {
 // Cycles are those of the multiprocessors' clock, rates are bytes a cycle of the whole GPU.
 struct GpuFacts {
     int multiprocessors = 0;
-    double clock = 0;  // GHz
-    int threads = 0;   // resident on one multiprocessor, at most
-    int blocks = 0;    // resident on one multiprocessor, at most
-    int lanes = 0;     // float32 operations that a multiprocessor begins each cycle
+    double clock = 0;               // GHz
+    int threads = 0;                // resident on one multiprocessor, at most
+    int blocks = 0;                 // resident on one multiprocessor, at most
+    int lanes = 0;                  // float32 operations that a multiprocessor begins each cycle
     std::int64_t shared_bytes = 0;  // of one multiprocessor
     std::int64_t l2_bytes = 0;
     double l2_rate = 0, dram_rate = 0;

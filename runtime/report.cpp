@@ -16,8 +16,8 @@
 #include "graph/ir/shared.h"
 #include "runtime/exec/shares.h"
 #include "runtime/micro_batched.h"
-#include "runtime/recomputed.h"
 #include "runtime/named_lengths.h"
+#include "runtime/recomputed.h"
 #include "runtime/state.h"
 
 namespace bitale {
@@ -168,11 +168,11 @@ void add_predicted(std::string& to, const KernelStep& step) {
             }
             return "by memory";
         };
-        to += fmt::format("     launch{}: {} of {:.0f} threads, {:.0f} at work, {}; at most {:.0f} sectors a warp; "
-                          "predicted {:.1f} us, bound {}\n",
-                          step.predicted.size() > 1 ? fmt::format(" {}", p + 1) : "",
-                          count_of_things(l.blocks, "block"), l.threads, l.working, count_of_things(l.waves, "wave"), l.sectors,
-                          l.microseconds, bound());
+        to += fmt::format(
+            "     launch{}: {} of {:.0f} threads, {:.0f} at work, {}; at most {:.0f} sectors a warp; "
+            "predicted {:.1f} us, bound {}\n",
+            step.predicted.size() > 1 ? fmt::format(" {}", p + 1) : "", count_of_things(l.blocks, "block"),
+            l.threads, l.working, count_of_things(l.waves, "wave"), l.sectors, l.microseconds, bound());
     }
 }
 

@@ -14,10 +14,11 @@ class FusionScores {
     FusionScores(const Values& values, const Graph& graph, const Target& target, const Grouping& grouping)
         : values_(values), graph_(graph), target_(target), grouping_(grouping) {}
 
-    // Whether one launch of the group with the value of `own` is predicted to take no longer than two, or what
-    // the value reads is too large to be stored in between; true where there is no product in either, where the
-    // group has many members, or where nothing is known of the GPU. `full`: the value's nest, fully composed. A
-    // group whose members walk the columns of a product in step has more blocks than one that needs whole rows.
+    // Whether one launch of the group with the value of `own` is predicted to take no longer than two, or
+    // what the value reads is too large to be stored in between; true where there is no product in either,
+    // where the group has many members, or where nothing is known of the GPU. `full`: the value's nest, fully
+    // composed. A group whose members walk the columns of a product in step has more blocks than one that
+    // needs whole rows.
     bool pays(const Group& own, const Nest& full, int group);
 
   private:

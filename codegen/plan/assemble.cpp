@@ -409,7 +409,8 @@ class Assembler {
             for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
             kernel.tasks.push_back(tasks);
             if (target_.gpu)
-                kernel.predicted.push_back(predict_launch(builder.ir, phase, *target_.gpu, numbers_of(graph_)));
+                kernel.predicted.push_back(
+                    predict_launch(builder.ir, phase, *target_.gpu, numbers_of(graph_)));
             if (target_.kind == Target::Kind::cuda) continue;
             std::vector<TaskWork>& work = kernel.work.emplace_back();
             for (const Segment& s : phase.segments)

@@ -96,7 +96,8 @@ Stmts schedule_pointwise(const Member& member) {
 Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (is_prefix(nest)) return schedule_prefix_in_threads(member, builder);
-    if (is_thin_product(nest, member.tree) || is_thin_sum(nest, member.tree)) return schedule_thin(member, builder);
+    if (is_thin_product(nest, member.tree) || is_thin_sum(nest, member.tree))
+        return schedule_thin(member, builder);
     const bool lanes = member.tree.lanes > 1;
     if (!lanes && !member.tree.by_rows)
         if (const Sharing sharing = shared_axis(nest); sharing.axis >= 0)

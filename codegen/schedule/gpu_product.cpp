@@ -102,9 +102,11 @@ bool is_thin_sum(const Nest& nest, const ReductionTree& tree) {
         is_prefix(nest) || adds_products(nest))
         return false;
     if (tree.lanes > 1 || tree.split || nest.reduced.size() != 1 || !nest.guards.empty()) return false;
-    if (nest.reduced[0].variable.symbol_id() == 0 || typical(nest.reduced[0].extent) < shortest_sum) return false;
+    if (nest.reduced[0].variable.symbol_id() == 0 || typical(nest.reduced[0].extent) < shortest_sum)
+        return false;
     const std::int64_t points = most_points(nest.parallel, most_threads);
-    return points <= most_threads / 2 && points * bytes_of(nest.body->dtype) * shortest_piece <= product_bytes;
+    return points <= most_threads / 2 &&
+           points * bytes_of(nest.body->dtype) * shortest_piece <= product_bytes;
 }
 
 Stmts schedule_thin(const Member& member, KernelBuilder& builder) {
@@ -134,7 +136,8 @@ Stmts schedule_thin(const Member& member, KernelBuilder& builder) {
         Nest points;
         points.parallel = nest.parallel;
         LoopBuilder loops(points);
-        return loops.threads(nest.parallel, [&](LoopBuilder& inner) { return inner.substituted(statements); });
+        return loops.threads(nest.parallel,
+                             [&](LoopBuilder& inner) { return inner.substituted(statements); });
     };
     const Scalar term =
         product ? scalar_apply(nest.body->op, nest.body->dtype, terms) : scalar_cast(dtype, terms[0]);

@@ -1,7 +1,8 @@
 // Thin products and sums on a GPU: pieces of the factors, or of the terms, computed by all threads of the
 // block, lie in shared memory, and each of some threads keeps one result in a register over the whole sum:
 //
-//   for piece: { all threads: factors of 64 terms -> shared; barrier; for k < 64: sum += a[k] * b[k]; barrier }
+//   for piece: { all threads: factors of 64 terms -> shared; barrier; for k < 64: sum += a[k] * b[k]; barrier
+//   }
 #pragma once
 
 #include "codegen/schedule/member.h"

@@ -21,8 +21,8 @@ std::int64_t rows_of_busy_block(const Group& group, const SegmentContext& contex
     double row = 1, product = 0;
     for (const int v : group.values) {
         const Nest& nest = context.grouping.nests[v];
-        const double points = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}) *
-                              context.grouping.trees[v].lanes;
+        const double points =
+            typical_count({nest.parallel.begin() + 1, nest.parallel.end()}) * context.grouping.trees[v].lanes;
         row = std::max(row, points);
         if (adds_products(nest)) product = product > 0 ? std::min(product, points) : points;
     }
@@ -41,14 +41,14 @@ std::optional<AxisCut> cut_for_memory(const Group& group, const SegmentContext& 
     return cut_axis(group, context.values, context.grouping, inside, most_bytes);
 }
 
-// Whether the indices of a part can be proved to stay in it: the number of a thread is divided by lengths that are
-// known, and by no shorter last part.
+// Whether the indices of a part can be proved to stay in it: the number of a thread is divided by lengths
+// that are known, and by no shorter last part.
 bool stays_in_parts(const AxisCut& cut, const Grouping& grouping) {
     return std::all_of(cut.axis.begin(), cut.axis.end(), [&](const auto& of) {
         const std::vector<Loop>& loops = grouping.nests[of.first].parallel;
-        const bool known = loops.size() <= 2 || std::all_of(loops.begin() + 1, loops.end(), [](const Loop& l) {
-                               return l.extent.is_constant();
-                           });
+        const bool known =
+            loops.size() <= 2 ||
+            std::all_of(loops.begin() + 1, loops.end(), [](const Loop& l) { return l.extent.is_constant(); });
         return known && (cut.extent % cut.width == 0 || of.second == 1);
     });
 }
@@ -58,7 +58,8 @@ std::vector<TaskPlan> task_plans(const Group& group, const SegmentContext& conte
     std::vector<Nest> orders;
     for (const int v : group.values)
         if (is_order(context.grouping.nests[v].combine)) orders.push_back(context.grouping.nests[v]);
-    if (const std::int64_t rows = rows_of_orders_on_gpu(orders, context.target); rows > 0) return {{rows, {}}};
+    if (const std::int64_t rows = rows_of_orders_on_gpu(orders, context.target); rows > 0)
+        return {{rows, {}}};
     const std::int64_t most = rows_of_busy_block(group, context);
     if (most == 1)
         if (std::optional<AxisCut> cut = cut_for_memory(group, context)) return {{1, std::move(cut)}};

@@ -28,13 +28,13 @@ constexpr double of_address = 2, of_turn = 2, of_guard = 2;
 
 // A stretch of code: of one thread, and what all threads of the block have in it.
 struct Cost {
-    double cycles = 0;   // of the slowest thread
-    double waits = 0;    // of these, for loads
-    double loads = 0;    // one after another
-    double issue = 0;    // instructions of warps
-    double sectors = 0;  // of global memory
-    double conflicts = 0;  // turns of the banks of shared memory
-    double busy = 0, within = 0;  // threads x cycles, and cycles, inside of loops over threads
+    double cycles = 0;              // of the slowest thread
+    double waits = 0;               // of these, for loads
+    double loads = 0;               // one after another
+    double issue = 0;               // instructions of warps
+    double sectors = 0;             // of global memory
+    double conflicts = 0;           // turns of the banks of shared memory
+    double busy = 0, within = 0;    // threads x cycles, and cycles, inside of loops over threads
     bool waits_for_others = false;  // a barrier
 
     void add(const Cost& c, double times, double rounds) {
@@ -52,7 +52,8 @@ struct Cost {
 
 class Model {
   public:
-    Model(const KernelIR& kernel, const Phase& phase, const GpuFacts& gpu, const std::set<std::uint64_t>& numbers)
+    Model(const KernelIR& kernel, const Phase& phase, const GpuFacts& gpu,
+          const std::set<std::uint64_t>& numbers)
         : kernel_(kernel), phase_(phase), gpu_(gpu), threads_(threads_of(phase)) {
         for (const std::uint64_t number : numbers) values_[number] = 0;
     }
@@ -175,7 +176,8 @@ class Model {
             for (const Turns& l : loops_) {
                 random = random * 1664525U + 1013904223U;
                 const double part = s == 0 ? 0 : s == 1 ? 1 : (random >> 8) / double{1 << 24};
-                values_[l.variable] = l.first + l.step * static_cast<std::int64_t>(part * std::max(0.0, l.turns - 1));
+                values_[l.variable] =
+                    l.first + l.step * static_cast<std::int64_t>(part * std::max(0.0, l.turns - 1));
             }
             low = std::min(low, at(offset));
             high = std::max(high, at(offset));
@@ -330,8 +332,8 @@ class Model {
                 for (const Memory& other : s.call.operands)
                     if (place(other.place).scope == Place::Scope::vector)
                         elements = at(count_of(place(other.place).extents));
-            const double own = access(memory.place, memory.at,
-                                      elements * bytes_of(place(memory.place).dtype), c);
+            const double own =
+                access(memory.place, memory.at, elements * bytes_of(place(memory.place).dtype), c);
             if (operand.use != Use::written) latency = std::max(latency, own);
         });
         return latency;
@@ -399,10 +401,10 @@ class Model {
         std::int64_t first, step;
         double turns;
     };
-    std::vector<Turns> loops_;        // around what is looked at
-    double tasks_ = 1, times_ = 1;    // of the segment; how often the launch runs what is looked at
+    std::vector<Turns> loops_;      // around what is looked at
+    double tasks_ = 1, times_ = 1;  // of the segment; how often the launch runs what is looked at
     double l2_sectors_ = 0;
-    std::map<int, double> touched_;   // sectors of global places
+    std::map<int, double> touched_;  // sectors of global places
     double most_sectors_ = 0;
 };
 

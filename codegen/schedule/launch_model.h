@@ -1,4 +1,5 @@
-// The time of a launch on a GPU, predicted from the kernel IR: what candidates for a schedule are compared by.
+// The time of a launch on a GPU, predicted from the kernel IR: what candidates for a schedule are compared
+// by.
 #pragma once
 
 #include <cstdint>

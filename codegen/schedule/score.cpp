@@ -25,7 +25,8 @@ double predicted_time(const Group& group, const SegmentContext& context, bool sh
     double time = 0;
     for (const Phase* phase : {&first, &second})
         if (!phase->segments.empty())
-            time += predict_launch(builder.ir, *phase, *context.target.gpu, numbers_of(context.graph)).microseconds;
+            time += predict_launch(builder.ir, *phase, *context.target.gpu, numbers_of(context.graph))
+                        .microseconds;
     return time;
 }
 

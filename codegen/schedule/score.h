@@ -8,9 +8,9 @@
 
 namespace bitale {
 
-// Predicted microseconds of the launches of the group (schedule/launch_model.h), which is scheduled for that in
-// a kernel of its own, with the fastest plan of its tasks unless there is a given one. Of the context it needs
-// all but the buffers. The target's facts have to be known.
+// Predicted microseconds of the launches of the group (schedule/launch_model.h), which is scheduled for that
+// in a kernel of its own, with the fastest plan of its tasks unless there is a given one. Of the context it
+// needs all but the buffers. The target's facts have to be known.
 double predicted_time(const Group& group, const SegmentContext& context, bool short_text,
                       std::optional<TaskPlan> plan = {});
 

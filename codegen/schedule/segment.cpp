@@ -210,11 +210,11 @@ class SegmentScheduler {
     bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
 
     void choose_tasks() {
-        if (!plan_ && on_gpu())
-            plan_ = gpu::fastest_plan(group_, context_, [&](const TaskPlan& plan) {
-                return predicted_time(group_, context_, builder_.short_text, plan);
-            });
-        if (!plan_) plan_ = plan_tasks(group_, context_, row_);
+        const auto time = [&](const TaskPlan& plan) {
+            return predicted_time(group_, context_, builder_.short_text, plan);
+        };
+        if (!plan_)
+            plan_ = on_gpu() ? gpu::fastest_plan(group_, context_, time) : plan_tasks(group_, context_, row_);
         block_ = plan_->rows;
         cut_ = plan_->cut;
         // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
@@ -287,7 +287,8 @@ class SegmentScheduler {
         segment.tasks = ceildiv(count, keys_of_task);
         number_ = segment.task = bounded("task", segment.tasks);
         count_ = segment.tasks;
-        const IntRange places{0, std::max<std::int64_t>(0, count.range().high - 1)}, rows{0, std::max<std::int64_t>(0, group_.extent.range().high - 1)};
+        const IntRange places{0, std::max<std::int64_t>(0, count.range().high - 1)},
+            rows{0, std::max<std::int64_t>(0, group_.extent.range().high - 1)};
         const Int place = Int::symbol("place", places), begin = segment.task * keys_of_task;
         const Int row = Int::symbol("row", rows), before = Int::symbol("before", rows),
                   last = Int::symbol("last", {0, count.range().high});

@@ -33,7 +33,8 @@ struct SegmentContext {
 };
 
 // Adds a segment to the first phase, and to the second one when the group is a split reduction. Notes say in
-// words what was decided. On a GPU the rows of a task, and the cut of a second axis, may be given (rows_of_task.h).
+// words what was decided. On a GPU the rows of a task, and the cut of a second axis, may be given
+// (rows_of_task.h).
 void schedule_group(const Group& group, const SegmentContext& context, KernelBuilder& builder, Phase& first,
                     Phase& second, std::string& notes, std::optional<TaskPlan> plan = {});
 

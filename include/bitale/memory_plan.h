@@ -85,9 +85,9 @@ struct MemoryPlan {
     // The most that the call holds on its device at a time: arguments, shared variables, constants, results,
     // the arena and workspace. On cpu and emulator it is the allocator's high-water mark.
     std::int64_t peak_bytes = 0;
-    std::int64_t host_bytes = 0;     // host memory that a function on a GPU takes in addition
-    std::int64_t limit = 0;          // FunctionOptions::memory_limit; 0: none
-    std::int64_t micro_batch = 0;    // rows of the batch computed at a time; 0: all at once
+    std::int64_t host_bytes = 0;   // host memory that a function on a GPU takes in addition
+    std::int64_t limit = 0;        // FunctionOptions::memory_limit; 0: none
+    std::int64_t micro_batch = 0;  // rows of the batch computed at a time; 0: all at once
     // How gradients compute values again so that the call keeps its limit, and the time that is predicted;
     // empty where they do not.
     std::string recomputed;

@@ -131,7 +131,8 @@ class Writer {
 
     static Json write(const std::vector<Origin>& origins) {
         return list(origins, [](const Origin& o) {
-            Json origin{{"what", o.title.empty() ? o.what : o.title}, {"file", o.where.file}, {"line", o.where.line}};
+            Json origin{
+                {"what", o.title.empty() ? o.what : o.title}, {"file", o.where.file}, {"line", o.where.line}};
             if (o.of_gradient) origin["of_gradient"] = true;
             return origin;
         });

@@ -67,7 +67,8 @@ class NullLauncher : public Launcher {
 class NullDevice : public Device {
   public:
     NullDevice() : Device("null", Calls::at_once) {}
-    // The plan of a CPU with AVX2, the same on every machine, so that it can be compared with one that was kept.
+    // The plan of a CPU with AVX2, the same on every machine, so that it can be compared with one that was
+    // kept.
     std::optional<Target> target() override {
         Target t;
         t.architecture = "null";

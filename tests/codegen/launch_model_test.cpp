@@ -64,8 +64,9 @@ TEST_CASE("blocks run in waves, as many at once as have room") {
         CHECK(l.waves == waves);
     }
     KernelIR large = map_of(1056, 1);
-    large.phases[0].segments[0].body.insert(large.phases[0].segments[0].body.begin(),
-                                            {declare(2), set(2, {Int(0)}, scalar_constant(DType::float32, 0))});
+    large.phases[0].segments[0].body.insert(
+        large.phases[0].segments[0].body.begin(),
+        {declare(2), set(2, {Int(0)}, scalar_constant(DType::float32, 0))});
     CHECK(predicted(large).waves == 2);  // 33 KB of shared memory: 6 blocks
 }
 
@@ -75,11 +76,12 @@ TEST_CASE("a long sum in one thread is a chain of loads, eight turns at a time")
     const auto sum_of = [&](Stmts more) {
         Stmts turn{add(element(0, k * 32 + point))};
         append(turn, std::move(more));
-        return predicted(kernel_of(
-            1, task,
-            {loop(point, 0, 32, Binding::threads,
-                  {declare(3), set(3, std::vector<Int>{}, scalar_constant(DType::float32, 0)),
-                   loop(k, 0, 600, Binding::serial, std::move(turn)), set(1, {point}, place_read(DType::float32, 3, std::vector<Int>{}))})}));
+        return predicted(
+            kernel_of(1, task,
+                      {loop(point, 0, 32, Binding::threads,
+                            {declare(3), set(3, std::vector<Int>{}, scalar_constant(DType::float32, 0)),
+                             loop(k, 0, 600, Binding::serial, std::move(turn)),
+                             set(1, {point}, place_read(DType::float32, 3, std::vector<Int>{}))})}));
     };
     const PredictedLaunch serial = sum_of({});
     CHECK(serial.loads == 75);
@@ -96,10 +98,10 @@ TEST_CASE("threads that use one bank of shared memory take turns") {
     const auto shared_reads = [](std::int64_t apart) {
         const Int task = Int::symbol("task", {0, 131}), point = Int::symbol("point", {0, threads - 1}),
                   k = Int::symbol("k", {0, 999});
-        return predicted(kernel_of(132, task,
-                                   {declare(2), loop(point, 0, threads, Binding::threads,
-                                                     {loop(k, 0, 1000, Binding::serial,
-                                                           {add(element(2, point * apart))})})}));
+        return predicted(kernel_of(
+            132, task,
+            {declare(2), loop(point, 0, threads, Binding::threads,
+                              {loop(k, 0, 1000, Binding::serial, {add(element(2, point * apart))})})}));
     };
     const PredictedLaunch free = shared_reads(1), conflicts = shared_reads(32);
     CHECK(conflicts.bound == PredictedLaunch::Bound::issue);

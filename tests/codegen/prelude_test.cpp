@@ -54,11 +54,12 @@ class Compiled {
     Compiled(const std::string& text, const std::string& flags) {
         write_file(folder_ / "text.cpp", text);
         const char* named = std::getenv("BITALE_CXX");
-        const std::string command = std::string(named ? named : "c++") +
-                                    " -std=c++17 -fPIC -shared -fopenmp-simd -Wall -Wextra -Wno-unused-function "
-                                    "-Werror " +
-                                    flags + " -o " + (folder_ / "text.so") + " " + (folder_ / "text.cpp") +
-                                    " 2> " + (folder_ / "log");
+        const std::string command =
+            std::string(named ? named : "c++") +
+            " -std=c++17 -fPIC -shared -fopenmp-simd -Wall -Wextra -Wno-unused-function "
+            "-Werror " +
+            flags + " -o " + (folder_ / "text.so") + " " + (folder_ / "text.cpp") + " 2> " +
+            (folder_ / "log");
         if (std::system(command.c_str()) != 0) {
             log_ = command + "\n" + text_of_file(folder_ / "log").substr(0, 4000);
             return;

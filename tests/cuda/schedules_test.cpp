@@ -229,7 +229,7 @@ TEST_CASE("convolutions compute several channels in one thread") {
     check_same_bits(graphs);
 }
 
-TEST_CASE("maps are computed some rows at a time, and large ones stay in shared memory, some channels at a time") {
+TEST_CASE("maps are computed some rows at a time, large ones some channels at a time") {
     if (emulator_left_out()) return;
     Graphs graphs;
     Random random(9);
