@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "codegen/nest/compose.h"
 #include "codegen/nest/positions.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
