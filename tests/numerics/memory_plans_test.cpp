@@ -57,7 +57,7 @@ void check_limits(const Graphs& graphs, const std::string& device, const MemoryP
     Function fits = graphs.function_on(device, {plan.peak_bytes});
     CHECK(fits.memory_plan(graphs.lengths).peak_bytes == plan.peak_bytes);
     CHECK_NOTHROW(fits.call(graphs.arguments));
-    // A byte less is refused, or leads to parts of some batch of the graph, or to values that are computed again.
+    // A byte less is refused, or leads to parts of some batch of the graph, or to values computed again.
     try {
         Function less = graphs.function_on(device, {plan.peak_bytes - 1});
         less.call(graphs.arguments);
