@@ -21,6 +21,8 @@ def _reduce(k):
     size = (1 if k.get("dtype") == "uint8" else 4) * math.prod(k["shape"])
     shape = k.get("as", k["shape"])
     shape = [shape[axis] for axis in k["turned"]] if "turned" in k else shape
+    if k["how"] == "standardised":
+        return 0, 2 * size, False
     left = math.prod(n for axis, n in enumerate(shape) if axis not in k["axes"])
     whole = k["how"].startswith("arg") or (k["how"] == "sum" and "dtype" in k)  # results of 64 bits
     return 0, size + left * (8 if whole else 4), left * 8 < math.prod(shape)

@@ -54,6 +54,11 @@ def reduction(k, style, compiled):
         return into(lambda out: torch.sum(x, axes, out=out), compiled)
     if how == "max":
         return into(lambda out: torch.amax(x, axes, out=out), compiled)
+    if how == "standardised":
+        def standardise(out):
+            variance, mean = torch.var_mean(x, axes, correction=0, keepdim=True)
+            return torch.div(x - mean, torch.sqrt(variance + 1e-5), out=out)
+        return into(standardise, compiled)
     if how == "mean_scaled":
         return into(lambda out: torch.mean(x.float() / 255, axes, out=out), compiled)
     if how == "mean_shifted":

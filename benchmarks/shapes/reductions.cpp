@@ -21,6 +21,12 @@ Expr reduced(const Expr& x, const std::string& how, const Axes& axes) {
     throw std::runtime_error("unknown reduction " + how);
 }
 
+// Each row, or column, minus its mean, and by its standard deviation.
+Expr standardised(const Expr& x, const Axes& axes) {
+    const Expr centred = x - mean(x, axes, {.keepdims = true});
+    return centred / sqrt(mean(sqr(centred), axes, {.keepdims = true}) + 1e-5F);
+}
+
 // `as`: the shape, and `turned`: the order of axes, in which the program looks at the same memory.
 // `unknown`: lengths are those of the call.
 Updates reduction(const Json& row, Given& given) {
@@ -40,6 +46,7 @@ Updates reduction(const Json& row, Given& given) {
         x = transpose(x, order);
     }
     const auto axes = row.at("axes").get<Axes>();
+    if (row.at("how") == "standardised") return {result(shape, standardised(x, axes))};
     Dims left;
     for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)
         if (std::find(axes.begin(), axes.end(), axis) == axes.end())

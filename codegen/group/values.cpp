@@ -277,6 +277,12 @@ class Decider {
                        ends_reduction(value)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "read many times, and stored in place of the reduction that it ends";
+            } else if (pays_kernel(cost[i], evaluations[i]) && times >= often && ends_long_reduction(value)) {
+                // An axis of one element more is left to what has it not.
+                if (!only_adds_ones(value)) {
+                    value.storage = Value::Storage::stored;
+                    value.reason = "read many times, and much less than the reduction that it ends has read";
+                }
             } else if ((cost[i] >= 1 || is_found_for_windows(value, i)) && times >= staged_from) {
                 value.storage = Value::Storage::staged;
             } else if (reduced_later(value) && is_least_of_chain(i)) {
@@ -327,6 +333,41 @@ class Decider {
                                                          : ends_reduction(operand));
         });
         return found;
+    }
+
+    // On a CPU a division for each element of a matrix takes longer than one more small kernel.
+    bool pays_kernel(int cost, double evaluations) const {
+        constexpr int division = 4;
+        constexpr double many = 1 << 16;
+        return target_.kind == Target::Kind::cpu && cost >= division && evaluations >= many;
+    }
+
+    // Of many terms, by way of maps of its results, as the mean of each column does; not a product, and no
+    // pooling, whose results are large.
+    bool ends_long_reduction(const Value& value) const {
+        constexpr double many_terms = 64;
+        bool found = false;
+        for_each_read(value.nest, [&](const ScalarNode& s) {
+            const Value& operand = values_.list[s.operand.value()];
+            if (found || operand.by_library || !operand.nest.body || value.shape.empty() ||
+                without_ones(operand.shape) != without_ones(value.shape))
+                return;
+            const Nest& nest = operand.nest;
+            found = is_reduction(nest) ? !adds_products(nest) && typical_count(nest.reduced) >= many_terms
+                                       : ends_long_reduction(operand);
+        });
+        return found;
+    }
+
+    static Shape without_ones(Shape shape) {
+        std::erase_if(shape, [](const Int& n) { return n.is(1); });
+        return shape;
+    }
+
+    bool only_adds_ones(const Value& value) const {
+        if (!moves_elements(value)) return false;
+        const Shape& shape = values_.list[value.nest.body->operand.value()].shape;
+        return !(shape == value.shape) && without_ones(shape) == without_ones(value.shape);
     }
 
     bool moves_elements(const Value& value) const {

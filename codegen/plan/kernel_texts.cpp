@@ -5,6 +5,7 @@
 #include "codegen/kernel/fuse.h"
 #include "codegen/kernel/guarded.h"
 #include "codegen/kernel/hazards.h"
+#include "codegen/kernel/of_lengths.h"
 #include "codegen/kernel/quotients.h"
 #include "codegen/kernel/ranges.h"
 #include "codegen/kernel/tails.h"
@@ -21,6 +22,7 @@ KernelLaunch KernelTexts::add(KernelBuilder& builder, const std::string& notes) 
     if (on_cpu) fuse_loops(builder.ir);
     if (on_cpu && !fast)
         cut_at_quotients(builder.ir), cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
+    if (on_cpu) keep_values_of_lengths(builder.ir, lengths_);
     if (target_.checked_loops) check_ranges(builder.ir);
     verify(builder.ir, lengths_);
     verify_phases(builder.ir);

@@ -216,25 +216,32 @@ Stmt Accumulation::step(const Copy& copy) const {
 }
 
 Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced,
-                            const std::vector<Copy>& copies,
-                            const std::function<Stmts(Stmts)>& vector) const {
+                            const std::vector<Copy>& copies, const std::function<Stmts(Stmts)>& vector,
+                            bool of_any_length) const {
     if (lanes_ == 1) {
         Stmts steps;
         for (const Copy& copy : copies) steps.push_back(step(copy));
-        const std::int64_t times = reduced.empty() ? 1 : unrolled_times(reduced.back());
+        const std::int64_t times = reduced.empty() ? 1 : unrolled_times(reduced.back(), of_any_length);
         if (times == 1)
             return loops.nest(reduced, [&](LoopBuilder& inner) { return vector(inner.guarded(steps)); });
         // Several iterations a pass: the partial result is loaded and stored once for all of them.
         const Loop& last = reduced.back();
         return loops.nest({reduced.begin(), reduced.end() - 1}, [&](LoopBuilder& inner) {
             const Int block =
-                last.extent.is(times) ? Int(0) : Int::symbol("block", {0, last.extent.constant() - times});
+                last.extent.is(times)
+                    ? Int(0)
+                    : Int::symbol("block", {0, std::max<std::int64_t>(0, last.extent.range().high - times)});
             Stmts several;
             for (std::int64_t i = 0; i < times; ++i)
                 append(several, substitute(steps, {{last.variable.symbol_id(), block + i}}));
             Stmts body = vector(inner.guarded(std::move(several)));
             if (last.extent.is(times)) return body;
-            return Stmts{loop(block, 0, last.extent, Binding::serial, std::move(body), times)};
+            if (last.extent.is_constant())
+                return Stmts{loop(block, 0, last.extent, Binding::serial, std::move(body), times)};
+            const Int whole = floordiv(last.extent, times) * times;
+            return Stmts{
+                loop(block, 0, whole, Binding::serial, std::move(body), times),
+                loop(last.variable, whole, last.extent, Binding::serial, vector(inner.guarded(steps)))};
         });
     }
     // The last loop in blocks of `lanes`, one for each group, then the rest.
@@ -347,9 +354,11 @@ Scalar Accumulation::result(std::vector<Int> at) const {
 }
 
 // How many iterations of the last reduced loop to write out.
-std::int64_t Accumulation::unrolled_times(const Loop& last) const {
-    if (short_text_ || !last.extent.is_constant() || !last.variable.symbol_id()) return 1;
+std::int64_t Accumulation::unrolled_times(const Loop& last, bool of_any_length) const {
+    constexpr std::int64_t of_unknown = 4;
+    if (short_text_ || !last.variable.symbol_id()) return 1;
     if (mentions(nest_.guards, last.variable) || mentions(nest_.lets, last.variable)) return 1;
+    if (!last.extent.is_constant()) return of_any_length ? of_unknown : 1;
     const std::int64_t extent = last.extent.constant();
     if (extent <= most_unrolled) return std::max<std::int64_t>(extent, 1);
     return extent % 8 == 0 ? 8 : extent % 4 == 0 ? 4 : extent % 7 == 0 ? 7 : extent % 5 == 0 ? 5 : 1;

@@ -24,9 +24,10 @@ class Accumulation {
     Stmts declare_all() const;
     Stmts clear(const std::vector<Int>& at) const;
     // Loops over `reduced` (all of the nest's, or all but the split one) around the combine of every copy;
-    // `vector` wraps the innermost statements in the vector loop when the lanes are results.
+    // `vector` wraps the innermost statements in the vector loop when the lanes are results. Several
+    // iterations of the last loop are written out where its length is known, or worth it if it is not.
     Stmts combine(LoopBuilder& loops, const std::vector<Loop>& reduced, const std::vector<Copy>& copies,
-                  const std::function<Stmts(Stmts)>& vector) const;
+                  const std::function<Stmts(Stmts)>& vector, bool of_any_length = false) const;
     // The part of one lane: every lanes-th iteration of the last loop, from its own number on, in turn for
     // each of its groups.
     Stmts combine_strided(LoopBuilder& loops, const std::vector<Loop>& reduced, const Copy& copy,
@@ -42,7 +43,7 @@ class Accumulation {
 
   private:
     Stmt step(const Copy& copy) const;
-    std::int64_t unrolled_times(const Loop& last) const;
+    std::int64_t unrolled_times(const Loop& last, bool of_any_length) const;
 
     const Nest& nest_;
     int lanes_, groups_;

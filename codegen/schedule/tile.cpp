@@ -1,6 +1,7 @@
 #include "codegen/schedule/tile.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -121,14 +122,30 @@ class Tiler {
         });
     }
 
-    Stmts block(LoopBuilder& inner, const std::vector<Substitution>& rows) {
-        const bool wide = tile_.axis < 0 && lanes_.extent.range().high > block_of_lanes;
+    // Whole blocks have loops of known length, whose partial results stay in registers for several turns.
+    Stmts block(const LoopBuilder& inner, const std::vector<Substitution>& rows) {
+        const Int& extent = lanes_.extent;
+        const bool wide = tile_.axis < 0 && extent.range().high > block_of_lanes;
         const std::int64_t most = wide ? block_without_rows : block_of_lanes;
-        const bool single = lanes_.extent.is_constant() && lanes_.extent.constant() <= most;
-        const std::int64_t width = single ? lanes_.extent.constant() : most;
-        const Int begin = single ? Int(0) : Int::symbol("block", {0, lanes_.extent.range().high});
+        if (extent.is_constant() && extent.constant() <= most)
+            return block(inner, rows, 0, extent.constant(), extent);
+        const std::int64_t width = std::min(most, extent.range().high);
+        const auto blocks = [&](const Int& first, const Int& end, const std::optional<std::int64_t>& length) {
+            const Int begin = Int::symbol("block", {0, extent.range().high});
+            const Int count = length ? Int(*length) : min(width, end - begin);
+            return loop(begin, first, end, Binding::serial, block(inner, rows, begin, width, count), width);
+        };
+        if (builder_.short_text) return {blocks(0, extent, {})};
+        const Int whole = floordiv(extent, width) * width;
+        Stmts body{blocks(0, whole, width)};
+        if (!(extent - whole).is(0)) body.push_back(blocks(whole, extent, {}));
+        return body;
+    }
+
+    // `count` of at most `width` lanes from `begin` on.
+    Stmts block(LoopBuilder inner, const std::vector<Substitution>& rows, const Int& begin,
+                std::int64_t width, const Int& count) {
         const Int lane = Int::symbol("lane", {0, width - 1});
-        const Int count = single ? Int(width) : min(width, lanes_.extent - begin);
         const Substitution here{{lanes_.variable.symbol_id(), begin + lane}};
         const Accumulation acc(member_, builder_, {Int(static_cast<std::int64_t>(rows.size())), Int(width)});
         const auto over_lanes = [&](const Stmts& s) {
@@ -144,9 +161,9 @@ class Tiler {
         }
         Stmts body = acc.declare_all();
         append(body, over_lanes(clear));
-        append(body, acc.combine(inner, nest_.reduced, copies, over_lanes));
+        append(body, acc.combine(inner, nest_.reduced, copies, over_lanes, count.is_constant()));
         append(body, over_lanes(store));
-        return single ? body : Stmts{loop(begin, 0, lanes_.extent, Binding::serial, std::move(body), width)};
+        return body;
     }
 
     const Member& member_;

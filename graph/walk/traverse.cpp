@@ -80,51 +80,58 @@ NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengt
     return made;
 }
 
+Rebuilding::Rebuilding(std::function<bool(const Node&)> stays, Substitution lengths)
+    : stays_(std::move(stays)), lengths_(std::move(lengths)) {}
+
+NodePtr Rebuilding::operator()(const NodePtr& root) {
+    roots_.push_back(root);
+    std::vector<std::pair<NodePtr, std::size_t>> stack;
+    // Barriers: what a replaced node depended on is not walked through it.
+    const auto visit = [&](const NodePtr& node) {
+        if (done_.contains(node.get())) return;
+        if (stays_ && stays_(*node))
+            done_[node.get()] = node;
+        else
+            stack.emplace_back(node, 0);
+    };
+    visit(root);
+    while (!stack.empty()) {
+        auto& [node, next] = stack.back();
+        if (done_.contains(node.get())) {
+            stack.pop_back();
+        } else if (next < node->inputs.size()) {
+            visit(node->inputs[next++]);
+        } else {
+            done_[node.get()] = made(node);
+            stack.pop_back();
+        }
+    }
+    return done_.at(root.get());
+}
+
+NodePtr Rebuilding::made(const NodePtr& node) const {
+    Nodes inputs;
+    bool changed = false;
+    for (const NodePtr& input : node->inputs) {
+        inputs.push_back(done_.at(input.get()));
+        changed |= inputs.back() != input;
+    }
+    if (!lengths_.empty() && !changed) {
+        // A node without changed operands may still mention a replaced length in its attributes.
+        changed =
+            node->op->kind != OpKind::leaf && !(substitute(node->attributes, lengths_) == node->attributes);
+    }
+    return changed ? with_inputs(node, std::move(inputs), lengths_) : node;
+}
+
 Nodes replace(const Nodes& roots, const NodeMap& with) {
-    NodeMap done;
     Substitution lengths;
     for (const auto& [old, now] : with)
         if (old->op == input_op()) unify(*old, now, lengths);
-    // Barriers: what a replaced node depended on is not walked through it.
-    std::vector<std::pair<NodePtr, std::size_t>> stack;
-    const auto visit = [&](const NodePtr& node) {
-        if (done.contains(node.get())) return;
-        if (const auto at = with.find(node.get()); at != with.end()) {
-            done[node.get()] = at->second;
-            return;
-        }
-        stack.emplace_back(node, 0);
-    };
-    for (const NodePtr& root : roots) {
-        visit(root);
-        while (!stack.empty()) {
-            auto& [node, next] = stack.back();
-            if (done.contains(node.get())) {
-                stack.pop_back();
-                continue;
-            }
-            if (next < node->inputs.size()) {
-                visit(node->inputs[next++]);
-                continue;
-            }
-            const NodePtr current = node;
-            stack.pop_back();
-            Nodes inputs;
-            bool changed = false;
-            for (const NodePtr& input : current->inputs) {
-                inputs.push_back(done.at(input.get()));
-                changed |= inputs.back() != input;
-            }
-            if (!lengths.empty() && !changed) {
-                // A node without changed operands may still mention a replaced length in its attributes.
-                changed = current->op->kind != OpKind::leaf &&
-                          !(substitute(current->attributes, lengths) == current->attributes);
-            }
-            done[current.get()] = changed ? with_inputs(current, std::move(inputs), lengths) : current;
-        }
-    }
+    Rebuilding rebuilt({}, std::move(lengths));
+    for (const auto& [old, now] : with) rebuilt.replace(*old, now);
     Nodes r;
-    for (const NodePtr& root : roots) r.push_back(done.at(root.get()));
+    for (const NodePtr& root : roots) r.push_back(rebuilt(root));
     return r;
 }
 

@@ -15,7 +15,9 @@ class Recomputation {
   public:
     Recomputation(const Nodes& forward, const Nodes& parameters,
                   const std::unordered_map<const Node*, NodePtr>& cotangents)
-        : forward_(forward), cotangents_(cotangents) {
+        : forward_(forward),
+          cotangents_(cotangents),
+          rebuilt_([this](const Node& node) { return place_.contains(&node); }) {
         for (std::size_t i = 0; i < forward_.size(); ++i) place_.emplace(forward_[i].get(), i);
         find_parameters(parameters);
         find_borders();
@@ -30,11 +32,11 @@ class Recomputation {
                 by_border[at->second].push_back(node);
         for (const auto& [border, nodes] : by_border) {
             const auto cotangent = cotangents_.find(forward_[border].get());
-            const NodePtr after = cotangent == cotangents_.end() ? nullptr : rebuilt(cotangent->second);
-            for (const NodePtr& node : nodes) done_[node.get()] = copy(node, border, after);
+            const NodePtr after = cotangent == cotangents_.end() ? nullptr : rebuilt_(cotangent->second);
+            for (const NodePtr& node : nodes) rebuilt_.replace(*node, copy(node, border, after));
         }
         Nodes all;
-        for (const NodePtr& result : results) all.push_back(result ? rebuilt(result) : nullptr);
+        for (const NodePtr& result : results) all.push_back(result ? rebuilt_(result) : nullptr);
         return all;
     }
 
@@ -82,7 +84,7 @@ class Recomputation {
         for (std::size_t k = 0; k < operands.size(); ++k) {
             const NodePtr& x = node->inputs[k];
             const auto at = borders_.find(x.get());
-            if (at != borders_.end()) operands[k] = done_.at(x.get());
+            if (at != borders_.end()) operands[k] = rebuilt_.at(*x);
             has_begun = has_begun || (at != borders_.end() && at->second == border);
             if (begin == operands.size() && !of_parameters_.at(x.get())) begin = k;
         }
@@ -102,44 +104,12 @@ class Recomputation {
         return made;
     }
 
-    // A node of the backward pass, with copies for what it reads of the forward pass.
-    NodePtr rebuilt(const NodePtr& root) {
-        for (Nodes stack{root}; !stack.empty();) {
-            const NodePtr node = stack.back();
-            if (done_.contains(node.get())) {
-                stack.pop_back();
-                continue;
-            }
-            if (place_.contains(node.get())) {
-                done_[node.get()] = node;
-                continue;
-            }
-            bool ready = true, changed = false;
-            Nodes operands;
-            for (const NodePtr& x : node->inputs) {
-                const auto at = done_.find(x.get());
-                if (at == done_.end()) {
-                    stack.push_back(x);
-                    ready = false;
-                } else if (ready) {
-                    operands.push_back(at->second);
-                    changed = changed || at->second != x;
-                }
-            }
-            if (!ready) continue;
-            done_[node.get()] = changed ? with_inputs(node, std::move(operands)) : node;
-            kept_.push_back(node);
-        }
-        return done_.at(root.get());
-    }
-
     const Nodes& forward_;
     const std::unordered_map<const Node*, NodePtr>& cotangents_;
     std::unordered_map<const Node*, std::size_t> place_, borders_;
     std::unordered_map<const Node*, bool> of_parameters_;
-    NodeMap done_;
     std::map<std::pair<const Node*, std::size_t>, NodePtr> begun_;
-    Nodes kept_;  // an address in done_ must not be used again
+    Rebuilding rebuilt_;  // nodes of the backward pass, with copies for what they read of the forward pass
 };
 
 }  // namespace

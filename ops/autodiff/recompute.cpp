@@ -66,7 +66,10 @@ bool takes_long(const Node& node) {
 
 class Recomputing {
   public:
-    explicit Recomputing(const Graph& graph) : roots_(graph.roots()), order_(topological(roots_)) {
+    explicit Recomputing(const Graph& graph)
+        : roots_(graph.roots()),
+          order_(topological(roots_)),
+          rebuilt_([this](const Node& node) { return !infos_[place_.at(&node)].is_backward; }) {
         for (const NodePtr& root : roots_) is_root_.insert(root.get());
         for (std::size_t i = 0; i < order_.size(); ++i) place_.emplace(order_[i].get(), i);
         infos_.resize(order_.size());
@@ -85,7 +88,7 @@ class Recomputing {
         find_depths();
         for (int segment = last_segment_ - 1; segment >= 0; --segment) copy(segment);
         Nodes r;
-        for (const NodePtr& root : roots_) r.push_back(rebuilt(root));
+        for (const NodePtr& root : roots_) r.push_back(rebuilt_(root));
         return r;
     }
 
@@ -251,7 +254,7 @@ class Recomputing {
             if (!copied_.contains(node.get()) || info(node).last != segment) continue;
             if (!after) {
                 const NodePtr brought = brought_into(segment);
-                after = brought ? rebuilt(brought) : nullptr;
+                after = brought ? rebuilt_(brought) : nullptr;
             }
             Nodes operands = node->inputs;
             std::size_t begin = operands.size();
@@ -259,7 +262,7 @@ class Recomputing {
             for (std::size_t k = 0; k < operands.size(); ++k) {
                 const NodePtr& x = node->inputs[k];
                 const bool is_copied = copied_.contains(x.get());
-                if (is_copied) operands[k] = done_.at(x.get());
+                if (is_copied) operands[k] = rebuilt_.at(*x);
                 has_begun = has_begun || is_copied;
                 if (begin == operands.size() && x->op->kind != OpKind::leaf) begin = k;
             }
@@ -272,7 +275,7 @@ class Recomputing {
                         make_node(again_op(), *after ? Nodes{x, *after} : Nodes{x}, {}, node->where));
                 x = again;
             }
-            done_[node.get()] = of_gradient(with_inputs(node, std::move(operands)));
+            rebuilt_.replace(*node, of_gradient(with_inputs(node, std::move(operands))));
         }
     }
 
@@ -283,41 +286,12 @@ class Recomputing {
         return made;
     }
 
-    // A node of the backward pass that reads copies. A walk of its own stack: networks may be of any depth.
-    NodePtr rebuilt(const NodePtr& root) {
-        for (Nodes stack{root}; !stack.empty();) {
-            const NodePtr node = stack.back();
-            if (done_.contains(node.get())) {
-                stack.pop_back();
-                continue;
-            }
-            if (!info(node).is_backward) {
-                done_[node.get()] = node;
-                continue;
-            }
-            bool ready = true, changed = false;
-            Nodes operands;
-            for (const NodePtr& x : node->inputs) {
-                const auto at = done_.find(x.get());
-                if (at == done_.end()) {
-                    stack.push_back(x);
-                    ready = false;
-                } else if (ready) {
-                    operands.push_back(at->second);
-                    changed = changed || at->second != x;
-                }
-            }
-            if (ready) done_[node.get()] = changed ? with_inputs(node, std::move(operands)) : node;
-        }
-        return done_.at(root.get());
-    }
-
     const Nodes roots_, order_;
     std::unordered_set<const Node*> is_root_, copied_;
     std::unordered_map<const Node*, std::size_t> place_;
     std::vector<Info> infos_;  // by place
     int last_stage_ = 0, last_segment_ = 0;
-    NodeMap done_;
+    Rebuilding rebuilt_;  // nodes of the backward pass, which read copies
 };
 
 }  // namespace

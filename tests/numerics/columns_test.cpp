@@ -1,0 +1,127 @@
+// Statistics of columns and what is computed with them for each element: sums over the first axis in whole
+// blocks of columns and a last one, of known and unknown lengths, and divisions by numbers of rows.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+std::vector<Array> results_of(Function f, const std::vector<Array>& arguments) {
+    const Results r = f.call(arguments);
+    std::vector<Array> all;
+    for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
+    return all;
+}
+
+Function statistics(const Dims& lengths, const std::string& device) {
+    const Expr x = input(float32, lengths, "x");
+    const Expr m = mean(x, {0}, {.keepdims = true}), centred = x - m;
+    const Expr v = mean(sqr(centred), {0}, {.keepdims = true});
+    return function({x},
+                    {sum(x, {0}), max(x, {0}), argmin(x, {0}), m, v, centred / sqrt(v + 1e-5F),
+                     x / (cast(x.length(0), float32) + 0.5F)},
+                    {.device = device});
+}
+
+void check_statistics(const std::vector<Array>& got, const Array& x) {
+    const std::int64_t rows = x.shape()[0], columns = x.shape()[1];
+    for (std::int64_t j = 0; j < columns; ++j) {
+        double total = 0, squares = 0, most = -1e9, least = 1e9;
+        std::int64_t place = 0;
+        for (std::int64_t i = 0; i < rows; ++i) {
+            const double value = x.at(i * columns + j);
+            total += value;
+            most = std::max(most, value);
+            if (value < least) least = value, place = i;
+        }
+        const double m = total / static_cast<double>(rows);
+        for (std::int64_t i = 0; i < rows; ++i) squares += std::pow(x.at(i * columns + j) - m, 2);
+        const double v = squares / static_cast<double>(rows);
+        INFO("column " << j);
+        REQUIRE(got[0].at(j) == Approx(total).epsilon(1e-5).margin(1e-3));
+        REQUIRE(got[1].at(j) == most);
+        REQUIRE(got[2].at(j) == static_cast<double>(place));
+        REQUIRE(got[3].at(j) == Approx(m).margin(1e-5));
+        REQUIRE(got[4].at(j) == Approx(v).epsilon(1e-4));
+        for (std::int64_t i = 0; i < rows; ++i) {
+            const double value = x.at(i * columns + j);
+            REQUIRE(got[5].at(i * columns + j) == Approx((value - m) / std::sqrt(v + 1e-5)).margin(1e-3));
+            REQUIRE(got[6].at(i * columns + j) ==
+                    Approx(value / (static_cast<double>(rows) + 0.5)).epsilon(1e-6));
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("statistics of columns, of any number of rows and columns") {
+    Random random(31);
+    Function unknown = statistics({-1, -1}, tested_device());
+    for (const Dims& shape : {Dims{1, 1}, Dims{3, 2}, Dims{4, 63}, Dims{5, 64}, Dims{7, 65}, Dims{8, 128},
+                              Dims{1001, 130}, Dims{2100, 37}, Dims{70, 1025}}) {
+        const Array x = random_array(float32, shape, random, -3, 5);
+        INFO(text_of(shape));
+        const std::vector<Array> any = results_of(unknown, {x});
+        check_statistics(any, x);
+        check_statistics(results_of(statistics(shape, tested_device()), {x}), x);
+        // On a GPU with the same bits, of one order of the sums.
+        const std::vector<Array> gpu = results_of(statistics({-1, -1}, tested_gpu()), {x});
+        for (std::size_t k = 0; k < any.size(); ++k) {
+            INFO("result " << k << ": " << difference(gpu[k], any[k]));
+            REQUIRE(same(gpu[k], any[k]));
+        }
+    }
+}
+
+TEST_CASE("statistics of no rows or no columns") {
+    Function unknown = statistics({-1, -1}, tested_device());
+    const Results none = unknown.call(std::vector<Array>{Array(float32, {5, 0})});
+    for (std::size_t k = 0; k < none.size(); ++k) CHECK(none[k].size() == 0);
+    const Expr x = matrix("x");
+    Function sums = function({x}, {sum(x, {0}), mean(x, {0})}, {.device = tested_device()});
+    const Results empty = sums.call(std::vector<Array>{Array(float32, {0, 70})});
+    for (std::int64_t j = 0; j < 70; ++j) {
+        CHECK(empty[0].at(j) == 0);
+        CHECK(std::isnan(empty[1].at(j)));
+    }
+}
+
+TEST_CASE("batch normalisation of channels-last images agrees on all devices, of a batch known or unknown") {
+    Random random(32);
+    for (const std::int64_t channels : {3, 64}) {
+        const auto made = [&](std::int64_t images, const std::string& device) {
+            const Expr x = input(float32, {images, 9, 8, channels}, "x");
+            const Expr m = mean(x, {0, 1, 2}, {.keepdims = true}),
+                       v = mean(sqr(x - m), {0, 1, 2}, {.keepdims = true});
+            return function({x}, {(x - m) / sqrt(v + 1e-5F)}, {.device = device});
+        };
+        const std::int64_t n = 21, points = n * 72;
+        const Array x = random_array(float32, {n, 9, 8, channels}, random, -1, 2);
+        const Array known = results_of(made(n, tested_device()), {x})[0],
+                    unknown = results_of(made(-1, tested_device()), {x})[0];
+        REQUIRE(same(results_of(made(n, tested_gpu()), {x})[0], known));
+        REQUIRE(same(results_of(made(-1, tested_gpu()), {x})[0], unknown));
+        for (std::int64_t c = 0; c < channels; ++c) {
+            double total = 0, squares = 0;
+            for (std::int64_t p = 0; p < points; ++p) total += x.at(p * channels + c);
+            const double m = total / static_cast<double>(points);
+            for (std::int64_t p = 0; p < points; ++p) squares += std::pow(x.at(p * channels + c) - m, 2);
+            const double scale = std::sqrt(squares / static_cast<double>(points) + 1e-5);
+            for (std::int64_t p = 0; p < points; ++p)
+                for (const Array* r : {&known, &unknown})
+                    REQUIRE(r->at(p * channels + c) ==
+                            Approx((x.at(p * channels + c) - m) / scale).margin(1e-4));
+        }
+    }
+}
