@@ -119,7 +119,8 @@ std::size_t passes_over_parts(const Function::State& function) try {
     return 0;
 }
 
-MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
+MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows,
+                           std::optional<Recomputation> how)
     : rows_(rows),
       function_(function),
       build_(build_of(function)),
@@ -130,15 +131,17 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
     for (std::size_t p = 0; p < plan_.passes.size(); ++p) {
         const std::string which =
             plan_.passes.size() == 1 ? "" : fmt::format(", pass {} of {}", p + 1, plan_.passes.size());
-        passes_.push_back(planned(function, plan_.passes[p].graph, "a part of the batch" + which));
+        passes_.push_back(planned(function, plan_.passes[p].graph, "a part of the batch" + which, how));
         std::vector<Array>& beginnings = beginnings_.emplace_back();
+        std::vector<Dims>& shapes = total_shapes_.emplace_back();
         for (const MicroBatches::Total& total : plan_.passes[p].totals) {
             beginnings.push_back(beginning_of(total));
+            shapes.push_back(total.variable->value.shape());
             shared_.push_back({total.variable, true});
             total_bytes_ += total.variable->value.bytes();
         }
     }
-    finale_ = planned(function, plan_.finale, "after all parts");
+    finale_ = planned(function, plan_.finale, "after all parts", {});
     for (std::size_t p = 0; p <= passes_.size(); ++p) {
         const Function::State& part = p < passes_.size() ? *passes_[p] : *finale_;
         frames_.push_back(
@@ -152,11 +155,18 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
         std::vector<int>& slots = lengths_.emplace_back();
         for (const Int& length : output.shape) slots.push_back(table_.add(length));
     }
-    if (rows > 0) prepare();
+    if (rows > 0) {
+        prepare();
+        return;
+    }
+    // A candidate that is not taken keeps no memory.
+    for (const MicroBatches::Pass& pass : plan_.passes)
+        for (const MicroBatches::Total& total : pass.totals)
+            total.variable->value = Array(total.variable->value.dtype(), Dims{0});
 }
 
 MicroBatched::Part MicroBatched::planned(const Function::State& function, const Graph& graph,
-                                         const std::string& title) const {
+                                         const std::string& title, const std::optional<Recomputation>& how) {
     auto part = std::make_shared<Function::State>();
     part->name = function.name + ": " + title;
     part->where = function.where;
@@ -168,6 +178,7 @@ MicroBatched::Part MicroBatched::planned(const Function::State& function, const 
     own.name = part->name;
     Interner interner;
     import(own, interner);
+    if (how) computed_again_ += recompute(own, *how);
     part->signature = signature_of(own);
     part->inputs = part->signature.inputs;
     part->plain = part->optimised = std::make_shared<const Graph>(std::move(own));
@@ -177,6 +188,12 @@ MicroBatched::Part MicroBatched::planned(const Function::State& function, const 
 
 void MicroBatched::prepare() {
     if (is_prepared_.load()) return;
+    for (std::size_t p = 0; p < plan_.passes.size(); ++p)
+        for (std::size_t k = 0; k < total_shapes_[p].size(); ++k) {
+            Array& value = plan_.passes[p].totals[k].variable->value;
+            if (value.shape() != total_shapes_[p][k])
+                value = Array(beginnings_[p][k].dtype(), total_shapes_[p][k]);
+        }
     for (const Part& part : passes_) prepare_program(*part);
     prepare_program(*finale_);
     is_prepared_.store(true);

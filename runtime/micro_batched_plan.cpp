@@ -75,7 +75,8 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
     for (const Part& part : passes_) add(*part);
     add(*finale_);
     constexpr std::int64_t tail_on_gpu = 64;
-    for (const SharedUse& use : shared_) peak += use.variable->value.bytes() + (on_gpu ? tail_on_gpu : 0);
+    for (const SharedUse& use : function_.shared) peak += use.variable->value.bytes();
+    peak += total_bytes_ + (on_gpu ? tail_on_gpu * static_cast<std::int64_t>(shared_.size()) : 0);
     if (!on_gpu) {
         peak += argument_bytes(sizes) + result_bytes(sizes, steps) + padding_bytes();
         list_results(largest, sizes, steps);
@@ -99,10 +100,11 @@ std::int64_t MicroBatched::padding_bytes() const {
     constexpr std::int64_t constants = 1024;  // of a part, more than their bytes
     std::int64_t bytes =
         numbers * block(bytes_of(DType::int64)) + constants * static_cast<std::int64_t>(passes_.size() + 1);
-    for (const MicroBatches::Pass& pass : plan_.passes)
-        for (const MicroBatches::Total& total : pass.totals) {
-            const Array& value = total.variable->value;
-            bytes += block(value.bytes()) - value.bytes() + block(bytes_of(value.dtype()));
+    for (std::size_t p = 0; p < total_shapes_.size(); ++p)
+        for (std::size_t k = 0; k < total_shapes_[p].size(); ++k) {
+            const DType dtype = beginnings_[p][k].dtype();
+            const std::int64_t own = bytes_of(dtype, total_shapes_[p][k]);
+            bytes += block(own) - own + block(bytes_of(dtype));
         }
     return bytes;
 }
@@ -203,6 +205,7 @@ MicroBatched::Needs MicroBatched::needs_of(const Sizes& sizes, std::int64_t step
         if (const Needs* before = known(needs)) return *before;
     }
     needs.peaks.assign(rows_to_try(sizes.all_rows).size(), 0);
+    needs.seconds.assign(needs.peaks.size(), 0);
     return needs;
 }
 
@@ -237,19 +240,34 @@ std::size_t MicroBatched::first_that_fits(Needs& needs, const Sizes& sizes, std:
 }
 
 std::optional<double> MicroBatched::predicted_seconds(const std::vector<std::int64_t>& symbols,
-                                                      std::int64_t steps) const {
+                                                      std::int64_t steps, std::int64_t limit) const {
     const Sizes sizes = sizes_of(symbols);
     Needs needs = needs_of(sizes, steps);
-    const std::size_t choice = first_that_fits(needs, sizes, 0, build_.memory_limit);
+    const std::size_t choice = first_that_fits(needs, sizes, 0, limit);
+    double most = 0;
+    if (choice < needs.peaks.size()) {
+        const std::vector<std::int64_t> rows = rows_to_try(sizes.all_rows);
+        for (std::size_t k = 0; k <= choice; ++k) {
+            if (needs.seconds[k] == 0) needs.seconds[k] = seconds_of(sizes, rows[k]);
+            most = std::max(most, needs.seconds[k]);
+        }
+    }
     remember(needs);
-    if (choice == needs.peaks.size()) return std::nullopt;
-    const std::int64_t rows = rows_to_try(sizes.all_rows)[choice], last = sizes.all_rows % rows;
+    return choice < needs.peaks.size() ? std::optional(most) : std::nullopt;
+}
+
+double MicroBatched::seconds_of(const std::vector<std::int64_t>& symbols, std::int64_t rows) const {
+    return seconds_of(sizes_of(symbols), rows);
+}
+
+double MicroBatched::seconds_of(const Sizes& sizes, std::int64_t rows) const {
+    const std::int64_t last = rows > 0 ? sizes.all_rows % rows : 0;
     const auto seconds = [&](const Function::State& part, std::int64_t of_rows) {
         return figures_of(*part.program, symbols_of_part(part.signature, sizes, of_rows), {}).seconds;
     };
     double all = seconds(*finale_, rows);
     for (const Part& part : passes_) {
-        all += static_cast<double>(sizes.all_rows / rows) * seconds(*part, rows);
+        all += static_cast<double>(rows > 0 ? sizes.all_rows / rows : 1) * seconds(*part, rows);
         if (last > 0) all += seconds(*part, last);
     }
     return all;
