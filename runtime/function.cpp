@@ -125,12 +125,14 @@ void keep_limit(Function::State& state) {
     } catch (const MemoryRefusal& refusal) {
         const CallSizes sizes{std::vector<std::int64_t>(state.signature.sources.size(), 0)};
         std::string text = refusal.what();
-        if (Recomputed* const ways = ways_of(state)) {
+        Recomputed* const ways = ways_of(state);
+        if (ways) {
             if (const std::optional<Recomputed::Way> way = ways->way_for(sizes, state.memory_limit))
                 return ways->compile(*way);
             text += ways->refusal(sizes);
         }
-        if (const MicroBatched* const parts = planned_parts(state)) parts->memory_plan(sizes.symbols);
+        if (const MicroBatched* const parts = planned_parts(state))
+            or_told(ways, sizes, [&] { return parts->memory_plan(sizes.symbols); });
         parts_for_limit(state, text);
     }
 }

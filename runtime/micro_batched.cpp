@@ -132,13 +132,12 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows,
         const std::string which =
             plan_.passes.size() == 1 ? "" : fmt::format(", pass {} of {}", p + 1, plan_.passes.size());
         passes_.push_back(planned(function, plan_.passes[p].graph, "a part of the batch" + which, how));
-        std::vector<Array>& beginnings = beginnings_.emplace_back();
-        std::vector<Dims>& shapes = total_shapes_.emplace_back();
+        std::vector<TotalType>& types = total_types_.emplace_back();
         for (const MicroBatches::Total& total : plan_.passes[p].totals) {
-            beginnings.push_back(beginning_of(total));
-            shapes.push_back(total.variable->value.shape());
+            const Array& value = total.variable->value;
+            types.push_back({value.dtype(), value.shape()});
             shared_.push_back({total.variable, true});
-            total_bytes_ += total.variable->value.bytes();
+            total_bytes_ += value.bytes();
         }
     }
     finale_ = planned(function, plan_.finale, "after all parts", {});
@@ -159,10 +158,10 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows,
         prepare();
         return;
     }
-    // A candidate that is not taken keeps no memory.
+    // A candidate that is not taken keeps no memory but one empty array.
+    const Array none;
     for (const MicroBatches::Pass& pass : plan_.passes)
-        for (const MicroBatches::Total& total : pass.totals)
-            total.variable->value = Array(total.variable->value.dtype(), Dims{0});
+        for (const MicroBatches::Total& total : pass.totals) total.variable->value = none;
 }
 
 MicroBatched::Part MicroBatched::planned(const Function::State& function, const Graph& graph,
@@ -188,12 +187,18 @@ MicroBatched::Part MicroBatched::planned(const Function::State& function, const 
 
 void MicroBatched::prepare() {
     if (is_prepared_.load()) return;
-    for (std::size_t p = 0; p < plan_.passes.size(); ++p)
-        for (std::size_t k = 0; k < total_shapes_[p].size(); ++k) {
-            Array& value = plan_.passes[p].totals[k].variable->value;
-            if (value.shape() != total_shapes_[p][k])
-                value = Array(beginnings_[p][k].dtype(), total_shapes_[p][k]);
+    beginnings_.clear();
+    for (std::size_t p = 0; p < plan_.passes.size(); ++p) {
+        std::vector<Array>& beginnings = beginnings_.emplace_back();
+        for (std::size_t k = 0; k < total_types_[p].size(); ++k) {
+            const TotalType& type = total_types_[p][k];
+            const MicroBatches::Total& total = plan_.passes[p].totals[k];
+            Array& value = total.variable->value;
+            if (value.shape() != type.shape || value.dtype() != type.dtype)
+                value = Array(type.dtype, type.shape);
+            beginnings.push_back(beginning_of(total));
         }
+    }
     for (const Part& part : passes_) prepare_program(*part);
     prepare_program(*finale_);
     is_prepared_.store(true);

@@ -53,9 +53,11 @@ class MicroBatched : public Executable {
     // the peak of the whole call. MemoryRefusal where it fits no limit.
     MemoryPlan memory_plan(const std::vector<std::int64_t>& symbols) const;
     // What a call takes in the fewest parts that fit the limit, as estimated, or in fewer if that is more, so
-    // that less limit is never faster; nothing where none do.
+    // that less limit is never faster; nothing where none do. `room`: for what is not alive yet.
     std::optional<double> predicted_seconds(const std::vector<std::int64_t>& symbols, std::int64_t steps,
-                                            std::int64_t limit) const;
+                                            std::int64_t limit, std::int64_t room) const;
+    // Of a call a row at a time.
+    std::int64_t least_bytes(const std::vector<std::int64_t>& symbols, std::int64_t steps) const;
     // The estimate for so many rows at a time.
     double seconds_of(const std::vector<std::int64_t>& symbols, std::int64_t rows) const;
     std::size_t computed_again() const { return computed_again_; }  // values, of all passes
@@ -111,6 +113,7 @@ class MicroBatched : public Executable {
     [[noreturn]] void refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const;
     void list_results(MemoryPlan& plan, const Sizes& sizes, std::int64_t steps) const;
     std::int64_t padding_bytes() const;
+    std::int64_t blocks_of_totals() const;  // and of what they begin with
     std::int64_t argument_bytes(const Sizes& sizes) const;
     std::int64_t result_bytes(const Sizes& sizes, std::int64_t steps) const;
     std::int64_t outside_bytes(const Sizes& sizes) const;
@@ -133,9 +136,13 @@ class MicroBatched : public Executable {
     MicroBatches plan_;
     std::vector<Part> passes_;
     Part finale_;
-    // Of each total of each pass one element that it begins with, and its shape.
+    // Of each total of each pass its type, and one element that it begins with, which is there once prepared.
+    struct TotalType {
+        DType dtype;
+        Dims shape;
+    };
+    std::vector<std::vector<TotalType>> total_types_;
     std::vector<std::vector<Array>> beginnings_;
-    std::vector<std::vector<Dims>> total_shapes_;
     IntTable table_;
     std::unique_ptr<LengthChecks> checks_;
     std::atomic<bool> is_prepared_{false};

@@ -104,9 +104,21 @@ MemoryPlan Recomputed::memory_plan(Way way, const CallSizes& sizes) const {
 std::string Recomputed::refusal(const CallSizes& sizes) const {
     if (ways_.empty()) return "";
     std::int64_t least = INT64_MAX;
-    for (const Planned& of : ways_) least = std::min(least, plan_of(*of.whole, sizes).peak_bytes);
-    return fmt::format("\nWhere gradients compute values again, it needs {} ({} bytes).", bytes_text(least),
-                       least);
+    bool in_parts = false;
+    for (const Planned& of : ways_) {
+        if (const std::int64_t bytes = plan_of(*of.whole, sizes).peak_bytes; bytes < least) {
+            least = bytes;
+            in_parts = false;
+        }
+        const MicroBatched* const parts = of.parts.load();  // none that nobody has tried
+        if (const std::int64_t bytes = parts ? parts->least_bytes(sizes.symbols, sizes.steps) : INT64_MAX;
+            bytes < least) {
+            least = bytes;
+            in_parts = true;
+        }
+    }
+    return fmt::format("\nWhere gradients compute values again{}, it needs {} ({} bytes).",
+                       in_parts ? " a row of the batch at a time" : "", bytes_text(least), least);
 }
 
 std::size_t Recomputed::passes() {
@@ -136,27 +148,45 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-double Recomputed::seconds_in_parts(MicroBatched* parts, const CallSizes& sizes, std::int64_t limit) const {
-    return parts ? parts->predicted_seconds(sizes.symbols, sizes.steps, limit).value_or(never) : never;
+double Recomputed::seconds_in_parts(MicroBatched* parts, const CallSizes& sizes, const Known& known) const {
+    if (!parts) return never;
+    return parts->predicted_seconds(sizes.symbols, sizes.steps, known.limit, known.room).value_or(never);
+}
+
+bool Recomputed::fits(Known& known, int way, const CallSizes& sizes) const {
+    Need& need = known.needs[static_cast<std::size_t>(way)];
+    if (need.peak == 0) {
+        const bool on_host = function_.current.load(std::memory_order_acquire)->ledger() == &host_ledger();
+        const MemoryPlan plan = plan_of(*ways_[static_cast<std::size_t>(way)].whole, sizes);
+        using Kind = MemoryPlan::Kind;
+        for (const MemoryPlan::Buffer& b : plan.buffers) {
+            if (b.on_host) continue;
+            if (b.kind == Kind::shared || (on_host && (b.kind == Kind::argument || b.kind == Kind::constant)))
+                need.alive += b.reserved;
+            else if (b.kind == Kind::constant || b.kind == Kind::control)
+                need.once_compiled += b.reserved;
+        }
+        need.peak = plan.peak_bytes;
+    }
+    const std::int64_t alive = need.alive + (is_compiled({way, false}) ? need.once_compiled : 0);
+    return need.peak <= known.limit && need.peak - alive <= known.room;
 }
 
 // A smaller limit never leads to a larger peak: what is predicted of a way does not depend on the limit, or
 // grows as it becomes smaller, and what fits a smaller one fits a larger one. That parts take at least as
 // long as all rows at once is part of it, and saves most of the planning.
-std::optional<Recomputed::Way> Recomputed::fastest_that_fits(Known& known, const CallSizes& sizes,
-                                                             std::int64_t limit) {
+std::optional<Recomputed::Way> Recomputed::fastest_that_fits(Known& known, const CallSizes& sizes) {
     std::vector<std::pair<double, int>> order;
     for (std::size_t k = 0; k < ways_.size(); ++k) {
-        if (known.seconds[k] < 0) known.seconds[k] = seconds_of(*ways_[k].whole, sizes);
-        order.emplace_back(known.seconds[k], static_cast<int>(k));
+        double& seconds = known.needs[k].seconds;
+        if (seconds < 0) seconds = seconds_of(*ways_[k].whole, sizes);
+        order.emplace_back(seconds, static_cast<int>(k));
     }
     std::sort(order.begin(), order.end());
     std::optional<Way> way;
     double best = never;
     for (const auto& [seconds, k] : order) {
-        std::int64_t& peak = known.peaks[static_cast<std::size_t>(k)];
-        if (peak == 0) peak = plan_of(*ways_[static_cast<std::size_t>(k)].whole, sizes).peak_bytes;
-        if (peak > limit) continue;
+        if (!fits(known, k, sizes)) continue;
         way = Way{k, false};
         best = seconds;
         break;
@@ -168,7 +198,7 @@ std::optional<Recomputed::Way> Recomputed::fastest_that_fits(Known& known, const
     if (const std::size_t over_parts = passes(); over_parts == 0 || over_parts > most_passes) return way;
     const double whole = seconds_of(function_, sizes);
     if (whole > best) return way;
-    const double in_parts = std::max(whole, seconds_in_parts(planned_parts(function_), sizes, limit));
+    const double in_parts = std::max(whole, seconds_in_parts(planned_parts(function_), sizes, known));
     if (in_parts <= best) {
         best = in_parts;
         if (best < never) way = std::nullopt;
@@ -176,7 +206,7 @@ std::optional<Recomputed::Way> Recomputed::fastest_that_fits(Known& known, const
     for (const auto& [seconds, k] : order) {
         if (seconds >= best) break;
         MicroBatched* const parts = parts_of(ways_[static_cast<std::size_t>(k)]);
-        const double needed = std::max(seconds, seconds_in_parts(parts, sizes, limit));
+        const double needed = std::max(seconds, seconds_in_parts(parts, sizes, known));
         if (needed >= best) continue;
         way = Way{k, true};
         best = needed;
@@ -194,8 +224,7 @@ Recomputed::Known Recomputed::found(const CallSizes& sizes) const {
     own.steps = sizes.steps;
     for (const Known& k : known_)
         if (k.frame == own.frame && k.argument_bytes == own.argument_bytes && k.steps == own.steps) return k;
-    own.peaks.assign(ways_.size(), 0);
-    own.seconds.assign(ways_.size(), -1);
+    own.needs.resize(ways_.size());
     return own;
 }
 
@@ -215,19 +244,37 @@ void Recomputed::remember(const Known& known) {
 
 std::optional<Recomputed::Way> Recomputed::known(const CallSizes& sizes, std::int64_t limit) const {
     const Known own = found(sizes);
-    return own.limit == limit && own.way && is_compiled(*own.way) ? own.way : std::nullopt;
+    if (own.limit != limit || own.room != INT64_MAX || !own.way) return std::nullopt;
+    return is_compiled(*own.way) ? own.way : std::nullopt;
 }
 
-std::optional<Recomputed::Way> Recomputed::way_for(const CallSizes& sizes, std::int64_t limit) {
+std::optional<Recomputed::Way> Recomputed::way_for(const CallSizes& sizes, std::int64_t limit,
+                                                   std::int64_t room) {
     if (ways_.empty()) return std::nullopt;
     Known own = found(sizes);
-    if (own.limit != limit) {
+    if (own.limit != limit || own.room != room) {
         own.limit = limit;
+        own.room = room;
         own.way = std::nullopt;
-        if (plan_of(function_, sizes).peak_bytes > limit) own.way = fastest_that_fits(own, sizes, limit);
+        if (room < INT64_MAX || plan_of(function_, sizes).peak_bytes > limit)
+            own.way = fastest_that_fits(own, sizes);
         remember(own);
     }
     return own.way;
+}
+
+// Planning keeps some memory itself, which the next call finds taken: it gets the same way as this one.
+std::optional<Recomputed::Way> Recomputed::way_on_device(const CallSizes& sizes, std::int64_t limit) {
+    constexpr int most_times = 4;
+    std::optional<Way> way;
+    std::int64_t room = INT64_MAX;
+    for (int time = 0; time < most_times; ++time) {
+        const std::int64_t now = room_on_device();
+        if (time > 0 && now >= room) break;
+        room = now;
+        way = way_for(sizes, limit, room);
+    }
+    return way;
 }
 
 void Recomputed::compile(Way way) {
@@ -256,22 +303,23 @@ const std::vector<SharedUse>& Recomputed::shared(Way way) const {
     return way.in_parts ? planned(way).parts.load()->shared() : function_.shared;
 }
 
-std::int64_t Recomputed::room_on_device(const CallSizes& sizes) const {
+std::int64_t Recomputed::room_on_device() {
     const std::int64_t limit = options().memory_limit;
-    const Executable& whole = *function_.current.load(std::memory_order_acquire);
-    const MemoryLedger* ledger = whole.ledger();
+    Executable& whole = *function_.current.load(std::memory_order_acquire);
+    const MemoryLedger* const ledger = whole.ledger();
     if (limit <= 0 || !ledger) return INT64_MAX;
-    const bool on_host = ledger == &host_ledger();
-    if (on_host) trim_host_memory();
-    const std::lock_guard turn(function_.device->turns());
-    std::int64_t room = limit - ledger->now() + whole.arena_bytes();
-    for_each_executable([&](const Executable* executable) { room += executable->arena_bytes(); });
-    // Of what the plan counts, that which is alive before the call.
-    for (const MemoryPlan::Buffer& b : plan_of(function_, sizes).buffers)
-        if (b.kind == MemoryPlan::Kind::shared || b.kind == MemoryPlan::Kind::constant ||
-            (b.kind == MemoryPlan::Kind::argument && on_host))
-            room += b.reserved;
-    return std::max<std::int64_t>(0, room);
+    MicroBatched* parts = nullptr;
+    {
+        const std::lock_guard lock(function_.waiting);
+        parts = function_.parts;
+    }
+    const CallLock lock(*function_.device, function_.shared);
+    // What these say that their arenas took is not what they hold now: they hold nothing after this.
+    whole.drop_arena();
+    if (parts) parts->drop_arena();
+    for_each_executable([](Executable* executable) { executable->drop_arena(); });
+    if (ledger == &host_ledger()) trim_host_memory();
+    return limit - ledger->now();
 }
 
 std::string Recomputed::report(Detail detail) const {

@@ -46,7 +46,11 @@ class Recomputed {
     static constexpr std::size_t most_ways = 5;
     // The fastest by prediction of those whose calls of these sizes take at most so many bytes; nothing where
     // parts with nothing computed again are faster, or nothing fits. Compiles nothing.
-    std::optional<Way> way_for(const CallSizes& sizes, std::int64_t limit);
+    std::optional<Way> way_for(const CallSizes& sizes, std::int64_t limit) {
+        return way_for(sizes, limit, INT64_MAX);
+    }
+    // The same for a call that does not fit the device's limit at once beside what is alive at this moment.
+    std::optional<Way> way_on_device(const CallSizes& sizes, std::int64_t limit);
     void compile(Way way);  // where it is not yet
     // What way_for() has found last for calls of these sizes, where that was with this limit and is compiled.
     std::optional<Way> known(const CallSizes& sizes, std::int64_t limit) const;
@@ -67,9 +71,6 @@ class Recomputed {
             for (const bool in_parts : {false, true})
                 if (const Way way{k, in_parts}; is_compiled(way)) f(&executable(way));
     }
-    // How much of the device's limit is left to a call at this moment, once nothing is kept from earlier
-    // ones; INT64_MAX where there is no such limit.
-    std::int64_t room_on_device(const CallSizes& sizes) const;
 
   private:
     struct Planned {
@@ -81,13 +82,19 @@ class Recomputed {
         std::unique_ptr<MicroBatched> owned;
         bool has_no_parts = false;
     };
+    // What a call of all rows at once takes.
+    struct Need {
+        std::int64_t peak = 0;           // 0: not known yet
+        std::int64_t alive = 0;          // of it before the call
+        std::int64_t once_compiled = 0;  // likewise, more
+        double seconds = -1;             // negative: not known yet
+    };
     // What calls of equal sizes take.
     struct Known {
         std::uint64_t frame = 0;
         std::int64_t argument_bytes = 0, steps = 0;
-        std::vector<std::int64_t> peaks;  // of ways_, all rows at once; 0: not known yet
-        std::vector<double> seconds;      // likewise; negative: not known yet
-        std::int64_t limit = -1;          // for which `way` was found
+        std::vector<Need> needs;             // of ways_
+        std::int64_t limit = -1, room = -1;  // for which `way` was found
         std::optional<Way> way;
     };
 
@@ -95,10 +102,14 @@ class Recomputed {
     MemoryPlan plan_of(const Function::State& way, const CallSizes& sizes) const;
     double seconds_of(const Function::State& way, const CallSizes& sizes) const;
     std::string words_for(Way way, const CallSizes& sizes, double seconds) const;
-    std::optional<Way> fastest_that_fits(Known& known, const CallSizes& sizes, std::int64_t limit);
+    // `room`: that the device's limit leaves at this moment for what is not alive; INT64_MAX: it has none.
+    std::optional<Way> way_for(const CallSizes& sizes, std::int64_t limit, std::int64_t room);
+    std::int64_t room_on_device();
+    std::optional<Way> fastest_that_fits(Known& known, const CallSizes& sizes);
+    bool fits(Known& known, int way, const CallSizes& sizes) const;
     std::size_t passes();
     MicroBatched* parts_of(Planned& planned);
-    double seconds_in_parts(MicroBatched* parts, const CallSizes& sizes, std::int64_t limit) const;
+    double seconds_in_parts(MicroBatched* parts, const CallSizes& sizes, const Known& known) const;
     bool is_compiled(Way way) const;
     Known found(const CallSizes& sizes) const;
     void remember(const Known& known);

@@ -38,6 +38,17 @@ inline Made made_for(Function::State& state) {
     return {state.parts, state.recomputed.get()};
 }
 
+// What `f` does; where it is refused, the refusal says what `ways` need, too.
+template <class F>
+auto or_told(const Recomputed* ways, const CallSizes& sizes, F&& f) {
+    try {
+        return f();
+    } catch (const MemoryRefusal& e) {
+        if (!ways) throw;
+        throw MemoryRefusal(e.what() + ways->refusal(sizes));
+    }
+}
+
 // What keeps memory from earlier calls while another way computes this one: bits of a call do not depend on
 // earlier ones, nor does the function's limit.
 class Idle {
@@ -102,28 +113,35 @@ Results whole_or_in_parts(Function::State& runs, std::span<const Array> argument
         refusal = refusal_of(runs, arguments, steps, e);
         if (refusal.empty() || has_begun()) throw;
     }
-    if (Recomputed* const ways = ways_of(runs)) {
-        const CallSizes sizes = CallSizes::of(runs.signature, arguments, steps);
-        std::int64_t limit = runs.memory_limit > 0 ? runs.memory_limit : INT64_MAX;
-        if (has_device_limit) limit = std::min(limit, ways->room_on_device(sizes));
-        const std::optional<Recomputed::Way> way = ways->way_for(sizes, limit);
-        if (way) ways->compile(*way);
-        made = made_for(runs);
-        try {
-            if (way) return computed_again(*way);
-            if (!made.parts) refusal += ways->refusal(sizes);
-        } catch (const OutOfMemory& e) {  // by the device's limit
-            if (!has_device_limit || has_begun()) throw;
-            refusal = refusal_of(runs, arguments, steps, e);
+    Recomputed* const ways = ways_of(runs);
+    const CallSizes sizes = CallSizes::of(runs.signature, arguments, steps);
+    if (ways) {
+        const std::int64_t limit = runs.memory_limit > 0 ? runs.memory_limit : INT64_MAX;
+        std::optional<Recomputed::Way> before;
+        // On a GPU, variables that had no place there yet take what seemed to be left: once more, then.
+        for (int time = 0; time < 3; ++time) {
+            const std::optional<Recomputed::Way> way =
+                has_device_limit ? ways->way_on_device(sizes, limit) : ways->way_for(sizes, limit);
+            made = made_for(runs);
+            if (!way || way == before) break;
+            ways->compile(*way);
+            try {
+                return computed_again(*way);
+            } catch (const OutOfMemory& e) {  // by the device's limit
+                if (!has_device_limit || has_begun()) throw;
+                refusal = refusal_of(runs, arguments, steps, e);
+            }
+            before = way;
         }
     }
     // What even parts of a row do not keep is refused before anything is compiled.
-    if (const MicroBatched* const planned = has_device_limit ? nullptr : planned_parts(runs);
+    if (MicroBatched* const planned = has_device_limit ? nullptr : planned_parts(runs);
         planned && !planned->is_prepared())
-        planned->memory_plan(CallSizes::of(runs.signature, arguments, steps).symbols);
+        or_told(ways, sizes, [&] { return planned->memory_plan(sizes.symbols); });
+    if (ways && !planned_parts(runs)) refusal += ways->refusal(sizes);
     MicroBatched& parts = parts_for_limit(runs, refusal);
     made = made_for(runs);
-    return in_parts(parts);
+    return or_told(ways, sizes, [&] { return in_parts(parts); });
 }
 
 }  // namespace bitale

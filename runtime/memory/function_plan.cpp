@@ -85,6 +85,7 @@ MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
     std::vector<std::int64_t> symbols;
     MemoryPlan plan;
     std::int64_t limit = INT64_MAX;
+    bool was_in_parts = false;
     {
         const std::lock_guard lock(state.waiting);
         const std::lock_guard turn(state.device->turns());
@@ -97,11 +98,12 @@ MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
         if (lengths.empty() && state.recomputed)
             if (const Recomputed::Way last = state.recomputed->last(); last.number >= 0)
                 return state.recomputed->memory_plan(last, {symbols});
-        if (plan.peak_bytes <= limit && !(state.parts && lengths.empty() && state.last_in_parts.load()))
-            return plan;
+        was_in_parts = state.parts && lengths.empty() && state.last_in_parts.load();
+        if (plan.peak_bytes <= limit && !was_in_parts) return plan;
     }
-    if (std::optional<MemoryPlan> again = plan_computed_again(state, symbols, limit))
-        return *std::move(again);
+    if (!was_in_parts)
+        if (std::optional<MemoryPlan> again = plan_computed_again(state, symbols, limit))
+            return *std::move(again);
     try {
         MicroBatched* const parts = planned_parts(state);
         if (!parts) return plan;
