@@ -124,9 +124,16 @@ void keep_limit(Function::State& state) {
         refuse_over_limit(state);
     } catch (const MemoryRefusal& refusal) {
         const CallSizes sizes{std::vector<std::int64_t>(state.signature.sources.size(), 0)};
-        if (recomputed_for_limit(state, sizes)) return;
-        if (const MicroBatched* const parts = planned_parts(state)) parts->memory_plan(sizes.symbols);
-        parts_for_limit(state, refusal.what() + state.recomputed->refusal(sizes));
+        std::string text = refusal.what();
+        Recomputed* const ways = ways_of(state);
+        if (ways) {
+            if (const std::optional<Recomputed::Way> way = ways->way_for(sizes, state.memory_limit))
+                return ways->compile(*way);
+            text += ways->refusal(sizes);
+        }
+        if (const MicroBatched* const parts = planned_parts(state))
+            or_told(ways, sizes, [&] { return parts->memory_plan(sizes.symbols); });
+        parts_for_limit(state, text);
     }
 }
 

@@ -119,7 +119,8 @@ std::size_t passes_over_parts(const Function::State& function) try {
     return 0;
 }
 
-MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
+MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows,
+                           std::optional<Recomputation> how)
     : rows_(rows),
       function_(function),
       build_(build_of(function)),
@@ -130,15 +131,16 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
     for (std::size_t p = 0; p < plan_.passes.size(); ++p) {
         const std::string which =
             plan_.passes.size() == 1 ? "" : fmt::format(", pass {} of {}", p + 1, plan_.passes.size());
-        passes_.push_back(planned(function, plan_.passes[p].graph, "a part of the batch" + which));
-        std::vector<Array>& beginnings = beginnings_.emplace_back();
+        passes_.push_back(planned(function, plan_.passes[p].graph, "a part of the batch" + which, how));
+        std::vector<TotalType>& types = total_types_.emplace_back();
         for (const MicroBatches::Total& total : plan_.passes[p].totals) {
-            beginnings.push_back(beginning_of(total));
+            const Array& value = total.variable->value;
+            types.push_back({value.dtype(), value.shape()});
             shared_.push_back({total.variable, true});
-            total_bytes_ += total.variable->value.bytes();
+            total_bytes_ += value.bytes();
         }
     }
-    finale_ = planned(function, plan_.finale, "after all parts");
+    finale_ = planned(function, plan_.finale, "after all parts", {});
     for (std::size_t p = 0; p <= passes_.size(); ++p) {
         const Function::State& part = p < passes_.size() ? *passes_[p] : *finale_;
         frames_.push_back(
@@ -152,11 +154,18 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows)
         std::vector<int>& slots = lengths_.emplace_back();
         for (const Int& length : output.shape) slots.push_back(table_.add(length));
     }
-    if (rows > 0) prepare();
+    if (rows > 0) {
+        prepare();
+        return;
+    }
+    // A candidate that is not taken keeps no memory but one empty array.
+    const Array none;
+    for (const MicroBatches::Pass& pass : plan_.passes)
+        for (const MicroBatches::Total& total : pass.totals) total.variable->value = none;
 }
 
 MicroBatched::Part MicroBatched::planned(const Function::State& function, const Graph& graph,
-                                         const std::string& title) const {
+                                         const std::string& title, const std::optional<Recomputation>& how) {
     auto part = std::make_shared<Function::State>();
     part->name = function.name + ": " + title;
     part->where = function.where;
@@ -168,6 +177,7 @@ MicroBatched::Part MicroBatched::planned(const Function::State& function, const 
     own.name = part->name;
     Interner interner;
     import(own, interner);
+    if (how) computed_again_ += recompute(own, *how);
     part->signature = signature_of(own);
     part->inputs = part->signature.inputs;
     part->plain = part->optimised = std::make_shared<const Graph>(std::move(own));
@@ -177,6 +187,18 @@ MicroBatched::Part MicroBatched::planned(const Function::State& function, const 
 
 void MicroBatched::prepare() {
     if (is_prepared_.load()) return;
+    beginnings_.clear();
+    for (std::size_t p = 0; p < plan_.passes.size(); ++p) {
+        std::vector<Array>& beginnings = beginnings_.emplace_back();
+        for (std::size_t k = 0; k < total_types_[p].size(); ++k) {
+            const TotalType& type = total_types_[p][k];
+            const MicroBatches::Total& total = plan_.passes[p].totals[k];
+            Array& value = total.variable->value;
+            if (value.shape() != type.shape || value.dtype() != type.dtype)
+                value = Array(type.dtype, type.shape);
+            beginnings.push_back(beginning_of(total));
+        }
+    }
     for (const Part& part : passes_) prepare_program(*part);
     prepare_program(*finale_);
     is_prepared_.store(true);

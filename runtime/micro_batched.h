@@ -9,6 +9,7 @@
 
 #include "codegen/split/micro_batches.h"
 #include "graph/base/turns.h"
+#include "ops/autodiff/recompute.h"
 #include "runtime/exec/call_state.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/int_table.h"
@@ -28,9 +29,9 @@ std::shared_ptr<const Graph> graph_before_givens(const std::vector<Input>& input
 class MicroBatched : public Executable {
   public:
     // Plans the passes and what follows them. `rows` of a part, which are compiled then; 0: as many as the
-    // function's memory_limit and the device's let be. The function outlives this. Throws GraphError,
-    // CompileError.
-    MicroBatched(const Function::State& function, std::int64_t rows);
+    // function's memory_limit and the device's let be. `how`: what the gradients of each part compute again.
+    // The function outlives this. Throws GraphError, CompileError.
+    MicroBatched(const Function::State& function, std::int64_t rows, std::optional<Recomputation> how = {});
     // Compiles what has only been planned, before the first call. Of one thread at a time.
     void prepare();
     bool is_prepared() const { return is_prepared_.load(); }
@@ -51,10 +52,16 @@ class MicroBatched : public Executable {
     // Of a call with these values of the signature's symbols: the buffers of the part that takes most, and
     // the peak of the whole call. MemoryRefusal where it fits no limit.
     MemoryPlan memory_plan(const std::vector<std::int64_t>& symbols) const;
-    // What a call takes in the fewest parts that fit the function's limit, as estimated; nothing where none
-    // do.
-    std::optional<double> predicted_seconds(const std::vector<std::int64_t>& symbols,
-                                            std::int64_t steps) const;
+    // What a call takes in the fewest parts that fit the limit, as estimated, or in fewer if that is more, so
+    // that less limit is never faster; nothing where none do. `room`: for what is not alive yet.
+    std::optional<double> predicted_seconds(const std::vector<std::int64_t>& symbols, std::int64_t steps,
+                                            std::int64_t limit, std::int64_t room) const;
+    // Of a call a row at a time.
+    std::int64_t least_bytes(const std::vector<std::int64_t>& symbols, std::int64_t steps) const;
+    // The estimate for so many rows at a time.
+    double seconds_of(const std::vector<std::int64_t>& symbols, std::int64_t rows) const;
+    std::size_t computed_again() const { return computed_again_; }  // values, of all passes
+    std::int64_t last_rows() const { return last_rows_.load(); }    // of a part, by the limit; 0: no call yet
     // Whether calls of these sizes have been computed so because of the function's limit: then all are.
     bool has_computed(std::span<const Array> arguments, std::int64_t steps) const;
 
@@ -71,13 +78,15 @@ class MicroBatched : public Executable {
         std::vector<std::int64_t> slots;
         std::int64_t argument_bytes = 0, steps = 0;
         std::vector<std::int64_t> peaks;  // for the numbers of rows in rows_to_try; 0: not known yet
+        std::vector<double> seconds;      // likewise, as estimated
         bool has_run = false;
         bool is_of(const Needs& other) const {
             return frames == other.frames && slots == other.slots && steps == other.steps &&
                    argument_bytes == other.argument_bytes;
         }
     };
-    Part planned(const Function::State& function, const Graph& graph, const std::string& title) const;
+    Part planned(const Function::State& function, const Graph& graph, const std::string& title,
+                 const std::optional<Recomputation>& how);
     // That of the part, or of the function where the part has none yet: both are of one device.
     const Executable& executable_for(const Function::State& part) const;
     template <class F>
@@ -104,11 +113,13 @@ class MicroBatched : public Executable {
     [[noreturn]] void refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const;
     void list_results(MemoryPlan& plan, const Sizes& sizes, std::int64_t steps) const;
     std::int64_t padding_bytes() const;
+    std::int64_t blocks_of_totals() const;  // and of what they begin with
     std::int64_t argument_bytes(const Sizes& sizes) const;
     std::int64_t result_bytes(const Sizes& sizes, std::int64_t steps) const;
     std::int64_t outside_bytes(const Sizes& sizes) const;
     std::int64_t room_on_device(const Sizes& sizes);
     MemoryPlan plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const;
+    double seconds_of(const Sizes& sizes, std::int64_t rows) const;
     std::vector<std::int64_t> symbols_of_part(const Signature& part, const Sizes& sizes,
                                               std::int64_t rows) const;
     std::vector<Array> run(std::span<const Array> arguments, std::int64_t steps);
@@ -116,6 +127,7 @@ class MicroBatched : public Executable {
     void begin(std::size_t pass);
 
     const std::int64_t rows_;  // of a part; 0: by the limit
+    std::size_t computed_again_ = 0;
     const Function::State& function_;
     const Build build_;  // of the function
     const std::vector<Type> outputs_;
@@ -124,7 +136,13 @@ class MicroBatched : public Executable {
     MicroBatches plan_;
     std::vector<Part> passes_;
     Part finale_;
-    std::vector<std::vector<Array>> beginnings_;  // one element of each total of each pass
+    // Of each total of each pass its type, and one element that it begins with, which is there once prepared.
+    struct TotalType {
+        DType dtype;
+        Dims shape;
+    };
+    std::vector<std::vector<TotalType>> total_types_;
+    std::vector<std::vector<Array>> beginnings_;
     IntTable table_;
     std::unique_ptr<LengthChecks> checks_;
     std::atomic<bool> is_prepared_{false};

@@ -18,6 +18,10 @@ namespace bitale {
 
 namespace {
 
+constexpr std::int64_t tail_on_gpu = 64;  // of each block
+
+std::int64_t block_of_array(std::int64_t bytes) { return (bytes + 127) / 64 * 64; }
+
 // The pool has a block of its own for each size: those that the results of the last part, which may have
 // fewer rows, take beside those of the others.
 std::int64_t bytes_of_last(const Program& program, const Frame& part, const Frame& last) {
@@ -74,8 +78,8 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
     };
     for (const Part& part : passes_) add(*part);
     add(*finale_);
-    constexpr std::int64_t tail_on_gpu = 64;
-    for (const SharedUse& use : shared_) peak += use.variable->value.bytes() + (on_gpu ? tail_on_gpu : 0);
+    for (const SharedUse& use : function_.shared) peak += use.variable->value.bytes();
+    peak += total_bytes_ + (on_gpu ? tail_on_gpu * static_cast<std::int64_t>(shared_.size()) : 0);
     if (!on_gpu) {
         peak += argument_bytes(sizes) + result_bytes(sizes, steps) + padding_bytes();
         list_results(largest, sizes, steps);
@@ -94,16 +98,17 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
 // Of the arrays that a call has beside those that plans count: totals are as large as these say and a little
 // more, each has an element that it begins with, and there are the numbers of rows.
 std::int64_t MicroBatched::padding_bytes() const {
-    const auto block = [](std::int64_t bytes) { return (bytes + 127) / 64 * 64; };
     constexpr int numbers = 4;                // one of them twice, where the next takes its place
     constexpr std::int64_t constants = 1024;  // of a part, more than their bytes
-    std::int64_t bytes =
-        numbers * block(bytes_of(DType::int64)) + constants * static_cast<std::int64_t>(passes_.size() + 1);
-    for (const MicroBatches::Pass& pass : plan_.passes)
-        for (const MicroBatches::Total& total : pass.totals) {
-            const Array& value = total.variable->value;
-            bytes += block(value.bytes()) - value.bytes() + block(bytes_of(value.dtype()));
-        }
+    return numbers * block_of_array(bytes_of(DType::int64)) +
+           constants * static_cast<std::int64_t>(passes_.size() + 1) + blocks_of_totals() - total_bytes_;
+}
+
+std::int64_t MicroBatched::blocks_of_totals() const {
+    std::int64_t bytes = 0;
+    for (const std::vector<TotalType>& types : total_types_)
+        for (const TotalType& type : types)
+            bytes += block_of_array(bytes_of(type.dtype, type.shape)) + block_of_array(bytes_of(type.dtype));
     return bytes;
 }
 
@@ -203,6 +208,7 @@ MicroBatched::Needs MicroBatched::needs_of(const Sizes& sizes, std::int64_t step
         if (const Needs* before = known(needs)) return *before;
     }
     needs.peaks.assign(rows_to_try(sizes.all_rows).size(), 0);
+    needs.seconds.assign(needs.peaks.size(), 0);
     return needs;
 }
 
@@ -237,19 +243,44 @@ std::size_t MicroBatched::first_that_fits(Needs& needs, const Sizes& sizes, std:
 }
 
 std::optional<double> MicroBatched::predicted_seconds(const std::vector<std::int64_t>& symbols,
-                                                      std::int64_t steps) const {
+                                                      std::int64_t steps, std::int64_t limit,
+                                                      std::int64_t room) const {
+    const Sizes sizes = sizes_of(symbols);
+    if (room < INT64_MAX) limit = std::min(limit, room + outside_bytes(sizes));
+    Needs needs = needs_of(sizes, steps);
+    const std::size_t choice = first_that_fits(needs, sizes, 0, limit);
+    double most = 0;
+    if (choice < needs.peaks.size()) {
+        const std::vector<std::int64_t> rows = rows_to_try(sizes.all_rows);
+        for (std::size_t k = 0; k <= choice; ++k) {
+            if (needs.seconds[k] == 0) needs.seconds[k] = seconds_of(sizes, rows[k]);
+            most = std::max(most, needs.seconds[k]);
+        }
+    }
+    remember(needs);
+    return choice < needs.peaks.size() ? std::optional(most) : std::nullopt;
+}
+
+std::int64_t MicroBatched::least_bytes(const std::vector<std::int64_t>& symbols, std::int64_t steps) const {
     const Sizes sizes = sizes_of(symbols);
     Needs needs = needs_of(sizes, steps);
-    const std::size_t choice = first_that_fits(needs, sizes, 0, build_.memory_limit);
+    const std::int64_t least = peak_of(needs, sizes, needs.peaks.size() - 1);
     remember(needs);
-    if (choice == needs.peaks.size()) return std::nullopt;
-    const std::int64_t rows = rows_to_try(sizes.all_rows)[choice], last = sizes.all_rows % rows;
+    return least;
+}
+
+double MicroBatched::seconds_of(const std::vector<std::int64_t>& symbols, std::int64_t rows) const {
+    return seconds_of(sizes_of(symbols), rows);
+}
+
+double MicroBatched::seconds_of(const Sizes& sizes, std::int64_t rows) const {
+    const std::int64_t last = rows > 0 ? sizes.all_rows % rows : 0;
     const auto seconds = [&](const Function::State& part, std::int64_t of_rows) {
         return figures_of(*part.program, symbols_of_part(part.signature, sizes, of_rows), {}).seconds;
     };
     double all = seconds(*finale_, rows);
     for (const Part& part : passes_) {
-        all += static_cast<double>(sizes.all_rows / rows) * seconds(*part, rows);
+        all += static_cast<double>(rows > 0 ? sizes.all_rows / rows : 1) * seconds(*part, rows);
         if (last > 0) all += seconds(*part, last);
     }
     return all;
@@ -259,11 +290,17 @@ bool MicroBatched::has_computed(std::span<const Array> arguments, std::int64_t s
     return needs_of(sizes_of(arguments), steps).has_run;
 }
 
-// Of what a plan counts, that which is alive before the call: what comes in. On a GPU arguments are copied.
+// Of what a plan counts, that which is alive before the call: what comes in, and totals of calls before. On a
+// GPU arguments are copied, and totals have a place there once a call has run.
 std::int64_t MicroBatched::outside_bytes(const Sizes& sizes) const {
     std::int64_t bytes = 0;
-    for (const SharedUse& use : shared_) bytes += use.variable->value.bytes();
-    return executable_for(*finale_).ledger() == &host_ledger() ? bytes + argument_bytes(sizes) : bytes;
+    for (const SharedUse& use : function_.shared) bytes += use.variable->value.bytes();
+    if (executable_for(*finale_).ledger() == &host_ledger())
+        return bytes + argument_bytes(sizes) + (is_prepared_.load() ? blocks_of_totals() : 0);
+    bytes += tail_on_gpu * static_cast<std::int64_t>(function_.shared.size());
+    if (last_rows_.load() == 0) return bytes;
+    return bytes + total_bytes_ +
+           tail_on_gpu * static_cast<std::int64_t>(shared_.size() - function_.shared.size());
 }
 
 // The peak that the device's limit leaves a call, with what is alive already.

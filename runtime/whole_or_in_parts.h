@@ -1,8 +1,11 @@
 // A call computes its batch at once; where that does not fit a limit, with values computed again or in parts.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,6 +38,17 @@ inline Made made_for(Function::State& state) {
     return {state.parts, state.recomputed.get()};
 }
 
+// What `f` does; where it is refused, the refusal says what `ways` need, too.
+template <class F>
+auto or_told(const Recomputed* ways, const CallSizes& sizes, F&& f) {
+    try {
+        return f();
+    } catch (const MemoryRefusal& e) {
+        if (!ways) throw;
+        throw MemoryRefusal(e.what() + ways->refusal(sizes));
+    }
+}
+
 // What keeps memory from earlier calls while another way computes this one: bits of a call do not depend on
 // earlier ones, nor does the function's limit.
 class Idle {
@@ -46,8 +60,7 @@ class Idle {
         };
         add(&whole);
         add(made.parts);
-        if (made.recomputed)
-            for (const Recomputed::Way& way : made.recomputed->ways()) add(way->current.load());
+        if (made.recomputed) made.recomputed->for_each_executable(add);
     }
     // Within the lock of the call.
     void drop_arenas() const {
@@ -55,7 +68,7 @@ class Idle {
     }
 
   private:
-    std::array<Executable*, Recomputed::most_ways + 2> all_{};
+    std::array<Executable*, 2 * Recomputed::most_ways + 2> all_{};
     std::size_t count_ = 0;
 };
 
@@ -69,52 +82,66 @@ Results whole_or_in_parts(Function::State& runs, std::span<const Array> argument
     const bool has_device_limit = options().memory_limit > 0;
     if (runs.memory_limit == 0 && !has_device_limit) return call(whole, runs.shared, Idle());
     Made made = made_for(runs);
+    const auto ended = [&](bool in_parts, Recomputed::Way way) {
+        runs.last_in_parts.store(in_parts);
+        if (made.recomputed) made.recomputed->set_last(way);
+    };
     const auto in_parts = [&](MicroBatched& parts) {
         Results results = call(parts, parts.shared(), Idle(whole, made, parts));
-        runs.last_in_parts.store(true);
+        ended(true, {});
         return results;
     };
-    const auto computed_again = [&](const Recomputed::Way& way) {
-        Executable& executable = *way->current.load(std::memory_order_acquire);
-        Results results = call(executable, runs.shared, Idle(whole, made, executable));
-        runs.last_in_parts.store(false);
+    const auto computed_again = [&](Recomputed::Way way) {
+        Executable& executable = made.recomputed->executable(way);
+        Results results = call(executable, made.recomputed->shared(way), Idle(whole, made, executable));
+        ended(false, way);
         return results;
     };
     if (!has_device_limit) {
         if (made.recomputed && !made.recomputed->is_empty())
-            if (const Recomputed::Way way =
-                    made.recomputed->known(CallSizes::of(runs.signature, arguments, steps)))
-                return computed_again(way);
+            if (const std::optional<Recomputed::Way> way = made.recomputed->known(
+                    CallSizes::of(runs.signature, arguments, steps), runs.memory_limit))
+                return computed_again(*way);
         if (made.parts && made.parts->has_computed(arguments, steps)) return in_parts(*made.parts);
     }
     std::string refusal;
     try {
         Results results = call(whole, runs.shared, Idle(whole, made, whole));
-        runs.last_in_parts.store(false);
+        ended(false, {});
         return results;
     } catch (const OutOfMemory& e) {
         refusal = refusal_of(runs, arguments, steps, e);
         if (refusal.empty() || has_begun()) throw;
     }
-    if (runs.memory_limit > 0) {
-        const CallSizes sizes = CallSizes::of(runs.signature, arguments, steps);
-        const Recomputed::Way way = recomputed_for_limit(runs, sizes);
-        made = made_for(runs);
-        try {
-            if (way) return computed_again(way);
-            if (made.recomputed && !made.parts) refusal += made.recomputed->refusal(sizes);
-        } catch (const OutOfMemory& e) {  // by the device's limit
-            if (!has_device_limit || has_begun()) throw;
-            refusal = refusal_of(runs, arguments, steps, e);
+    Recomputed* const ways = ways_of(runs);
+    const CallSizes sizes = CallSizes::of(runs.signature, arguments, steps);
+    if (ways) {
+        const std::int64_t limit = runs.memory_limit > 0 ? runs.memory_limit : INT64_MAX;
+        std::optional<Recomputed::Way> before;
+        // On a GPU, variables that had no place there yet take what seemed to be left: once more, then.
+        for (int time = 0; time < 3; ++time) {
+            const std::optional<Recomputed::Way> way =
+                has_device_limit ? ways->way_on_device(sizes, limit) : ways->way_for(sizes, limit);
+            made = made_for(runs);
+            if (!way || way == before) break;
+            ways->compile(*way);
+            try {
+                return computed_again(*way);
+            } catch (const OutOfMemory& e) {  // by the device's limit
+                if (!has_device_limit || has_begun()) throw;
+                refusal = refusal_of(runs, arguments, steps, e);
+            }
+            before = way;
         }
     }
     // What even parts of a row do not keep is refused before anything is compiled.
-    if (const MicroBatched* const planned = has_device_limit ? nullptr : planned_parts(runs);
+    if (MicroBatched* const planned = has_device_limit ? nullptr : planned_parts(runs);
         planned && !planned->is_prepared())
-        planned->memory_plan(CallSizes::of(runs.signature, arguments, steps).symbols);
+        or_told(ways, sizes, [&] { return planned->memory_plan(sizes.symbols); });
+    if (ways && !planned_parts(runs)) refusal += ways->refusal(sizes);
     MicroBatched& parts = parts_for_limit(runs, refusal);
     made = made_for(runs);
-    return in_parts(parts);
+    return or_told(ways, sizes, [&] { return in_parts(parts); });
 }
 
 }  // namespace bitale

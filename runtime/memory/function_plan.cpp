@@ -56,9 +56,11 @@ MemoryPlan memory_plan_of(const Function::State& state, const ExampleShapes& len
 
 namespace {
 
-// Of a call that keeps the function's limit as gradients compute values again; nothing where none does so.
+// Of a call that keeps the limit as gradients compute values again; nothing where none does so.
 std::optional<MemoryPlan> plan_computed_again(Function::State& state,
-                                              const std::vector<std::int64_t>& symbols) {
+                                              const std::vector<std::int64_t>& symbols, std::int64_t limit) {
+    Recomputed* const ways = ways_of(state);
+    if (!ways) return std::nullopt;
     CallSizes sizes{symbols};
     for (std::size_t s = 0; s < symbols.size(); ++s)
         if (state.signature.sources[s].axis < 0) sizes.symbols[s] = 0;
@@ -66,10 +68,10 @@ std::optional<MemoryPlan> plan_computed_again(Function::State& state,
         if (of_last_call && sizes.symbols == symbols) break;
         if (of_last_call) sizes.symbols = symbols;
         try {
-            const Recomputed::Way way = recomputed_for_limit(state, sizes);
+            const std::optional<Recomputed::Way> way = ways->way_for(sizes, limit);
             if (!way) continue;
             const std::lock_guard turn(state.device->turns());
-            return state.recomputed->memory_plan(*way, sizes);
+            return ways->memory_plan(*way, sizes);
         } catch (const ShapeError&) {  // there is no such call
         } catch (const IndexError&) {
         }
@@ -82,19 +84,26 @@ std::optional<MemoryPlan> plan_computed_again(Function::State& state,
 MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
     std::vector<std::int64_t> symbols;
     MemoryPlan plan;
+    std::int64_t limit = INT64_MAX;
+    bool was_in_parts = false;
     {
         const std::lock_guard lock(state.waiting);
         const std::lock_guard turn(state.device->turns());
         plan = memory_plan_of(state, lengths);
-        const std::int64_t device_limit = options().memory_limit;
-        const bool fits = (plan.limit == 0 || plan.peak_bytes <= plan.limit) &&
-                          (device_limit <= 0 || plan.peak_bytes <= device_limit) &&
-                          !((plan.limit > 0 || device_limit > 0) && state.parts && lengths.empty() &&
-                            state.last_in_parts.load());
-        if (fits || state.micro_batch > 0 || !state.program) return plan;
+        // What other functions leave of the device's limit only a call tells.
+        for (const std::int64_t given : {plan.limit, options().memory_limit})
+            if (given > 0) limit = std::min(limit, given);
+        if (state.micro_batch > 0 || !state.program || limit == INT64_MAX) return plan;
         symbols = symbols_of(build_of(state), lengths, state.executable->last_symbols());
+        if (lengths.empty() && state.recomputed)
+            if (const Recomputed::Way last = state.recomputed->last(); last.number >= 0)
+                return state.recomputed->memory_plan(last, {symbols});
+        was_in_parts = state.parts && lengths.empty() && state.last_in_parts.load();
+        if (plan.peak_bytes <= limit && !was_in_parts) return plan;
     }
-    if (std::optional<MemoryPlan> again = plan_computed_again(state, symbols)) return *std::move(again);
+    if (!was_in_parts)
+        if (std::optional<MemoryPlan> again = plan_computed_again(state, symbols, limit))
+            return *std::move(again);
     try {
         MicroBatched* const parts = planned_parts(state);
         if (!parts) return plan;

@@ -3,7 +3,11 @@
 #include <vector>
 
 #include "graph/base/memory.h"
+#include "graph/base/options.h"
+#include "graph/ir/shared.h"
 #include "ops/autodiff/recompute.h"
+#include "runtime/micro_batched.h"
+#include "runtime/recomputed.h"
 #include "runtime/state.h"
 #include "runtime/storage/host_memory.h"
 #include "tests/support/catch.h"
@@ -16,15 +20,19 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-// A residual network. Batch normalisation takes means over all images, so that there are no parts of a batch.
+// A residual network. Batch normalisation takes means over all images, which parts of a batch would take a
+// pass for each; without it there is tanh.
 struct Residual {
-    Residual(int blocks, std::int64_t images, std::int64_t channels, std::int64_t size, bool is_known)
-        : random(3), x(input(float32, {is_known ? images : -1, 3, size, size}, "x")) {
+    Residual(int blocks, std::int64_t images, std::int64_t channels, std::int64_t size, bool is_known,
+             bool has_normalisation = true)
+        : random(3),
+          is_normalised(has_normalisation),
+          x(input(float32, {is_known ? images : -1, 3, size, size}, "x")) {
         argument = random_array(float32, {images, 3, size, size}, random, -1, 1);
-        Expr h = relu(normalised(layer(x, 3, channels), channels));
+        Expr h = activated(normalised(layer(x, 3, channels), channels));
         for (int k = 0; k < blocks; ++k) {
-            const Expr inside = relu(normalised(layer(h, channels, channels), channels));
-            h = relu(normalised(layer(inside, channels, channels), channels) + h);
+            const Expr inside = activated(normalised(layer(h, channels, channels), channels));
+            h = activated(normalised(layer(inside, channels, channels), channels) + h);
         }
         loss = mean(sqr(mean(h, {2, 3}) - 0.3F));
     }
@@ -33,7 +41,9 @@ struct Residual {
                                     "w" + std::to_string(parameters.size())));
         return conv2d(h, parameters.back(), {.border_mode = half});
     }
+    Expr activated(const Expr& h) const { return is_normalised ? relu(h) : tanh(h); }
     Expr normalised(const Expr& h, std::int64_t channels) {
+        if (!is_normalised) return h;
         parameters.push_back(shared(random_array(float32, {1, channels, 1, 1}, random, 0.5, 1.5),
                                     "scale" + std::to_string(parameters.size())));
         const Expr centred = h - mean(h, {0, 2, 3}, {.keepdims = true});
@@ -65,6 +75,7 @@ struct Residual {
     }
 
     Random random;
+    bool is_normalised;
     Expr x, loss;
     Array argument;
     std::vector<Shared> parameters;
@@ -81,12 +92,37 @@ Residual network(const std::string& device, bool is_known) {
     return device == "cpu" ? Residual(3, 32, 8, 12, is_known) : Residual(2, 4, 8, 8, is_known);
 }
 
-void check_same(const std::vector<Array>& got, const std::vector<Array>& expected) {
+void check_same(const std::vector<Array>& got, const std::vector<Array>& expected,
+                const Tolerance& tolerance = {}) {
     REQUIRE(got.size() == expected.size());
     for (std::size_t k = 0; k < got.size(); ++k) {
         INFO(k);
-        CHECK(difference(got[k], expected[k]) == "");
+        CHECK(difference(got[k], expected[k], tolerance) == "");
     }
+}
+
+MemoryLedger& ledger_of(const Function& f, const std::string& device) {
+    return device == "cpu" ? host_ledger() : *f.state().executable->ledger();
+}
+
+std::int64_t bytes_of_totals(const Function& f) {
+    const Function::State& state = f.state();
+    const Recomputed::Way way = state.recomputed ? state.recomputed->last() : Recomputed::Way{};
+    std::int64_t bytes = 0;
+    for (const SharedUse& use : way.number >= 0 ? state.recomputed->shared(way) : state.parts->shared())
+        bytes += use.variable->value.bytes();
+    for (const SharedUse& use : state.shared) bytes -= use.variable->value.bytes();
+    return bytes;
+}
+
+// Of what a plan counts, that which is alive before the call, once variables have a place.
+std::int64_t alive_before(const MemoryPlan& plan, const std::string& device) {
+    std::int64_t bytes = 0;
+    for (const MemoryPlan::Buffer& b : plan.buffers)
+        if (b.kind == MemoryPlan::Kind::shared || b.kind == MemoryPlan::Kind::constant ||
+            (b.kind == MemoryPlan::Kind::argument && device == "cpu"))
+            bytes += b.reserved;
+    return bytes;
 }
 
 }  // namespace
@@ -146,6 +182,94 @@ TEST_CASE("what computes values again takes what its plan says, to the byte", "[
                 b.kind == MemoryPlan::Kind::constant)
                 outside += b.reserved;
         CHECK(ledger.most() - alive == plan.peak_bytes - (device == "cpu" ? outside : 0));
+    }
+}
+
+TEST_CASE("parts of a batch compute values again where that is the fastest that fits",
+          "[runtime][recomputed]") {
+    for (const bool is_known : {true, false}) {
+        const Residual net(6, 4, 8, 16, is_known, false);
+        const ExampleShapes lengths{{net.x, net.argument.shape()}};
+        const MemoryPlan plain = net.step("cpu").memory_plan(lengths);
+        const std::vector<Array> expected = net.after(net.step("cpu"), net.argument);
+        const Residual other(6, 4, 8, 16, is_known, false);  // nobody holds its values, which calls write
+        bool any = false;
+        std::int64_t before = plain.peak_bytes;
+        for (const double share : {0.6, 0.3}) {
+            Function f = net.step("cpu", share_of(plain, share));
+            const MemoryPlan plan = f.memory_plan(lengths);
+            INFO(share << (is_known ? "" : ", images unknown") << "\n" << plan);
+            CHECK(plan.peak_bytes <= plan.limit);
+            CHECK(plan.peak_bytes <= before);
+            CHECK(plan.micro_batch > 0);
+            before = plan.peak_bytes;
+            check_same(net.after(f, net.argument), expected, {.of_largest = 1e-5});
+            CHECK(f.memory_plan().peak_bytes == plan.peak_bytes);
+            CHECK(f.memory_plan().recomputed == plan.recomputed);
+            any = any || !plan.recomputed.empty();
+            if (!plan.recomputed.empty()) {
+                CHECK_THAT(plan.recomputed, ContainsSubstring("of each part"));
+                CHECK_THAT(f.report(), ContainsSubstring(plan.recomputed.substr(0, 30)));
+            }
+            Function measured = other.step("cpu", share_of(plain, share));
+            trim_host_memory();
+            host_ledger().forget_most();
+            const std::int64_t alive = host_ledger().now();
+            { const Array loss = measured(other.argument); }
+            std::int64_t outside = other.argument.bytes();
+            for (const SharedUse& use : measured.state().shared) outside += use.variable->value.bytes();
+            // Of known lengths, totals are there since the function was built.
+            if (is_known) outside += bytes_of_totals(measured);
+            const std::int64_t taken = host_ledger().most() - alive, planned = plan.peak_bytes - outside;
+            CHECK(taken <= planned);
+            CHECK(planned - taken <= 8192);
+        }
+        CHECK(any);
+        if (is_known)
+            CHECK_THAT(error_of([&] { net.step("cpu", share_of(plain, 0.05)); }),
+                       ContainsSubstring("compute values again a row of the batch at a time, it needs"));
+    }
+}
+
+TEST_CASE("the limit of a device is kept by computing values again", "[runtime][recomputed]") {
+    for (const std::string& device : cpu_and_emulator()) {
+        const Residual net = network(device, true);
+        Function f = net.step(device);
+        const std::vector<Array> expected = net.after(f, net.argument);
+        const MemoryPlan plain = f.memory_plan();
+        // On a GPU the velocities of `g` have no place yet.
+        const std::int64_t alone = plain.peak_bytes - (device == "cpu" ? alive_before(plain, device) : 0);
+        CHECK(plain.recomputed.empty());
+        Function g = net.step(device);
+        f = Function();
+        MemoryLedger& ledger = ledger_of(g, device);
+        Options chosen = options();
+        {
+            // Places of variables that are gone are given back where memory runs out.
+            Function other = function({net.x}, exp(net.x), {.device = device});
+            chosen.memory_limit = 1;
+            const ScopedOptions limited(chosen);
+            CHECK_THROWS_AS(other(net.argument), OutOfMemory);
+        }
+        trim_host_memory();
+        chosen.memory_limit = ledger.now() + alone * 85 / 100;
+        INFO(device << "\n" << plain);
+        std::vector<Array> got;
+        {
+            const ScopedOptions limited(chosen);
+            ledger.forget_most();
+            got = net.after(g, net.argument);
+            CHECK(ledger.most() <= chosen.memory_limit);
+            const MemoryPlan plan = g.memory_plan();
+            INFO(plan);
+            CHECK(plan.micro_batch == 0);
+            CHECK_FALSE(plan.recomputed.empty());
+            CHECK(plan.peak_bytes < plain.peak_bytes);
+            CHECK_THAT(g.report(), ContainsSubstring("do not fit the device's limit at once"));
+        }
+        check_same(got, expected);  // of both calls: the first one is computed as the second
+        g(net.argument);            // with room again the same function computes all at once
+        CHECK(g.memory_plan().recomputed.empty());
     }
 }
 
