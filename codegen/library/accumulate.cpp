@@ -32,7 +32,7 @@ std::optional<Term> term_of(const ScalarNode& s, const std::vector<Int>& own) {
 
 }  // namespace
 
-std::optional<Accumulation> accumulation_of(const Nest& map, int product) {
+std::optional<ScaledSum> accumulation_of(const Nest& map, int product) {
     const ScalarNode& body = *map.body;
     if (map.dtype != DType::float32 || body.kind != Kind::apply || body.arguments.size() != 2) return {};
     const bool minus = body.op->name == "sub";
@@ -44,7 +44,7 @@ std::optional<Accumulation> accumulation_of(const Nest& map, int product) {
     if (minus) second->factor = -second->factor;
     if (first->operand == product) std::swap(first, second);
     if (second->operand != product) return {};
-    return Accumulation{second->factor, first->factor, first->operand};
+    return ScaledSum{second->factor, first->factor, first->operand};
 }
 
 }  // namespace bitale

@@ -7,13 +7,13 @@
 
 namespace bitale {
 
-struct Accumulation {
+struct ScaledSum {
     double alpha = 1, beta = 0;
     int old = -1;  // the operand that takes part beside the product
 };
 
 // Of a map of two axes that adds or subtracts the product and one other operand at its own point, each of
 // them by itself or times a constant; all float32.
-std::optional<Accumulation> accumulation_of(const Nest& map, int product);
+std::optional<ScaledSum> accumulation_of(const Nest& map, int product);
 
 }  // namespace bitale

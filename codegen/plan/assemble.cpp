@@ -329,7 +329,7 @@ class Assembler {
         if (group.values.size() == 1 || leaving_[v] || call.parameter != GemmCall::Parameter::rows)
             return false;
         const int map = group.values[1];
-        const std::optional<Accumulation> found = accumulation_of(fully_composed_nest(values_, map), v);
+        const std::optional<ScaledSum> found = accumulation_of(fully_composed_nest(values_, map), v);
         if (!found || buffers_of(map).size() != 1 || buffers_of(map) != buffers_of(found->old)) return false;
         for (std::size_t i = 2; i < group.values.size(); ++i) {
             bool reads = false;

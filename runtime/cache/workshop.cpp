@@ -17,7 +17,7 @@
 #include "graph/base/outside.h"
 #include "graph/base/text.h"
 #include "runtime/cache/names.h"
-#include "runtime/io/input.h"
+#include "runtime/io/byte_source.h"
 
 namespace bitale {
 
@@ -115,7 +115,7 @@ namespace {
     try {
         kept.emplace(temporary_folder());
         each_name(in_cache.path(), [&](const std::string& name) {
-            const std::unique_ptr<Input> file = open_input(in_cache.path() + "/" + name);
+            const std::unique_ptr<ByteSource> file = open_source(in_cache.path() + "/" + name);
             kept->add(name, file->part(0, file->size(), name.c_str()));
         });
         kept->keep();

@@ -125,7 +125,7 @@ Contents contents_of_npz(const std::string& path, Values values) {
 Contents contents_of_safetensors(const std::string& path, const LoadLimits& limits) {
     Contents r;
     Texts texts;
-    r.values = loading()([&] { return read_safetensors(*open_input(path), limits, &texts); });
+    r.values = loading()([&] { return read_safetensors(*open_source(path), limits, &texts); });
     for (const auto& [name, text] : texts) {
         const auto value = r.values.find(name);
         if (value != r.values.end() && value->second.dtype() == DType::uint8 && is_layout(text))

@@ -29,7 +29,7 @@ std::uint32_t big_endian(Stream& stream) {
 
 }  // namespace
 
-Array read_idx(Input& input, const LoadLimits& limits) {
+Array read_idx(ByteSource& input, const LoadLimits& limits) {
     const std::unique_ptr<Stream> stream = file_stream(input);
     LoadBudget budget(limits);
     const std::uint32_t magic = big_endian(*stream);
@@ -47,7 +47,7 @@ Array read_idx(Input& input, const LoadLimits& limits) {
 }
 
 Array load_idx(const std::string& path, LoadLimits limits) {
-    return loading()([&] { return read_idx(*open_input(path), limits); });
+    return loading()([&] { return read_idx(*open_source(path), limits); });
 }
 
 }  // namespace bitale

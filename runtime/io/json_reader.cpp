@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/base/text.h"
-#include "runtime/io/input.h"
+#include "runtime/io/byte_source.h"
 
 namespace bitale {
 

@@ -15,11 +15,11 @@ const ApiBorder& loading();
 
 // The array that the stream holds, to its end.
 Array read_npy(Stream& stream, LoadBudget& budget);
-Array read_npy(Input& input, const LoadLimits& limits);
-std::map<std::string, Array> read_npz(Input& input, const LoadLimits& limits);
+Array read_npy(ByteSource& input, const LoadLimits& limits);
+std::map<std::string, Array> read_npz(ByteSource& input, const LoadLimits& limits);
 // `metadata`, if it is not null, takes the text that the file has beside its arrays, by names.
-std::map<std::string, Array> read_safetensors(Input& input, const LoadLimits& limits,
+std::map<std::string, Array> read_safetensors(ByteSource& input, const LoadLimits& limits,
                                               std::map<std::string, std::string>* metadata = nullptr);
-Array read_idx(Input& input, const LoadLimits& limits);
+Array read_idx(ByteSource& input, const LoadLimits& limits);
 
 }  // namespace bitale

@@ -77,7 +77,7 @@ Array read_npy(Stream& stream, LoadBudget& budget) {
     return a;
 }
 
-Array read_npy(Input& input, const LoadLimits& limits) {
+Array read_npy(ByteSource& input, const LoadLimits& limits) {
     LoadBudget budget(limits);
     const std::unique_ptr<Stream> stream = plain_stream(input, 0, input.size(), input.path());
     return read_npy(*stream, budget);
@@ -92,7 +92,7 @@ const ApiBorder border("to load a file");
 const ApiBorder& loading() { return border; }
 
 Array load_npy(const std::string& path, LoadLimits limits) {
-    return loading()([&] { return read_npy(*open_input(path), limits); });
+    return loading()([&] { return read_npy(*open_source(path), limits); });
 }
 
 }  // namespace bitale

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "graph/base/text.h"
-#include "runtime/io/input.h"
+#include "runtime/io/byte_source.h"
 
 namespace bitale {
 

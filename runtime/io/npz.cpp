@@ -57,7 +57,7 @@ struct Directory {
 };
 
 // The record of more than 4 GiB, or of many entries, that stands in front of the end record.
-void read_end64(Input& file, std::uint64_t end, Directory& d) {
+void read_end64(ByteSource& file, std::uint64_t end, Directory& d) {
     if (end < locator64_record) return;
     const std::string locator = file.part(end - locator64_record, locator64_record, "the zip64 locator");
     Fields at(file.path(), locator);
@@ -72,7 +72,7 @@ void read_end64(Input& file, std::uint64_t end, Directory& d) {
     d.offset = r.number(8);
 }
 
-Directory find_directory(Input& file) {
+Directory find_directory(ByteSource& file) {
     if (file.size() < end_record) file_error(file.path(), "is not an npz file, or is truncated");
     // The end record is the last thing but for a comment.
     const std::uint64_t tail = std::min<std::uint64_t>(file.size(), end_record + longest_comment);
@@ -134,7 +134,7 @@ Entry read_entry(Fields& r, const std::string& path) {
 }
 
 // Finds the entry's bytes behind its own header, which must agree with the directory.
-void locate(Input& file, Entry& e, const Directory& directory) {
+void locate(ByteSource& file, Entry& e, const Directory& directory) {
     const std::string damaged = "has a damaged entry " + in_quotes(e.name);
     const std::string record = file.part(e.offset, local_record, "a zip entry");
     Fields local(file.path(), record);
@@ -188,7 +188,7 @@ class Checked : public Stream {
     std::uint64_t seen_ = 0;
 };
 
-Array read_entry_of(Input& file, const Entry& e, LoadBudget& budget) {
+Array read_entry_of(ByteSource& file, const Entry& e, LoadBudget& budget) {
     const std::string name = file.path() + ":" + printable(e.name);
     const std::uint64_t end = e.data + e.packed;
     Checked stream(
@@ -198,7 +198,7 @@ Array read_entry_of(Input& file, const Entry& e, LoadBudget& budget) {
 
 }  // namespace
 
-std::map<std::string, Array> read_npz(Input& file, const LoadLimits& limits) {
+std::map<std::string, Array> read_npz(ByteSource& file, const LoadLimits& limits) {
     const Directory directory = find_directory(file);
     const std::string bytes =
         file.part(directory.offset, static_cast<std::size_t>(directory.bytes), "the zip directory");
@@ -221,7 +221,7 @@ std::map<std::string, Array> read_npz(Input& file, const LoadLimits& limits) {
 }
 
 std::map<std::string, Array> load_npz(const std::string& path, LoadLimits limits) {
-    return loading()([&] { return read_npz(*open_input(path), limits); });
+    return loading()([&] { return read_npz(*open_source(path), limits); });
 }
 
 }  // namespace bitale

@@ -183,7 +183,7 @@ void require_in_a_row(const std::string& path, const std::vector<Entry>& entries
     if (at != bytes) file_error(path, "is damaged: bytes are left over behind its arrays");
 }
 
-Array read_entry(Input& input, const Entry& e, std::uint64_t data, LoadBudget& budget) {
+Array read_entry(ByteSource& input, const Entry& e, std::uint64_t data, LoadBudget& budget) {
     const std::unique_ptr<Stream> stream =
         plain_stream(input, data + e.from, data + e.to, input.path() + ":" + printable(e.name));
     Array a = budget.array(e.dtype, e.shape, *stream);
@@ -195,7 +195,7 @@ Array read_entry(Input& input, const Entry& e, std::uint64_t data, LoadBudget& b
 
 }  // namespace
 
-std::map<std::string, Array> read_safetensors(Input& input, const LoadLimits& limits,
+std::map<std::string, Array> read_safetensors(ByteSource& input, const LoadLimits& limits,
                                               std::map<std::string, std::string>* metadata_text) {
     if (input.size() < length_bytes) file_error(input.path(), "is no safetensors file, or truncated");
     const std::uint64_t length =
@@ -266,7 +266,7 @@ void write_safetensors(AtomicFile& file, const std::string& path, const std::map
 }
 
 std::map<std::string, Array> load_safetensors(const std::string& path, LoadLimits limits) {
-    return loading()([&] { return read_safetensors(*open_input(path), limits); });
+    return loading()([&] { return read_safetensors(*open_source(path), limits); });
 }
 
 void save_safetensors(const std::string& path, const std::map<std::string, Array>& values,

@@ -13,7 +13,7 @@ namespace {
 
 class PlainStream : public Stream {
   public:
-    PlainStream(Input& input, std::uint64_t from, std::uint64_t to, std::string name)
+    PlainStream(ByteSource& input, std::uint64_t from, std::uint64_t to, std::string name)
         : Stream(std::move(name)), input_(input), at_(from), end_(to) {}
     std::size_t read(void* to, std::size_t count) override {
         const std::size_t n =
@@ -24,13 +24,13 @@ class PlainStream : public Stream {
     std::uint64_t most_left() const override { return end_ - at_; }
 
   private:
-    Input& input_;
+    ByteSource& input_;
     std::uint64_t at_, end_;
 };
 
 class Inflating : public Stream {
   public:
-    Inflating(Input& input, std::uint64_t from, std::uint64_t to, std::string name, bool gzip)
+    Inflating(ByteSource& input, std::uint64_t from, std::uint64_t to, std::string name, bool gzip)
         : Stream(std::move(name)),
           packed_(input, from, to, path()),
           gzip_(gzip),
@@ -110,15 +110,17 @@ void Stream::finish(const char* what) {
     if (read(&more, 1) != 0) file_error(path_, std::string("is damaged: bytes are left over behind ") + what);
 }
 
-std::unique_ptr<Stream> plain_stream(Input& input, std::uint64_t from, std::uint64_t to, std::string name) {
+std::unique_ptr<Stream> plain_stream(ByteSource& input, std::uint64_t from, std::uint64_t to,
+                                     std::string name) {
     return std::make_unique<PlainStream>(input, from, to, std::move(name));
 }
 
-std::unique_ptr<Stream> deflate_stream(Input& input, std::uint64_t from, std::uint64_t to, std::string name) {
+std::unique_ptr<Stream> deflate_stream(ByteSource& input, std::uint64_t from, std::uint64_t to,
+                                       std::string name) {
     return std::make_unique<Inflating>(input, from, to, std::move(name), false);
 }
 
-std::unique_ptr<Stream> file_stream(Input& input) {
+std::unique_ptr<Stream> file_stream(ByteSource& input) {
     unsigned char first[2] = {};
     if (input.read_at(0, first, sizeof first) == sizeof first && first[0] == 0x1f && first[1] == 0x8b)
         return std::make_unique<Inflating>(input, 0, input.size(), input.path(), true);

@@ -1,4 +1,4 @@
-// Bytes from front to end: a part of an Input as it is, or unpacked on the way, a piece at a time.
+// Bytes from front to end: a part of an ByteSource as it is, or unpacked on the way, a piece at a time.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "bitale/array.h"
 #include "bitale/io.h"
-#include "runtime/io/input.h"
+#include "runtime/io/byte_source.h"
 
 namespace bitale {
 
@@ -35,11 +35,13 @@ class Stream {
 };
 
 // Bytes [from, to) of the input. An `input` must outlive its streams.
-std::unique_ptr<Stream> plain_stream(Input& input, std::uint64_t from, std::uint64_t to, std::string name);
+std::unique_ptr<Stream> plain_stream(ByteSource& input, std::uint64_t from, std::uint64_t to,
+                                     std::string name);
 // The same unpacked: one deflate stream without a header.
-std::unique_ptr<Stream> deflate_stream(Input& input, std::uint64_t from, std::uint64_t to, std::string name);
+std::unique_ptr<Stream> deflate_stream(ByteSource& input, std::uint64_t from, std::uint64_t to,
+                                       std::string name);
 // A whole file: gzip, of one or more members, or whatever else as it is.
-std::unique_ptr<Stream> file_stream(Input& input);
+std::unique_ptr<Stream> file_stream(ByteSource& input);
 
 // Bytes of arrays that may still be read from one file.
 class LoadBudget {

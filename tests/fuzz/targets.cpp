@@ -38,14 +38,14 @@ void check(const Array& a) {
 
 void idx(std::string_view bytes) {
     try {
-        check(read_idx(*memory_input("x.idx", bytes), limits));
+        check(read_idx(*memory_source("x.idx", bytes), limits));
     } catch (const FileError&) {
     }
 }
 
 void npy(std::string_view bytes) {
     try {
-        check(read_npy(*memory_input("x.npy", bytes), limits));
+        check(read_npy(*memory_source("x.npy", bytes), limits));
     } catch (const FileError&) {
     }
 }
@@ -53,7 +53,7 @@ void npy(std::string_view bytes) {
 void npz(std::string_view bytes) {
     try {
         std::int64_t all = 0;
-        for (const auto& [name, value] : read_npz(*memory_input("x.npz", bytes), limits)) {
+        for (const auto& [name, value] : read_npz(*memory_source("x.npz", bytes), limits)) {
             check(value);
             all += value.bytes();
             require(name.find('\n') == std::string::npos, "a name with a line end");
@@ -66,7 +66,7 @@ void npz(std::string_view bytes) {
 void read_as_safetensors(std::string_view bytes) {
     try {
         std::int64_t all = 0;
-        for (const auto& [name, value] : read_safetensors(*memory_input("x.safetensors", bytes), limits)) {
+        for (const auto& [name, value] : read_safetensors(*memory_source("x.safetensors", bytes), limits)) {
             check(value);
             all += value.bytes();
             require(name.find('\n') == std::string::npos, "a name with a line end");

@@ -11,11 +11,11 @@ namespace bitale {
 
 [[noreturn]] void file_error(const std::string& path, const std::string& cause);
 
-class Input {
+class ByteSource {
   public:
-    virtual ~Input() = default;
-    Input(const Input&) = delete;
-    Input& operator=(const Input&) = delete;
+    virtual ~ByteSource() = default;
+    ByteSource(const ByteSource&) = delete;
+    ByteSource& operator=(const ByteSource&) = delete;
 
     // Fewer bytes than asked for only at the end. Throws FileError.
     virtual std::size_t read_at(std::uint64_t at, void* to, std::size_t count) = 0;
@@ -25,7 +25,7 @@ class Input {
     const std::string& path() const { return path_; }
 
   protected:
-    Input(std::string path, std::uint64_t size) : path_(std::move(path)), size_(size) {}
+    ByteSource(std::string path, std::uint64_t size) : path_(std::move(path)), size_(size) {}
 
   private:
     std::string path_;
@@ -34,8 +34,8 @@ class Input {
 
 // A regular file. Throws FileError for one that cannot be opened, and for pipes, devices and folders, which
 // have no size and may never end.
-std::unique_ptr<Input> open_input(const std::string& path);
+std::unique_ptr<ByteSource> open_source(const std::string& path);
 // Bytes that the caller keeps, under a name for messages.
-std::unique_ptr<Input> memory_input(std::string name, std::string_view bytes);
+std::unique_ptr<ByteSource> memory_source(std::string name, std::string_view bytes);
 
 }  // namespace bitale

@@ -1,4 +1,4 @@
-#include "runtime/io/input.h"
+#include "runtime/io/byte_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,12 +16,13 @@ namespace bitale {
 
 namespace {
 
-class FileInput : public Input {
+class FileSource : public ByteSource {
   public:
-    FileInput(std::string path, int file, std::uint64_t size) : Input(std::move(path), size), file_(file) {}
-    ~FileInput() override { close(file_); }
-    FileInput(const FileInput&) = delete;
-    FileInput& operator=(const FileInput&) = delete;
+    FileSource(std::string path, int file, std::uint64_t size)
+        : ByteSource(std::move(path), size), file_(file) {}
+    ~FileSource() override { close(file_); }
+    FileSource(const FileSource&) = delete;
+    FileSource& operator=(const FileSource&) = delete;
 
     std::size_t read_at(std::uint64_t at, void* to, std::size_t count) override {
         std::size_t done = 0;
@@ -40,10 +41,10 @@ class FileInput : public Input {
     int file_;
 };
 
-class MemoryInput : public Input {
+class MemorySource : public ByteSource {
   public:
-    MemoryInput(std::string name, std::string_view bytes)
-        : Input(std::move(name), bytes.size()), bytes_(bytes) {}
+    MemorySource(std::string name, std::string_view bytes)
+        : ByteSource(std::move(name), bytes.size()), bytes_(bytes) {}
     std::size_t read_at(std::uint64_t at, void* to, std::size_t count) override {
         if (at >= bytes_.size()) return 0;
         const std::string_view part = bytes_.substr(at, count);
@@ -61,7 +62,7 @@ void file_error(const std::string& path, const std::string& cause) {
     throw FileError(in_quotes(path) + " " + cause);
 }
 
-std::string Input::part(std::uint64_t at, std::size_t count, const char* what) {
+std::string ByteSource::part(std::uint64_t at, std::size_t count, const char* what) {
     // Nothing is allocated for bytes that the file has not.
     if (at > size_ || count > size_ - at)
         file_error(path_, "is truncated: " + std::string(what) + " needs " + std::to_string(count) +
@@ -72,7 +73,7 @@ std::string Input::part(std::uint64_t at, std::size_t count, const char* what) {
     return bytes;
 }
 
-std::unique_ptr<Input> open_input(const std::string& path) {
+std::unique_ptr<ByteSource> open_source(const std::string& path) {
     // Without waiting for somebody who writes into a pipe.
     const int file = outside::open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (file < 0) file_error(path, std::string("cannot be opened: ") + std::strerror(errno));
@@ -83,11 +84,11 @@ std::unique_ptr<Input> open_input(const std::string& path) {
         file_error(path, S_ISDIR(s.st_mode) ? "cannot be read: it is a folder"
                                             : "cannot be read: it is a pipe or a device; copy it to a file");
     }
-    return std::make_unique<FileInput>(path, file, static_cast<std::uint64_t>(s.st_size));
+    return std::make_unique<FileSource>(path, file, static_cast<std::uint64_t>(s.st_size));
 }
 
-std::unique_ptr<Input> memory_input(std::string name, std::string_view bytes) {
-    return std::make_unique<MemoryInput>(std::move(name), bytes);
+std::unique_ptr<ByteSource> memory_source(std::string name, std::string_view bytes) {
+    return std::make_unique<MemorySource>(std::move(name), bytes);
 }
 
 }  // namespace bitale
