@@ -278,7 +278,7 @@ class Decider {
                 value.storage = Value::Storage::stored;
                 value.reason = "read many times, and stored in place of the reduction that it ends";
             } else if (pays_kernel(cost[i], evaluations[i]) && times >= often && ends_long_reduction(value)) {
-                // An axis of one element more is left to what has it not.
+                // A view with an axis of length 1 more is no second value: what it views is stored.
                 if (!only_adds_ones(value)) {
                     value.storage = Value::Storage::stored;
                     value.reason = "read many times, and much less than the reduction that it ends has read";
