@@ -55,7 +55,7 @@ void add_indented(std::string& to, const std::string& text, const char* indent) 
     }
 }
 
-std::string text_of(const ConvTensor& t) { return bitale::text_of(Shape(t.shape.begin(), t.shape.end())); }
+std::string text_of_tensor(const ConvTensor& t) { return text_of(Shape(t.shape.begin(), t.shape.end())); }
 
 std::string epilogue_text(bool bias, bool relu) {
     return std::string(bias ? " + bias" : "") + (relu ? ", relu" : "");
@@ -84,8 +84,8 @@ std::string call_text(const GemmCall& g) {
 std::string call_text(const ConvCall& c) {
     static const char* const kinds[] = {"convolution of", "gradient of the image of a convolution of",
                                         "gradient of the filters of a convolution of"};
-    return fmt::format("{} {} with filters {}{}{}", kinds[static_cast<int>(c.kind)], text_of(c.image),
-                       text_of(c.filters), c.groups == 1 ? "" : fmt::format(" in {} groups", c.groups),
+    return fmt::format("{} {} with filters {}{}{}", kinds[static_cast<int>(c.kind)], text_of_tensor(c.image),
+                       text_of_tensor(c.filters), c.groups == 1 ? "" : fmt::format(" in {} groups", c.groups),
                        epilogue_text(c.bias, c.relu));
 }
 

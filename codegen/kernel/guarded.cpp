@@ -117,10 +117,10 @@ class Period {
     std::int64_t period_ = 1;
 };
 
-class Cutter {
+class GuardCutter {
   public:
     // `parts`: what the tasks have of buffers (Segment).
-    Cutter(KernelIR& kernel, const std::map<int, std::vector<Part>>& parts)
+    GuardCutter(KernelIR& kernel, const std::map<int, std::vector<Part>>& parts)
         : kernel_(kernel), parts_(parts) {}
 
     Stmts operator()(Stmts body) {
@@ -337,7 +337,7 @@ class Cutter {
 void cut_at_guards(KernelIR& kernel) {
     for (Phase& phase : kernel.phases)
         for (Segment& segment : phase.segments)
-            segment.body = Cutter(kernel, segment.parts)(std::move(segment.body));
+            segment.body = GuardCutter(kernel, segment.parts)(std::move(segment.body));
 }
 
 }  // namespace bitale

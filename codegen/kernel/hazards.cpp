@@ -12,9 +12,9 @@ namespace bitale {
 
 namespace {
 
-class Walker {
+class HazardWalker {
   public:
-    explicit Walker(const KernelIR& kernel) : kernel_(kernel) {}
+    explicit HazardWalker(const KernelIR& kernel) : kernel_(kernel) {}
 
     Touched run(const Segment& segment) {
         walk(segment.body);
@@ -40,7 +40,9 @@ class Walker {
 
 }  // namespace
 
-Touched touched_by(const KernelIR& kernel, const Segment& segment) { return Walker(kernel).run(segment); }
+Touched touched_by(const KernelIR& kernel, const Segment& segment) {
+    return HazardWalker(kernel).run(segment);
+}
 
 void verify_phases(const KernelIR& kernel) {
     for (const Phase& phase : kernel.phases) {

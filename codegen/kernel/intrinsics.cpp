@@ -8,8 +8,8 @@ namespace bitale {
 
 namespace {
 
-using Operand = Intrinsic::Operand;
-using Kind = Operand::Kind;
+using IntrinsicOperand = Intrinsic::Operand;
+using Kind = IntrinsicOperand::Kind;
 using Amounts = Intrinsic::Amounts;
 
 Int nothing(const Amounts&) { return 0; }
@@ -26,22 +26,22 @@ Int sums_of_columns(const Amounts& a) {
 // Some passes, of a count and a move each.
 Int sorting_passes(const Amounts& a) { return a.numbers[0] * 40; }
 
-constexpr Operand to_scalar{Kind::scalar, Use::written}, to_vector{Kind::vector, Use::written},
+constexpr IntrinsicOperand to_scalar{Kind::scalar, Use::written}, to_vector{Kind::vector, Use::written},
     from_vector{Kind::vector, Use::read}, to_registers{Kind::registers, Use::written},
     from_registers{Kind::registers, Use::read};
 
-constexpr Operand reads(int count) { return {Kind::memory, Use::read, count}; }
-constexpr Operand writes(int count) { return {Kind::memory, Use::written, count}; }
+constexpr IntrinsicOperand reads(int count) { return {Kind::memory, Use::read, count}; }
+constexpr IntrinsicOperand writes(int count) { return {Kind::memory, Use::written, count}; }
 
 // ---- the table
 
 constexpr Intrinsic load_row{.name = "vector load",
-                             .operands = {to_vector, reads(Operand::as_vector)},
+                             .operands = {to_vector, reads(IntrinsicOperand::as_vector)},
                              .cuda = "{0} = b_fetch<{width}>({1});",
                              .operations = load_and_store};
 
 constexpr Intrinsic store_row{.name = "vector store",
-                              .operands = {writes(Operand::as_vector), from_vector},
+                              .operands = {writes(IntrinsicOperand::as_vector), from_vector},
                               .cuda = "b_put({0}, {1}, {n0});",
                               .operations = load_and_store};
 
@@ -62,7 +62,7 @@ constexpr Intrinsic bits_row{.name = "sum of bits",
                              .operations = sum_of_bytes};
 
 constexpr Intrinsic columns_row{.name = "sums of columns of bytes",
-                                .operands = {Operand{Kind::memory, Use::both, 1}, reads(3)},
+                                .operands = {IntrinsicOperand{Kind::memory, Use::both, 1}, reads(3)},
                                 .cpu = "b_add_columns({0}, {1}, {n0}, {n1}, {n2});",
                                 .operations = sums_of_columns};
 
@@ -88,13 +88,13 @@ constexpr Intrinsic argmin_row{.name = "argmin of registers",
 
 // A comparison, and a list, for each register of elements.
 constexpr Intrinsic nonzeros_row{.name = "list of nonzeros",
-                                 .operands = {writes(Operand::scratch), reads(0)},
+                                 .operands = {writes(IntrinsicOperand::scratch), reads(0)},
                                  .cpu = "b_nonzeros({0}, {1}, {n0});",
                                  .operations = [](const Amounts& a) { return a.registers_of(0) * 8; }};
 
 // A register of each phase: loads, stores, and all but one of them are to be chosen from each.
 constexpr Intrinsic deinterleave_row{.name = "deinterleave",
-                                     .operands = {writes(Operand::scratch), reads(1)},
+                                     .operands = {writes(IntrinsicOperand::scratch), reads(1)},
                                      .cpu = "b_apart<{c0}>({1}, {n0}, {n1}, {0}, {n2});",
                                      .operations = [](const Amounts& a) {
                                          return a.registers_of(0) * (a.constants[0] * (a.constants[0] + 1));
@@ -102,36 +102,37 @@ constexpr Intrinsic deinterleave_row{.name = "deinterleave",
 
 constexpr Intrinsic interleave_row{
     .name = "interleave",
-    .operands = {writes(0), reads(Operand::scratch)},
+    .operands = {writes(0), reads(IntrinsicOperand::scratch)},
     .cpu = "b_together<{c0}>({0}, {n0}, {1}, {n1});",
     .operations = [](const Amounts& a) { return a.registers_of(0) * (a.constants[0] + 1); }};
 
 constexpr Intrinsic first_words_row{.name = "random words",
-                                    .operands = {writes(Operand::scratch)},
+                                    .operands = {writes(IntrinsicOperand::scratch)},
                                     .cpu = "b_draw({0}, {values}, {n0});",
                                     .operations = random_rounds};
 
-constexpr Intrinsic both_words_row{.name = "pairs of random words",
-                                   .operands = {writes(Operand::scratch), writes(Operand::scratch)},
-                                   .cpu = "b_draw({0}, {1}, {values}, {n0});",
-                                   .operations = random_rounds};
+constexpr Intrinsic both_words_row{
+    .name = "pairs of random words",
+    .operands = {writes(IntrinsicOperand::scratch), writes(IntrinsicOperand::scratch)},
+    .cpu = "b_draw({0}, {1}, {values}, {n0});",
+    .operations = random_rounds};
 
 constexpr Intrinsic sort_up_row{
     .name = "sort, ascending",
-    .operands = {writes(1), reads(0), Operand{Kind::memory, Use::both, Operand::scratch}},
+    .operands = {writes(1), reads(0), IntrinsicOperand{Kind::memory, Use::both, IntrinsicOperand::scratch}},
     .cpu = "b_sort_row<false>({0}, {1}, {2}, {n0}, {n1});",
     .cuda = "b_sort_row<false>({0}, {1}, {2}, {n0}, {n1});",
     .operations = sorting_passes};
 
 constexpr Intrinsic sort_down_row{
     .name = "sort, descending",
-    .operands = {writes(1), reads(0), Operand{Kind::memory, Use::both, Operand::scratch}},
+    .operands = {writes(1), reads(0), IntrinsicOperand{Kind::memory, Use::both, IntrinsicOperand::scratch}},
     .cpu = "b_sort_row<true>({0}, {1}, {2}, {n0}, {n1});",
     .cuda = "b_sort_row<true>({0}, {1}, {2}, {n0}, {n1});",
     .operations = sorting_passes};
 
 constexpr Intrinsic prefetch_row{.name = "prefetch",
-                                 .operands = {Operand{Kind::memory, Use::none}},
+                                 .operands = {IntrinsicOperand{Kind::memory, Use::none}},
                                  .cpu = "b_ask({0}, {c0});",
                                  .operations = nothing};
 

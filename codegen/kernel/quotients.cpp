@@ -15,8 +15,8 @@ namespace bitale {
 namespace {
 
 // Shorter pieces are not worth a loop of their own.
-constexpr std::int64_t shortest = 12;
-constexpr std::size_t most_statements = 64;
+constexpr std::int64_t shortest_sum = 12;
+constexpr std::size_t most_statements_of_sum = 64;
 
 // floordiv(variable + rest, by)
 struct Quotient {
@@ -24,10 +24,10 @@ struct Quotient {
     std::int64_t by = 0;
 };
 
-class Cutter {
+class QuotientCutter {
   public:
     // `parts`: what the tasks have of buffers (Segment).
-    Cutter(const KernelIR& kernel, const std::map<int, std::vector<Part>>& parts)
+    QuotientCutter(const KernelIR& kernel, const std::map<int, std::vector<Part>>& parts)
         : kernel_(kernel), parts_(parts) {}
 
     Stmts operator()(Stmts body) {
@@ -64,7 +64,8 @@ class Cutter {
     // The quotients by the greatest number, where all by this number are of one sum.
     std::optional<Quotient> quotient_of(const Stmt& s) const {
         if (s.kind != Stmt::Kind::loop || s.binding != Binding::simd || s.step != 1 || !s.high.is(0) ||
-            !s.variable.symbol_id() || s.body.size() > most_statements || s.end.range().high <= shortest)
+            !s.variable.symbol_id() || s.body.size() > most_statements_of_sum ||
+            s.end.range().high <= shortest_sum)
             return {};
         const std::uint64_t id = s.variable.symbol_id();
         if (!std::all_of(s.body.begin(), s.body.end(), [&](const Stmt& one) { return suits(one, id); }))
@@ -93,7 +94,7 @@ class Cutter {
         // Of a loop that has one quotient alone nothing is left to cut.
         const Int quotients =
             floordiv(s.end - 1 + most.rest, most.by) - floordiv(s.begin + most.rest, most.by);
-        if (!one_sum || most.by < shortest || quotients.is(0)) return {};
+        if (!one_sum || most.by < shortest_sum || quotients.is(0)) return {};
         return most;
     }
 
@@ -145,7 +146,7 @@ class Cutter {
 void cut_at_quotients(KernelIR& kernel) {
     for (Phase& phase : kernel.phases)
         for (Segment& segment : phase.segments)
-            segment.body = Cutter(kernel, segment.parts)(std::move(segment.body));
+            segment.body = QuotientCutter(kernel, segment.parts)(std::move(segment.body));
 }
 
 }  // namespace bitale

@@ -59,9 +59,9 @@ Int count_of(const Access& access) {
     return count;
 }
 
-class Walker {
+class TrafficWalker {
   public:
-    explicit Walker(const KernelIR& kernel)
+    explicit TrafficWalker(const KernelIR& kernel)
         : kernel_(kernel), reads_(kernel.places.size()), writes_(kernel.places.size()) {}
 
     Traffic run() {
@@ -343,6 +343,6 @@ class Walker {
 
 }  // namespace
 
-Traffic traffic_of(const KernelIR& kernel) { return Walker(kernel).run(); }
+Traffic traffic_of(const KernelIR& kernel) { return TrafficWalker(kernel).run(); }
 
 }  // namespace bitale

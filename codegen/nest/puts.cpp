@@ -8,10 +8,6 @@ namespace bitale {
 
 namespace {
 
-bool is_zero(const Scalar& s) {
-    return s->kind == ScalarNode::Kind::constant && s->number == 0 && s->integer == 0;
-}
-
 bool is_apply(const Scalar& s, const char* op) {
     return s->kind == ScalarNode::Kind::apply && s->op->name == op;
 }

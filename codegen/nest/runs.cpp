@@ -2,15 +2,9 @@
 
 #include <algorithm>
 
+#include "codegen/nest/walk.h"
+
 namespace bitale {
-
-namespace {
-
-bool is_zero(const Scalar& s) {
-    return s->kind == ScalarNode::Kind::constant && s->number == 0 && s->integer == 0;
-}
-
-}  // namespace
 
 std::optional<RunForm> run_form(const Nest& nest) {
     if (nest.combine != Combine::sum || nest.reduced.size() != 1 || nest.parallel.empty() ||

@@ -25,7 +25,7 @@ constexpr std::int64_t always_split = 16384;  // however few the results
 // Iterations of a lane in a chunk: on a GPU each lane is a thread that waits for memory again and again.
 constexpr double lane_length = 64;
 // More results than few: chunks of whole rows, few enough that their partial results stay small.
-constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19, fewest_rows = 8;
+constexpr double many_results = 1 << 20, long_row = 16, partial_results = 1 << 19, fewest_rows_of_tree = 8;
 // Gradients of filters: images one by one, of which a task then has copies, as soon as there are some.
 constexpr double fewest_images = 2, short_sum = 64, many_filters = 1 << 22;
 constexpr std::int64_t most_chunks = 8192;
@@ -185,9 +185,10 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
                 ceildiv(nest.reduced[0].extent, static_cast<std::int64_t>(most)));
     } else if (!few(nest.parallel) && known(nest.parallel) && nest.reduced.size() > 1 &&
                (results <= many_results || (results <= many_filters && over_images(nest))) &&
-               (gathers || (length >= long_row * first &&
-                            ((first >= fewest_rows && length >= long_reduction && !over_windows(nest)) ||
-                             (first >= fewest_images && length >= short_sum && over_images(nest)))))) {
+               (gathers ||
+                (length >= long_row * first &&
+                 ((first >= fewest_rows_of_tree && length >= long_reduction && !over_windows(nest)) ||
+                  (first >= fewest_images && length >= short_sum && over_images(nest)))))) {
         const auto chunks = static_cast<std::int64_t>(std::clamp(partial_results / results, 2.0, 1024.0));
         tree.split = tree.by_rows = true;
         tree.chunk = ceildiv(nest.reduced[0].extent, chunks);

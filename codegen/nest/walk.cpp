@@ -137,4 +137,8 @@ bool same_scalars(const Scalar& a, const Scalar& b) {
     return same(a, b, known);
 }
 
+bool is_zero(const Scalar& scalar) {
+    return scalar->kind == ScalarNode::Kind::constant && scalar->number == 0 && scalar->integer == 0;
+}
+
 }  // namespace bitale

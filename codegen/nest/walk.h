@@ -35,6 +35,8 @@ bool depends_on(const Guard& guard, std::uint64_t symbol_id);
 bool depends_on(const Scalar& scalar, std::uint64_t symbol_id);
 bool depends_on(const ScalarNode& scalar, std::uint64_t symbol_id);
 
+bool is_zero(const Scalar& scalar);  // the constant
+
 // Equal in structure.
 bool same_scalars(const Scalar& a, const Scalar& b);
 

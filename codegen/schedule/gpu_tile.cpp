@@ -49,11 +49,11 @@ std::vector<Destination> destinations_of(int value, const std::vector<Int>& at, 
     return all;
 }
 
-class Tiler {
+class BlockTiler {
   public:
     // The results that the nest has: where they belong, over its loops.
-    Tiler(int value, const Nest& nest, std::vector<Int> at, const SegmentContext& context,
-          KernelBuilder& builder)
+    BlockTiler(int value, const Nest& nest, std::vector<Int> at, const SegmentContext& context,
+               KernelBuilder& builder)
         : value_(value),
           at_(std::move(at)),
           context_(context),
@@ -236,7 +236,7 @@ std::vector<Segment> schedule_tiles(int value, const SegmentContext& context, Ke
         std::vector<Int> at;
         for (const Loop& l : whole.parallel) at.push_back(substitute(l.variable, phase.results));
         segments.push_back(has_terms(phase.nest)
-                               ? Tiler(value, phase.nest, at, context, builder).run(title, notes)
+                               ? BlockTiler(value, phase.nest, at, context, builder).run(title, notes)
                                : schedule_zeros(value, phase.nest, at, context, builder, title));
     }
     return segments;

@@ -13,7 +13,7 @@ namespace bitale::gpu {
 
 namespace {
 
-constexpr std::int64_t side = 32;
+constexpr std::int64_t tile_side = 32;
 constexpr double worth_a_tile = 16;
 
 Int offset_of(const ScalarNode& read, const Shape& shape) {
@@ -74,20 +74,21 @@ Segment schedule_transpose(const Transpose& t, const SegmentContext& context, Ke
     // A task is a tile of the two axes at one point of the others.
     Shape grid;
     for (const Loop& l : t.nest.parallel) grid.push_back(l.extent);
-    grid[t.axis] = ceildiv(other.extent, side);
-    grid.back() = ceildiv(last.extent, side);
+    grid[t.axis] = ceildiv(other.extent, tile_side);
+    grid.back() = ceildiv(last.extent, tile_side);
     segment.tasks = count_of(grid);
     segment.task = make_loop("task", segment.tasks).variable;
     const std::vector<Int> tile = unflattened(segment.task, grid);
-    const Int row = Int::symbol("row", {0, side - 1}), column = Int::symbol("column", {0, side - 1});
-    const Int first_row = tile[t.axis] * side, first_column = tile.back() * side;
+    const Int row = Int::symbol("row", {0, tile_side - 1}),
+              column = Int::symbol("column", {0, tile_side - 1});
+    const Int first_row = tile[t.axis] * tile_side, first_column = tile.back() * tile_side;
     Substitution here;
     for (std::size_t d = 0; d < tile.size(); ++d)
         if (const std::uint64_t id = t.nest.parallel[d].variable.symbol_id()) here[id] = tile[d];
     here[other.variable.symbol_id()] = first_row + row;
     here[last.variable.symbol_id()] = first_column + column;
-    const Loop rows{row, min(side, other.extent - first_row)},
-        columns{column, min(side, last.extent - first_column)};
+    const Loop rows{row, min(tile_side, other.extent - first_row)},
+        columns{column, min(tile_side, last.extent - first_column)};
 
     const auto over = [&](const std::vector<Loop>& loops, const Stmts& body) {
         Nest points;
@@ -107,7 +108,8 @@ Segment schedule_transpose(const Transpose& t, const SegmentContext& context, Ke
         const auto [at, is_new] = tiles.emplace(std::pair(s->operand.value(), offset_of(*s, type.shape)), -1);
         if (is_new) {
             // One element more to a line: a column of the tile then lies in 32 different banks.
-            at->second = builder.scratch(Place::Scope::local, type.dtype, {Int(side), Int(side + 1)});
+            at->second =
+                builder.scratch(Place::Scope::local, type.dtype, {Int(tile_side), Int(tile_side + 1)});
             segment.body.push_back(declare(at->second));
             load.push_back(set(at->second, {column, row}, substitute(Scalar(r), here)));
         }

@@ -40,10 +40,10 @@ double over(double extent, std::int64_t block, const std::function<double(std::i
            (rest > 0 ? cost(static_cast<std::int64_t>(rest)) : 0);
 }
 
-class Planner {
+class LanePlanner {
   public:
-    Planner(const Member& member, const Target& target, const KernelBuilder& builder, TileUse use,
-            bool computed)
+    LanePlanner(const Member& member, const Target& target, const KernelBuilder& builder, TileUse use,
+                bool computed)
         : member_(member),
           nest_(member.nest),
           target_(target),
@@ -166,9 +166,9 @@ class Planner {
     const bool computed_;
 };
 
-class Tiler {
+class LaneTiler {
   public:
-    Tiler(const LanePlan& plan, const Member& member, KernelBuilder& builder, TileUse use)
+    LaneTiler(const LanePlan& plan, const Member& member, KernelBuilder& builder, TileUse use)
         : plan_(plan), member_(member), nest_(member.nest), builder_(builder), use_(use) {}
 
     Stmts run() {
@@ -406,11 +406,11 @@ const ScalarNode* read_in_lanes(const Nest& nest, const Scalar& factor, const In
 
 std::optional<LanePlan> plan_lanes(const Member& member, const Target& target, const KernelBuilder& builder,
                                    TileUse use, bool computed) {
-    return Planner(member, target, builder, use, computed).run();
+    return LanePlanner(member, target, builder, use, computed).run();
 }
 
 Stmts schedule_lanes(const LanePlan& plan, const Member& member, KernelBuilder& builder, TileUse use) {
-    return Tiler(plan, member, builder, use).run();
+    return LaneTiler(plan, member, builder, use).run();
 }
 
 }  // namespace bitale

@@ -11,7 +11,7 @@ namespace bitale {
 namespace {
 
 // Elements of a task, and how many tasks share long rows: each has room of its own for one of them.
-constexpr double elements_of_task = 8192, rows_of_unknown_length = 8;
+constexpr double elements_in_order = 8192, rows_of_unknown_length = 8;
 constexpr std::int64_t tasks_of_long_rows = 64, blocks_of_long_rows = 512;
 
 // Twice a key above a position; on a GPU a key and two positions, all three of 32 bits or of 64.
@@ -25,7 +25,7 @@ std::int64_t bytes_of_element(DType element, const Target& target) {
 }
 
 // Of scratch, for what is sorted and what else the task keeps there.
-std::int64_t most_bytes(const Target& target) { return target.local_bytes / 2; }
+std::int64_t most_bytes_in_order(const Target& target) { return target.local_bytes / 2; }
 
 // Scratch, or where that is too small, memory of which each task has its own part.
 class Room {
@@ -63,7 +63,7 @@ std::int64_t rows_of_orders_on_gpu(const std::vector<Nest>& nests, const Target&
         if (!is_order(nest.combine)) continue;
         const std::int64_t bytes = bytes_of_element(nest.body->dtype, target);
         const Int &length = nest.reduced[0].extent, &all = nest.parallel[0].extent;
-        const bool fits = length.is_constant() && length.constant() * bytes <= most_bytes(target);
+        const bool fits = length.is_constant() && length.constant() * bytes <= most_bytes_in_order(target);
         const std::int64_t own =
             all.is_constant() && !fits ? ceildiv(all, blocks_of_long_rows).constant() : 1;
         rows = std::max({rows, own, std::int64_t{1}});
@@ -76,12 +76,12 @@ std::optional<RowsOfMember> rows_of_order(const Nest& nest) {
     const double length = std::max(1.0, typical_count(nest.reduced)),
                  inner = typical_count({nest.parallel.begin() + 1, nest.parallel.end() - 1});
     const bool known = nest.reduced[0].extent.is_constant();
-    const double together = known ? elements_of_task / (length * inner) : rows_of_unknown_length;
+    const double together = known ? elements_in_order / (length * inner) : rows_of_unknown_length;
     auto rows = static_cast<std::int64_t>(std::max(1.0, together));
     if (together < 1 && nest.parallel[0].extent.is_constant())
         rows = std::max(rows, ceildiv(nest.parallel[0].extent, tasks_of_long_rows).constant());
     // Rows that are sorted in scratch take no memory of each task.
-    return RowsOfMember{rows, known && length <= elements_of_task ? 1 : rows};
+    return RowsOfMember{rows, known && length <= elements_in_order ? 1 : rows};
 }
 
 Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentContext& context,
@@ -91,8 +91,8 @@ Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentC
     const DType dtype = nest.body->dtype;
     const std::int64_t words = words_of_element(dtype, context.target),
                        bytes = bytes_of_element(dtype, context.target);
-    const bool in_scratch = each.extent.is_constant() &&
-                            task.used_bytes + bytes * each.extent.constant() <= most_bytes(context.target);
+    const bool in_scratch = each.extent.is_constant() && task.used_bytes + bytes * each.extent.constant() <=
+                                                             most_bytes_in_order(context.target);
     if (in_scratch) task.used_bytes += bytes * each.extent.constant();
     Stmts body;
     Room room(task, in_scratch, context, builder);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t most_stride = 8, most_terms = 64, together_terms = 16;
 
-bool is_zero(const Scalar& s) {
+bool is_positive_zero(const Scalar& s) {
     return s->kind == ScalarNode::Kind::constant && s->number == 0 && !std::signbit(s->number) &&
            s->integer == 0;
 }
@@ -147,7 +147,8 @@ class PlacedPlanes {
                     const Scalar term = over_copies(substitute(substitute(nest_.body, point), phase));
                     if (!term) return false;
                     const bool dead = term->kind == ScalarNode::Kind::apply && term->op->name == "where" &&
-                                      is_zero(term->arguments[1]) && is_zero(term->arguments[2]);
+                                      is_positive_zero(term->arguments[1]) &&
+                                      is_positive_zero(term->arguments[2]);
                     if (nest_.combine == Combine::none || !dead) terms.push_back(term);
                 }
                 terms_.push_back(std::move(terms));

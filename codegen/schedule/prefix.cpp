@@ -17,14 +17,15 @@ namespace bitale {
 namespace {
 
 // As many chains of operations as hide the time of one.
-constexpr std::int64_t side_by_side = 4;
-constexpr double elements_of_task = 4096;
+constexpr std::int64_t rows_at_once = 4;
+constexpr double elements_of_prefix_task = 4096;
 // What takes that many cycles an element is computed in vector lanes, so many places of a row at a time,
 // before they are walked.
 constexpr int worth_lanes = 4;
 constexpr std::int64_t places_ahead = 256;
 // Columns of a task: long runs of each row, and results so far that stay in the nearest cache.
-constexpr std::int64_t most_columns = 1024, fewest_columns = 64, column_tasks = 2, columns_of_block = 256;
+constexpr std::int64_t most_columns = 1024, fewest_columns_of_task = 64, column_tasks = 2,
+                       columns_of_block = 256;
 
 // A prefix as a walk: the element that a step adds, over the loops around and the steps, and where it is
 // kept.
@@ -224,11 +225,11 @@ Stmts walk_rows(const Walk& walk, const Target& target, KernelBuilder& builder) 
             Binding::serial, row);
     };
     if (!last.variable.symbol_id()) return some(0, 1);
-    const Int whole = floordiv(last.extent, side_by_side) * side_by_side,
+    const Int whole = floordiv(last.extent, rows_at_once) * rows_at_once,
               first = Int::symbol("rows", last.variable.range());
     Stmts body;
-    if (last.extent.range().high >= side_by_side)
-        body.push_back(loop(first, 0, whole, Binding::serial, some(first, side_by_side), side_by_side));
+    if (last.extent.range().high >= rows_at_once)
+        body.push_back(loop(first, 0, whole, Binding::serial, some(first, rows_at_once), rows_at_once));
     if (!(last.extent - whole).is(0)) {
         const Int rest = Int::symbol("rows", last.variable.range());
         body.push_back(loop(rest, whole, last.extent, Binding::serial, some(rest, 1)));
@@ -274,7 +275,7 @@ std::int64_t columns_of_task(const Int& columns, const Target& target) {
     if (target.kind == Target::Kind::cuda) return columns_of_block;
     if (!columns.is_constant()) return most_columns;
     std::int64_t width = most_columns;
-    while (width > fewest_columns && width * column_tasks > columns.constant()) width /= 2;
+    while (width > fewest_columns_of_task && width * column_tasks > columns.constant()) width /= 2;
     return width;
 }
 
@@ -283,10 +284,10 @@ std::int64_t columns_of_task(const Int& columns, const Target& target) {
 std::optional<RowsOfMember> rows_of_prefix(const Nest& nest) {
     if (!is_prefix(nest) || nest.parallel.size() < 2) return {};
     const double row = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}),
-                 times = std::max(1.0, elements_of_task / (row * double{side_by_side}));
+                 times = std::max(1.0, elements_of_prefix_task / (row * double{rows_at_once}));
     // Those side by side are of the axis before the place.
-    return RowsOfMember{static_cast<std::int64_t>(times) * side_by_side,
-                        prefix_form(nest)->place > 1 ? 1 : side_by_side};
+    return RowsOfMember{static_cast<std::int64_t>(times) * rows_at_once,
+                        prefix_form(nest)->place > 1 ? 1 : rows_at_once};
 }
 
 Stmts schedule_prefix(const Member& member, const Target& target, KernelBuilder& builder) {

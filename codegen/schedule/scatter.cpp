@@ -24,7 +24,7 @@ constexpr std::int64_t fewest_channels = 8;
 // Enough sums at once to hide how long one addition takes.
 constexpr std::int64_t busy = 8;
 // Of the other factor, what the fastest cache holds beside the lists.
-constexpr std::int64_t most_bytes = 38 << 10;
+constexpr std::int64_t most_tile_bytes = 38 << 10;
 constexpr std::int64_t most_list_bytes = 96 << 10;
 // A list begins with its length, and is written in whole registers.
 constexpr std::int64_t around_list = 16;
@@ -106,7 +106,7 @@ Registers registers_of(const ScatterForm& form, const Nest& nest, const Target& 
     r.count = (lanes + r.width - 1) / r.width;
     const auto suits = [&](std::int64_t together) {
         const std::int64_t bytes = channels * taps * together * r.width * bytes_of(nest.accumulator);
-        return taps * together <= most && (bytes <= most_bytes || taps * together <= busy);
+        return taps * together <= most && (bytes <= most_tile_bytes || taps * together <= busy);
     };
     while (r.together < r.count && suits(r.together + 1)) ++r.together;
     return r;

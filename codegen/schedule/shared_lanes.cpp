@@ -14,7 +14,7 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t tile = 16, most_rows = 4, fewest_columns = 8;
+constexpr std::int64_t lanes_of_block = 16, most_rows_of_block = 4, fewest_shared_columns = 8;
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
     return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
@@ -47,14 +47,14 @@ struct SharedAxes {
 };
 
 std::optional<SharedAxes> shared_axes(const Nest& nest, const ReductionTree& tree, const ShapeOf& shape_of) {
-    if (nest.combine != Combine::sum || nest.accumulator != DType::float32 || tree.lanes != tile ||
+    if (nest.combine != Combine::sum || nest.accumulator != DType::float32 || tree.lanes != lanes_of_block ||
         tree.split || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty() ||
         !nest.reduced[0].variable.symbol_id() || nest.body->dtype != DType::float32 ||
         !runs_in_registers(nest.body, nest.reduced[0].variable, shape_of))
         return {};
     std::size_t last = nest.parallel.size();
     while (last > 0 && !nest.parallel[last - 1].variable.symbol_id()) --last;
-    if (last < 2 || nest.parallel[last - 1].extent.range().high < fewest_columns) return {};
+    if (last < 2 || nest.parallel[last - 1].extent.range().high < fewest_shared_columns) return {};
     const auto mentions = [](const ScalarNode& s, const Loop& l) {
         return std::any_of(s.at.begin(), s.at.end(),
                            [&](const Int& x) { return depends_on(x, l.variable.symbol_id()); });
@@ -97,20 +97,20 @@ class SharedLanes {
           term_(nest_.reduced[0]),
           body_(as_products(nest_.body)),
           fused_(adds_products(nest_)),
-          width_(std::min<std::int64_t>(tile, target.vector_bytes / bytes_of(DType::float32))),
-          registers_(tile / width_),
+          width_(std::min<std::int64_t>(lanes_of_block, target.vector_bytes / bytes_of(DType::float32))),
+          registers_(lanes_of_block / width_),
           groups_(member.tree.groups),
-          parts_(tile * groups_),
+          parts_(lanes_of_block * groups_),
           lane_(Int::symbol("lane", {0, width_ - 1})) {
         // The registers of the tile, those of a column, and two for what is between.
-        height_ = std::min(most_rows, rows_.extent.range().high);
+        height_ = std::min(most_rows_of_block, rows_.extent.range().high);
         while (height_ > 1 && height_ * registers_ + registers_ + 2 > target.vector_registers) height_ /= 2;
         const bool several = rows_.extent.range().high > height_;
         even_ = mod(rows_.extent, height_).is(0);
         first_row_ = several ? Int::symbol("rows", {0, rows_.extent.range().high}) : Int(0);
-        const bool wide = columns_.extent.range().high > tile;
+        const bool wide = columns_.extent.range().high > lanes_of_block;
         first_column_ = wide ? Int::symbol("columns", {0, columns_.extent.range().high}) : Int(0);
-        count_ = wide ? min(tile, columns_.extent - first_column_) : columns_.extent;
+        count_ = wide ? min(lanes_of_block, columns_.extent - first_column_) : columns_.extent;
         for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
             if (i != axes.rows && i != axes.columns) outer_.push_back(nest_.parallel[i]);
     }
@@ -118,13 +118,14 @@ class SharedLanes {
     std::int64_t height() const { return height_; }
 
     Stmts run() {
-        parts_place_ = array({Int(height_), Int(tile), Int(tile)});
+        parts_place_ = array({Int(height_), Int(lanes_of_block), Int(lanes_of_block)});
         Stmts body{declare(parts_place_)};
-        const Int column = Int::symbol("column", {0, tile - 1});
+        const Int column = Int::symbol("column", {0, lanes_of_block - 1});
         body.push_back(loop(column, 0, count_, Binding::serial, one_column(column)));
         append(body, results());
         if (first_column_.symbol_id())
-            body = {loop(first_column_, 0, columns_.extent, Binding::serial, std::move(body), tile)};
+            body = {
+                loop(first_column_, 0, columns_.extent, Binding::serial, std::move(body), lanes_of_block)};
         if (first_row_.symbol_id())
             body = {loop(first_row_, 0, rows_.extent, Binding::serial, std::move(body), height_)};
         for (auto l = outer_.rbegin(); l != outer_.rend(); ++l)
@@ -176,7 +177,7 @@ class SharedLanes {
                     const Int& rest) const {
         Stmts body;
         for (std::int64_t p = 0; p < registers_; ++p) {
-            const std::int64_t first = group * tile + p * width_;
+            const std::int64_t first = group * lanes_of_block + p * width_;
             const Int more = max(rest - first, 0), count = min(more, width_);
             if (more.is(0)) continue;
             Stmts add;
@@ -209,13 +210,14 @@ class SharedLanes {
                    }));
             Stmts add = of_tile([&](std::int64_t row, std::int64_t number, std::int64_t first) {
                 return accumulate(sums, {Int(number), lane_}, Combine::sum,
-                                  term(row, column, block + (group * tile + first) + lane_), fused_);
+                                  term(row, column, block + (group * lanes_of_block + first) + lane_),
+                                  fused_);
             });
             body.push_back(loop(block, 0, whole, Binding::rolled, std::move(add), parts_));
             if (!rest.is(0)) append(body, left_over(sums, column, group, whole, rest));
             if (kept) continue;
             append(body, of_tile([&](std::int64_t row, std::int64_t number, std::int64_t first) {
-                       return set(all, {Int(row), group * tile + first + lane_},
+                       return set(all, {Int(row), group * lanes_of_block + first + lane_},
                                   element(sums, {Int(number), lane_}));
                    }));
         }
@@ -246,9 +248,10 @@ class SharedLanes {
     // What the lanes of all columns come to, row by row.
     Stmts results() {
         const Int row = height_ > 1 ? Int::symbol("row", {0, height_ - 1}) : Int(0),
-                  column = Int::symbol("column", {0, tile - 1}), other = Int::symbol("lane", {0, width_ - 1}),
-                  point = Int::symbol("point", {0, tile - 1});
-        const int across = array({Int(tile), Int(tile)});
+                  column = Int::symbol("column", {0, lanes_of_block - 1}),
+                  other = Int::symbol("lane", {0, width_ - 1}),
+                  point = Int::symbol("point", {0, lanes_of_block - 1});
+        const int across = array({Int(lanes_of_block), Int(lanes_of_block)});
         Stmts body{declare(across),
                    loop(column, 0, count_, Binding::turned,
                         {loop(other, 0, width_, Binding::serial,
@@ -257,7 +260,7 @@ class SharedLanes {
             const Int l = w > 1 ? Int::symbol("l", {0, w - 1}) : Int(0);
             body.push_back(loop(
                 l, 0, w, Binding::unrolled,
-                {loop(point, 0, tile, Binding::simd,
+                {loop(point, 0, lanes_of_block, Binding::simd,
                       {accumulate(across, {l, point}, Combine::sum, element(across, {l + w, point}))})}));
         }
         const Substitution here{{rows_.variable.symbol_id(), first_row_ + row},
@@ -301,7 +304,7 @@ std::optional<RowsOfMember> rows_of_shared_lanes(const Nest& nest, const Reducti
                                                  const ShapeOf& shape_of) {
     const std::optional<SharedAxes> axes = shared_axes(nest, tree, shape_of);
     if (!axes || axes->rows != 0) return {};
-    return RowsOfMember{most_rows, most_rows};
+    return RowsOfMember{most_rows_of_block, most_rows_of_block};
 }
 
 }  // namespace bitale

@@ -11,7 +11,7 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t tile = rows_side_by_side;
+constexpr std::int64_t lane_block = rows_side_by_side;
 constexpr double longest = 1024;
 constexpr std::int64_t fewest_rows = 8, element = 4;
 
@@ -37,11 +37,13 @@ class ShortRows {
 
     Stmts blocks(LoopBuilder& inner) {
         const Loop& last = nest_.parallel.back();
-        const bool one = last.extent.range().high <= tile;
+        const bool one = last.extent.range().high <= lane_block;
         const Int first = one ? Int(0) : Int::symbol("rows", {0, last.extent.range().high}),
-                  count = one ? last.extent : min(tile, last.extent - first),
-                  row = Int::symbol("row", {0, tile - 1}), lane = Int::symbol("lane", {0, tile - 1}),
-                  point = Int::symbol("point", {0, tile - 1}), other = Int::symbol("column", {0, tile - 1});
+                  count = one ? last.extent : min(lane_block, last.extent - first),
+                  row = Int::symbol("row", {0, lane_block - 1}),
+                  lane = Int::symbol("lane", {0, lane_block - 1}),
+                  point = Int::symbol("point", {0, lane_block - 1}),
+                  other = Int::symbol("column", {0, lane_block - 1});
         std::vector<Turned> turned{made(acc_.place())};
         if (acc_.index_place() >= 0) turned.push_back(made(acc_.index_place()));
 
@@ -50,35 +52,36 @@ class ShortRows {
         append(each,
                acc_.combine(inner, nest_.reduced, {Copy{{}, {{last.variable.symbol_id(), first + row}}}},
                             [](Stmts s) { return s; }));
-        append(each, acc_.finish({}, tile));
+        append(each, acc_.finish({}, lane_block));
         for (const Turned& t : turned) {
             body.push_back(declare(t.parts));
             body.push_back(declare(t.across));
             keep.push_back(set(t.parts, {row, lane}, place_read(t.dtype, t.from, {lane})));
         }
-        each.push_back(loop(lane, 0, tile, Binding::simd, std::move(keep)));
+        each.push_back(loop(lane, 0, lane_block, Binding::simd, std::move(keep)));
         body.push_back(loop(row, 0, count, Binding::serial, std::move(each)));
         for (const Turned& t : turned)
             body.push_back(
                 loop(row, 0, count, Binding::turned,
-                     {loop(other, 0, tile, Binding::serial,
+                     {loop(other, 0, lane_block, Binding::serial,
                            {set(t.across, {other, row}, place_read(t.dtype, t.parts, {row, other}))})}));
-        for (std::int64_t w = tile / 2; w >= 1; w /= 2) {
+        for (std::int64_t w = lane_block / 2; w >= 1; w /= 2) {
             const Int l = w > 1 ? Int::symbol("l", {0, w - 1}) : Int(0);
-            body.push_back(loop(l, 0, w, Binding::unrolled,
-                                {loop(point, 0, tile, Binding::simd, {meet(turned, l, l + w, point)})}));
+            body.push_back(
+                loop(l, 0, w, Binding::unrolled,
+                     {loop(point, 0, lane_block, Binding::simd, {meet(turned, l, l + w, point)})}));
         }
         const Turned& results = turned.back();
         Stmts store = stored(place_read(results.dtype, results.across, {Int(0), point}));
         body.push_back(loop(point, 0, count, Binding::simd,
                             substitute(store, {{last.variable.symbol_id(), first + point}})));
-        return one ? body : Stmts{loop(first, 0, last.extent, Binding::serial, std::move(body), tile)};
+        return one ? body : Stmts{loop(first, 0, last.extent, Binding::serial, std::move(body), lane_block)};
     }
 
     Turned made(int from) {
         const DType dtype = builder_.ir.places[static_cast<std::size_t>(from)].dtype;
         const auto scratch = [&] {
-            return builder_.scratch(Place::Scope::private_, dtype, {Int(tile), Int(tile)});
+            return builder_.scratch(Place::Scope::private_, dtype, {Int(lane_block), Int(lane_block)});
         };
         const int parts = scratch();
         return {from, parts, scratch(), dtype};
@@ -111,8 +114,9 @@ class ShortRows {
 }  // namespace
 
 bool is_short_row(const Nest& nest, const ReductionTree& tree) {
-    return tree.lanes == tile && (!tree.split || tree.by_rows) && typical_count(nest.reduced) <= longest &&
-           nest.guards.empty() && nest.lets.empty() && bytes_of(accumulator_of(nest)) == element;
+    return tree.lanes == lane_block && (!tree.split || tree.by_rows) &&
+           typical_count(nest.reduced) <= longest && nest.guards.empty() && nest.lets.empty() &&
+           bytes_of(accumulator_of(nest)) == element;
 }
 
 std::optional<Stmts> schedule_short_rows(const Member& member, KernelBuilder& builder, TileUse use) {

@@ -16,7 +16,8 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t whole_vector = 16, half_vector = 8, fewest_lanes = 4, readable_past_the_end = 64;
+constexpr std::int64_t whole_vector = 16, half_vector = 8, fewest_window_lanes = 4,
+                       readable_past_the_end = 64;
 
 // Lanes of full vectors, or of one half as wide.
 std::int64_t whole_vectors(std::int64_t lanes) {
@@ -82,7 +83,8 @@ class Windows {
     bool in_whole_vectors() const {
         if (!lanes_.extent.is_constant() || !nest_.guards.empty()) return false;
         const std::int64_t lanes = lanes_.extent.constant();
-        if (lanes % whole_vector == 0 || lanes > 4 * whole_vector || lanes < fewest_lanes) return false;
+        if (lanes % whole_vector == 0 || lanes > 4 * whole_vector || lanes < fewest_window_lanes)
+            return false;
         if (lanes % half_vector == 0) return is_position(nest_.combine);
         const std::int64_t more = whole_vectors(lanes) - lanes;
         bool fits = true;

@@ -15,11 +15,11 @@ namespace bitale {
 namespace {
 
 // Registers for the other factor and for what is in flight.
-constexpr int other_registers = 3;
+constexpr int registers_for_winners = 3;
 
-class Planner {
+class WinnerPlanner {
   public:
-    Planner(const Member& member, const Target& target, const KernelBuilder& builder)
+    WinnerPlanner(const Member& member, const Target& target, const KernelBuilder& builder)
         : member_(member), nest_(member.nest), target_(target), places_(builder.ir.places) {}
 
     std::optional<WinnersPlan> run() const {
@@ -68,7 +68,7 @@ class Planner {
         constexpr std::int64_t narrowest = 4;
         plan.width = target_.vector_bytes / bytes_of(nest_.accumulator);
         while (plan.width > narrowest && plan.width / 2 >= lanes.extent.constant()) plan.width /= 2;
-        plan.most = target_.vector_registers - other_registers;
+        plan.most = target_.vector_registers - registers_for_winners;
         plan.band = band(*place);
         return plan.width >= 2 && results <= most_results / 16 * plan.width;
     }
@@ -252,7 +252,7 @@ Nest walking_forward(const Nest& nest, std::vector<Int>& at) {
 
 std::optional<WinnersPlan> plan_winners(const Member& member, const Target& target,
                                         const KernelBuilder& builder) {
-    return Planner(member, target, builder).run();
+    return WinnerPlanner(member, target, builder).run();
 }
 
 Stmts schedule_winners(const WinnersPlan& plan, const Member& member, KernelBuilder& builder, TileUse use) {

@@ -11,9 +11,9 @@ namespace bitale {
 
 namespace {
 
-class Recomputation {
+class SegmentsAgain {
   public:
-    Recomputation(const Nodes& forward, const Nodes& parameters,
+    SegmentsAgain(const Nodes& forward, const Nodes& parameters,
                   const std::unordered_map<const Node*, NodePtr>& cotangents)
         : forward_(forward),
           cotangents_(cotangents),
@@ -116,7 +116,7 @@ class Recomputation {
 
 Nodes computed_again(const Nodes& results, const Nodes& forward, const Nodes& parameters,
                      const std::unordered_map<const Node*, NodePtr>& cotangents) {
-    Recomputation again(forward, parameters, cotangents);
+    SegmentsAgain again(forward, parameters, cotangents);
     return again.is_empty() ? results : again.run(results);
 }
 

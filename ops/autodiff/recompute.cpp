@@ -30,12 +30,6 @@ double elements_of(const Node& node) {
     return count;
 }
 
-// Numbers, vectors, and one number for each channel or row.
-bool is_small(const Node& node) {
-    const auto longer = [](const Int& length) { return !length.is(1); };
-    return std::count_if(node.type.shape.begin(), node.type.shape.end(), longer) < 2;
-}
-
 // Rewrites hand origins on, so a value of both passes has those of both.
 bool is_made_by_grad(const Node& node) {
     bool any_of_line = false, all = true;
@@ -295,6 +289,11 @@ class Recomputing {
 };
 
 }  // namespace
+
+bool is_small(const Node& node) {
+    const auto longer = [](const Int& length) { return !length.is(1); };
+    return std::count_if(node.type.shape.begin(), node.type.shape.end(), longer) < 2;
+}
 
 std::vector<Recomputation> recomputations(const Graph& graph) {
     const int stages = Recomputing(graph).stages();

@@ -19,6 +19,9 @@ struct Recomputation {
     int segments = 0;
 };
 
+// Numbers, vectors, and one number for each channel or row.
+bool is_small(const Node& node);
+
 // Those worth a try, for a graph of primitives; none where no gradient reads what could be computed again.
 std::vector<Recomputation> recomputations(const Graph& graph);
 

@@ -10,6 +10,7 @@
 #include "graph/rewrite/pattern.h"
 #include "graph/walk/traverse.h"
 #include "ops/autodiff/modifiers.h"
+#include "ops/autodiff/recompute.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/shape/lengths.h"
 #include "ops/shape/view.h"
@@ -40,15 +41,9 @@ bool is_comparison(const Node& node) {
     return is_one_of(node.op, {gt_op(), ge_op(), lt_op(), le_op(), eq_op(), neq_op()});
 }
 
-bool is_zero(const NodePtr& node) {
+bool is_zero_everywhere(const NodePtr& node) {
     const std::optional<Array> value = uniform_value(node);
     return value && value->at(0) == 0;
-}
-
-// Numbers, vectors, and one number for each channel or row.
-bool is_small(const Node& node) {
-    const auto longer = [](const Int& length) { return !length.is(1); };
-    return std::count_if(node.type.shape.begin(), node.type.shape.end(), longer) < 2;
 }
 
 class Saving {
@@ -134,7 +129,8 @@ class Saving {
     // Rounding keeps signs, but not other comparisons.
     void save_truths(const NodePtr& node) {
         if (node->op == saved_op()) return;
-        const bool of_sign = is_comparison(*node) && node->inputs.size() == 2 && is_zero(node->inputs[1]);
+        const bool of_sign =
+            is_comparison(*node) && node->inputs.size() == 2 && is_zero_everywhere(node->inputs[1]);
         NodePtr again = of_sign || only_moves(*node) ? computed_again(node) : nullptr;
         instead_[node.get()] = again ? std::move(again) : save(node, DType::boolean);
     }

@@ -46,8 +46,9 @@ struct PackedShared::State {
 
 namespace {
 
-const ApiBorder making("for a packed variable"), getting("to get the value of a packed variable"),
-    setting("to set the value of a packed variable, which is as before");
+const ApiBorder making_packed("for a packed variable"),
+    getting_packed("to get the value of a packed variable"),
+    setting_packed("to set the value of a packed variable, which is as before");
 
 std::string text_of(double x) {
     std::ostringstream text;
@@ -233,7 +234,7 @@ Array PackedShared::State::values_of(const Array& codes) const {
 }
 
 PackedShared shared(const Array& value, const StorageOptions& options, Where where) {
-    return making([&] {
+    return making_packed([&] {
         auto state = std::make_shared<PackedShared::State>();
         state->name = options.name;
         state->where = where;
@@ -263,11 +264,12 @@ const PackedShared::State& PackedShared::used() const {
 }
 
 Array PackedShared::get_value() const {
-    return getting([&] { return used().values_of(unpacked(used().planes, used().bytes.get_value())); });
+    return getting_packed(
+        [&] { return used().values_of(unpacked(used().planes, used().bytes.get_value())); });
 }
 
 void PackedShared::set_value(const Array& value, Where where) const {
-    setting([&] {
+    setting_packed([&] {
         const State& state = used();
         Shared bytes = state.bytes;
         bytes.set_value(bitale::packed(state.planes, state.codes_of(value, where)), where);
@@ -277,7 +279,7 @@ void PackedShared::set_value(const Array& value, Where where) const {
 const std::string& PackedShared::name() const { return used().name; }
 DType PackedShared::dtype() const { return used().dtype(); }
 Dims PackedShared::shape() const {
-    return getting([&] { return used().planes.shape; });
+    return getting_packed([&] { return used().planes.shape; });
 }
 StorageType PackedShared::storage() const { return used().planes.type; }
 std::int64_t PackedShared::bytes() const { return count_of(used().planes.packed); }
@@ -292,7 +294,7 @@ const Shared& PackedShared::packed() const { return used().bytes; }
 const Shared& PackedShared::scale() const { return used().scale; }
 const Shared& PackedShared::offset() const { return used().offset; }
 std::string PackedShared::layout() const {
-    return getting([&] { return used().planes.text(); });
+    return getting_packed([&] { return used().planes.text(); });
 }
 
 }  // namespace bitale

@@ -19,13 +19,14 @@ SharedState& state_of(const std::shared_ptr<SharedState>& state, Where where) {
     return *state;
 }
 
-const ApiBorder making("for a shared variable"), getting("to get the value of a shared variable"),
-    setting("to set the value of a shared variable, which is as before");
+const ApiBorder making_shared("for a shared variable"),
+    getting_shared("to get the value of a shared variable"),
+    setting_shared("to set the value of a shared variable, which is as before");
 
 }  // namespace
 
 Shared shared(const Array& value, std::string name, Where where) {
-    return making([&] {
+    return making_shared([&] {
         auto state = std::make_shared<SharedState>();
         state->name = std::move(name);
         state->where = where;
@@ -35,7 +36,7 @@ Shared shared(const Array& value, std::string name, Where where) {
 }
 
 Array Shared::get_value(Where where) const {
-    return getting([&] {
+    return getting_shared([&] {
         SharedState& state = state_of(state_, where);
         {
             const Reading reading(state.turns);
@@ -48,7 +49,7 @@ Array Shared::get_value(Where where) const {
 }
 
 void Shared::set_value(const Array& value, Where where) const {
-    setting([&] {
+    setting_shared([&] {
         SharedState& state = state_of(state_, where);
         const WritingValue writing(state);
         const std::string subject = "set_value of the shared variable " + in_quotes(state.name) +
@@ -80,7 +81,7 @@ DType Shared::dtype(Where where) const {
 Dims Shared::shape(Where where) const {
     SharedState& state = state_of(state_, where);
     const Reading reading(state.turns);
-    return getting([&] { return state.value.shape(); });
+    return getting_shared([&] { return state.value.shape(); });
 }
 
 }  // namespace bitale

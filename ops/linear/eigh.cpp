@@ -18,7 +18,7 @@ namespace bitale {
 
 namespace {
 
-Type infer(const Nodes& inputs, const Attributes&, Where where) {
+Type infer_eigh(const Nodes& inputs, const Attributes&, Where where) {
     const Type& a = inputs[0]->type;
     const std::string of = "eigh of " + describe(*inputs[0]) + ": ";
     if (a.dtype != float32 && a.dtype != float64)
@@ -35,7 +35,7 @@ Type infer(const Nodes& inputs, const Attributes&, Where where) {
     return type;
 }
 
-std::vector<Equality> equalities(const Node& node) {
+std::vector<Equality> eigh_equalities(const Node& node) {
     std::vector<Equality> r;
     const Shape& shape = node.inputs[0]->type.shape;
     demand_equal(r, shape[shape.size() - 2], shape.back(), "rows and columns of a symmetric matrix");
@@ -59,7 +59,7 @@ Array evaluate_eigh(const Node& node, const std::vector<Array>& inputs) {
     return r;
 }
 
-NodePtr transposed(const NodePtr& x, Where where) {
+NodePtr last_two_swapped(const NodePtr& x, Where where) {
     std::vector<std::int64_t> axes(x->type.shape.size());
     std::iota(axes.begin(), axes.end(), 0);
     std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
@@ -90,7 +90,8 @@ Expr of_lower_triangle(const Expr& g, Where where) {
     const Int n = type_of(g).shape.back();
     const NodePtr numbers = make_iota(n, where);
     const Expr column = wrap(make_reshape(numbers, {1, n}, where)),
-               row = wrap(make_reshape(numbers, {n, 1}, where)), both = g + wrap(transposed(g.node(), where));
+               row = wrap(make_reshape(numbers, {n, 1}, where)),
+               both = g + wrap(last_two_swapped(g.node(), where));
     return bitale::where(gt({row, where}, {column, where}), {both, where},
                          bitale::where(eq({row, where}, {column, where}), {g, where}, {0, where}));
 }
@@ -98,7 +99,7 @@ Expr of_lower_triangle(const Expr& g, Where where) {
 // V (diag(gw) + F o (V^T gV)) V^T with F[i, j] = 1 / (w[j] - w[i]) off the diagonal, as in Giles, "Collected
 // matrix derivative results for forward and reverse mode algorithmic differentiation", 2008, 3.1. Where two
 // eigenvalues are the same number F is 0: their vectors are any of their plane.
-Nodes gradient(const NodePtr& node, const NodePtr& g) {
+Nodes gradient_eigh(const NodePtr& node, const NodePtr& g) {
     const Where where = node->where;
     const Expr w = wrap(eigenvalues_of(node, where)), v = wrap(eigenvectors_of(node, where)),
                rows = wrap(vectors_in(node, where)), gw = wrap(values_in(g, where));
@@ -106,7 +107,7 @@ Nodes gradient(const NodePtr& node, const NodePtr& g) {
         const Expr scaled = mul({v, where}, {expand_dims(gw, -2, where), where});
         return {of_lower_triangle(matmul(scaled, rows, where), where).node()};
     }
-    const Expr gv = wrap(transposed(vectors_in(g, where), where));
+    const Expr gv = wrap(last_two_swapped(vectors_in(g, where), where));
     const Expr beside = expand_dims(w, -2, where), below = expand_dims(w, -1, where);
     const Expr apart = sub({beside, where}, {below, where}), same = eq({beside, where}, {below, where});
     const Expr inverse = bitale::where({same, where}, {0, where},
@@ -127,9 +128,9 @@ const Op* eigh_op() {
         .name = "eigh",
         .kind = OpKind::opaque,
         .arity = 1,
-        .infer = infer,
-        .equalities = equalities,
-        .gradient = gradient,
+        .infer = infer_eigh,
+        .equalities = eigh_equalities,
+        .gradient = gradient_eigh,
         .evaluate = evaluate_eigh,
         .routine =
             [](const Node& node) {
@@ -142,7 +143,7 @@ const Op* eigh_op() {
 
 NodePtr eigenvalues_of(const NodePtr& eigh, Where where) { return values_in(eigh, where); }
 NodePtr eigenvectors_of(const NodePtr& eigh, Where where) {
-    return transposed(vectors_in(eigh, where), where);
+    return last_two_swapped(vectors_in(eigh, where), where);
 }
 
 void register_eigh_ops() { eigh_op(); }

@@ -12,7 +12,7 @@ namespace bitale {
 
 namespace {
 
-Type infer(const Nodes& inputs, const Attributes&, Where where) {
+Type infer_dense(const Nodes& inputs, const Attributes&, Where where) {
     const Type &x = inputs[0]->type, &t = inputs[1]->type;
     const std::string both = describe(*inputs[0]) + " and " + describe(*inputs[1]);
     if (x.dtype != t.dtype || (x.dtype != float32 && x.dtype != float64))
@@ -26,7 +26,7 @@ Type infer(const Nodes& inputs, const Attributes&, Where where) {
     return {x.dtype, {x.shape[0]}};
 }
 
-std::vector<Equality> equalities(const Node& node) {
+std::vector<Equality> dense_equalities(const Node& node) {
     std::vector<Equality> r;
     const Node &x = *node.inputs[0], &target = *node.inputs[1];
     for (std::size_t i = 0; i < 2; ++i)
@@ -49,7 +49,7 @@ Array for_each_row(const std::vector<Array>& inputs, F&& loss) {
     return r;
 }
 
-Array evaluate_probabilities(const Node&, const std::vector<Array>& inputs) {
+Array evaluate_dense_probabilities(const Node&, const std::vector<Array>& inputs) {
     return for_each_row(inputs, [](const double* p, const double* t, std::int64_t classes) {
         double sum = 0;
         for (std::int64_t j = 0; j < classes; ++j) sum += t[j] == 0 ? 0 : t[j] * std::log(p[j]);
@@ -57,7 +57,7 @@ Array evaluate_probabilities(const Node&, const std::vector<Array>& inputs) {
     });
 }
 
-Array evaluate_logits(const Node&, const std::vector<Array>& inputs) {
+Array evaluate_dense_logits(const Node&, const std::vector<Array>& inputs) {
     return for_each_row(inputs, [](const double* z, const double* t, std::int64_t classes) {
         if (classes == 0) return 0.0;
         const double highest = *std::max_element(z, z + classes);
@@ -73,12 +73,12 @@ Term column(const NodePtr& g, const Term& x) {
     return {reshape_to(Expr(g), {x.type().shape[0], 1}, x.where), x.where};
 }
 
-Nodes gradient_probabilities(const NodePtr& node, const NodePtr& gradient) {
+Nodes gradient_dense_probabilities(const NodePtr& node, const NodePtr& gradient) {
     const Term p(node->inputs[0], node->where), t(node->inputs[1], node->where), g = -column(gradient, p);
     return {(zero_where(t, 0, t / p) * g).node(), (log(p) * g).node()};
 }
 
-Nodes gradient_logits(const NodePtr& node, const NodePtr& gradient) {
+Nodes gradient_dense_logits(const NodePtr& node, const NodePtr& gradient) {
     const Term z(node->inputs[0], node->where), t(node->inputs[1], node->where), g = column(gradient, z);
     return {((softmax_of(z, 1) * sum_kept(t, 1) - t) * g).node(), (log_softmax_of(z, 1) * -g).node()};
 }
@@ -87,12 +87,12 @@ Term negative_row_sums(const Term& products) {
     return -Term(sum(products.x, {1}, {}, products.where), products.where);
 }
 
-NodePtr decompose_probabilities(const NodePtr& node) {
+NodePtr decompose_dense_probabilities(const NodePtr& node) {
     const Term p(node->inputs[0], node->where), t(node->inputs[1], node->where);
     return negative_row_sums(zero_where(t, 0, t * log(p))).node();
 }
 
-NodePtr decompose_logits(const NodePtr& node) {
+NodePtr decompose_dense_logits(const NodePtr& node) {
     const Term z(node->inputs[0], node->where), t(node->inputs[1], node->where);
     return negative_row_sums(zero_where(t, 0, t * log_softmax_of(z, 1))).node();
 }
@@ -104,11 +104,11 @@ const Op* crossentropy_dense_op() {
         .name = "crossentropy_dense",
         .kind = OpKind::composite,
         .arity = 2,
-        .infer = infer,
-        .equalities = equalities,
-        .gradient = gradient_probabilities,
-        .evaluate = evaluate_probabilities,
-        .decompose = decompose_probabilities,
+        .infer = infer_dense,
+        .equalities = dense_equalities,
+        .gradient = gradient_dense_probabilities,
+        .evaluate = evaluate_dense_probabilities,
+        .decompose = decompose_dense_probabilities,
     });
     return op;
 }
@@ -118,11 +118,11 @@ const Op* softmax_crossentropy_dense_op() {
         .name = "softmax_crossentropy_dense",
         .kind = OpKind::composite,
         .arity = 2,
-        .infer = infer,
-        .equalities = equalities,
-        .gradient = gradient_logits,
-        .evaluate = evaluate_logits,
-        .decompose = decompose_logits,
+        .infer = infer_dense,
+        .equalities = dense_equalities,
+        .gradient = gradient_dense_logits,
+        .evaluate = evaluate_dense_logits,
+        .decompose = decompose_dense_logits,
     });
     return op;
 }

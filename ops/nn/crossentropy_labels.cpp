@@ -11,12 +11,12 @@ namespace bitale {
 
 namespace {
 
-Type infer(const Nodes& inputs, const Attributes&, Where where) {
+Type infer_labels(const Nodes& inputs, const Attributes&, Where where) {
     require_labels(inputs[0], inputs[1], "categorical_crossentropy", where);
     return {inputs[0]->type.dtype, {inputs[0]->type.shape[0]}};
 }
 
-std::vector<Equality> equalities(const Node& node) {
+std::vector<Equality> equalities_of_labels(const Node& node) {
     return label_equalities(node.inputs[0], node.inputs[1]);
 }
 
@@ -87,8 +87,8 @@ const Op* crossentropy_labels_op() {
         .name = "crossentropy_labels",
         .kind = OpKind::composite,
         .arity = 2,
-        .infer = infer,
-        .equalities = equalities,
+        .infer = infer_labels,
+        .equalities = equalities_of_labels,
         .checks = checks,
         .gradient = gradient_probabilities,
         .evaluate = evaluate_probabilities,
@@ -102,8 +102,8 @@ const Op* softmax_crossentropy_labels_op() {
         .name = "softmax_crossentropy_labels",
         .kind = OpKind::composite,
         .arity = 2,
-        .infer = infer,
-        .equalities = equalities,
+        .infer = infer_labels,
+        .equalities = equalities_of_labels,
         .checks = checks,
         .gradient = gradient_logits,
         .evaluate = evaluate_logits,

@@ -10,7 +10,7 @@ namespace bitale {
 
 namespace {
 
-Type infer(const Nodes& inputs, const Attributes&, Where where) {
+Type infer_dropout(const Nodes& inputs, const Attributes&, Where where) {
     const Type &x = inputs[0]->type, &counter = inputs[1]->type;
     if (x.dtype != float32 && x.dtype != float64)
         throw TypeError(where, "dropout takes float32 or float64, not " + describe(*inputs[0]) +
@@ -56,7 +56,7 @@ const Op* dropout_op() {
         .kind = OpKind::composite,
         .arity = 2,
         .draws = true,
-        .infer = infer,
+        .infer = infer_dropout,
         .gradient = gradient,
         .evaluate = evaluate_dropout,
         .decompose = decompose,

@@ -116,7 +116,7 @@ Nodes gradient_unpool(const NodePtr& node, const NodePtr& other) {
 // ---- pool_pick
 // --------------------------------------------------------------------------------------------------
 
-Type infer_pick(const Nodes& inputs, const Attributes& attributes, Where where) {
+Type infer_pool_pick(const Nodes& inputs, const Attributes& attributes, Where where) {
     const Shape& x = inputs[0]->type.shape;
     const std::size_t rank = x.size();
     if (rank < 2)
@@ -131,14 +131,14 @@ Type infer_pick(const Nodes& inputs, const Attributes& attributes, Where where) 
     return {inputs[0]->type.dtype, winner};
 }
 
-std::vector<Equality> equalities_pick(const Node& node) {
+std::vector<Equality> equalities_pool_pick(const Node& node) {
     const Shape &x = node.inputs[0]->type.shape, &winner = node.inputs[1]->type.shape;
     Shape leading = winner;
     for (std::size_t i = 0; i + 2 < x.size(); ++i) leading[i] = x[i];
     return pooled_equalities(leading, winner, x, node.attributes);
 }
 
-Array evaluate_pick(const Node& node, const std::vector<Array>& inputs) {
+Array evaluate_pool_pick(const Node& node, const std::vector<Array>& inputs) {
     Array r(inputs[0].dtype(), inputs[1].shape());
     const std::vector<std::int64_t> winner = inputs[1].to_vector<std::int64_t>();
     PoolGeometry::of(node.attributes)
@@ -150,7 +150,7 @@ Array evaluate_pick(const Node& node, const std::vector<Array>& inputs) {
     return r;
 }
 
-Nest nest_pick(const Node& node) {
+Nest nest_pool_pick(const Node& node) {
     const PoolGeometry geometry = PoolGeometry::of(node.attributes);
     const Type &x = node.inputs[0]->type, &winner = node.inputs[1]->type;
     Nest nest;
@@ -173,7 +173,7 @@ Nest nest_pick(const Node& node) {
     return nest;
 }
 
-Nodes gradient_pick(const NodePtr& node, const NodePtr& g) {
+Nodes gradient_pool_pick(const NodePtr& node, const NodePtr& g) {
     const Shape& x = node->inputs[0]->type.shape;
     return {make_unpool(g, node->inputs[1], PoolGeometry::of(node->attributes), x[x.size() - 2], x.back(),
                         node->where),
@@ -205,11 +205,11 @@ const Op* pool_pick_op() {
         .name = "pool_pick",
         .kind = OpKind::view,
         .arity = 2,
-        .infer = infer_pick,
-        .equalities = equalities_pick,
-        .gradient = gradient_pick,
-        .evaluate = evaluate_pick,
-        .nest = nest_pick,
+        .infer = infer_pool_pick,
+        .equalities = equalities_pool_pick,
+        .gradient = gradient_pool_pick,
+        .evaluate = evaluate_pool_pick,
+        .nest = nest_pool_pick,
     });
     return op;
 }

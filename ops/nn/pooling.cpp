@@ -39,7 +39,7 @@ Shape pooled_shape(const NodePtr& x, const PoolGeometry& geometry, Where where) 
     return shape;
 }
 
-Type infer_max(const Nodes& inputs, const Attributes& attributes, Where where) {
+Type infer_max_pool(const Nodes& inputs, const Attributes& attributes, Where where) {
     require_numbers(inputs[0], where);
     return {inputs[0]->type.dtype, pooled_shape(inputs[0], PoolGeometry::of(attributes), where)};
 }
@@ -84,7 +84,7 @@ void for_each_maximum(const Node& node, const Array& x, F&& take) {
         take(out, from[best[static_cast<std::size_t>(out)]], winner[static_cast<std::size_t>(out)]);
 }
 
-Array evaluate_max(const Node& node, const std::vector<Array>& inputs) {
+Array evaluate_max_pool(const Node& node, const std::vector<Array>& inputs) {
     Array r(inputs[0].dtype(), static_dims(node.type.shape));
     dispatch(r.dtype(), [&](auto t) {
         using T = decltype(t);
@@ -129,7 +129,7 @@ Nest window_nest(const Node& node, Combine combine) {
     return nest;
 }
 
-Nodes gradient_max(const NodePtr& node, const NodePtr& g) {
+Nodes gradient_max_pool(const NodePtr& node, const NodePtr& g) {
     const NodePtr& x = node->inputs[0];
     const NodePtr winner = make_node(pool_winner_op(), {x}, node->attributes, node->where);
     const Shape& shape = x->type.shape;
@@ -149,10 +149,10 @@ const Op* max_pool_op() {
         .name = "max_pool",
         .kind = OpKind::reduce,
         .arity = 1,
-        .infer = infer_max,
+        .infer = infer_max_pool,
         .equalities = window_fits,
-        .gradient = gradient_max,
-        .evaluate = evaluate_max,
+        .gradient = gradient_max_pool,
+        .evaluate = evaluate_max_pool,
         .nest = [](const Node& node) { return window_nest(node, Combine::max); },
     });
     return op;

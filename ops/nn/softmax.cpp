@@ -14,7 +14,7 @@ namespace {
 
 int axis_of(const NodePtr& node) { return static_cast<int>(node->attributes.get<std::int64_t>("axis")); }
 
-Type infer(const char* name, const Nodes& inputs, const Attributes& attributes, Where where) {
+Type infer_softmax(const char* name, const Nodes& inputs, const Attributes& attributes, Where where) {
     const Type& x = inputs[0]->type;
     if (x.dtype != float32 && x.dtype != float64)
         throw TypeError(where, std::string(name) + " takes float32 or float64, not " + describe(*inputs[0]) +
@@ -85,7 +85,8 @@ const Op* softmax_op() {
         .name = "softmax",
         .kind = OpKind::composite,
         .arity = 1,
-        .infer = [](const Nodes& i, const Attributes& a, Where w) { return infer("softmax", i, a, w); },
+        .infer = [](const Nodes& i, const Attributes& a,
+                    Where w) { return infer_softmax("softmax", i, a, w); },
         .gradient = gradient_softmax,
         .evaluate = [](const Node& node,
                        const std::vector<Array>& inputs) { return evaluate_softmax(node, inputs[0], false); },
@@ -99,7 +100,8 @@ const Op* log_softmax_op() {
         .name = "log_softmax",
         .kind = OpKind::composite,
         .arity = 1,
-        .infer = [](const Nodes& i, const Attributes& a, Where w) { return infer("log_softmax", i, a, w); },
+        .infer = [](const Nodes& i, const Attributes& a,
+                    Where w) { return infer_softmax("log_softmax", i, a, w); },
         .gradient = gradient_log_softmax,
         .evaluate = [](const Node& node,
                        const std::vector<Array>& inputs) { return evaluate_softmax(node, inputs[0], true); },

@@ -11,12 +11,15 @@
 // can turn (a comparison of nearly equal numbers, the position of a maximum) has an infinite one.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <vector>
 
 #include "ops/oracle/leaves.h"
 
 namespace bitale {
+
+inline constexpr long double wide_infinity = std::numeric_limits<long double>::infinity();
 
 struct WideValue {
     DType dtype = DType::float32;

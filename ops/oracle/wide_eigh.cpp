@@ -11,8 +11,6 @@ namespace bitale {
 
 namespace {
 
-constexpr long double infinite = std::numeric_limits<long double>::infinity();
-
 // Whether rounding may turn the sign of an eigenvector whose components may be off by `error`.
 bool sign_is_open(const long double* vector, std::size_t n, long double error) {
     long double largest = 0;
@@ -51,12 +49,12 @@ WideValue wide_eigh(const WideValue& a) {
         r.values.insert(r.values.end(), system.vectors.begin(), system.vectors.end());
         r.errors.insert(r.errors.end(), n, error);
         for (std::size_t i = 0; i < n; ++i) {
-            long double gap = infinite;
+            long double gap = wide_infinity;
             if (i > 0) gap = std::min(gap, system.values[i] - system.values[i - 1]);
             if (i + 1 < n) gap = std::min(gap, system.values[i + 1] - system.values[i]);
             long double of_vector = 2 * error / gap + 8 * unit;
             if (!(gap > 8 * error) || sign_is_open(system.vectors.data() + i * n, n, of_vector))
-                of_vector = infinite;
+                of_vector = wide_infinity;
             r.errors.insert(r.errors.end(), n, of_vector);
         }
     }

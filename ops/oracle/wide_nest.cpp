@@ -14,7 +14,6 @@ namespace bitale {
 
 namespace {
 
-constexpr long double infinite = std::numeric_limits<long double>::infinity();
 using Numbers = std::vector<std::int64_t>;
 using Mask = std::vector<char>;
 
@@ -69,7 +68,7 @@ class Run {
 
     Total start() const {
         Total t;
-        if (nest_.combine == Combine::max && is_float(nest_.accumulator)) t.value = -infinite;
+        if (nest_.combine == Combine::max && is_float(nest_.accumulator)) t.value = -wide_infinity;
         const bool one = nest_.combine == Combine::prod || nest_.combine == Combine::all;
         t.value = one ? 1 : 0;
         t.magnitude = t.value;
@@ -114,7 +113,7 @@ class Run {
         if (!unsure_.empty()) {
             body.errors.resize(count);
             for (std::size_t i = 0; i < count; ++i)
-                if (unsure_[i]) body.errors[i] = infinite;
+                if (unsure_[i]) body.errors[i] = wide_infinity;
         }
         for (std::size_t i = 0; i < count; ++i) {
             const auto point = static_cast<std::size_t>(first) + i;
@@ -310,7 +309,7 @@ class Run {
                 const bool sum = nest_.combine == Combine::sum;
                 if (!real) {
                     x.values = {of_bits(t.whole)};
-                    error = sum ? t.error : t.unsure ? infinite : 0;
+                    error = sum ? t.error : t.unsure ? wide_infinity : 0;
                     break;
                 }
                 // Errors of a sum are as often of one sign as of the other, unless many terms are alike: to
@@ -326,28 +325,28 @@ class Run {
                             (t.count > 1 ? 2 * share * rounding.unit * t.magnitude : 0);
                 if (t.count > 1) error += n * rounding.least;
                 if (!std::isfinite(t.value))
-                    error = t.error > 0 || t.unsure ? infinite : 0;
+                    error = t.error > 0 || t.unsure ? wide_infinity : 0;
                 else if (std::isnan(error) || t.magnitude > rounding.most)
-                    error = infinite;
+                    error = wide_infinity;
                 break;
             }
             case Combine::affine:
                 error = t.error;
                 if (!std::isfinite(t.value))
-                    error = t.error > 0 ? infinite : 0;
+                    error = t.error > 0 ? wide_infinity : 0;
                 else if (std::isnan(error) || t.magnitude > rounding.most)
-                    error = infinite;
+                    error = wide_infinity;
                 break;
             case Combine::any:
             case Combine::all: error = t.unsure && t.position != 0 ? 1 : 0; break;
             default:
                 if (picks()) {
                     x.values = {static_cast<long double>(t.position)};
-                    error = t.unsure ? infinite : 0;
+                    error = t.unsure ? wide_infinity : 0;
                 } else if (std::isfinite(t.value)) {
                     error = std::max(t.highest - t.value, t.value - t.lowest);
                 } else {
-                    error = t.error > 0 ? infinite : 0;
+                    error = t.error > 0 ? wide_infinity : 0;
                 }
         }
         const DType from = picks() ? DType::int64 : nest_.accumulator;

@@ -9,8 +9,6 @@ namespace bitale {
 
 namespace {
 
-constexpr long double infinite = std::numeric_limits<long double>::infinity();
-
 // NaN is behind infinity in ascending order.
 bool is_less(long double a, long double b) { return std::isnan(a) ? false : std::isnan(b) || a < b; }
 
@@ -19,12 +17,12 @@ bool is_less(long double a, long double b) { return std::isnan(a) ? false : std:
 std::vector<bool> certain_places(const std::vector<long double>& values,
                                  const std::vector<long double>& errors) {
     const std::size_t n = values.size();
-    std::vector<long double> lowest(n + 1, infinite);  // of those from a place on
-    const auto value = [&](std::size_t i) { return std::isnan(values[i]) ? infinite : values[i]; };
+    std::vector<long double> lowest(n + 1, wide_infinity);  // of those from a place on
+    const auto value = [&](std::size_t i) { return std::isnan(values[i]) ? wide_infinity : values[i]; };
     for (std::size_t i = n; i-- > 0;)
-        lowest[i] = std::min(lowest[i + 1], std::isfinite(errors[i]) ? value(i) - errors[i] : -infinite);
+        lowest[i] = std::min(lowest[i + 1], std::isfinite(errors[i]) ? value(i) - errors[i] : -wide_infinity);
     std::vector<bool> apart(n + 1, true), certain(n);
-    long double highest = -infinite;
+    long double highest = -wide_infinity;
     for (std::size_t i = 1; i < n; ++i) {
         highest = std::max(highest, value(i - 1) + errors[i - 1]);
         apart[i] = highest < lowest[i];
@@ -62,7 +60,7 @@ WideValue wide_order(const WideValue& keys, std::int64_t count, bool descending,
         const bool exact = std::all_of(errors.begin(), errors.end(), [](long double e) { return e == 0; });
         const std::vector<bool> certain = exact ? std::vector<bool>(n, true) : certain_places(values, errors);
         for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
-            r.errors.push_back(certain[descending ? n - 1 - i : i] ? 0 : infinite);
+            r.errors.push_back(certain[descending ? n - 1 - i : i] ? 0 : wide_infinity);
     }
     return r;
 }

@@ -13,14 +13,12 @@ namespace bitale {
 
 namespace {
 
-constexpr long double infinite = std::numeric_limits<long double>::infinity();
-
 // Operands are not looked at where all are exact; a result that is no number, or infinite, has no error of
 // its own as long as it stays what it is.
 long double distance(long double a, long double b) {
     if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
     const long double d = std::fabs(a - b);
-    return std::isnan(d) ? infinite : d;
+    return std::isnan(d) ? wide_infinity : d;
 }
 
 // How much of a rounding the function's last step is: none where the result is one of the operands or a whole
@@ -38,7 +36,7 @@ long double passed_on(table_row::WideFunction f, const long double* x, const lon
                       std::size_t arity, long double value) {
     std::size_t uncertain[3], count = 0;
     for (std::size_t k = 0; k < arity; ++k) {
-        if (e[k] == infinite) return infinite;
+        if (e[k] == wide_infinity) return wide_infinity;
         if (e[k] > 0) uncertain[count++] = k;
     }
     long double most = 0, at[3] = {x[0], x[1], x[2]};
@@ -117,7 +115,7 @@ Column WideScalars::cast(DType to, DType from, const Column& x) {
             const long double low = stored(x.values[i] - x.errors[i]),
                               high = stored(x.values[i] + x.errors[i]);
             r.errors[i] = std::max(distance(low, r.values[i]), distance(high, r.values[i]));
-            if (std::fabs(r.values[i]) + r.errors[i] > rounding.most) r.errors[i] = infinite;
+            if (std::fabs(r.values[i]) + r.errors[i] > rounding.most) r.errors[i] = wide_infinity;
         }
         return r;
     }
@@ -133,7 +131,7 @@ Column WideScalars::cast(DType to, DType from, const Column& x) {
                         ? static_cast<long double>(static_cast<double>(x.values[i])) == x.values[i]
                         : static_cast<long double>(static_cast<float>(x.values[i])) == x.values[i];
                 if (!representable) error = magnitude * rounding.unit + rounding.least;
-                if (magnitude + x.error(i) > rounding.most) error = infinite;
+                if (magnitude + x.error(i) > rounding.most) error = wide_infinity;
             }
             if (error == 0) continue;
             if (r.errors.empty()) r.errors.resize(count);
@@ -146,13 +144,13 @@ Column WideScalars::cast(DType to, DType from, const Column& x) {
         const long double e = x.error(i);
         if (e == 0) continue;
         if (!is_float(from) && to != DType::boolean) {
-            r.errors[i] = from == DType::boolean ? e : infinite;
+            r.errors[i] = from == DType::boolean ? e : wide_infinity;
             continue;
         }
         const long double low = wrapped_to(to, from, x.values[i] - e),
                           high = wrapped_to(to, from, x.values[i] + e);
-        r.errors[i] =
-            e == infinite ? infinite : std::max(distance(low, r.values[i]), distance(high, r.values[i]));
+        r.errors[i] = e == wide_infinity ? wide_infinity
+                                         : std::max(distance(low, r.values[i]), distance(high, r.values[i]));
     }
     return r;
 }
@@ -178,7 +176,7 @@ Column WideScalars::of_integers(const ScalarNode& s, const std::vector<const Col
         if (arguments[k]->errors.empty()) continue;
         r.errors.resize(count);
         for (std::size_t i = 0; i < count; ++i)
-            if (arguments[k]->errors[i] > 0) r.errors[i] = is_comparison(s.op) ? 1 : infinite;
+            if (arguments[k]->errors[i] > 0) r.errors[i] = is_comparison(s.op) ? 1 : wide_infinity;
     }
     NodePtr& node = nodes_[{s.op, {s.arguments[0]->dtype, count}}];
     if (!node) node = make_node(s.op, std::move(leaves));
@@ -218,7 +216,7 @@ Column WideScalars::apply(const ScalarNode& s, const std::vector<const Column*>&
         if (exact) continue;
         long double error = 0;
         if (e[0] > 0 || e[1] > 0 || e[2] > 0) {
-            if (!std::isfinite(value) || e[0] == infinite || e[1] == infinite)
+            if (!std::isfinite(value) || e[0] == wide_infinity || e[1] == wide_infinity)
                 error = passed_on(f, x, e, arity, value);
             else if (sum)
                 error = e[0] + e[1];
@@ -230,7 +228,7 @@ Column WideScalars::apply(const ScalarNode& s, const std::vector<const Column*>&
         if (roundings > 0 && std::isfinite(value)) {
             error += static_cast<long double>(roundings) * rounding.unit * std::fabs(value) + rounding.least;
             if (value == 0 && sum && e[0] == 0 && e[1] == 0) error = 0;
-            if (std::fabs(value) + error > rounding.most) error = infinite;
+            if (std::fabs(value) + error > rounding.most) error = wide_infinity;
         }
         r.errors[i] = error;
     }

@@ -80,5 +80,6 @@ Nodes gradient_prod(const NodePtr& node, const NodePtr& g) {
 
 Nodes gradient_max(const NodePtr& node, const NodePtr& g) { return to_the_chosen(node, g, argmax_op()); }
 Nodes gradient_min(const NodePtr& node, const NodePtr& g) { return to_the_chosen(node, g, argmin_op()); }
+Nodes no_gradient(const NodePtr&, const NodePtr&) { return {nullptr}; }
 
 }  // namespace bitale

@@ -16,5 +16,6 @@ Nodes gradient_mean(const NodePtr& node, const NodePtr& g);
 Nodes gradient_prod(const NodePtr& node, const NodePtr& g);  // right where factors are zero
 Nodes gradient_max(const NodePtr& node, const NodePtr& g);   // to the first maximum only
 Nodes gradient_min(const NodePtr& node, const NodePtr& g);
+Nodes no_gradient(const NodePtr& node, const NodePtr& g);
 
 }  // namespace bitale

@@ -24,10 +24,6 @@ std::optional<Shape> before_repeating(const NodePtr& node, const Shape& full) {
     return aligned;
 }
 
-bool contains(const AxisNumbers& axes, std::size_t axis) {
-    return std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(axis)) != axes.end();
-}
-
 // What only stops gradients, or replaces infinities: where(isinf(x), 0, x).
 NodePtr undressed(const NodePtr& node) {
     if (node->op == disconnected_grad_op()) return node->inputs[0];
@@ -37,6 +33,10 @@ NodePtr undressed(const NodePtr& node) {
 }
 
 }  // namespace
+
+bool contains(const std::vector<std::int64_t>& axes, std::size_t axis) {
+    return std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(axis)) != axes.end();
+}
 
 std::optional<Kept> kept_reduction(const NodePtr& node, const Shape& full, const LookThrough& may) {
     const std::optional<Shape> aligned = before_repeating(node, full);

@@ -9,6 +9,8 @@
 
 namespace bitale {
 
+bool contains(const std::vector<std::int64_t>& axes, std::size_t axis);
+
 // A reduction over "axes" that a node repeats over the shape of its operand.
 struct Kept {
     NodePtr reduction;

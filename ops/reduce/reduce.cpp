@@ -10,6 +10,7 @@
 #include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/gradients.h"
+#include "ops/reduce/kept.h"
 #include "ops/reduce/others.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/lengths.h"
@@ -41,12 +42,8 @@ Int reduced_count(const Node& node) {
 
 namespace {
 
-bool contains(const std::vector<std::int64_t>& axes, std::size_t axis) {
-    return std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(axis)) != axes.end();
-}
-
 // What tells one reduction from another.
-struct Kind {
+struct ReductionKind {
     const char* name;
     Combine combine;
     DType (*result)(DType);
@@ -58,7 +55,8 @@ DType same_result(DType t) { return t; }
 DType boolean_result(DType) { return DType::boolean; }
 DType position_result(DType) { return DType::int64; }
 
-Type infer_reduction(const Kind& kind, const Nodes& inputs, const Attributes& attributes, Where where) {
+Type infer_reduction(const ReductionKind& kind, const Nodes& inputs, const Attributes& attributes,
+                     Where where) {
     const Type& x = inputs[0]->type;
     const auto& axes = attributes.get<std::vector<std::int64_t>>("axes");
     BITALE_CHECK(std::is_sorted(axes.begin(), axes.end()) && (axes.empty() || axes.back() < x.rank()),
@@ -74,7 +72,7 @@ Type infer_reduction(const Kind& kind, const Nodes& inputs, const Attributes& at
     return type;
 }
 
-Nest nest_reduction(const Kind& kind, const Node& node) {
+Nest nest_reduction(const ReductionKind& kind, const Node& node) {
     const Type& x = node.inputs[0]->type;
     const std::vector<std::int64_t> axes = reduced_axes(node);
     Nest nest;
@@ -130,7 +128,8 @@ bool is_better(T value, T best, bool greater) {
 }
 
 template <class T>
-Array reduced(const Kind& kind, const Array& x, const std::vector<std::int64_t>& axes, const Dims& shape) {
+Array reduced(const ReductionKind& kind, const Array& x, const std::vector<std::int64_t>& axes,
+              const Dims& shape) {
     using Sum = std::conditional_t<
         std::is_floating_point_v<T>, double,
         std::conditional_t<std::is_unsigned_v<T> && !std::is_same_v<T, bool>, std::uint64_t, std::int64_t>>;
@@ -175,7 +174,7 @@ Array reduced(const Kind& kind, const Array& x, const std::vector<std::int64_t>&
     return kind.combine == Combine::max || kind.combine == Combine::min ? best : position;
 }
 
-Array evaluate_reduction(const Kind& kind, const Node& node, const std::vector<Array>& inputs) {
+Array evaluate_reduction(const ReductionKind& kind, const Node& node, const std::vector<Array>& inputs) {
     const Dims shape = static_dims(node.type.shape);
     return dispatch(inputs[0].dtype(), [&](auto t) -> Array {
         if constexpr (Number<decltype(t)>)
@@ -185,7 +184,7 @@ Array evaluate_reduction(const Kind& kind, const Node& node, const std::vector<A
     });
 }
 
-const Op* register_reduction(const Kind& kind, Nodes (*gradient)(const NodePtr&, const NodePtr&)) {
+const Op* register_reduction(const ReductionKind& kind, Nodes (*gradient)(const NodePtr&, const NodePtr&)) {
     Op op;
     op.name = kind.name;
     op.kind = OpKind::reduce;
@@ -209,8 +208,6 @@ const Op* register_reduction(const Kind& kind, Nodes (*gradient)(const NodePtr&,
     return register_op(std::move(op));
 }
 
-Nodes no_gradient(const NodePtr&, const NodePtr&) { return {nullptr}; }
-
 // ---- mean
 // -------------------------------------------------------------------------------------------------------
 
@@ -232,7 +229,7 @@ NodePtr decompose_mean(const NodePtr& node) {
 }
 
 Array evaluate_mean(const Node& node, const std::vector<Array>& inputs) {
-    static const Kind sum{"sum", Combine::sum, sum_result, false};
+    static const ReductionKind sum{"sum", Combine::sum, sum_result, false};
     const Dims shape = static_dims(node.type.shape);
     Array r = reduced<double>(sum, inputs[0].as(DType::float64), reduced_axes(node), shape);
     auto* values = static_cast<double*>(r.mutable_data());

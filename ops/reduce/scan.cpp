@@ -7,6 +7,7 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/cumulative.h"
+#include "ops/reduce/gradients.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/lengths.h"
 
@@ -15,13 +16,13 @@ namespace bitale {
 namespace {
 
 // What tells one scan from another.
-struct Kind {
+struct ScanKind {
     const char* name;
     Combine combine;
     bool floats_only;
 };
 
-Type infer_scan(const Kind& kind, const Nodes& inputs, const Attributes& attributes, Where where) {
+Type infer_scan(const ScanKind& kind, const Nodes& inputs, const Attributes& attributes, Where where) {
     const Type& x = inputs[0]->type;
     const auto axis = attributes.get<std::int64_t>("axis");
     BITALE_CHECK(axis >= 0 && axis < x.rank(), "the axis of " + std::string(kind.name));
@@ -49,7 +50,7 @@ Scalar of_nothing(Combine combine, DType dtype) {
 }
 
 // Of each place the points before it, counted from where the walk begins.
-Nest nest_scan(const Kind& kind, const Node& node) {
+Nest nest_scan(const ScanKind& kind, const Node& node) {
     const Type& x = node.inputs[0]->type;
     const Scan scan = scan_of(node);
     const auto axis = static_cast<std::size_t>(scan.axis);
@@ -110,7 +111,7 @@ double combined(Combine combine, double a, double b) {
     return combine == Combine::prod ? a * b : a + b;
 }
 
-Array evaluate_scan(const Kind& kind, const Node& node, const std::vector<Array>& inputs) {
+Array evaluate_scan(const ScanKind& kind, const Node& node, const std::vector<Array>& inputs) {
     const Scan scan = scan_of(node);
     const Dims shape = static_dims(node.type.shape);
     if (is_float(node.type.dtype)) {
@@ -146,7 +147,7 @@ Array evaluate_scan(const Kind& kind, const Node& node, const std::vector<Array>
     return r;
 }
 
-const Op* register_scan(const Kind& kind, Nodes (*gradient)(const NodePtr&, const NodePtr&)) {
+const Op* register_scan(const ScanKind& kind, Nodes (*gradient)(const NodePtr&, const NodePtr&)) {
     Op op;
     op.name = kind.name;
     op.kind = OpKind::reduce;
@@ -170,8 +171,6 @@ const Op* register_scan(const Kind& kind, Nodes (*gradient)(const NodePtr&, cons
     op.nest = [kind](const Node& node) { return nest_scan(kind, node); };
     return register_op(std::move(op));
 }
-
-Nodes no_gradient(const NodePtr&, const NodePtr&) { return {nullptr}; }
 
 }  // namespace
 

@@ -14,15 +14,15 @@ using namespace algebra;
 
 namespace {
 
-using Axes = std::vector<std::int64_t>;
+using AxisList = std::vector<std::int64_t>;
 
-const Axes& axes_of(const Node& reduce) { return reduce.attributes.get<Axes>("axes"); }
+const AxisList& axes_of(const Node& reduce) { return reduce.attributes.get<AxisList>("axes"); }
 
 // Axes of length 1 need no loop; without any left the value is the element itself.
 NodePtr over_long_axes(const Match& m, const Pattern& x) {
     const NodePtr &node = m.root(), &operand = m[x];
     const Shape& shape = operand->type.shape;
-    Axes left;
+    AxisList left;
     Shape rest;
     for (std::size_t i = 0, shift = 0; i < shape.size(); ++i) {
         const auto axis = static_cast<std::int64_t>(i);
@@ -43,8 +43,8 @@ NodePtr over_long_axes(const Match& m, const Pattern& x) {
 
 // Reducing twice is reducing once over both sets of axes.
 NodePtr over_both(const Match& m, const Pattern& x, const Pattern& inner) {
-    const Axes& first = axes_of(*m[inner]);
-    Axes kept, axes = first;
+    const AxisList& first = axes_of(*m[inner]);
+    AxisList kept, axes = first;
     for (std::int64_t axis = 0; axis < m[x]->type.rank(); ++axis)
         if (!std::binary_search(first.begin(), first.end(), axis)) kept.push_back(axis);
     for (const std::int64_t axis : axes_of(*m.root())) axes.push_back(kept[static_cast<std::size_t>(axis)]);

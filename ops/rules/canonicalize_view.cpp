@@ -15,10 +15,10 @@ using namespace algebra;
 
 namespace {
 
-using Axes = std::vector<std::int64_t>;
+using AxisList = std::vector<std::int64_t>;
 
-NodePtr joined_permute(const NodePtr& x, const Axes& inner, const Axes& outer, Where where) {
-    Axes axes;
+NodePtr joined_permute(const NodePtr& x, const AxisList& inner, const AxisList& outer, Where where) {
+    AxisList axes;
     for (const std::int64_t axis : outer) axes.push_back(inner[static_cast<std::size_t>(axis)]);
     return make_permute(x, axes, where);
 }
@@ -26,12 +26,12 @@ NodePtr joined_permute(const NodePtr& x, const Axes& inner, const Axes& outer, W
 // Slice of a slice: starts and steps compose axis by axis.
 NodePtr joined_slice(const NodePtr& x, const Attributes& inner, const Attributes& outer, Where where) {
     const auto& start = inner.get<std::vector<Int>>("start");
-    const auto& step = inner.get<Axes>("step");
+    const auto& step = inner.get<AxisList>("step");
     std::vector<Int> starts;
-    Axes steps;
+    AxisList steps;
     for (std::size_t i = 0; i < start.size(); ++i) {
         starts.push_back(start[i] + outer.get<std::vector<Int>>("start")[i] * step[i]);
-        steps.push_back(step[i] * outer.get<Axes>("step")[i]);
+        steps.push_back(step[i] * outer.get<AxisList>("step")[i]);
     }
     Attributes attributes = outer;
     attributes.set("start", starts);
@@ -56,11 +56,11 @@ NodePtr joined_concat(const NodePtr& root, const Nodes& consumed) {
 bool takes_all(const Node& slice) {
     const auto& start = slice.attributes.get<std::vector<Int>>("start");
     for (std::size_t i = 0; i < start.size(); ++i)
-        if (!start[i].is(0) || slice.attributes.get<Axes>("step")[i] != 1) return false;
+        if (!start[i].is(0) || slice.attributes.get<AxisList>("step")[i] != 1) return false;
     return slice.type.shape == slice.inputs[0]->type.shape;
 }
 
-bool all_zero(const Axes& widths) {
+bool all_zero(const AxisList& widths) {
     for (const std::int64_t width : widths)
         if (width != 0) return false;
     return true;
@@ -87,13 +87,13 @@ std::vector<Rule> view_rules() {
         {"expand-expand", expanded, expand(x).like(expanded)},
         {"permute-same", permuted, x, Tag::exact,
          [=](const Match& m) {
-             const auto& axes = m[permuted]->attributes.get<Axes>("axes");
+             const auto& axes = m[permuted]->attributes.get<AxisList>("axes");
              return std::is_sorted(axes.begin(), axes.end());
          }},
         {"permute-permute", twice_permuted,
          [=](const Match& m) {
-             return joined_permute(m[x], m[permuted]->attributes.get<Axes>("axes"),
-                                   m[twice_permuted]->attributes.get<Axes>("axes"), m.root()->where);
+             return joined_permute(m[x], m[permuted]->attributes.get<AxisList>("axes"),
+                                   m[twice_permuted]->attributes.get<AxisList>("axes"), m.root()->where);
          }},
         {"slice-all", sliced, x, Tag::exact, [](const Match& m) { return takes_all(*m.root()); }},
         {"slice-slice", twice_sliced,
@@ -104,8 +104,8 @@ std::vector<Rule> view_rules() {
          [=](const Match& m) { return m[flipped]->attributes == m[twice_flipped]->attributes; }},
         {"pad-nothing", padded, x, Tag::exact,
          [](const Match& m) {
-             return all_zero(m.root()->attributes.get<Axes>("before")) &&
-                    all_zero(m.root()->attributes.get<Axes>("after"));
+             return all_zero(m.root()->attributes.get<AxisList>("before")) &&
+                    all_zero(m.root()->attributes.get<AxisList>("after"));
          }},
         {"concat-one", concat(x), x},
         {"concat-concat", joined, [](const Match& m) { return joined_concat(m.root(), m.consumed()); }},

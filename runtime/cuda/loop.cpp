@@ -21,7 +21,7 @@ namespace {
 
 // One block copies so much at the end of a step without anybody noticing; more is shared out.
 constexpr std::int64_t small_results = std::int64_t{64} << 10;
-constexpr std::int64_t bytes_per_block = std::int64_t{16} << 10, most_blocks = 1024;
+constexpr std::int64_t bytes_per_block = std::int64_t{16} << 10, most_copy_blocks = 1024;
 // Steps that are launched before the first of them is done: enough to hide the launch.
 constexpr std::int64_t most_ahead = 4;
 // Steps whose sizes are looked at before the first of them is launched: others wait for that too.
@@ -107,8 +107,8 @@ void CudaRunner::Loop::end_step(const Frame& frame, LoopKernel kernel, Condition
     const LaunchNote note{runner_.program_};
     if (bytes > small_results)
         kernels.launch(LoopKernel::collect, &arguments,
-                       static_cast<unsigned>(std::min(bytes / bytes_per_block, most_blocks)), stream, words,
-                       note);
+                       static_cast<unsigned>(std::min(bytes / bytes_per_block, most_copy_blocks)), stream,
+                       words, note);
     kernels.launch(kernel, &arguments, 1, stream, words, note);
 }
 

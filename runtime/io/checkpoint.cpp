@@ -25,7 +25,7 @@ using Entry = Checkpoint::Entry;
 using Values = std::map<std::string, Array>;
 using Texts = std::map<std::string, std::string>;
 
-constexpr const char* metadata = "__metadata__";
+constexpr const char* metadata_entry = "__metadata__";
 
 const ApiBorder listing("for a checkpoint"), restoring("to load a checkpoint; nothing has changed");
 
@@ -83,7 +83,7 @@ Values named_for_npz(const std::string& path, Values values, Texts layouts) {
     for (const auto& [name, layout] : layouts)
         text += (text.empty() ? "{" : ",") + json_string(path, name) + ":" + json_string(path, layout);
     text += "}";
-    values.emplace(metadata, std::vector<std::uint8_t>(text.begin(), text.end()));
+    values.emplace(metadata_entry, std::vector<std::uint8_t>(text.begin(), text.end()));
     return values;
 }
 
@@ -95,7 +95,7 @@ struct Contents {
 
 Contents contents_of_npz(const std::string& path, Values values) {
     Contents r{std::move(values), {}};
-    const auto found = r.values.find(metadata);
+    const auto found = r.values.find(metadata_entry);
     if (found == r.values.end()) return r;
     if (found->second.dtype() != DType::uint8) file_error(path, "has an entry __metadata__ that is no text");
     const std::span<const std::uint8_t> bytes = found->second.view<std::uint8_t>();
@@ -107,7 +107,7 @@ Contents contents_of_npz(const std::string& path, Values values) {
         reader.expect(':');
         const std::string dtype = reader.string();
         const auto value = r.values.find(name);
-        const bool is_there = value != r.values.end() && name != metadata;
+        const bool is_there = value != r.values.end() && name != metadata_entry;
         if (is_there && is_layout(dtype) && value->second.dtype() == DType::uint8) {
             r.layouts.emplace(name, dtype);
             continue;
@@ -118,7 +118,7 @@ Contents contents_of_npz(const std::string& path, Values values) {
         value->second = as_bytes_of(value->second, DType::bfloat16);
     }
     reader.finish();
-    r.values.erase(metadata);
+    r.values.erase(metadata_entry);
     return r;
 }
 
@@ -284,7 +284,7 @@ Checkpoint::Checkpoint(std::initializer_list<Part> parts) {
                 if (e.name.empty())
                     throw GraphError(e.where, "a checkpoint holds the variable made at " + line_of(e).text() +
                                                   ", which has no name; name it when it is made");
-                if (has_control_characters(e.name) || e.name == metadata)
+                if (has_control_characters(e.name) || e.name == metadata_entry)
                     throw GraphError(e.where,
                                      "no entry of a checkpoint can have the name " + in_quotes(e.name));
                 if (const auto [at, fresh] = names.emplace(e.name, line_of(e)); !fresh)

@@ -85,11 +85,11 @@ Array read_npy(ByteSource& input, const LoadLimits& limits) {
 
 namespace {
 
-const ApiBorder border("to load a file");
+const ApiBorder loading_border("to load a file");
 
 }  // namespace
 
-const ApiBorder& loading() { return border; }
+const ApiBorder& loading() { return loading_border; }
 
 Array load_npy(const std::string& path, LoadLimits limits) {
     return loading()([&] { return read_npy(*open_source(path), limits); });

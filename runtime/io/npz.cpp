@@ -46,7 +46,7 @@ class Fields {
     std::size_t at_ = 0;
 };
 
-struct Entry {
+struct ZipEntry {
     std::string name;
     std::uint64_t method = 0, crc = 0, packed = 0, size = 0, offset = 0;
     std::uint64_t data = 0;  // where its bytes begin
@@ -99,9 +99,9 @@ Directory find_directory(ByteSource& file) {
     file_error(file.path(), "is not an npz file, or is truncated: it has no zip directory");
 }
 
-Entry read_entry(Fields& r, const std::string& path) {
+ZipEntry read_entry(Fields& r, const std::string& path) {
     if (r.number(4) != central_magic) file_error(path, "has a damaged zip directory");
-    Entry e;
+    ZipEntry e;
     r.take(4);
     const std::uint64_t flags = r.number(2);
     e.method = r.number(2);
@@ -134,7 +134,7 @@ Entry read_entry(Fields& r, const std::string& path) {
 }
 
 // Finds the entry's bytes behind its own header, which must agree with the directory.
-void locate(ByteSource& file, Entry& e, const Directory& directory) {
+void locate(ByteSource& file, ZipEntry& e, const Directory& directory) {
     const std::string damaged = "has a damaged entry " + in_quotes(e.name);
     const std::string record = file.part(e.offset, local_record, "a zip entry");
     Fields local(file.path(), record);
@@ -152,11 +152,11 @@ void locate(ByteSource& file, Entry& e, const Directory& directory) {
 }
 
 // Many entries over the same bytes would be a small file of any size.
-void reject_overlaps(const std::string& path, const std::vector<Entry>& entries) {
-    std::vector<const Entry*> order;
-    for (const Entry& e : entries) order.push_back(&e);
+void reject_overlaps(const std::string& path, const std::vector<ZipEntry>& entries) {
+    std::vector<const ZipEntry*> order;
+    for (const ZipEntry& e : entries) order.push_back(&e);
     std::sort(order.begin(), order.end(),
-              [](const Entry* a, const Entry* b) { return a->offset < b->offset; });
+              [](const ZipEntry* a, const ZipEntry* b) { return a->offset < b->offset; });
     for (std::size_t i = 1; i < order.size(); ++i)
         if (order[i]->offset < order[i - 1]->data + order[i - 1]->packed)
             file_error(path, "has entries that overlap, " + in_quotes(order[i - 1]->name) + " and " +
@@ -166,7 +166,7 @@ void reject_overlaps(const std::string& path, const std::vector<Entry>& entries)
 // What an entry holds, counted and summed up on the way.
 class Checked : public Stream {
   public:
-    Checked(std::unique_ptr<Stream> from, const Entry& e)
+    Checked(std::unique_ptr<Stream> from, const ZipEntry& e)
         : Stream(from->path()), from_(std::move(from)), entry_(e), sum_(crc32(0, nullptr, 0)) {}
     std::size_t read(void* to, std::size_t count) override {
         const std::size_t n = from_->read(to, count);
@@ -183,12 +183,12 @@ class Checked : public Stream {
 
   private:
     std::unique_ptr<Stream> from_;
-    const Entry& entry_;
+    const ZipEntry& entry_;
     uLong sum_;
     std::uint64_t seen_ = 0;
 };
 
-Array read_entry_of(ByteSource& file, const Entry& e, LoadBudget& budget) {
+Array read_entry_of(ByteSource& file, const ZipEntry& e, LoadBudget& budget) {
     const std::string name = file.path() + ":" + printable(e.name);
     const std::uint64_t end = e.data + e.packed;
     Checked stream(
@@ -203,7 +203,7 @@ std::map<std::string, Array> read_npz(ByteSource& file, const LoadLimits& limits
     const std::string bytes =
         file.part(directory.offset, static_cast<std::size_t>(directory.bytes), "the zip directory");
     Fields records(file.path(), bytes);
-    std::vector<Entry> entries;
+    std::vector<ZipEntry> entries;
     for (std::uint64_t i = 0; i < directory.entries; ++i) {
         entries.push_back(read_entry(records, file.path()));
         locate(file, entries.back(), directory);
@@ -211,7 +211,7 @@ std::map<std::string, Array> read_npz(ByteSource& file, const LoadLimits& limits
     reject_overlaps(file.path(), entries);
     LoadBudget budget(limits);
     std::map<std::string, Array> values;
-    for (const Entry& e : entries) {
+    for (const ZipEntry& e : entries) {
         std::string key = e.name;
         if (key.ends_with(".npy")) key.resize(key.size() - 4);
         if (values.contains(key)) file_error(file.path(), "has two arrays of the name " + in_quotes(key));

@@ -20,7 +20,7 @@ namespace bitale {
 namespace {
 
 // A hundred thousand arrays have such a header.
-constexpr std::uint64_t longest_header = std::uint64_t{16} << 20;
+constexpr std::uint64_t longest_safetensors_header = std::uint64_t{16} << 20;
 constexpr std::uint64_t length_bytes = 8;
 constexpr const char* metadata = "__metadata__";
 
@@ -47,7 +47,7 @@ std::string_view name_in_file(DType dtype) {
         ->name;
 }
 
-struct Entry {
+struct HeaderEntry {
     std::string name;
     DType dtype = DType::float32;
     Dims shape{};
@@ -64,8 +64,8 @@ class Header {
           stream_(stream),
           metadata_(metadata) {}
 
-    std::vector<Entry> run() {
-        std::vector<Entry> entries;
+    std::vector<HeaderEntry> run() {
+        std::vector<HeaderEntry> entries;
         std::set<std::string> names;
         reader_.expect('{');
         for (bool first = true; reader_.more(first, '}');) {
@@ -94,8 +94,8 @@ class Header {
         }
     }
 
-    Entry array(std::string name) {
-        Entry e{.name = std::move(name)};
+    HeaderEntry array(std::string name) {
+        HeaderEntry e{.name = std::move(name)};
         bool has_dtype = false, has_shape = false, has_offsets = false;
         const auto once = [&](bool& has, const char* key) {
             if (std::exchange(has, true)) reader_.fail(std::string("two ") + key);
@@ -136,7 +136,7 @@ class Header {
         return found->dtype;
     }
 
-    void shape(Entry& e) {
+    void shape(HeaderEntry& e) {
         reader_.expect('[');
         for (bool first = true; reader_.more(first, ']');) {
             const std::uint64_t length = reader_.number();
@@ -154,27 +154,27 @@ class Header {
     std::map<std::string, std::string>* metadata_;  // may be null
 };
 
-std::uint64_t little_endian(std::string_view bytes) {
+std::uint64_t little_endian_length(std::string_view bytes) {
     std::uint64_t x = 0;
     for (std::size_t i = bytes.size(); i-- > 0;) x = x << 8 | static_cast<unsigned char>(bytes[i]);
     return x;
 }
 
 // Each byte behind the header belongs to one array: otherwise a small file could have any size.
-void require_in_a_row(const std::string& path, const std::vector<Entry>& entries, std::uint64_t bytes) {
-    std::vector<const Entry*> order;
-    for (const Entry& e : entries) {
+void require_in_a_row(const std::string& path, const std::vector<HeaderEntry>& entries, std::uint64_t bytes) {
+    std::vector<const HeaderEntry*> order;
+    for (const HeaderEntry& e : entries) {
         if (e.from > e.to || e.to > bytes)
             file_error(path, "has an entry " + in_quotes(e.name) + " at bytes " + std::to_string(e.from) +
                                  " to " + std::to_string(e.to) + " of " + std::to_string(bytes) +
                                  ", or is truncated");
         order.push_back(&e);
     }
-    std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
+    std::sort(order.begin(), order.end(), [](const HeaderEntry* a, const HeaderEntry* b) {
         return std::pair(a->from, a->to) < std::pair(b->from, b->to);
     });
     std::uint64_t at = 0;
-    for (const Entry* e : order) {
+    for (const HeaderEntry* e : order) {
         if (e->from < at) file_error(path, "has entries that overlap, of which one is " + in_quotes(e->name));
         if (e->from > at)
             file_error(path, "has bytes in front of " + in_quotes(e->name) + " that belong to no entry");
@@ -183,7 +183,7 @@ void require_in_a_row(const std::string& path, const std::vector<Entry>& entries
     if (at != bytes) file_error(path, "is damaged: bytes are left over behind its arrays");
 }
 
-Array read_entry(ByteSource& input, const Entry& e, std::uint64_t data, LoadBudget& budget) {
+Array read_entry(ByteSource& input, const HeaderEntry& e, std::uint64_t data, LoadBudget& budget) {
     const std::unique_ptr<Stream> stream =
         plain_stream(input, data + e.from, data + e.to, input.path() + ":" + printable(e.name));
     Array a = budget.array(e.dtype, e.shape, *stream);
@@ -199,8 +199,8 @@ std::map<std::string, Array> read_safetensors(ByteSource& input, const LoadLimit
                                               std::map<std::string, std::string>* metadata_text) {
     if (input.size() < length_bytes) file_error(input.path(), "is no safetensors file, or truncated");
     const std::uint64_t length =
-        little_endian(input.part(0, length_bytes, "the length of the safetensors header"));
-    if (length > longest_header)
+        little_endian_length(input.part(0, length_bytes, "the length of the safetensors header"));
+    if (length > longest_safetensors_header)
         file_error(input.path(), "is no safetensors file: its header would have " + std::to_string(length) +
                                      " bytes, more than any list of arrays needs");
     const std::string text =
@@ -208,10 +208,10 @@ std::map<std::string, Array> read_safetensors(ByteSource& input, const LoadLimit
     const std::uint64_t data = length_bytes + length;
     LoadBudget budget(limits);
     const std::unique_ptr<Stream> all = plain_stream(input, data, input.size(), input.path());
-    const std::vector<Entry> entries = Header(input.path(), text, budget, *all, metadata_text).run();
+    const std::vector<HeaderEntry> entries = Header(input.path(), text, budget, *all, metadata_text).run();
     require_in_a_row(input.path(), entries, input.size() - data);
     std::map<std::string, Array> values;
-    for (const Entry& e : entries) values.emplace(e.name, read_entry(input, e, data, budget));
+    for (const HeaderEntry& e : entries) values.emplace(e.name, read_entry(input, e, data, budget));
     return values;
 }
 
@@ -251,7 +251,7 @@ void write_safetensors(AtomicFile& file, const std::string& path, const std::map
     }
     header += "}";
     header.append((length_bytes - header.size() % length_bytes) % length_bytes, ' ');
-    if (header.size() > longest_header)
+    if (header.size() > longest_safetensors_header)
         file_error(path, "cannot be written: its header would have " + std::to_string(header.size()) +
                              " bytes; save it in several files");
     std::string length;

@@ -14,7 +14,7 @@ namespace bitale {
 
 namespace {
 
-const ApiBorder border("to save an array; the file is as before");
+const ApiBorder saving_border("to save an array; the file is as before");
 
 const char* descr_of(DType dtype) {
     switch (dtype) {
@@ -64,14 +64,14 @@ void put(std::string& to, std::uint64_t x, int bytes) {
     for (int i = 0; i < bytes; ++i) to += static_cast<char>(x >> (8 * i) & 0xff);
 }
 
-constexpr std::uint64_t all_ones = 0xffffffff, all_ones_16 = 0xffff;
+constexpr std::uint64_t all_ones_32 = 0xffffffff, all_ones_16 = 0xffff;
 constexpr int version = 20, version64 = 45;  // of the format that a reader has to know
 
 // A number's field of `bytes` bytes; from `limit` on all ones, and the number in `extra`.
 std::string field(std::uint64_t x, int bytes, std::uint64_t limit, std::string& extra) {
     std::string s;
     if (x >= limit) put(extra, x, 8);
-    put(s, x >= limit ? all_ones : x, bytes);
+    put(s, x >= limit ? all_ones_32 : x, bytes);
     return s;
 }
 
@@ -119,7 +119,7 @@ void put_end(AtomicFile& file, std::uint64_t entries, std::uint64_t offset, std:
         put(s, end64, 8);
         put(s, 1, 4);
         entries = all_ones_16;
-        offset = bytes = all_ones;
+        offset = bytes = all_ones_32;
     }
     put(s, 0x06054b50, 4);
     put(s, 0, 4);
@@ -137,7 +137,7 @@ std::uint64_t crc_of(std::uint64_t before, std::string_view bytes) {
 
 }  // namespace
 
-const ApiBorder& saving() { return border; }
+const ApiBorder& saving() { return saving_border; }
 
 bool has_control_characters(const std::string& name) {
     return std::any_of(name.begin(), name.end(),

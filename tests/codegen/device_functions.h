@@ -21,6 +21,7 @@ namespace bitale::device {
 #include "codegen/device/log_f64.h"
 #include "codegen/device/trig_f64.h"
 #include "codegen/device/erf_f64.h"
+#include "codegen/device/sort.h"
 // clang-format on
 }  // namespace bitale::device
 

@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::int64_t length = 1000;
 
-class Kernel {
+class LoopsToFuse {
   public:
-    Kernel() {
+    LoopsToFuse() {
         register_all_ops();
         ir.phases.resize(1);
         ir.phases[0].segments.resize(1);
@@ -51,7 +51,7 @@ class Kernel {
 }  // namespace
 
 TEST_CASE("loops that meet at the same elements become one") {
-    Kernel k;
+    LoopsToFuse k;
     const int a = k.global(), b = k.global(), c = k.global();
     k.doubled(b, a);
     k.body().push_back(comment("another"));
@@ -66,12 +66,12 @@ TEST_CASE("loops that meet at the same elements become one") {
 }
 
 TEST_CASE("loops stay apart where one needs what another iteration of the other writes, or still reads it") {
-    Kernel later;
+    LoopsToFuse later;
     const int a = later.global(), b = later.global(), c = later.global();
     later.doubled(b, a);
     later.doubled(c, b, 1);
     CHECK(later.loops() == 2);
-    Kernel earlier;
+    LoopsToFuse earlier;
     const int x = earlier.global(), y = earlier.global(), z = earlier.global();
     earlier.doubled(y, x, 1);
     earlier.doubled(x, z);
@@ -79,22 +79,22 @@ TEST_CASE("loops stay apart where one needs what another iteration of the other 
 }
 
 TEST_CASE("loops stay apart that share nothing, are short, or differ in length or in width") {
-    Kernel apart;
+    LoopsToFuse apart;
     const int a = apart.global(), b = apart.global(), c = apart.global(), d = apart.global();
     apart.doubled(b, a);
     apart.doubled(d, c);
     CHECK(apart.loops() == 2);
-    Kernel lengths;
+    LoopsToFuse lengths;
     const int e = lengths.global(), f = lengths.global();
     lengths.doubled(f, e);
     lengths.doubled(f, e, 0, length - 1);
     CHECK(lengths.loops() == 2);
-    Kernel brief;
+    LoopsToFuse brief;
     const int g = brief.global(), h = brief.global();
     brief.doubled(h, g, 0, 100);
     brief.doubled(h, g, 0, 100);
     CHECK(brief.loops() == 2);
-    Kernel wide;
+    LoopsToFuse wide;
     const int u = wide.global(DType::float64), v = wide.global(DType::float64);
     wide.doubled(v, u);
     wide.doubled(u, v);
@@ -102,7 +102,7 @@ TEST_CASE("loops stay apart that share nothing, are short, or differ in length o
 }
 
 TEST_CASE("a statement between two loops keeps them apart") {
-    Kernel k;
+    LoopsToFuse k;
     const int a = k.global(), b = k.global();
     k.doubled(b, a);
     k.body().push_back(set(a, {Int(0)}, scalar_integer(DType::float32, 1)));
@@ -111,7 +111,7 @@ TEST_CASE("a statement between two loops keeps them apart") {
 }
 
 TEST_CASE("an element that all iterations write is no place to meet") {
-    Kernel k;
+    LoopsToFuse k;
     const int a = k.global(), total = k.global(DType::float32, {Int(1)});
     for (int i = 0; i < 2; ++i) {
         const Int j = Int::symbol("j", {0, length - 1});

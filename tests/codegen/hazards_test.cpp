@@ -1,13 +1,12 @@
 // Tasks of one phase run at once: none writes what another reads.
 #include "codegen/kernel/hazards.h"
 #include "codegen/kernel/intrinsics.h"
+#include "tests/codegen/element.h"
 #include "tests/support/catch.h"
 
 using namespace bitale;
 
 namespace {
-
-Scalar element(int place) { return place_read(DType::float32, place, {Int(0)}); }
 
 Segment segment_of(const char* title, Stmts body) {
     Segment s;

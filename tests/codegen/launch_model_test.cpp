@@ -1,5 +1,6 @@
 // Launches on a GPU as they are predicted: of kernels whose blocks, loads and sectors can be counted by hand.
 #include "codegen/schedule/launch_model.h"
+#include "tests/codegen/element.h"
 #include "tests/support/catch.h"
 
 using namespace bitale;
@@ -30,8 +31,6 @@ KernelIR kernel_of(const Int& tasks, const Int& task, Stmts body) {
 PredictedLaunch predicted(const KernelIR& kernel, const char* gpu = "sm_90") {
     return predict_launch(kernel, kernel.phases[0], *gpu_facts(gpu));
 }
-
-Scalar element(int place, const Int& at) { return place_read(DType::float32, place, {at}); }
 
 // Adds the element to the register.
 Stmt add(const Scalar& x) { return bitale::accumulate(3, std::vector<Int>{}, Combine::sum, x); }

@@ -17,8 +17,8 @@ namespace {
 constexpr std::int64_t count = 40;
 
 // for j < 40: out[3 j + k] = in[step * j + k - 90] where that is in range, for k < stores
-struct Kernel {
-    explicit Kernel(int stores, std::int64_t step, bool guarded = true, bool one_place = true) {
+struct GuardedLoop {
+    explicit GuardedLoop(int stores, std::int64_t step, bool guarded = true, bool one_place = true) {
         register_all_ops();
         const auto add = [&](bool written) {
             ir.places.push_back({Place::Scope::global, DType::float32, {Int(400)}, ir.buffers++, written});
@@ -52,16 +52,16 @@ struct Kernel {
 }  // namespace
 
 TEST_CASE("groups of guarded reads") {
-    CHECK(Kernel(3, 3).masked_group());
-    CHECK(Kernel(2, 2).masked_group());
-    CHECK(!Kernel(1, 3).masked_group());
-    CHECK(!Kernel(3, 1).masked_group());
-    CHECK(!Kernel(3, 3, false).masked_group());
-    CHECK(!Kernel(2, 3, true, false).masked_group());
+    CHECK(GuardedLoop(3, 3).masked_group());
+    CHECK(GuardedLoop(2, 2).masked_group());
+    CHECK(!GuardedLoop(1, 3).masked_group());
+    CHECK(!GuardedLoop(3, 1).masked_group());
+    CHECK(!GuardedLoop(3, 3, false).masked_group());
+    CHECK(!GuardedLoop(2, 3, true, false).masked_group());
 }
 
 TEST_CASE("loops with groups of guarded reads stay scalar on a CPU") {
-    CHECK(Kernel(3, 3).scalar(Dialect::cpp));
-    CHECK(!Kernel(3, 3).scalar(Dialect::cuda));
-    CHECK(!Kernel(3, 3, false).scalar(Dialect::cpp));
+    CHECK(GuardedLoop(3, 3).scalar(Dialect::cpp));
+    CHECK(!GuardedLoop(3, 3).scalar(Dialect::cuda));
+    CHECK(!GuardedLoop(3, 3, false).scalar(Dialect::cpp));
 }

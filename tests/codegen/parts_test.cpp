@@ -17,8 +17,8 @@ namespace {
 constexpr std::int64_t columns = 8;
 
 // Tasks of some rows of a value with columns; a copy of the rows in scratch, or in a buffer.
-struct Kernel {
-    Kernel() {
+struct KernelInParts {
+    KernelInParts() {
         register_all_ops();
         task = Int::symbol("task", {0, 99});
         rows = Int::symbol("rows", {1, 400});
@@ -73,7 +73,7 @@ struct Kernel {
 }  // namespace
 
 TEST_CASE("indices into scratch are those of the value, positions those from the task's part on") {
-    Kernel k;
+    KernelInParts k;
     const int one = k.copy(1), four = k.copy(4), memory = k.copy(4, Place::Scope::global);
     const auto offset = [&](int place, const Int& row) {
         return offset_of(k.ir.places[static_cast<std::size_t>(place)], {row, Int(3)});
@@ -85,7 +85,7 @@ TEST_CASE("indices into scratch are those of the value, positions those from the
 
 TEST_CASE("a copy of one row is that of the task") {
     for (const Place::Scope scope : {Place::Scope::local, Place::Scope::global}) {
-        Kernel k;
+        KernelInParts k;
         const int copy = k.copy(1, scope);
         CHECK(k.accepts({k.reads(copy, k.task)}));
         const Int known = Int::symbol("known", {0, 99});
@@ -101,7 +101,7 @@ TEST_CASE("a copy of one row is that of the task") {
 }
 
 TEST_CASE("rows of a block are those of the task, however its loops are cut") {
-    Kernel k;
+    KernelInParts k;
     const int copy = k.copy(4);
     const Int first = k.task * 4, in = Int::symbol("in", {0, 3}), tile = Int::symbol("tile", {0, 3}),
               wide = Int::symbol("wide", {0, 400});
@@ -152,7 +152,7 @@ TEST_CASE("rows of a block are those of the task, however its loops are cut") {
 }
 
 TEST_CASE("whatever a statement loads or stores is of the task's part") {
-    Kernel k;
+    KernelInParts k;
     const int copy = k.copy(1), sum = k.add({Place::Scope::private_, DType::float32, {}, -1, true}),
               four = k.add({Place::Scope::vector, DType::float32, {Int(4)}, -1, true}),
               list = k.add({Place::Scope::local, DType::int32, {Int(64)}, -1, true}),
@@ -183,7 +183,7 @@ TEST_CASE("whatever a statement loads or stores is of the task's part") {
 }
 
 TEST_CASE("a task that has some channels of a row reads no others") {
-    Kernel k;
+    KernelInParts k;
     const Int part = Int::symbol("part", {0, 1}), j = Int::symbol("j", {0, 3});
     k.sizes.insert(part.symbol_id());
     const int copy = k.add({Place::Scope::local,
@@ -203,7 +203,7 @@ TEST_CASE("a task that has some channels of a row reads no others") {
 }
 
 TEST_CASE("a task that has a part of a buffer, among others that have theirs, reads and writes no other") {
-    Kernel k;
+    KernelInParts k;
     const int memory = k.add({Place::Scope::global, DType::float32, {k.rows, Int(10)}, k.ir.buffers++, true});
     const Int row = floordiv(k.task, 3), first = mod(k.task, 3) * 4, j = Int::symbol("j", {0, 3});
     const Int count = min(4, 10 - first);
@@ -234,7 +234,7 @@ TEST_CASE("a task that has a part of a buffer, among others that have theirs, re
 }
 
 TEST_CASE("a symbol that is neither declared around its use nor a length of the call is refused") {
-    Kernel k;
+    KernelInParts k;
     const int memory = k.add({Place::Scope::global, DType::int64, {k.rows}, k.ir.buffers++, true});
     const Int lost = Int::symbol("lost", {0, 7}), i = Int::symbol("i", {0, 7});
     const Scalar one = scalar_integer(DType::int64, 1);

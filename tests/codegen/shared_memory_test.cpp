@@ -1,13 +1,13 @@
 // Scratch of a block: what is used at other times, with a barrier between, shares bytes; nothing else does.
 #include "codegen/kernel/shared_memory.h"
 
+#include "tests/codegen/element.h"
 #include "tests/support/catch.h"
 
 using namespace bitale;
 
 namespace {
 
-Scalar element(int place) { return place_read(DType::float32, place, {Int(0)}); }
 Stmt uses(int place) { return set(place, {Int(0)}, element(place)); }
 Stmt loop_of(Stmts body) { return loop(Int::symbol("i", {0, 3}), 0, 4, Binding::serial, std::move(body)); }
 

@@ -6,14 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/codegen/device_functions.h"
 #include "tests/support/catch.h"
-
-namespace bitale::device {
-// clang-format off
-#include "codegen/device/base.h"
-#include "codegen/device/sort.h"
-// clang-format on
-}  // namespace bitale::device
 
 using namespace bitale::device;
 

@@ -50,7 +50,7 @@ std::int64_t rounded_up(std::int64_t x) {
 }
 
 Budget measured(const std::string& name, const Target& target) {
-    const Graph graph = make(name, Purpose::plan);
+    const corpus::Graph graph = make(name, Purpose::plan);
     const std::int64_t before = allocations.load();
     Plan plan;
     try {

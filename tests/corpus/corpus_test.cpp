@@ -56,7 +56,7 @@ TEST_CASE("graphs of the corpus can be built for both purposes") {
     int with_unknown_lengths = 0;
     for (const std::string& name : names()) {
         INFO(name);
-        const Graph planned = make(name, Purpose::plan), run = make(name, Purpose::run);
+        const corpus::Graph planned = make(name, Purpose::plan), run = make(name, Purpose::run);
         CHECK(planned.outputs.size() == run.outputs.size());
         CHECK(planned.updates.size() == run.updates.size());
         CHECK(planned.outputs.size() + planned.updates.size() > 0);

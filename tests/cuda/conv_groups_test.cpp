@@ -12,6 +12,7 @@
 #include "runtime/exec/device.h"
 #include "runtime/exec/program_io.h"
 #include "runtime/state.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/conv_definition.h"
 #include "tests/support/emulator.h"
@@ -22,13 +23,6 @@ using namespace bitale;
 using namespace bitale::test;
 
 namespace {
-
-std::vector<std::string> gpus() {
-    std::vector<std::string> names{"emulator"};
-    for (const DeviceStatus& d : device_list())
-        if (d.name == "cuda" && d.available) names.push_back(d.name);
-    return names;
-}
 
 std::vector<const ConvCall*> convolutions_of(const Program& program) {
     std::vector<const ConvCall*> list;

@@ -24,6 +24,7 @@
 #include "runtime/cuda/target.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary.h"
 
@@ -32,23 +33,6 @@ using namespace bitale::cuda;
 using namespace bitale::test;
 
 namespace {
-
-// CTest shows a test whose output has this as skipped.
-bool skipped() {
-    const std::string reason =
-        std::string_view(BITALE_SANITIZE).empty() ? nvrtc_problem() : "NVRTC is not run under sanitizers";
-    if (reason.empty()) return false;
-    std::printf("SKIPPED: %s\n", reason.c_str());
-    WARN("SKIPPED: " << reason);
-    return true;
-}
-
-Options with_cache(const std::string& folder) {
-    Options changed = options();
-    changed.cache = true;
-    changed.cache_directory = folder;
-    return changed;
-}
 
 Program small_program() {
     const Expr x = vector("x");
@@ -96,7 +80,7 @@ TEST_CASE("another process finds cubins and does not open NVRTC") {
                    : no_nvrtc;
     });
     if (runs == no_nvrtc) {
-        CHECK(skipped());
+        CHECK(nvrtc_skipped());
         return;
     }
     CHECK(runs == 1);
@@ -113,7 +97,7 @@ TEST_CASE("another process finds cubins and does not open NVRTC") {
 }
 
 TEST_CASE("without NVRTC what is in the cache is found, and what is not is counted") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     const TemporaryFolder folder;
     const NvrtcProblem gone = [] { return std::string("libnvrtc.so.13 is not there"); };
     const Program program = small_program();
@@ -143,7 +127,7 @@ TEST_CASE("without NVRTC what is in the cache is found, and what is not is count
 }
 
 TEST_CASE("a damaged cubin is compiled again, and without the cache each time") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     const TemporaryFolder folder;
     Options with = with_cache(folder / "cache");
     const std::vector<CudaUnit> units = cuda_units(small_program());
@@ -164,13 +148,13 @@ TEST_CASE("a damaged cubin is compiled again, and without the cache each time") 
 }
 
 TEST_CASE("a GPU that is newer than NVRTC gets PTX of the newest architecture") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     CHECK(machine_target("sm_90") == "sm_90");
     CHECK_THAT(machine_target("sm_999"), ContainsSubstring("compute_"));
 }
 
 TEST_CASE("a dump has source, PTX, machine code and resources; SASS, or why not") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     const TemporaryFolder folder;
     const ScopedOptions scope(with_cache(folder / "cache"));
     const Program program = small_program();
@@ -187,7 +171,7 @@ TEST_CASE("a dump has source, PTX, machine code and resources; SASS, or why not"
 }
 
 TEST_CASE("SASS comes from the disassembler under CUDA_HOME") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder / "bin");
     const std::string tool = folder / "bin/nvdisasm";
@@ -222,7 +206,7 @@ struct Dumped {
 }  // namespace
 
 TEST_CASE("the emulator's kernels are dumped as for a GPU, where NVRTC is; the report has what they take") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     for (const std::string target : {"sm_90", "sm_80"}) {
         const Dumped dumped(target);
         CHECK_THAT(dumped.text("kernels_0.cu"), ContainsSubstring("__global__"));
@@ -247,7 +231,7 @@ TEST_CASE("what NVRTC does not make is missing from a dump, which says why; the 
 
 TEST_CASE(
     "line information is part of what is found in the cache, and names the lines of the text as it is") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     const TemporaryFolder folder;
     Options with = with_cache(folder / "cache");
     std::vector<CudaUnit> units = cuda_units(small_program());

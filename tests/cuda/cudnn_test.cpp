@@ -22,7 +22,7 @@ using namespace bitale::cuda;
 namespace {
 
 // CTest shows a test whose output has this as skipped.
-bool skipped() {
+bool cudnn_plans_skipped() {
     const std::string sanitizers = BITALE_SANITIZE;
     std::string reason;
     if (!sanitizers.empty())
@@ -48,7 +48,7 @@ struct Layer {
     const char* name;
     std::int64_t images, channels, size, filters, kernel, pad;
 };
-const Layer layers[] = {
+const Layer layers_to_plan[] = {
     {"second of keras' network, 32 -> 64, 3x3", 128, 32, 26, 64, 3, 0},
     {"16 -> 64, 5x5", 100, 16, 32, 64, 5, 0},
     {"64 -> 256, 5x5", 100, 64, 12, 256, 5, 0},
@@ -82,9 +82,9 @@ const Part parts[] = {{"forward", ConvCall::Kind::forward},
 }  // namespace
 
 TEST_CASE("exact, deterministic plans for the layers of the examples, on four generations of GPUs") {
-    if (skipped()) return;
+    if (cudnn_plans_skipped()) return;
     for (const GpuModel& gpu : gpu_models())
-        for (const Layer& layer : layers)
+        for (const Layer& layer : layers_to_plan)
             for (const Part& part : parts) {
                 ConvShape s = shape_of(layer, part.kind, plain);
                 s.bias = part.bias;
@@ -103,10 +103,10 @@ TEST_CASE("exact, deterministic plans for the layers of the examples, on four ge
 }
 
 TEST_CASE("an engine that was chosen makes the same plan again") {
-    if (skipped()) return;
+    if (cudnn_plans_skipped()) return;
     for (const GpuModel& gpu : gpu_models())
         for (const Part& part : parts) {
-            ConvShape s = shape_of(layers[0], part.kind, plain);
+            ConvShape s = shape_of(layers_to_plan[0], part.kind, plain);
             s.bias = part.bias;
             s.relu = part.relu;
             const DnnTarget target{nullptr, description_for_cudnn(gpu)};
@@ -125,12 +125,12 @@ TEST_CASE("an engine that was chosen makes the same plan again") {
 }
 
 TEST_CASE("tensor cores are used where rounded factors are asked for") {
-    if (skipped()) return;
+    if (cudnn_plans_skipped()) return;
     for (const GpuModel& gpu : gpu_models())
         for (const auto order : {plain, channel_last}) {
             int with_tensor_cores = 0;
             for (const Part& part : parts) {
-                ConvShape s = shape_of(layers[4], part.kind, order);
+                ConvShape s = shape_of(layers_to_plan[4], part.kind, order);
                 s.bias = part.bias;
                 s.relu = part.relu;
                 s.precision = Precision::tf32;
@@ -145,7 +145,7 @@ TEST_CASE("tensor cores are used where rounded factors are asked for") {
 }
 
 TEST_CASE("strides, dilations and padding have plans too") {
-    if (skipped()) return;
+    if (cudnn_plans_skipped()) return;
     for (const GpuModel& gpu : gpu_models())
         for (const Part& part : parts) {
             ConvShape s;
@@ -166,7 +166,7 @@ TEST_CASE("strides, dilations and padding have plans too") {
 }
 
 TEST_CASE("groups of channels have exact plans, without an attribute that says how many there are") {
-    if (skipped()) return;
+    if (cudnn_plans_skipped()) return;
     struct Groups {
         std::int64_t channels, size, filters, kernel, groups, stride;
     };
@@ -197,7 +197,7 @@ TEST_CASE("groups of channels have exact plans, without an attribute that says h
                             static_cast<long long>(l.channels), static_cast<long long>(l.groups), part.name,
                             text_of(plan).c_str());
             }
-    ConvShape wrong = shape_of(layers[0], ConvCall::Kind::forward, plain);
+    ConvShape wrong = shape_of(layers_to_plan[0], ConvCall::Kind::forward, plain);
     wrong.groups = 2;  // filters of all 32 channels
     CHECK_THROWS_WITH(
         plan_convolution(cudnn_library().table, wrong, {nullptr, description_for_cudnn(gpu_models().front())},
@@ -207,8 +207,8 @@ TEST_CASE("groups of channels have exact plans, without an attribute that says h
 }
 
 TEST_CASE("the arguments of a convolution are accepted") {
-    if (skipped()) return;
-    ConvShape s = shape_of(layers[0], ConvCall::Kind::forward, plain);
+    if (cudnn_plans_skipped()) return;
+    ConvShape s = shape_of(layers_to_plan[0], ConvCall::Kind::forward, plain);
     alignas(64) static float somewhere[4][16];
     for (const bool bias : {false, true}) {
         s.bias = bias;
@@ -236,8 +236,8 @@ TEST_CASE("cuBLASLt accepts the description of every product") {
 }
 
 TEST_CASE("a convolution without a plan is named, with the way out") {
-    if (skipped()) return;
-    ConvShape s = shape_of(layers[0], ConvCall::Kind::forward, plain);
+    if (cudnn_plans_skipped()) return;
+    ConvShape s = shape_of(layers_to_plan[0], ConvCall::Kind::forward, plain);
     try {
         plan_convolution(cudnn_library().table, s, {nullptr, description_for_cudnn(*model_for("sm_90"))}, -1);
         FAIL("a plan with less than no workspace");

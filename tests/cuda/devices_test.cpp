@@ -11,6 +11,7 @@
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/exec/device.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 
@@ -25,8 +26,6 @@ Options with_devices(int count) {
     changed.emulator_devices = count;
     return changed;
 }
-
-const RuntimeTable& runtime() { return emulated_runtime(); }
 
 std::size_t used_by(int device) {
     std::size_t free = 0, total = 0;

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -19,6 +18,7 @@
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/cuda/libraries.h"
 #include "runtime/cuda/slices.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
@@ -35,13 +35,6 @@ constexpr std::int64_t endless = std::int64_t{1} << 60;
 // its end is beyond this, whoever waits for a step, or ten milliseconds, is far from it.
 constexpr std::int64_t few_steps = 2000;
 constexpr std::chrono::hours forever{1000};
-
-bool on_emulator() { return std::strcmp(tested_gpu(), "emulator") == 0; }
-bool skipped() { return on_emulator() && emulator_skipped(); }
-bool left_out() {
-    if (!on_emulator()) WARN("left out: it reaches into the emulator, and the device is " << tested_gpu());
-    return !on_emulator() || emulator_skipped();
-}
 
 class LongestLaunch {
   public:
@@ -132,7 +125,7 @@ Options with_compiler(const std::string& path) {
 }  // namespace
 
 TEST_CASE("nobody waits for the end of a loop on a GPU that he has no part in") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     const LongestLaunch scope(forever);
     const Expr x = scalar("x");
     const Shared v = shared(Array(1.0f), "v");
@@ -155,7 +148,7 @@ TEST_CASE("nobody waits for the end of a loop on a GPU that he has no part in") 
 }
 
 TEST_CASE("what waits for a GPU without a word does not wait for a loop") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     const cuda::RuntimeTable& runtime =
         on_emulator() ? cuda::emulated_runtime() : cuda::runtime_library().table;
     REQUIRE(runtime.cudaSetDevice(0) == cuda::success);

@@ -5,6 +5,7 @@
 #include "graph/base/options.h"
 #include "runtime/cuda/emulator/blocks.h"
 #include "runtime/cuda/emulator/table.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/corpus.h"
 #include "tests/support/nets.h"
@@ -14,15 +15,9 @@ using namespace bitale;
 using namespace bitale::cuda;
 using namespace bitale::test;
 
-namespace {
-
-const ThreadOrder orders[] = {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::random};
-
-}  // namespace
-
 TEST_CASE("barriers, shared memory and warp operations are CUDA's") {
     if (emulator_skipped()) return;
-    for (const ThreadOrder order : orders) {
+    for (const ThreadOrder order : thread_orders) {
         const InOrder scope(order);
         const KernelOutcome reversed =
             run_kernel("__shared__ int s[96]; s[t] = all; __syncthreads(); out[all] = s[95 - t];", 3, 96);
@@ -78,7 +73,7 @@ void compare_in_every_order(const CorpusPart& part) {
     const ScopedOptions scope(without_libraries());
     Function cpu = part.build("cpu"), emulated = part.build("emulator");
     const Results expected = cpu.call(part.arguments);
-    for (const ThreadOrder order : orders) {
+    for (const ThreadOrder order : thread_orders) {
         const InOrder scope(order);
         const Results got = emulated.call(part.arguments);
         for (std::size_t k = 0; k < part.outputs.size(); ++k) {

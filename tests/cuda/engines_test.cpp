@@ -17,6 +17,7 @@
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/report.h"
 #include "runtime/state.h"
+#include "tests/cuda/gpus.h"
 #include "tests/cuda/recording_cudnn.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
@@ -27,13 +28,6 @@ using namespace bitale::cuda;
 using namespace bitale::test;
 
 namespace {
-
-Options with_cache(const std::string& folder) {
-    Options changed = options();
-    changed.cache = true;
-    changed.cache_directory = folder;
-    return changed;
-}
 
 ConvShape some_shape() {
     const auto plain = [](std::array<std::int64_t, 4> shape) {

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <regex>
 #include <string>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/cuda/slices.h"
 #include "runtime/state.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/nets.h"
@@ -26,18 +26,8 @@ using namespace bitale::test;
 
 namespace {
 
-// A GPU where BITALE_TEST_DEVICE names one.
-bool on_emulator() { return std::strcmp(tested_gpu(), "emulator") == 0; }
-bool skipped() { return on_emulator() && emulator_skipped(); }
-// Of what reaches into the emulator of this process.
-bool left_out() {
-    if (!on_emulator()) WARN("left out: it reaches into the emulator, and the device is " << tested_gpu());
-    return !on_emulator() || emulator_skipped();
-}
 // A GPU's library adds products in an order of its own.
-Tolerance by_library() {
-    return on_emulator() ? Tolerance{} : Tolerance{.absolute = 1e-6, .relative = 1e-3, .of_largest = 1e-4};
-}
+Tolerance by_tested_gpu() { return on_emulator() ? Tolerance{} : by_library; }
 
 class Rung {
   public:
@@ -89,7 +79,7 @@ int nodes_in(const std::string& report) {
 }  // namespace
 
 TEST_CASE("graphs give the bits of single launches and of the CPU") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     Small cpu("cpu");
     const std::vector<std::int64_t> shuffled = {3, 0, 2, 1}, again = {2, 1};
     const Results first = cpu.step.loop(0, 4), second = cpu.step.loop(shuffled), third = cpu.step(2),
@@ -149,7 +139,7 @@ TEST_CASE("a call is one launch, and so is a loop over minibatches of one size")
 }
 
 TEST_CASE("a partial minibatch runs between and after the others, and results of any size are collected") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     Random random(4);
     const Shared x = shared(random_array(float32, {23, 9000}, random), "x"),
                  bytes = shared(Array(uint8, {23, 3}), "bytes"), sum_so_far = shared(zeros({9000}), "sum");
@@ -177,7 +167,7 @@ TEST_CASE("a partial minibatch runs between and after the others, and results of
 }
 
 TEST_CASE("a loop with results of different shapes stops before the step") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     const Shared x = shared(Array(float32, {8, 2}), "x"), n = shared(Array(0.0f), "n");
     const Expr i = lscalar("i");
     Function f = function({i}, {x[Slice{i * 3, (i + 1) * 3}]},
@@ -187,7 +177,7 @@ TEST_CASE("a loop with results of different shapes stops before the step") {
 }
 
 TEST_CASE("a step that fails within a loop is named, and changes nothing") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table"),
@@ -212,7 +202,7 @@ TEST_CASE("a step that fails within a loop is named, and changes nothing") {
 }
 
 TEST_CASE("a library's result becomes a shared variable's value only after the checks") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     Random random(6);
     const Shared a = shared(random_array(float32, {256, 256}, random), "a"),
                  w = shared(random_array(float32, {256, 256}, random), "w");
@@ -234,12 +224,12 @@ TEST_CASE("a library's result becomes a shared variable's value only after the c
         CHECK_THROWS_AS(f(3), IndexError);
         CHECK(difference(w.get_value(), before) == "");
         CHECK_THROWS_AS(f.loop(std::vector<std::int64_t>{0, 1, 5, 2, 0}), IndexError);
-        CHECK(difference(w.get_value(), twice, by_library()) == "");
+        CHECK(difference(w.get_value(), twice, by_tested_gpu()) == "");
     }
 }
 
 TEST_CASE("a copy that ends a step looks at the error word too") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     Random random(7);
     const Shared data = shared(random_array(float32, {300, 256}, random), "data"),
                  b = shared(random_array(float32, {256, 256}, random), "b"),
@@ -264,15 +254,15 @@ TEST_CASE("a copy that ends a step looks at the error word too") {
         f(1);
         f(2);
         CHECK_THROWS_AS(w.get_value(), IndexError);
-        CHECK(difference(w.get_value(), expected, by_library()) == "");
+        CHECK(difference(w.get_value(), expected, by_tested_gpu()) == "");
         Shared(w).set_value(zeros({256, 256}));
         CHECK_THROWS_WITH(f.loop(std::vector<std::int64_t>{0, 3, 1, 2, 0}), ContainsSubstring("in step 3"));
-        CHECK(difference(w.get_value(), expected, by_library()) == "");
+        CHECK(difference(w.get_value(), expected, by_tested_gpu()) == "");
     }
 }
 
 TEST_CASE("a running loop tells its progress, and ends after the step when asked to") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     for (const Options::Graphs graphs : rungs) {
         const Rung scope(graphs);
         const Shared n = shared(Array(0.0f), "n");
@@ -297,7 +287,7 @@ TEST_CASE("a running loop tells its progress, and ends after the step when asked
 }
 
 TEST_CASE("a call without results is not waited for; its error comes up at the next read") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table"), n = shared(Array(0.0f), "n");
     const Expr i = lscalar("i");
     Function add =
@@ -323,7 +313,7 @@ TEST_CASE("a call without results is not waited for; its error comes up at the n
 }
 
 TEST_CASE("large arguments and values pass through pinned memory in pieces") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     Random random(9);
     const Array large = random_array(float64, {3, 190000}, random);  // 4.6 MB
     const Expr x = matrix("x", float64);
@@ -334,7 +324,7 @@ TEST_CASE("large arguments and values pass through pinned memory in pieces") {
 }
 
 TEST_CASE("steps of the examples are few launches") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     for (const auto& [name, most] : {std::pair{"logistic", 4}, {"small", 12}}) {
         Net net = make_net(name, {.device = tested_gpu(), .images = 256, .batch = 128, .test_batch = 128});
         net.step(0);
@@ -366,7 +356,7 @@ TEST_CASE("memory that a loop's results take is named when it runs out") {
 }
 
 TEST_CASE("functions on one GPU are called from several threads") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     const Shared n = shared(Array(0.0f), "n");
     const Expr x = scalar("x");
     Function f = function({x}, {x * 2}, {.device = tested_gpu()});
@@ -390,7 +380,7 @@ TEST_CASE("functions on one GPU are called from several threads") {
 }
 
 TEST_CASE("rows of a profile name the user's lines") {
-    if (skipped()) return;
+    if (tested_gpu_skipped()) return;
     const Expr x = vector("x");
     Function f = function({x}, sum(exp(x)), {.device = tested_gpu(), .profile = true});
     f(Array(std::vector<float>(1000, 0.5f)));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "bitale/bitale.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/corpus.h"
 #include "tests/support/nets.h"
@@ -17,14 +18,11 @@ using namespace bitale::test;
 
 namespace {
 
-bool skipped() {
+bool no_gpu_to_test() {
     if (std::strcmp(tested_device(), "cpu") != 0) return false;
     std::printf("SKIPPED: BITALE_TEST_DEVICE names no GPU\n");
     return true;
 }
-
-// Sums of products by a library are added in an order of its own; everything else is the same to the bit.
-constexpr Tolerance by_library{.absolute = 1e-6, .relative = 1e-3, .of_largest = 1e-4};
 
 void compare(const CorpusPart& part) {
     Function cpu = part.build("cpu"), tested = part.build(tested_device());
@@ -40,19 +38,19 @@ void compare(const CorpusPart& part) {
 }  // namespace
 
 TEST_CASE("the tested device gives the CPU's bits for the typical corpus") {
-    if (skipped()) return;
+    if (no_gpu_to_test()) return;
     for (const CorpusPart& part : kernel_corpus())
         if (part.typical) compare(part);
 }
 
 TEST_CASE("the tested device gives the CPU's bits for the rest of the corpus", "[slow]") {
-    if (skipped()) return;
+    if (no_gpu_to_test()) return;
     for (const CorpusPart& part : kernel_corpus())
         if (!part.typical) compare(part);
 }
 
 TEST_CASE("the networks train on the tested device as on the CPU") {
-    if (skipped()) return;
+    if (no_gpu_to_test()) return;
     for (const std::string& name : net_names()) {
         NetOptions options{.device = "cpu", .images = 40, .batch = 16, .test_batch = 20};
         if (name == "keras" || name == "cifar") {
@@ -77,7 +75,7 @@ TEST_CASE("the networks train on the tested device as on the CPU") {
 }
 
 TEST_CASE("a failing check on the tested device leaves everything as it was") {
-    if (skipped()) return;
+    if (no_gpu_to_test()) return;
     const Shared table = shared(Array(std::vector<float>{1, 2, 3}), "table"), n = shared(Array(0.0F), "n");
     const Expr i = lscalar("i");
     Function f = function({i}, {gather(table, i)},

@@ -30,7 +30,7 @@ namespace {
 bool emulated() { return options().cuda_home.find("emulated_cuda") != std::string::npos; }
 
 // Where cuda_home asks for the emulated libraries, they must be there.
-bool skipped() {
+bool library_calls_skipped() {
     if (emulator_left_out()) return true;
     std::string problem = "there is no device cuda";
     for (const DeviceStatus& d : device_list())
@@ -102,7 +102,7 @@ const std::vector<ConvLayer>& layers() {
 }  // namespace
 
 TEST_CASE("products by cuBLASLt follow the definition: transposed, odd sizes, with bias and relu") {
-    if (skipped()) return;
+    if (library_calls_skipped()) return;
     Random random(1);
     using Sizes = std::array<std::int64_t, 3>;
     for (const auto& [m, k, n] : {Sizes{33, 65, 130}, {24, 512, 24}, {131, 29, 97}, {128, 784, 50}})
@@ -132,7 +132,7 @@ TEST_CASE("products by cuBLASLt follow the definition: transposed, odd sizes, wi
 }
 
 TEST_CASE("precision reaches cuBLASLt") {
-    if (skipped()) return;
+    if (library_calls_skipped()) return;
     Random random(2);
     const Dims shape{64, 64};
     const Expr a = input(float32, shape, "a"), b = input(float32, shape, "b");
@@ -153,7 +153,7 @@ TEST_CASE("precision reaches cuBLASLt") {
 }
 
 TEST_CASE("convolutions by cuDNN and their gradients follow the definition") {
-    if (skipped()) return;
+    if (library_calls_skipped()) return;
     Random random(3);
     for (const Precision precision : {Precision::float32, Precision::tf32})
         for (const ConvLayer& l : layers()) {
@@ -181,7 +181,7 @@ TEST_CASE("convolutions by cuDNN and their gradients follow the definition") {
 }
 
 TEST_CASE("a NaN and an infinity reach the sums that they are factors of, and at strict float32 no others") {
-    if (skipped()) return;
+    if (library_calls_skipped()) return;
     Random random(7);
     for (const Precision precision : {Precision::float32, Precision::tf32}) {
         const ConvLayer l{.image = {16, 8, 24, 20}, .filters = {16, 8, 3, 3}};
@@ -218,7 +218,7 @@ TEST_CASE("a NaN and an infinity reach the sums that they are factors of, and at
 }
 
 TEST_CASE("bias, relu and channel-last images reach cuDNN") {
-    if (skipped()) return;
+    if (library_calls_skipped()) return;
     Random random(4);
     const Expr x = input(float32, {16, 8, 20, 20}, "x"), v = input(float32, {16, 8, 3, 3}, "v"),
                w = input(float32, {24, 16, 3, 3}, "w"), b = vector("b");
@@ -244,7 +244,7 @@ TEST_CASE("bias, relu and channel-last images reach cuDNN") {
 }
 
 TEST_CASE("the libraries' calls train in graphs, in loops and one by one") {
-    if (skipped()) return;
+    if (library_calls_skipped()) return;
     struct Net {
         Shared filters, weights;
         Function step;
@@ -286,22 +286,22 @@ TEST_CASE("the libraries' calls train in graphs, in loops and one by one") {
 namespace {
 
 // Memory of the device and a stream, for calls of the libraries without anything of ours around them.
-class Gpu {
+class BareGpu {
   public:
-    Gpu() {
+    BareGpu() {
         require(cuda.cudaSetDevice(0));
         require(cuda.cudaStreamCreateWithFlags(&stream, cuda::stream_non_blocking));
         void* pinned = nullptr;
         require(cuda.cudaMallocHost(&pinned, most * sizeof(float)));
         pinned_ = static_cast<float*>(pinned);
     }
-    ~Gpu() {
+    ~BareGpu() {
         cuda.cudaFreeHost(pinned_);
         for (void* pointer : all_) cuda.cudaFree(pointer);
         cuda.cudaStreamDestroy(stream);
     }
-    Gpu(const Gpu&) = delete;
-    Gpu& operator=(const Gpu&) = delete;
+    BareGpu(const BareGpu&) = delete;
+    BareGpu& operator=(const BareGpu&) = delete;
 
     float* floats(std::size_t count, float value = 0) {
         void* pointer = nullptr;
@@ -336,9 +336,9 @@ constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 }  // namespace
 
 TEST_CASE("cuBLASLt, emulated, insists on what was agreed on") {
-    if (skipped() || !emulated()) return;
+    if (library_calls_skipped() || !emulated()) return;
     using namespace cuda;
-    Gpu gpu;
+    BareGpu gpu;
     const CublasLtTable& lt = cublaslt_library().table;
     LtHandle* handle = nullptr;
     REQUIRE(lt.cublasLtCreate(&handle) == 0);
@@ -409,9 +409,9 @@ TEST_CASE("cuBLASLt, emulated, insists on what was agreed on") {
 }
 
 TEST_CASE("cuDNN, emulated, insists on its arguments; relu keeps NaN where it is told to") {
-    if (skipped() || !emulated()) return;
+    if (library_calls_skipped() || !emulated()) return;
     using namespace cuda;
-    Gpu gpu;
+    BareGpu gpu;
     const CudnnTable& dnn = cudnn_library().table;
     DnnHandle* handle = nullptr;
     REQUIRE(dnn.cudnnCreate(&handle) == 0);

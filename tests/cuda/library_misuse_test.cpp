@@ -42,7 +42,7 @@ bool emulated(const std::string& path) { return path.find("/emulated_cuda/") != 
 
 constexpr std::size_t seen_version = 91900;
 
-bool skipped() {
+bool library_misuse_skipped() {
     const std::string sanitizers = BITALE_SANITIZE;
     std::string reason;
     if (!cudnn_library().present)
@@ -61,16 +61,16 @@ enum class Asked : std::uint8_t {
     both,
     emulated  // the real one lets it pass, or crashes
 };
-struct Case {
+struct Misuse {
     const char* name;
     int status;
     std::function<void(Descriptors&)> run;
     Asked asked = Asked::both;
 };
 
-void check(const std::vector<Case>& cases) {
+void check(const std::vector<Misuse>& cases) {
     const bool real = !emulated(cudnn_library().path);
-    for (const Case& c : cases) {
+    for (const Misuse& c : cases) {
         if (real && c.asked == Asked::emulated) continue;
         Descriptors d(cudnn_library().table);
         c.run(d);
@@ -84,14 +84,15 @@ void check(const std::vector<Case>& cases) {
     }
 }
 
-Case tensor(const char* name, int status, const Descriptors::Tensor& t, Asked asked = Asked::both) {
+Misuse tensor(const char* name, int status, const Descriptors::Tensor& t, Asked asked = Asked::both) {
     return {name, status, [t](Descriptors& d) { d.tensor(t); }, asked};
 }
-Case convolution(const char* name, int status, const Descriptors::Convolution& c, Asked asked = Asked::both) {
+Misuse convolution(const char* name, int status, const Descriptors::Convolution& c,
+                   Asked asked = Asked::both) {
     return {name, status, [c](Descriptors& d) { d.convolution(c); }, asked};
 }
-Case setting(const char* name, int status, int kind, int attribute, int type, std::int64_t count,
-             Asked asked = Asked::both) {
+Misuse setting(const char* name, int status, int kind, int attribute, int type, std::int64_t count,
+               Asked asked = Asked::both) {
     return {name, status,
             [=](Descriptors& d) {
                 const std::int64_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -99,7 +100,7 @@ Case setting(const char* name, int status, int kind, int attribute, int type, st
             },
             asked};
 }
-Case reading(const char* name, int status, int attribute, int type, std::int64_t room) {
+Misuse reading(const char* name, int status, int attribute, int type, std::int64_t room) {
     return {name, status, [=](Descriptors& d) {
                 std::int64_t count = 0, values[8] = {};
                 d.get(d.image(), attribute, type, room, &count, values);
@@ -109,7 +110,7 @@ Case reading(const char* name, int status, int attribute, int type, std::int64_t
 }  // namespace
 
 TEST_CASE("misused tensors and descriptors of cuDNN are refused") {
-    if (skipped()) return;
+    if (library_misuse_skipped()) return;
     check({
         {"an unknown kind", no_memory, [](Descriptors& d) { d.make(99); }},
         {"no descriptor", null, [](Descriptors& d) { d.finalize(nullptr); }},
@@ -149,12 +150,12 @@ TEST_CASE("misused tensors and descriptors of cuDNN are refused") {
 }
 
 TEST_CASE("misused convolutions and operations of cuDNN are refused") {
-    if (skipped()) return;
+    if (library_misuse_skipped()) return;
     const auto forward = [](const char* name, int status, Descriptors::Tensor image,
                             Descriptors::Tensor filters, Descriptors::Tensor output) {
-        return Case{name, status, [=](Descriptors& d) {
-                        d.forward(d.convolution(), d.tensor(filters), d.tensor(image), d.tensor(output));
-                    }};
+        return Misuse{name, status, [=](Descriptors& d) {
+                          d.forward(d.convolution(), d.tensor(filters), d.tensor(image), d.tensor(output));
+                      }};
     };
     const Descriptors::Tensor x, w{.shape = {16, 8, 3, 3}, .strides = {72, 9, 3, 1}, .id = 2},
         y{.shape = {4, 16, 10, 12}, .strides = {1920, 120, 12, 1}, .id = 3};
@@ -163,9 +164,9 @@ TEST_CASE("misused convolutions and operations of cuDNN are refused") {
         return t;
     };
     const auto without = [](int i, int status) {
-        return Case{"without a part", status, [i](Descriptors& d) {
-                        d.forward(d.convolution(), d.filters(), d.image(), d.output(), i);
-                    }};
+        return Misuse{"without a part", status, [i](Descriptors& d) {
+                          d.forward(d.convolution(), d.filters(), d.image(), d.output(), i);
+                      }};
     };
     check({
         convolution("a convolution", fine, {}),
@@ -249,7 +250,7 @@ TEST_CASE("misused convolutions and operations of cuDNN are refused") {
 }
 
 TEST_CASE("groups of channels that do not fit are refused, in both gradients too") {
-    if (skipped()) return;
+    if (library_misuse_skipped()) return;
     const struct {
         const char* name;
         std::int64_t channels, filters, results;
@@ -281,7 +282,7 @@ TEST_CASE("groups of channels that do not fit are refused, in both gradients too
 }
 
 TEST_CASE("misused graphs, heuristics, plans and arguments of cuDNN are refused") {
-    if (skipped()) return;
+    if (library_misuse_skipped()) return;
     static float memory[3][64];
     const std::vector<void*> pointers{memory[0], memory[1], memory[2]};
     check({
@@ -408,7 +409,7 @@ TEST_CASE("misused graphs, heuristics, plans and arguments of cuDNN are refused"
 }
 
 TEST_CASE("a plan survives its text") {
-    if (skipped()) return;
+    if (library_misuse_skipped()) return;
     constexpr int json = 405;  // CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION
     Descriptors d(cudnn_library().table);
     const D gpu = d.device();
@@ -437,7 +438,7 @@ TEST_CASE("a plan survives its text") {
 }
 
 TEST_CASE("of the engines that the emulated cuDNN proposes, only exact and deterministic ones are taken") {
-    if (skipped()) return;
+    if (library_misuse_skipped()) return;
     if (!emulated(cudnn_library().path)) return;
     const CudnnTable& library = cudnn_library().table;
     ConvShape s;

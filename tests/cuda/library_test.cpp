@@ -19,6 +19,7 @@
 #include "runtime/exec/device.h"
 #include "runtime/exec/program_io.h"
 #include "runtime/state.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/nets.h"
@@ -34,14 +35,6 @@ bool no_products() {
     if (gemm_library().present) return false;
     WARN("no oneDNN: " << gemm_library().name);
     return true;
-}
-
-// The emulator, and a GPU if there is one.
-std::vector<std::string> gpus() {
-    std::vector<std::string> names{"emulator"};
-    for (const DeviceStatus& d : device_list())
-        if (d.name == "cuda" && d.available) names.push_back(d.name);
-    return names;
 }
 
 template <class Operation>

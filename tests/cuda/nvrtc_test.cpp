@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cstdio>
 #include <memory>
 #include <regex>
 #include <set>
@@ -16,6 +15,7 @@
 #include "ops/rules/phases.h"
 #include "runtime/cuda/target.h"
 #include "runtime/state.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/corpus.h"
 #include "tests/support/nets.h"
@@ -25,16 +25,6 @@ using namespace bitale::cuda;
 using namespace bitale::test;
 
 namespace {
-
-// CTest shows a test whose output has this as skipped.
-bool skipped() {
-    const std::string sanitizers = BITALE_SANITIZE;
-    const std::string reason = sanitizers.empty() ? nvrtc_problem() : "NVRTC is not run under sanitizers";
-    if (reason.empty()) return false;
-    std::printf("SKIPPED: %s\n", reason.c_str());
-    WARN("SKIPPED: " << reason);
-    return true;
-}
 
 // As a function on a GPU would have it, with cuDNN or without.
 Program cuda_program(const Function& f, bool with_cudnn) {
@@ -143,7 +133,7 @@ TEST_CASE("NVRTC reports registers, spills and shared memory") {
 }
 
 TEST_CASE("what NVRTC refuses is shown with its line") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     try {
         compile_cuda("extern \"C\" __global__ void k(int* p) {\n    *p = nobody;\n}\n", "sm_90", "wrong.cu");
         FAIL("compiled an undeclared name");
@@ -158,7 +148,7 @@ TEST_CASE("what NVRTC refuses is shown with its line") {
 }
 
 TEST_CASE("kernels of the examples compile for every architecture") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     // ptxas keeps 2,048 threads on a multiprocessor where that costs a register or two: no step does.
     Jobs steps({"sm_75", "sm_80", "sm_90", "sm_120"}), evaluations({"sm_75", "sm_80", "sm_90", "sm_120"}, 8);
     for (const std::string& name : net_names()) {
@@ -172,7 +162,7 @@ TEST_CASE("kernels of the examples compile for every architecture") {
 }
 
 TEST_CASE("kernels of loops compile for every architecture") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     Jobs jobs({"sm_75", "sm_80", "sm_90", "sm_120"});
     for (const bool repeating : {false, true}) jobs.add(loop_program("sm_90", repeating));
     jobs.run();
@@ -188,7 +178,7 @@ constexpr int spilled_by_corpus = 256;
 }  // namespace
 
 TEST_CASE("kernels of the corpus compile for the oldest architecture") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     Jobs jobs({"sm_75"}, spilled_by_corpus);
     for (const CorpusPart& part : kernel_corpus())
         if (part.typical) jobs.add(part.build("null"), false);
@@ -196,7 +186,7 @@ TEST_CASE("kernels of the corpus compile for the oldest architecture") {
 }
 
 TEST_CASE("kernels of the corpus of every dtype compile for every architecture", "[slow]") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     Jobs jobs({"sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"}, spilled_by_corpus);
     for (const CorpusPart& part : kernel_corpus()) jobs.add(part.build("null"), false);
     jobs.run();

@@ -2,7 +2,6 @@
 // called.
 #include "runtime/cuda/offline_device.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "runtime/cuda/offline_plans.h"
 #include "runtime/exec/program_io.h"
 #include "runtime/state.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/error_of.h"
@@ -23,17 +23,6 @@ using namespace bitale;
 using namespace bitale::test;
 
 namespace {
-
-// CTest shows a test whose output has this as skipped.
-bool skipped() {
-    const std::string reason = std::string_view(BITALE_SANITIZE).empty()
-                                   ? cuda::nvrtc_problem()
-                                   : "NVRTC is not run under sanitizers";
-    if (reason.empty()) return false;
-    std::printf("SKIPPED: %s\n", reason.c_str());
-    WARN("SKIPPED: " << reason);
-    return true;
-}
 
 constexpr const char* cannot_run = "device cuda:sm_90, which compiles and reports; it cannot run";
 
@@ -73,7 +62,7 @@ TEST_CASE("without NVRTC a function with kernels is not built for an architectur
 }
 
 TEST_CASE("a training step is compiled, planned and reported for an architecture, and touches nothing") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     const TemporaryFolder folder;
     Options with = options();
     with.cache = true;
@@ -140,7 +129,7 @@ TEST_CASE("a training step is compiled, planned and reported for an architecture
 }
 
 TEST_CASE("lengths that only a call tells leave library calls unplanned") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     const Expr x = matrix("x");
     const Shared w = shared(zeros({256, 128}), "w");
     const Function f = function({x}, dot(x, w), {.device = "cuda:sm_80"});
@@ -149,7 +138,7 @@ TEST_CASE("lengths that only a call tells leave library calls unplanned") {
 }
 
 TEST_CASE("an architecture that NVRTC does not know is refused when it is old, and gets PTX when it is new") {
-    if (skipped()) return;
+    if (nvrtc_skipped()) return;
     const Expr x = vector("x");
     CHECK_THAT(error_of([&] { function({x}, exp(x), {.device = "cuda:sm_12"}); }),
                ContainsSubstring("device cuda:sm_12: NVRTC does not compile for sm_12, but for sm_"));

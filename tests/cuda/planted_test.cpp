@@ -6,6 +6,7 @@
 
 #include "runtime/cuda/emulator/blocks.h"
 #include "runtime/cuda/emulator/table.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 
@@ -25,7 +26,7 @@ struct Planted {
 
 // The variables of every body: out, in and more of blocks * threads ints each, t in the block, all in the
 // grid. Nobody has written what is in `more`.
-const std::vector<Planted>& planted() {
+const std::vector<Planted>& planted_bugs() {
     static const std::vector<Planted> list = {
         {"a missing barrier",
          "__shared__ int s[64];\ns[t] = in[all];\nout[all] = s[63 - t];",
@@ -174,15 +175,13 @@ class Fresh {
     void* data_ = nullptr;
 };
 
-const ThreadOrder orders[] = {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::random};
-
 }  // namespace
 
 TEST_CASE("each planted bug is found, and its corrected twin runs") {
     if (emulator_skipped()) return;
     const CheckedEmulator checked;
-    for (const Planted& p : planted())
-        for (const ThreadOrder order : orders) {
+    for (const Planted& p : planted_bugs())
+        for (const ThreadOrder order : thread_orders) {
             const InOrder scope(order);
             INFO(p.name << ", order " << static_cast<int>(order));
             const std::string problem = run_kernel(p.wrong, p.blocks, p.threads, Fresh(p).data()).problem;

@@ -10,19 +10,20 @@
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/emulator/table.h"
 #include "runtime/cuda/graphs.h"
+#include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 
 using namespace bitale::cuda;
+using namespace bitale::test;
 
 namespace {
 
-const RuntimeTable& runtime() { return emulated_runtime(); }
 const GraphTable& graphs() { return emulated_graphs(); }
 const LoopTable& loops() { return emulated_loops(); }
 
 // A stream, and memory of each kind: 256 bytes.
-struct Bench {
-    Bench() {
+struct MemoryBench {
+    MemoryBench() {
         REQUIRE(runtime().cudaSetDevice(0) == success);
         REQUIRE(runtime().cudaStreamCreateWithFlags(&stream, stream_non_blocking) == success);
         REQUIRE(runtime().cudaMalloc(&device, 256) == success);
@@ -32,15 +33,15 @@ struct Bench {
         std::memset(pinned, 1, 256);
         std::memset(mapped, 2, 256);
     }
-    ~Bench() {
+    ~MemoryBench() {
         runtime().cudaFree(device);
         runtime().cudaFree(other);
         runtime().cudaFreeHost(pinned);
         runtime().cudaFreeHost(mapped);
         runtime().cudaStreamDestroy(stream);
     }
-    Bench(const Bench&) = delete;
-    Bench& operator=(const Bench&) = delete;
+    MemoryBench(const MemoryBench&) = delete;
+    MemoryBench& operator=(const MemoryBench&) = delete;
 
     Status upload() { return runtime().cudaMemcpyAsync(device, pinned, 256, host_to_device, stream); }
     Status download() { return runtime().cudaMemcpyAsync(pinned, device, 256, device_to_host, stream); }
@@ -61,7 +62,7 @@ struct Bench {
 }  // namespace
 
 TEST_CASE("work waits in its stream until somebody waits for it") {
-    Bench b;
+    MemoryBench b;
     CHECK(b.upload() == success);
     std::memset(b.pinned, 7, 256);  // too early: the copy has not begun
     CHECK(b.download() == success);
@@ -84,7 +85,7 @@ TEST_CASE("work waits in its stream until somebody waits for it") {
 }
 
 TEST_CASE("copies stay within their memory, and on the side they name") {
-    Bench b;
+    MemoryBench b;
     const int invalid = error_invalid_value;
     CHECK(runtime().cudaMemcpyAsync(b.device, b.pinned, 257, host_to_device, b.stream) == invalid);
     CHECK(runtime().cudaMemcpyAsync(b.pinned, b.device, 256, host_to_device, b.stream) == invalid);
@@ -96,7 +97,7 @@ TEST_CASE("copies stay within their memory, and on the side they name") {
 }
 
 TEST_CASE("a thread that has chosen no device is told") {
-    Bench b;
+    MemoryBench b;
     Status status = success;
     std::thread([&] { status = runtime().cudaMemsetAsync(b.device, 0, 1, b.stream); }).join();
     CHECK(status == error_invalid_device);
@@ -105,7 +106,7 @@ TEST_CASE("a thread that has chosen no device is told") {
 }
 
 TEST_CASE("what is captured runs at each launch, and not before") {
-    Bench b;
+    MemoryBench b;
     REQUIRE(b.begin() == success);
     CHECK(runtime().cudaMemsetAsync(b.device, 9, 256, b.stream) == success);
     CHECK(b.download() == success);
@@ -132,7 +133,7 @@ TEST_CASE("what is captured runs at each launch, and not before") {
 }
 
 TEST_CASE("a capture refuses to wait, to allocate and to record events") {
-    Bench b;
+    MemoryBench b;
     void* block = nullptr;
     Stream stream = nullptr;
     Event event = nullptr;
@@ -156,7 +157,7 @@ TEST_CASE("a capture refuses to wait, to allocate and to record events") {
 }
 
 TEST_CASE("the body of a WHILE node holds device work only, and its handle belongs to one node") {
-    Bench b;
+    MemoryBench b;
     GraphPointer graph = nullptr, body = nullptr;
     ConditionalHandle handle = 0;
     GraphNodeParameters parameters;

@@ -14,7 +14,7 @@ using namespace bitale::test;
 
 namespace {
 
-struct Graphs {
+struct ScheduleGraphs {
     std::vector<Expr> inputs;
     std::vector<Array> arguments;
     std::vector<std::string> names;
@@ -40,7 +40,7 @@ struct Graphs {
     }
 };
 
-void check_same_bits(const Graphs& graphs) {
+void check_same_bits(const ScheduleGraphs& graphs) {
     const Results expected = graphs.on("cpu").call(graphs.arguments);
     Function f = graphs.on("emulator");
     for (const ThreadOrder order : {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::random}) {
@@ -71,7 +71,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST_CASE("maps move 16 bytes at a time, whatever the tail") {
     if (emulator_skipped()) return;
-    Graphs graphs;
+    ScheduleGraphs graphs;
     Random random(1);
     for (const std::int64_t n : {1, 3, 4, 255, 1025, 4099}) {
         const std::string size = std::to_string(n);
@@ -94,7 +94,7 @@ TEST_CASE("maps move 16 bytes at a time, whatever the tail") {
 
 TEST_CASE("lanes of reductions are threads") {
     if (emulator_left_out()) return;
-    Graphs graphs;
+    ScheduleGraphs graphs;
     Random random(2);
     for (const std::int64_t n : {17, 700, 20000, 70001}) {
         const Expr x = graphs.input("x" + std::to_string(n), random_array(float32, {n}, random)),
@@ -120,7 +120,7 @@ TEST_CASE("lanes of reductions are threads") {
 
 TEST_CASE("transposes go through shared memory") {
     if (emulator_left_out()) return;
-    Graphs graphs;
+    ScheduleGraphs graphs;
     Random random(3);
     for (const Dims& shape : {Dims{32, 32}, Dims{33, 65}, Dims{100, 31}, Dims{17, 16}}) {
         const std::string size = std::to_string(shape[0]) + "x" + std::to_string(shape[1]);
@@ -135,7 +135,7 @@ TEST_CASE("transposes go through shared memory") {
     graphs.add("channels last", transpose(x, {0, 2, 3, 1}));
     graphs.add("columns first", transpose(x, {3, 0, 1, 2}) + 1);
     check_same_bits(graphs);
-    Graphs one;
+    ScheduleGraphs one;
     one.add("transpose", transpose(one.input("x", random_array(float32, {64, 64}, random))));
     CHECK(has(source_of(one.on("emulator")), ", 1056, "));  // 32 lines of 33
     CHECK(
@@ -144,7 +144,7 @@ TEST_CASE("transposes go through shared memory") {
 
 TEST_CASE("thin products keep a result in each thread") {
     if (emulator_left_out()) return;
-    Graphs graphs;
+    ScheduleGraphs graphs;
     Random random(4);
     for (const std::int64_t depth : {50, 64, 100, 300}) {
         for (const std::int64_t columns : {3, 10, 16}) {
@@ -167,7 +167,7 @@ TEST_CASE("thin products of one kernel take turns in shared memory") {
     for (const int layers : {2, 4, 7}) {
         INFO(layers << " layers");
         Random random(static_cast<std::uint64_t>(layers));
-        Graphs graphs;
+        ScheduleGraphs graphs;
         Expr h = graphs.input("x", random_array(float32, {32, 48}, random));
         const Expr u = graphs.input("u", random_array(float32, {48, 48}, random, -0.2, 0.2));
         for (int i = 0; i < layers; ++i) h = tanh(dot(h, u));
@@ -184,7 +184,7 @@ TEST_CASE("thin products of one kernel take turns in shared memory") {
 
 TEST_CASE("large products are computed in tiles") {
     if (emulator_left_out()) return;
-    Graphs graphs;
+    ScheduleGraphs graphs;
     Random random(8);
     // float64, which no library takes.
     for (const Dims& size : {Dims{64, 64, 64}, Dims{130, 33, 50}, Dims{300, 100, 17}, Dims{65, 40, 200}}) {
@@ -208,7 +208,7 @@ TEST_CASE("large products are computed in tiles") {
 
 TEST_CASE("convolutions compute several channels in one thread") {
     if (emulator_left_out()) return;
-    Graphs graphs;
+    ScheduleGraphs graphs;
     Random random(5);
     PoolOptions overlapping;
     overlapping.stride = Size2(2);
@@ -231,7 +231,7 @@ TEST_CASE("convolutions compute several channels in one thread") {
 
 TEST_CASE("maps are computed some rows at a time, large ones some channels at a time") {
     if (emulator_left_out()) return;
-    Graphs graphs;
+    ScheduleGraphs graphs;
     Random random(9);
     const Expr bytes = graphs.input("bytes", random_array(uint8, {3, 3, 32, 32}, random, 0, 255)),
                w = graphs.input("w", random_array(float32, {24, 3, 5, 5}, random)),
@@ -243,14 +243,14 @@ TEST_CASE("maps are computed some rows at a time, large ones some channels at a 
     graphs.add("padded, not pooled", relu(conv2d(pixels, w, {.border_mode = half}) + channel(b)));
     check_same_bits(graphs);
     CHECK(has(graphs.on("emulator").report(Detail::complete), "1 of 28 of the second"));
-    Graphs large;  // more than is worth a launch of its own for the pooling
+    ScheduleGraphs large;  // more than is worth a launch of its own for the pooling
     const Expr many = large.input("many", random_array(uint8, {90, 1, 32, 32}, random, 0, 255)),
                thin = large.input("thin", random_array(float32, {24, 1, 1, 1}, random));
     large.add("pooled", relu(max_pool(conv2d(cast(many, float32) / 64, thin), 4)));
     check_same_bits(large);
     CHECK(has(large.on("emulator").report(Detail::complete), "of 24 of the second"));
     // Partial results of all lanes leave no room for rows beside them.
-    Graphs wide;
+    ScheduleGraphs wide;
     const Expr x = wide.input("x", random_array(float64, {40, 1, 28, 28}, random)),
                v = wide.input("v", random_array(float64, {50, 1, 3, 3}, random));
     wide.add("many filters", grad(sum(sqr(max_pool(conv2d((x - mean(x)) / 3, v), 2))), v));
@@ -279,7 +279,7 @@ TEST_CASE("old values that are read before they are written are updated in place
 
 TEST_CASE("scans walk by threads, and blocks sort rows") {
     if (emulator_left_out()) return;
-    Graphs graphs;
+    ScheduleGraphs graphs;
     Random random(7);
     for (const Dims& shape : {Dims{3, 40}, Dims{70, 300}, Dims{300, 7}, Dims{2, 1000}, Dims{5, 1}}) {
         const std::string size = text_of_dims(shape);

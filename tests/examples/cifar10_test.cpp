@@ -53,7 +53,7 @@ Settings settings_of(const std::string& data, std::int64_t limit) {
     return settings;
 }
 
-std::vector<double> losses_of(const json& r) {
+std::vector<double> validated_losses_of(const json& r) {
     std::vector<double> losses;
     for (const json& epoch : r["epochs"])
         for (const char* field : {"train_loss", "train_error", "valid_loss", "valid_error"})
@@ -63,7 +63,7 @@ std::vector<double> losses_of(const json& r) {
     return losses;
 }
 
-const std::string few = "cifar10_cnn --filters 16 --limit 70 --batch 20 --epochs 2";
+const std::string small_network = "cifar10_cnn --filters 16 --limit 70 --batch 20 --epochs 2";
 
 }  // namespace
 
@@ -98,7 +98,7 @@ TEST_CASE("CIFAR-10 is read from its binary files") {
     }
     CHECK(load_cifar10(settings_of(files.folder(), 50)).valid.labels.shape() == Dims{50});
 
-    const json r = results_of(few + " --data " + files.folder());
+    const json r = results_of(small_network + " --data " + files.folder());
     CHECK(r["source"] == "CIFAR-10");
 }
 
@@ -149,12 +149,12 @@ TEST_CASE("cifar10_cnn reports its results") {
     CHECK(r["kernels"].get<int>() > 0);
     REQUIRE(r["epochs"].size() == 2);
     CHECK(r["epochs"][0].size() == 6);
-    const auto losses = losses_of(r);
+    const auto losses = validated_losses_of(r);
     CHECK(losses[4] < losses[0]);
     // The judged scores of the last epoch are those of the trained network.
     CHECK(r["trained"]["valid_loss"] == r["epochs"][1]["valid_loss"]);
 
-    const Finished f = run_program(few);
+    const Finished f = run_program(small_network);
     CHECK(f.status == 0);
     for (const char* text :
          {"synthetic images, not CIFAR-10", "[16, 3, 5, 5]", "valid loss", "accuracy", "as trained"})
@@ -162,11 +162,11 @@ TEST_CASE("cifar10_cnn reports its results") {
 }
 
 TEST_CASE("storages of the photographs compute the same") {
-    const json bytes = results_of(few), floats = results_of(few + " --storage float32"),
-               centred = results_of(few + " --storage int8");
+    const json bytes = results_of(small_network), floats = results_of(small_network + " --storage float32"),
+               centred = results_of(small_network + " --storage int8");
     CHECK(floats["data_bytes"] == 4 * 70 * 3072);
-    CHECK(losses_of(bytes) == losses_of(floats));
-    CHECK(losses_of(bytes) == losses_of(centred));
+    CHECK(validated_losses_of(bytes) == validated_losses_of(floats));
+    CHECK(validated_losses_of(bytes) == validated_losses_of(centred));
 }
 
 TEST_CASE("every pooling, and two dense layers") {
@@ -179,14 +179,15 @@ TEST_CASE("cifar10_cnn whitens its images", "[slow]") {
     const std::string tiny = "cifar10_cnn --filters 16 --limit 40 --batch 20 --epochs 2 --zca";
     const json r = results_of(tiny);
     CHECK(r["zca"] == "on");
-    CHECK(losses_of(r)[4] < losses_of(r)[0]);
+    CHECK(validated_losses_of(r)[4] < validated_losses_of(r)[0]);
     CHECK_THAT(run_program(tiny + " --storage int8").output, ContainsSubstring("whitened by 40 images"));
 }
 
 TEST_CASE("cifar10_cnn trains on the emulator as on the CPU") {
     const std::string tiny =
         "cifar10_cnn --filters 16 --limit 8 --batch 4 --epochs 1 --pool overlapping --device ";
-    const auto expected = losses_of(results_of(tiny + "cpu")), got = losses_of(results_of(tiny + "emulator"));
+    const auto expected = validated_losses_of(results_of(tiny + "cpu")),
+               got = validated_losses_of(results_of(tiny + "emulator"));
     REQUIRE(got.size() == expected.size());
     // Not to the bit: matrix products are the library's.
     for (std::size_t k = 0; k < got.size(); ++k) CHECK(got[k] == Approx(expected[k]).epsilon(1e-4));

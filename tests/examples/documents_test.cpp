@@ -1,7 +1,4 @@
 // The programs in the documents compile without a warning, run, and print what the page says they print.
-#include <sys/wait.h>
-
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <sstream>
@@ -15,17 +12,6 @@
 namespace bitale {
 namespace {
 
-// A command that is no example: those have a folder of their own.
-Finished run(const std::string& command) {
-    Finished f;
-    FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-    REQUIRE(pipe);
-    for (int c = 0; (c = std::fgetc(pipe)) != EOF;) f.output += static_cast<char>(c);
-    const int status = pclose(pipe);
-    f.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return f;
-}
-
 TEST_CASE("programs in the documents print what the documents say") {
     int count = 0;
     for (const char* page : {"install.md", "guide.md", "from-theano.md", "from-pytorch.md"}) {
@@ -36,13 +22,13 @@ TEST_CASE("programs in the documents print what the documents say") {
             ++count;
             const test::TemporaryFolder folder;
             std::ofstream(folder / "program.cpp") << program.source;
-            const Finished compiled =
-                run(std::string(BITALE_CXX_COMMAND) + " -std=c++20 -Wall -Wextra -Wpedantic -Werror -I" +
-                    BITALE_SOURCE_DIR + "/include " + (folder / "program.cpp") + " -o " +
-                    (folder / "program") + " " + BITALE_LINK);
+            const Finished compiled = run_command(std::string(BITALE_CXX_COMMAND) +
+                                                  " -std=c++20 -Wall -Wextra -Wpedantic -Werror -I" +
+                                                  BITALE_SOURCE_DIR + "/include " + (folder / "program.cpp") +
+                                                  " -o " + (folder / "program") + " " + BITALE_LINK);
             INFO(program.source << compiled.output);
             REQUIRE(compiled.status == 0);
-            const Finished ran = run(folder / "program");
+            const Finished ran = run_command(folder / "program");
             CHECK(ran.status == 0);
             CHECK(ran.output == program.output);
         }

@@ -1,8 +1,5 @@
 // docs/looking-inside.md: its program prints the report that stands there, and its dump has the text that
 // stands there.
-#include <sys/wait.h>
-
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <regex>
@@ -49,24 +46,15 @@ TEST_CASE("the page on looking inside shows what is seen") {
                       readable = block(page, "```text", at);
     const test::TemporaryFolder folder;
     test::write_file(folder / "net.cpp", program);
-    const auto run = [](const std::string& command) {
-        Finished f;
-        FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-        REQUIRE(pipe);
-        for (int c = 0; (c = std::fgetc(pipe)) != EOF;) f.output += static_cast<char>(c);
-        const int status = pclose(pipe);
-        f.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-        return f;
-    };
     const Finished compiled =
-        run(std::string(BITALE_CXX_COMMAND) + " -std=c++20 -Wall -Wextra -Wpedantic -Werror -I" +
-            BITALE_SOURCE_DIR + "/include " + (folder / "net.cpp") + " -o " + (folder / "net") + " " +
-            BITALE_LINK);
+        run_command(std::string(BITALE_CXX_COMMAND) + " -std=c++20 -Wall -Wextra -Wpedantic -Werror -I" +
+                    BITALE_SOURCE_DIR + "/include " + (folder / "net.cpp") + " -o " + (folder / "net") + " " +
+                    BITALE_LINK);
     INFO(compiled.output);
     REQUIRE(compiled.status == 0);
-    const Finished ran =
-        run("BITALE_FLAGS=cpu_target=x86-64-v3,disable=onednn,threads=2,cache_dir=" + (folder / "cache") +
-            " BITALE_DUMP=" + (folder / "dump") + " " + (folder / "net"));
+    const Finished ran = run_command(
+        "BITALE_FLAGS=cpu_target=x86-64-v3,disable=onednn,threads=2,cache_dir=" + (folder / "cache") +
+        " BITALE_DUMP=" + (folder / "dump") + " " + (folder / "net"));
     CHECK(ran.status == 0);
     CHECK(without_numbers(ran.output) == without_numbers(report));
 

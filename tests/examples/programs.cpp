@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -62,6 +63,16 @@ Finished run_program(const std::string& command) {
     read_until(child, "", finished.output);
     finished.status = wait_for(child);
     return finished;
+}
+
+Finished run_command(const std::string& command) {
+    Finished f;
+    FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+    REQUIRE(pipe);
+    for (int c = 0; (c = std::fgetc(pipe)) != EOF;) f.output += static_cast<char>(c);
+    const int status = pclose(pipe);
+    f.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return f;
 }
 
 Finished run_and_interrupt(const std::string& command, const std::string& mark, int signal) {

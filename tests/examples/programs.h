@@ -15,6 +15,8 @@ struct Finished {
 };
 // Runs a shell command, with the examples' folder first in the path.
 Finished run_program(const std::string& command);
+// Runs a shell command that is no example: those have a folder of their own.
+Finished run_command(const std::string& command);
 // Starts a command, waits until its output contains `mark`, sends it a signal, and waits for its end.
 Finished run_and_interrupt(const std::string& command, const std::string& mark, int signal = SIGINT);
 

@@ -29,7 +29,7 @@ using outside::FileEvent;
 
 namespace {
 
-std::size_t files_in(const std::string& folder) {
+std::size_t files_below(const std::string& folder) {
     std::size_t count = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::recursive_directory_iterator(folder)) ++count;
     return count;
@@ -83,7 +83,7 @@ TEST_CASE("a process that is killed at any door of a save leaves the old file or
         CHECK((equal(got, old) || equal(got, next)));
         save_npz(path, next);
         CHECK(equal(load_npz(path), next));
-        CHECK(files_in(folder.path()) == 1);
+        CHECK(files_below(folder.path()) == 1);
     }
     show("save", n - 1);
     CHECK(n > 6);
@@ -115,7 +115,7 @@ TEST_CASE("a process that is killed at any door of the cache leaves a miss or th
             act();
             CHECK(cache.read(key) == object);
             cache.clear();
-            CHECK(files_in(folder / "cache") == 0);
+            CHECK(files_below(folder / "cache") == 0);
         }
         show("cache", n - 1);
         CHECK(n > 8);

@@ -14,12 +14,7 @@ using namespace bitale;
 
 namespace {
 
-const Pattern x = Pattern::any("x"), y = Pattern::any("y");
-
-Pattern add(const Pattern& a, const Pattern& b) { return toy::of(toy::add(), {a, b}); }
-Pattern neg(const Pattern& a) { return toy::of(toy::neg(), {a}); }
-Pattern exp(const Pattern& a) { return toy::of(toy::exp(), {a}); }
-Pattern log(const Pattern& a) { return toy::of(toy::log(), {a}); }
+using toy::add, toy::exp, toy::log, toy::neg, toy::x, toy::y;
 
 RuleSet signs() {
     return {"signs",

@@ -14,14 +14,9 @@ using namespace bitale;
 
 namespace {
 
-const Pattern x = Pattern::any("x"), y = Pattern::any("y"), c = Pattern::constant("c");
+using toy::add, toy::log, toy::log_soft, toy::neg, toy::soft, toy::sub, toy::x, toy::y;
 
-Pattern add(const Pattern& a, const Pattern& b) { return toy::of(toy::add(), {a, b}); }
-Pattern sub(const Pattern& a, const Pattern& b) { return toy::of(toy::sub(), {a, b}); }
-Pattern neg(const Pattern& a) { return toy::of(toy::neg(), {a}); }
-Pattern log(const Pattern& a) { return toy::of(toy::log(), {a}); }
-Pattern soft(const Pattern& a) { return toy::of(toy::soft(), {a}); }
-Pattern log_soft(const Pattern& a) { return toy::of(toy::log_soft(), {a}); }
+const Pattern c = Pattern::constant("c");
 
 NodePtr number(double value, DType dtype = float32, Dims shape = {}) {
     Array array(float64, shape);

@@ -41,6 +41,16 @@ inline Pattern of(const Op* op, std::vector<Pattern> operands) {
     return Pattern::apply(op->name, std::move(operands));
 }
 
+// Patterns of them.
+inline const Pattern x = Pattern::any("x"), y = Pattern::any("y");
+inline Pattern add(const Pattern& a, const Pattern& b) { return of(add(), {a, b}); }
+inline Pattern sub(const Pattern& a, const Pattern& b) { return of(sub(), {a, b}); }
+inline Pattern exp(const Pattern& a) { return of(exp(), {a}); }
+inline Pattern log(const Pattern& a) { return of(log(), {a}); }
+inline Pattern neg(const Pattern& a) { return of(neg(), {a}); }
+inline Pattern soft(const Pattern& a) { return of(soft(), {a}); }
+inline Pattern log_soft(const Pattern& a) { return of(log_soft(), {a}); }
+
 // "toy_add(x, toy_exp(y))"
 inline std::string text(const NodePtr& node) {
     if (node->op->kind == OpKind::leaf) return is_constant(node) ? constant_value(node).text() : node->name;

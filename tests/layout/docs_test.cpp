@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -11,19 +9,11 @@
 #include <vector>
 
 #include "graph/base/options.h"
+#include "tests/layout/files.h"
 #include "tests/support/catch.h"
 
 namespace bitale {
 namespace {
-
-const std::filesystem::path root = BITALE_SOURCE_DIR;
-
-std::string text_of_file(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    INFO(path);
-    REQUIRE(file);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 TEST_CASE("every flag is documented, and no other") {
     const std::string page = text_of_file(root / "docs/options.md");

@@ -1,19 +1,13 @@
 // The embedding of helper headers as strings, in cmake/embed.cmake.
 #include "codegen/device/embedded.h"
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "tests/layout/files.h"
 #include "tests/support/catch.h"
 
 namespace bitale {
 namespace {
-
-std::string text_of_file(const char* path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 TEST_CASE("an embedded header is byte for byte its file") {
     const std::string expected = text_of_file(AWKWARD);

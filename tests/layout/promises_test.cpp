@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/layout/files.h"
 #include "tests/support/catch.h"
 
 namespace bitale {
 namespace {
 
-const std::filesystem::path root = BITALE_SOURCE_DIR;
-
+// Nothing where there is no such file.
 std::string text_of(const std::filesystem::path& path) {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -79,7 +79,7 @@ std::string constants_of(const std::vector<Int>& list) {
     return fmt::format("{}", fmt::join(values, "ll, "));
 }
 
-std::string text_of(const Region& region, const Program& program) {
+std::string steps_text(const Region& region, const Program& program) {
     std::string s;
     for (const Step& step : region.steps) {
         if (const auto* copy = std::get_if<CopyStep>(&step.operation)) {
@@ -128,7 +128,7 @@ std::string driver_of(const Program& program) {
     s += "int main() {\n";
     for (const auto* list : {&inputs, &constants})
         for (const std::string& line : *list) s += line;
-    s += text_of(program.once, program) + text_of(program.body, program);
+    s += steps_text(program.once, program) + steps_text(program.body, program);
     for (const std::string& line : outputs) {
         REQUIRE(!line.empty());
         s += line;

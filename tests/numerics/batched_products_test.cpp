@@ -10,6 +10,7 @@
 
 #include "graph/base/options.h"
 #include "runtime/cpu/gemm.h"
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/numerics.h"
@@ -19,12 +20,6 @@ using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
-
-Options with(int threads) {
-    Options chosen = options();
-    chosen.threads = threads;
-    return chosen;
-}
 
 // x [batch, m, k], y [batch, k, n]: every order of axes, by matmul and by broadcasting.
 std::vector<Expr> forms(const Expr& x, const Expr& y) {
@@ -52,12 +47,12 @@ std::vector<Expr> parts(const Expr& x, const Expr& y) {
             batched_dot(x, y[{colon, colon, 0}])};
 }
 
-struct Lengths {
+struct ProductLengths {
     std::int64_t batch, m, k, n;
 };
 
-void check_forms(DType dtype, bool known, const std::vector<Lengths>& lengths, double tolerance) {
-    for (const Lengths& l : lengths) {
+void check_forms(DType dtype, bool known, const std::vector<ProductLengths>& lengths, double tolerance) {
+    for (const ProductLengths& l : lengths) {
         const Expr x = known ? input(dtype, {l.batch, l.m, l.k}, "x") : input(dtype, 3, "x"),
                    y = known ? input(dtype, {l.batch, l.k, l.n}, "y") : input(dtype, 3, "y");
         std::vector<Expr> all = forms(x, y);

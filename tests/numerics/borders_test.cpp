@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/base/options.h"
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
@@ -18,16 +19,16 @@ namespace {
 
 // Of many thousand products of float32 one after another, whose total is far smaller than its parts: what is
 // wrong by an element or a border differs by far more.
-constexpr double sums_that_cancel = 1e-3;
+constexpr double long_sums_that_cancel = 1e-3;
 
-struct Sizes {
+struct LargeImages {
     std::int64_t images, channels, height, width, filters, kernel;
     ConvOptions options;
 };
 
 // One image has more than half a megabyte, with its border.
-const std::vector<Sizes>& large() {
-    static const std::vector<Sizes> list = {
+const std::vector<LargeImages>& large() {
+    static const std::vector<LargeImages> list = {
         {2, 36, 62, 60, 9, 3, {.border_mode = half}},
         {3, 40, 57, 61, 7, 3, {.border_mode = Border(2, 1), .subsample = Size2(2, 3)}},
         {1, 3, 214, 215, 8, 7, {.border_mode = Border(3), .subsample = 2}},
@@ -37,13 +38,11 @@ const std::vector<Sizes>& large() {
     return list;
 }
 
-Dims image_of(const Sizes& s) { return {s.images, s.channels, s.height, s.width}; }
-Dims filters_of(const Sizes& s) { return {s.filters, s.channels, s.kernel, s.kernel}; }
-
-Expr weighted(const Expr& y) { return sum(y * cos(y)); }
+Dims image_of(const LargeImages& s) { return {s.images, s.channels, s.height, s.width}; }
+Dims filters_of(const LargeImages& s) { return {s.filters, s.channels, s.kernel, s.kernel}; }
 
 // The maps, and both gradients.
-std::vector<Expr> results_of(const Expr& x, const Expr& w, const ConvOptions& options) {
+std::vector<Expr> maps_and_gradients(const Expr& x, const Expr& w, const ConvOptions& options) {
     const Expr y = conv2d(is_float(x.dtype()) ? x : (cast(x, float32) - 120) / 256, w, options);
     std::vector<Expr> results = {y, grad(weighted(y), w)};
     if (is_float(x.dtype())) results.push_back(grad(weighted(y), x));
@@ -53,16 +52,16 @@ std::vector<Expr> results_of(const Expr& x, const Expr& w, const ConvOptions& op
 }  // namespace
 
 TEST_CASE("borders of images that are larger than the scratch of a task") {
-    PackedCases cases(tested_device(), sums_that_cancel);
+    PackedCases cases(tested_device(), long_sums_that_cancel);
     Random random(1);
-    for (const Sizes& s : large())
+    for (const LargeImages& s : large())
         for (const DType dtype : {DType::float32, DType::uint8}) {
             const bool bytes = dtype == DType::uint8;
             const Expr x = input(dtype, image_of(s), "x"), w = input(float32, filters_of(s), "w");
             const std::vector<Array> values = {
                 random_array(dtype, image_of(s), random, bytes ? 0 : -1, bytes ? 255 : 1),
                 random_array(float32, filters_of(s), random, -0.1, 0.1)};
-            for (const Expr& result : results_of(x, w, s.options))
+            for (const Expr& result : maps_and_gradients(x, w, s.options))
                 cases.add(fmt::format("{} {}", bitale::name_of(dtype), text_of(image_of(s))), {x, w}, values,
                           result);
         }
@@ -71,7 +70,7 @@ TEST_CASE("borders of images that are larger than the scratch of a task") {
 
 TEST_CASE("large images with borders, no image at all and then some, and the same bits for any threads") {
     Random random(2);
-    const Sizes& s = large()[0];
+    const LargeImages& s = large()[0];
     const Array filters = random_array(float32, filters_of(s), random, -0.1, 0.1);
     const auto made = [&](int threads, const Array& images, const std::string& device) {
         Options chosen = options();
@@ -81,7 +80,7 @@ TEST_CASE("large images with borders, no image at all and then some, and the sam
         const Expr x = input(float32, Dims{-1, s.channels, s.height, s.width}, "x"),
                    w = input(float32, filters_of(s), "w");
         const std::vector<Array> arguments = {images, filters};
-        return function({x, w}, results_of(x, w, s.options), {.device = device}).call(arguments);
+        return function({x, w}, maps_and_gradients(x, w, s.options), {.device = device}).call(arguments);
     };
     for (const std::int64_t count : {0, 1, 5}) {
         const Array images = random_array(float32, {count, s.channels, s.height, s.width}, random, -1, 1);
@@ -128,7 +127,7 @@ TEST_CASE("borders of images whose size is known at the call alone") {
                 inputs.emplace_back(v);
                 variables.push_back(v);
             }
-            const std::vector<Expr> results = results_of(x, w, f.options);
+            const std::vector<Expr> results = maps_and_gradients(x, w, f.options);
             outputs.insert(outputs.end(), results.begin(), results.end());
         }
     Function f = function(inputs, outputs, {.device = tested_device()});

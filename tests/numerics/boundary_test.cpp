@@ -20,15 +20,15 @@ namespace {
 
 constexpr double sums_that_cancel = 1e-4;
 
-struct Sizes {
+struct ConvolutionSizes {
     std::int64_t images, channels, height, width, filters;
     Dims kernel;
     ConvOptions options;
 };
 
 // Enough channels on the one side, the other, both; rows of tiles and lanes left over.
-const std::vector<Sizes>& sizes() {
-    static const std::vector<Sizes> list = {
+const std::vector<ConvolutionSizes>& sizes() {
+    static const std::vector<ConvolutionSizes> list = {
         {12, 1, 19, 17, 8, {3, 3}, {}},
         {9, 8, 13, 14, 1, {3, 3}, {.border_mode = half}},
         {11, 17, 12, 11, 33, {3, 2}, {.border_mode = Border(2, 1), .subsample = Size2(2, 1)}},
@@ -40,10 +40,10 @@ const std::vector<Sizes>& sizes() {
     return list;
 }
 
-Dims image_of(const Sizes& s) { return {s.images, s.channels, s.height, s.width}; }
-Dims filters_of(const Sizes& s) { return {s.filters, s.channels, s.kernel[0], s.kernel[1]}; }
+Dims image_of(const ConvolutionSizes& s) { return {s.images, s.channels, s.height, s.width}; }
+Dims filters_of(const ConvolutionSizes& s) { return {s.filters, s.channels, s.kernel[0], s.kernel[1]}; }
 
-std::string text_of(const Sizes& s) {
+std::string sizes_text(const ConvolutionSizes& s) {
     return fmt::format("{}x{}x{}x{}, {} filters", s.images, s.channels, s.height, s.width, s.filters);
 }
 
@@ -54,7 +54,7 @@ struct Passes {
     std::vector<Expr> results;
 };
 
-Passes passes(const Sizes& s, std::int64_t images, Random& random) {
+Passes passes(const ConvolutionSizes& s, std::int64_t images, Random& random) {
     Passes p;
     p.x = input(float32, {-1, s.channels, s.height, s.width}, "x");
     p.w = input(float32, filters_of(s), "w");
@@ -76,9 +76,9 @@ Passes passes(const Sizes& s, std::int64_t images, Random& random) {
 TEST_CASE("convolutions between tensors with their channels apart") {
     PackedCases cases(tested_device(), sums_that_cancel);
     Random random(1);
-    for (const Sizes& s : sizes()) {
+    for (const ConvolutionSizes& s : sizes()) {
         const Passes p = passes(s, s.images, random);
-        for (const Expr& result : p.results) cases.add(text_of(s), {p.x, p.w, p.g}, p.values, result);
+        for (const Expr& result : p.results) cases.add(sizes_text(s), {p.x, p.w, p.g}, p.values, result);
     }
     cases.run();
 }
@@ -86,9 +86,10 @@ TEST_CASE("convolutions between tensors with their channels apart") {
 TEST_CASE("channels apart: gradients of filters from few images, and of many filters") {
     PackedCases cases(tested_device(), sums_that_cancel);
     Random random(4);
-    for (const Sizes& s :
-         {Sizes{2, 12, 14, 13, 21, {3, 3}, {}}, Sizes{3, 20, 9, 10, 9, {3, 2}, {.border_mode = full}},
-          Sizes{1, 9, 12, 12, 17, {3, 3}, {}}, Sizes{2, 520, 7, 7, 512, {2, 2}, {}}}) {
+    for (const ConvolutionSizes& s :
+         {ConvolutionSizes{2, 12, 14, 13, 21, {3, 3}, {}},
+          ConvolutionSizes{3, 20, 9, 10, 9, {3, 2}, {.border_mode = full}},
+          ConvolutionSizes{1, 9, 12, 12, 17, {3, 3}, {}}, ConvolutionSizes{2, 520, 7, 7, 512, {2, 2}, {}}}) {
         const Expr x = input(float32, image_of(s), "x"), w = input(float32, filters_of(s), "w");
         const Expr y = conv2d(x, w, s.options);
         Dims maps;
@@ -97,7 +98,7 @@ TEST_CASE("channels apart: gradients of filters from few images, and of many fil
         const std::vector<Array> values = {random_array(float32, image_of(s), random, -1, 1),
                                            random_array(float32, filters_of(s), random, -0.1, 0.1),
                                            random_array(float32, maps, random, -1, 1)};
-        cases.add(text_of(s), {x, w, g}, values, grad(sum(y * g), w));
+        cases.add(sizes_text(s), {x, w, g}, values, grad(sum(y * g), w));
     }
     cases.run();
 }
@@ -147,7 +148,8 @@ TEST_CASE("channels apart: no images, few and many, the same bits for any thread
             if (!emulator_left_out()) others.push_back(made(p, 2, "emulator"));
             for (std::size_t o = 0; o < others.size(); ++o)
                 for (std::size_t r = 0; r < one.size(); ++r) {
-                    INFO(text_of(sizes()[k]) << ", " << images << " images, result " << r << ", run " << o);
+                    INFO(sizes_text(sizes()[k])
+                         << ", " << images << " images, result " << r << ", run " << o);
                     CHECK(same(others[o][r], one[r]));
                 }
         }

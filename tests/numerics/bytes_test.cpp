@@ -45,7 +45,7 @@ TEST_CASE("sums of bytes are exact for every length of a run") {
                     of_column[i % n] += list[i];
                 }
                 const Results got = sums(Array(list, {rows, n}).as(dtype));
-                INFO(text_of({rows, n}) << " " << name_of(dtype));
+                INFO(text_of(Dims{rows, n}) << " " << name_of(dtype));
                 CHECK(got[0].at(0) == static_cast<float>(all));
                 for (std::int64_t i = 0; i < rows; ++i) CHECK(got[1].at(i) == static_cast<float>(of_row[i]));
                 CHECK(got[2].at(0) == all);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
@@ -13,12 +14,6 @@
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
-
-namespace {
-
-Expr weighted(const Expr& y) { return sum(y * cos(y)); }
-
-}  // namespace
 
 TEST_CASE("convolutions with channels of every remainder, of floats and of bytes") {
     constexpr double sums_that_cancel = 1e-4;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bitale/bitale.h"
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
@@ -16,13 +17,6 @@ using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
-
-std::vector<Array> results_of(Function f, const std::vector<Array>& arguments) {
-    const Results r = f.call(arguments);
-    std::vector<Array> all;
-    for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
-    return all;
-}
 
 Function statistics(const Dims& lengths, const std::string& device) {
     const Expr x = input(float32, lengths, "x");

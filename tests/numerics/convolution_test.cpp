@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -12,10 +13,7 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-// Weights that differ, so that no element of a gradient can stand in for another.
-Expr weighted(const Expr& y) { return sum(y * cos(y)); }
-
-struct Sizes {
+struct ImageAndFilters {
     Dims image, kernel;
 };
 
@@ -28,7 +26,7 @@ std::string name_of(const Border& b) {
     }
 }
 
-void add_convolution(PackedCases& cases, Random& random, DType dtype, const Sizes& sizes,
+void add_convolution(PackedCases& cases, Random& random, DType dtype, const ImageAndFilters& sizes,
                      const ConvOptions& options, bool symbolic) {
     const Expr x = symbolic ? input(dtype, 4, "x") : input(dtype, sizes.image, "x"),
                w = input(dtype, sizes.kernel, "w");
@@ -72,7 +70,7 @@ TEST_CASE("convolutions and their gradients: borders, strides, dilations, flips"
 TEST_CASE("convolutions of awkward sizes") {
     PackedCases cases(tested_device(), 1e-4);  // sums of 153 products that cancel
     Random random(2);
-    const std::vector<std::pair<Sizes, Border>> list = {
+    const std::vector<std::pair<ImageAndFilters, Border>> list = {
         {{{1, 1, 1, 1}, {1, 1, 1, 1}}, valid},    {{{0, 2, 5, 5}, {3, 2, 3, 3}}, half},
         {{{3, 1, 3, 3}, {2, 1, 3, 3}}, valid},    {{{1, 1, 2, 2}, {1, 1, 3, 3}}, full},
         {{{1, 17, 5, 33}, {19, 17, 3, 3}}, half}, {{{5, 2, 1, 40}, {3, 2, 1, 7}}, valid},

@@ -34,7 +34,7 @@ Tolerance tolerance_of(const std::string& op, DType dtype) {
     return {.ulps = at == list.end() ? 0 : at->second};
 }
 
-struct Operands {
+struct ElementwiseOperands {
     Expr a, b, c;           // [m, n]
     Expr row, column, one;  // [n], [m, 1], scalar
     Expr turned, strided;   // [n, m] and [2 * m, n + 3], read as [m, n]
@@ -42,8 +42,8 @@ struct Operands {
     std::vector<Expr> inputs;
 };
 
-Operands operands_of(DType dtype) {
-    Operands o;
+ElementwiseOperands operands_of(DType dtype) {
+    ElementwiseOperands o;
     const Expr a = input(dtype, 2, "a"), b = input(dtype, 2, "b"), c = input(dtype, 2, "c"),
                row = input(dtype, 1, "row"), column = input(dtype, Dims{-1, 1}, "column"),
                one = input(dtype, 0, "one"), turned = input(dtype, 2, "turned"),
@@ -62,7 +62,7 @@ std::vector<Array> arguments_of(DType dtype, std::int64_t m, std::int64_t n, Ran
             special_array(boolean, {m, n}, random, 1)};
 }
 
-std::vector<Case> cases_of(DType dtype, const Operands& x) {
+std::vector<Case> cases_of(DType dtype, const ElementwiseOperands& x) {
     std::vector<Case> cases;
     auto turn = static_cast<std::size_t>(dtype);
     for (const Op* op : elementwise_ops()) {
@@ -101,7 +101,7 @@ std::vector<Case> cases_of(DType dtype, const Operands& x) {
 
 TEST_CASE("every elementwise op on every dtype agrees with the oracle") {
     for (const DType dtype : computing) {
-        const Operands x = operands_of(dtype);
+        const ElementwiseOperands x = operands_of(dtype);
         OnTwoDevices both(x.inputs, cases_of(dtype, x), fmt::format("elementwise_{}", name_of(dtype)));
         Random random(static_cast<std::uint64_t>(dtype) + 1);
         for (const Dims& shape : {Dims{0, 3}, Dims{3, 0}, Dims{1, 1}, Dims{17, 1}, Dims{1, 17}, Dims{5, 13},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/base/options.h"
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
@@ -17,14 +18,7 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-enum class Optimizer { sgd, momentum, adam };
-
-Options with(bool library, int threads) {
-    Options chosen = options();
-    chosen.threads = threads;
-    if (!library) chosen.disabled.insert("onednn");
-    return chosen;
-}
+enum class UpdateRule { sgd, momentum, adam };
 
 struct Trained {
     std::vector<Array> values;
@@ -32,7 +26,7 @@ struct Trained {
 };
 
 // Three steps with minibatches of different sizes.
-Trained trained(Optimizer optimizer, std::int64_t inputs, std::int64_t hidden, std::int64_t outputs,
+Trained trained(UpdateRule optimizer, std::int64_t inputs, std::int64_t hidden, std::int64_t outputs,
                 const std::string& device) {
     Random random(11);
     Shared w = shared(random_array(float32, {inputs, hidden}, random, -0.1, 0.1), "w"),
@@ -42,9 +36,9 @@ Trained trained(Optimizer optimizer, std::int64_t inputs, std::int64_t hidden, s
     const Expr h = tanh(dot(x, w) + b);
     const Expr cost = mean(sqr(sigmoid(dot(h, v)) - t));
     const std::vector<Shared> parameters{w, b, v};
-    const Updates updates = optimizer == Optimizer::sgd        ? sgd(cost, parameters, 0.5)
-                            : optimizer == Optimizer::momentum ? momentum(cost, parameters, 0.5)
-                                                               : adam(cost, parameters, 0.01);
+    const Updates updates = optimizer == UpdateRule::sgd        ? sgd(cost, parameters, 0.5)
+                            : optimizer == UpdateRule::momentum ? momentum(cost, parameters, 0.5)
+                                                                : adam(cost, parameters, 0.01);
     Function f = function({x, t}, {cost, h}, {.updates = updates, .name = "layers", .device = device});
     Trained r;
     for (const std::int64_t batch : {64, 5, 150}) {
@@ -61,7 +55,7 @@ Trained trained(Optimizer optimizer, std::int64_t inputs, std::int64_t hidden, s
 }  // namespace
 
 TEST_CASE("layers and their updates on slices of products") {
-    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam}) {
+    for (const UpdateRule optimizer : {UpdateRule::sgd, UpdateRule::momentum, UpdateRule::adam}) {
         const Trained exact = trained(optimizer, 300, 130, 70, "reference");
         for (const bool library : {true, false}) {
             std::vector<Array> first;
@@ -74,7 +68,7 @@ TEST_CASE("layers and their updates on slices of products") {
                 for (std::size_t i = 0; i < got.values.size(); ++i) {
                     INFO("result " << i);
                     // The first steps of adam divide by gradients that may be close to nothing.
-                    const double close = optimizer == Optimizer::adam ? 2e-3 : 2e-5;
+                    const double close = optimizer == UpdateRule::adam ? 2e-3 : 2e-5;
                     CHECK(difference(got.values[i], exact.values[i], {.of_largest = close}) == "");
                     if (!first.empty()) CHECK(difference(got.values[i], first[i]) == "");
                 }
@@ -84,7 +78,7 @@ TEST_CASE("layers and their updates on slices of products") {
                 CHECK(got.report.find("right after the library has computed it") != std::string::npos);
                 const bool adds =
                     got.report.find("the call adds it to the variable that it updates") != std::string::npos;
-                CHECK(adds == (optimizer != Optimizer::adam));
+                CHECK(adds == (optimizer != UpdateRule::adam));
             }
         }
     }

@@ -1,5 +1,6 @@
 // Functions whose unknown lengths are equal at every valid call: results beside the oracle, and the error of
 // a call that breaks an equality, which comes before anything is written.
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/numerics.h"
@@ -9,13 +10,6 @@ using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
-
-FunctionOptions here(const Updates& updates = {}) {
-    FunctionOptions o;
-    o.updates = updates;
-    o.device = tested_device();
-    return o;
-}
 
 // Every axis of every argument shorter and longer: each call is refused by the same words, or none is.
 void check_wrong_lengths(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,

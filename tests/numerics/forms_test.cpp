@@ -9,6 +9,7 @@
 
 #include "bitale/bitale.h"
 #include "graph/base/options.h"
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
@@ -29,13 +30,6 @@ std::vector<double> sums_of_columns(const Array& x, std::int64_t rows, std::int6
     std::vector<double> sums(static_cast<std::size_t>(columns), 0);
     for (std::int64_t i = 0; i < rows * columns; ++i) sums[static_cast<std::size_t>(i % columns)] += x.at(i);
     return sums;
-}
-
-std::vector<Array> results_of(Function f, const std::vector<Array>& arguments) {
-    const Results r = f.call(arguments);
-    std::vector<Array> all;
-    for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
-    return all;
 }
 
 // On the device, and with the same bits on a GPU.

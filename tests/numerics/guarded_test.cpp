@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "tests/support/gradient_check.h"
 #include "tests/support/numerics.h"
+#include "tests/support/oracles.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
@@ -36,7 +36,7 @@ std::vector<Expr> maps_of(const Expr& x) {
     };
 }
 
-std::vector<Expr> results_of(const Expr& x) {
+std::vector<Expr> maps_and_gradients(const Expr& x) {
     std::vector<Expr> results;
     for (const Expr& y : maps_of(x)) {
         results.push_back(y);
@@ -63,7 +63,7 @@ TEST_CASE("maps with guards, of lengths that are known at the call alone") {
     for (const DType dtype : {float32, float64, uint8, int64, boolean}) {
         inputs.push_back(input(dtype, {-1, -1}, fmt::format("of_{}", name_of(dtype))));
         const Expr x = dtype == boolean ? cast(inputs.back(), int32) : inputs.back();
-        const std::vector<Expr> results = results_of(x);
+        const std::vector<Expr> results = maps_and_gradients(x);
         outputs.insert(outputs.end(), results.begin(), results.end());
     }
     Function f =
@@ -89,7 +89,7 @@ TEST_CASE("maps with guards, of long rows") {
     for (const Dims& size : {Dims{3, 1100}, Dims{1040, 3}, Dims{9, 2049}}) {
         inputs.push_back(input(float32, size, "x"));
         values.push_back(random_array(float32, size, random));
-        const std::vector<Expr> results = results_of(inputs.back());
+        const std::vector<Expr> results = maps_and_gradients(inputs.back());
         outputs.insert(outputs.end(), results.begin(), results.end());
     }
     Function f =

@@ -8,18 +8,13 @@
 #include <limits>
 #include <vector>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
-
-namespace {
-
-Expr weighted(const Expr& y) { return sum(y * cos(y)); }
-
-}  // namespace
 
 TEST_CASE("transposes of every element size, ragged ones too") {
     PackedCases cases(tested_device());

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
@@ -58,13 +59,6 @@ void step_of(Optimizer optimizer, Cell& c, double g, int t) {
             break;
         }
     }
-}
-
-FunctionOptions here(Updates updates) {
-    FunctionOptions o;
-    o.updates = std::move(updates);
-    o.device = tested_device();
-    return o;
 }
 
 Array indices_of(Dims shape, std::int64_t rows, Random& random) {

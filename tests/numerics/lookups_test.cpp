@@ -26,14 +26,14 @@ Array indices(DType dtype, const Dims& shape, std::int64_t low, std::int64_t hig
 }
 
 // A program and arguments of its calls: what calls return, then the variables' values.
-struct Program {
+struct LookupProgram {
     std::vector<Input> inputs;
     std::vector<Expr> outputs;
     Updates updates;
     std::vector<std::vector<Array>> calls;
 };
 
-std::vector<Array> run(const Program& p, const std::string& device, std::string* report = nullptr) {
+std::vector<Array> run(const LookupProgram& p, const std::string& device, std::string* report = nullptr) {
     Function f = function(p.inputs, p.outputs,
                           {.updates = p.updates, .device = device, .on_unused_input = OnUnused::ignore});
     std::vector<Array> all;
@@ -72,7 +72,7 @@ TEST_CASE("gradients of lookups, by dtype of indices and of tables") {
                       Random random(1);
                       const Expr table = input(dtype, {100, 17}, "table"), at = input(index, {-1}, "at"),
                                  weights = input(dtype, {-1, 17}, "weights");
-                      Program p;
+                      LookupProgram p;
                       p.inputs = {table, at, weights};
                       p.outputs = {grad(sum(tanh(gather(table, at)) * weights), table)};
                       for (const std::int64_t n : {0, 1, 300, 5, 1000})
@@ -105,7 +105,7 @@ TEST_CASE("gradients of lookups, by shape of tables and of indices") {
                       for (Dims* d : {&shape, &places, &given}) std::fill(d->begin(), d->end(), -1);
                   const Expr table = input(float32, shape, "table"), at = input(int32, places, "at"),
                              weights = input(float32, given, "weights");
-                  Program p;
+                  LookupProgram p;
                   p.inputs = {table, at, weights};
                   const Expr gradient = grad(sum(gather(table, at) * weights), table);
                   p.outputs = {gradient, sum(sqr(gradient))};
@@ -129,7 +129,7 @@ TEST_CASE("steps of tables write the rows that were looked up, in place") {
                         const Expr at = input(int64, {-1}, "at"), weights = input(dtype, {-1, 24}, "weights");
                         const Expr found = gather(table, at),
                                    loss = sum((own ? sqr(found) : found) * weights);
-                        Program p;
+                        LookupProgram p;
                         p.inputs = {at, weights};
                         p.updates = sgd(loss, {table}, 0.125);
                         for (const std::int64_t n : {200, 0, 1, 70, 1500})
@@ -181,7 +181,7 @@ TEST_CASE("lookups that wrap, twice in one table, of what was looked up, and wit
             const Shared table = shared(random_array(float32, {200, 12}, random), "table");
             const Expr at = input(int32, {-1}, "at"), weights = input(float32, {-1, 12}, "weights"),
                        names = input(int16, {90}, "names");
-            Program p;
+            LookupProgram p;
             p.inputs = {at, weights, names};
             Expr loss;
             if (which == 0) loss = sum(gather(table, where(at < 0, at + 200, at)) * weights);
@@ -228,7 +228,7 @@ TEST_CASE("lookups of known lengths, twice in one table, in both modes of compil
                                      weights = input(float32, {rows, 32}, "weights");
                           const Expr x = gather(table, i), y = sum(gather(table, j), {1});
                           const Expr loss = sum(softplus(-sum(x * weights, {1}))) + mean(y);
-                          Program p;
+                          LookupProgram p;
                           p.inputs = {table, i, j, weights};
                           p.outputs = {grad(loss, table)};
                           p.calls.push_back({random_array(float32, {200, 32}, random),
@@ -255,7 +255,7 @@ TEST_CASE("gradients of lookups beside what they look up in, computed in the sam
                       const Expr table = cos(x), other = exp(x),
                                  gradient = grad(sum(gather(table, at) * w), table);
                       const Expr both = grad(sum(gather(table, at) * gather(other, at) * w), table);
-                      Program p;
+                      LookupProgram p;
                       p.inputs = {x, w, at};
                       p.outputs = {table + gradient, both + other, both * gradient};
                       for (const std::int64_t n : {500, 0, 1, 60}) {
@@ -278,7 +278,7 @@ TEST_CASE("optimizers with states, and decay, on tables") {
                       const Shared table = shared(random_array(float32, {300, 10}, random), "table");
                       const Expr at = input(int32, {-1}, "at"), weights = input(float32, {-1, 10}, "weights");
                       const Expr loss = sum(tanh(gather(table, at)) * weights);
-                      Program p;
+                      LookupProgram p;
                       p.inputs = {at, weights};
                       p.updates = which == 0   ? momentum(loss, {table}, 0.1)
                                   : which == 1 ? momentum(loss, {table}, 0.1, {.weight_decay = 0.01})
@@ -300,7 +300,7 @@ TEST_CASE("tables in half precision") {
                   const Expr at = input(int32, {-1}, "at"), weights = input(float32, {-1, 16}, "weights");
                   const Expr wide = cast(table, float32),
                              gradient = grad(sum(gather(wide, at) * weights), wide);
-                  Program p;
+                  LookupProgram p;
                   p.inputs = {at, weights};
                   p.updates = {{table, cast(wide - 0.125 * gradient, float16)}};
                   for (const std::int64_t n : {150, 0, 900})
@@ -335,7 +335,7 @@ TEST_CASE("lookups have the bits of devices where each row looks at all indices"
         const Expr at = input(int32, {30, 20}, "at"), weights = input(float32, {30, 20, 9}, "weights");
         const Expr loss =
             sum(sqr(gather(table, at)) * weights) + sum(gather(line, at) * weights[{colon, colon, 0}]);
-        Program p;
+        LookupProgram p;
         p.inputs = {at, weights};
         p.outputs = {grad(loss, Expr(table)), grad(loss, Expr(line))};
         p.updates = sgd(loss, {table, line}, 0.1);

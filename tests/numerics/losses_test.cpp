@@ -1,6 +1,7 @@
 // Generated CPU code of softmax and the losses against the oracle; training to saturation.
 #include <fmt/format.h>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -11,8 +12,6 @@ using namespace bitale::test;  // NOLINT
 namespace {
 
 const std::vector<DType> label_dtypes = {int8, int16, int32, int64, uint8, uint16, uint32, uint64};
-
-Expr weighted(const Expr& y) { return sum(y * cos(y)); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
@@ -40,13 +41,6 @@ double total(const std::vector<double>& values) {
     double t = 0;
     for (const double v : values) t += v;
     return t;
-}
-
-FunctionOptions here(const Updates& updates = {}) {
-    FunctionOptions o;
-    o.updates = updates;
-    o.device = tested_device();
-    return o;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -13,9 +14,6 @@ using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
-
-const std::vector<DType> dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
-                                   uint32,  uint64, float16, bfloat16, float32, float64};
 
 // Results of every kind, in turn.
 Expr ordered(const Expr& x, int axis, std::int64_t length, std::size_t turn) {
@@ -53,7 +51,7 @@ TEST_CASE("orders of all dtypes, of awkward lengths and values") {
     PackedCases cases(tested_device());
     Random random(2);
     std::size_t turn = 0;
-    for (const DType dtype : dtypes)
+    for (const DType dtype : all_dtypes)
         for (const std::int64_t n : {0, 1, 2, 31, 33, 65, 500}) {
             const Expr x = input(dtype, 2, "x");
             const Array v = is_float(dtype) && n > 2 ? special_array(dtype, {5, n}, random, turn % 2)

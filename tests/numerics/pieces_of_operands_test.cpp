@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/base/options.h"
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
@@ -18,18 +19,12 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-Options with(int threads) {
-    Options chosen = options();
-    chosen.threads = threads;
-    return chosen;
-}
-
 bool made_in_pieces(const Function& f) {
     return f.report(Detail::complete).find("packed on the fly") != std::string::npos;
 }
 
 // Products of x[rows, columns], w[columns, results] and g[rows, results] in every form.
-std::vector<Expr> products(const Expr& x, const Expr& w, const Expr& g, const Expr& order) {
+std::vector<Expr> products_of(const Expr& x, const Expr& w, const Expr& g, const Expr& order) {
     const Expr wide = (cast(x, float32) - 1.5F) / 4;
     const Expr centred = wide - mean(wide, {0});
     return {dot(wide, w),
@@ -45,7 +40,7 @@ std::vector<Expr> products(const Expr& x, const Expr& w, const Expr& g, const Ex
             relu(dot(cast(x, float32), w) + 1)};
 }
 
-struct Lengths {
+struct OperandLengths {
     std::int64_t rows, columns, results;
 };
 
@@ -54,12 +49,12 @@ struct Lengths {
 TEST_CASE("operands in pieces, of every dtype and length") {
     for (const DType dtype : {uint8, int8, boolean, int16, uint16, int32, float16, bfloat16, float32}) {
         const Expr x = matrix("x", dtype), w = matrix("w"), g = matrix("g"), order = input(int32, 1, "order");
-        const std::vector<Expr> all = products(x, w, g, order);
+        const std::vector<Expr> all = products_of(x, w, g, order);
         Function exact = function({x, w, g, order}, all, {.device = "reference"});
-        std::vector<Lengths> lengths = {{1, 1, 1}, {0, 4, 3},    {4, 0, 3},
-                                        {4, 3, 0}, {70, 33, 17}, {513, 130, 20}};
+        std::vector<OperandLengths> lengths = {{1, 1, 1}, {0, 4, 3},    {4, 0, 3},
+                                               {4, 3, 0}, {70, 33, 17}, {513, 130, 20}};
         if (dtype == uint8) lengths.insert(lengths.end(), {{2311, 40, 11}, {37, 700, 129}, {300, 257, 256}});
-        for (const Lengths& l : lengths) {
+        for (const OperandLengths& l : lengths) {
             Random random(5);
             const Array images = random_array(dtype, {l.rows, l.columns}, random, -4, 100),
                         weights = random_array(float32, {l.columns, l.results}, random, -1, 1),

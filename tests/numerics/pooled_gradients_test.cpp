@@ -45,12 +45,12 @@ Expr pooled(const Pooled& p, const Expr& x, const Expr& w) {
     return sum(h * cos(h));
 }
 
-struct Operands {
+struct PooledOperands {
     Expr x, w;
     std::vector<Array> values;
 };
 
-Operands operands_of(const Pooled& p, Random& random) {
+PooledOperands operands_of(const Pooled& p, Random& random) {
     const Dims image{3, p.channels, p.rows, p.columns},
         filters{p.filters, p.channels, p.kernel.h, p.kernel.w};
     return {input(float32, image, "x"),
@@ -63,7 +63,7 @@ std::vector<Array> gradients_with(const Options& chosen, const char* device) {
     Random random(21);
     std::vector<Array> all;
     for (const Pooled& p : pooled_cases()) {
-        const Operands in = operands_of(p, random);
+        const PooledOperands in = operands_of(p, random);
         const Expr cost = pooled(p, in.x * 2, in.w);
         Function f = function({in.x, in.w}, {grad(cost, in.x), grad(cost, in.w)}, {.device = device});
         const Results r = f.call(in.values);
@@ -79,7 +79,7 @@ TEST_CASE("gradients of images and filters through pooling") {
     PackedCases cases(tested_device(), sums_that_cancel);
     Random random(20);
     for (const Pooled& p : pooled_cases()) {
-        const Operands in = operands_of(p, random);
+        const PooledOperands in = operands_of(p, random);
         const Expr cost = pooled(p, in.x, in.w);
         const std::string what = fmt::format("{} -> {}, {} x {}", p.channels, p.filters, p.rows, p.columns);
         cases.add(what + ", image", {in.x, in.w}, in.values, grad(cost, in.x));

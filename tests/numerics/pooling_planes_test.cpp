@@ -19,7 +19,7 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-struct Pool {
+struct PlanePooling {
     Dims shape;  // the last two axes are pooled
     Size2 window, stride, pad = 0;
 
@@ -45,8 +45,8 @@ struct Pool {
     Expr operator()(const Expr& x) const { return max_pool(x, window, {.stride = stride, .pad = pad}); }
 };
 
-const std::vector<Pool>& pools() {
-    static const std::vector<Pool> list = {
+const std::vector<PlanePooling>& pools() {
+    static const std::vector<PlanePooling> list = {
         {{2, 3, 28, 28}, 3, 2},
         {{2, 16, 28, 28}, 4, 4},
         {{2, 5, 28, 28}, 4, 2},
@@ -81,7 +81,7 @@ bool beats(T value, T best) {
 
 // The maxima, and the gradient that each window's first maximum gets, added in the order of windows.
 template <class T, class G>
-void pool_by_loops(const Pool& p, const T* x, const G* g, T* maxima, G* gradient) {
+void pool_by_loops(const PlanePooling& p, const T* x, const G* g, T* maxima, G* gradient) {
     const std::int64_t rows = p.rows(), columns = p.columns(), height = p.height(), width = p.width();
     for (std::int64_t i = 0; i < p.planes() * height * width; ++i) gradient[i] = 0;
     for (std::int64_t n = 0; n < p.planes(); ++n)
@@ -118,7 +118,7 @@ Array awkward(DType dtype, const Dims& shape, Random& random, bool infinities) {
 }
 
 template <class T>
-Array expected_maxima(const Pool& p, const Array& x, const Array& g, Array& gradient) {
+Array expected_maxima(const PlanePooling& p, const Array& x, const Array& g, Array& gradient) {
     Array maxima(x.dtype(), p.pooled());
     gradient = Array(g.dtype(), p.shape);
     const auto* from = static_cast<const T*>(x.data());
@@ -144,9 +144,9 @@ void require_pools(DType dtype, bool infinities, const FunctionOptions& options,
     std::vector<Input> inputs;
     std::vector<Expr> outputs;
     std::vector<Array> values, expected;
-    std::vector<Pool> chosen_pools;
+    std::vector<PlanePooling> chosen_pools;
     for (std::size_t i = 0; i < pools().size(); i += one_of) chosen_pools.push_back(pools()[i]);
-    for (const Pool& p : chosen_pools) {
+    for (const PlanePooling& p : chosen_pools) {
         const bool real = is_float(dtype);
         const DType gradient_dtype = real ? dtype : float32;
         const Expr x = input(dtype, p.shape, "x"), g = input(gradient_dtype, p.pooled(), "g");
@@ -166,7 +166,7 @@ void require_pools(DType dtype, bool infinities, const FunctionOptions& options,
     chosen.on_unused_input = OnUnused::ignore;
     const Results r = function(inputs, outputs, chosen).call(values);
     std::size_t next = 0;
-    for (const Pool& p : chosen_pools) {
+    for (const PlanePooling& p : chosen_pools) {
         require_exact(p.text(), r[next], expected[next]);
         ++next;
         if (!is_float(dtype)) continue;
@@ -209,7 +209,7 @@ TEST_CASE("pooling of computed planes, and of gradients that are computed as wel
     std::vector<Expr> inputs;
     std::vector<Array> values;
     std::vector<Case> cases;
-    for (const Pool& p : pools()) {
+    for (const PlanePooling& p : pools()) {
         const Expr bytes = input(uint8, p.shape, "bytes"), w = input(float32, p.shape, "w");
         const Expr x = cast(bytes, float32) / 8 * w - 3, y = p(x);
         inputs.insert(inputs.end(), {bytes, w});
@@ -230,7 +230,7 @@ TEST_CASE("gradients of pooling beside factors of each plane, of each image and 
     std::vector<Expr> inputs;
     std::vector<Array> values;
     std::vector<Case> cases;
-    for (const Pool& p : pools()) {
+    for (const PlanePooling& p : pools()) {
         if (p.shape.size() != 4) continue;
         const std::int64_t images = p.shape[0], channels = p.shape[1];
         const Expr x = input(float32, p.shape, "x"), g = input(float32, p.pooled(), "g");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/base/options.h"
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
@@ -19,12 +20,12 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-struct Sizes {
+struct ProductSizes {
     std::int64_t m, n, k;
 };
 
 // a[m, k] . b[k, n], stored as the names say, in float64.
-Array expected(const Array& a, bool turned_a, const Array& b, bool turned_b, const Sizes& s) {
+Array expected(const Array& a, bool turned_a, const Array& b, bool turned_b, const ProductSizes& s) {
     Array r(float64, {s.m, s.n});
     auto* to = static_cast<double*>(r.mutable_data());
     for (std::int64_t i = 0; i < s.m; ++i)
@@ -38,13 +39,6 @@ Array expected(const Array& a, bool turned_a, const Array& b, bool turned_b, con
     return r;
 }
 
-Options with(bool library, int threads) {
-    Options chosen = options();
-    chosen.threads = threads;
-    if (!library) chosen.disabled.insert("onednn");
-    return chosen;
-}
-
 constexpr Tolerance rounding{.of_largest = 3e-6};
 
 std::string wrong(const Array& got, const Array& exact) {
@@ -54,9 +48,9 @@ std::string wrong(const Array& got, const Array& exact) {
 }  // namespace
 
 TEST_CASE("products of any size, with and without a library") {
-    const std::vector<Sizes> all = {{1, 1, 1},     {0, 3, 2},      {3, 0, 2},    {3, 2, 0},
-                                    {7, 5, 3},     {17, 33, 65},   {64, 64, 64}, {5, 300, 40},
-                                    {300, 10, 70}, {130, 70, 260}, {1, 90, 200}, {129, 1, 150}};
+    const std::vector<ProductSizes> all = {{1, 1, 1},     {0, 3, 2},      {3, 0, 2},    {3, 2, 0},
+                                           {7, 5, 3},     {17, 33, 65},   {64, 64, 64}, {5, 300, 40},
+                                           {300, 10, 70}, {130, 70, 260}, {1, 90, 200}, {129, 1, 150}};
     Random random(1);
     for (const bool library : {true, false}) {
         const ScopedOptions scope(with(library, 0));
@@ -65,7 +59,7 @@ TEST_CASE("products of any size, with and without a library") {
                               {dot(a, b), dot(transpose(at), b), dot(a, transpose(bt)),
                                dot(transpose(at), transpose(bt)), relu(dot(a, b) * 0.5 + 1)},
                               {.name = "products", .device = tested_device()});
-        for (const Sizes& s : all) {
+        for (const ProductSizes& s : all) {
             const Array x = random_array(float32, {s.m, s.k}, random),
                         y = random_array(float32, {s.k, s.n}, random),
                         xt = random_array(float32, {s.k, s.m}, random),
@@ -89,12 +83,12 @@ namespace {
 
 // A layer of few results on gathered rows, and what its training computes: the product, its weights'
 // gradient, and the gradient that goes on.
-struct Net {
+struct ThinLayers {
     std::int64_t inputs, hidden, classes, batch;
     DType stored = uint8;
 };
 
-std::vector<Array> trained(const Net& net, const std::string& device) {
+std::vector<Array> trained(const ThinLayers& net, const std::string& device) {
     const auto [inputs, hidden, classes, batch, stored] = net;
     Random random(7);
     const Array pixels = random_array(stored, {100, inputs}, random, stored == uint8 ? 0 : -128, 127);
@@ -125,9 +119,10 @@ std::vector<Array> trained(const Net& net, const std::string& device) {
 }  // namespace
 
 TEST_CASE("thin layers on gathered rows and their gradients") {
-    for (const Net& net : {Net{100, 10, 3, 70}, Net{49, 16, 10, 300}, Net{70, 33, 1, 5}, Net{130, 7, 12, 1},
-                           Net{784, 10, 2, 33}, Net{192, 12, 3, 150, int8}, Net{128, 5, 3, 40, float32},
-                           Net{100, 14, 3, 40, float32}}) {
+    for (const ThinLayers& net :
+         {ThinLayers{100, 10, 3, 70}, ThinLayers{49, 16, 10, 300}, ThinLayers{70, 33, 1, 5},
+          ThinLayers{130, 7, 12, 1}, ThinLayers{784, 10, 2, 33}, ThinLayers{192, 12, 3, 150, int8},
+          ThinLayers{128, 5, 3, 40, float32}, ThinLayers{100, 14, 3, 40, float32}}) {
         const std::vector<Array> exact = trained(net, "reference");
         for (const bool library : {true, false}) {
             std::vector<Array> first;

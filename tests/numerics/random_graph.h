@@ -12,6 +12,7 @@
 namespace bitale::test {
 
 inline constexpr double most_exact = 1 << 20;  // whole numbers stay below it in magnitude
+inline constexpr double wraps = 1e18;          // the bound of what takes all values of its dtype
 // Of shared variables, after some calls that may each add 1.
 inline constexpr double most_of_new_values = 12;
 

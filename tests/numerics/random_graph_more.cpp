@@ -17,8 +17,6 @@ bool has_known_shape(const Expr& x) {
 
 namespace {
 
-constexpr double wraps = 1e18;  // the bound of what takes all values of its dtype
-
 struct Cut {
     Slice slice;
     std::int64_t length = 0;

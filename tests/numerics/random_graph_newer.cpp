@@ -8,12 +8,6 @@
 
 namespace bitale::test {
 
-namespace {
-
-constexpr double wraps = 1e18;  // the bound of what takes all values of its dtype
-
-}  // namespace
-
 bool GraphGenerator::newer_step() {
     if (is_special()) return put_in_order();
     switch (random_.between(0, 2)) {

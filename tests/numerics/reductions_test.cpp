@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -14,17 +15,15 @@ using namespace bitale::test;  // NOLINT
 namespace {
 
 using Reduce = Expr (*)(const Expr&, const Axes&, ReduceOptions, Where);
-struct Kind {
+struct ReductionKind {
     const char* name;
     Reduce reduce;
     bool of_nothing;  // whether an empty axis has a value
 };
-const std::vector<Kind> kinds = {{"sum", sum, true},   {"prod", prod, true},      {"max", max, false},
-                                 {"min", min, false},  {"any", any, true},        {"all", all, true},
-                                 {"mean", mean, true}, {"argmax", argmax, false}, {"argmin", argmin, false}};
-
-const std::vector<DType> dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
-                                   uint32,  uint64, float16, bfloat16, float32, float64};
+const std::vector<ReductionKind> reduction_kinds = {
+    {"sum", sum, true},   {"prod", prod, true},      {"max", max, false},
+    {"min", min, false},  {"any", any, true},        {"all", all, true},
+    {"mean", mean, true}, {"argmax", argmax, false}, {"argmin", argmin, false}};
 
 std::string text_of_axes(const Axes& axes) {
     return fmt::format("{}", text_of(Dims(axes.begin(), axes.end())));
@@ -42,7 +41,7 @@ TEST_CASE("reductions over every choice of axes") {
         for (const Dims& shape : {Dims{2, 3, 4, 5}, Dims{1, 33, 2, 1}, Dims{3, 1, 1, 40}})
             for (std::size_t k = 0; k < 2; ++k) {
                 // Kinds in turn, so that all meet all axes.
-                const Kind& kind = kinds[turn++ % kinds.size()];
+                const ReductionKind& kind = reduction_kinds[turn++ % reduction_kinds.size()];
                 const Expr x = turn % 2 ? tensor4("x") : input(float32, shape, "x");
                 const bool keepdims = turn % 3 == 0;
                 cases.add(fmt::format("{} {} over {}", kind.name, text_of(shape), text_of_axes(axes)), {x},
@@ -55,7 +54,7 @@ TEST_CASE("reductions over every choice of axes") {
 TEST_CASE("reductions of nothing, by a length of the call and by one that is known") {
     PackedCases cases(tested_device());
     const std::int64_t n = 5;
-    for (const Kind& kind : kinds) {
+    for (const ReductionKind& kind : reduction_kinds) {
         const Expr x = matrix("x"), known = input(float32, {0, 4}, "known"), s = lscalar("s");
         const std::vector<Expr> inputs = {x, known, s};
         const std::vector<Array> values = {Array(float32, {n, 0}), Array(float32, {0, 4}),
@@ -115,8 +114,8 @@ TEST_CASE("the first of equal extremes, NaN and infinities") {
     PackedCases cases(tested_device());
     Random random(3);
     std::size_t turn = 0;
-    for (const DType dtype : dtypes)
-        for (const Kind& kind : kinds) {
+    for (const DType dtype : all_dtypes)
+        for (const ReductionKind& kind : reduction_kinds) {
             const std::string name = kind.name;
             if (name == "sum" || name == "prod" || name == "mean") continue;  // inf - inf, rounding
             const Dims shape = turn++ % 2 ? Dims{3, 100} : Dims{100, 3};
@@ -135,7 +134,7 @@ TEST_CASE("positions in rows of every length") {
     PackedCases cases(tested_device());
     Random random(6);
     std::size_t turn = 0;
-    for (const DType dtype : dtypes)
+    for (const DType dtype : all_dtypes)
         for (const std::int64_t n : {16, 17, 48, 64, 65, 130, 256, 300, 1024}) {
             const Dims shape{4, n};
             const Expr known = input(dtype, shape, "known"), unknown = input(dtype, 2, "unknown");
@@ -171,7 +170,7 @@ TEST_CASE("reductions of many short rows") {
                                                                             {{33, 6, 20}, {0}},
                                                                             {{8, 600, 256}, {0, 2}},
                                                                             {{32, 20, 64, 30}, {0, 2}}}) {
-            const Kind& kind = kinds[turn++ % kinds.size()];
+            const ReductionKind& kind = reduction_kinds[turn++ % reduction_kinds.size()];
             if (std::string(kind.name) == "prod") continue;
             const Array x_values = random_array(dtype, shape, random, -3, 3);
             const int rank = static_cast<int>(shape.size());
@@ -196,7 +195,7 @@ TEST_CASE("forms of one reduction are one kernel") {
         REQUIRE(f.kernels().size() == 1);
         return f.kernels()[0].name;
     };
-    for (const Kind& kind : kinds) {
+    for (const ReductionKind& kind : reduction_kinds) {
         const bool position = std::string(kind.name) == "argmax" || std::string(kind.name) == "argmin";
         const Expr x = input(float32, {1024, 40, 48}, "x"), y = input(float32, {1024, 1920}, "y"),
                    z = input(float32, {16, 64, 40, 48}, "z");
@@ -224,7 +223,7 @@ TEST_CASE("long reductions") {
                     tall = random_array(dtype, {n / 16, 3}, random, 0, 9),
                     wide = random_array(dtype, {3, n / 16}, random, 0, 9);
         const Expr x = input(dtype, 1, "x"), t = input(dtype, 2, "t"), w = input(dtype, 2, "w");
-        for (const Kind& kind : kinds) {
+        for (const ReductionKind& kind : reduction_kinds) {
             if (std::string(kind.name) == "prod") continue;  // overflows
             const std::string what = fmt::format("{} {}", kind.name, name_of(dtype));
             cases.add(what, {x}, {one}, kind.reduce(x, {}, {}, {}));

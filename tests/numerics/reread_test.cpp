@@ -93,7 +93,7 @@ const std::vector<std::pair<std::string, Form>>& forms() {
 }
 
 // Of matrices: rows are read with a border of columns, and elsewhere.
-const std::vector<std::pair<std::string, Form>>& products() {
+const std::vector<std::pair<std::string, Form>>& matrix_forms() {
     static const std::vector<std::pair<std::string, Form>> list = {
         {"flipped",
          [](const Operands& o) {
@@ -179,7 +179,7 @@ void check(const std::string& device, DType dtype, Lengths lengths) {
         }
     };
     for (const auto& [name, form] : forms()) add(name, form, images, filters);
-    for (const auto& [name, form] : products())
+    for (const auto& [name, form] : matrix_forms())
         add(name, form, matrix_shape, {matrix_shape[1] + 2, matrix_shape[1]});
     cases.run();
 }

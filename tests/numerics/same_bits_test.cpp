@@ -5,6 +5,7 @@
 
 #include "graph/base/options.h"
 #include "tests/numerics/random_graph.h"
+#include "tests/numerics/shorthands.h"
 #include "tests/support/catch.h"
 #include "tests/support/nets.h"
 #include "tests/support/numerics.h"
@@ -35,15 +36,6 @@ void require_same_bits(const Made& made) {
             REQUIRE(same(other[k], one[k]));
         }
     }
-}
-
-std::vector<Array> results_of(Function f, const std::vector<Array>& arguments, int calls = 2) {
-    std::vector<Array> all;
-    for (int i = 0; i < calls; ++i) {
-        const Results r = f.call(arguments);
-        for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
-    }
-    return all;
 }
 
 constexpr std::int64_t images_count = 70, side = 14, batch = 16;
@@ -137,7 +129,7 @@ TEST_CASE("same bits for any number of threads: long and many reductions, produc
                                            grad(cost, w),
                                            grad(cost, l)};
         return results_of(function({a, t, m, i, l, r, x, w}, outputs, {.name = "mixed", .device = "cpu"}),
-                          {one, tall, many, bytes, left, right, image, filters});
+                          {one, tall, many, bytes, left, right, image, filters}, 2);
     });
 }
 
@@ -150,7 +142,7 @@ TEST_CASE("same bits for any number of threads: filters that learn through winne
         const Expr y = conv2d(x / 3, w, {.border_mode = half}),
                    p = max_pool(relu(y), 3, {.stride = Size2(2)}), q = max_pool(y, 2);
         return results_of(function({x, w}, {grad(sum(p * p), w), grad(sum(q * q), w)}, {.device = "cpu"}),
-                          {image, filters});
+                          {image, filters}, 2);
     });
 }
 
@@ -197,7 +189,7 @@ TEST_CASE("same bits for any number of threads: random graphs") {
             const RandomGraph graph = generator.generate(12);
             return results_of(function({graph.inputs.begin(), graph.inputs.end()}, graph.outputs,
                                        {.device = "cpu", .on_unused_input = OnUnused::ignore}),
-                              graph.arguments);
+                              graph.arguments, 2);
         });
     }
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
 #include "tests/support/tested_device.h"
@@ -14,14 +15,12 @@ using namespace bitale::test;  // NOLINT
 namespace {
 
 using ScanFunction = Expr (*)(const Expr&, std::optional<int>, ScanOptions, Where);
-struct Kind {
+struct ScanKind {
     const char* name;
     ScanFunction scan;
 };
-const std::vector<Kind> kinds = {{"cumsum", cumsum}, {"cumprod", cumprod}, {"logcumsumexp", logcumsumexp}};
-
-const std::vector<DType> dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
-                                   uint32,  uint64, float16, bfloat16, float32, float64};
+const std::vector<ScanKind> scan_kinds = {
+    {"cumsum", cumsum}, {"cumprod", cumprod}, {"logcumsumexp", logcumsumexp}};
 
 // All four in turn.
 ScanOptions options_of(std::size_t turn) {
@@ -38,7 +37,7 @@ TEST_CASE("scans along every axis, of lengths that are known and unknown") {
                               Dims{17, 2, 1, 16}, Dims{1, 1, 1, 40}})
         for (int axis = 0; axis < 4; ++axis)
             for (const bool known : {true, false}) {
-                const Kind& kind = kinds[turn % 3];
+                const ScanKind& kind = scan_kinds[turn % 3];
                 const ScanOptions options = options_of(turn / 3 + static_cast<std::size_t>(known));
                 ++turn;
                 const Expr x = known ? input(float32, shape, "x") : tensor4("x");
@@ -52,7 +51,7 @@ TEST_CASE("scans along every axis, of lengths that are known and unknown") {
 TEST_CASE("scans of vectors and matrices of many lengths") {
     PackedCases cases(tested_device());
     Random random(2);
-    for (const Kind& kind : kinds)
+    for (const ScanKind& kind : scan_kinds)
         for (const std::int64_t n : {0, 1, 2, 15, 16, 17, 100}) {
             const Expr x = vector("x"), rows = matrix("rows"), columns = matrix("columns");
             const auto add = [&](const char* what, const Expr& v, const Dims& shape, int axis) {
@@ -74,8 +73,8 @@ TEST_CASE("scans of all dtypes, with maps before and behind") {
     PackedCases cases(tested_device());
     Random random(3);
     std::size_t turn = 0;
-    for (const DType dtype : dtypes)
-        for (const Kind& kind : kinds)
+    for (const DType dtype : all_dtypes)
+        for (const ScanKind& kind : scan_kinds)
             for (const int axis : {0, 1}) {
                 if (kind.scan == ScanFunction(logcumsumexp) && dtype != float32 && dtype != float64) continue;
                 const Expr x = input(dtype, 2, "x");
@@ -116,7 +115,7 @@ TEST_CASE("gradients of scans, with zeros and far from zero") {
     Array zeros = random_array(float32, {13, 22}, random, -1.5, 1.5);
     for (const std::int64_t at : {0, 3, 9, 50, 51, 52, 100, 150, 201, 285})
         static_cast<float*>(zeros.mutable_data())[at] = 0;
-    for (const Kind& kind : kinds)
+    for (const ScanKind& kind : scan_kinds)
         for (const int axis : {0, 1})
             for (std::size_t turn = 0; turn < 4; ++turn) {
                 if (kind.scan == ScanFunction(logcumsumexp) && turn % 2 == 1) continue;
@@ -171,7 +170,7 @@ TEST_CASE("scans along rows of what is computed, some places ahead") {
         for (const bool known : {true, false})
             for (const Dims& shape :
                  {Dims{5, 256}, Dims{4, 257}, Dims{1, 700}, Dims{9, 10}, Dims{3, 1}, Dims{2, 0}})
-                for (const Kind& kind : kinds) {
+                for (const ScanKind& kind : scan_kinds) {
                     const Expr x = known ? input(dtype, shape, "x") : input(dtype, 2, "x");
                     const ScanOptions options = options_of(turn++);
                     // Turned, gathered and guarded reads, with what a row shares.

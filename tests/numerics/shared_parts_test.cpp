@@ -16,12 +16,12 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-constexpr int links = 60;
+constexpr int doublings = 60;
 
 using Step = std::function<Expr(const Expr&)>;
 
 Expr chain(Expr y, const Step& step) {
-    for (int k = 0; k < links; ++k) y = step(y);
+    for (int k = 0; k < doublings; ++k) y = step(y);
     return y;
 }
 

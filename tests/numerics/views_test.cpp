@@ -1,6 +1,7 @@
 // Generated CPU code of views, indexing, reductions and dot against the oracle: dtypes and awkward shapes.
 #include <fmt/format.h>
 
+#include "tests/numerics/shorthands.h"
 #include "tests/support/nest_interpreter.h"
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
@@ -11,9 +12,6 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-const std::vector<DType> dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
-                                   uint32,  uint64, float16, bfloat16, float32, float64};
-
 Array number(std::int64_t x) { return Array(x); }
 
 std::string text(DType dtype, const Dims& shape, const char* what) {
@@ -21,7 +19,7 @@ std::string text(DType dtype, const Dims& shape, const char* what) {
 }
 
 using Reduce = Expr (*)(const Expr&, const Axes&, ReduceOptions, Where);
-const std::vector<std::pair<const char*, Reduce>> reductions = {
+const std::vector<std::pair<const char*, Reduce>> reductions_by_name = {
     {"sum", sum}, {"prod", prod},     {"max", max},       {"min", min},  {"any", any},
     {"all", all}, {"argmax", argmax}, {"argmin", argmin}, {"mean", mean}};
 
@@ -29,7 +27,7 @@ const std::vector<std::pair<const char*, Reduce>> reductions = {
 
 TEST_CASE("views of every dtype") {
     PackedCases cases(tested_device());
-    for (const DType dtype : dtypes) {
+    for (const DType dtype : all_dtypes) {
         const Dims shape{5, 7};
         const Expr x = input(dtype, 2, "x"), s = lscalar("s"), i = lvector("i");
         const Array value = sample(dtype, shape), start = number(2);
@@ -99,7 +97,7 @@ TEST_CASE("reductions of every dtype and of awkward shapes") {
     PackedCases cases(tested_device());
     const auto add = [&](DType dtype, const Dims& shape, bool may_be_empty) {
         const Expr x = input(dtype, 2, "x");
-        for (const auto& [name, reduce] : reductions) {
+        for (const auto& [name, reduce] : reductions_by_name) {
             const bool chooses = std::string(name).front() == 'm' || std::string(name).find("arg") == 0;
             for (const Axes& axes : std::vector<Axes>{{}, {0}, {1}}) {
                 if (may_be_empty && chooses && std::string(name) != "mean") continue;
@@ -107,7 +105,7 @@ TEST_CASE("reductions of every dtype and of awkward shapes") {
             }
         }
     };
-    for (const DType dtype : dtypes) add(dtype, {5, 7}, false);
+    for (const DType dtype : all_dtypes) add(dtype, {5, 7}, false);
     for (const Dims& shape : std::vector<Dims>{{1, 1}, {1, 67}, {130, 1}, {3, 33}})
         add(float32, shape, false);
     add(float32, {0, 3}, true);

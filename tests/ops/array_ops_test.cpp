@@ -14,7 +14,7 @@ namespace {
 Array value_of(const Expr& x) { return evaluate({x.node()}, {})[0]; }
 
 template <class E, class F>
-std::string message_of(F&& f) {
+std::string array_error(F&& f) {
     try {
         f();
     } catch (const E& e) {
@@ -82,11 +82,11 @@ TEST_CASE("every type gives what expressions give") {
 
 TEST_CASE("arrays that do not fit say so, with the line") {
     const Array a = {1.F, 2.F}, b = {1.F, 2.F, 3.F}, bytes = Array{1, 2}.as(uint8);
-    CHECK_THAT(message_of<ShapeError>([&] { a + b; }), ContainsSubstring("array_ops_test.cpp:") &&
-                                                           ContainsSubstring("[2]") &&
-                                                           ContainsSubstring("[3]"));
-    CHECK_THAT(message_of<TypeError>([&] { bytes - 128; }), ContainsSubstring("cast"));
-    CHECK_THAT(message_of<TypeError>([&] { a.as(float16) + a; }), ContainsSubstring("float16"));
+    CHECK_THAT(array_error<ShapeError>([&] { a + b; }), ContainsSubstring("array_ops_test.cpp:") &&
+                                                            ContainsSubstring("[2]") &&
+                                                            ContainsSubstring("[3]"));
+    CHECK_THAT(array_error<TypeError>([&] { bytes - 128; }), ContainsSubstring("cast"));
+    CHECK_THAT(array_error<TypeError>([&] { a.as(float16) + a; }), ContainsSubstring("float16"));
     CHECK_THROWS_AS(double(a < 1.5), ShapeError);  // of several numbers there is no one answer
 }
 

@@ -25,13 +25,13 @@ const std::vector<ConvOptions> all_modes = {
     {.border_mode = {3, 1}, .subsample = {2, 1}, .dilation = {2, 2}, .filter_flip = false},
 };
 
-struct Case {
+struct ConvShapes {
     Dims x, w;
 };
-const std::vector<Case> all_shapes = {{{2, 3, 6, 7}, {4, 3, 3, 2}},
-                                      {{1, 1, 5, 5}, {1, 1, 1, 1}},
-                                      {{2, 2, 7, 5}, {3, 2, 2, 3}},
-                                      {{3, 1, 5, 8}, {2, 1, 3, 3}}};
+const std::vector<ConvShapes> all_conv_shapes = {{{2, 3, 6, 7}, {4, 3, 3, 2}},
+                                                 {{1, 1, 5, 5}, {1, 1, 1, 1}},
+                                                 {{2, 2, 7, 5}, {3, 2, 2, 3}},
+                                                 {{3, 1, 5, 8}, {2, 1, 3, 3}}};
 
 // The definition, written the other way round from the library: the input is padded in memory, the filter is
 // turned in memory, then windows are summed.
@@ -96,7 +96,7 @@ void require_gradient_maps(const Expr& y, const Array& x, const Array& w) {
 
 TEST_CASE("conv2d is its definition in every mode, and so is its index map") {
     for (const ConvOptions& options : all_modes)
-        for (const Case& shapes : all_shapes) {
+        for (const ConvShapes& shapes : all_conv_shapes) {
             const Array x = sample(float32, shapes.x, 1), w = sample(float32, shapes.w, 2);
             const Expr y = conv2d(tensor4("x"), filters(shapes.w), options);
             const Array value = require_nest_matches(y.node(), {x, w});
@@ -118,7 +118,7 @@ TEST_CASE("the result's lengths are Theano's") {
 
 TEST_CASE("gradients of conv2d, first and second order") {
     for (std::size_t mode = 0; mode < all_modes.size(); ++mode) {
-        const Case& shapes = all_shapes[mode % 2 ? 2 : 0];
+        const ConvShapes& shapes = all_conv_shapes[mode % 2 ? 2 : 0];
         const Array x = sample(float32, {1, shapes.x[1], 4, 5}, 4), w = sample(float32, shapes.w, 5);
         if (all_modes[mode].dilation.h * (shapes.w[2] - 1) >= 4 + 2 * all_modes[mode].border_mode.h) continue;
         require_gradient([&](const std::vector<Expr>& v) { return conv2d(v[0], v[1], all_modes[mode]); },

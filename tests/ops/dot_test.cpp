@@ -1,18 +1,11 @@
 // dot: all combinations of ranks, gradients, messages.
 #include "ops/linear/contract.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
-
-namespace {
-
-std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
-
-Array values(std::vector<float> v, Dims shape) { return Array(v, std::move(shape)); }
-
-}  // namespace
 
 TEST_CASE("index maps of dot") {
     struct Case {
@@ -39,7 +32,7 @@ TEST_CASE("index maps of dot") {
 
 TEST_CASE("values of dot") {
     const Expr a = matrix("a"), b = matrix("b");
-    const Array x = values({1, 2, 3, 4}, {2, 2}), y = values({5, 6, 7, 8}, {2, 2});
+    const Array x = floats({1, 2, 3, 4}, {2, 2}), y = floats({5, 6, 7, 8}, {2, 2});
     CHECK(numbers(evaluated(dot(a, b), {a, b}, {x, y})) == std::vector<double>{19, 22, 43, 50});
     CHECK(numbers(evaluated(dot(a, b[0]), {a, b}, {x, y})) == std::vector<double>{17, 39});
     CHECK(numbers(evaluated(dot(a[0], b), {a, b}, {x, y})) == std::vector<double>{19, 22});

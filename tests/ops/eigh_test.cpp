@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 
 using namespace bitale;        // NOLINT
@@ -17,7 +18,7 @@ Array matrix_of(std::vector<double> v) {
 }
 
 // Symmetric, with eigenvalues that are well apart.
-Array sample(std::int64_t n, std::uint64_t seed = 1) {
+Array symmetric(std::int64_t n, std::uint64_t seed = 1) {
     Array a(float64, {n, n});
     auto* x = static_cast<double*>(a.mutable_data());
     for (std::int64_t i = 0; i < n; ++i)
@@ -28,8 +29,6 @@ Array sample(std::int64_t n, std::uint64_t seed = 1) {
         }
     return a;
 }
-
-std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
 
 void check_near(const Array& got, const std::vector<double>& expected, double margin = 1e-12) {
     const std::vector<double> x = numbers(got);
@@ -72,7 +71,7 @@ TEST_CASE("known spectra, by both oracles") {
 }
 
 TEST_CASE("the lower triangle is read, vectors are orthogonal and have their sign") {
-    const Array a = sample(7);
+    const Array a = symmetric(7);
     Array lower = a, upper = a;
     for (std::int64_t i = 0; i < 7; ++i)
         for (std::int64_t j = i + 1; j < 7; ++j) {
@@ -104,7 +103,7 @@ TEST_CASE("the lower triangle is read, vectors are orthogonal and have their sig
 }
 
 TEST_CASE("several matrices, and lengths that are known or not") {
-    const Array a = sample(3, 5), b = sample(3, 6);
+    const Array a = symmetric(3, 5), b = symmetric(3, 6);
     Array both(float64, {2, 1, 3, 3});
     for (std::int64_t i = 0; i < 9; ++i) {
         static_cast<double*>(both.mutable_data())[i] = a.at(i);
@@ -136,7 +135,7 @@ TEST_CASE("what is not finite is not a number") {
 }
 
 TEST_CASE("gradients of eigenvalues and eigenvectors") {
-    const Array a = sample(4), b = sample(3, 9);
+    const Array a = symmetric(4), b = symmetric(3, 9);
     for (const bool symbolic : {false, true}) {
         require_gradient([](const auto& x) { return eigh(x[0]).values; }, {a}, symbolic, 1e-5);
         require_gradient([](const auto& x) { return eigh(x[0]).vectors; }, {a}, symbolic, 1e-5);
@@ -157,7 +156,7 @@ TEST_CASE("gradients of eigenvalues and eigenvectors") {
     require_gradient(
         [](const auto& x) {
             const auto [w, v] = eigh(x[0]);
-            return grad(sum(w * w * w) + sum(v * constant(sample(3, 4))), x[0]);
+            return grad(sum(w * w * w) + sum(v * constant(symmetric(3, 4))), x[0]);
         },
         {b}, false, 1e-4);
 }

@@ -6,15 +6,13 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/promotion.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 
 using namespace bitale;
 using namespace bitale::test;
 
 namespace {
-
-constexpr DType all_dtypes[] = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
-                                uint32,  uint64, float16, bfloat16, float32, float64};
 
 // Numbers spread over [low, high], never a round one: no test may sit on a kink.
 std::vector<double> draws(std::size_t count, double low, double high, unsigned seed) {
@@ -49,8 +47,7 @@ Expr typed(T x) {
     return constant(Array(x));
 }
 
-const double no_number = std::numeric_limits<double>::quiet_NaN(),
-             infinity = std::numeric_limits<double>::infinity();
+const double no_number = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 

@@ -4,19 +4,14 @@
 #include "graph/walk/traverse.h"
 #include "ops/autodiff/grad.h"
 #include "ops/autodiff/modifiers.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 
 using namespace bitale;
 using namespace bitale::test;
 
-namespace {
-
-Array numbers(const std::vector<double>& values, const Dims& shape) { return Array(values, shape); }
-
-}  // namespace
-
 TEST_CASE("gradients of compositions") {
-    const Array x = numbers({0.3, -1.2, 2.1, 0.7, -0.4, 1.6}, {2, 3}), w = numbers({0.2, -0.7, 0.9}, {3});
+    const Array x = doubles({0.3, -1.2, 2.1, 0.7, -0.4, 1.6}, {2, 3}), w = doubles({0.2, -0.7, 0.9}, {3});
     require_gradient([](const std::vector<Expr>& in) { return tanh(in[0] * in[1]) / (1 + exp(-in[0])); },
                      {x, w});
     require_gradient([](const std::vector<Expr>& in) { return in[0] * in[0] - in[0] * sum(in[0]); }, {x});
@@ -32,13 +27,13 @@ TEST_CASE("gradients of compositions") {
 TEST_CASE("the gradient of a gradient") {
     const Expr x = vector("x", float64);
     const Expr first = grad(sum(x * x * x), x), second = grad(sum(first), x);
-    CHECK(evaluated(second, {x}, {numbers({1, -2}, {2})}).to_vector<double>() == std::vector<double>{6, -12});
+    CHECK(evaluated(second, {x}, {doubles({1, -2}, {2})}).to_vector<double>() == std::vector<double>{6, -12});
 }
 
 TEST_CASE("an operand may occur often, and a wrt may lie below another one") {
     const Expr x = vector("x", float64);
     const Expr h = exp(x), cost = sum(h * h + x + h);
-    const std::vector<Array> g = evaluated(grad(cost, {x, h, cost}), {x}, {numbers({0.5}, {1})});
+    const std::vector<Array> g = evaluated(grad(cost, {x, h, cost}), {x}, {doubles({0.5}, {1})});
     const double e = std::exp(0.5);
     CHECK(g[0].at(0) == Approx(2 * e * e + 1 + e));
     CHECK(g[1].at(0) == Approx(2 * e + 1));
@@ -60,10 +55,10 @@ TEST_CASE("shared variables are one variable, however often they are mentioned")
 
 TEST_CASE("the forms that are differentiated are the stable ones") {
     const Expr x = matrix("x", float64);
-    const Array far = numbers({1000, -1000, 0}, {1, 3});
+    const Array far = doubles({1000, -1000, 0}, {1, 3});
     // log(softmax(x)) alone has an infinite derivative here.
     const Array g =
-        evaluated(grad(-sum(log(softmax(x)) * constant(numbers({0, 1, 0}, {1, 3}))), x), {x}, {far});
+        evaluated(grad(-sum(log(softmax(x)) * constant(doubles({0, 1, 0}, {1, 3}))), x), {x}, {far});
     CHECK(g.to_vector<double>() == std::vector<double>{1, -1, 0});
 }
 
@@ -95,7 +90,7 @@ TEST_CASE("gradients carry the lines of the forward nodes") {
 
 TEST_CASE("zero is a gradient where a function is flat") {
     const Expr x = vector("x", float64);
-    const Array at = numbers({0.3, 1.7}, {2});
+    const Array at = doubles({0.3, 1.7}, {2});
     CHECK(evaluated(grad(sum(floor(x)), x), {x}, {at}).to_vector<double>() == std::vector<double>{0, 0});
     CHECK(evaluated(grad(sum(floor(x) + x), x), {x}, {at}).to_vector<double>() == std::vector<double>{1, 1});
 }
@@ -130,7 +125,7 @@ TEST_CASE("what cannot be differentiated is refused with both lines and the cure
 
 TEST_CASE("no gradient passes disconnected_grad") {
     const Expr x = vector("x", float64);
-    const Array at = numbers({2, 3}, {2});
+    const Array at = doubles({2, 3}, {2});
     const Expr y = disconnected_grad(x) * x;
     CHECK(evaluated(y, {x}, {at}).to_vector<double>() == std::vector<double>{4, 9});
     CHECK(evaluated(grad(sum(y), x), {x}, {at}).to_vector<double>() == std::vector<double>{2, 3});

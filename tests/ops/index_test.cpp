@@ -4,6 +4,7 @@
 #include "ops/shape/gather.h"
 #include "ops/shape/slice.h"
 #include "ops/shape/view.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
@@ -11,8 +12,6 @@ using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
-
-std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
 
 Array counting(std::int64_t n) {
     std::vector<float> values;

@@ -6,6 +6,7 @@
 
 #include "ops/nn/pick.h"
 #include "ops/rules/phases.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
@@ -17,14 +18,6 @@ namespace {
 Array probabilities() { return Array(std::vector<double>{0.5, 0.25, 0.25, 0.1, 0.2, 0.7}, {2, 3}); }
 Array logits() { return Array(std::vector<double>{1, -2, 0.5, 3, 0.25, -1}, {2, 3}); }
 Array distributions() { return Array(std::vector<double>{0.2, 0.3, 0.5, 1, 0, 0}, {2, 3}); }
-
-// f(x, t) as it is and as its op's decomposition.
-void require_decomposes(const Expr& y, const std::vector<Expr>& inputs, const std::vector<Array>& values) {
-    const Array whole = evaluated(y, inputs, values);
-    const Array parts = evaluated(wrap(y.node()->op->decompose(y.node())), inputs, values);
-    REQUIRE(whole.shape() == parts.shape());
-    for (std::int64_t i = 0; i < whole.size(); ++i) CHECK(whole.at(i) == Approx(parts.at(i)).margin(1e-12));
-}
 
 // The value as stabilize and decompose leave it.
 Array optimized(const Expr& y, const Expr& x, const Array& value) {

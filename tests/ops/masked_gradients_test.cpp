@@ -4,6 +4,7 @@
 #include <random>
 
 #include "graph/walk/traverse.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 
 using namespace bitale;
@@ -13,7 +14,7 @@ namespace {
 
 using Map = std::function<Expr(const Expr&)>;
 
-const double infinity = INFINITY, nan = NAN;
+const double nan = NAN;
 
 // Each is infinite, NaN, or has an infinite or NaN derivative somewhere among `poison`.
 const std::vector<std::pair<const char*, Map>> maps = {

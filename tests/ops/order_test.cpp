@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/shape/sort.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
@@ -13,42 +14,35 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-Numbers of(const Expr& y, const Expr& x, const Array& value) {
-    return evaluated(y, {x}, {value}).to_vector<double>();
-}
-
-const std::vector<DType> dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
-                                   uint32,  uint64, float16, bfloat16, float32, float64};
-
 }  // namespace
 
 TEST_CASE("values of sort, argsort and topk") {
     const Expr x = matrix("x");
     const Array v = Array(std::vector<float>{3, 1, 2, 2, 5, 5}, {2, 3});
-    CHECK(of(sort(x), x, v) == Numbers{1, 2, 3, 2, 5, 5});
-    CHECK(of(sort(x, 0), x, v) == Numbers{2, 1, 2, 3, 5, 5});
-    CHECK(of(sort(x, std::nullopt), x, v) == Numbers{1, 2, 2, 3, 5, 5});
-    CHECK(of(sort(x, 1, {.descending = true}), x, v) == Numbers{3, 2, 1, 5, 5, 2});
-    CHECK(of(argsort(x), x, v) == Numbers{1, 2, 0, 0, 1, 2});
-    CHECK(of(argsort(x, -2), x, v) == Numbers{1, 0, 0, 0, 1, 1});
-    CHECK(of(argsort(x, 1, {.descending = true}), x, v) == Numbers{0, 2, 1, 1, 2, 0});
+    CHECK(numbers(sort(x), x, v) == Numbers{1, 2, 3, 2, 5, 5});
+    CHECK(numbers(sort(x, 0), x, v) == Numbers{2, 1, 2, 3, 5, 5});
+    CHECK(numbers(sort(x, std::nullopt), x, v) == Numbers{1, 2, 2, 3, 5, 5});
+    CHECK(numbers(sort(x, 1, {.descending = true}), x, v) == Numbers{3, 2, 1, 5, 5, 2});
+    CHECK(numbers(argsort(x), x, v) == Numbers{1, 2, 0, 0, 1, 2});
+    CHECK(numbers(argsort(x, -2), x, v) == Numbers{1, 0, 0, 0, 1, 1});
+    CHECK(numbers(argsort(x, 1, {.descending = true}), x, v) == Numbers{0, 2, 1, 1, 2, 0});
     const TopK two = topk(x, 2), least = topk(x, 1, 0, {.smallest = true});
-    CHECK(of(two.values, x, v) == Numbers{3, 2, 5, 5});
-    CHECK(of(two.positions, x, v) == Numbers{0, 2, 1, 2});
-    CHECK(of(least.values, x, v) == Numbers{2, 1, 2});
-    CHECK(of(least.positions, x, v) == Numbers{1, 0, 0});
+    CHECK(numbers(two.values, x, v) == Numbers{3, 2, 5, 5});
+    CHECK(numbers(two.positions, x, v) == Numbers{0, 2, 1, 2});
+    CHECK(numbers(least.values, x, v) == Numbers{2, 1, 2});
+    CHECK(numbers(least.positions, x, v) == Numbers{1, 0, 0});
     CHECK(two.positions.dtype() == int64);
     CHECK(two.values.shape_text() == "[x.0, 2]");
-    CHECK(of(topk(x, 0).values, x, v).empty());
+    CHECK(numbers(topk(x, 0).values, x, v).empty());
 }
 
 TEST_CASE("NaN comes last in ascending order and first in descending order, zeros are equal") {
     const float nan = std::nanf(""), inf = std::numeric_limits<float>::infinity();
     const Expr x = vector("x");
     const Array v = std::vector<float>{nan, 0.0F, inf, -0.0F, -inf, nan};
-    CHECK(of(argsort(x), x, v) == Numbers{4, 1, 3, 2, 0, 5});
-    CHECK(of(argsort(x, 0, {.descending = true}), x, v) == Numbers{0, 5, 2, 1, 3, 4});
-    CHECK(of(topk(x, 3).positions, x, v) == Numbers{0, 5, 2});
+    CHECK(numbers(argsort(x), x, v) == Numbers{4, 1, 3, 2, 0, 5});
+    CHECK(numbers(argsort(x, 0, {.descending = true}), x, v) == Numbers{0, 5, 2, 1, 3, 4});
+    CHECK(numbers(topk(x, 3).positions, x, v) == Numbers{0, 5, 2});
     const Numbers sorted = evaluated_typed(sort(x), {x}, {v}).to_vector<double>();
     CHECK(!std::signbit(sorted[1]));
     CHECK(std::signbit(sorted[2]));
@@ -56,7 +50,7 @@ TEST_CASE("NaN comes last in ascending order and first in descending order, zero
 }
 
 TEST_CASE("index maps of orders, of all dtypes and lengths") {
-    for (const DType dtype : dtypes)
+    for (const DType dtype : all_dtypes)
         for (const bool descending : {false, true})
             for (const Dims& shape : {Dims{2, 9}, Dims{3, 1}, Dims{2, 0}, Dims{0, 4}, Dims{2, 2, 5}}) {
                 const NodePtr x = input(dtype, static_cast<int>(shape.size()), "x").node();
@@ -88,8 +82,8 @@ TEST_CASE("gradients of sort and topk go back to where elements came from") {
                          {x}, false, 1e-4);
     }
     const Expr v = vector("v");
-    CHECK(of(grad(sum(topk(v, 2).values * constant(Array(std::vector<float>{10, 1}))), v), v,
-             Array(std::vector<float>{7, 9, 7, 1})) == Numbers{1, 10, 0, 0});
+    CHECK(numbers(grad(sum(topk(v, 2).values * constant(Array(std::vector<float>{10, 1}))), v), v,
+                  Array(std::vector<float>{7, 9, 7, 1})) == Numbers{1, 10, 0, 0});
     CHECK_THAT(message_of<GraphError>([&] { grad(cast(sum(argsort(v)), float32), v); }),
                ContainsSubstring("without a gradient: argsort"));
 }

@@ -13,11 +13,11 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-struct Case {
+struct Pooling {
     Size2 window;
     PoolOptions options;
 };
-const std::vector<Case> all_cases = {
+const std::vector<Pooling> all_poolings = {
     {2, {}},
     {1, {}},
     {{2, 3}, {}},
@@ -30,7 +30,7 @@ const std::vector<Case> all_cases = {
 };
 const std::vector<Dims> all_shapes = {{2, 3, 6, 7}, {5, 4}, {1, 4, 4}, {2, 1, 7, 5}};
 
-Array by_definition(const Array& x, const Case& c) {
+Array by_definition(const Array& x, const Pooling& c) {
     const Size2 stride = c.options.stride.value_or(c.window), pad = c.options.pad;
     Dims shape = x.shape();
     const std::int64_t h = shape[shape.size() - 2], w = shape.back(), planes = x.size() / (h * w);
@@ -70,7 +70,7 @@ Array distinct(const Dims& shape) {
 }  // namespace
 
 TEST_CASE("max_pool, its winners and their gradients: definition and index maps") {
-    for (const Case& c : all_cases)
+    for (const Pooling& c : all_poolings)
         for (const Dims& dims : all_shapes)
             for (const DType dtype : {float32, int8}) {
                 const Array x = sample(dtype, dims, 1);
@@ -146,7 +146,7 @@ TEST_CASE("winners of big windows have room") {
 }
 
 TEST_CASE("gradients of max_pool, first and second order") {
-    for (const Case& c : all_cases) {
+    for (const Pooling& c : all_poolings) {
         const Array x = distinct({1, 2, 5, 6});
         require_gradient([&](const std::vector<Expr>& v) { return max_pool(v[0], c.window, c.options); },
                          {x});

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
@@ -13,14 +14,10 @@ namespace {
 
 const double quiet = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
-
 using Reduce = Expr (*)(const Expr&, const Axes&, ReduceOptions, Where);
 const std::vector<Reduce> all_reductions = {sum, prod, max, min, any, all, argmax, argmin};
 
-Array values(std::vector<float> v, Dims shape) { return Array(v, std::move(shape)); }
-
-Array of(const Expr& y, const Expr& x, const Array& value) { return evaluated(y, {x}, {value}); }
+Array reduced(const Expr& y, const Expr& x, const Array& value) { return evaluated(y, {x}, {value}); }
 
 }  // namespace
 
@@ -62,46 +59,46 @@ TEST_CASE("dtypes of reductions") {
 
 TEST_CASE("values of reductions") {
     const Expr x = matrix("x"), b = matrix("b", int8);
-    const Array v = values({1, -2, 3, 0, 5, 5}, {2, 3});
-    CHECK(of(sum(x), x, v).item<double>() == 12);
-    CHECK(numbers(of(sum(x, {0}), x, v)) == std::vector<double>{1, 3, 8});
-    CHECK(numbers(of(prod(x, {1}), x, v)) == std::vector<double>{-6, 0});
-    CHECK(numbers(of(max(x, {1}), x, v)) == std::vector<double>{3, 5});
-    CHECK(numbers(of(min(x, {-2}), x, v)) == std::vector<double>{0, -2, 3});
-    CHECK(numbers(of(argmax(x, {1}), x, v)) == std::vector<double>{2, 1});
-    CHECK(of(argmax(x), x, v).item<double>() == 4);
-    CHECK(numbers(of(any(x, {0}), x, v)) == std::vector<double>{1, 1, 1});
-    CHECK(numbers(of(all(x, {0}), x, v)) == std::vector<double>{0, 1, 1});
-    CHECK(of(mean(x), x, v).item<double>() == 2);
-    CHECK(numbers(of(mean(x, {1}), x, v))[1] == Approx(10.0 / 3));
+    const Array v = floats({1, -2, 3, 0, 5, 5}, {2, 3});
+    CHECK(reduced(sum(x), x, v).item<double>() == 12);
+    CHECK(numbers(reduced(sum(x, {0}), x, v)) == std::vector<double>{1, 3, 8});
+    CHECK(numbers(reduced(prod(x, {1}), x, v)) == std::vector<double>{-6, 0});
+    CHECK(numbers(reduced(max(x, {1}), x, v)) == std::vector<double>{3, 5});
+    CHECK(numbers(reduced(min(x, {-2}), x, v)) == std::vector<double>{0, -2, 3});
+    CHECK(numbers(reduced(argmax(x, {1}), x, v)) == std::vector<double>{2, 1});
+    CHECK(reduced(argmax(x), x, v).item<double>() == 4);
+    CHECK(numbers(reduced(any(x, {0}), x, v)) == std::vector<double>{1, 1, 1});
+    CHECK(numbers(reduced(all(x, {0}), x, v)) == std::vector<double>{0, 1, 1});
+    CHECK(reduced(mean(x), x, v).item<double>() == 2);
+    CHECK(numbers(reduced(mean(x, {1}), x, v))[1] == Approx(10.0 / 3));
     CHECK(sum(x, {0}, {.keepdims = true}).shape_text() == "[1, x.1]");
     CHECK(sum(x, {}, {.keepdims = true}).shape_text() == "[1, 1]");
-    CHECK(numbers(of(sum(x, {1}, {.keepdims = true}), x, v)) == std::vector<double>{2, 10});
+    CHECK(numbers(reduced(sum(x, {1}, {.keepdims = true}), x, v)) == std::vector<double>{2, 10});
     // Wide enough for bytes.
-    CHECK(of(sum(b), b, Array(std::vector<std::int8_t>(600, 127), {2, 300})).item<double>() == 76200);
-    CHECK(of(sum(x), x, Array(float32, {0, 3})).item<double>() == 0);
-    CHECK(of(prod(x), x, Array(float32, {0, 3})).item<double>() == 1);
-    CHECK(std::isnan(of(mean(x), x, Array(float32, {0, 3})).item<double>()));
+    CHECK(reduced(sum(b), b, Array(std::vector<std::int8_t>(600, 127), {2, 300})).item<double>() == 76200);
+    CHECK(reduced(sum(x), x, Array(float32, {0, 3})).item<double>() == 0);
+    CHECK(reduced(prod(x), x, Array(float32, {0, 3})).item<double>() == 1);
+    CHECK(std::isnan(reduced(mean(x), x, Array(float32, {0, 3})).item<double>()));
 }
 
 TEST_CASE("argmax over several axes counts in row-major order of these axes") {
     Array v = sample(float32, {2, 3, 4});
     static_cast<float*>(v.mutable_data())[(1 * 3 + 1) * 4 + 2] = 100;
     const Expr x = tensor3("x");
-    CHECK(of(argmax(x, {0, 2}), x, v).at(1) == 1 * 4 + 2);
-    CHECK(of(argmax(x), x, v).item<double>() == 18);
+    CHECK(reduced(argmax(x, {0, 2}), x, v).at(1) == 1 * 4 + 2);
+    CHECK(reduced(argmax(x), x, v).item<double>() == 18);
 }
 
 TEST_CASE("NaN wins, the first one") {
-    const Array v = values({1, static_cast<float>(quiet), 9, static_cast<float>(quiet)}, {4});
+    const Array v = floats({1, static_cast<float>(quiet), 9, static_cast<float>(quiet)}, {4});
     const Expr x = vector("x");
     for (const Reduce reduce : {Reduce(max), Reduce(min)})
-        CHECK(std::isnan(of(reduce(x, {}, {}, {}), x, v).item<double>()));
+        CHECK(std::isnan(reduced(reduce(x, {}, {}, {}), x, v).item<double>()));
     for (const Reduce reduce : {Reduce(argmax), Reduce(argmin)}) {
-        CHECK(of(reduce(x, {}, {}, {}), x, v).item<double>() == 1);
+        CHECK(reduced(reduce(x, {}, {}, {}), x, v).item<double>() == 1);
         require_nest_matches(reduce(x, {}, {}, {}).node(), {v});
     }
-    CHECK(of(argmax(x), x, values({2, 7, 7}, {3})).item<double>() == 1);
+    CHECK(reduced(argmax(x), x, floats({2, 7, 7}, {3})).item<double>() == 1);
 }
 
 TEST_CASE("mean is a sum of floats divided by a count, whatever the storage") {
@@ -112,7 +109,7 @@ TEST_CASE("mean is a sum of floats divided by a count, whatever the storage") {
         CHECK(simple.dtype() == m.dtype());
         CHECK(simple.shape_text() == m.shape_text());
         const Array v = sample(dtype, {3, 4});
-        require_same(of(m, x, v), of(simple, x, v));
+        require_same(reduced(m, x, v), reduced(simple, x, v));
     }
     const auto text = [](DType dtype) {
         const Expr x = input(dtype, Dims{4}, "x");
@@ -139,16 +136,16 @@ TEST_CASE("the gradient of prod is right where factors are zero") {
     require_gradient([](const auto& v) { return prod(v[0], {1}); },
                      {Array(std::vector<double>{2, 0, 3, 0, 0, 5, 1, 2, 4}, {3, 3})});
     const Expr x = vector("x");
-    CHECK(numbers(of(grad(prod(x), x), x, values({2, 0, 3}, {3}))) == std::vector<double>{0, 6, 0});
-    CHECK(numbers(of(grad(prod(x), x), x, values({0, 0, 3}, {3}))) == std::vector<double>{0, 0, 0});
+    CHECK(numbers(reduced(grad(prod(x), x), x, floats({2, 0, 3}, {3}))) == std::vector<double>{0, 6, 0});
+    CHECK(numbers(reduced(grad(prod(x), x), x, floats({0, 0, 3}, {3}))) == std::vector<double>{0, 0, 0});
 }
 
 TEST_CASE("the gradient of max goes to the first maximum only") {
     const Expr x = matrix("x");
-    const Array v = values({1, 4, 4, 2, 2, 2}, {2, 3});
-    CHECK(numbers(of(grad(sum(max(x, {1})), x), x, v)) == std::vector<double>{0, 1, 0, 1, 0, 0});
-    CHECK(numbers(of(grad(max(x), x), x, v)) == std::vector<double>{0, 1, 0, 0, 0, 0});
-    CHECK(numbers(of(grad(sum(min(x, {0})), x), x, v)) == std::vector<double>{1, 0, 0, 0, 1, 1});
+    const Array v = floats({1, 4, 4, 2, 2, 2}, {2, 3});
+    CHECK(numbers(reduced(grad(sum(max(x, {1})), x), x, v)) == std::vector<double>{0, 1, 0, 1, 0, 0});
+    CHECK(numbers(reduced(grad(max(x), x), x, v)) == std::vector<double>{0, 1, 0, 0, 0, 0});
+    CHECK(numbers(reduced(grad(sum(min(x, {0})), x), x, v)) == std::vector<double>{1, 0, 0, 0, 1, 1});
 }
 
 TEST_CASE("messages of reductions") {

@@ -2,9 +2,9 @@
 #include "ops/reduce/scan.h"
 
 #include <cmath>
-#include <limits>
 
 #include "ops/reduce/cumulative.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
@@ -13,35 +13,27 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
-
 using ScanFunction = Expr (*)(const Expr&, std::optional<int>, ScanOptions, Where);
 const std::vector<ScanOptions> all_options = {
     {}, {.exclusive = true}, {.reverse = true}, {.exclusive = true, .reverse = true}};
-
-std::vector<double> of(const Expr& y, const Expr& x, const Array& value) {
-    return evaluated(y, {x}, {value}).to_vector<double>();
-}
-
-Array values(std::vector<double> v, Dims shape) { return Array(v, std::move(shape)); }
 
 }  // namespace
 
 TEST_CASE("values of scans") {
     const Expr x = matrix("x", float64), i = vector("i", int8), b = vector("b", boolean);
-    const Array v = values({1, 2, 3, 4, 5, 6}, {2, 3});
+    const Array v = doubles({1, 2, 3, 4, 5, 6}, {2, 3});
     using Numbers = std::vector<double>;
-    CHECK(of(cumsum(x, 1), x, v) == Numbers{1, 3, 6, 4, 9, 15});
-    CHECK(of(cumsum(x, 0), x, v) == Numbers{1, 2, 3, 5, 7, 9});
-    CHECK(of(cumsum(x, -2), x, v) == Numbers{1, 2, 3, 5, 7, 9});
-    CHECK(of(cumsum(x), x, v) == Numbers{1, 3, 6, 10, 15, 21});
-    CHECK(of(cumprod(x, 1), x, v) == Numbers{1, 2, 6, 4, 20, 120});
-    CHECK(of(cumsum(x, 1, {.exclusive = true}), x, v) == Numbers{0, 1, 3, 0, 4, 9});
-    CHECK(of(cumsum(x, 1, {.reverse = true}), x, v) == Numbers{6, 5, 3, 15, 11, 6});
-    CHECK(of(cumprod(x, 1, {.exclusive = true, .reverse = true}), x, v) == Numbers{6, 3, 1, 30, 6, 1});
+    CHECK(numbers(cumsum(x, 1), x, v) == Numbers{1, 3, 6, 4, 9, 15});
+    CHECK(numbers(cumsum(x, 0), x, v) == Numbers{1, 2, 3, 5, 7, 9});
+    CHECK(numbers(cumsum(x, -2), x, v) == Numbers{1, 2, 3, 5, 7, 9});
+    CHECK(numbers(cumsum(x), x, v) == Numbers{1, 3, 6, 10, 15, 21});
+    CHECK(numbers(cumprod(x, 1), x, v) == Numbers{1, 2, 6, 4, 20, 120});
+    CHECK(numbers(cumsum(x, 1, {.exclusive = true}), x, v) == Numbers{0, 1, 3, 0, 4, 9});
+    CHECK(numbers(cumsum(x, 1, {.reverse = true}), x, v) == Numbers{6, 5, 3, 15, 11, 6});
+    CHECK(numbers(cumprod(x, 1, {.exclusive = true, .reverse = true}), x, v) == Numbers{6, 3, 1, 30, 6, 1});
     CHECK(cumsum(x).shape_text() == "[x.0*x.1]");
-    CHECK(of(cumsum(i, 0), i, Array(std::vector<std::int8_t>{100, 100, -50})) == Numbers{100, 200, 150});
-    CHECK(of(cumsum(b, 0), b, Array(std::vector<bool>{true, false, true})) == Numbers{1, 1, 2});
+    CHECK(numbers(cumsum(i, 0), i, Array(std::vector<std::int8_t>{100, 100, -50})) == Numbers{100, 200, 150});
+    CHECK(numbers(cumsum(b, 0), b, Array(std::vector<bool>{true, false, true})) == Numbers{1, 1, 2});
 }
 
 TEST_CASE("dtypes of scans") {
@@ -91,23 +83,23 @@ TEST_CASE("logcumsumexp keeps to the range of its dtype") {
     const double two = std::log(2.0), nan = std::nan("");
     const auto check = [&](const std::vector<double>& v, const std::vector<double>& expected,
                            ScanOptions options = {}) {
-        const Array value = values(v, {static_cast<std::int64_t>(v.size())});
-        near(of(logcumsumexp(x, 0, options), x, value), expected);
+        const Array value = doubles(v, {static_cast<std::int64_t>(v.size())});
+        near(numbers(logcumsumexp(x, 0, options), x, value), expected);
         near(evaluated_typed(logcumsumexp(x, 0, options), {x}, {value}).to_vector<double>(), expected);
     };
     check({1000, 1000, -1000}, {1000, 1000 + two, 1000 + two});
     check({-1000, -1000, 1000, 1000}, {-1000, -1000 + two, 1000, 1000 + two});
-    check({-infinite, -infinite, -1000}, {-infinite, -infinite, -1000});
-    check({0, infinite, 0}, {0, infinite, infinite});
+    check({-infinity, -infinity, -1000}, {-infinity, -infinity, -1000});
+    check({0, infinity, 0}, {0, infinity, infinity});
     check({0, nan, 0}, {0, nan, nan});
-    check({5, 5, 5}, {-infinite, 5, 5 + two}, {.exclusive = true});
-    check({5, 5, 5}, {5 + two, 5, -infinite}, {.exclusive = true, .reverse = true});
+    check({5, 5, 5}, {-infinity, 5, 5 + two}, {.exclusive = true});
+    check({5, 5, 5}, {5 + two, 5, -infinity}, {.exclusive = true, .reverse = true});
     check({}, {});
 }
 
 TEST_CASE("gradients of scans") {
-    const Array x = values({0.5, -1, 2, 3, 0.25, -0.75, 1.5, 2.5, -2, 4, 1, -3}, {2, 3, 2}),
-                y = values({1.5, 0.5, -0.25, 1, -1, 2, 0.75, -0.5, 1.25, 0.5, -2, 1}, {2, 3, 2});
+    const Array x = doubles({0.5, -1, 2, 3, 0.25, -0.75, 1.5, 2.5, -2, 4, 1, -3}, {2, 3, 2}),
+                y = doubles({1.5, 0.5, -0.25, 1, -1, 2, 0.75, -0.5, 1.25, 0.5, -2, 1}, {2, 3, 2});
     for (const ScanOptions& options : all_options) {
         for (const ScanFunction scan :
              {ScanFunction(cumsum), ScanFunction(cumprod), ScanFunction(logcumsumexp)})
@@ -128,23 +120,23 @@ TEST_CASE("gradients of scans") {
 }
 
 TEST_CASE("the gradient of cumprod is right where elements are zero, and so is that of the gradient") {
-    const Array zeros = values({2, 0, 3, 0, 0, 5, 1, 2, 4, 7, 0, 0}, {3, 4});
+    const Array zeros = doubles({2, 0, 3, 0, 0, 5, 1, 2, 4, 7, 0, 0}, {3, 4});
     for (const ScanOptions& options : all_options) {
         require_gradient([&](const auto& v) { return cumprod(v[0], 1, options); }, {zeros});
         require_gradient([&](const auto& v) { return grad(sum(sqr(cumprod(v[0], 1, options))), v[0]); },
                          {zeros}, false, 1e-4);
     }
     const Expr x = vector("x");
-    CHECK(of(grad(sum(cumprod(x, 0)), x), x, Array(std::vector<float>{2, 0, 3})) ==
+    CHECK(numbers(grad(sum(cumprod(x, 0)), x), x, Array(std::vector<float>{2, 0, 3})) ==
           std::vector<double>{1, 8, 0});
 }
 
 TEST_CASE("the gradient of logcumsumexp is no NaN where nothing was added up") {
     const Expr x = vector("x", float64);
-    const Array v = values({-infinite, -infinite, -1000, 1000}, {4});
-    CHECK(of(grad(logcumsumexp(x, 0)[3], x), x, v) == std::vector<double>{0, 0, 0, 1});
-    CHECK(of(grad(logcumsumexp(x, 0)[1], x), x, v) == std::vector<double>{0, 0, 0, 0});
-    CHECK(of(grad(sum(logcumsumexp(x, 0)), x), x, v) == std::vector<double>{0, 0, 1, 1});
+    const Array v = doubles({-infinity, -infinity, -1000, 1000}, {4});
+    CHECK(numbers(grad(logcumsumexp(x, 0)[3], x), x, v) == std::vector<double>{0, 0, 0, 1});
+    CHECK(numbers(grad(logcumsumexp(x, 0)[1], x), x, v) == std::vector<double>{0, 0, 0, 0});
+    CHECK(numbers(grad(sum(logcumsumexp(x, 0)), x), x, v) == std::vector<double>{0, 0, 1, 1});
 }
 
 TEST_CASE("messages of scans") {

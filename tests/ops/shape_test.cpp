@@ -5,6 +5,7 @@
 #include "ops/shape/join.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/slice.h"
+#include "tests/ops/arrays.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
@@ -12,11 +13,6 @@ using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
-
-const std::vector<DType> all_dtypes = {boolean, int8,   int16,   int32,    int64,   uint8,  uint16,
-                                       uint32,  uint64, float16, bfloat16, float32, float64};
-
-std::vector<double> numbers(const Array& x) { return x.to_vector<double>(); }
 
 Expr known(const Array& x, const std::string& name = "x") { return input(x.dtype(), x.shape(), name); }
 

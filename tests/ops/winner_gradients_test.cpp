@@ -15,12 +15,12 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-struct Case {
+struct PooledConv {
     ConvOptions conv;
     Size2 window;
     PoolOptions pool;
 };
-const std::vector<Case> all_cases = {
+const std::vector<PooledConv> all_pooled_convs = {
     {{}, 2, {}},
     {{.border_mode = half}, 2, {}},
     {{.border_mode = half, .filter_flip = false}, {2, 3}, {}},
@@ -38,7 +38,7 @@ struct Operands {
     NodePtr dense;
 };
 
-Operands operands_of(const Case& c, const Dims& image, const Dims& kernel) {
+Operands operands_of(const PooledConv& c, const Dims& image, const Dims& kernel) {
     const Expr x = input(float64, image, "x"), w = input(float64, kernel, "w");
     const Expr pooled = max_pool(conv2d(x, w, c.conv), c.window, c.pool);
     const NodePtr conv = pooled.node()->inputs[0];
@@ -64,7 +64,7 @@ Array over_all_places(const Operands& o) {
 }  // namespace
 
 TEST_CASE("the gradient through the winners is the one over all places") {
-    for (const Case& c : all_cases)
+    for (const PooledConv& c : all_pooled_convs)
         for (const Dims& kernel : {Dims{2, 3, 3, 3}, Dims{3, 3, 1, 2}, Dims{1, 3, 2, 1}}) {
             const Operands o = operands_of(c, {2, 3, 9, 8}, kernel);
             const NodePtr sparse = through_winners(o.dense);
@@ -77,7 +77,7 @@ TEST_CASE("the gradient through the winners is the one over all places") {
 }
 
 TEST_CASE("the index map through winners with symbolic lengths") {
-    for (const Case& c : {all_cases[1], all_cases[5]}) {
+    for (const PooledConv& c : {all_pooled_convs[1], all_pooled_convs[5]}) {
         const Expr x = tensor4("x"), w = input(float32, {4, 2, 3, 3}, "w");
         const Expr pooled = max_pool(conv2d(x, w, c.conv), c.window, c.pool);
         const NodePtr conv = pooled.node()->inputs[0];
@@ -99,7 +99,7 @@ TEST_CASE("the index map through winners with symbolic lengths") {
 }
 
 TEST_CASE("gradients of the gradient through winners") {
-    for (const Case& c : all_cases) {
+    for (const PooledConv& c : all_pooled_convs) {
         const Operands o = operands_of(c, {2, 2, 7, 6}, {2, 2, 3, 2});
         const Attributes attributes = through_winners(o.dense)->attributes;
         require_gradient(
@@ -112,7 +112,7 @@ TEST_CASE("gradients of the gradient through winners") {
 }
 
 TEST_CASE("a window with a NaN has a winner, and places without one do not matter") {
-    Operands o = operands_of(all_cases[0], {1, 1, 4, 4}, {1, 1, 1, 1});
+    Operands o = operands_of(all_pooled_convs[0], {1, 1, 4, 4}, {1, 1, 1, 1});
     auto* x = static_cast<double*>(o.x.mutable_data());
     x[5] = std::numeric_limits<double>::quiet_NaN();
     x[10] = std::numeric_limits<double>::infinity();
@@ -124,7 +124,7 @@ TEST_CASE("a window with a NaN has a winner, and places without one do not matte
 }
 
 TEST_CASE("operands that do not belong together") {
-    const Operands o = operands_of(all_cases[0], {1, 1, 6, 6}, {1, 1, 3, 3});
+    const Operands o = operands_of(all_pooled_convs[0], {1, 1, 6, 6}, {1, 1, 3, 3});
     const NodePtr sparse = through_winners(o.dense);
     const NodePtr wrong = make_input({float64, {1, 1, 3, 3}}, "wrong", {});
     CHECK_THAT(message_of<ShapeError>([&] {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "bitale/bitale.h"
+#include "tests/runtime/calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/error_of.h"
@@ -14,19 +15,13 @@ using Kind = MemoryPlan::Kind;
 
 namespace {
 
-std::vector<std::string> all_devices() {
-    std::vector<std::string> all = cpu_and_emulator();
-    all.insert(all.end(), {"reference", "reference=wide"});
-    return all;
-}
-
 double rounded(double x, DType dtype) { return Array(x).as(dtype).as(float64).at(0); }
 
 bool same_bits(const Array& a, const Array& b) { return difference(a, b) == ""; }
 
 // Convolution, batch normalisation by hand, pooling, dropout, and dense layers.
-struct Network {
-    Network() {
+struct NormalisedNetwork {
+    NormalisedNetwork() {
         const auto add = [&](const Dims& shape, double size) {
             parameters.push_back(shared(random_array(float32, shape, random, -size, size),
                                         "p" + std::to_string(parameters.size())));
@@ -84,12 +79,6 @@ struct Dense {
     Expr x = input(float32, {-1, 64}, "x"), loss;
 };
 
-std::vector<Array> list_of(const Results& results) {
-    std::vector<Array> list;
-    for (std::size_t k = 0; k < results.size(); ++k) list.push_back(results[k]);
-    return list;
-}
-
 }  // namespace
 
 TEST_CASE("saved activations are rounded once, the same on every device", "[core][runtime][activations]") {
@@ -145,7 +134,7 @@ TEST_CASE("saved activations are rounded once, the same on every device", "[core
 
 TEST_CASE("with half activations the loss has the same bits and gradients are near",
           "[core][runtime][activations]") {
-    Network net;
+    NormalisedNetwork net;
     const std::vector<Array> batch = net.batch(19);
     const std::vector<Array> exact = list_of(net.step("reference=wide", float32).call(batch));
     for (const auto& [dtype, share] : {std::pair{bfloat16, 0.02}, std::pair{float16, 0.003}}) {

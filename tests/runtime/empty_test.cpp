@@ -6,6 +6,7 @@
 
 #include "bitale/function.h"
 #include "bitale/ops.h"
+#include "tests/runtime/calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
@@ -91,18 +92,12 @@ struct Lengths {
     std::int64_t rows, columns;
     Outcome Form::*outcome;
 };
-constexpr Lengths cases[] = {{"no columns", 3, 0, &Form::of_no_columns},
-                             {"no rows", 0, 3, &Form::of_no_rows},
-                             {"neither", 0, 0, &Form::of_neither}};
+constexpr Lengths all_lengths[] = {{"no columns", 3, 0, &Form::of_no_columns},
+                                   {"no rows", 0, 3, &Form::of_no_rows},
+                                   {"neither", 0, 0, &Form::of_neither}};
 
 std::vector<Array> arguments_of(const Lengths& c) {
     return {Array(float32, {c.rows, c.columns}), Array(float32, {c.rows, c.columns}), Array(int32, {c.rows})};
-}
-
-std::vector<std::string> devices() {
-    std::vector<std::string> list{"cpu", "reference", "reference=wide"};
-    if (!emulator_skipped()) list.emplace_back("emulator");
-    return list;
 }
 
 // For all lengths, or for those of each call.
@@ -139,7 +134,7 @@ void require_values(const Inputs& inputs, const std::vector<Form>& forms, const 
             results.push_back(form.result);
         }
     std::vector<Array> expected;
-    for (const std::string& device : devices())
+    for (const std::string& device : all_devices())
         for (const bool specialise : {false, true}) {
             INFO(c.name << ", " << device << (specialise ? ", for these lengths" : ""));
             Function f = compiled(inputs, results, device, specialise);
@@ -157,13 +152,13 @@ void require_values(const Inputs& inputs, const std::vector<Form>& forms, const 
 TEST_CASE("along axes that turn out empty every device says the same", "[core][runtime]") {
     const Inputs inputs{matrix("x"), matrix("t"), ivector("labels")};
     const std::vector<Form> forms = forms_of(inputs);
-    for (const Lengths& c : cases) require_values(inputs, forms, c);
-    for (const std::string& device : devices())
+    for (const Lengths& c : all_lengths) require_values(inputs, forms, c);
+    for (const std::string& device : all_devices())
         for (const Form& form : forms) {
             if (form.of_no_columns == value && form.of_no_rows == value) continue;
             Function f = compiled(inputs, {form.result}, device),
                      of_each_call = compiled(inputs, {form.result}, device, true);
-            for (const Lengths& c : cases) {
+            for (const Lengths& c : all_lengths) {
                 INFO(form.name << ", " << c.name << ", " << device);
                 CHECK(outcome_of([&] { f.call(arguments_of(c)); }) == form.*c.outcome);
                 if (device != "cpu") continue;
@@ -173,7 +168,7 @@ TEST_CASE("along axes that turn out empty every device says the same", "[core][r
 }
 
 TEST_CASE("along axes that are known to be empty every device says the same", "[core][runtime]") {
-    for (const Lengths& c : cases) {
+    for (const Lengths& c : all_lengths) {
         const Inputs inputs{input(float32, Dims{c.rows, c.columns}, "x"),
                             input(float32, Dims{c.rows, c.columns}, "t"),
                             input(int32, Dims{c.rows}, "labels")};
@@ -194,7 +189,7 @@ TEST_CASE("along axes that are known to be empty every device says the same", "[
             {"crossentropy", categorical_crossentropy(x, labels), index_error},
         };
         require_values(inputs, forms, c);
-        for (const std::string& device : devices())
+        for (const std::string& device : all_devices())
             for (const Form& form : forms) {
                 if (form.of_no_columns == value) continue;
                 INFO(form.name << ", " << c.name << ", " << device);

@@ -12,12 +12,12 @@ using namespace bitale;
 namespace {
 
 // Frames of a function, with the values of its symbols in the order of the program's sources.
-struct Example {
+struct FramedFunction {
     Function function;
     std::vector<std::uint64_t> ids;
     std::vector<int> inputs;  // that give the symbols their values
 
-    explicit Example(Function f) : function(std::move(f)) {
+    explicit FramedFunction(Function f) : function(std::move(f)) {
         for (const SizeSource& source : program()->size_sources) {
             ids.push_back(source.symbol);
             inputs.push_back(source.input);
@@ -32,7 +32,7 @@ struct Example {
 TEST_CASE("all whole minibatches have one frame, the last one another", "[core][runtime][frame]") {
     const Shared data = shared(zeros({1000, 3}), "data");
     const Expr i = lscalar("i");
-    const Example e(function({i}, {tanh(data[Slice{i * 64, (i + 1) * 64}])}, {.device = "null"}));
+    const FramedFunction e(function({i}, {tanh(data[Slice{i * 64, (i + 1) * 64}])}, {.device = "null"}));
     Frames frames = e.frames();
     REQUIRE(e.ids.size() == 1);
     const auto find = [&](std::int64_t value) { return &frames.find(&value); };
@@ -49,7 +49,7 @@ TEST_CASE("all whole minibatches have one frame, the last one another", "[core][
 
 TEST_CASE("frames of many sizes replace each other", "[core][runtime][frame]") {
     const Expr x = matrix("x");
-    const Example e(function({x}, {sum(x, {0}), exp(x)}, {.device = "null", .specialise = false}));
+    const FramedFunction e(function({x}, {sum(x, {0}), exp(x)}, {.device = "null", .specialise = false}));
     Frames frames = e.frames();
     for (int round = 0; round < 3; ++round)
         for (std::int64_t n = 1; n < 40; ++n) {
@@ -63,7 +63,7 @@ TEST_CASE("frames of many sizes replace each other", "[core][runtime][frame]") {
 
 TEST_CASE("lengths that must agree are compared for every new value", "[core][runtime][frame]") {
     const Expr x = vector("x"), y = vector("y");
-    const Example e(function({x, y}, {x + y}, {.device = "null"}));
+    const FramedFunction e(function({x, y}, {x + y}, {.device = "null"}));
     Frames frames = e.frames();
     const auto find = [&](std::int64_t a, std::int64_t b) {
         const std::int64_t lengths[] = {a, b};

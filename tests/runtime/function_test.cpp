@@ -19,7 +19,7 @@ using namespace bitale::test;
 namespace {
 
 // "function_test.cpp:12", for the line of an expression: pass __LINE__.
-std::string at(unsigned line) { return fmt::format("function_test.cpp:{}", line); }
+std::string function_test_line(unsigned line) { return fmt::format("function_test.cpp:{}", line); }
 
 std::vector<double> values(const Array& a) { return a.to_vector<double>(); }
 
@@ -44,10 +44,10 @@ void on_each_device_with_loops(F&& f) {
 
 TEST_CASE("inputs must be there, once, and be variables", "[core][runtime][function]") {
     Expr x = bitale::vector("x");
-    const std::string line_x = at(__LINE__ - 1);
+    const std::string line_x = function_test_line(__LINE__ - 1);
     Expr y = bitale::vector("y");
     Shared w = shared(Array(std::vector<float>{1, 2}), "w");
-    const std::string line_w = at(__LINE__ - 1);
+    const std::string line_w = function_test_line(__LINE__ - 1);
 
     std::string message = message_of<GraphError>([&] { function({y}, x + y); });
     REQUIRE_THAT(message,
@@ -93,7 +93,7 @@ TEST_CASE("an input that matters for its length alone is used", "[core][runtime]
 
 TEST_CASE("updates that do not fit their variable", "[core][runtime][function]") {
     Shared w = shared(Array(std::vector<float>{1, 2, 3}), "w");
-    const std::string line_w = at(__LINE__ - 1);
+    const std::string line_w = function_test_line(__LINE__ - 1);
     Expr x = bitale::vector("x"), n = lscalar("n");
     const auto attempt = [&](const Expr& value, const Array& unchanged) {
         std::string message;
@@ -116,7 +116,7 @@ TEST_CASE("updates that do not fit their variable", "[core][runtime][function]")
     const std::string message = message_of<GraphError>([&] {
         function({}, {}, {.updates = {{w, w * 2}, {w, w * 3}}});
     });
-    const std::string line = at(__LINE__ - 2);
+    const std::string line = function_test_line(__LINE__ - 2);
     REQUIRE_THAT(message,
                  ContainsSubstring("two updates") && ContainsSubstring(line_w) && ContainsSubstring(line));
     REQUIRE_THROWS_AS(function({}, {}, {.updates = {{Shared(), w * 2}}}), GraphError);
@@ -124,11 +124,11 @@ TEST_CASE("updates that do not fit their variable", "[core][runtime][function]")
 
 TEST_CASE("givens that do not fit their variable", "[core][runtime][function]") {
     Expr x = matrix("x");
-    const std::string line_x = at(__LINE__ - 1);
+    const std::string line_x = function_test_line(__LINE__ - 1);
     Shared bytes = shared(Array(uint8, {6, 4}), "bytes");
     Expr y = x * 2;
     const std::string dtype = message_of<TypeError>([&] { function({}, y, {.givens = {{x, bytes}}}); });
-    REQUIRE_THAT(dtype, ContainsSubstring(line_x) && ContainsSubstring(at(__LINE__ - 1)) &&
+    REQUIRE_THAT(dtype, ContainsSubstring(line_x) && ContainsSubstring(function_test_line(__LINE__ - 1)) &&
                             ContainsSubstring("uint8") && ContainsSubstring("cast(..., float32)"));
     const std::string rank = message_of<ShapeError>([&] {
         function({}, y, {.givens = {{x, cast(flatten(bytes), float32)}}});
@@ -171,7 +171,7 @@ TEST_CASE("givens replace variables, shared variables and expressions", "[core][
 TEST_CASE("a call checks dtypes, ranks and lengths before anything is written", "[core][runtime][function]") {
     on_each_device([](const std::string& device) {
         Expr x = matrix("x");
-        const std::string line_x = at(__LINE__ - 1);
+        const std::string line_x = function_test_line(__LINE__ - 1);
         Expr z = input(float32, {-1, 3}, "z");
         Shared w = shared(Array(std::vector<float>{1, 2, 3}), "w");
         Function f = function({x, z}, sum(dot(x, w)) + sum(z),
@@ -282,7 +282,7 @@ TEST_CASE("a row or label out of range fails the call and writes nothing", "[cor
                total = shared(Array(0.0f), "total");
         Expr i = lscalar("i");
         Expr batch = Expr(data)[range(i * 2, i * 2 + 2)];
-        const std::string line = at(__LINE__ - 1);
+        const std::string line = function_test_line(__LINE__ - 1);
         Function f = function({i}, sum(batch), {.updates = {{total, total + sum(batch)}}, .device = device});
         REQUIRE(f(2) == 11.0);
         for (const int bad : {3, -1, 1000000}) {
@@ -292,7 +292,7 @@ TEST_CASE("a row or label out of range fails the call and writes nothing", "[cor
         }
         Expr labels = bitale::vector("labels", uint8), scores = matrix("scores");
         Expr loss = mean(softmax_crossentropy(scores, labels));
-        const std::string loss_line = at(__LINE__ - 1);
+        const std::string loss_line = function_test_line(__LINE__ - 1);
         Function g = function({scores, labels}, loss, {.updates = {{total, total + loss}}, .device = device});
         const std::string message = message_of<IndexError>([&] {
             g(Array(float32, {3, 10}), std::vector<std::uint8_t>{1, 10, 2});
@@ -306,10 +306,10 @@ TEST_CASE("a row or label out of range fails the call and writes nothing", "[cor
 TEST_CASE("an update of another length is found at the call", "[core][runtime][function]") {
     on_each_device([](const std::string& device) {
         Shared w = shared(Array(std::vector<float>{1, 2, 3}), "w");
-        const std::string line_w = at(__LINE__ - 1);
+        const std::string line_w = function_test_line(__LINE__ - 1);
         Expr x = bitale::vector("x");
         Function f = function({x}, {}, {.updates = {{w, x * 2}}, .device = device});
-        const std::string line = at(__LINE__ - 1);
+        const std::string line = function_test_line(__LINE__ - 1);
         REQUIRE_THAT(message_of<ShapeError>([&] {
                          f(std::vector<float>{1, 2});
                      }),

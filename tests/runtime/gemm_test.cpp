@@ -101,7 +101,7 @@ TEST_CASE("a product is the same for any number of threads, whatever it is cut i
 
 namespace {
 
-constexpr std::int64_t rows = 37, columns = 50, slice_rows = 16, slice_columns = 32;
+constexpr std::int64_t product_rows = 37, product_columns = 50, slice_rows = 16, slice_columns = 32;
 
 // Negates each slice of a product of rows x columns: buffers are the product, or one slice of it, and the
 // result.
@@ -109,13 +109,13 @@ void negate(void* const* buffers, const std::int64_t* sizes, std::int64_t first,
     const auto* from = static_cast<const float*>(buffers[0]);
     auto* to = static_cast<float*>(buffers[1]);
     const bool whole = sizes[0] != 0;
-    const std::int64_t across = (columns + slice_columns - 1) / slice_columns;
+    const std::int64_t across = (product_columns + slice_columns - 1) / slice_columns;
     for (std::int64_t t = first; t < last; ++t) {
         const std::int64_t row = t / across * slice_rows, column = t % across * slice_columns;
-        for (std::int64_t i = row; i < std::min(rows, row + slice_rows); ++i)
-            for (std::int64_t j = column; j < std::min(columns, column + slice_columns); ++j)
-                to[i * columns + j] =
-                    whole ? -from[i * columns + j] : -from[(i - row) * slice_columns + j - column];
+        for (std::int64_t i = row; i < std::min(product_rows, row + slice_rows); ++i)
+            for (std::int64_t j = column; j < std::min(product_columns, column + slice_columns); ++j)
+                to[i * product_columns + j] =
+                    whole ? -from[i * product_columns + j] : -from[(i - row) * slice_columns + j - column];
     }
 }
 
@@ -126,11 +126,12 @@ TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") 
     for (const std::int64_t k : {0, 5, 70})
         for (const std::int64_t depth : {16, 100})
             for (const bool kept : {true, false}) {
-                GemmShape s{rows, columns, k};
+                GemmShape s{product_rows, product_columns, k};
                 s.slice_rows = slice_rows;
                 s.slice_columns = slice_columns;
                 s.slice_depth = depth;
-                const std::vector<float> a = numbers(rows * k, 1), b = numbers(k * columns, 2);
+                const std::vector<float> a = numbers(product_rows * k, 1),
+                                         b = numbers(k * product_columns, 2);
                 const std::vector<double> exact = product(s, a, b, {});
                 std::vector<float> c(exact.size(), NAN), r(exact.size(), NAN);
                 void* const buffers[] = {kept ? c.data() : nullptr, r.data()};
@@ -152,12 +153,12 @@ TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") 
 TEST_CASE("a product is added to what was there") {
     if (!gemm_library().present) return;
     for (const std::int64_t k : {0, 7, 300}) {
-        GemmShape s{rows, columns, k, true};
+        GemmShape s{product_rows, product_columns, k, true};
         s.parameter = Parameter::rows;
         s.alpha = -0.25f;
         s.beta = 0.5f;
-        const std::vector<float> a = numbers(rows * k, 1), b = numbers(k * columns, 2),
-                                 old = numbers(rows * columns, 3);
+        const std::vector<float> a = numbers(product_rows * k, 1), b = numbers(k * product_columns, 2),
+                                 old = numbers(product_rows * product_columns, 3);
         const std::vector<double> exact = product(s, a, b, {});
         GemmScratch scratch;
         for (const int threads : {1, 2, 3}) {

@@ -1,12 +1,11 @@
 // npy, npz and idx: round trips, files of other programs, damaged files.
 #include "bitale/io.h"
 
-#include <zlib.h>
-
 #include <numeric>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary.h"
+#include "tests/support/zip.h"
 
 using namespace bitale;
 using namespace bitale::test;
@@ -34,20 +33,6 @@ std::string bytes_of_text(std::initializer_list<int> values) {
     std::string s;
     for (const int v : values) s += static_cast<char>(v);
     return s;
-}
-
-std::string gzip(const std::string& text) {
-    std::string packed(compressBound(text.size()) + 64, '\0');
-    z_stream stream{};
-    REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY) == Z_OK);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-    stream.avail_in = static_cast<uInt>(text.size());
-    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-    stream.avail_out = static_cast<uInt>(packed.size());
-    REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-    packed.resize(packed.size() - stream.avail_out);
-    deflateEnd(&stream);
-    return packed;
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ std::vector<Array> after_step(const Deep& net, Function f, const Array& images, 
     return all;
 }
 
-struct Step {
+struct LimitedStep {
     std::string device;
     DType images;  // uint8: in a variable
     std::int64_t count;
@@ -80,7 +80,7 @@ struct Step {
     bool fits_at_once = false;  // perhaps
 };
 
-void check_step(Deep& net, const Step& step) {
+void check_step(Deep& net, const LimitedStep& step) {
     const auto& [device, dtype, count, limit, fits_at_once] = step;
     const double tolerance = net.x.dtype() == float64 ? 1e-12 : 1e-5;
     const Array images = net.images(count, dtype), labels = net.labels(count);

@@ -31,8 +31,8 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 // Layers, convolutions, statistics of the batch, checkpoints and outputs of all kinds over some hundred rows,
 // whose number the function knows or not; with or without a training step, dropout and variables that are
 // read by rows; in float64, or in float32 with activations that are saved as they are or as bfloat16.
-struct Network {
-    explicit Network(std::uint64_t seed) : random(seed) {
+struct RandomNetwork {
+    explicit RandomNetwork(std::uint64_t seed) : random(seed) {
         rows = random.pick(std::vector<std::int64_t>{97, 160, 256, 333});
         width = random.between(2, 9);
         known = random.chance(2);
@@ -138,7 +138,7 @@ struct Called {
     std::int64_t taken = 0;      // of the device's memory, beside what was alive
 };
 
-Called called(const Network& net, Function& f, MemoryLedger& ledger) {
+Called called(const RandomNetwork& net, Function& f, MemoryLedger& ledger) {
     const std::vector<Shared> variables = net.variables();
     std::vector<Array> before;
     for (const Shared& v : variables) before.push_back(copy_of(v.get_value()));
@@ -158,7 +158,7 @@ Called called(const Network& net, Function& f, MemoryLedger& ledger) {
 }
 
 void check(std::uint64_t seed, const std::string& device) {
-    const Network net(seed);
+    const RandomNetwork net(seed);
     Function whole = net.on(device);
     const ExampleShapes lengths{{net.x, net.arguments[0].shape()}};
     MemoryLedger& ledger = device == "cpu" ? host_ledger() : *net.on(device).state().executable->ledger();

@@ -6,6 +6,7 @@
 #include "graph/base/options.h"
 #include "runtime/state.h"
 #include "runtime/storage/host_memory.h"
+#include "tests/runtime/calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/error_of.h"
@@ -41,12 +42,6 @@ struct Squares {
     Shared calls;
     Function f;
 };
-
-ScopedOptions with_limit(std::int64_t bytes) {
-    Options chosen = options();
-    chosen.memory_limit = bytes;
-    return ScopedOptions(chosen);
-}
 
 }  // namespace
 

@@ -18,8 +18,8 @@ using Kind = MemoryPlan::Kind;
 namespace {
 
 // A convolution of unknown batch, a dense layer, and a step of gradient descent.
-struct Network {
-    explicit Network(const std::string& device)
+struct ConvAndDense {
+    explicit ConvAndDense(const std::string& device)
         : x(input(float32, {-1, 1, 12, 12}, "x<&\"")),
           t(ivector("t")),
           filters(shared(uniform_values({4, 1, 5, 5}, -0.1, 0.1, 1), "filters")),
@@ -94,16 +94,16 @@ const MemoryPlan::Buffer* find(const MemoryPlan& plan, Kind kind, const std::str
 
 TEST_CASE("a plan is what a call takes on a CPU, to the byte") {
     for (const std::int64_t images : {1, 0, 37, 200}) {
-        Network fresh("cpu");
+        ConvAndDense fresh("cpu");
         const MemoryPlan before = fresh.plan(images);
         check_consistent(before);
-        const std::int64_t taken = taken_by(fresh.f, Network::batch(images));
+        const std::int64_t taken = taken_by(fresh.f, ConvAndDense::batch(images));
         INFO(images << " images: " << before);
         CHECK(taken == taken_in(before));
         CHECK(fresh.f.peak_bytes() == before.arena_bytes + reserved(before, Kind::shared));
         // Of the last call, where nobody says anything else; after a smaller one the same again.
         CHECK(fresh.f.memory_plan().peak_bytes == before.peak_bytes);
-        fresh.f.call(Network::batch(3));
+        fresh.f.call(ConvAndDense::batch(3));
         CHECK(fresh.f.memory_plan().peak_bytes == fresh.plan(3).peak_bytes);
     }
     // Products by a library, with workspace; constants; a sum in chunks.
@@ -118,8 +118,8 @@ TEST_CASE("a plan is what a call takes on a CPU, to the byte") {
 
 TEST_CASE("a plan is what a call takes on the emulator, to the byte") {
     if (emulator_skipped()) return;
-    Network warm("emulator");  // what a device needs once
-    for (int i = 0; i < 3; ++i) warm.f.call(Network::batch(2));
+    ConvAndDense warm("emulator");  // what a device needs once
+    for (int i = 0; i < 3; ++i) warm.f.call(ConvAndDense::batch(2));
     MemoryLedger& ledger = *warm.f.state().executable->ledger();
     for (const bool watched : {false, true})
         for (const std::int64_t images : {1, 37}) {
@@ -128,10 +128,10 @@ TEST_CASE("a plan is what a call takes on the emulator, to the byte") {
             const ScopedOptions scope(chosen);
             ledger.forget_most();
             const std::int64_t before = ledger.now();
-            Network fresh("emulator");
+            ConvAndDense fresh("emulator");
             const MemoryPlan plan = fresh.plan(images);
             check_consistent(plan);
-            fresh.f.call(Network::batch(images));
+            fresh.f.call(ConvAndDense::batch(images));
             INFO(plan);
             CHECK(ledger.most() - before == plan.peak_bytes);
             CHECK(plan.host_bytes > 0);
@@ -141,7 +141,7 @@ TEST_CASE("a plan is what a call takes on the emulator, to the byte") {
 TEST_CASE("a plan says what each buffer is, whose line it is of, and why it is there") {
     for (const std::string device : {"cpu", "null", "emulator"}) {
         if (device == "emulator" && emulator_skipped()) continue;
-        const Network net(device);
+        const ConvAndDense net(device);
         const MemoryPlan plan = net.plan(64);
         INFO(plan);
         check_consistent(plan);
@@ -218,7 +218,7 @@ TEST_CASE("places of maxima are kept for the gradient, those of the scores are n
 }
 
 TEST_CASE("lengths that are missing are named, and examples that cannot be are refused") {
-    const Network net("null");
+    const ConvAndDense net("null");
     CHECK_THAT(error_of([&] { (void)net.f.memory_plan(); }),
                ContainsSubstring("\"step\" needs lengths that only a call tells") &&
                    ContainsSubstring("memory_plan_test.cpp:") && ContainsSubstring("memory_plan({{") &&
@@ -254,7 +254,7 @@ TEST_CASE("the last minibatch of a data set is not what a plan is made for") {
 }
 
 TEST_CASE("a plan as JSON has all of it, and the picture is well formed") {
-    const Network net("cpu");
+    const ConvAndDense net("cpu");
     const MemoryPlan plan = net.plan(64);
     const Json j = Json::parse(plan.json());
     CHECK(j["bitale_memory_plan"] == 1);
@@ -295,7 +295,7 @@ TEST_CASE("a plan as JSON has all of it, and the picture is well formed") {
 }
 
 TEST_CASE("devices that run nothing, or run graphs node by node, say what is known") {
-    const Network reference("reference");
+    const ConvAndDense reference("reference");
     const MemoryPlan plan = reference.plan(10);
     CHECK(plan.arena_bytes == 0);
     CHECK(plan.steps.empty());
@@ -305,8 +305,8 @@ TEST_CASE("devices that run nothing, or run graphs node by node, say what is kno
     CHECK(find(plan, Kind::shared, "w"));
     CHECK(find(plan, Kind::result));
     CHECK_THAT(plan.svg(), ContainsSubstring("</svg>"));
-    std::vector<Array> arguments = Network::batch(4);
-    Network again("reference");
+    std::vector<Array> arguments = ConvAndDense::batch(4);
+    ConvAndDense again("reference");
     again.f.call(arguments);
     CHECK(Json::parse(again.plan(4).json())["arena_bytes"] == 0);
 }

@@ -20,8 +20,8 @@ constexpr std::int64_t image_count = 37;
 const std::vector<std::int64_t> parts{1, 36, 1000};
 
 // A network with dropout whose images are bytes, or come as an argument; all in one dtype.
-struct Network {
-    explicit Network(DType real) : dtype(real) {}
+struct NetworkWithDropout {
+    explicit NetworkWithDropout(DType real) : dtype(real) {}
     DType dtype;
     Random random{7};
     Array values = random_array(uint8, {image_count, 2, 9, 8}, random, 0, 255),
@@ -51,7 +51,7 @@ struct Network {
 };
 
 // Results, then new values of the parameters, after three steps.
-std::vector<Array> after_steps(const Network& net, FunctionOptions o, bool as_givens) {
+std::vector<Array> after_steps(const NetworkWithDropout& net, FunctionOptions o, bool as_givens) {
     std::vector<Array> before, all;
     for (const Shared& p : net.parameters()) before.push_back(p.get_value());
     o.updates = net.updates();
@@ -81,15 +81,16 @@ TEST_CASE("a training step in parts is the step of the whole batch", "[core][run
     for (const DType dtype : {float64, float32}) {
         const double tolerance = dtype == float64 ? 1e-12 : 1e-5;
         // The random stream goes on from run to run: each run has a network of its own.
-        const std::vector<Array> expected = after_steps(Network(dtype), {.device = "reference"}, false);
+        const std::vector<Array> expected =
+            after_steps(NetworkWithDropout(dtype), {.device = "reference"}, false);
         for (const std::string& device : cpu_and_emulator())
             for (const std::int64_t rows :
                  device == "cpu" && dtype == float64 ? parts : std::vector<std::int64_t>{16})
                 for (const bool as_givens : {false, true}) {
                     INFO(device << ", " << name_of(dtype) << ", parts of " << rows
                                 << (as_givens ? ", givens" : ""));
-                    const std::vector<Array> got =
-                        after_steps(Network(dtype), {.device = device, .micro_batch = rows}, as_givens);
+                    const std::vector<Array> got = after_steps(
+                        NetworkWithDropout(dtype), {.device = device, .micro_batch = rows}, as_givens);
                     CHECK(differences(got, expected, tolerance) == "");
                 }
     }
@@ -294,7 +295,7 @@ TEST_CASE("NaN and infinities pass through totals", "[core][runtime][micro_batch
 }
 
 TEST_CASE("what fails in a part changes nothing, and says where", "[core][runtime][micro_batch]") {
-    const Network net(float32);
+    const NetworkWithDropout net(float32);
     for (const std::string& device : cpu_and_emulator()) {
         Function f = function({net.x, net.y}, net.outputs(),
                               {.updates = net.updates(), .device = device, .micro_batch = 10});

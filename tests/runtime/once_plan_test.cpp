@@ -44,7 +44,7 @@ std::int64_t taken_by(Function& f, const Array& argument, MemoryLedger& ledger) 
     return ledger.most() - before;
 }
 
-std::int64_t taken_in(const MemoryPlan& plan) {
+std::int64_t taken_at_peak(const MemoryPlan& plan) {
     std::int64_t bytes = plan.peak_bytes;
     for (const MemoryPlan::Buffer& b : plan.buffers)
         if (b.kind == Kind::argument || b.kind == Kind::shared || b.kind == Kind::constant)
@@ -102,14 +102,14 @@ TEST_CASE("a call that computes something once takes what the plan says", "[runt
     };
     const MemoryPlan plan = f.memory_plan({{net.x, {700, 50}}});
     INFO(plan);
-    CHECK(taken_by(f, Scaled::rows(700), host_ledger()) == taken_in(plan));
+    CHECK(taken_by(f, Scaled::rows(700), host_ledger()) == taken_at_peak(plan));
     // What has been computed stays right while other sizes move other buffers.
     for (const std::int64_t rows : {700, 3, 900, 0, 1, 700}) check(rows);
     net.data.set_value(uniform_values({3000, 200}, 5, 6, 7));
     for (const std::int64_t rows : {1, 900}) check(rows);
     // A limit counts it.
     Function fits = net.on("cpu", {plan.peak_bytes});
-    CHECK(taken_by(fits, Scaled::rows(700), host_ledger()) == taken_in(plan));
+    CHECK(taken_by(fits, Scaled::rows(700), host_ledger()) == taken_at_peak(plan));
     CHECK_THROWS_AS(net.on("cpu", {net.data.get_value().bytes() + 1000})(Scaled::rows(700)), OutOfMemory);
 }
 
@@ -142,6 +142,6 @@ TEST_CASE("whitening takes what its plan says", "[runtime][once]") {
     host_ledger().forget_most();
     const std::int64_t before = host_ledger().now();
     const Results results = f();
-    CHECK(host_ledger().most() - before == taken_in(plan));
+    CHECK(host_ledger().most() - before == taken_at_peak(plan));
     CHECK(f.peak_bytes() == plan.arena_bytes + data.get_value().bytes());
 }

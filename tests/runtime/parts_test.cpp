@@ -9,6 +9,7 @@
 #include "graph/base/options.h"
 #include "runtime/state.h"
 #include "runtime/storage/host_memory.h"
+#include "tests/runtime/calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/error_of.h"
@@ -19,43 +20,38 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-std::vector<Array> list_of(const Results& results) {
-    std::vector<Array> all;
-    for (std::size_t k = 0; k < results.size(); ++k) all.push_back(results[k]);
-    return all;
-}
-
-constexpr std::int64_t image_count = 37;
+constexpr std::int64_t images_in_batch = 37;
 
 // How the images come, all of them or, of rows, 37 of 111.
-enum class Form { argument, given, whole_variable, rows_of_variable };
+enum class ImagesAs { argument, given, whole_variable, rows_of_variable };
 
 // Two convolutions' worth of ops of which some have the number of images in their attributes, and a layer
 // of as many units as there are images.
-struct Network {
-    explicit Network(Form how) : form(how) {
-        images = random_array(uint8, {how == Form::rows_of_variable ? 3 * image_count : image_count, 2, 9, 8},
-                              random, 0, 255);
+struct NetworkOfKnownBatch {
+    explicit NetworkOfKnownBatch(ImagesAs how) : form(how) {
+        images = random_array(
+            uint8, {how == ImagesAs::rows_of_variable ? 3 * images_in_batch : images_in_batch, 2, 9, 8},
+            random, 0, 255);
         labels = random_array(int32, {images.shape()[0]}, random, 0, 4);
         const Shared bytes = shared(images, "images"), classes = shared(labels, "labels");
         switch (form) {
-            case Form::argument:
-            case Form::given:
-                x = input(float64, {image_count, 2, 9, 8}, "x");
-                y = input(int32, {image_count}, "y");
-                if (form == Form::given) givens = {{x, cast(bytes, float64)}, {y, classes}};
+            case ImagesAs::argument:
+            case ImagesAs::given:
+                x = input(float64, {images_in_batch, 2, 9, 8}, "x");
+                y = input(int32, {images_in_batch}, "y");
+                if (form == ImagesAs::given) givens = {{x, cast(bytes, float64)}, {y, classes}};
                 break;
-            case Form::whole_variable:
+            case ImagesAs::whole_variable:
                 x = cast(bytes, float64);
                 y = classes;
                 break;
-            case Form::rows_of_variable:
-                x = cast(bytes[range(i * image_count, (i + 1) * image_count)], float64);
-                y = classes[range(i * image_count, (i + 1) * image_count)];
+            case ImagesAs::rows_of_variable:
+                x = cast(bytes[range(i * images_in_batch, (i + 1) * images_in_batch)], float64);
+                y = classes[range(i * images_in_batch, (i + 1) * images_in_batch)];
                 break;
         }
         const Expr hidden = relu(max_pool(conv2d(x / 255, filters), 2) + reshape(bias, {1, 4, 1, 1}));
-        const Expr flat = reshape(hidden, {image_count, 4 * 3 * 3});
+        const Expr flat = reshape(hidden, {images_in_batch, 4 * 3 * 3});
         scores = dot(tanh(dot(dropout(flat, 0.5, stream), wide)), layer);
         loss = mean(categorical_crossentropy(softmax(scores), y)) + 0.01 * sum(sqr(layer));
         outputs = {loss,
@@ -71,14 +67,14 @@ struct Network {
         o.name = "net";
         o.givens = givens;
         std::vector<Input> inputs;
-        if (form == Form::argument) inputs = {x, y};
-        if (form == Form::rows_of_variable) inputs = {i};
+        if (form == ImagesAs::argument) inputs = {x, y};
+        if (form == ImagesAs::rows_of_variable) inputs = {i};
         Function f = function(inputs, outputs, o);
         std::vector<Array> all;
         for (std::int64_t step = 0; step < 2; ++step) {
-            const Results r = form == Form::argument           ? f(images.as(float64), labels)
-                              : form == Form::rows_of_variable ? f(step)
-                                                               : f();
+            const Results r = form == ImagesAs::argument           ? f(images.as(float64), labels)
+                              : form == ImagesAs::rows_of_variable ? f(step)
+                                                                   : f();
             const std::vector<Array> list = list_of(r);
             all.insert(all.end(), list.begin(), list.end());
         }
@@ -86,13 +82,13 @@ struct Network {
         return all;
     }
 
-    Form form;
+    ImagesAs form;
     Random random{7};
     Array images, labels;
     Shared filters = shared(random_array(float64, {4, 2, 3, 2}, random, -1, 1), "filters"),
            bias = shared(random_array(float64, {4}, random, -1, 1), "bias"),
-           wide = shared(random_array(float64, {4 * 3 * 3, image_count}, random, -1, 1), "wide"),
-           layer = shared(random_array(float64, {image_count, 5}, random, -1, 1), "layer");
+           wide = shared(random_array(float64, {4 * 3 * 3, images_in_batch}, random, -1, 1), "wide"),
+           layer = shared(random_array(float64, {images_in_batch, 5}, random, -1, 1), "layer");
     RandomStream stream{3};
     Expr i = lscalar("i"), x, y, scores, loss;
     Givens givens;
@@ -115,20 +111,16 @@ struct Wide {
     Expr y = dot(tanh(dot(x, w)), v);
 };
 
-ScopedOptions with_limit(std::int64_t bytes) {
-    Options chosen = options();
-    chosen.memory_limit = bytes;
-    return ScopedOptions(chosen);
-}
-
 }  // namespace
 
 TEST_CASE("batches of known lengths are computed in parts", "[core][runtime][parts]") {
-    for (const Form form : {Form::argument, Form::given, Form::whole_variable, Form::rows_of_variable}) {
-        const std::vector<Array> expected = Network(form).after_steps({.device = "reference"});
+    for (const ImagesAs form :
+         {ImagesAs::argument, ImagesAs::given, ImagesAs::whole_variable, ImagesAs::rows_of_variable}) {
+        const std::vector<Array> expected = NetworkOfKnownBatch(form).after_steps({.device = "reference"});
         for (const std::string& device : cpu_and_emulator()) {
             INFO(device << ", form " << static_cast<int>(form));
-            const std::vector<Array> got = Network(form).after_steps({.device = device, .micro_batch = 16});
+            const std::vector<Array> got =
+                NetworkOfKnownBatch(form).after_steps({.device = device, .micro_batch = 16});
             CHECK(differences(got, expected, 1e-12) == "");
         }
     }

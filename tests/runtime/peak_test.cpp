@@ -17,8 +17,8 @@ namespace {
 enum class Rule : std::uint8_t { sgd, adam, clipped, crossed };
 
 // Dense layers, each as wide as the input.
-struct Layers {
-    Layers(int count, std::int64_t width) : x(input(float32, {-1, width}, "x")) {
+struct DenseLayers {
+    DenseLayers(int count, std::int64_t width) : x(input(float32, {-1, width}, "x")) {
         Random random(7);
         const double size = std::sqrt(3.0 / static_cast<double>(width));
         h = x;
@@ -63,7 +63,7 @@ struct Layers {
 
 TEST_CASE("gradients are applied while what they read is at hand", "[core][runtime][peak]") {
     constexpr std::int64_t layers = 10, width = 512, rows = 2048;
-    const Layers net(layers, width);
+    const DenseLayers net(layers, width);
     for (const std::string& device : cpu_and_emulator())
         for (const Rule rule : {Rule::sgd, Rule::adam, Rule::clipped}) {
             const MemoryPlan plan = net.step(device, rule).memory_plan({{net.x, {rows, width}}});
@@ -78,7 +78,7 @@ TEST_CASE("gradients are applied while what they read is at hand", "[core][runti
 }
 
 TEST_CASE("in any order of steps, updates read the old values", "[core][runtime][peak]") {
-    Layers net(4, 96);
+    DenseLayers net(4, 96);
     Random random(8);
     const Array rows = random_array(float32, {5, 96}, random);
     for (const Rule rule : {Rule::sgd, Rule::adam, Rule::clipped, Rule::crossed}) {
@@ -92,7 +92,7 @@ TEST_CASE("in any order of steps, updates read the old values", "[core][runtime]
 }
 
 TEST_CASE("small updates share their kernels still", "[core][runtime][peak]") {
-    const Layers net(3, 4);
+    const DenseLayers net(3, 4);
     const Function f = net.step("cpu", Rule::sgd);
     const MemoryPlan plan = f.memory_plan({{net.x, {16, 4}}});
     INFO(plan);

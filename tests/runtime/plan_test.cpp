@@ -15,7 +15,7 @@ using namespace bitale::test;
 
 namespace {
 
-using Kind = BufferInfo::Kind;
+using BufferKind = BufferInfo::Kind;
 using Values = std::map<std::uint64_t, std::int64_t>;
 
 // The symbols of a call with minibatch number i: the only argument of these functions.
@@ -60,7 +60,7 @@ void check_buffers(const Program& program, const NetOptions& options, std::int64
     const Values values = values_of(program, 0);
     for (std::size_t b = 0; b < program.buffers.size(); ++b) {
         const BufferInfo& info = program.buffers[b];
-        if (info.kind == Kind::shared) continue;
+        if (info.kind == BufferKind::shared) continue;
         std::int64_t count = 1;
         for (const Int& length : info.type.shape) {
             const std::int64_t n = evaluate(length, values);
@@ -77,7 +77,7 @@ void check_buffers(const Program& program, const NetOptions& options, std::int64
 void check_reasons(const Function& f) {
     const std::string report = f.report(Detail::complete);
     for (const BufferInfo& info : f.state().program->buffers) {
-        if (info.kind != Kind::arena) continue;
+        if (info.kind != BufferKind::arena) continue;
         INFO(f.name() << ": \"" << info.name << "\"");
         CHECK(info.reason.size() > 5);
         CHECK(report.find(": " + info.reason) != std::string::npos);
@@ -145,7 +145,7 @@ TEST_CASE("one kernel updates all parameters") {
             // A kernel that commits before the others (Adam's count of steps) reads parameters only.
             const auto writes = [&](int b) {
                 const BufferInfo& info = buffer_of(program, b);
-                return info.kind == Kind::shared &&
+                return info.kind == BufferKind::shared &&
                        params.contains(program.shared[static_cast<std::size_t>(info.index)].get());
             };
             const auto* kernel = std::get_if<KernelStep>(&step.operation);

@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 
 using namespace bitale;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -18,7 +18,7 @@ Step step_of(decltype(Step::operation) operation, std::string title) {
     return step;
 }
 
-GemmStep product() {
+GemmStep gemm_step() {
     GemmStep gemm;
     gemm.call.m = 4, gemm.call.n = 5, gemm.call.k = 6;
     gemm.a = 1, gemm.b = 2, gemm.c = 3;
@@ -32,8 +32,8 @@ std::vector<Step> steps() {
     std::vector<Step> list;
     list.push_back(step_of(
         KernelStep{{0, {2, 1}, {Int(5)}, {0, 8}, {8, 0}}, {1, 2}, {{{1, 10}}, {{2, 20}}}, {}}, "kernel"));
-    list.push_back(step_of(product(), "gemm"));
-    GemmStep gemm = product();
+    list.push_back(step_of(gemm_step(), "gemm"));
+    GemmStep gemm = gemm_step();
     gemm.call.bias = true;
     gemm.bias = 5;
     list.push_back(step_of(gemm, "gemm with a bias"));
@@ -111,24 +111,24 @@ TEST_CASE("a step with another number of buffers than its kind is refused", "[co
         if (std::holds_alternative<KernelStep>(step.operation)) continue;
         const auto* gemm = std::get_if<GemmStep>(&step.operation);
         const bool open = std::holds_alternative<RoutineStep>(step.operation) || (gemm && gemm->epilogue);
-        Json program = Json::parse(json_of(step));
-        Json& buffers = program["body"][0]["buffers"];
-        const Json all = buffers;
+        OrderedJson program = OrderedJson::parse(json_of(step));
+        OrderedJson& buffers = program["body"][0]["buffers"];
+        const OrderedJson all = buffers;
         if (!open) {
             buffers.push_back(1);
             CHECK_THROWS_WITH(program_from_json(program.dump()),
                               "a step of the program has another number of buffers than its kind");
         }
-        buffers = Json::array({all[0]});
+        buffers = OrderedJson::array({all[0]});
         CHECK_THROWS_AS(program_from_json(program.dump()), FileError);
-        buffers = Json::array();
+        buffers = OrderedJson::array();
         CHECK_THROWS_AS(program_from_json(program.dump()), FileError);
     }
-    Json program = Json::parse(json_of(step_of(CopyStep{1, 2}, "copy")));
+    OrderedJson program = OrderedJson::parse(json_of(step_of(CopyStep{1, 2}, "copy")));
     program["body"][0]["kind"] = "move";
     CHECK_THROWS_WITH(program_from_json(program.dump()), "a program names the unknown kind \"move\"");
     // More buffers for pieces than the step has.
-    Json made = Json::parse(json_of(steps().at(5)));
+    OrderedJson made = OrderedJson::parse(json_of(steps().at(5)));
     made["body"][0]["pieces"][0]["buffers"] = std::int64_t{1} << 62;
     CHECK_THROWS_AS(program_from_json(made.dump()), FileError);
     made["body"][0]["pieces"][1]["buffers"] = INT64_MAX;

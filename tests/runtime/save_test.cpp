@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <numeric>
 #include <thread>
 
 #include "bitale/io.h"
 #include "graph/base/atomic_file.h"
 #include "runtime/io/save.h"
+#include "tests/runtime/calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/temporary.h"
@@ -24,12 +24,6 @@ using namespace bitale;
 using namespace bitale::test;
 
 namespace {
-
-Array numbered(std::int64_t count, float first = 0) {
-    std::vector<float> values(static_cast<std::size_t>(count));
-    std::iota(values.begin(), values.end(), first);
-    return Array(values);
-}
 
 std::vector<std::string> names_in(const std::string& folder) {
     std::vector<std::string> names;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t huge = std::int64_t{1} << 62, least = std::numeric_limits<std::int64_t>::min();
 
-struct Case {
+struct SizeCase {
     std::string name;
     std::vector<Input> inputs;
     Expr result;
@@ -33,7 +33,7 @@ struct Case {
 // Of no elements, and as long as can be said.
 Array empty_of(DType dtype, std::int64_t length) { return Array(dtype, Dims{0, length}); }
 
-std::vector<Case> cases() {
+std::vector<SizeCase> cases() {
     const Expr n = lscalar("n"), m = lscalar("m"), v = vector("v"), x = matrix("x"),
                labels = ivector("labels"), bytes = matrix("bytes", uint8);
     RandomStream random(1);
@@ -73,7 +73,7 @@ std::vector<Case> cases() {
 TEST_CASE("lengths that cannot be are refused", "[core][runtime]") {
     for (const char* device : {"cpu", "emulator", "reference"})
         for (const bool specialise : {false, true})
-            for (const Case& c : cases()) {
+            for (const SizeCase& c : cases()) {
                 INFO(c.name << ", " << device << (specialise ? ", for these lengths" : ""));
                 Function f = function(c.inputs, {c.result}, {.device = device, .specialise = specialise});
                 CHECK_THROWS_AS(f.call(c.arguments), Error);

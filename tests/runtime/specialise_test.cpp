@@ -25,10 +25,10 @@ using namespace bitale::test;
 
 namespace {
 
-std::string at(unsigned line) { return "specialise_test.cpp:" + std::to_string(line); }
+std::string specialise_test_line(unsigned line) { return "specialise_test.cpp:" + std::to_string(line); }
 
 // A small network: a convolution, pooling and a layer for images of 9 x 8.
-struct Network {
+struct SmallConvNetwork {
     Random random{7};
     Shared filters = shared(random_array(float32, {4, 1, 3, 2}, random, -1, 1), "filters"),
            layer = shared(random_array(float32, {4 * 3 * 3, 5}, random, -1, 1), "layer");
@@ -63,7 +63,7 @@ std::size_t count_of_lines(const std::string& text, const std::string& part) {
 
 TEST_CASE("the first call compiles for its trailing lengths, and other batches find that",
           "[core][runtime][specialise]") {
-    const Network net;
+    const SmallConvNetwork net;
     for (const std::string& device : cpu_and_emulator()) {
         INFO(device);
         const Expr x = tensor4("x"), declared = input(float32, {-1, 1, 9, 8}, "x");
@@ -122,10 +122,10 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
     o.dump = folder / "dump";
     const ScopedOptions scope(o);
     const Expr x = tensor4("x"), w = matrix("w");
-    const std::string line_x = at(__LINE__ - 1);
+    const std::string line_x = specialise_test_line(__LINE__ - 1);
     const Array by_default = ones({4, 3});
     Function f = function({x, Input(w, by_default)}, {exp(x), sum(w, {1})}, {.name = "f", .device = "cpu"});
-    const std::string line_f = at(__LINE__ - 1);
+    const std::string line_f = specialise_test_line(__LINE__ - 1);
     const std::string missing = "not known yet: \"x\" (float32 [x.0, x.1, x.2, x.3]) at ";
     for (const std::string& text : {f.report(), debugprint(f), error_of([&] { (void)f.kernels(); })}) {
         CHECK_THAT(text, ContainsSubstring(missing) &&
@@ -173,7 +173,7 @@ TEST_CASE("before the first call it is told which lengths are missing, and examp
 
     const auto refused = [&](const ExampleShapes& wrong) { return error_of([&] { (void)f.report(wrong); }); };
     const Function uncalled = function({x}, exp(x), {.name = "uncalled", .device = "null"});
-    const std::string line_uncalled = at(__LINE__ - 1);
+    const std::string line_uncalled = specialise_test_line(__LINE__ - 1);
     CHECK_THAT(error_of([&] { (void)uncalled.report(ExampleShapes{}); }),
                ContainsSubstring(line_uncalled) && ContainsSubstring("an example shape of \"x\" (") &&
                    ContainsSubstring("is missing"));
@@ -215,7 +215,7 @@ TEST_CASE("sixteen versions are kept, the least recently used goes, with one war
           "[core][runtime][specialise]") {
     const Expr x = matrix("x");
     Function f = function({x}, {exp(x)}, {.name = "changing", .device = "null"});
-    const std::string line = at(__LINE__ - 1);
+    const std::string line = specialise_test_line(__LINE__ - 1);
     std::string warned;
     const ScopedLog log([&](const std::string& text) { warned += text; });
     const auto call = [&](std::int64_t columns) { f(Array(float32, {2, columns})); };
@@ -355,7 +355,7 @@ TEST_CASE("loops, profiles, defaults, givens and random numbers work in a versio
 
 TEST_CASE("threads that make the first call at once compile each version once",
           "[core][runtime][specialise]") {
-    const Network net;
+    const SmallConvNetwork net;
     const Expr x = tensor4("x");
     Function f = function({x}, {net.scores(x) * 3}, {.device = "cpu"}),
              general = function({x}, {net.scores(x) * 3}, {.device = "cpu", .specialise = false});

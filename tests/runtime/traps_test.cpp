@@ -11,6 +11,7 @@
 #include "graph/base/log.h"
 #include "graph/ir/shared.h"
 #include "runtime/state.h"
+#include "tests/runtime/calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temporary.h"
@@ -20,13 +21,7 @@ using namespace bitale::test;  // NOLINT
 
 namespace {
 
-constexpr const char* devices[] = {"cpu", "emulator", "reference"};
-
-Array numbered(std::int64_t rows) {
-    std::vector<float> values(static_cast<std::size_t>(rows));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-    return values;
-}
+constexpr const char* three_devices[] = {"cpu", "emulator", "reference"};
 
 }  // namespace
 
@@ -156,7 +151,7 @@ TEST_CASE("an update of another dtype is a TypeError with the cast to write", "[
 
 TEST_CASE("results are taken apart by number", "[core][runtime]") {
     const Expr x = bitale::vector("x");
-    for (const char* device : devices) {
+    for (const char* device : three_devices) {
         INFO(device);
         Function f = function({x}, {sum(x), x * 2}, {.device = device});
         auto [total, twice] = f(Array{1.F, 2.F}).unpack<2>();
@@ -169,7 +164,7 @@ TEST_CASE("results are taken apart by number", "[core][runtime]") {
 }
 
 TEST_CASE("a random stream moves on with each call, with or without its updates", "[core][runtime]") {
-    for (const char* device : devices) {
+    for (const char* device : three_devices) {
         INFO(device);
         const auto draws = [&](bool pass, bool hold) {
             RandomStream random(7);
@@ -215,7 +210,7 @@ TEST_CASE("a loop draws what its calls would", "[core][runtime]") {
 TEST_CASE("a slice that begins behind the last row is an error of the step", "[core][runtime]") {
     const Shared data = shared(numbered(10), "data");
     const Expr i = lscalar("i");
-    for (const char* device : devices) {
+    for (const char* device : three_devices) {
         INFO(device);
         Function f = function({i}, sum(data[Slice{i * 4, (i + 1) * 4}]), {.device = device});
         CHECK(f.loop(0, 3)[0].to_vector<int>() == std::vector<int>{6, 22, 17});  // the last one is short
@@ -259,7 +254,7 @@ TEST_CASE("a slice that begins behind the last row is an error of the step", "[c
 TEST_CASE("rows beyond the data are named, with the number of rows and a cure", "[core][runtime]") {
     const Shared data = shared(numbered(10), "data");
     const Expr i = lscalar("i");
-    for (const char* device : devices) {
+    for (const char* device : three_devices) {
         INFO(device);
         Function batch = function({i}, sum(data[range(i * 4, i * 4 + 4)]), {.device = device}),
                  one = function({i}, Expr(data)[i], {.device = device});
@@ -413,7 +408,7 @@ TEST_CASE("signed and unsigned numbers are compared exactly on every device", "[
     const Expr u = vector("u", uint64), i = lvector("i");
     const Array us = std::vector<std::uint64_t>{~std::uint64_t{0}, 1, 0, static_cast<std::uint64_t>(top), 5},
                 is = std::vector<std::int64_t>{1, -1, 0, top, 6};
-    for (const char* device : devices) {
+    for (const char* device : three_devices) {
         INFO(device);
         Function f = function({u, i}, {u > i, eq(u, i), i < u, u <= i}, {.device = device});
         const Results r = f(us, is);

@@ -11,8 +11,8 @@
 #include "graph/ir/node.h"
 #include "graph/walk/traverse.h"
 #include "tests/support/catch.h"
-#include "tests/support/gradient_check.h"
 #include "tests/support/numerics.h"
+#include "tests/support/oracles.h"
 
 namespace bitale::test {
 

@@ -9,13 +9,12 @@
 #include "tests/support/numerics.h"
 #include "tests/support/temporary.h"
 #include "tests/support/tested_device.h"
+#include "tests/training/shorthands.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
-
-const std::vector<std::string> endings{".npz", ".safetensors"};
 
 // A network with all that a step may remember: Adam's moments, a stream of random numbers, a counter of steps
 // for the rate; and the order of the images. What a fresh process would make.

@@ -14,40 +14,35 @@
 #include "tests/support/numerics.h"
 #include "tests/support/temporary.h"
 #include "tests/support/tested_device.h"
+#include "tests/training/shorthands.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
 
-constexpr double rate = 0.05;
-const std::vector<std::string> devices{tested_device(), "emulator", "reference"};
+const std::vector<std::string> tested_devices{tested_device(), "emulator", "reference"};
 const std::vector<DType> half_types{float16, bfloat16};
-
-std::vector<double> numbers_of(const Array& a) { return a.to_vector<double>(); }
 
 // From one number of a type to the next, at most, as a part of it.
 double spacing(DType dtype) { return dtype == float16 ? 0x1p-10 : 0x1p-7; }
 
 double rounded_as(DType dtype, double x) { return Array(static_cast<float>(x)).as(dtype).item<double>(); }
 
-struct Cell {
-    double p = 0, a = 0, b = 0, c = 0;
-};
-struct Optimizer {
+struct HalfOptimizer {
     const char* name;
     std::function<Updates(const Grads&)> updates;
     std::function<double(Cell&, double g, int t)> step;  // the new value, before it is rounded
 };
 
-double adam_step(Cell& c, double g, int t) {
+double adam_change(Cell& c, double g, int t) {
     c.a = 0.9 * c.a + 0.1 * g;
     c.b = 0.999 * c.b + 0.001 * g * g;
     return rate * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * c.a / (std::sqrt(c.b) + 1e-8);
 }
 
-const std::vector<Optimizer>& optimizers() {
-    static const std::vector<Optimizer> list{
+const std::vector<HalfOptimizer>& half_optimizers() {
+    static const std::vector<HalfOptimizer> list{
         {"sgd", [](const Grads& g) { return sgd(g, rate); },
          [](Cell& c, double g, int) { return c.p - rate * g; }},
         {"momentum", [](const Grads& g) { return momentum(g, rate, {.momentum = 0.8, .weight_decay = 0.1}); },
@@ -80,24 +75,19 @@ const std::vector<Optimizer>& optimizers() {
              return c.p - rate * step;
          }},
         {"adam", [](const Grads& g) { return adam(g, rate); },
-         [](Cell& c, double g, int t) { return c.p - adam_step(c, g, t); }},
+         [](Cell& c, double g, int t) { return c.p - adam_change(c, g, t); }},
         {"adamw", [](const Grads& g) { return adamw(g, rate, {.weight_decay = 0.1}); },
-         [](Cell& c, double g, int t) { return c.p - rate * 0.1 * c.p - adam_step(c, g, t); }},
+         [](Cell& c, double g, int t) { return c.p - rate * 0.1 * c.p - adam_change(c, g, t); }},
     };
     return list;
-}
-
-Updates& operator+=(Updates& a, const Updates& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
 }
 
 }  // namespace
 
 TEST_CASE("optimizers of half parameters compute in float32 and round the new value once") {
-    for (const std::string& device : devices) {
+    for (const std::string& device : tested_devices) {
         struct Run {
-            const Optimizer* optimizer;
+            const HalfOptimizer* optimizer;
             Shared w;
             std::vector<Cell> cells;
         };
@@ -107,7 +97,7 @@ TEST_CASE("optimizers of half parameters compute in float32 and round the new va
         // The gradient of w is x, whatever w is: the state of each step is known, and only w is rounded.
         const Expr x = input(float32, {2, 3}, "x");
         for (const DType dtype : half_types)
-            for (const Optimizer& optimizer : optimizers()) {
+            for (const HalfOptimizer& optimizer : half_optimizers()) {
                 const Shared w = shared(random_array(float32, {2, 3}, random, -1, 1).as(dtype), "w");
                 const Updates own = optimizer.updates(gradients(sum(cast(w, float32) * x), {w}));
                 for (const Update& u : own)
@@ -140,7 +130,7 @@ TEST_CASE("optimizers of half parameters compute in float32 and round the new va
 }
 
 TEST_CASE("gradients of half parameters are float32, and small ones are not zero") {
-    for (const std::string& device : devices)
+    for (const std::string& device : tested_devices)
         for (const DType dtype : half_types) {
             INFO(device << ", " << name_of(dtype));
             const Shared w = shared(Array(std::vector<float>{1, -2, 0.5}).as(dtype), "w"),
@@ -220,7 +210,7 @@ TEST_CASE("gradients flow through everything that takes half types") {
         {"cumprod", [](const Expr& h) { return cumprod(h, 1); }},
         {"checkpoint", [](const Expr& h) { return checkpoint(h); }},
     };
-    for (const std::string& device : devices)
+    for (const std::string& device : tested_devices)
         for (const DType dtype : half_types) {
             std::vector<Expr> outputs;
             const Shared stored = shared(values.as(dtype), "stored"), wide = shared(values, "wide");
@@ -257,7 +247,7 @@ TEST_CASE("gradients of half parameters that a program gives have their dtype or
 }
 
 TEST_CASE("gradients of several calls add up in float32") {
-    for (const std::string& device : devices)
+    for (const std::string& device : tested_devices)
         for (const DType dtype : half_types) {
             INFO(device << ", " << name_of(dtype));
             const Shared w = shared(ones({2}, dtype), "w");
@@ -274,7 +264,7 @@ TEST_CASE("gradients of several calls add up in float32") {
 }
 
 TEST_CASE("rows of half tables that are not looked up stay as they are") {
-    for (const std::string& device : devices)
+    for (const std::string& device : tested_devices)
         for (const DType dtype : half_types) {
             INFO(device << ", " << name_of(dtype));
             std::vector<Shared> tables;
@@ -318,7 +308,7 @@ TEST_CASE("training of half parameters goes on from a checkpoint with the same b
         Function step;
     };
     const TemporaryFolder folder;
-    for (const std::string& device : devices)
+    for (const std::string& device : tested_devices)
         for (const DType dtype : half_types)
             for (const std::string ending : {".npz", ".safetensors"}) {
                 INFO(device << ", " << name_of(dtype) << ", " << ending);

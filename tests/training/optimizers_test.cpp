@@ -12,13 +12,13 @@
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
+#include "tests/training/shorthands.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
 
-constexpr double rate = 0.05;
 const std::vector<std::string> devices{"cpu", "emulator", "reference"};
 
 FunctionOptions on(const std::string& device, Updates updates = {}) {
@@ -28,14 +28,6 @@ FunctionOptions on(const std::string& device, Updates updates = {}) {
     o.device = device == "cpu" ? tested_device() : device;
     return o;
 }
-
-std::vector<double> numbers_of(const Array& a) { return a.to_vector<double>(); }
-
-// One number of a parameter with what its optimizer remembers, and whether it belongs to a matrix.
-struct Cell {
-    double p = 0, a = 0, b = 0, c = 0;
-    bool of_matrix = false;
-};
 
 struct Optimizer {
     const char* name;
@@ -116,11 +108,6 @@ const std::vector<Optimizer>& optimizers() {
          }},
     };
     return list;
-}
-
-Updates& operator+=(Updates& a, const Updates& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
 }
 
 }  // namespace

@@ -5,13 +5,12 @@
 #include "bitale/bitale.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary.h"
+#include "tests/training/shorthands.h"
 
 using namespace bitale;        // NOLINT
 using namespace bitale::test;  // NOLINT
 
 namespace {
-
-const std::vector<std::string> endings{".npz", ".safetensors"};
 
 Array levels(const Dims& shape, int count, int step) {
     std::vector<std::int32_t> list(static_cast<std::size_t>(count_of(shape)));

@@ -38,8 +38,6 @@ Registry& registry() {
 thread_local Executable* running = nullptr;
 thread_local ConditionalHandle wrong_handle = 0;
 
-EmulatedStream& stream_of(Stream stream) { return *reinterpret_cast<EmulatedStream*>(stream); }
-
 std::shared_ptr<EmulatedGraph> find(GraphPointer graph) {
     Registry& r = registry();
     for (const auto* list : {&r.graphs, &r.bodies})

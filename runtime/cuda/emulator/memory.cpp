@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "runtime/cuda/emulator/checks.h"
+#include "runtime/cuda/emulator/stream.h"
 
 namespace bitale::cuda {
 
 namespace {
 
-constexpr Status error_invalid_value = 1;
 constexpr std::size_t alignment = 256;
 // Around each block while accesses are checked: what misses one block does not hit another.
 constexpr std::size_t guard_bytes = std::size_t{16} << 10;

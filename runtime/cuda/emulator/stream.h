@@ -87,6 +87,8 @@ class EmulatedStream {
     bool invalid_ = false, hangs_ = false;
 };
 
+inline EmulatedStream& stream_of(Stream stream) { return *reinterpret_cast<EmulatedStream*>(stream); }
+
 // Kernels and graphs that were put into streams to run, of this process.
 struct LaunchCount {
     std::int64_t kernels = 0, graphs = 0;

@@ -39,8 +39,6 @@ Status refuse() {
     return refuse_while_capturing();
 }
 
-EmulatedStream& stream_of(Stream stream) { return *reinterpret_cast<EmulatedStream*>(stream); }
-
 Status submit(Stream stream, Work work) {
     if (stream) {
         // A copy may go into the stream of another device; nothing else does.
@@ -154,7 +152,7 @@ std::mutex& planted_mutex() {
     static std::mutex& m = *new std::mutex;
     return m;
 }
-std::string& planted() {  // in the name of the kernel that is to fail
+std::string& failing_kernel() {  // in the name of the kernel that is to fail
     static std::string& name = *new std::string;
     return name;
 }
@@ -241,8 +239,8 @@ std::string look_at_arguments(const EmulatedKernel& kernel, void** arguments, in
 Outcome run_kernel(const EmulatedKernel& kernel, const LaunchConfig& config, int device, void** arguments) {
     {
         const std::lock_guard lock(planted_mutex());
-        if (!planted().empty() && kernel.name.find(planted()) != std::string::npos) {
-            planted().clear();
+        if (!failing_kernel().empty() && kernel.name.find(failing_kernel()) != std::string::npos) {
+            failing_kernel().clear();
             return {"kernel " + kernel.name + ": a planted failure"};
         }
     }
@@ -451,7 +449,7 @@ const RuntimeTable& emulated_runtime() {
 
 void plant_failure(const std::string& kernel) {
     const std::lock_guard lock(planted_mutex());
-    planted() = kernel;
+    failing_kernel() = kernel;
 }
 
 }  // namespace bitale::cuda
