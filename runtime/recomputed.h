@@ -38,7 +38,7 @@ class Recomputed {
     bool is_empty() const { return ways_.empty(); }
 
     // With which values computed again, and whether in parts of the batch.
-    struct Way {
+    struct alignas(8) Way {  // an atomic of 8 bytes: with less, clang calls libatomic
         int number = -1;
         bool in_parts = false;
         bool operator==(const Way&) const = default;
