@@ -8,6 +8,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/promotion.h"
 #include "ops/elementwise/rows.h"
+#include "ops/oracle/wide.h"
 
 namespace bitale {
 
