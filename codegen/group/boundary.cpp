@@ -190,7 +190,7 @@ class Reorderer {
     // The convolution as a value of its own, and its result a map of it.
     void move_result(int v, const Loop& images) {
         const Value& result = at(v);
-        if (target_.kind != Target::Kind::cpu || !is_image(result.shape.size())) return;
+        if (!target_.has_vectors() || !is_image(result.shape.size())) return;
         if (!lies_as_given(v) || !contains(result.nest.parallel, images.variable)) return;
         const std::optional<ChannelAxis> axis = channel_axis(result.nest);
         if (!axis || axis->loop != channels_of(result.shape.size()) ||

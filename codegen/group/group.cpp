@@ -72,9 +72,11 @@ class Grouper {
                 if (result_.group_of[s.operand.value()] >= 0) read.insert(s.operand.value());
             });
             const ReductionTree tree = result_.trees[number] = order_of(result_.nests[number]);
-            own.split = tree.split &&
-                        (target_.kind == Target::Kind::cuda || !has_many_rows(result_.nests[number], tree));
-            own.tiled = target_.kind == Target::Kind::cuda && gpu::is_tiled(full, tree) &&
+            // Chunks of a row one after another are as fast as beside each other where nothing waits for
+            // them.
+            own.split =
+                tree.split && (target_.threads_hide_waits || !has_many_rows(result_.nests[number], tree));
+            own.tiled = target_.tasks_have_threads() && gpu::is_tiled(full, tree) &&
                         !reads_short_rows(result_.nests[number]);
             own.tiled = own.tiled || is_prefix_of_columns(full) ||
                         (is_order(full.combine) && full.parallel.size() == 1);
@@ -101,14 +103,15 @@ class Grouper {
         result_.groups.push_back(std::move(own));
     }
 
-    // Positions are the same in every order: on a GPU each thread looks for its own. So are sums of integers.
+    // Positions are the same in every order: the threads of a task look for their own. So are sums of
+    // integers.
     ReductionTree order_of(const Nest& nest) const {
-        if (target_.kind == Target::Kind::cuda && is_position(nest.combine)) return {};
+        if (target_.tasks_have_threads() && is_position(nest.combine)) return {};
         bool staged = false;
         for_each_read(nest, [&](const ScalarNode& s) {
             staged = staged || values_.list[s.operand.value()].storage == Value::Storage::staged;
         });
-        if (target_.kind == Target::Kind::cpu && !staged)
+        if (target_.has_vectors() && !staged)
             if (const auto columns = order_of_byte_columns(nest, values_.shapes())) return *columns;
         return tree_of(nest, values_.shapes());
     }
@@ -131,7 +134,7 @@ class Grouper {
     // The group of a library's product that the value is a map of, point by point, by itself or by way of
     // others in that group; what else it reads does not wait for the product. Empty if there is none.
     std::vector<int> epilogue_of(int number, const Nest& full, const std::set<int>& read) {
-        if (target_.kind != Target::Kind::cpu || full.combine != Combine::none || full.parallel.size() != 2 ||
+        if (!target_.library_in_tasks || full.combine != Combine::none || full.parallel.size() != 2 ||
             !full.guards.empty() || !full.lets.empty())
             return {};
         std::set<int> candidates;
@@ -201,10 +204,10 @@ class Grouper {
         return joined;
     }
 
-    // On a CPU a task of a matrix product has several rows, which share what it loads of the other factor;
+    // A task of a matrix product has several rows, whose vectors share what it loads of the other factor;
     // that of a convolution has one.
     bool tasks_agree(const Nest& full, int number) const {
-        if (target_.kind == Target::Kind::cuda) return true;
+        if (!target_.has_vectors()) return true;
         const auto shares = [](const Nest& nest) {
             constexpr double least_work = 1 << 14;
             return is_matrix_product(nest) && typical_count(nest.reduced) * typical_count(nest.parallel) >=
@@ -219,12 +222,12 @@ class Grouper {
         return true;
     }
 
-    // On a CPU, rows that are too few for many cores are cut along the second axis (schedule/cut.h), where
-    // all of a group walk it in step: what else is much work has tasks of its own, if what it reads stays in
-    // caches.
+    // Rows that are too few for many tasks of one thread are cut along the second axis (schedule/cut.h),
+    // where all of a group walk it in step; threads of a task share a row anyway. What else is much work has
+    // tasks of its own, if what it reads stays in caches.
     bool parts_agree(const Group& own, const Nest& full, int number) const {
         constexpr double most_bytes = 8 << 20;
-        if (target_.kind == Target::Kind::cuda || !has_few_rows(own, full, number)) return true;
+        if (target_.tasks_have_threads() || !has_few_rows(own, full, number)) return true;
         std::set<int> read;
         for_each_read(full, [&](const ScalarNode& s) {
             if (result_.group_of[s.operand.value()] == number) read.insert(s.operand.value());
@@ -278,16 +281,16 @@ class Grouper {
                                    [&](int r) { return result_.group_of[r] == g; });
             });
             if (all && group.values.size() < most_members && same_rows(own, full, g) &&
-                (target_.kind == Target::Kind::cuda || !has_few_rows(own, full, g)) &&
+                (target_.tasks_have_threads() || !has_few_rows(own, full, g)) &&
                 group.statements + own.statements <= target_.max_statements)
                 return {g};
         }
         return {};
     }
 
-    // On a CPU, the positions of maxima are found with the maxima: what they read is then read once.
+    // In vectors, the positions of maxima are found with the maxima: what they read is then read once.
     std::vector<int> same_elements_of(const Group& own, const Nest& full) {
-        if (target_.kind == Target::Kind::cuda || own.split || own.tiled) return {};
+        if (!target_.has_vectors() || own.split || own.tiled) return {};
         const Combine other = position_or_best(full.combine);
         for (int g = static_cast<int>(result_.groups.size()) - 1; other != Combine::none && g >= 0; --g) {
             const Group& group = result_.groups[g];
@@ -302,10 +305,11 @@ class Grouper {
         return {};
     }
 
-    // On a CPU, reductions of the same chunks that need copies of the same values: a task then makes them
-    // once for all, as for a convolution's gradient and that of its bias.
+    // Reductions of the same chunks that need copies of the same values: a task then makes them once for all,
+    // as for a convolution's gradient and that of its bias. With threads, the partial results of all their
+    // lanes would have to be beside the copies.
     std::vector<int> same_chunks(const Group& own, int number, const ReductionTree& tree) {
-        if (target_.kind == Target::Kind::cuda) return {};
+        if (target_.tasks_have_threads()) return {};
         const auto copied = [&](int v) {
             std::set<int> operands;
             for_each_read(result_.nests[v],
@@ -403,10 +407,10 @@ class Grouper {
         result_.groups.push_back(std::move(group));
     }
 
-    // On a CPU, positions are computed along with the best elements, so they follow one another. Plans that
+    // In vectors, positions are computed along with the best elements, so they follow one another. Plans that
     // depend on what is read before what is written find the order here.
     void join_positions() {
-        if (target_.kind == Target::Kind::cuda) return;
+        if (!target_.has_vectors()) return;
         for (Group& group : result_.groups) {
             if (group.split || group.by_library) continue;
             const auto finds_both = [&](int v, int w) {

@@ -1,5 +1,6 @@
 #include "codegen/group/lookups.h"
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
@@ -15,8 +16,8 @@ namespace bitale {
 namespace {
 
 // Looking at an index takes about half a nanosecond for a vector of results, sorting one about ten.
-bool is_worth_sorting(const Node& scatter) {
-    constexpr double fewest_rows = 32, fewest_looks = 1 << 14;
+bool is_worth_sorting(const Node& scatter, const Target& target) {
+    constexpr double fewest_rows = 32;
     const double rows = typical(scatter.type.shape[0]), indices = typical_count(nest_of(scatter).reduced);
     if (scatter.inputs[1]->type.rank() > 0 && count_of(scatter.inputs[1]->type.shape).is(1))
         return rows >= fewest_rows;  // in order as it is
@@ -24,13 +25,13 @@ bool is_worth_sorting(const Node& scatter) {
         return scatter.inputs[static_cast<std::size_t>(operand.input())]->type.shape;
     };
     return !scatter.type.shape[0].is(1) && scatter.inputs[1]->type.rank() > 0 && rows >= fewest_rows &&
-           rows * indices >= fewest_looks && !tree_of(nest_of(scatter), shape_of).split;
+           rows * indices >= target.looks_of_sort && !tree_of(nest_of(scatter), shape_of).split;
 }
 
 }  // namespace
 
 void sort_lookups(Graph& graph, const Target& target) {
-    if (target.kind != Target::Kind::cpu) return;
+    if (std::isinf(target.looks_of_sort)) return;
     std::map<std::pair<const Node*, Int>, SortedKeys> sorts;
     NodeMap now;  // of nodes that are others than before
     for (const NodePtr& node : topological(graph.roots())) {
@@ -42,7 +43,7 @@ void sort_lookups(Graph& graph, const Target& target) {
                 changed = true;
             }
         NodePtr own = changed ? with_inputs(node, std::move(inputs)) : node;
-        if (node->op == scatter_op() && is_worth_sorting(*node)) {
+        if (node->op == scatter_op() && is_worth_sorting(*node, target)) {
             const std::pair<const Node*, Int> key{own->inputs[1].get(), own->type.shape[0]};
             auto at = sorts.find(key);
             if (at == sorts.end())

@@ -134,10 +134,10 @@ class Decider {
         value.by_library = routine_call(node, target_, std::move(operands));
     }
 
-    // Filters whose channels are not neighbours in memory, where a CPU wants them in vector lanes: a
+    // Filters whose channels are not neighbours in memory, where they are wanted in vector lanes: a
     // transposed copy, as a value of its own before the convolution. -1: none.
     int pack_filters(const Node& node) {
-        if (target_.kind != Target::Kind::cpu || node.op->kind != OpKind::reduce) return -1;
+        if (!target_.has_vectors() || node.op->kind != OpKind::reduce) return -1;
         const Nest nest = nest_of(node);
         const std::optional<ChannelAxis> axis = channel_axis(nest);
         const auto shape_of = [&](Operand of) -> const Shape& {
@@ -305,19 +305,19 @@ class Decider {
         }
     }
 
-    // Rows that are looked up, read by the windows of a convolution: on a CPU registers are loaded from a
+    // Rows that are looked up, read by the windows of a convolution: vectors are loaded from a
     // copy with its border, and element by element from rows that lie anywhere.
     bool is_found_for_windows(const Value& value, int number) const {
-        return target_.kind == Target::Kind::cpu && looked_up_[static_cast<std::size_t>(number)] &&
+        return target_.has_vectors() && looked_up_[static_cast<std::size_t>(number)] &&
                std::any_of(value.users.begin(), value.users.end(), [&](int user) {
                    const Value& u = values_.list[static_cast<std::size_t>(user)];
                    return u.nest.body && !u.by_library && adds_products(u.nest) && !is_matrix_product(u.nest);
                });
     }
 
-    // A byte an element: a CPU reads it faster than it draws a random number again.
+    // So few bytes an element that it is read faster than a random number is drawn again.
     bool is_cheap_to_keep(const Value& value) const {
-        return target_.kind == Target::Kind::cpu && bytes_of(value.node->type.dtype) == 1;
+        return bytes_of(value.node->type.dtype) <= target_.bytes_of_draw;
     }
 
     // Of a reduction of the same size that a kernel computes, by way of values that nothing else reads: the
@@ -335,11 +335,10 @@ class Decider {
         return found;
     }
 
-    // On a CPU a division for each element of a matrix takes longer than one more small kernel.
+    // A division for each element of a matrix takes longer than one more small kernel.
     bool pays_kernel(int cost, double evaluations) const {
         constexpr int division = 4;
-        constexpr double many = 1 << 16;
-        return target_.kind == Target::Kind::cpu && cost >= division && evaluations >= many;
+        return cost >= division && evaluations >= target_.divisions_of_launch;
     }
 
     // Of many terms, by way of maps of its results, as the mean of each column does; not a product, and no

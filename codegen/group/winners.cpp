@@ -78,7 +78,8 @@ Graph surroundings(const NodePtr& over_all_places) {
 Decision decide(const NodePtr& over_all_places, const Target& target, Tuner* tuner) {
     const Work work = work_over_all_places(*over_all_places);
     const bool less = work.winners < work.all_places;
-    if (!tuner || target.kind != Target::Kind::cpu) return {less, ""};
+    // Without vectors there is no schedule that gains from either: the work says it all.
+    if (!tuner || !target.has_vectors()) return {less, ""};
     std::vector<Way> ways{Way::winners, Way::all_places};
     if (!less) std::swap(ways[0], ways[1]);
     const Answer answer = tuner->choose({surroundings(over_all_places), std::move(ways)});

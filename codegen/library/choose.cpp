@@ -73,7 +73,7 @@ class Chooser {
                 else
                     mark(operand, "operand of the library call " + describe(*value.node));
             demand_orders(result);
-            if (target_.kind == Target::Kind::cpu) find_parameter(static_cast<int>(v));
+            if (target_.library_in_tasks) find_parameter(static_cast<int>(v));
         }
         for (std::size_t v = 0; v < values_.list.size(); ++v)
             if (values_.list[v].node->op->name == "relu") masks_from_result(static_cast<int>(v));
@@ -97,7 +97,7 @@ class Chooser {
     // certainly small, as a minibatch is, stays in a cache: there one copy takes less than several pieces.
     bool may_be_made(int operand, const LibraryCall& call) {
         const GemmCall* product = std::get_if<GemmCall>(&call.call);
-        if (target_.kind != Target::Kind::cpu || !product || product->strides) return false;
+        if (!target_.library_in_tasks || !product || product->strides) return false;
         constexpr int most_cost = 16;
         constexpr double small = 1 << 18;
         double most = 1;
@@ -234,7 +234,7 @@ class Chooser {
         const Nest nest = through_views(value.nest);
         std::optional<LibraryCall> call = match_gemm(nest, shape, target_);
         if (!call) call = match_gemm(value.nest, shape, target_);
-        if (call || target_.kind != Target::Kind::cpu || !target_.has_gemm) return call;
+        if (call || !target_.library_in_tasks || !target_.has_gemm) return call;
         if (nest.body->kind != ScalarNode::Kind::read || !is_product(at(nest.body->operand.value())))
             return match_strided(nest, shape);
         // A sum over a broadcast product.
@@ -252,7 +252,7 @@ class Chooser {
     bool worth_a_call(Value& value) {
         LibraryCall& found = *value.by_library;
         const GemmCall& call = std::get<GemmCall>(found.call);
-        if (target_.kind != Target::Kind::cpu) {
+        if (!target_.library_in_tasks) {
             // Below these sizes a kernel that is fused beats a launch of its own.
             constexpr double least_columns = 24, least_work = 1 << 18;
             const double rows = typical(call.m), columns = typical(call.n), depth = typical(call.k);

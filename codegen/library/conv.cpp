@@ -150,10 +150,8 @@ ConvChoice choose_conv(const Values& values, int number, const Target& target) {
     const NodePtr& node = values.list[static_cast<std::size_t>(number)].node;
     const std::optional<ConvCall::Kind> kind = kind_of(*node);
     if (!kind) return {};
-    if (target.kind != Target::Kind::cuda) {
-        const bool in_groups = target.kind == Target::Kind::cpu && node->type.rank() > 4;
-        return {{}, in_groups ? "generated, because no library computes convolutions on a CPU" : ""};
-    }
+    if (!target.no_conv.empty())
+        return {{}, node->type.rank() > 4 ? "generated, because " + target.no_conv : ""};
     const ConvCall call = call_of(*node, *kind, target);
     if (const std::string why = better_generated(*node, call, target); !why.empty())
         return {{}, "generated, because " + why};
@@ -170,8 +168,7 @@ ConvChoice choose_conv(const Values& values, int number, const Target& target) {
 
 bool library_computes(const Node& node, const Target& target) {
     const std::optional<ConvCall::Kind> kind = kind_of(node);
-    return kind && target.kind == Target::Kind::cuda &&
-           better_generated(node, call_of(node, *kind, target), target).empty();
+    return kind && target.has_conv && better_generated(node, call_of(node, *kind, target), target).empty();
 }
 
 }  // namespace bitale

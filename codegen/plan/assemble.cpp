@@ -21,6 +21,7 @@
 #include "codegen/plan/saved.h"
 #include "codegen/plan/title.h"
 #include "codegen/plan/updates.h"
+#include "codegen/print/dialect.h"
 #include "codegen/print/prelude.h"
 #include "codegen/schedule/epilogue.h"
 #include "codegen/schedule/launch_model.h"
@@ -395,7 +396,7 @@ class Assembler {
         step.title = title.text();
         if (last) commit_rest(builder, second);
         step.commits = builder.ir.commits;
-        if (step.commits && !graph_.checks.empty() && target_.kind == Target::Kind::cuda) {
+        if (step.commits && !graph_.checks.empty() && target_.steps_are_queued) {
             const int place = builder.global(errors_buffer(), DType::int64, {Int(4)}, true);
             builder.ir.errors_buffer = builder.ir.places[place].buffer;
         }
@@ -411,7 +412,7 @@ class Assembler {
             if (target_.gpu)
                 kernel.predicted.push_back(
                     predict_launch(builder.ir, phase, *target_.gpu, numbers_of(graph_)));
-            if (target_.kind == Target::Kind::cuda) continue;
+            if (!target_.threads_share_tasks) continue;
             std::vector<TaskWork>& work = kernel.work.emplace_back();
             for (const Segment& s : phase.segments)
                 work.push_back({s.tasks, work_of(builder.ir, s, target_)});
@@ -425,9 +426,9 @@ class Assembler {
             if (segment.where.line == 0) segment.where = values_.list[group.values[0]].node->where;
     }
 
-    // On a GPU, integer scalar arguments are read by the kernel: a captured step then serves every minibatch.
+    // Of a step that is recorded: it then serves every minibatch.
     void read_scalars(KernelBuilder& builder) {
-        if (target_.kind != Target::Kind::cuda) return;
+        if (!target_.steps_are_queued) return;
         for (const SizeSource& source : program_.size_sources) {
             if (source.axis >= 0 || !mentions(builder.ir, source.value.symbol_id())) continue;
             builder.ir.scalars.push_back(
@@ -568,8 +569,7 @@ class Assembler {
         std::string all;
         for (const KernelText& k : program_.kernels) all += k.body + k.cuda_body;
         if (target_.readable) program_.drawn = graph_.roots();
-        const bool cuda = target_.kind == Target::Kind::cuda;
-        (cuda ? program_.cuda_prelude : program_.prelude) = device_prelude(cuda, device_names(all));
+        add_prelude(program_, dialect_of(target_), device_names(all));
     }
 
     const Graph& graph_;

@@ -66,7 +66,7 @@ void describe_operands(const LibraryCall& library, const Values& values, const T
     call.made_b = is_made(values.list[library.operands[1]]);
     gemm.moved = moved_by(call);
     constexpr double fewest = 128;
-    call.symmetric = target.kind == Target::Kind::cpu && library.operands[0] == library.operands[1] &&
+    call.symmetric = target.library_in_tasks && library.operands[0] == library.operands[1] &&
                      call.transpose_a != call.transpose_b && call.m == call.n && !call.bias && !call.relu &&
                      !call.strides && typical(call.m) >= fewest;
     if (call.symmetric) step.why += "; a matrix times its own transpose: one half, mirrored";

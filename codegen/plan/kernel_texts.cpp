@@ -11,6 +11,7 @@
 #include "codegen/kernel/tails.h"
 #include "codegen/plan/names.h"
 #include "codegen/print/comments.h"
+#include "codegen/print/dialect.h"
 #include "codegen/print/reading.h"
 #include "graph/base/text.h"
 
@@ -18,11 +19,11 @@ namespace bitale {
 
 KernelLaunch KernelTexts::add(KernelBuilder& builder, const std::string& notes) {
     Traffic traffic = traffic_of(builder.ir);
-    const bool on_cpu = target_.kind == Target::Kind::cpu, fast = target_.fast_compile;
-    if (on_cpu) fuse_loops(builder.ir);
-    if (on_cpu && !fast)
+    const bool vectors = target_.has_vectors();
+    if (vectors) fuse_loops(builder.ir);
+    if (vectors && !target_.fast_compile)
         cut_at_quotients(builder.ir), cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
-    if (on_cpu) keep_values_of_lengths(builder.ir, lengths_);
+    if (vectors) keep_values_of_lengths(builder.ir, lengths_);
     if (target_.checked_loops) check_ranges(builder.ir);
     verify(builder.ir, lengths_);
     verify_phases(builder.ir);
@@ -41,18 +42,16 @@ KernelLaunch KernelTexts::add(KernelBuilder& builder, const std::string& notes) 
             traffic.read[b] = traffic.written[b] = 0;
     const int kernel = numbered(text, readable, notes);
     std::vector<int>& threads = program_.kernels[static_cast<std::size_t>(kernel)].cuda_threads;
-    if (cuda() && threads.empty())
+    if (target_.tasks_have_threads() && threads.empty())
         for (const Phase& phase : builder.ir.phases) threads.push_back(threads_of(phase));
     return {kernel, builder.buffers, std::move(text.sizes), std::move(traffic.read),
             std::move(traffic.written)};
 }
 
 PrintedKernel KernelTexts::printed(const KernelBuilder& builder, const ReadingNotes* reading) const {
-    PrintedKernel text = print_kernel(builder.ir, cuda() ? Dialect::cuda : Dialect::cpp, reading);
-    if (cuda())
-        text.body = "struct KERNEL_arguments { void* buffers[" +
-                    std::to_string(std::max(1, builder.ir.buffers)) + "]; i64 sizes[" +
-                    std::to_string(std::max<std::size_t>(1, text.sizes.size())) + "]; };\n" + text.body;
+    const Dialect dialect = dialect_of(target_);
+    PrintedKernel text = print_kernel(builder.ir, dialect, reading);
+    text.body = arguments_type(dialect, builder.ir.buffers, text.sizes.size()) + text.body;
     return text;
 }
 
@@ -64,7 +63,7 @@ int KernelTexts::numbered(const PrintedKernel& printed, const std::string& reada
     KernelText kernel;
     kernel.name = name;
     for (const std::string& suffix : printed.suffixes) kernel.entries.push_back(name + suffix);
-    (cuda() ? kernel.cuda_body : kernel.body) = replaced(printed.body, "KERNEL", name);
+    body_in(kernel, dialect_of(target_)) = replaced(printed.body, "KERNEL", name);
     kernel.readable = replaced(readable, "KERNEL", name);
     kernel.notes = notes;
     program_.kernels.push_back(std::move(kernel));

@@ -27,7 +27,6 @@ class KernelTexts {
   private:
     int numbered(const PrintedKernel& printed, const std::string& readable, const std::string& notes);
     PrintedKernel printed(const KernelBuilder& builder, const struct ReadingNotes* reading) const;
-    bool cuda() const { return target_.kind == Target::Kind::cuda; }
 
     Program& program_;
     const Target& target_;

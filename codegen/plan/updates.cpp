@@ -95,7 +95,7 @@ Segment copy_of_new_value(const SharedUpdate& update, int from, int to, const Ta
     const Loop inside = make_loop("point", min(block, count - segment.task * block));
     const std::vector<Int> at = unflattened(segment.task * block + inside.variable, type.shape);
     segment.body = {loop(inside.variable, 0, inside.extent,
-                         target.kind == Target::Kind::cuda ? Binding::threads : Binding::simd,
+                         target.tasks_have_threads() ? Binding::threads : Binding::simd,
                          {set(to, at, place_read(type.dtype, from, at))})};
     return segment;
 }

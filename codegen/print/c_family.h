@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "codegen/kernel/ir.h"
+#include "codegen/print/dialect.h"
 
 namespace bitale {
-
-enum class Dialect : std::uint8_t { cpp, cuda };
 
 struct ReadingNotes;
 

@@ -55,8 +55,8 @@ Segment schedule_check(const Group& group, const TaskRows& rows, const SegmentCo
     const auto body = [&](LoopBuilder& inner) {
         return inner.substituted({check(group.checks[0], nest.body, checked.low, checked.high, element)});
     };
-    segment.body = context.target.kind == Target::Kind::cuda ? loops.threads(nest.parallel, body)
-                                                             : loops.nest(nest.parallel, body);
+    segment.body = context.target.tasks_have_threads() ? loops.threads(nest.parallel, body)
+                                                       : loops.nest(nest.parallel, body);
     return segment;
 }
 

@@ -95,8 +95,8 @@ bool parts_are_apart(const Group& group, const SegmentContext& context, const st
 // A part has a multiple of so many elements.
 std::int64_t step_of_parts(const Nest& nest, int axis, bool smallest, const Target& target,
                            const ShapeOf& shape_of) {
-    constexpr std::int64_t panel = 64, few_lanes = 16, warp = 32;
-    if (target.kind == Target::Kind::cuda) return may_run_in_lanes(nest, axis, shape_of) ? warp : 1;
+    constexpr std::int64_t panel = 64, few_lanes = 16;
+    if (target.tasks_have_threads()) return may_run_in_lanes(nest, axis, shape_of) ? target.warp : 1;
     if (may_run_in_lanes(nest, axis, shape_of)) return smallest ? few_lanes : panel;
     const auto product = rows_of_product(nest, shape_of, static_cast<std::size_t>(axis));
     return product && !smallest ? product->fewest : 1;

@@ -52,7 +52,7 @@ class LanePlanner {
           computed_(computed) {}
 
     std::optional<LanePlan> run() {
-        if (target_.kind != Target::Kind::cpu || !adds_products(nest_) || member_.tree.lanes > 1) return {};
+        if (!target_.has_vectors() || !adds_products(nest_) || member_.tree.lanes > 1) return {};
         if (!nest_.guards.empty() || nest_.dtype != nest_.accumulator) return {};
         if (!computed_ && !nest_.lets.empty()) return {};
         std::optional<LanePlan> best;

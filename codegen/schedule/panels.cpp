@@ -86,8 +86,7 @@ class Panels {
         : member_(member), nest_(member.nest), target_(target), builder_(builder) {}
 
     std::optional<Stmts> run() {
-        if (target_.kind != Target::Kind::cpu || member_.tree.lanes > 1 || !is_matrix_product(nest_))
-            return {};
+        if (!target_.has_vectors() || member_.tree.lanes > 1 || !is_matrix_product(nest_)) return {};
         if (nest_.dtype != nest_.accumulator) return {};
         const std::optional<std::size_t> axis = lane_axis(nest_, builder_.shapes());
         if (!axis || !bounded(*axis)) return {};
@@ -381,8 +380,8 @@ std::optional<RowsOfMember> rows_of_product(const Nest& nest, const ShapeOf& sha
 //     panels of one matrix product
 std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
-    if (target.kind != Target::Kind::cpu || member.tree.lanes > 1 || !adds_products(nest) ||
-        !nest.guards.empty() || nest.reduced.size() != 1)
+    if (!target.has_vectors() || member.tree.lanes > 1 || !adds_products(nest) || !nest.guards.empty() ||
+        nest.reduced.size() != 1)
         return {};
     const std::vector<Loop> common = product_axes(nest).common;
     Member one = member;

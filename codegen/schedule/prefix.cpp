@@ -272,7 +272,7 @@ Stmts walk_columns(const Walk& walk, KernelBuilder& builder) {
 
 // How many columns a task has.
 std::int64_t columns_of_task(const Int& columns, const Target& target) {
-    if (target.kind == Target::Kind::cuda) return columns_of_block;
+    if (target.tasks_have_threads()) return columns_of_block;
     if (!columns.is_constant()) return most_columns;
     std::int64_t width = most_columns;
     while (width > fewest_columns_of_task && width * column_tasks > columns.constant()) width /= 2;
@@ -353,7 +353,7 @@ Segment schedule_prefix_of_columns(int value, const Nest& placed, bool past, con
     for (const Loop& l : placed.parallel) at.push_back(substitute(l.variable, here));
     for (const int buffer : context.buffers_to_write(value))
         member.destinations.push_back({builder.global(buffer, type.dtype, type.shape, true), at});
-    member.past = past && member.destinations.size() == 1 && context.target.kind != Target::Kind::cuda;
+    member.past = past && member.destinations.size() == 1 && context.target.stores_read_lines;
     segment.body = {comment_of(*context.values.list[static_cast<std::size_t>(value)].node)};
     append(segment.body, schedule_reduce(member, context.target, builder));
     return segment;

@@ -30,7 +30,7 @@ bool suits(const Nest& nest) {
 std::optional<Plan> plan_for(const Member& member, const Target& target, const KernelBuilder& builder) {
     constexpr std::int64_t fewest = 3, narrowest = 4;
     const Nest& nest = member.nest;
-    if (target.kind != Target::Kind::cpu || builder.short_text || member.tree.lanes > 1) return {};
+    if (!target.has_vectors() || builder.short_text || member.tree.lanes > 1) return {};
     if (!suits(nest)) return {};
     const Place& from = builder.ir.places[static_cast<std::size_t>(nest.body->operand.place())];
     for (std::size_t axis = 0; axis < nest.parallel.size(); ++axis) {

@@ -334,7 +334,7 @@ std::optional<ScatterForm> scatter_form(const Nest& nest) {
 namespace {
 
 std::optional<ScatterForm> scattered(const Values& values, const Nest& nest, const Target& target) {
-    if (target.kind != Target::Kind::cpu || target.fast_compile) return {};
+    if (!target.has_vectors() || target.fast_compile) return {};
     std::optional<ScatterForm> form = scatter_form(nest);
     if (!form || form->rows.taps * form->columns.taps > target.vector_registers - other_registers) return {};
     const ScalarNode &sparse = *nest.body->arguments[static_cast<std::size_t>(form->factor)],

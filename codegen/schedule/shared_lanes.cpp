@@ -292,7 +292,7 @@ class SharedLanes {
 
 std::optional<Stmts> schedule_shared_lanes(const Member& member, const Target& target,
                                            KernelBuilder& builder) {
-    if (target.kind != Target::Kind::cpu || builder.short_text) return {};
+    if (!target.has_vectors() || builder.short_text) return {};
     const std::optional<SharedAxes> axes = shared_axes(member.nest, member.tree, builder.shapes());
     if (!axes) return {};
     SharedLanes lanes(member, *axes, target, builder);

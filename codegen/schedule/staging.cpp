@@ -202,8 +202,8 @@ class CopyPlanner {
         nest.dtype = type.dtype;
         std::vector<Int> at;
         std::vector<Guard> guards;
-        // On a CPU the border is filled before, and the loops over what is inside have no guards.
-        copy.filled = copy.outside && context_.target.kind != Target::Kind::cuda;
+        // One thread fills the border before, and its loops over what is inside have no guards.
+        copy.filled = copy.outside && !context_.target.tasks_have_threads();
         for (std::size_t d = 0; d < copy.extents.size(); ++d) {
             const Loop l = make_loop("c", copy.filled ? type.shape[d] : copy.extents[d]);
             nest.parallel.push_back(l);
@@ -296,7 +296,7 @@ class CopyPlanner {
     // Each element that is summed with others is read many times, and a guard around a factor costs more than
     // its product: padding has to be in memory, even around what is there already.
     bool wants_padding(const Nest& nest) const {
-        return context_.target.kind == Target::Kind::cpu && adds_products(nest);
+        return context_.target.has_vectors() && adds_products(nest);
     }
 
     const Value& value(int v) const { return context_.values.list[static_cast<std::size_t>(v)]; }

@@ -23,7 +23,7 @@ class WinnerPlanner {
         : member_(member), nest_(member.nest), target_(target), places_(builder.ir.places) {}
 
     std::optional<WinnersPlan> run() const {
-        if (target_.kind != Target::Kind::cpu || !adds_products(nest_) || member_.tree.lanes > 1) return {};
+        if (!target_.has_vectors() || !adds_products(nest_) || member_.tree.lanes > 1) return {};
         if (nest_.lets.empty() || !nest_.guards.empty() || nest_.dtype != nest_.accumulator) return {};
         for (const int factor : {0, 1}) {
             std::optional<WinnersPlan> best;

@@ -1,6 +1,7 @@
 // What code generation may assume of a GPU.
 #pragma once
 
+#include <limits>
 #include <string>
 
 #include "codegen/target.h"
@@ -14,7 +15,16 @@ inline Target target_of(const std::string& architecture) {
     Target t;
     t.kind = Target::Kind::cuda;
     t.architecture = architecture;
+    t.warp = 32;
     t.vector_bytes = 16;
+    t.vector_registers = 0;
+    t.threads_hide_waits = true;
+    t.stores_read_lines = false;
+    t.bytes_of_draw = 0;
+    t.divisions_of_launch = t.looks_of_sort = std::numeric_limits<double>::infinity();
+    t.threads_share_tasks = t.library_in_tasks = false;
+    t.steps_are_queued = true;
+    t.no_conv.clear();
     t.has_gemm = t.has_conv = t.has_epilogues = true;
     t.has_routines = false;
     // cuBLASLt's relu is max(x, 0), which is 0 for a NaN. cuDNN's keeps a NaN in engines that have a note of
