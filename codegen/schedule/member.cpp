@@ -14,7 +14,7 @@
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/byte_columns.h"
 #include "codegen/schedule/bytes.h"
-#include "codegen/schedule/gpu.h"
+#include "codegen/schedule/cpu.h"
 #include "codegen/schedule/interleaved.h"
 #include "codegen/schedule/join.h"
 #include "codegen/schedule/lanes.h"
@@ -180,15 +180,13 @@ Stmts reduce_in_chunks(const Member& member, KernelBuilder& builder) {
 
 }  // namespace
 
-Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuilder& builder) {
-    if (target.kind == Target::Kind::cuda) return gpu::schedule_pointwise(member);
+Stmts cpu::schedule_pointwise(const Member& member, const Target&, KernelBuilder& builder) {
     if (std::optional<Stmts> planes = schedule_placed_planes(member, builder)) return *std::move(planes);
     return schedule_map(member, builder);
 }
 
-std::optional<Stmts> schedule_with_positions(const Member& member, const Member& also, const Target& target,
-                                             KernelBuilder& builder) {
-    if (target.kind == Target::Kind::cuda) return {};
+std::optional<Stmts> cpu::schedule_with_positions(const Member& member, const Member& also,
+                                                  const Target& target, KernelBuilder& builder) {
     if (std::optional<Stmts> planes = schedule_window_planes(member, &also, builder)) return planes;
     return schedule_register_windows(member, &also, target, builder);
 }
@@ -221,9 +219,8 @@ Stmts reduce_in_lanes(const Member& member, const Target& target, KernelBuilder&
 
 }  // namespace
 
-Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
+Stmts cpu::schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
-    if (target.kind == Target::Kind::cuda) return gpu::schedule_reduce(member, builder);
     if (is_prefix(nest)) return schedule_prefix(member, target, builder);
     if (member.scattered) return schedule_scatter(member, target, builder);
     if (std::optional<Stmts> planes = schedule_window_planes(member, nullptr, builder))
@@ -355,9 +352,8 @@ std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& ta
 
 }  // namespace
 
-SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
-                           int partial_place, const Int& chunk) {
-    if (target.kind == Target::Kind::cuda) return gpu::schedule_split(member, builder, partial_place, chunk);
+SplitReduce cpu::schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
+                                int partial_place, const Int& chunk) {
     const Nest& nest = member.nest;
     Shape results;
     std::vector<Int> at, to{chunk};
@@ -433,17 +429,13 @@ std::optional<Stmts> schedule_chunk_of_bytes(const Member& member, KernelBuilder
     });
 }
 
-std::int64_t finished_by_task(const Target& target, const ReductionTree& tree) {
-    return target.kind == Target::Kind::cuda ? gpu::finished_by_task(tree) : 512;
-}
+std::int64_t cpu::finished_by_task(const ReductionTree&) { return 512; }
 
-Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,
-                      const Int& chunks, const Int& task) {
-    if (target.kind == Target::Kind::cuda)
-        return gpu::schedule_finish(member, builder, partial_place, chunks, task);
+Stmts cpu::schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
+                           const Int& task) {
     const Nest& nest = member.nest;
     const DType dtype = accumulator_of(nest);
-    const std::int64_t most = finished_by_task(target, member.tree), lanes = member.tree.finish_lanes;
+    const std::int64_t most = finished_by_task(member.tree), lanes = member.tree.finish_lanes;
     Shape shape;
     for (const Loop& l : nest.parallel) shape.push_back(l.extent);
     const Int count = count_of(shape);

@@ -14,6 +14,7 @@
 #include "codegen/schedule/by_phase.h"
 #include "codegen/schedule/byte_columns.h"
 #include "codegen/schedule/check.h"
+#include "codegen/schedule/chooser.h"
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
 #include "codegen/schedule/flat.h"
@@ -72,9 +73,10 @@ class SegmentScheduler {
   private:
     const Value& value(int v) const { return context_.values.list[v]; }
 
-    // A map by itself that is something else on each part of an axis.
+    // A map by itself that is something else on each part of an axis: the loops of one thread then have no
+    // guards.
     bool in_pieces(Phase& first) {
-        if (on_gpu() || group_.values.size() > 1) return false;
+        if (target().tasks_have_threads() || group_.values.size() > 1) return false;
         const int v = group_.values[0];
         const Nest nest = fully_composed_nest(context_.values, v);
         const std::vector<Piece> pieces = pieces_of(nest);
@@ -115,14 +117,11 @@ class SegmentScheduler {
         const int front = group_.values[0];
         if (group_.tiled)
             return schedule_order_of_vector(front, with_places(nest_for(front)), context_, builder_, title_);
-        if (collapses(group_, context_.values))
-            return on_gpu() ? gpu::schedule_pointwise_group(group_, context_, builder_, title_, notes_)
-                            : schedule_flat(group_, context_, builder_, title_, notes_);
-        if (on_gpu()) {
-            if (const std::optional<gpu::Transpose> t = gpu::match_transpose(group_, context_.values))
-                return gpu::schedule_transpose(*t, context_, builder_, title_, notes_);
-        }
-        const bool skips = !on_gpu() && !options().strict_math && options().enabled("skips_zeros");
+        if (std::optional<Segment> whole = chooser().whole_group(group_, context_, builder_, title_, notes_))
+            return *std::move(whole);
+        // One thread walks the keys of its task.
+        const bool skips =
+            !target().tasks_have_threads() && !options().strict_math && options().enabled("skips_zeros");
         if (const std::optional<int> list =
                 skips ? list_of_changed_rows(group_, context_) : std::optional<int>())
             return changed_rows_segment(*list);
@@ -206,18 +205,17 @@ class SegmentScheduler {
 
     // ---- segments
 
-    bool on_gpu() const { return context_.target.kind == Target::Kind::cuda; }
+    const Target& target() const { return context_.target; }
+    const Chooser& chooser() const { return chooser_of(context_.target); }
 
     void choose_tasks() {
         const auto time = [&](const TaskPlan& plan) {
             return predicted_time(group_, context_, builder_.short_text, plan);
         };
-        if (!plan_)
-            plan_ = on_gpu() ? gpu::fastest_plan(group_, context_, time) : plan_tasks(group_, context_, row_);
+        if (!plan_) plan_ = chooser().tasks(group_, context_, row_, time);
         block_ = plan_->rows;
         cut_ = plan_->cut;
-        // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
-        if (on_gpu()) used_ = gpu::bytes_of_pieces(group_, context_, block_);
+        used_ = chooser().bytes_in_turns(group_, context_, block_);
     }
 
     bool is_local(int v) {
@@ -359,7 +357,7 @@ class SegmentScheduler {
                 part->second =
                     find_part(context_.in_memory(keys, builder_), rows(), group_.extent, builder_, body);
             append(body, schedule_runs(member, with_places(nest_for(v)), rows(), part->second, builder_));
-        } else if (!on_gpu() && adds_at_places(context_.grouping.nests[v])) {
+        } else if (!target().tasks_have_threads() && adds_at_places(context_.grouping.nests[v])) {
             append(body, schedule_puts(member));
         } else if (is_order(member.nest.combine)) {
             append(body, schedule_order(member, {number_, count_, used_}, context_, builder_));
@@ -379,7 +377,7 @@ class SegmentScheduler {
             return schedule_pointwise(member, context_.target, builder_);
         Stmts body = schedule_reduce(member, context_.target, builder_);
         for (const Destination& d : member.destinations)
-            BITALE_CHECK(on_gpu() || !stores_under_guards(body, d.place),
+            BITALE_CHECK(target().tasks_have_threads() || !stores_under_guards(body, d.place),
                          "results of a reduction are stored where its guards hold alone");
         return body;
     }
@@ -419,15 +417,15 @@ class SegmentScheduler {
         if (!local_.contains(v))
             for (const int buffer : context_.buffers_to_write(v))
                 member.destinations.push_back({builder_.global(buffer, type.dtype, type.shape, true), whole});
-        member.past = !on_gpu() && !local_.contains(v) && member.destinations.size() == 1 &&
+        member.past = target().stores_read_lines && !local_.contains(v) && member.destinations.size() == 1 &&
                       leaves_caches(group_, context_, v);
         member.nest = std::move(nest);
         return member;
     }
 
-    // On a GPU a chunk whose rows are copied keeps the partial results of all its lanes in scratch too.
+    // Threads of a chunk whose rows are copied keep the partial results of all its lanes in scratch too.
     bool has_room_beside_partial_results(int v, const ReductionTree& tree) {
-        if (!on_gpu() || tree.by_rows) return true;
+        if (!target().tasks_have_threads() || tree.by_rows) return true;
         const std::int64_t bytes = count_of(value(v).shape).constant() * tree.lanes * tree.groups *
                                    bytes_of(accumulator_of(context_.grouping.nests[v]));
         used_ += bytes;
@@ -456,7 +454,7 @@ class SegmentScheduler {
         const Nest plain = with_places_in_row(nest_for(v), row);
         for (const Loop& l : plain.parallel) r.at.push_back(l.variable);
         r.member.nest = with_channels_last(plain, own);
-        if (!on_gpu() && !r.member.nest.lets.empty() && adds_products(r.member.nest))
+        if (target().has_vectors() && !r.member.nest.lets.empty() && adds_products(r.member.nest))
             r.member.nest = walking_forward(r.member.nest, r.at);
         return r;
     }
@@ -478,13 +476,13 @@ class SegmentScheduler {
         std::vector<Chunked> reductions;
         for (const int v : group_.values) reductions.push_back(chunked(v, row, chunks));
         const Chunked& only = reductions.front();
-        const bool in_registers = on_gpu() && copies_.empty();
+        const bool in_registers = target().tasks_have_threads() && copies_.empty();
         const std::int64_t together = in_registers ? gpu::chunks_together(only.member.nest, tree) : 1;
         segment.tasks = ceildiv(chunks, together);
         segment.task = bounded("chunk", segment.tasks);
         const Int begin = segment.task * tree.chunk;
         std::optional<Stmts> bytes;
-        if (!on_gpu() && copies_.empty() && reductions.size() == 1)
+        if (target().has_vectors() && copies_.empty() && reductions.size() == 1)
             bytes = schedule_chunk_of_bytes(only.member, builder_, only.place, segment.task, row, begin,
                                             min(tree.chunk, extent - begin));
         if (bytes) {
@@ -499,7 +497,8 @@ class SegmentScheduler {
             for (const Chunked& r : reductions) {
                 SplitReduce parts =
                     schedule_split(r.member, context_.target, builder_, r.place, segment.task);
-                if (!on_gpu()) append(per_row, ask_ahead(r.member.nest, row, extent, builder_));
+                if (!target().threads_hide_waits)
+                    append(per_row, ask_ahead(r.member.nest, row, extent, builder_));
                 append(per_row, std::move(parts.inside));
                 per_row.push_back(barrier());
                 append(segment.body, std::move(parts.before));
@@ -523,7 +522,7 @@ class SegmentScheduler {
     // Whether all are sums over columns of bytes; a task then has a part of the columns of one chunk.
     bool sums_columns(const std::vector<Chunked>& reductions, const Int& row, const Int& extent,
                       const Int& chunks, Segment& segment) {
-        if (on_gpu() || !copies_.empty()) return false;
+        if (!target().has_vectors() || !copies_.empty()) return false;
         Int parts = 1;
         for (const Chunked& r : reductions) {
             const auto chunk = chunk_of_columns(r.member, builder_, row, 0, r.member.tree.chunk);

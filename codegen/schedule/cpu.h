@@ -1,0 +1,18 @@
+// Schedules of one value inside a task of one thread: nested loops, the innermost one in vector lanes.
+#pragma once
+
+#include "codegen/schedule/member.h"
+
+namespace bitale::cpu {
+
+Stmts schedule_pointwise(const Member& member, const Target& target, KernelBuilder& builder);
+Stmts schedule_reduce(const Member& member, const Target& target, KernelBuilder& builder);
+std::optional<Stmts> schedule_with_positions(const Member& member, const Member& also, const Target& target,
+                                             KernelBuilder& builder);
+SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
+                           int partial_place, const Int& chunk);
+std::int64_t finished_by_task(const ReductionTree& tree);
+Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
+                      const Int& task);
+
+}  // namespace bitale::cpu
