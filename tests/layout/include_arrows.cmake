@@ -1,6 +1,7 @@
 # Includes point one way only: graph <- ops <- codegen <- runtime; nothing of them includes tests or examples, and
 # public headers and examples include only public headers. Run with -DROOT=the repository.
 cmake_minimum_required(VERSION 3.22)
+include(${CMAKE_CURRENT_LIST_DIR}/lines.cmake)
 set(graph_may graph)
 set(ops_may graph ops)
 set(codegen_may graph ops codegen)
@@ -14,7 +15,7 @@ set(faults "")
 foreach(folder graph ops codegen runtime include examples)
   file(GLOB_RECURSE sources ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.inc)
   foreach(source ${sources})
-    file(STRINGS ${source} lines REGEX "^[ \t]*#[ \t]*include[ \t]*[\"<]")
+    source_lines(lines ${source} "^[ \t]*#[ \t]*include[ \t]*[\"<]")
     foreach(line IN LISTS lines)
       math(EXPR count "${count} + 1")
       if(NOT line MATCHES "[\"<]([^\">]+)[\">]")

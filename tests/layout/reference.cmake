@@ -6,7 +6,8 @@ if(NOT status EQUAL 0 OR NOT "${output}${errors}" STREQUAL "")
   message(FATAL_ERROR "doxygen (${status}):\n${output}${errors}")
 endif()
 
-file(STRINGS ${ROOT}/include/bitale/elementwise_table.h ops REGEX "^BITALE_(UNARY|BINARY|TERNARY)\\([a-z0-9_]+,")
+include(${CMAKE_CURRENT_LIST_DIR}/lines.cmake)
+source_lines(ops ${ROOT}/include/bitale/elementwise_table.h "^BITALE_(UNARY|BINARY|TERNARY)\\([a-z0-9_]+,")
 list(TRANSFORM ops REPLACE "^BITALE_[A-Z]+\\(([a-z0-9_]+),.*" "\\1")
 list(FILTER ops EXCLUDE REGEX "^philox")
 foreach(op ${ops} sum argmax cumsum topk reshape concatenate gather dot matmul eigh zca conv2d max_pool softmax

@@ -1,6 +1,7 @@
 # Decisions ask facts of the Target, never the kind of device. Of codegen/, only the files in `allowed` name the kinds,
 # and only the printer compares dialects. Run with -DROOT=the repository.
 cmake_minimum_required(VERSION 3.22)
+include(${CMAKE_CURRENT_LIST_DIR}/lines.cmake)
 # The Target has the kind, and the language of the text follows from it. gpu_facts.cpp finds facts by name.
 set(allowed codegen/target.h codegen/print/dialect.cpp codegen/gpu_facts.cpp)
 
@@ -17,10 +18,7 @@ file(GLOB_RECURSE sources ${ROOT}/codegen/*.h ${ROOT}/codegen/*.cpp)
 foreach(source ${sources})
   file(RELATIVE_PATH name ${ROOT} ${source})
   math(EXPR count "${count} + 1")
-  file(READ ${source} lines)
-  # A bracket without its other one would join what follows.
-  string(REGEX REPLACE "[][;\\]" "," lines "${lines}")
-  string(REPLACE "\n" ";" lines "${lines}")
+  source_lines(lines ${source} "")
   foreach(line IN LISTS lines)
     string(REGEX REPLACE "//.*" "" line " ${line} ")
     foreach(ask IN LISTS asks)

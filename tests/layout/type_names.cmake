@@ -2,6 +2,7 @@
 # definition. The linker keeps one of their inline functions, and objects of the other type are destroyed by it.
 # Run with -DROOT=the repository.
 cmake_minimum_required(VERSION 3.22)
+include(${CMAKE_CURRENT_LIST_DIR}/lines.cmake)
 
 set(count 0)
 set(faults "")
@@ -13,7 +14,7 @@ foreach(folder graph ops codegen runtime include)
       continue()
     endif()
     set(namespace "")
-    file(STRINGS ${header} lines REGEX "^(namespace|class|struct|enum class|union) [^;]*{")
+    source_lines(lines ${header} "^(namespace|class|struct|enum class|union) [^$]*{")  # $: a semicolon
     foreach(line IN LISTS lines)
       if(line MATCHES "^namespace ([a-z_0-9:]+)")
         set(namespace ${CMAKE_MATCH_1})
