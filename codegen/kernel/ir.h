@@ -27,6 +27,10 @@ struct Part {
     std::int64_t count = 0;
 };
 
+// Of scratch, and of every buffer, so many bytes behind the last element may be read: vectors are loaded
+// whole. A place that is written has others there.
+constexpr std::int64_t readable_past_end = 64;
+
 struct Place {
     enum class Scope : std::uint8_t { global, local, private_, vector };
     Scope scope = Scope::global;

@@ -33,7 +33,7 @@ bool has_vectors_of(DType dtype) {
 class Filler {
   public:
     Filler(KernelIR& kernel, std::int64_t vector_bytes)
-        : kernel_(kernel), width_(vector_bytes / widest_element) {}
+        : kernel_(kernel), width_(std::min(vector_bytes, readable_past_end) / widest_element) {}
 
     void run() {
         for (Phase& phase : kernel_.phases)

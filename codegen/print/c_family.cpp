@@ -260,7 +260,7 @@ class Printer {
         if (is_variable(p))
             return out_.line(std::string(c_type(p.dtype)) + " p" + std::to_string(number) + ";");
         const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) +
-                                                (cuda_ ? 0 : 64 / bytes_of(p.dtype)));
+                                                (cuda_ ? 0 : readable_past_end / bytes_of(p.dtype)));
         if (!cuda_ || p.scope != Place::Scope::local)
             return out_.line(fmt::format("B_ALIGN {} p{}[{}];", stored_type(p.dtype, cuda_), number, size));
         const auto used = shared_.offsets.find(number);

@@ -499,7 +499,7 @@ class Lanes {
     // The lanes of a short loop filled up to whole vectors, where what is read beyond the last one is there:
     // scratch, and buffers that this kernel does not write, end with as much. 0 where it is not.
     std::int64_t whole_vectors(const Loop& shared, const Substitution& first) {
-        constexpr std::int64_t readable_past_the_end = 64, longest = 64;
+        constexpr std::int64_t longest = 64;
         const std::int64_t lanes = shared.extent.constant(),
                            whole = lanes < half_tile ? half_tile : (lanes + tile - 1) / tile * tile;
         if (lanes > longest || lanes < half_tile / 2 || bits_of(nest().dtype) != 32) return 0;
@@ -509,7 +509,7 @@ class Lanes {
             const std::optional<Int> step = stride_of(substitute(element(s), first), shared.variable);
             fits = fits && step && step->is_constant() && step->constant() >= 0 &&
                    (place.scope != Place::Scope::global || !place.written) &&
-                   step->constant() * (whole - lanes) * bytes_of(place.dtype) <= readable_past_the_end;
+                   step->constant() * (whole - lanes) * bytes_of(place.dtype) <= readable_past_end;
         });
         return fits ? whole : 0;
     }

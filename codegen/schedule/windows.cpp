@@ -16,8 +16,7 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t whole_vector = 16, half_vector = 8, fewest_window_lanes = 4,
-                       readable_past_the_end = 64;
+constexpr std::int64_t whole_vector = 16, half_vector = 8, fewest_window_lanes = 4;
 
 // Lanes of full vectors, or of one half as wide.
 std::int64_t whole_vectors(std::int64_t lanes) {
@@ -92,7 +91,7 @@ class Windows {
             const Place& place = builder_.ir.places[static_cast<std::size_t>(s.operand.place())];
             const Int step = step_of(place, s.at, lanes_.variable);
             fits = fits && s.guards.empty() && !place.written && step.is_constant() && step.constant() >= 0 &&
-                   step.constant() * more * bytes_of(place.dtype) <= readable_past_the_end;
+                   step.constant() * more * bytes_of(place.dtype) <= readable_past_end;
         });
         return fits;
     }
