@@ -17,7 +17,7 @@
 #include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/byte_columns.h"
-#include "codegen/schedule/gpu_tile.h"
+#include "codegen/schedule/chooser.h"
 #include "graph/base/check.h"
 #include "ops/autodiff/saved.h"
 
@@ -76,8 +76,7 @@ class Grouper {
             // them.
             own.split =
                 tree.split && (target_.threads_hide_waits || !has_many_rows(result_.nests[number], tree));
-            own.tiled = target_.tasks_have_threads() && gpu::is_tiled(full, tree) &&
-                        !reads_short_rows(result_.nests[number]);
+            own.tiled = chooser_of(target_).is_tiled(full, tree) && !reads_short_rows(result_.nests[number]);
             own.tiled = own.tiled || is_prefix_of_columns(full) ||
                         (is_order(full.combine) && full.parallel.size() == 1);
             own.statements = count_statements(full);
@@ -222,12 +221,11 @@ class Grouper {
         return true;
     }
 
-    // Rows that are too few for many tasks of one thread are cut along the second axis (schedule/cut.h),
-    // where all of a group walk it in step; threads of a task share a row anyway. What else is much work has
-    // tasks of its own, if what it reads stays in caches.
+    // Rows that are too few for many tasks are cut along the second axis (schedule/cut.h), where all of a
+    // group walk it in step; what else is much work has tasks of its own, if what it reads stays in caches.
     bool parts_agree(const Group& own, const Nest& full, int number) const {
         constexpr double most_bytes = 8 << 20;
-        if (target_.tasks_have_threads() || !has_few_rows(own, full, number)) return true;
+        if (!has_few_rows(own, full, number)) return true;
         std::set<int> read;
         for_each_read(full, [&](const ScalarNode& s) {
             if (result_.group_of[s.operand.value()] == number) read.insert(s.operand.value());
@@ -246,8 +244,9 @@ class Grouper {
     }
 
     // Few tasks of much work, of lengths that can be cut. That of a convolution stays whole, with the copies
-    // of what it reads.
+    // of what it reads. Where tasks have threads, a row has many as it is.
     bool has_few_rows(const Group& own, const Nest& full, int number) const {
+        if (target_.tasks_have_threads()) return false;
         constexpr double few_tasks = 16, rows_of_product = 4, much_work = 1 << 20, much_of_product = 1 << 22;
         const bool product = is_matrix_product(full);
         const auto known = [](const Loop& l) { return l.extent.is_constant(); };
@@ -281,8 +280,7 @@ class Grouper {
                                    [&](int r) { return result_.group_of[r] == g; });
             });
             if (all && group.values.size() < most_members && same_rows(own, full, g) &&
-                (target_.tasks_have_threads() || !has_few_rows(own, full, g)) &&
-                group.statements + own.statements <= target_.max_statements)
+                !has_few_rows(own, full, g) && group.statements + own.statements <= target_.max_statements)
                 return {g};
         }
         return {};

@@ -8,7 +8,9 @@
 #include "codegen/schedule/gpu.h"
 #include "codegen/schedule/gpu_pointwise.h"
 #include "codegen/schedule/gpu_tasks.h"
+#include "codegen/schedule/gpu_tile.h"
 #include "codegen/schedule/gpu_transpose.h"
+#include "codegen/schedule/prefix.h"
 #include "codegen/schedule/rows_of_task.h"
 
 namespace bitale {
@@ -24,6 +26,8 @@ constexpr Chooser of_one_thread{
     cpu::schedule_split,
     cpu::finished_by_task,
     cpu::schedule_finish,
+    cpu::schedule_chunks,
+    [](const Nest&, const Shape&, const ReductionTree&) { return std::int64_t{0}; },
     [](const Group& group, const SegmentContext& context, KernelBuilder& builder, const std::string& title,
        std::string& notes) -> std::optional<Segment> {
         if (!collapses(group, context.values)) return {};
@@ -33,6 +37,10 @@ constexpr Chooser of_one_thread{
         return plan_tasks(group, context, row);
     },
     [](const Group&, const SegmentContext&, std::int64_t) { return std::int64_t{0}; },
+    [](const Nest&, const ReductionTree&) { return false; },
+    nullptr,  // none is
+    cpu::columns_of_prefix,
+    4,  // twice a key above a position
 };
 
 constexpr Chooser of_block{
@@ -44,8 +52,12 @@ constexpr Chooser of_block{
     [](const Member& member, const Target&, KernelBuilder& builder, int partial_place, const Int& chunk) {
         return gpu::schedule_split(member, builder, partial_place, chunk);
     },
-    gpu::finished_by_task,
-    gpu::schedule_finish,
+    gpu::finished_by_task, gpu::schedule_finish, gpu::schedule_chunks,
+    // Of all lanes.
+    [](const Nest& nest, const Shape& results, const ReductionTree& tree) {
+        if (tree.by_rows) return std::int64_t{0};
+        return count_of(results).constant() * tree.lanes * tree.groups * bytes_of(accumulator_of(nest));
+    },
     [](const Group& group, const SegmentContext& context, KernelBuilder& builder, const std::string& title,
        std::string& notes) -> std::optional<Segment> {
         if (collapses(group, context.values))
@@ -58,7 +70,8 @@ constexpr Chooser of_block{
         return gpu::fastest_plan(group, context, time);
     },
     // Pieces of products take turns in the same bytes (kernel/shared_memory.h).
-    gpu::bytes_of_pieces,
+    gpu::bytes_of_pieces, gpu::is_tiled, gpu::schedule_tiles, gpu::columns_of_prefix,
+    3,  // a key and two positions, between which threads merge
 };
 
 }  // namespace

@@ -11,6 +11,9 @@ std::optional<Stmts> schedule_with_positions(const Member& member, const Member&
                                              KernelBuilder& builder);
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                            int partial_place, const Int& chunk);
+// Of bytes that follow each other in memory: each chunk is one run.
+std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place,
+                                     const Int& row, const Int& extent, Segment& segment);
 std::int64_t finished_by_task(const ReductionTree& tree);
 Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
                       const Int& task);

@@ -36,6 +36,11 @@ Stmts meet(int acc, Combine combine) {
     return s;
 }
 
+std::int64_t chunks_together(const Nest& nest, const ReductionTree& tree) {
+    const double threads = typical_count(nest.parallel) * tree.lanes;
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(busy_threads / std::max(threads, 1.0)), 1, 8);
+}
+
 Stmt first_lane(const Loop& lane, Stmts body) { return when({{lane.variable, 0, 1}}, std::move(body)); }
 
 // The reduction as one thread runs it: all of it, or what its lane has.
@@ -135,14 +140,13 @@ Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
     });
 }
 
-std::int64_t chunks_together(const Nest& nest, const ReductionTree& tree) {
-    const double threads = typical_count(nest.parallel) * tree.lanes;
-    return std::clamp<std::int64_t>(static_cast<std::int64_t>(busy_threads / std::max(threads, 1.0)), 1, 8);
-}
-
-Stmts schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place, const Int& row,
-                      const Int& extent, const Int& task, std::int64_t together) {
-    const Int chunks = ceildiv(extent, member.tree.chunk), first = task * together;
+std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place,
+                                     const Int& row, const Int& extent, Segment& segment) {
+    const std::int64_t together = chunks_together(member.nest, member.tree);
+    const Int chunks = ceildiv(extent, member.tree.chunk);
+    segment.tasks = ceildiv(chunks, together);
+    segment.task = make_loop("chunk", segment.tasks).variable;
+    const Int first = segment.task * together;
     const Loop own{together > 1 ? Int::symbol("chunk", {0, together - 1}) : Int(0),
                    min(together, chunks - first)};
     const Int begin = (first + own.variable) * member.tree.chunk,

@@ -9,13 +9,11 @@ namespace bitale::gpu {
 Stmts schedule_pointwise(const Member& member);
 Stmts schedule_reduce(const Member& member, KernelBuilder& builder);
 
-// The chunks of a split reduction, `together` of them in one task, each complete in registers: for one whose
-// rows need no copy in scratch. `row` is the split loop's variable in the member's nest, of `extent`
-// iterations in all.
-Stmts schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place, const Int& row,
-                      const Int& extent, const Int& task, std::int64_t together);
-// As many as give a block something to do.
-std::int64_t chunks_together(const Nest& nest, const ReductionTree& tree);
+// The chunks of a split reduction whose rows need no copy in scratch: as many in one task as give a block
+// something to do, each complete in registers. `row` is the split loop's variable in the member's nest, of
+// `extent` iterations in all.
+std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place,
+                                     const Int& row, const Int& extent, Segment& segment);
 // With rows that are copied to scratch one after another.
 SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunk);
 std::int64_t finished_by_task(const ReductionTree& tree);

@@ -407,19 +407,19 @@ SplitReduce cpu::schedule_split(const Member& member, const Target& target, Kern
     return r;
 }
 
-std::optional<Stmts> schedule_chunk_of_bytes(const Member& member, KernelBuilder& builder, int partial_place,
-                                             const Int& chunk, const Int& row, const Int& begin,
-                                             const Int& count) {
+std::optional<Stmts> cpu::schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place,
+                                          const Int& row, const Int& extent, Segment& segment) {
     // Rows that are found at run time are asked of memory one by one.
     if (std::any_of(member.nest.lets.begin(), member.nest.lets.end(),
                     [&](const Let& l) { return varies(member.nest, l.value, row); }))
         return {};
-    const Int inside = Int::symbol("row", {0, std::max<std::int64_t>(0, count.range().high - 1)});
+    const Int begin = segment.task * member.tree.chunk, count = min(member.tree.chunk, extent - begin),
+              inside = Int::symbol("row", {0, std::max<std::int64_t>(0, count.range().high - 1)});
     Nest nest = substitute(member.nest, {{row.symbol_id(), begin + inside}});
     nest.reduced.front() = {inside, count};
     const std::optional<ByteRun> run = byte_run(nest, nest.reduced, builder.ir.places);
     if (!run || !run->outer.empty()) return {};
-    std::vector<Int> to{chunk};
+    std::vector<Int> to{segment.task};
     for (const Loop& l : nest.parallel) to.push_back(l.variable);
     LoopBuilder loops(nest);
     return loops.nest(nest.parallel, [&](LoopBuilder& inner) {

@@ -51,11 +51,6 @@ struct SplitReduce {
 };
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                            int partial_place, const Int& chunk);
-// Rows `begin` to `begin + count` of a sum over bytes, where all of them follow each other in memory: one
-// run.
-std::optional<Stmts> schedule_chunk_of_bytes(const Member& member, KernelBuilder& builder, int partial_place,
-                                             const Int& chunk, const Int& row, const Int& begin,
-                                             const Int& count);
 // The second phase: partial results of all chunks, in order, for the results of one task.
 std::int64_t finished_by_task(const Target& target, const ReductionTree& tree);
 Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,

@@ -5,6 +5,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/kernel/intrinsics.h"
+#include "codegen/schedule/chooser.h"
 
 namespace bitale {
 
@@ -14,11 +15,9 @@ namespace {
 constexpr double elements_in_order = 8192, rows_of_unknown_length = 8;
 constexpr std::int64_t tasks_of_long_rows = 64, blocks_of_long_rows = 512;
 
-// Twice a key above a position; where threads merge runs, a key and two positions, all three of 32 bits or
-// of 64.
+// Keys and positions, all of 32 bits or of 64.
 std::int64_t words_of_element(DType element, const Target& target) {
-    if (bits_of(element) <= 32) return 2;
-    return target.tasks_have_threads() ? 3 : 4;
+    return bits_of(element) <= 32 ? 2 : chooser_of(target).words_in_order;
 }
 
 std::int64_t bytes_of_element(DType element, const Target& target) {

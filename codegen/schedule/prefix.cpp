@@ -9,6 +9,7 @@
 #include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
+#include "codegen/schedule/chooser.h"
 #include "codegen/schedule/loops.h"
 #include "graph/base/check.h"
 
@@ -24,8 +25,7 @@ constexpr double elements_of_prefix_task = 4096;
 constexpr int worth_lanes = 4;
 constexpr std::int64_t places_ahead = 256;
 // Columns of a task: long runs of each row, and results so far that stay in the nearest cache.
-constexpr std::int64_t most_columns = 1024, fewest_columns_of_task = 64, column_tasks = 2,
-                       columns_of_block = 256;
+constexpr std::int64_t most_columns = 1024, fewest_columns_of_task = 64, column_tasks = 2;
 
 // A prefix as a walk: the element that a step adds, over the loops around and the steps, and where it is
 // kept.
@@ -270,16 +270,16 @@ Stmts walk_columns(const Walk& walk, KernelBuilder& builder) {
     });
 }
 
-// How many columns a task has.
-std::int64_t columns_of_task(const Int& columns, const Target& target) {
-    if (target.tasks_have_threads()) return columns_of_block;
+}  // namespace
+
+std::int64_t cpu::columns_of_prefix(const Int& columns) {
     if (!columns.is_constant()) return most_columns;
     std::int64_t width = most_columns;
     while (width > fewest_columns_of_task && width * column_tasks > columns.constant()) width /= 2;
     return width;
 }
 
-}  // namespace
+std::int64_t gpu::columns_of_prefix(const Int&) { return 256; }
 
 std::optional<RowsOfMember> rows_of_prefix(const Nest& nest) {
     if (!is_prefix(nest) || nest.parallel.size() < 2) return {};
@@ -321,7 +321,7 @@ Segment schedule_prefix_of_columns(int value, const Nest& placed, bool past, con
         if (d != form.place && placed.parallel[d].variable.symbol_id()) axes.push_back(d);
     const bool has_columns = !axes.empty() && axes.back() > form.place;
     const Int columns = has_columns ? placed.parallel[axes.back()].extent : Int(1);
-    const std::int64_t width = columns_of_task(columns, context.target);
+    const std::int64_t width = chooser_of(context.target).columns_of_prefix(columns);
     const bool cut = columns.range().high > width;
     Shape tasks;
     for (const std::size_t d : axes) tasks.push_back(placed.parallel[d].extent);

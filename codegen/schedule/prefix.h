@@ -30,6 +30,14 @@ Stmts schedule_prefix(const Member& member, const Target& target, KernelBuilder&
 // On a GPU each thread walks the axis for a row, or for a column.
 Stmts schedule_prefix_in_threads(const Member& member, KernelBuilder& builder);
 
+// Columns of a task: for one thread as many as stay in the nearest cache; one for each thread of a block.
+namespace cpu {
+std::int64_t columns_of_prefix(const Int& columns);
+}
+namespace gpu {
+std::int64_t columns_of_prefix(const Int& columns);
+}
+
 // A prefix of columns, by itself: a task has a part of the columns. `placed`: its nest with reads of places;
 // `past`: the result is larger than what caches hold.
 Segment schedule_prefix_of_columns(int value, const Nest& placed, bool past, const SegmentContext& context,

@@ -18,11 +18,6 @@
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
 #include "codegen/schedule/flat.h"
-#include "codegen/schedule/gpu.h"
-#include "codegen/schedule/gpu_pointwise.h"
-#include "codegen/schedule/gpu_tasks.h"
-#include "codegen/schedule/gpu_tile.h"
-#include "codegen/schedule/gpu_transpose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/order.h"
@@ -63,7 +58,7 @@ class SegmentScheduler {
                                                                 leaves_caches(group_, context_, only),
                                                                 context_, builder_, title_));
         } else if (group_.tiled && !is_order(context_.grouping.nests[group_.values[0]].combine)) {
-            for (Segment& s : gpu::schedule_tiles(group_.values[0], context_, builder_, title_, notes_))
+            for (Segment& s : chooser().tiles(group_.values[0], context_, builder_, title_, notes_))
                 first.segments.push_back(std::move(s));
         } else if (!in_pieces(first)) {
             first.segments.push_back(one_kind_of_segment());
@@ -73,10 +68,9 @@ class SegmentScheduler {
   private:
     const Value& value(int v) const { return context_.values.list[v]; }
 
-    // A map by itself that is something else on each part of an axis: the loops of one thread then have no
-    // guards.
+    // A map by itself that is something else on each part of an axis: loops with guards have no vectors.
     bool in_pieces(Phase& first) {
-        if (target().tasks_have_threads() || group_.values.size() > 1) return false;
+        if (!target().has_vectors() || group_.values.size() > 1) return false;
         const int v = group_.values[0];
         const Nest nest = fully_composed_nest(context_.values, v);
         const std::vector<Piece> pieces = pieces_of(nest);
@@ -423,11 +417,9 @@ class SegmentScheduler {
         return member;
     }
 
-    // Threads of a chunk whose rows are copied keep the partial results of all its lanes in scratch too.
     bool has_room_beside_partial_results(int v, const ReductionTree& tree) {
-        if (!target().tasks_have_threads() || tree.by_rows) return true;
-        const std::int64_t bytes = count_of(value(v).shape).constant() * tree.lanes * tree.groups *
-                                   bytes_of(accumulator_of(context_.grouping.nests[v]));
+        const std::int64_t bytes =
+            chooser().bytes_beside_copies(context_.grouping.nests[v], value(v).shape, tree);
         used_ += bytes;
         return bytes <= context_.target.local_bytes / 2;
     }
@@ -476,23 +468,17 @@ class SegmentScheduler {
         std::vector<Chunked> reductions;
         for (const int v : group_.values) reductions.push_back(chunked(v, row, chunks));
         const Chunked& only = reductions.front();
-        const bool in_registers = target().tasks_have_threads() && copies_.empty();
-        const std::int64_t together = in_registers ? gpu::chunks_together(only.member.nest, tree) : 1;
-        segment.tasks = ceildiv(chunks, together);
+        segment.tasks = chunks;
         segment.task = bounded("chunk", segment.tasks);
-        const Int begin = segment.task * tree.chunk;
-        std::optional<Stmts> bytes;
-        if (target().has_vectors() && copies_.empty() && reductions.size() == 1)
-            bytes = schedule_chunk_of_bytes(only.member, builder_, only.place, segment.task, row, begin,
-                                            min(tree.chunk, extent - begin));
-        if (bytes) {
-            segment.body = *std::move(bytes);
+        std::optional<Stmts> whole;
+        if (copies_.empty() && reductions.size() == 1)
+            whole = chooser().chunks(only.member, builder_, only.place, row, extent, segment);
+        if (whole) {
+            segment.body = *std::move(whole);
         } else if (sums_columns(reductions, row, extent, chunks, segment)) {
             notes_ += "  rows of bytes as vectors\n";
-        } else if (in_registers) {
-            segment.body =
-                gpu::schedule_chunks(only.member, builder_, only.place, row, extent, segment.task, together);
         } else {
+            const Int begin = segment.task * tree.chunk;
             Stmts after;
             for (const Chunked& r : reductions) {
                 SplitReduce parts =
