@@ -427,7 +427,7 @@ Results run_loop(Function::State& state, LoopCall call, std::int64_t* to = nullp
     const std::span<const Array> all = completed(state, {&zero, 1}, storage);
     std::optional<Specialised::Held> version;
     Function::State& runs = for_call(state, all, version);
-    std::int64_t done = 0;
+    std::int64_t done = call.told;
     Results results = explaining(runs, all, call.steps, [&] {
         return whole_or_in_parts(
             runs, all, call.steps,
@@ -443,7 +443,7 @@ Results run_loop(Function::State& state, LoopCall call, std::int64_t* to = nullp
                 call.own_steps_done = &done;
                 return Results(executable.loop(call));
             },
-            [&] { return state.steps_done.load() != call.told; });
+            [&] { return done != call.told; });
     });
     done -= call.told;
     if (to) *to = done;

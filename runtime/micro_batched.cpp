@@ -10,7 +10,10 @@
 #include <utility>
 
 #include "bitale/error.h"
+#include "graph/base/options.h"
 #include "graph/base/text.h"
+#include "graph/ir/array_bytes.h"
+#include "graph/ir/borrowed.h"
 #include "graph/ir/shared.h"
 #include "graph/walk/equal_lengths.h"
 #include "graph/walk/import.h"
@@ -194,13 +197,15 @@ void MicroBatched::prepare() {
             const TotalType& type = total_types_[p][k];
             const MicroBatches::Total& total = plan_.passes[p].totals[k];
             Array& value = total.variable->value;
-            if (value.shape() != type.shape || value.dtype() != type.dtype)
+            if (value.shape() != type.shape || value.dtype() != type.dtype || !ArrayMemory::has_elements(value))
                 value = Array(type.dtype, type.shape);
             beginnings.push_back(beginning_of(total));
         }
     }
-    for (const Part& part : passes_) prepare_program(*part);
-    prepare_program(*finale_);
+    // Not what an earlier try has prepared: other threads may be dropping its arena.
+    for (const Part& part : passes_)
+        if (!part->executable) prepare_program(*part);
+    if (!finale_->executable) prepare_program(*finale_);
     is_prepared_.store(true);
 }
 
@@ -235,6 +240,12 @@ Dims MicroBatched::shape_of_output(std::size_t output, const Sizes& sizes) const
     return shape;
 }
 
+std::vector<Dims> MicroBatched::shapes_of_outputs(const Sizes& sizes) const {
+    std::vector<Dims> shapes;
+    for (std::size_t k = 0; k < outputs_.size(); ++k) shapes.push_back(shape_of_output(k, sizes));
+    return shapes;
+}
+
 // Of the inputs of a part, those of the function have their lengths, then come first row, rows of the part
 // and rows of the batch.
 std::vector<std::int64_t> MicroBatched::symbols_of_part(const Signature& part, const Sizes& sizes,
@@ -259,7 +270,7 @@ std::vector<std::int64_t> MicroBatched::symbols_of_part(const Signature& part, c
     return symbols;
 }
 
-std::vector<Array> MicroBatched::run(std::span<const Array> arguments) { return run(arguments, 0); }
+std::vector<Array> MicroBatched::run(std::span<const Array> arguments) { return run(arguments, 0, 0); }
 
 void MicroBatched::begin(std::size_t pass) {
     for (std::size_t k = 0; k < plan_.passes[pass].totals.size(); ++k) {
@@ -306,7 +317,9 @@ std::vector<Array> MicroBatched::run_in_parts(std::span<const Array> arguments, 
                     result = part[k];
                     continue;
                 }
-                if (first == 0) result = pooled_array(part[k].dtype(), shape_of_output(to.output, sizes));
+                if (first == 0)
+                    result = pooled_array(part[k].dtype(), shape_of_output(to.output, sizes),
+                                          options().memory_limit);
                 put_rows(result, part[k], to.axis, first * to.elements);
             }
             first += count;
@@ -319,21 +332,30 @@ std::vector<Array> MicroBatched::run_in_parts(std::span<const Array> arguments, 
 
 std::vector<Array> MicroBatched::loop(const LoopCall& call) {
     std::vector<Array> arguments(call.arguments.begin(), call.arguments.end());
-    std::vector<std::vector<Array>> steps;
+    std::vector<DType> dtypes;
+    for (const Type& output : outputs_) dtypes.push_back(output.dtype);
+    std::optional<StackedResults> stacked;
+    std::int64_t bytes = 0;
+    const auto make_room = [&](const Sizes& sizes) {
+        if (rows_ == 0 && call.steps > 0) require_room(sizes.symbols, call.steps);
+        std::vector<Dims> shapes = shapes_of_outputs(sizes);
+        for (std::size_t k = 0; k < shapes.size(); ++k)
+            bytes += pooled_bytes(bytes_of(dtypes[k], shapes[k]) * call.steps);
+        stacked.emplace(function_.name, dtypes, std::move(shapes), call.steps, options().memory_limit);
+    };
     const auto step = [&](std::int64_t, std::int64_t value) {
         arguments[0] = Array(value);
-        steps.push_back(run(arguments, call.steps));
+        const Sizes sizes = sizes_of(arguments);
+        if (!stacked) make_room(sizes);
+        stacked->check(shapes_of_outputs(sizes));
+        const std::vector<Array> results = run(arguments, call.steps, bytes);
+        stacked->add([&](std::size_t k, char* to, std::int64_t count) {
+            if (count > 0) std::memcpy(to, results[k].data(), static_cast<std::size_t>(count));
+        });
     };
     for_each_step(call, step, [&] { call.lock->let_others(); });
-    if (!steps.empty()) return stacked(steps);
-    const Sizes sizes = sizes_of(call.arguments);
-    std::vector<Array> none;
-    for (std::size_t k = 0; k < outputs_.size(); ++k) {
-        Dims shape = shape_of_output(k, sizes);
-        shape.insert(shape.begin(), 0);
-        none.push_back(pooled_array(outputs_[k].dtype, std::move(shape)));
-    }
-    return none;
+    if (!stacked) make_room(sizes_of(call.arguments));
+    return stacked->take();
 }
 
 void MicroBatched::drop_arena() {

@@ -35,6 +35,9 @@ class MicroBatched : public Executable {
     // Compiles what has only been planned, before the first call. Of one thread at a time.
     void prepare();
     bool is_prepared() const { return is_prepared_.load(); }
+    // Throws MemoryRefusal where no number of rows fits the limits; before prepare(), which takes memory for
+    // totals. With the lock of a call, and without the arenas of other ways.
+    void require_room(const std::vector<std::int64_t>& symbols, std::int64_t steps);
 
     std::vector<Array> run(std::span<const Array> arguments) override;
     std::vector<Array> loop(const LoopCall& call) override;
@@ -99,6 +102,7 @@ class MicroBatched : public Executable {
     Sizes sizes_of(std::span<const Array> arguments) const;
     Sizes sizes_of(std::vector<std::int64_t> symbols) const;
     Dims shape_of_output(std::size_t output, const Sizes& sizes) const;
+    std::vector<Dims> shapes_of_outputs(const Sizes& sizes) const;
     // Of parts that are alike, from all rows at once down to one.
     static std::vector<std::int64_t> rows_to_try(std::int64_t all_rows);
     Needs needs_of(const Sizes& sizes, std::int64_t steps) const;
@@ -117,12 +121,14 @@ class MicroBatched : public Executable {
     std::int64_t argument_bytes(const Sizes& sizes) const;
     std::int64_t result_bytes(const Sizes& sizes, std::int64_t steps) const;
     std::int64_t outside_bytes(const Sizes& sizes) const;
-    std::int64_t room_on_device(const Sizes& sizes);
+    // `results`: bytes that a loop has made room for, of those that plans count.
+    std::int64_t room_on_device(const Sizes& sizes, std::int64_t results);
     MemoryPlan plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const;
     double seconds_of(const Sizes& sizes, std::int64_t rows) const;
     std::vector<std::int64_t> symbols_of_part(const Signature& part, const Sizes& sizes,
                                               std::int64_t rows) const;
-    std::vector<Array> run(std::span<const Array> arguments, std::int64_t steps);
+    // Of a call, or a step of a loop of so many, with room for `results` bytes of all of them.
+    std::vector<Array> run(std::span<const Array> arguments, std::int64_t steps, std::int64_t results);
     std::vector<Array> run_in_parts(std::span<const Array> arguments, const Sizes& sizes, std::int64_t most);
     void begin(std::size_t pass);
 

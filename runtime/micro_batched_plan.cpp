@@ -151,9 +151,8 @@ std::int64_t MicroBatched::result_bytes(const Sizes& sizes, std::int64_t steps) 
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
         std::int64_t bytes = bytes_of(outputs_[k].dtype);
         for (const std::int64_t length : shape_of_output(k, sizes)) bytes *= length;
-        // Of a loop, the results of each step, and all of them behind each other.
-        all += pooled_bytes(bytes) * std::max<std::int64_t>(1, steps) +
-               (steps > 0 ? pooled_bytes(bytes * steps) : 0);
+        // Of a loop, the results of all steps behind each other, and those of one.
+        all += pooled_bytes(bytes) + (steps > 0 ? pooled_bytes(bytes * steps) : 0);
     }
     return all;
 }
@@ -304,13 +303,23 @@ std::int64_t MicroBatched::outside_bytes(const Sizes& sizes) const {
 }
 
 // The peak that the device's limit leaves a call, with what is alive already.
-std::int64_t MicroBatched::room_on_device(const Sizes& sizes) {
+std::int64_t MicroBatched::room_on_device(const Sizes& sizes, std::int64_t results) {
     const std::int64_t limit = options().memory_limit;
     const MemoryLedger* ledger = executable_for(*finale_).ledger();
     if (limit <= 0 || !ledger) return INT64_MAX;
     drop_arena();
     if (ledger == &host_ledger()) trim_host_memory();
-    return limit - ledger->now() + outside_bytes(sizes);
+    return limit - ledger->now() + outside_bytes(sizes) + (ledger == &host_ledger() ? results : 0);
+}
+
+void MicroBatched::require_room(const std::vector<std::int64_t>& symbols, std::int64_t steps) {
+    const Sizes sizes = sizes_of(symbols);
+    const std::int64_t limit = build_.memory_limit, room = room_on_device(sizes, 0);
+    Needs needs = needs_of(sizes, steps);
+    const std::size_t choice =
+        first_that_fits(needs, sizes, 0, std::min(room, limit > 0 ? limit : INT64_MAX));
+    remember(needs);
+    if (choice == needs.peaks.size()) refuse(sizes, steps, room);
 }
 
 void MicroBatched::refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const {
@@ -326,7 +335,8 @@ void MicroBatched::refuse(const Sizes& sizes, std::int64_t steps, std::int64_t d
         plan));
 }
 
-std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int64_t steps) {
+std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int64_t steps,
+                                     std::int64_t results) {
     const Sizes sizes = sizes_of(arguments);
     last_symbols_.set(sizes.symbols);
     const std::int64_t limit = build_.memory_limit;
@@ -335,7 +345,8 @@ std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int6
             refuse_over_limit(plan_of(sizes, std::min(sizes.all_rows, rows_), steps), build_.where);
         return run_in_parts(arguments, sizes, rows_);
     }
-    const std::int64_t room = room_on_device(sizes), least = std::min(room, limit > 0 ? limit : INT64_MAX);
+    const std::int64_t room = room_on_device(sizes, results);
+    const std::int64_t least = std::min(room, limit > 0 ? limit : INT64_MAX);
     const std::vector<std::int64_t> choices = rows_to_try(sizes.all_rows);
     Needs needs = needs_of(sizes, steps);
     std::size_t choice = first_that_fits(needs, sizes, 0, least);

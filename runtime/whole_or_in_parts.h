@@ -134,10 +134,13 @@ Results whole_or_in_parts(Function::State& runs, std::span<const Array> argument
             before = way;
         }
     }
-    // What even parts of a row do not keep is refused before anything is compiled.
-    if (MicroBatched* const planned = has_device_limit ? nullptr : planned_parts(runs);
-        planned && !planned->is_prepared())
-        or_told(ways, sizes, [&] { return planned->memory_plan(sizes.symbols); });
+    // What even parts of a row do not keep is refused before anything is compiled, or takes memory.
+    if (MicroBatched* const planned = planned_parts(runs); planned && !planned->is_prepared())
+        or_told(ways, sizes, [&] {
+            const CallLock lock(*runs.device, runs.shared);
+            Idle(whole, made, *planned).drop_arenas();
+            planned->require_room(sizes.symbols, steps);
+        });
     if (ways && !planned_parts(runs)) refusal += ways->refusal(sizes);
     MicroBatched& parts = parts_for_limit(runs, refusal);
     made = made_for(runs);

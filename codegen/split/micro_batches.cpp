@@ -16,6 +16,7 @@
 #include "codegen/split/batches.h"
 #include "codegen/split/exact_totals.h"
 #include "graph/base/text.h"
+#include "graph/ir/borrowed.h"
 #include "graph/ir/length_input.h"
 #include "graph/ir/shared.h"
 #include "ops/autodiff/modifiers.h"
@@ -241,7 +242,7 @@ class Splitter {
         auto state = std::make_shared<SharedState>();
         state->name = "total of " + title_of(of);
         state->where = of.where;
-        state->value = Array(type.dtype, static_dims(type.shape));
+        state->value = ArrayMemory::without_elements(type.dtype, static_dims(type.shape));
         return make_shared_node(state, of.where);
     }
 

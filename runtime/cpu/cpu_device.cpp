@@ -56,6 +56,7 @@ class CpuLauncher : public Launcher {
         }
         return scratch_bytes(most, pool_.threads());
     }
+    void drop_reserved() override { scratch_.drop(); }
     void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) override {
         const auto loaded = [&](const SliceKernel& k) {
             const KernelEntry entry =

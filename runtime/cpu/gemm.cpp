@@ -162,6 +162,11 @@ void GemmScratch::prepare(std::size_t threads, const GemmRoom& room, std::size_t
     parts_.grow(room.of_parts, limit);
 }
 
+void GemmScratch::drop() {
+    for (const std::unique_ptr<Block>& b : blocks_) b->floats.drop();
+    parts_.drop();
+}
+
 // One product, slice by slice.
 class GemmProduct {
   public:

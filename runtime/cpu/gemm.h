@@ -47,6 +47,8 @@ class GemmScratch {
   public:
     bool is_limited = false;  // by memory_limit of BITALE_FLAGS
 
+    void drop();  // between products
+
   private:
     friend class GemmProduct;
     class Claim;

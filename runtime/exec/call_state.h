@@ -87,6 +87,7 @@ class CallState {
     std::vector<Array> loop(const LoopCall& call, CallStates<CallState>& all);
     void drop_arena() {
         arena_.drop();
+        launcher_->drop_reserved();
         placement_ = nullptr;
     }
 

@@ -61,8 +61,9 @@ struct LoopCall {
     std::int64_t value(std::int64_t step) const { return values ? values[step] : first + step; }
     void tell(std::int64_t done) const {
         if (steps_done) steps_done->store(told + done, std::memory_order_relaxed);
+        ended(done);
     }
-    // At its end, unless it throws.
+    // Also where it ends before its first step.
     void ended(std::int64_t done) const {
         if (own_steps_done) *own_steps_done = told + done;
     }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 #include "bitale/error.h"
+#include "graph/ir/array_bytes.h"
 #include "runtime/storage/host_memory.h"
 
 namespace bitale {
@@ -27,33 +29,48 @@ std::vector<Array> stacked(const std::vector<std::vector<Array>>& steps) {
     return all;
 }
 
+namespace {
+
+std::vector<DType> output_dtypes(const Program& program) {
+    std::vector<DType> dtypes;
+    for (const Type& output : program.outputs) dtypes.push_back(output.dtype);
+    return dtypes;
+}
+
+}  // namespace
+
 StackedResults::StackedResults(const Program& program, const Frame& first, std::int64_t steps,
                                std::int64_t limit)
-    : program_(program), first_(first), steps_(steps) {
-    for (std::size_t i = 0; i < first.outputs.size(); ++i) {
-        Dims dims = first.outputs[i];
+    : StackedResults(program.name, output_dtypes(program), first.outputs, steps, limit) {}
+
+StackedResults::StackedResults(std::string name, const std::vector<DType>& dtypes, std::vector<Dims> shapes,
+                               std::int64_t steps, std::int64_t limit)
+    : name_(std::move(name)), shapes_(std::move(shapes)), steps_(steps) {
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+        bytes_.push_back(bytes_of(dtypes[i], shapes_[i]));
+        Dims dims = shapes_[i];
         dims.insert(dims.begin(), steps);
-        stacked_.push_back(pooled_array(program.outputs[i].dtype, std::move(dims), limit));
+        stacked_.push_back(pooled_array(dtypes[i], std::move(dims), limit));
     }
     for (Array& a : stacked_) to_.push_back(static_cast<char*>(a.mutable_data()));
 }
 
-void StackedResults::check(const Frame& frame) const {
-    if (frame.outputs != first_.outputs)
+void StackedResults::check(const std::vector<Dims>& shapes) const {
+    if (shapes != shapes_)
         throw ShapeError(
             fmt::format("{}: the results of this step have another shape than those of the first and "
                         "cannot be stacked; call the function for it by itself",
-                        program_.name.empty() ? "loop" : program_.name));
+                        name_.empty() ? "loop" : name_));
 }
 
 void StackedResults::add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill,
                          std::int64_t steps) {
-    for (std::size_t i = 0; i < to_.size(); ++i) fill(i, to_[i], first_.output_bytes[i] * steps);
+    for (std::size_t i = 0; i < to_.size(); ++i) fill(i, to_[i], bytes_[i] * steps);
     advance(steps);
 }
 
 void StackedResults::advance(std::int64_t steps) {
-    for (std::size_t i = 0; i < to_.size(); ++i) to_[i] += first_.output_bytes[i] * steps;
+    for (std::size_t i = 0; i < to_.size(); ++i) to_[i] += bytes_[i] * steps;
     done_ += steps;
 }
 

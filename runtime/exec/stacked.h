@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "codegen/program.h"
@@ -16,9 +17,13 @@ class StackedResults {
   public:
     // Room for the results of so many steps, all of the shapes that the first one has.
     StackedResults(const Program& program, const Frame& first, std::int64_t steps, std::int64_t limit = 0);
+    // The same for results of these types; `name`: of the function.
+    StackedResults(std::string name, const std::vector<DType>& dtypes, std::vector<Dims> shapes,
+                   std::int64_t steps, std::int64_t limit);
 
     // Before a step: throws ShapeError if its results have other shapes.
-    void check(const Frame& frame) const;
+    void check(const Frame& frame) const { check(frame.outputs); }
+    void check(const std::vector<Dims>& shapes) const;
     // After it, or after several: `fill` writes result `i` of these steps to its place.
     void add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill,
              std::int64_t steps = 1);
@@ -31,8 +36,9 @@ class StackedResults {
     std::vector<Array> take();  // of the steps that were done
 
   private:
-    const Program& program_;
-    Frame first_;
+    std::string name_;
+    std::vector<Dims> shapes_;         // of the results of a step
+    std::vector<std::int64_t> bytes_;  // likewise
     std::int64_t steps_, done_ = 0;
     std::vector<Array> stacked_;
     std::vector<char*> to_;
