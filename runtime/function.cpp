@@ -120,6 +120,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // Of a function whose lengths are known when it is built.
 void keep_limit(Function::State& state) {
+    if (state.micro_batch > 0) return refuse_over_limit(state);
     try {
         refuse_over_limit(state);
     } catch (const MemoryRefusal& refusal) {

@@ -153,8 +153,10 @@ void refuse_over_limit(const Function::State& state) {
     if (state.memory_limit < 0)
         throw GraphError(state.where, fmt::format("function \"{}\": its memory_limit is negative, {} bytes",
                                                   state.name, state.memory_limit));
-    if (state.memory_limit == 0 || state.parts || (state.specialised && !state.is_compiled())) return;
-    if (!state.program)
+    const bool in_parts = state.micro_batch > 0 && state.parts;  // as the user asked for
+    if (state.memory_limit == 0 || (state.parts && !in_parts) || (state.specialised && !state.is_compiled()))
+        return;
+    if (!state.program && !in_parts)
         throw DeviceError(state.where,
                           fmt::format("function \"{}\": a memory_limit cannot be kept on device {}, "
                                       "which evaluates the graph node by node without a plan",
@@ -165,7 +167,7 @@ void refuse_over_limit(const Function::State& state) {
     const Build build = build_of(state);
     std::optional<MemoryPlan> plan;
     try {
-        plan = plan_of(build, *state.executable, zeros);
+        plan = in_parts ? state.parts->memory_plan(zeros) : plan_of(build, *state.executable, zeros);
     } catch (const ShapeError&) {
         return;  // as a call with 0 would say
     } catch (const IndexError&) {

@@ -423,3 +423,20 @@ TEST_CASE("a call that does not fit its limit at once is computed in parts that 
                                                      ContainsSubstring("all rows of the batch at once"));
     }
 }
+
+TEST_CASE("a limit that parts of known lengths do not keep is refused before a call",
+          "[core][runtime][micro_batch]") {
+    const Expr x = input(float32, {1000, 32}, "x");
+    const Shared w = shared(full_of({32, 256}, 0.1), "w");
+    for (const std::string& device : cpu_and_emulator()) {
+        INFO(device);
+        const auto make = [&](ByteCount limit) {
+            return function({x}, {mean(tanh(dot(x, w)))},
+                            {.device = device, .micro_batch = 100, .memory_limit = limit});
+        };
+        const std::int64_t peak = make({}).memory_plan().peak_bytes;
+        CHECK_THAT(error_of([&] { make({peak - 1}); }),
+                   ContainsSubstring("memory_limit") && ContainsSubstring("micro_batch_test.cpp"));
+        CHECK(error_of([&] { make({peak})(zeros({1000, 32})); }) == "");
+    }
+}
