@@ -1,0 +1,163 @@
+// Facts of a machine: each of them alone changes what it says, on a target that is otherwise the usual one.
+#include "codegen/target.h"
+
+#include <algorithm>
+#include <limits>
+#include <regex>
+#include <variant>
+
+#include "bitale/bitale.h"
+#include "codegen/pipeline.h"
+#include "graph/ir/node.h"
+#include "ops/registry.h"
+#include "ops/rules/phases.h"
+#include "tests/support/catch.h"
+
+using namespace bitale;  // NOLINT
+
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+Program program_of(const std::vector<Expr>& inputs, const std::vector<Expr>& outputs, const Target& target) {
+    register_all_ops();
+    Graph graph;
+    graph.name = "facts";
+    for (const Expr& x : inputs) graph.inputs.push_back(x.node());
+    for (const Expr& y : outputs) graph.outputs.push_back(y.node());
+    collect_checks(graph);
+    optimize(graph);
+    return generate(graph, target);
+}
+
+std::string text_of(const Program& program) {
+    std::string s;
+    for (const KernelText& kernel : program.kernels) s += kernel.body;
+    return s;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+template <class Kind>
+std::vector<Kind> steps_of(const Program& program) {
+    std::vector<Kind> steps;
+    for (const Step& step : program.body.steps)
+        if (const Kind* s = std::get_if<Kind>(&step.operation)) steps.push_back(*s);
+    return steps;
+}
+
+// Of the declarations "b_lanes<f32, LANES>::type pN[COUNT];".
+struct Registers {
+    int lanes = 0, count = 0;
+};
+Registers most_registers(const std::string& text) {
+    static const std::regex declaration(R"(b_lanes<f32, (\d+)>::type p\d+\[(\d+)\])");
+    Registers most;
+    for (std::sregex_iterator it(text.begin(), text.end(), declaration); it != std::sregex_iterator(); ++it) {
+        most.lanes = std::max(most.lanes, std::stoi((*it)[1]));
+        most.count = std::max(most.count, std::stoi((*it)[2]));
+    }
+    return most;
+}
+
+}  // namespace
+
+TEST_CASE("a convolution has tiles of the vectors that the machine holds") {
+    const Expr x = input(float32, {8, 16, 16, 48}, "x"), w = input(float32, {48, 48, 3, 3}, "w");
+    const Expr y = transpose(conv2d(transpose(x, {0, 3, 1, 2}), w), {0, 2, 3, 1});
+    for (const auto& [bytes, registers] : {std::pair{64, 32}, {32, 16}, {16, 16}, {8, 8}}) {
+        Target target;
+        target.vector_bytes = bytes;
+        target.vector_registers = registers;
+        const Registers most = most_registers(text_of(program_of({x, w}, {y}, target)));
+        INFO(bytes << " bytes, " << registers << " registers");
+        CHECK(most.lanes == bytes / 4);
+        CHECK(most.count >= 2);
+        CHECK(most.count < registers);
+    }
+    Target scalar;
+    scalar.vector_registers = 0;
+    CHECK(most_registers(text_of(program_of({x, w}, {y}, scalar))).lanes == 0);
+}
+
+TEST_CASE("results beyond the caches pass them by where a store would read its line") {
+    const Expr x = input(float32, {4096, 8192}, "x"), b = input(float32, {8192}, "b");
+    Target target;
+    CHECK(has(text_of(program_of({x, b}, {x + b}, target)), "b_leave"));
+    target.stores_read_lines = false;
+    CHECK(!has(text_of(program_of({x, b}, {x + b}, target)), "b_leave"));
+}
+
+TEST_CASE("chunks of one row are tasks of their own where threads hide waits") {
+    const Expr x = input(float32, {256, 262144}, "x");
+    const auto phases = [&](const Target& target) {
+        const Program program = program_of({x}, {sum(x, 1)}, target);
+        REQUIRE(program.kernels.size() == 1);
+        return program.kernels[0].entries.size();
+    };
+    Target target;
+    CHECK(phases(target) == 1);
+    target.threads_hide_waits = true;
+    CHECK(phases(target) == 2);
+}
+
+TEST_CASE("a scatter is sorted where that takes less than looking at all indices for each row") {
+    const Expr table = input(float32, {1000, 32}, "table"), i = input(int32, {4096}, "i");
+    const Expr g = grad(sum(sqr(gather(table, i))), table);
+    Target target;
+    CHECK(has(text_of(program_of({table, i}, {g}, target)), "b_sort_row"));
+    target.looks_of_sort = infinite;
+    CHECK(!has(text_of(program_of({table, i}, {g}, target)), "b_sort_row"));
+}
+
+TEST_CASE("a value of each column is stored where its divisions take longer than a kernel") {
+    const Expr x = input(float32, {1024, 512}, "x"), b = input(float32, {512}, "b"), column = sum(x, 0);
+    const auto kept = [&](const Target& target) {
+        const Program program = program_of({x, b}, {column, x - column / b}, target);
+        return std::count_if(program.buffers.begin(), program.buffers.end(),
+                             [](const BufferInfo& buffer) { return buffer.kind == BufferInfo::Kind::arena; });
+    };
+    Target target;
+    CHECK(kept(target) == 1);
+    target.divisions_of_launch = infinite;
+    CHECK(kept(target) == 0);
+}
+
+TEST_CASE("maps follow a product in the tasks that call the library, or are kernels of their own") {
+    const Expr x = input(float32, {512, 1024}, "x"), w = input(float32, {1024, 1024}, "w"),
+               b = input(float32, {1024}, "b");
+    Target target;
+    target.has_gemm = true;
+    const auto in_tasks = steps_of<GemmStep>(program_of({x, w, b}, {tanh(dot(x, w) + b)}, target));
+    REQUIRE(in_tasks.size() == 1);
+    CHECK(in_tasks[0].epilogue);
+    target.library_in_tasks = false;
+    const Program apart = program_of({x, w, b}, {tanh(dot(x, w) + b)}, target);
+    REQUIRE(steps_of<GemmStep>(apart).size() == 1);
+    CHECK(!steps_of<GemmStep>(apart)[0].epilogue);
+    CHECK(steps_of<KernelStep>(apart).size() == 1);
+}
+
+TEST_CASE("a step says what its tasks cost where threads of the runtime share them") {
+    const Expr x = input(float32, {512, 1024}, "x");
+    Target target;
+    const auto shared = steps_of<KernelStep>(program_of({x}, {exp(x)}, target));
+    REQUIRE(shared.size() == 1);
+    CHECK(!shared[0].work.empty());
+    target.threads_share_tasks = false;
+    CHECK(steps_of<KernelStep>(program_of({x}, {exp(x)}, target))[0].work.empty());
+}
+
+TEST_CASE("kernels of steps that are queued read integer arguments themselves") {
+    const Expr x = input(float32, {1000, 64}, "x"), count = input(int64, {}, "count");
+    const auto buffers = [&](const Target& target) {
+        const auto steps =
+            steps_of<KernelStep>(program_of({x, count}, {rows(x, Expr(0), count) * 2.0f}, target));
+        REQUIRE(steps.size() == 1);
+        return steps[0].launch.buffers.size();
+    };
+    Target target;
+    CHECK(buffers(target) == 2);
+    target.steps_are_queued = true;
+    CHECK(buffers(target) == 3);
+}
