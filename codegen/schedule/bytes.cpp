@@ -8,7 +8,7 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t shortest_run = 32;
+constexpr std::int64_t shortest_run = 16;
 
 bool mentions(const Nest& nest, const Int& variable) {
     const std::uint64_t id = variable.symbol_id();

@@ -34,7 +34,7 @@ TEST_CASE("sums of bytes are exact for every length of a run") {
         const Expr x = matrix("x", dtype), single = cast(x, float32);
         Function sums =
             function({x}, {sum(single), sum(single, {1}), sum(x), mean(single), sum(cast(x, float64), {0})});
-        for (const std::int64_t n : {1, 5, 31, 32, 63, 64, 65, 200, 784, 8192, 8193, 20000})
+        for (const std::int64_t n : {1, 5, 15, 16, 17, 31, 32, 63, 64, 65, 200, 784, 8192, 8193, 20000})
             for (const std::int64_t rows : {1, 3}) {
                 const std::vector<int> list = numbers(dtype, static_cast<std::size_t>(n * rows));
                 double all = 0;
