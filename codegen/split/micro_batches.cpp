@@ -22,6 +22,7 @@
 #include "ops/autodiff/modifiers.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/reduce/gradients.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/slice.h"
 
@@ -196,8 +197,8 @@ class Splitter {
     // What the parts of a partial value add up to.
     struct PartialTotal {
         NodePtr variable;
-        NodePtr own;    // what a part adds
-        NodePtr scale;  // of the total, or null
+        NodePtr own;                      // what a part adds
+        std::optional<IntegerSum> terms;  // of a total of integers
     };
 
     const PartialTotal& total_of(const NodePtr& node) {
@@ -218,20 +219,25 @@ class Splitter {
                                  " is a total in a half type, which each part would round; write "
                                  "cast(..., float32) around its operand");
         const NodePtr own = by_rows(node, operands_by_rows(node), type);
-        if (const ExactTotal exact = exact_total(own); exact.integers)
-            return totals_[node.get()] = {make_total(exact.integers->type, *node), exact.integers,
-                                          exact.scale};
+        if (const std::optional<ExactTotal> exact = exact_total_of(node, own))
+            return totals_[node.get()] = {make_total(exact->integers->type, *node), exact->integers,
+                                          exact->terms};
         // Rounded with each of very many parts, a float32 would lose what a part adds.
         Type of_total = type;
         if (rounds && type.dtype == DType::float32) of_total.dtype = DType::float64;
         if (is_half && !gives_places(combine)) of_total.dtype = DType::float32;  // nothing computes on halves
-        return totals_[node.get()] = {make_total(of_total, *node), own, nullptr};
+        return totals_[node.get()] = {make_total(of_total, *node), own, {}};
+    }
+
+    std::optional<ExactTotal> exact_total_of(const NodePtr& node, const NodePtr& own) const {
+        if (node->op != sum_op()) return {};
+        return exact_total(own, substitute(reduced_count(*node), for_all()));
     }
 
     NodePtr value_of_total(const NodePtr& node) {
         const PartialTotal& total = total_of(node);
-        const NodePtr sum = as(node->type.dtype, total.variable);
-        return total.scale ? make_node(mul_op(), {sum, total.scale}, {}, node->where) : sum;
+        if (!total.terms) return as(node->type.dtype, total.variable);
+        return total.terms->value(as(total.terms->wide(), total.variable));
     }
 
     static NodePtr as(DType dtype, const NodePtr& x) {

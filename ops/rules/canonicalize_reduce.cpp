@@ -3,6 +3,8 @@
 
 #include "graph/rewrite/work.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/reduce/gradients.h"
+#include "ops/reduce/integer_sum.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rules/algebra.h"
 #include "ops/rules/rules.h"
@@ -59,27 +61,30 @@ bool loads_no_more(const Match& m, const Pattern& x, const Pattern& inner) {
     return merged <= 1 || merged <= 2 * loads_per_point(m[inner]);
 }
 
+// The sum of small integers is exact in any order, and takes whole vectors of bytes at once: what scales and
+// shifts them does so once for each result.
+NodePtr of_integers_alone(const Match& m, bool by_variable) {
+    const NodePtr& root = m.root();
+    const std::optional<IntegerSum> terms = IntegerSum::of(
+        *root, reduced_count(*root), [&](const NodePtr& node) { return m.may_look_through(node); });
+    if (!terms || terms->is_plain() || terms->has_variable() != by_variable) return nullptr;
+    const NodePtr numbers =
+        make_node(cast_op(), {terms->integers()}, {{"dtype", terms->wide()}}, root->where);
+    const NodePtr total = make_node(sum_op(), {numbers}, root->attributes, root->where);
+    return terms->value(total);
+}
+
 }  // namespace
 
 std::vector<Rule> reduce_rules() {
     std::vector<Rule> rules;
     const Pattern x = any("x");
-    // The sum of small integers is exact in any order, and takes whole vectors of bytes at once. Before
-    // axes of length 1 go, which puts a reshape in between.
-    const Pattern n = any("n"), s = any("s"), number = cast(n), scaled = sum((number * s).again());
-    rules.push_back({"sum-scaled", scaled,
-                     [=](const Match& m) {
-                         const NodePtr& root = m.root();
-                         const NodePtr total =
-                             make_node(sum_op(), {m[number]}, root->attributes, root->where);
-                         return make_node(mul_op(), {total, m[s]}, {}, root->where);
-                     },
-                     Tag::skips_zeros,
-                     [=](const Match& m) {
-                         const DType dtype = m[n]->type.dtype;
-                         return is_float(m[number]->type.dtype) && !is_float(dtype) && bits_of(dtype) <= 16 &&
-                                m[number]->type.rank() > 0 && m[s]->type.rank() == 0;
-                     }});
+    // Before axes of length 1 go, which puts a reshape in between.
+    const auto scaled = [](bool by_variable) {
+        return [by_variable](const Match& m) { return of_integers_alone(m, by_variable); };
+    };
+    rules.push_back({"sum-affine", sum(x), scaled(false), Tag::reassociates});
+    rules.push_back({"sum-scaled", sum(x), scaled(true), Tag::skips_zeros});
     for (const char* op : {"sum", "prod", "max", "min", "supremum"}) {
         const bool rounds = op == std::string("sum") || op == std::string("prod");
         const Pattern once = Pattern::apply(op, {x}), twice = Pattern::apply(op, {once});

@@ -9,9 +9,12 @@ using namespace bitale::corpus;  // NOLINT
 namespace {
 
 const char* const telling[] = {
-    "argmax_rows",    "attention",      "conv_3x3_stride2", "covariance_bytes", "crossentropy_by_hand",
-    "embedding_step", "heat_step",      "int8_weights",     "kmeans_step",      "mlp_step",
-    "pool_overlap",   "small_cnn_step", "sum_every_subset", "swap_variables",   "transformer_layer",
+    "argmax_rows",       "attention",        "byte_means",
+    "conv_3x3_stride2",  "covariance_bytes", "crossentropy_by_hand",
+    "embedding_step",    "heat_step",        "int8_weights",
+    "kmeans_step",       "mlp_step",         "pool_overlap",
+    "small_cnn_step",    "sum_every_subset", "swap_variables",
+    "transformer_layer",
 };
 
 std::string decisions_of(const std::string& name) {

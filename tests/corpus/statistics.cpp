@@ -58,6 +58,21 @@ GRAPH(image_statistics) {
     b.output(max(x, {1, 2, 3}) - min(x, {1, 2, 3}), "range of an image");
 }
 
+// Scaled and shifted as networks want their images.
+GRAPH(byte_means) {
+    const Expr x = b.bytes({unknown(b.size(1000, 6)), b.size(33, 9), 31, 5}, "images");
+    const Expr pixels = cast(x, float32);
+    b.output(mean((pixels - 128) / 255, {0, 1, 2}), "mean of a channel");
+    b.output(mean(pixels / 255 - 0.5, {1, 2, 3}), "mean of an image");
+}
+
+GRAPH(byte_means_of_totals) {
+    b.form_of("byte_means");
+    const Expr x = b.bytes({unknown(b.size(1000, 6)), b.size(33, 9), 31, 5}, "images");
+    b.output((mean(x, {0, 1, 2}) - 128) / 255, "mean of a channel");
+    b.output(mean(x, {1, 2, 3}) / 255 - 0.5, "mean of an image");
+}
+
 // ---- Tables
 // ---------------------------------------------------------------------------------------------------
 

@@ -113,9 +113,60 @@ TEST_CASE("reductions") {
     CHECK(canonical(sum(m * scale)) == "sum(mul(m, scale))");
     const Expr gray = input(uint8, Dims{5, 1, 4}, "gray");
     CHECK(canonical(sum(cast(gray, float32) * scale)).rfind("mul(sum(", 0) == 0);
+    CHECK(canonical(sum((cast(bytes, float32) - 3) * scale, {0})) ==
+          "cast(mul(sub(sum(cast(bytes)), mul(cast(length()), 3)), cast(scale)))");
     CHECK(canonical(max(max(m, {0}), {0})) == "max(m)");
     CHECK(canonical(sum(t, {1})) == "reshape(t)");
     CHECK(canonical(max(t, {0, 1})) == "max(reshape(t))");
+}
+
+TEST_CASE("small integers are added as they are and scaled once") {
+    const Expr p = input(uint8, Dims{4, 6}, "p"), b8 = cast(p, float32), b16 = input(int16, Dims{4, 6}, "w");
+    CHECK(canonical(sum(b8 / 255)) == "cast(div(sum(cast(p)), 255))");
+    CHECK(canonical(sum(b8 / 256)) == "cast(mul(sum(cast(p)), 0.00390625))");
+    CHECK(canonical(sum(-b8, {1})) == "neg(sum(cast(p)))");
+    CHECK(canonical(sum(b8 - 128)) == "cast(sub(sum(cast(p)), 3072))");
+    CHECK(canonical(sum(1 - b8, {0})) == "sub(4, sum(cast(p)))");
+    CHECK(canonical(sum((b8 - 128) / 255, {1})) == "div(sub(sum(cast(p)), 768), 255)");
+    // In float64, so that it rounds once; of few terms in float32, unless that would round what is shifted.
+    CHECK(canonical(sum(b8 / 255 - 0.5)) == "cast(sub(div(sum(cast(p)), 255), 12))");
+    CHECK(canonical(sum(cast(input(uint8, Dims{70000}, "x"), float32) - 128)) ==
+          "cast(sub(sum(cast(x)), 8960000))");
+    CHECK(canonical(sum(b8 / 255 - 0.5, {1})) == "sum(sub(div(cast(p), 255), 0.5))");
+    CHECK(canonical(sum(cast(b16, float64) * 3 + 0.5)) == "add(mul(sum(cast(w)), 3), 12)");
+    CHECK(canonical(sum(cast(matrix("u", uint8), float32) + 2)) ==
+          "cast(add(sum(cast(u)), mul(cast(length()), 2)))");
+    // By way of other integers, and moved in between.
+    CHECK(canonical(sum(cast(cast(p, int32) - 128, float32))) == "cast(sub(sum(cast(p)), 3072))");
+    CHECK(canonical(sum(cast(cast(p, int16) - 128, float32))) == "cast(sub(sum(cast(p)), 3072))");
+    CHECK(canonical(sum(cast(p, int32) - 128)) == "sub(sum(cast(p)), 3072)");
+    CHECK(canonical(sum(reshape(transpose(b8 / 255), {3, 8}), {1})) ==
+          "cast(div(sum(cast(reshape(permute(p)))), 255))");
+    CHECK(canonical(sum((b8 / 255)[Slice{1, 3}] - 1)) == "cast(sub(div(sum(cast(slice(p))), 255), 12))");
+    // Also where something else reads the terms.
+    const Expr scaled = b8 / 255;
+    CHECK(text_of(rewrite({sum(scaled).node(), exp(scaled).node()}, canonicalize_rules())[0]) ==
+          "cast(div(sum(cast(p)), 255))");
+}
+
+TEST_CASE("other sums keep their terms") {
+    const Expr p = input(uint8, Dims{4, 6}, "p"), bytes = cast(p, float32), row = vector("row");
+    // No number, or none in float32.
+    CHECK(canonical(sum(bytes * INFINITY)) == "sum(mul(cast(p), inf))");
+    CHECK(canonical(sum(bytes - NAN)) == "sum(sub(cast(p), nan))");
+    CHECK(canonical(sum(bytes / 0)) == "sum(div(cast(p), 0))");
+    CHECK(canonical(sum(bytes * 3e38)).rfind("sum(mul(cast(p), 3", 0) == 0);
+    CHECK(canonical(sum(bytes * 1e-44)).rfind("sum(mul(cast(p), ", 0) == 0);
+    // 255 + 1 is 0 in uint8, and 200 * 200 beyond int16.
+    CHECK(canonical(sum(p + 1)) == "sum(add(p, 1))");
+    CHECK(canonical(sum(cast(p + 1, float32))) == "sum(cast(add(p, 1)))");
+    CHECK(canonical(sum(cast(cast(p, int16) * 200, float32))) == "sum(cast(mul(cast(p), 200)))");
+    // float32 does not have every such integer.
+    CHECK(canonical(sum(cast(cast(p, int32) + (1 << 24), float32))) == "sum(cast(add(cast(p), 16777216)))");
+    CHECK(canonical(sum(bytes + scalar("s"))) == "sum(add(cast(p), s))");
+    CHECK(canonical(sum(bytes / scalar("s"))) == "sum(div(cast(p), s))");
+    CHECK(canonical(sum(pad(bytes / 255, {{1, 1}, {0, 0}}))) == "sum(pad(div(cast(p), 255)))");
+    CHECK(canonical(sum(input(float32, Dims{5}, "x") / 255)) == "sum(div(x, 255))");
 }
 
 TEST_CASE("sums of products of matrices merge where they stay such products") {

@@ -195,6 +195,7 @@ class Instantiator {
     NodePtr in_a_form(const std::string& user, std::size_t position) {
         if (user == "mul" && position == 1 && !constants_ && !is_float(dtype_) && chance(3))
             return leaf({float32, {}});
+        if (user == "sum" && chance(2)) return small_integers(chance(2));
         if (beside_ && (user == "exp" || (user == "sub" && position == 0)))
             return std::exchange(beside_, nullptr);
         if (shape_.empty() || constants_ || (dtype_ != float32 && dtype_ != float64) || !chance(3))
@@ -222,6 +223,38 @@ class Instantiator {
             return kept(chance(2) ? "max" : "logsumexp", beside_);
         }
         return nullptr;
+    }
+
+    // Small integers, moved, cast, scaled and shifted: by numbers or by scalars that are known later.
+    NodePtr small_integers(bool by_variables) {
+        static const std::vector<DType> small = {int8, uint8, int16, uint16, boolean};
+        const DType wide = pick(std::vector<DType>{float32, float64, int32, int64});
+        const auto make = [](const char* op, Nodes inputs, Attributes attributes = {}) {
+            return make_node(find_op(op), std::move(inputs), std::move(attributes), {"user.cpp", 2});
+        };
+        const auto moved = [&](const NodePtr& x) {
+            const Op* op =
+                find_op(pick(std::vector<std::string>{"reshape", "permute", "slice", "flip", "pad"}));
+            return x->type.rank() > 0 && chance(4) ? make_node(op, {x}, attributes_for(op, {x}), {}) : x;
+        };
+        NodePtr x = make("cast", {moved(leaf({pick(small), shape_}))}, {{"dtype", wide}});
+        for (std::int64_t i = between(1, 3); i > 0; --i) {
+            const NodePtr by = by_variables && is_float(wide) && chance(2) ? leaf({wide, {}})
+                               : is_float(wide) ? scalar_node(wide, chosen_number())
+                                                : scalar_node(wide, static_cast<double>(between(-9, 9)));
+            x = moved(x);
+            switch (between(0, is_float(wide) ? 5 : 4)) {
+                case 0: x = make("neg", {x}); break;
+                case 1: x = make("mul", {x, by}); break;
+                case 2: x = make("add", {by, x}); break;
+                case 3: x = make("sub", {x, by}); break;
+                case 4: x = make("sub", {by, x}); break;
+                default: x = make("div", {x, by});
+            }
+        }
+        return wide == int32 && chance(2)
+                   ? make("cast", {x}, {{"dtype", pick(std::vector<DType>{float32, float64})}})
+                   : x;
     }
 
     NodePtr exponential(int depth) {
