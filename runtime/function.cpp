@@ -138,12 +138,24 @@ void keep_limit(Function::State& state) {
     }
 }
 
+// That of the options, or of BITALE_FLAGS: a refusal says where the name stands.
+Device& device_for(const FunctionOptions& wishes, Where where) {
+    try {
+        return device_named(wishes.device);
+    } catch (const DeviceError& e) {
+        if (!wishes.device.empty()) throw DeviceError(where, e.what());
+        const bool has_semicolon = options().device.find(';') != std::string::npos;
+        throw DeviceError(where, std::string("BITALE_FLAGS: ") + e.what() +
+                                     (has_semicolon ? "; flags are separated by commas" : ""));
+    }
+}
+
 std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
                                        const FunctionOptions& wishes, Where where) {
     const auto start = std::chrono::steady_clock::now();
     check_disabled();
     auto state = std::make_shared<Function::State>();
-    state->device = &device_named(wishes.device);
+    state->device = &device_for(wishes, where);
     Request request = validate(inputs, outputs, wishes, where);
     state->name = request.graph.name;
     state->where = where;

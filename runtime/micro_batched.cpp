@@ -197,7 +197,8 @@ void MicroBatched::prepare() {
             const TotalType& type = total_types_[p][k];
             const MicroBatches::Total& total = plan_.passes[p].totals[k];
             Array& value = total.variable->value;
-            if (value.shape() != type.shape || value.dtype() != type.dtype || !ArrayMemory::has_elements(value))
+            if (value.shape() != type.shape || value.dtype() != type.dtype ||
+                !ArrayMemory::has_elements(value))
                 value = Array(type.dtype, type.shape);
             beginnings.push_back(beginning_of(total));
         }

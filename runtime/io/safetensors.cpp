@@ -165,9 +165,9 @@ void require_in_a_row(const std::string& path, const std::vector<HeaderEntry>& e
     std::vector<const HeaderEntry*> order;
     for (const HeaderEntry& e : entries) {
         if (e.from > e.to || e.to > bytes)
-            file_error(path, "has an entry " + in_quotes(e.name) + " at bytes " + std::to_string(e.from) +
-                                 " to " + std::to_string(e.to) + " of " + std::to_string(bytes) +
-                                 ", or is truncated");
+            file_error(path, "is truncated or damaged: its entry " + in_quotes(e.name) + " is at bytes " +
+                                 std::to_string(e.from) + " to " + std::to_string(e.to) + " of " +
+                                 std::to_string(bytes));
         order.push_back(&e);
     }
     std::sort(order.begin(), order.end(), [](const HeaderEntry* a, const HeaderEntry* b) {

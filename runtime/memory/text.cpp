@@ -40,6 +40,16 @@ std::string lifetime(const MemoryPlan& plan, const MemoryPlan::Buffer& b) {
     return b.first == b.last ? fmt::format("{}", b.first + 1) : fmt::format("{}-{}", b.first + 1, b.last + 1);
 }
 
+// shared variable "w" at net.cpp:12
+std::string variable_words(const MemoryPlan::Buffer& b) {
+    return fmt::format("{} {}{}", name_of(b.kind), in_quotes(b.name),
+                       b.where.empty() ? "" : printable(b.where.substr(b.where.find(" at "))));
+}
+
+bool is_variable(const MemoryPlan::Buffer& b) {
+    return b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared;
+}
+
 }  // namespace
 
 std::string name_of(MemoryPlan::Kind kind) { return kind_names[static_cast<int>(kind)]; }
@@ -55,9 +65,7 @@ std::string bytes_text(std::int64_t bytes) {
 std::string description_of(const MemoryPlan::Buffer& b) {
     std::string what = b.name.empty() ? name_of(b.kind) : in_quotes(b.name);
     if (!b.where.empty()) what = printable(b.where);
-    if (b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared)
-        what = fmt::format("{} {}{}", name_of(b.kind), in_quotes(b.name),
-                           b.where.empty() ? "" : b.where.substr(b.where.find(" at ")));
+    if (is_variable(b)) what = variable_words(b);
     if (b.kind == MemoryPlan::Kind::result) what = "result of " + what;
     if (b.kind == MemoryPlan::Kind::partial_sums || b.kind == MemoryPlan::Kind::task_rows)
         what = fmt::format("{} of {}", name_of(b.kind), what);
@@ -92,7 +100,9 @@ std::string MemoryPlan::to_string() const {
         }
         ++shown;
         std::string what = name_of(b.kind);
-        if (!b.where.empty())
+        if (is_variable(b) && !b.name.empty())
+            what = variable_words(b);
+        else if (!b.where.empty())
             what += ", " + printable(b.where);
         else if (!b.name.empty())
             what += ", " + in_quotes(b.name);

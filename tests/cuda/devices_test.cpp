@@ -56,6 +56,12 @@ TEST_CASE("a device that is not there is refused with the number of those that a
     CHECK_THAT(refusal("cuda:one"), ContainsSubstring("there is no device \"cuda:one\""));
     CHECK_THAT(refusal("cuba"),
                ContainsSubstring("The devices are cpu, reference, reference=wide, null, emulator, cuda, or"));
+    CHECK_THAT(refusal("cuba"), ContainsSubstring("devices_test.cpp:"));
+    Options changed = options();
+    changed.device = "cpu;threads=2";
+    const ScopedOptions by_flags(changed);
+    CHECK_THAT(refusal(""), ContainsSubstring("BITALE_FLAGS: there is no device \"cpu;threads=2\"") &&
+                                ContainsSubstring("flags are separated by commas"));
     if (gpu_count() <= 999)
         CHECK_THAT(refusal("cuda:999"), ContainsSubstring("\"cuda:999\" is not available"));
 }

@@ -1,4 +1,5 @@
-// The limit of a device: a refusal takes no memory, and a loop is refused before its first step or not at all.
+// The limit of a device: a refusal takes no memory, and a loop is refused before its first step or not at
+// all.
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -95,8 +96,7 @@ TEST_CASE("a loop under the device's limit does all steps or none") {
              {6'000'000, 4'600'000, 4'200'000, 3'000'000, 2'000'000, 1'500'000, 1'000'000, 600'000}) {
             Evaluation some;
             std::vector<Array> results;
-            const Taken taken =
-                taken_with_room(room, [&] { results = list_of(some.f.loop(0, steps)); });
+            const Taken taken = taken_with_room(room, [&] { results = list_of(some.f.loop(0, steps)); });
             CAPTURE(steps, room, taken.most, taken.refusal);
             CHECK(taken.most <= room);
             const double done = some.calls.get_value().at(0);

@@ -161,7 +161,10 @@ TEST_CASE("a plan says what each buffer is, whose line it is of, and why it is t
         CHECK(find(plan, Kind::result));
         for (const MemoryPlan::Buffer& b : plan.buffers)
             if (b.offset >= 0) CHECK_THAT(b.where, ContainsSubstring(" at memory_plan_test.cpp:"));
-        CHECK_THAT(plan.to_string(), ContainsSubstring("\"step\"") && ContainsSubstring("shared variable"));
+        CHECK_THAT(plan.to_string(),
+                   ContainsSubstring("\"step\"") &&
+                       ContainsSubstring("shared variable \"filters\" at memory_plan_test.cpp:") &&
+                       ContainsSubstring("argument \"x<&"));
         std::ostringstream printed;
         printed << plan;
         CHECK(printed.str() == plan.to_string());
