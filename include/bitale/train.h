@@ -159,7 +159,8 @@ class GradSum {
 // All optimizers take gradients, or a scalar loss and parameters: sgd(gradients(loss, {w, b}), rate) is
 // sgd(loss, {w, b}, rate). The rate is a float scalar (ShapeError, TypeError): a number, or an expression
 // such as a schedule. Their state is in shared variables named after the parameters ("w.m"), 0 at first, of
-// the parameter's dtype. They throw as gradients() does.
+// the parameter's dtype. They throw as gradients() does, and GraphError for a constant rate below 0 or not
+// finite, and for a momentum, beta1 or beta2 that is not from 0 to below 1.
 //
 // A parameter may be stored as float16 or bfloat16. Its step is computed in float32, its state is float32,
 // and the new value is rounded once. A step that is smaller than half the distance to the next number of that

@@ -1,6 +1,9 @@
 // Optimizers: the updates of parameters and of their state, as expressions.
+#include <fmt/format.h>
+
 #include <cmath>
 
+#include "bitale/error.h"
 #include "graph/ir/shared.h"
 #include "ops/dsl/build.h"
 #include "ops/train/gradients.h"
@@ -11,6 +14,20 @@ namespace {
 
 void require_rate(const Expr& rate, const char* optimizer, Where where) {
     require_float_scalar(rate, std::string(optimizer) + ": the learning rate", where);
+    if (!is_constant(rate.node())) return;
+    const double value = constant_value(rate.node()).at(0);
+    if (!std::isfinite(value) || value < 0)
+        throw GraphError(where,
+                         fmt::format("{}: the learning rate is {}; it is a number from 0 on. To make a "
+                                     "value larger, minimise its negative: {}(-value, ...)",
+                                     optimizer, value, optimizer));
+}
+
+// A factor of what the state remembers from step to step.
+void require_share(double value, const char* optimizer, const char* name, Where where) {
+    if (!(value >= 0 && value < 1))
+        throw GraphError(
+            where, fmt::format("{}: {} is {}; it is a number from 0 on and below 1", optimizer, name, value));
 }
 
 Term rate_for(const Expr& rate, const Trained& p) { return scalar_for(rate, p.shared, p.value.where); }
@@ -99,6 +116,7 @@ Updates sgd(const Grads& grads, const Expr& rate, SgdOptions options, Where wher
 
 Updates momentum(const Grads& grads, const Expr& rate, MomentumOptions options, Where where) try {
     require_rate(rate, "momentum", where);
+    require_share(options.momentum, "momentum", "momentum", where);
     return with_momentum(grads, rate, options, Ahead::no, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
@@ -106,6 +124,7 @@ Updates momentum(const Grads& grads, const Expr& rate, MomentumOptions options, 
 
 Updates nesterov(const Grads& grads, const Expr& rate, MomentumOptions options, Where where) try {
     require_rate(rate, "nesterov", where);
+    require_share(options.momentum, "nesterov", "momentum", where);
     return with_momentum(grads, rate, options, Ahead::yes, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
@@ -178,6 +197,8 @@ Updates adadelta(const Grads& grads, const Expr& rate, AdadeltaOptions options, 
 
 Updates adam(const Grads& grads, const Expr& rate, AdamOptions options, Where where) try {
     require_rate(rate, "adam", where);
+    require_share(options.beta1, "adam", "beta1", where);
+    require_share(options.beta2, "adam", "beta2", where);
     return adam_updates(grads, rate,
                         {options.beta1, options.beta2, options.epsilon, options.lazy_rows, options.name},
                         where, [](const Trained& p) { return p.value; });
@@ -187,6 +208,8 @@ Updates adam(const Grads& grads, const Expr& rate, AdamOptions options, Where wh
 
 Updates adamw(const Grads& grads, const Expr& rate, AdamwOptions options, Where where) try {
     require_rate(rate, "adamw", where);
+    require_share(options.beta1, "adamw", "beta1", where);
+    require_share(options.beta2, "adamw", "beta2", where);
     // A factor 1 - rate * decay would be rounded alike in every step.
     const auto shrunk = [&](const Trained& p) {
         const bool decays = options.decay_vectors || p.value.x.rank() >= 2;

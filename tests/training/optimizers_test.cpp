@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/error_of.h"
 #include "tests/support/numerics.h"
 #include "tests/support/tested_device.h"
 #include "tests/training/shorthands.h"
@@ -410,4 +411,26 @@ TEST_CASE("a counter of steps moves on with each call whose updates read it, and
         set();
         CHECK(step.counter().get_value().item<std::int64_t>() == 7);
     }
+}
+
+TEST_CASE("rates and factors that no optimizer can have are refused") {
+    const Shared w = shared(zeros({3}), "w");
+    const Expr loss = sum(sqr(w));
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const double rate : {-0.1, nan, std::numeric_limits<double>::infinity()})
+        CHECK_THAT(
+            error_of([&] { sgd(loss, {w}, rate); }),
+            ContainsSubstring("optimizers_test.cpp:") && ContainsSubstring("sgd: the learning rate is"));
+    CHECK_THAT(error_of([&] { adam(loss, {w}, -0.001); }), ContainsSubstring("adam(-value, ...)"));
+    for (const double factor : {-0.1, 1.0, 1.5, nan}) {
+        CHECK_THAT(error_of([&] { momentum(loss, {w}, 0.1, {.momentum = factor}); }),
+                   ContainsSubstring("momentum: momentum is"));
+        CHECK_THAT(error_of([&] { adam(loss, {w}, 0.1, {.beta1 = factor}); }),
+                   ContainsSubstring("adam: beta1 is"));
+        CHECK_THAT(error_of([&] { adamw(loss, {w}, 0.1, {.beta2 = factor}); }),
+                   ContainsSubstring("adamw: beta2 is"));
+    }
+    CHECK(error_of([&] { sgd(loss, {w}, 0); }) == "");
+    const Shared rate = shared(Array(-0.1F), "rate");  // known only when a step runs
+    CHECK(error_of([&] { sgd(loss, {w}, rate); }) == "");
 }
