@@ -338,11 +338,11 @@ std::vector<Array> MicroBatched::loop(const LoopCall& call) {
     std::optional<StackedResults> stacked;
     std::int64_t bytes = 0;
     const auto make_room = [&](const Sizes& sizes) {
-        if (rows_ == 0 && call.steps > 0) require_room(sizes.symbols, call.steps);
-        std::vector<Dims> shapes = shapes_of_outputs(sizes);
+        if (call.steps > 0) require_room(sizes.symbols, call.steps);
+        const std::vector<Dims> shapes = shapes_of_outputs(sizes);
+        stacked.emplace(function_.name, dtypes, shapes, call.steps, options().memory_limit);
         for (std::size_t k = 0; k < shapes.size(); ++k)
             bytes += pooled_bytes(bytes_of(dtypes[k], shapes[k]) * call.steps);
-        stacked.emplace(function_.name, dtypes, std::move(shapes), call.steps, options().memory_limit);
     };
     const auto step = [&](std::int64_t, std::int64_t value) {
         arguments[0] = Array(value);

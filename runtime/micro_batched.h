@@ -121,6 +121,7 @@ class MicroBatched : public Executable {
     std::int64_t argument_bytes(const Sizes& sizes) const;
     std::int64_t result_bytes(const Sizes& sizes, std::int64_t steps) const;
     std::int64_t outside_bytes(const Sizes& sizes) const;
+    void require_own_limit(const Sizes& sizes, std::int64_t steps) const;
     // `results`: bytes that a loop has made room for, of those that plans count.
     std::int64_t room_on_device(const Sizes& sizes, std::int64_t results);
     MemoryPlan plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const;

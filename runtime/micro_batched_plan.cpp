@@ -10,6 +10,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/array_bytes.h"
 #include "graph/ir/shared.h"
+#include "graph/types/saturated.h"
 #include "runtime/figures.h"
 #include "runtime/micro_batched.h"
 #include "runtime/storage/host_memory.h"
@@ -152,7 +153,7 @@ std::int64_t MicroBatched::result_bytes(const Sizes& sizes, std::int64_t steps) 
         std::int64_t bytes = bytes_of(outputs_[k].dtype);
         for (const std::int64_t length : shape_of_output(k, sizes)) bytes *= length;
         // Of a loop, the results of all steps behind each other, and those of one.
-        all += pooled_bytes(bytes) + (steps > 0 ? pooled_bytes(bytes * steps) : 0);
+        all += pooled_bytes(bytes) + (steps > 0 ? pooled_bytes(saturated::product(bytes, steps)) : 0);
     }
     return all;
 }
@@ -312,9 +313,17 @@ std::int64_t MicroBatched::room_on_device(const Sizes& sizes, std::int64_t resul
     return limit - ledger->now() + outside_bytes(sizes) + (ledger == &host_ledger() ? results : 0);
 }
 
+// Of parts of as many rows as the user asked for.
+void MicroBatched::require_own_limit(const Sizes& sizes, std::int64_t steps) const {
+    if (build_.memory_limit > 0)
+        refuse_over_limit(plan_of(sizes, std::min(sizes.all_rows, rows_), steps), build_.where);
+}
+
 void MicroBatched::require_room(const std::vector<std::int64_t>& symbols, std::int64_t steps) {
     const Sizes sizes = sizes_of(symbols);
-    const std::int64_t limit = build_.memory_limit, room = room_on_device(sizes, 0);
+    const std::int64_t limit = build_.memory_limit;
+    if (rows_ > 0) return require_own_limit(sizes, steps);
+    const std::int64_t room = room_on_device(sizes, 0);
     Needs needs = needs_of(sizes, steps);
     const std::size_t choice =
         first_that_fits(needs, sizes, 0, std::min(room, limit > 0 ? limit : INT64_MAX));
@@ -341,8 +350,7 @@ std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int6
     last_symbols_.set(sizes.symbols);
     const std::int64_t limit = build_.memory_limit;
     if (rows_ > 0) {
-        if (limit > 0)
-            refuse_over_limit(plan_of(sizes, std::min(sizes.all_rows, rows_), steps), build_.where);
+        require_own_limit(sizes, steps);
         return run_in_parts(arguments, sizes, rows_);
     }
     const std::int64_t room = room_on_device(sizes, results);

@@ -127,6 +127,21 @@ TEST_CASE("the device's limit counts the results of parts that the user asked fo
     CHECK(enough.refusal.empty());
 }
 
+TEST_CASE("a loop in parts that the user asked for is refused before its results take memory") {
+    const Shared data = shared(zeros({4000, 32}), "data");
+    const Expr i = lscalar("i"), x = input(float32, {-1, 32}, "x");
+    Function f = function({i}, {exp(x)},
+                          {.givens = {{x, Expr(data)[range(i * 500, (i + 1) * 500)]}},
+                           .name = "parts",
+                           .device = "cpu",
+                           .micro_batch = 100,
+                           .memory_limit = ByteCount{900'000}});
+    f.loop(0, 1);
+    const Taken taken = taken_with_room(INT64_MAX / 2, [&] { f.loop(0, 8); });
+    CHECK_THAT(taken.refusal, ContainsSubstring("memory_limit"));
+    CHECK(taken.most <= 100'000);  // 512,000 bytes of results
+}
+
 TEST_CASE("a loop that a limit ends is not repeated because another thread begins one") {
     // A step of 200 rows, which fits at once, then one of 1,000, which does not.
     const Shared data = shared(zeros({1000, 64}), "data"), calls = shared(Array(std::int64_t{0}), "calls");
