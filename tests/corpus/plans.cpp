@@ -51,6 +51,18 @@ Program generate(bitale::Graph graph, const Target& target, Tuner* tuner, Decisi
 }
 #endif
 
+// Comments have names of files, as the compiler was given them.
+std::int64_t bytes_without_comments(const std::string& text) {
+    std::size_t bytes = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+        const std::size_t comment = std::min(text.find("//", at), end);
+        bytes += comment - at;
+        at = end;
+    }
+    return static_cast<std::int64_t>(bytes);
+}
+
 // " at FILE.cpp:12" says where the corpus has a line, not what became of it.
 std::string without_lines(const std::string& text) {
     std::string s;
@@ -255,7 +267,7 @@ void describe_kernels(Program& program, Plan& plan) {
     for (std::size_t k = 0; k < program.kernels.size(); ++k) {
         KernelText& kernel = program.kernels[k];
         std::string text = kernel.body.empty() ? kernel.cuda_body : kernel.body;
-        plan.text_bytes += static_cast<std::int64_t>(text.size());
+        plan.text_bytes += bytes_without_comments(text);
         const std::string hashed = kernel.name;
         kernel.name = "kernel" + std::to_string(k + 1);
         replace_all(text, hashed, kernel.name);

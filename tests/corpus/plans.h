@@ -24,7 +24,7 @@ struct Plan {
     std::vector<std::string> kernels;  // distinct ones, in order of their first launch
     std::int64_t nodes = 0;            // of the graph as the user wrote it
     std::int64_t launches = 0;         // phases of kernels, calls of libraries and copies, of a call
-    std::int64_t text_bytes = 0;       // of the kernels
+    std::int64_t text_bytes = 0;       // of the kernels, without comments
     std::int64_t arena_bytes = 0;      // for the lengths of the arguments
     double milliseconds = 0;           // of a core, for validation, rules and code generation
 };
