@@ -11,6 +11,7 @@
 #include "codegen/group/winners.h"
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace bitale {
 
@@ -32,8 +33,8 @@ struct Compilation {
 void copies(Compilation& c) {
     for (SharedUpdate& update : c.graph.updates)
         if (update.value->op->kind == OpKind::leaf)
-            update.value = make_node(find_op("cast"), {update.value}, {{"dtype", update.value->type.dtype}},
-                                     update.where);
+            update.value =
+                make_node(cast_op(), {update.value}, {{"dtype", update.value->type.dtype}}, update.where);
 }
 
 void winners(Compilation& c) { choose_winners(c.graph, c.target, c.tuner); }

@@ -118,7 +118,7 @@ struct ConvTensor {
 // out * stride - pad + t * dilation; with `flip` it holds the filter's element from the other end. In groups,
 // equal parts of the channels c and of the filters k go together: filters are [k, c / groups, r, s].
 struct ConvCall {
-    enum class Kind : std::uint8_t { forward, image_gradient, filter_gradient };
+    using Kind = Convolution;
     Kind kind = Kind::forward;
     ConvTensor image, filters, output;
     std::array<std::int64_t, 2> stride{1, 1}, pad{0, 0}, dilation{1, 1};  // of height and width

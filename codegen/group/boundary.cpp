@@ -14,6 +14,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -155,7 +156,7 @@ class Reorderer {
         std::vector<std::int64_t> axes(node->type.shape.size());
         std::iota(axes.begin(), axes.end(), 0);
         Value copy;
-        copy.node = make_node(find_op("permute"), {node}, {{"axes", axes}}, node->where);
+        copy.node = make_node(permute_op(), {node}, {{"axes", axes}}, node->where);
         copy.shape = copy.node->type.shape;
         copy.nest = map_of(copy.node, from);
         copy.storage = Value::Storage::staged;

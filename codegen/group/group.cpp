@@ -19,7 +19,6 @@
 #include "codegen/schedule/byte_columns.h"
 #include "codegen/schedule/chooser.h"
 #include "graph/base/check.h"
-#include "ops/autodiff/saved.h"
 
 namespace bitale {
 
@@ -458,7 +457,7 @@ class Grouper {
 
     // What is saved in fewer bytes is saved as soon as it can be: what it is made of may then go. So it is in
     // no kernel with what reads it.
-    bool is_saved(int v) const { return values_.list[v].node->op == saved_op(); }
+    bool is_saved(int v) const { return values_.list[v].node->op->is_stored; }
     bool saves(const Group& group) const {
         return std::any_of(group.values.begin(), group.values.end(), [&](int v) { return is_saved(v); });
     }

@@ -10,7 +10,6 @@
 #include "codegen/library/made.h"
 #include "codegen/nest/walk.h"
 #include "graph/ir/shared.h"
-#include "ops/autodiff/saved.h"
 
 namespace bitale {
 
@@ -52,7 +51,7 @@ class Ordering {
         const Bytes before = peaks();
         // Whoever saves activations in half types has batches in mind that are larger than usual.
         const bool is_asked_for = std::any_of(values_.list.begin(), values_.list.end(),
-                                              [](const Value& v) { return v.node->op == saved_op(); });
+                                              [](const Value& v) { return v.node->op->is_stored; });
         if (before[0] < least_peak && !is_asked_for) return;
         std::vector<int> as_late_as_possible;
         for (const Group& group : groups_) as_late_as_possible.push_back(group.level);

@@ -16,7 +16,7 @@
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
 #include "graph/walk/traverse.h"
-#include "ops/autodiff/saved.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -43,14 +43,12 @@ bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
 // Why a reduction is stored, for people: what reads it in another kernel needs it complete.
 std::string reason_of_reduction(const Value& value) {
-    const std::string& op = value.node->op->name;
-    if (op == "pool_winner") return "places of the maxima of max-pooling, for its gradient";
+    const std::string& own = value.node->op->result;
     if (value.nest.combine == Combine::argmax || value.nest.combine == Combine::argmin)
-        return "places of extremes, read once they are complete";
+        return own.empty() ? "places of extremes, read once they are complete" : own;
     const auto what = [&]() -> std::string {
-        if (op.starts_with("conv_grad")) return "a gradient of a convolution";
-        if (op.starts_with("conv")) return "a convolution";
-        if (value.by_library || op == "dot") return "a product";
+        if (!own.empty()) return own;
+        if (value.by_library) return "a product";
         switch (value.nest.combine) {
             case Combine::sum: return "a sum";
             case Combine::max: return "a maximum";
@@ -154,7 +152,7 @@ class Decider {
         for (std::size_t d = 0; d < rank; ++d)
             if (d != channels) axes.push_back(static_cast<std::int64_t>(d));
         axes.push_back(static_cast<std::int64_t>(channels));
-        const NodePtr copy = make_node(find_op("permute"), {filters}, {{"axes", axes}}, node.where);
+        const NodePtr copy = make_node(permute_op(), {filters}, {{"axes", axes}}, node.where);
         const int number = static_cast<int>(values_.list.size()), from = values_.number.at(filters.get());
         Value value;
         value.node = copy;
@@ -188,7 +186,7 @@ class Decider {
         if (!values_.waits.empty()) nodes = after_waits(nodes);
         std::unordered_map<const Node*, Nodes> relus;
         for (const NodePtr& node : nodes)
-            if (node->op->name == "relu") relus[node->inputs[0].get()].push_back(node);
+            if (opcode_of(*node->op) == Opcode::relu) relus[node->inputs[0].get()].push_back(node);
         if (relus.empty()) return nodes;
         Nodes order;
         std::unordered_set<const Node*> done;
@@ -259,7 +257,7 @@ class Decider {
             if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
             const double times = evaluations[i] / std::max(elements, 1.0);
-            const bool saved = value.node->op == saved_op();
+            const bool saved = value.node->op->is_stored;
             if (value.required || value.packed || value.searched || value.feeds_product || saved ||
                 is_reduction(value.nest) || value.by_library) {
                 value.storage = Value::Storage::stored;

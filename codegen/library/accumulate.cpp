@@ -20,7 +20,7 @@ struct Term {
 std::optional<Term> term_of(const ScalarNode& s, const std::vector<Int>& own) {
     if (s.dtype != DType::float32) return {};
     if (s.kind == Kind::read && s.guards.empty() && s.at == own) return Term{1, s.operand.value()};
-    if (s.kind != Kind::apply || s.op->name != "mul") return {};
+    if (!applies(s, Opcode::mul)) return {};
     for (const std::size_t side : {0, 1}) {
         const ScalarNode &factor = *s.arguments[side], &read = *s.arguments[1 - side];
         if (factor.kind != Kind::constant || factor.dtype != DType::float32) continue;
@@ -34,9 +34,9 @@ std::optional<Term> term_of(const ScalarNode& s, const std::vector<Int>& own) {
 
 std::optional<ScaledSum> accumulation_of(const Nest& map, int product) {
     const ScalarNode& body = *map.body;
-    if (map.dtype != DType::float32 || body.kind != Kind::apply || body.arguments.size() != 2) return {};
-    const bool minus = body.op->name == "sub";
-    if (!minus && body.op->name != "add") return {};
+    if (map.dtype != DType::float32) return {};
+    const bool minus = applies(body, Opcode::sub);
+    if (!minus && !applies(body, Opcode::add)) return {};
     std::vector<Int> own;
     for (const Loop& l : map.parallel) own.push_back(l.variable);
     std::optional<Term> first = term_of(*body.arguments[0], own), second = term_of(*body.arguments[1], own);

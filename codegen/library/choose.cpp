@@ -35,7 +35,7 @@ bool is_view(const Value& v) { return moves_elements(v) && !v.required && !v.by_
 
 // Of which a sum is a product of matrices.
 bool is_product(const Value& v) {
-    return v.storage == Value::Storage::inlined && v.node->op->name == "mul" && !v.required &&
+    return v.storage == Value::Storage::inlined && opcode_of(*v.node->op) == Opcode::mul && !v.required &&
            v.users.size() == 1;
 }
 
@@ -76,10 +76,10 @@ class Chooser {
             if (target_.library_in_tasks) find_parameter(static_cast<int>(v));
         }
         for (std::size_t v = 0; v < values_.list.size(); ++v)
-            if (values_.list[v].node->op->name == "relu") masks_from_result(static_cast<int>(v));
+            if (opcode_of(*values_.list[v].node->op) == Opcode::relu) masks_from_result(static_cast<int>(v));
         if (!target_.has_epilogues) return;
         for (std::size_t v = 0; v < values_.list.size(); ++v)
-            if (values_.list[v].node->op->name == "add") absorb(static_cast<int>(v));
+            if (opcode_of(*values_.list[v].node->op) == Opcode::add) absorb(static_cast<int>(v));
     }
 
   private:
@@ -331,7 +331,7 @@ class Chooser {
         std::vector<int>& users = at(x).users;
         for (const int user : users) {
             const Node& node = *at(user).node;
-            if (user > relu && node.op->name == "gt" && number(node.inputs[0]) == x &&
+            if (user > relu && opcode_of(*node.op) == Opcode::gt && number(node.inputs[0]) == x &&
                 is_zero(at(number(node.inputs[1]))))
                 readers.push_back(user);
         }
@@ -358,7 +358,7 @@ class Chooser {
     // A relu of a library's result and a bias: absorb() will store it, if its gradient allows that.
     bool before_bias(int relu) {
         const int sum = number(at(relu).node->inputs[0]);
-        if (!target_.has_epilogues || at(sum).node->op->name != "add") return false;
+        if (!target_.has_epilogues || opcode_of(*at(sum).node->op) != Opcode::add) return false;
         const Epilogue found = find_epilogue(sum);
         return found.bias >= 0 && may_apply_relu(*at(found.product).by_library);
     }
@@ -424,7 +424,7 @@ class Chooser {
         int result = sum;
         const std::vector<int>& users = at(sum).users;
         const bool only_relu = !at(sum).required && !at(sum).feeds_product && users.size() == 1 &&
-                               at(users[0]).node->op->name == "relu";
+                               opcode_of(*at(users[0]).node->op) == Opcode::relu;
         if (only_relu && may_apply_relu(call)) {
             result = users[0];
             call.absorbed.push_back(sum);

@@ -23,13 +23,6 @@ namespace {
 // library's kernels are mostly idle.
 constexpr double least_operations = 1e7, least_channels = 4;
 
-std::optional<ConvCall::Kind> kind_of(const Node& node) {
-    if (node.op->name == "conv") return ConvCall::Kind::forward;
-    if (node.op->name == "conv_grad_x") return ConvCall::Kind::image_gradient;
-    if (node.op->name == "conv_grad_w") return ConvCall::Kind::filter_gradient;
-    return std::nullopt;
-}
-
 // Four axes as they are; of five, groups and what each has of channels, or filters, are one axis.
 ConvTensor tensor_of(const Shape& shape, std::size_t groups) {
     ConvTensor t;
@@ -55,8 +48,7 @@ std::string narrow_source(const Node& image) {
             continue;
         }
         if (node.op->kind == OpKind::reduce) continue;
-        const bool some_rows = node.op->name == "gather" || node.op->name == "rows";
-        if (some_rows && node.type.rank() >= 3 && shared_of(node.inputs[0]))
+        if (node.op->takes_rows && node.type.rank() >= 3 && shared_of(node.inputs[0]))
             return "its input is a minibatch of a data set";
         for (const NodePtr& input : node.inputs) stack.push_back(input.get());
     }
@@ -148,7 +140,7 @@ void set_strides(ConvCall& call, const ConvValues& places, const Values& values)
 
 ConvChoice choose_conv(const Values& values, int number, const Target& target) {
     const NodePtr& node = values.list[static_cast<std::size_t>(number)].node;
-    const std::optional<ConvCall::Kind> kind = kind_of(*node);
+    const std::optional<ConvCall::Kind> kind = node->op->convolution;
     if (!kind) return {};
     if (!target.no_conv.empty())
         return {{}, node->type.rank() > 4 ? "generated, because " + target.no_conv : ""};
@@ -167,7 +159,7 @@ ConvChoice choose_conv(const Values& values, int number, const Target& target) {
 }
 
 bool library_computes(const Node& node, const Target& target) {
-    const std::optional<ConvCall::Kind> kind = kind_of(node);
+    const std::optional<ConvCall::Kind> kind = node.op->convolution;
     return kind && target.has_conv && better_generated(node, call_of(node, *kind, target), target).empty();
 }
 

@@ -21,7 +21,7 @@ std::optional<LibraryCall> match_gemm(const Nest& nest, const ShapeOf& shape_of,
     if (nest.parallel.size() != 2 || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty())
         return {};
     const ScalarNode& body = *nest.body;
-    if (body.kind != ScalarNode::Kind::apply || body.op->name != "mul") return {};
+    if (!applies(body, Opcode::mul)) return {};
     const ScalarNode &a = *body.arguments[0], &b = *body.arguments[1];
     if (a.kind != ScalarNode::Kind::read || b.kind != ScalarNode::Kind::read) return {};
     if (a.dtype != DType::float32 || b.dtype != DType::float32) return {};

@@ -17,7 +17,7 @@ constexpr double shortest_sum = 32, fewest_results = 4096, fewest_rows = 32, few
 bool adds_products(const Nest& nest) {
     const Scalar& body = nest.body;
     return nest.combine == Combine::sum && is_float(nest.accumulator) && body->dtype == nest.accumulator &&
-           body->kind == ScalarNode::Kind::apply && body->op->name == "mul" && !sums_runs(nest);
+           applies(*body, Opcode::mul) && !sums_runs(nest);
 }
 
 bool is_element(const Nest& nest, const Scalar& factor) {

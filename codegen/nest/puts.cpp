@@ -6,19 +6,11 @@
 
 namespace bitale {
 
-namespace {
-
-bool is_apply(const Scalar& s, const char* op) {
-    return s->kind == ScalarNode::Kind::apply && s->op->name == op;
-}
-
-}  // namespace
-
 std::optional<PutForm> put_form(const Nest& nest, PutRows rows) {
     if (nest.combine != Combine::sum || nest.reduced.empty() || !nest.guards.empty() ||
         nest.dtype != nest.accumulator || !nest.body || nest.body->dtype != nest.accumulator ||
-        !is_apply(nest.body, "where") || !is_zero(nest.body->arguments[2]) ||
-        !is_apply(nest.body->arguments[0], "eq"))
+        !applies(*nest.body, Opcode::where) || !is_zero(nest.body->arguments[2]) ||
+        !applies(*nest.body->arguments[0], Opcode::eq))
         return {};
     const std::vector<Scalar>& sides = nest.body->arguments[0]->arguments;
     for (std::size_t d = rows == PutRows::all ? 1 : 0; d < nest.parallel.size(); ++d) {

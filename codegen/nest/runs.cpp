@@ -28,11 +28,11 @@ bool sums_runs(const Nest& nest) { return run_form(nest).has_value(); }
 
 bool looks_for_own_keys(const Nest& nest) {
     const Scalar& body = nest.body;
-    if (nest.combine != Combine::sum || nest.parallel.empty() || body->kind != ScalarNode::Kind::apply ||
-        body->op->name != "where" || !is_zero(body->arguments[2]))
+    if (nest.combine != Combine::sum || nest.parallel.empty() || !applies(*body, Opcode::where) ||
+        !is_zero(body->arguments[2]))
         return false;
     const Scalar& here = body->arguments[0];
-    if (here->kind != ScalarNode::Kind::apply || here->op->name != "eq") return false;
+    if (!applies(*here, Opcode::eq)) return false;
     const Scalar& number = here->arguments[1];
     return number->kind == ScalarNode::Kind::index && number->index.symbol_id() != 0 &&
            number->index == nest.parallel[0].variable;

@@ -413,9 +413,12 @@ class Printer {
                 type, fmt::format("b_first_lanes({}, {}, {})", some, others, index(s->guards[0].high)));
         }
         if (s->kind == ScalarNode::Kind::apply && is_float(s->dtype) && varies_in_lanes(s)) {
-            const std::string& name = s->op->name;
-            const std::string sign = name == "add" ? "+" : name == "sub" ? "-" : name == "mul" ? "*" : "";
-            BITALE_CHECK(!sign.empty(), "a map that vector registers have no form of: " + name);
+            const Opcode opcode = opcode_of(*s->op);
+            const std::string sign = opcode == Opcode::add   ? "+"
+                                     : opcode == Opcode::sub ? "-"
+                                     : opcode == Opcode::mul ? "*"
+                                                             : "";
+            BITALE_CHECK(!sign.empty(), "a map that vector registers have no form of: " + s->op->name);
             const std::string a = vector(s->arguments[0]), b = vector(s->arguments[1]);
             return temporary(type, fmt::format("{} {} {}", a, sign, b));
         }

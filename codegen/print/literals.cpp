@@ -8,7 +8,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <string_view>
 
 #include "graph/ir/op.h"
 
@@ -18,8 +17,9 @@ namespace {
 
 constexpr std::size_t most_literals = 32;  // of a kernel: a GPU's parameters have room for a few hundred
 
-constexpr std::array<std::string_view, 11> plain_ops = {"add",   "sub", "mul", "div", "maximum", "minimum",
-                                                        "where", "lt",  "le",  "gt",  "ge"};
+constexpr std::array plain_ops = {Opcode::add,     Opcode::sub,     Opcode::mul,   Opcode::div,
+                                  Opcode::maximum, Opcode::minimum, Opcode::where, Opcode::lt,
+                                  Opcode::le,      Opcode::gt,      Opcode::ge};
 
 // A compiler makes something of these: a product that is a sum, a quotient that is a product, nothing at all.
 bool means_something(double x) {
@@ -64,8 +64,9 @@ void Literals::collect(const Scalar& scalar, bool plain) {
         return;
     }
     if (!seen_.insert(scalar.get()).second) return;
-    const bool inside = scalar->kind == ScalarNode::Kind::apply &&
-                        std::find(plain_ops.begin(), plain_ops.end(), scalar->op->name) != plain_ops.end();
+    const bool inside =
+        scalar->kind == ScalarNode::Kind::apply &&
+        std::find(plain_ops.begin(), plain_ops.end(), opcode_of(*scalar->op)) != plain_ops.end();
     for (const Scalar& a : scalar->arguments) collect(a, inside);
     collect(scalar->otherwise, false);
 }

@@ -349,8 +349,7 @@ Scalar Accumulation::result(std::vector<Int> at) const {
     if (index_place_ < 0) return place_read(dtype_, place_, at);
     const Scalar position = place_read(index_dtype_, index_place_, at);
     if (!none_yet_) return position;
-    static const Op* maximum = find_op("maximum");
-    return scalar_apply(maximum, index_dtype_, {position, scalar_integer(index_dtype_, 0)});
+    return scalar_apply(Opcode::maximum, index_dtype_, {position, scalar_integer(index_dtype_, 0)});
 }
 
 // How many iterations of the last reduced loop to write out.

@@ -28,12 +28,12 @@ struct Bits {
 
 // Elements that share bytes, as unpack reads them.
 std::optional<Bits> bits_of_byte(const ScalarNode& s) {
-    const auto is = [](const ScalarNode& x, const char* op) {
-        return x.kind == ScalarNode::Kind::apply && x.dtype == DType::uint8 && x.op->name == op;
+    const auto is = [](const ScalarNode& x, Opcode opcode) {
+        return x.dtype == DType::uint8 && applies(x, opcode);
     };
-    if (!is(s, "bitwise_and") || s.arguments[1]->kind != ScalarNode::Kind::constant) return {};
+    if (!is(s, Opcode::bitwise_and) || s.arguments[1]->kind != ScalarNode::Kind::constant) return {};
     const ScalarNode& shifted = *s.arguments[0];
-    if (!is(shifted, "shift_right") || shifted.arguments[1]->kind != ScalarNode::Kind::index) return {};
+    if (!is(shifted, Opcode::shift_right) || shifted.arguments[1]->kind != ScalarNode::Kind::index) return {};
     const Int& shift = shifted.arguments[1]->index;
     const std::int64_t mask = s.arguments[1]->integer;
     // The bits of the byte alone: those of its neighbour come in above.

@@ -14,11 +14,9 @@ namespace bitale {
 
 namespace {
 
-bool is_first_word(const ScalarNode& s) { return s.op->name == "philox_bits"; }
+bool is_first_word(const ScalarNode& s) { return applies(s, Opcode::random_bits); }
 
-bool is_word(const ScalarNode& s) {
-    return s.kind == ScalarNode::Kind::apply && (is_first_word(s) || s.op->name == "philox_bits_second");
-}
+bool is_word(const ScalarNode& s) { return is_first_word(s) || applies(s, Opcode::second_random_bits); }
 
 // The element whose word it is, and its key and counter, are those of neighbours along the loop. An element
 // that was looked up is known inside of the loop alone.

@@ -364,7 +364,10 @@ class LaneTiler {
 };
 
 // Maps of floats that are one instruction on vectors, with nothing to round twice.
-bool adds_in_lanes(const Op& op) { return op.name == "add" || op.name == "sub" || op.name == "mul"; }
+bool adds_in_lanes(const Op& op) {
+    const Opcode opcode = opcode_of(op);
+    return opcode == Opcode::add || opcode == Opcode::sub || opcode == Opcode::mul;
+}
 
 // Whether nothing that it needs is a variable of the nest.
 bool fixed(const Nest& nest, const Scalar& s) {

@@ -146,8 +146,7 @@ class PlacedPlanes {
                 for (const Substitution& point : points) {
                     const Scalar term = over_copies(substitute(substitute(nest_.body, point), phase));
                     if (!term) return false;
-                    const bool dead = term->kind == ScalarNode::Kind::apply && term->op->name == "where" &&
-                                      is_positive_zero(term->arguments[1]) &&
+                    const bool dead = applies(*term, Opcode::where) && is_positive_zero(term->arguments[1]) &&
                                       is_positive_zero(term->arguments[2]);
                     if (nest_.combine == Combine::none || !dead) terms.push_back(term);
                 }
@@ -351,7 +350,6 @@ class PlacedPlanes {
     }
 
     Stmt phases(const PlaneBlock& here, std::int64_t begin, std::int64_t end) const {
-        static const Op* const add = find_op("add");
         const Int point = Int::symbol("point", {0, count_ - 1});
         Stmts body;
         for (std::int64_t phase = begin * columns_.stride; phase < end * columns_.stride; ++phase) {
@@ -362,7 +360,8 @@ class PlacedPlanes {
             } else {
                 value = scalar_integer(dtype_, 0);
                 for (const Scalar& t : terms)
-                    value = scalar_apply(add, dtype_, {value, scalar_cast(dtype_, placed(t, here, point))});
+                    value = scalar_apply(Opcode::add, dtype_,
+                                         {value, scalar_cast(dtype_, placed(t, here, point))});
             }
             body.push_back(set(results_, {phase * count_ + point}, scalar_cast(dtype_, value)));
         }

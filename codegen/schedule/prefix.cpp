@@ -105,10 +105,9 @@ class Walk {
         const auto in = [&](const Scalar& s) { return scalar_cast(dtype(), s); };
         if (member_.nest.combine != Combine::affine)
             return accumulate(running, at, member_.nest.combine, in(body));
-        static const Op *const add = find_op("add"), *const mul = find_op("mul");
         const Scalar product =
-            scalar_apply(mul, dtype(), {in(body->arguments[0]), place_read(dtype(), running, at)});
-        return set(running, at, scalar_apply(add, dtype(), {product, in(body->arguments[1])}));
+            scalar_apply(Opcode::mul, dtype(), {in(body->arguments[0]), place_read(dtype(), running, at)});
+        return set(running, at, scalar_apply(Opcode::add, dtype(), {product, in(body->arguments[1])}));
     }
 
     Member member_;

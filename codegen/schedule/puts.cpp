@@ -34,7 +34,7 @@ Stmts schedule_puts(const Member& member) {
     points.parallel.erase(points.parallel.begin() + static_cast<std::ptrdiff_t>(form.place));
     points.lets.push_back(
         {found,
-         scalar_apply(find_op("add"), DType::int64,
+         scalar_apply(Opcode::add, DType::int64,
                       {scalar_cast(DType::int64, form.key), scalar_integer(DType::int64, 1)}),
          place.extent + 2});
     points.guards = {{found, 1, place.extent + 1}};

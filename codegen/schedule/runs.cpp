@@ -104,7 +104,7 @@ class Runs {
             const Scalar key = scalar_cast(DType::int64, scalar_read(form_.dtype, form_.keys, {list_place}));
             points.lets.insert(
                 points.lets.begin(),
-                {inside_, scalar_apply(find_op("sub"), DType::int64, {key, scalar_index(DType::int64, row)}),
+                {inside_, scalar_apply(Opcode::sub, DType::int64, {key, scalar_index(DType::int64, row)}),
                  rows_.block});
         }
         value_ = scalar_cast(dtype_, points.body);
@@ -179,11 +179,6 @@ class Runs {
 
 using IsRead = std::function<bool(const ScalarNode&)>;
 
-bool is_named(const ScalarNode& s, std::initializer_list<const char*> names) {
-    return s.kind == ScalarNode::Kind::apply &&
-           std::any_of(names.begin(), names.end(), [&](const char* name) { return s.op->name == name; });
-}
-
 // Zero, or false, wherever `zero` reads are, of either sign, as long as what it is multiplied with is finite.
 bool is_zero(const Scalar& s, const IsRead& zero) {
     const auto part = [&](std::size_t k) { return is_zero(s->arguments[k], zero); };
@@ -195,13 +190,17 @@ bool is_zero(const Scalar& s, const IsRead& zero) {
         case ScalarNode::Kind::select: return part(0) && is_zero(s->otherwise, zero);
         case ScalarNode::Kind::apply: break;
     }
-    if (is_named(*s, {"mul"})) return part(0) || part(1);
-    if (is_named(*s, {"div"})) return part(0);
-    if (is_named(*s, {"add", "sub"})) return part(0) && part(1);
-    if (is_named(*s, {"where"})) return (part(1) || part(0)) && part(2);
-    if (is_named(*s, {"gt", "lt", "neq"})) return part(0) && part(1);
-    return is_named(*s, {"neg"}) || (s->op->map->maps_zero_to_zero && s->arguments.size() == 1) ? part(0)
-                                                                                                : false;
+    switch (opcode_of(*s->op)) {
+        case Opcode::mul: return part(0) || part(1);
+        case Opcode::div: return part(0);
+        case Opcode::where: return (part(1) || part(0)) && part(2);
+        case Opcode::add:
+        case Opcode::sub:
+        case Opcode::gt:
+        case Opcode::lt:
+        case Opcode::neq: return part(0) && part(1);
+        default: return s->op->map->maps_zero_to_zero && s->arguments.size() == 1 && part(0);
+    }
 }
 
 // The element of `old` wherever `zero` reads are 0.
@@ -212,9 +211,11 @@ bool is_kept(const Scalar& s, const IsRead& old, const IsRead& zero) {
         const Scalar& inner = s->arguments[0];
         return is_float(s->dtype) && is_float(inner->dtype) && is_kept(inner, old, zero);
     }
-    if (is_named(*s, {"sub"})) return is_kept(s->arguments[0], old, zero) && is_zero(s->arguments[1], zero);
-    if (is_named(*s, {"where"})) return is_zero(s->arguments[0], zero) && is_kept(s->arguments[2], old, zero);
-    if (is_named(*s, {"add"}))
+    if (applies(*s, Opcode::sub))
+        return is_kept(s->arguments[0], old, zero) && is_zero(s->arguments[1], zero);
+    if (applies(*s, Opcode::where))
+        return is_zero(s->arguments[0], zero) && is_kept(s->arguments[2], old, zero);
+    if (applies(*s, Opcode::add))
         for (const std::size_t k : {0U, 1U})
             if (is_kept(s->arguments[k], old, zero) && is_zero(s->arguments[1 - k], zero)) return true;
     return false;

@@ -61,9 +61,9 @@ std::optional<ScatterForm::Axis> axis_of(const Nest& nest, const ScalarNode& spa
 bool selects_by_place(const Nest& nest) {
     const ScalarNode& body = *nest.body;
     const bool sums = nest.combine == Combine::none || nest.combine == Combine::sum;
-    if (!sums || body.kind != ScalarNode::Kind::apply || body.op->name != "where") return false;
+    if (!sums || !applies(body, Opcode::where)) return false;
     const ScalarNode &condition = *body.arguments[0], &other = *body.arguments[2];
-    if (condition.kind != ScalarNode::Kind::apply || condition.op->name != "eq") return false;
+    if (!applies(condition, Opcode::eq)) return false;
     const bool by_index = std::any_of(condition.arguments.begin(), condition.arguments.end(),
                                       [](const Scalar& s) { return s->kind == ScalarNode::Kind::index; });
     return by_index && other.kind == ScalarNode::Kind::constant && other.number == 0 && other.integer == 0;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t lanes_of_block = 16, most_rows_of_block = 4, fewest_shared_columns = 8;
 
-bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
+bool is_exact_in_registers(Opcode opcode) {
+    return opcode == Opcode::add || opcode == Opcode::sub || opcode == Opcode::mul || opcode == Opcode::sqr;
 }
 
 // What registers can compute, element for element, of neighbours along the variable.
@@ -35,7 +35,7 @@ bool runs_in_registers(const Scalar& s, const Int& variable, const ShapeOf& shap
     }
     if (s->dtype != DType::float32) return false;
     if (s->kind == ScalarNode::Kind::read) return is_element(*s);
-    return s->kind == ScalarNode::Kind::apply && is_one_of(s->op->name, {"add", "sub", "mul", "sqr"}) &&
+    return s->kind == ScalarNode::Kind::apply && is_exact_in_registers(opcode_of(*s->op)) &&
            std::all_of(s->arguments.begin(), s->arguments.end(),
                        [&](const Scalar& a) { return runs_in_registers(a, variable, shape_of); });
 }
@@ -78,11 +78,9 @@ std::optional<SharedAxes> shared_axes(const Nest& nest, const ReductionTree& tre
 
 // Squares as products: of these there are registers.
 Scalar as_products(const Scalar& body) {
-    static const Op* mul = find_op("mul");
     return rebuild(body, [](const std::shared_ptr<ScalarNode>& s) -> Scalar {
-        if (s->kind != ScalarNode::Kind::apply || s->op->name != "sqr" || s->dtype != DType::float32)
-            return s;
-        return scalar_apply(mul, s->dtype, {s->arguments[0], s->arguments[0]});
+        if (!applies(*s, Opcode::sqr) || s->dtype != DType::float32) return s;
+        return scalar_apply(Opcode::mul, s->dtype, {s->arguments[0], s->arguments[0]});
     });
 }
 
@@ -235,11 +233,10 @@ class SharedLanes {
 
     // The first half of the registers with the second, until one is left.
     static Scalar halved(std::vector<Scalar> list) {
-        static const Op* add = find_op("add");
         while (list.size() > 1) {
             const std::size_t half = list.size() / 2;
             for (std::size_t i = 0; i < half; ++i)
-                list[i] = scalar_apply(add, DType::float32, {list[i], list[i + half]});
+                list[i] = scalar_apply(Opcode::add, DType::float32, {list[i], list[i + half]});
             list.resize(half);
         }
         return list[0];

@@ -284,7 +284,7 @@ class WindowPlanes {
                       x = Int::symbol("x", {0, columns_.results - 1});
             Scalar start = scalar_index(position_dtype_, first_tap(rows_, here.first + row) * columns_.taps);
             if (is_padded(columns_))
-                start = scalar_apply(find_op("add"), position_dtype_,
+                start = scalar_apply(Opcode::add, position_dtype_,
                                      {start, place_read(position_dtype_, columns_of_windows_, {x})});
             const Int to = plane * each_ + row * pitch_ + x;
             Stmts rows{loop(row, 0, here.rows, Binding::serial,
@@ -308,22 +308,21 @@ class WindowPlanes {
 
     // The second where it is better: a NaN is, and stays. They are kept in variables.
     Best better(Stmts& body, const Best& first, const Best& second) const {
-        static const Op *const le = find_op("le"), *const ge = find_op("ge"),
-                               *const no = find_op("logical_not"), *const both = find_op("bitwise_and"),
-                               *const same = find_op("eq"), *const where = find_op("where"),
-                               *const maximum = find_op("maximum"), *const minimum = find_op("minimum");
         const bool least = is_least(nest_.combine);
         if (!wants_position())
-            return {kept(body, scalar_apply(least ? minimum : maximum, dtype_, {first.value, second.value})),
+            return {kept(body, scalar_apply(least ? Opcode::minimum : Opcode::maximum, dtype_,
+                                            {first.value, second.value})),
                     nullptr};
         Scalar wins = scalar_apply(
-            no, DType::boolean, {scalar_apply(least ? ge : le, DType::boolean, {second.value, first.value})});
+            Opcode::logical_not, DType::boolean,
+            {scalar_apply(least ? Opcode::ge : Opcode::le, DType::boolean, {second.value, first.value})});
         if (is_float(dtype_))
-            wins = scalar_apply(both, DType::boolean,
-                                {wins, scalar_apply(same, DType::boolean, {first.value, first.value})});
+            wins = scalar_apply(Opcode::bitwise_and, DType::boolean,
+                                {wins, scalar_apply(Opcode::eq, DType::boolean, {first.value, first.value})});
         wins = kept(body, wins);
-        return {kept(body, scalar_apply(where, dtype_, {wins, second.value, first.value})),
-                kept(body, scalar_apply(where, position_dtype_, {wins, second.position, first.position}))};
+        return {kept(body, scalar_apply(Opcode::where, dtype_, {wins, second.value, first.value})),
+                kept(body,
+                     scalar_apply(Opcode::where, position_dtype_, {wins, second.position, first.position}))};
     }
 
     Scalar kept(Stmts& body, const Scalar& value) const {

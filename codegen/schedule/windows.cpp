@@ -111,18 +111,16 @@ class Windows {
         const int position = builder_.scratch(Place::Scope::private_, DType::int32, {});
         body.push_back(declare(position));
         body.push_back(set(position, {}, scalar_integer(DType::int32, 0)));
-        static const Op *const equal = find_op("eq"), *const unequal = find_op("neq"),
-                               *const either = find_op("bitwise_or"), *const where = find_op("where");
         for (std::size_t i = points_.size(); i-- > 0;) {
             const Scalar value = value_at(points_[i]), old = place_read(DType::int32, position, {});
-            Scalar has = scalar_apply(equal, DType::boolean, {value, result});
+            Scalar has = scalar_apply(Opcode::eq, DType::boolean, {value, result});
             if (is_float(dtype))
-                has = scalar_apply(either, DType::boolean,
-                                   {has, scalar_apply(unequal, DType::boolean, {value, value})});
+                has = scalar_apply(Opcode::bitwise_or, DType::boolean,
+                                   {has, scalar_apply(Opcode::neq, DType::boolean, {value, value})});
             const Scalar number = scalar_integer(DType::int32, static_cast<std::int64_t>(i));
-            append(body,
-                   where_inside(points_[i],
-                                set(position, {}, scalar_apply(where, DType::int32, {has, number, old}))));
+            append(body, where_inside(points_[i],
+                                      set(position, {},
+                                          scalar_apply(Opcode::where, DType::int32, {has, number, old}))));
         }
         result = place_read(DType::int32, position, {});
         return body;
@@ -177,11 +175,11 @@ bool is_overlapped(const Nest& nest, int vector) {
 }
 
 Stmts schedule_overlapped(const Member& member, KernelBuilder& builder) {
-    static const Op* const add = find_op("add");
     const DType dtype = member.nest.accumulator;
     Scalar sum = scalar_integer(dtype, 0);
     for (const Substitution& point : points_of(member.nest.reduced))
-        sum = scalar_apply(add, dtype, {sum, scalar_cast(dtype, substitute(member.nest.body, point))});
+        sum =
+            scalar_apply(Opcode::add, dtype, {sum, scalar_cast(dtype, substitute(member.nest.body, point))});
     Member map = member;
     map.nest.combine = Combine::none;
     map.nest.reduced.clear();

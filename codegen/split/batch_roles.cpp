@@ -9,6 +9,7 @@
 #include "graph/walk/traverse.h"
 #include "ops/autodiff/modifiers.h"
 #include "ops/shape/join.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -260,7 +261,7 @@ class Classifier {
 }  // namespace
 
 bool repeats_along(const Node& node, int axis) {
-    if (node.op->name != "expand") return false;
+    if (node.op != expand_op()) return false;
     const Nest nest = nest_of(node);
     const std::uint64_t id = nest.parallel[static_cast<std::size_t>(axis)].variable.symbol_id();
     return id != 0 && std::none_of(nest.body->at.begin(), nest.body->at.end(),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/walk/traverse.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -55,8 +56,8 @@ NodePtr stand_in(const NodePtr& value, Maps maps, Graph& graph) {
     if (map) type.shape = {type.shape[0], type.shape[2], type.shape[3], type.shape[1]};
     graph.inputs.push_back(make_input(std::move(type), "", value->where));
     if (!map) return graph.inputs.back();
-    return make_node(find_op("permute"), {graph.inputs.back()},
-                     {{"axes", std::vector<std::int64_t>{0, 3, 1, 2}}}, value->where);
+    return make_node(permute_op(), {graph.inputs.back()}, {{"axes", std::vector<std::int64_t>{0, 3, 1, 2}}},
+                     value->where);
 }
 
 }  // namespace

@@ -68,6 +68,14 @@ Scalar scalar_apply(const Op* op, DType dtype, std::vector<Scalar> arguments) {
     return s;
 }
 
+Scalar scalar_apply(Opcode opcode, DType dtype, std::vector<Scalar> arguments) {
+    return scalar_apply(op_of(opcode), dtype, std::move(arguments));
+}
+
+bool applies(const ScalarNode& s, Opcode opcode) {
+    return s.kind == ScalarNode::Kind::apply && opcode_of(*s.op) == opcode;
+}
+
 Scalar scalar_cast(DType dtype, Scalar x) {
     if (x->dtype == dtype) return x;
     auto s = fresh(ScalarNode::Kind::cast, dtype);

@@ -58,6 +58,9 @@ struct ScalarNode {
     std::vector<Scalar> arguments;
 };
 
+// Whether it is that function of its arguments.
+bool applies(const ScalarNode& s, Opcode opcode);
+
 Scalar scalar_constant(DType dtype, double number);
 Scalar scalar_integer(DType dtype, std::int64_t integer);
 Scalar scalar_index(DType dtype, Int index);
@@ -67,6 +70,7 @@ Scalar scalar_read(DType dtype, Operand operand, std::vector<Int> at, std::vecto
 Scalar scalar_read(DType dtype, int input, std::vector<Int> at, std::vector<Guard> guards = {},
                    Scalar otherwise = nullptr);
 Scalar scalar_apply(const Op* op, DType dtype, std::vector<Scalar> arguments);
+Scalar scalar_apply(Opcode opcode, DType dtype, std::vector<Scalar> arguments);
 Scalar scalar_cast(DType dtype, Scalar x);
 Scalar scalar_select(std::vector<Guard> guards, Scalar value, Scalar otherwise);
 

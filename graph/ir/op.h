@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bitale/error.h"
 #include "graph/ir/attributes.h"
+#include "graph/ir/opcode.h"
 
 namespace bitale {
 
@@ -33,6 +35,7 @@ struct MapInfo {
     std::string integer_text =
         {};  // the same for integers and booleans where it differs: "b_add(a, b)" wraps
     std::string integer_title = {};  // Op::title of integers: "maximum" for the relu of an index
+    Opcode opcode = Opcode::other;   // each of the others belongs to one op
     int cost = 1;                    // rough cycles per element: 1 for an add, 4 for a division, 20 for exp
     bool commutative = false;
     bool maps_zero_to_zero = false;  // f(0) = 0 (unary)
@@ -58,6 +61,10 @@ struct Check {
     Where where;
 };
 
+// Which tensor of a convolution an op computes from the other two. Its attributes are "stride", "dilation",
+// "pad" and "flip".
+enum class Convolution : std::uint8_t { forward, image_gradient, filter_gradient };
+
 // What an opaque op says to code generation: a routine that the runtime has, and the numbers that it needs.
 struct Routine {
     std::string name;
@@ -69,8 +76,12 @@ struct Op {
     // What reports call it where that is another word: `slice` for `rows`. title_of(node) looks here.
     std::string title{};
     OpKind kind = OpKind::composite;
-    int arity = -1;      // -1: any
-    bool draws = false;  // random numbers, by the counter of a stream, its last operand
+    int arity = -1;        // -1: any
+    std::string result{};  // what reports call its result where that is stored: "a convolution"
+    std::optional<Convolution> convolution{};
+    bool takes_rows = false;  // the result is rows of the first operand, chosen at the call
+    bool is_stored = false;   // the result goes to memory as soon as it is known: its readers come late
+    bool draws = false;       // random numbers, by the counter of a stream, its last operand
 
     // The result's dtype and shape, or a thrown ShapeError/TypeError whose text names op, dtypes and shapes.
     std::function<Type(const Nodes& inputs, const Attributes& attributes, Where where)> infer{};
@@ -99,6 +110,8 @@ struct Op {
 // Every op by name, for rules, tests, documentation. Op records register once and live forever.
 const Op* register_op(Op op);  // returns its permanent address; InternalError for a second one of that name
 const Op* find_op(const std::string& name);  // null if unknown
-std::vector<const Op*> all_ops();            // sorted by name
+const Op* op_of(Opcode opcode);              // InternalError if none is registered
+Opcode opcode_of(const Op& op);
+std::vector<const Op*> all_ops();  // sorted by name
 
 }  // namespace bitale

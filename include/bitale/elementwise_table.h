@@ -17,18 +17,22 @@
 // cost       cycles an element, roughly: 1 for an add, 4 for a division, 20 for exp
 // traits     plain, or any of commutative | zero_to_zero | non_decreasing | floats_only | integers_only
 //            (booleans too) | numbers_only (no booleans) | as_length(the op on lengths) |
-//            of_integers_called(what reports say of integers)
+//            of_integers_called(what reports say of integers) |
+//            known(the Opcode by which code generation knows it)
 // low, high  where tests draw floating-point arguments from: inside the domain
 
 // ---- Arithmetic: integers wrap; x // 0 and x % 0 are 0 for integers ---------------------------------------
 BITALE_BINARY(add, same, Text("a + b", "b_add(a, b)"), reference::add(a, b), g, g, 1,
-              commutative | as_length([](const Int& a, const Int& b) { return a + b; }), -4, 4)
+              commutative | as_length([](const Int& a, const Int& b) { return a + b; }) | known(Opcode::add),
+              -4, 4)
 BITALE_BINARY(sub, same, Text("a - b", "b_sub(a, b)"), reference::sub(a, b), g, -g, 1,
-              numbers_only | as_length([](const Int& a, const Int& b) { return a - b; }), -4, 4)
+              numbers_only | as_length([](const Int& a, const Int& b) { return a - b; }) |
+              known(Opcode::sub), -4, 4)
 BITALE_BINARY(mul, same, Text("a * b", "b_mul(a, b)"), reference::mul(a, b), g * b, g * a, 1,
-              commutative | as_length([](const Int& a, const Int& b) { return a * b; }), -4, 4)
+              commutative | as_length([](const Int& a, const Int& b) { return a * b; }) | known(Opcode::mul),
+              -4, 4)
 // True division; two integers give float32.
-BITALE_BINARY(div, floating, "a / b", a / b, g / b, -(g * y) / b, 4, plain, 0.5, 4)
+BITALE_BINARY(div, floating, "a / b", a / b, g / b, -(g * y) / b, 4, known(Opcode::div), 0.5, 4)
 // The exact quotient rounded toward minus infinity. A quotient that was rounded before might have reached the
 // next whole number.
 BITALE_BINARY(floordiv, same, "b_floordiv(a, b)", reference::floordiv(a, b), zeros_like(a), zeros_like(b), 8,
@@ -42,7 +46,8 @@ BITALE_BINARY(pow, same, "b_pow(a, b)", reference::pow(a, b), where(eq(b, 0), 0,
               where(eq(a, 0), 0, g * y * log(a)), 40, numbers_only, 0.5, 3)
 // The negative; integers wrap.
 BITALE_UNARY(neg, same, Text("-a", "b_neg(a)"), reference::neg(a), -g, 1,
-             zero_to_zero | numbers_only | as_length([](const Int& a) { return -a; }), -4, 4)
+             zero_to_zero | numbers_only | as_length([](const Int& a) { return -a; }) | known(Opcode::neg),
+             -4, 4)
 // The absolute value.
 BITALE_UNARY(abs, same, "b_abs(a)", reference::abs(a), g * sign(a), 1, zero_to_zero, -4, 4)
 // -1, 0 or 1; NaN stays NaN.
@@ -51,16 +56,17 @@ BITALE_UNARY(sign, same, "b_sign(a)", reference::sign(a), zeros_like(a), 2, zero
 // The magnitude of a with the sign of b.
 BITALE_BINARY(copysign, floating, "b_copysign(a, b)", std::copysign(a, b), where(eq(y, a), g, -g),
               zeros_like(b), 1, plain, -4, 4)
-BITALE_UNARY(sqr, same, Text("a * a", "b_mul(a, a)"), reference::mul(a, a), g * a * 2, 1, zero_to_zero, -4, 4)
+BITALE_UNARY(sqr, same, Text("a * a", "b_mul(a, a)"), reference::mul(a, a), g * a * 2, 1, zero_to_zero |
+             known(Opcode::sqr), -4, 4)
 BITALE_UNARY(reciprocal, floating, "1 / a", 1 / a, -g * y * y, 4, plain, 0.5, 4)
 // The larger operand. NaN wins. Of equal operands the first is taken, and gets the whole gradient.
 BITALE_BINARY(maximum, same, "b_maximum(a, b)", reference::maximum(a, b), where(lt(a, b), 0, g),
               where(lt(a, b), g, 0), 1,
-              as_length([](const Int& a, const Int& b) { return max(a, b); }), -4, 4)
+              as_length([](const Int& a, const Int& b) { return max(a, b); }) | known(Opcode::maximum), -4, 4)
 // The smaller operand. NaN wins. Of equal operands the first is taken, and gets the whole gradient.
 BITALE_BINARY(minimum, same, "b_minimum(a, b)", reference::minimum(a, b), where(gt(a, b), 0, g),
               where(gt(a, b), g, 0), 1,
-              as_length([](const Int& a, const Int& b) { return min(a, b); }), -4, 4)
+              as_length([](const Int& a, const Int& b) { return min(a, b); }) | known(Opcode::minimum), -4, 4)
 // a, but b where a < b, and c where a > c; where b > c, b wins. NaN stays NaN.
 BITALE_TERNARY(clip, same, "b_clip(a, b, c)", reference::clip(a, b, c),
                where(logical_or(lt(a, b), gt(a, c)), 0, g),
@@ -127,7 +133,7 @@ BITALE_BINARY(logaddexp, floating, "b_logaddexp(a, b)", reference::logaddexp(a, 
 BITALE_UNARY(log1mexp, floating, "b_log1mexp(a)", reference::log1mexp(a), -g / expm1(-a), 60, plain, -4, -0.2)
 // maximum(a, 0): the rectified linear unit. NaN stays NaN. The gradient at 0 is 0.
 BITALE_UNARY(relu, same, "b_relu(a)", reference::relu(a), where(gt(y, 0), g, 0), 1,
-             zero_to_zero | non_decreasing | of_integers_called("maximum"), -4, 4)
+             zero_to_zero | non_decreasing | of_integers_called("maximum") | known(Opcode::relu), -4, 4)
 // The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to a.
 BITALE_UNARY(erf, floating, "b_erf(a)", std::erf(a), g * 1.12837916709551257390 * exp(-(a * a)), 30,
              zero_to_zero | non_decreasing, -3, 3)
@@ -150,12 +156,12 @@ BITALE_UNARY(round, same, Text("b_round(a)", "a"), reference::round(a), zeros_li
              zero_to_zero | non_decreasing, -4, 4)
 
 // ---- Comparisons and logic: NaN is unequal to everything, and true ----------------------------------------
-BITALE_BINARY(lt, logical, "a < b", a < b, none, none, 1, plain, -4, 4)
-BITALE_BINARY(le, logical, "a <= b", a <= b, none, none, 1, plain, -4, 4)
-BITALE_BINARY(gt, logical, "a > b", a > b, none, none, 1, plain, -4, 4)
-BITALE_BINARY(ge, logical, "a >= b", a >= b, none, none, 1, plain, -4, 4)
-BITALE_BINARY(eq, logical, "a == b", a == b, none, none, 1, commutative, -4, 4)
-BITALE_BINARY(neq, logical, "a != b", a != b, none, none, 1, commutative, -4, 4)
+BITALE_BINARY(lt, logical, "a < b", a < b, none, none, 1, known(Opcode::lt), -4, 4)
+BITALE_BINARY(le, logical, "a <= b", a <= b, none, none, 1, known(Opcode::le), -4, 4)
+BITALE_BINARY(gt, logical, "a > b", a > b, none, none, 1, known(Opcode::gt), -4, 4)
+BITALE_BINARY(ge, logical, "a >= b", a >= b, none, none, 1, known(Opcode::ge), -4, 4)
+BITALE_BINARY(eq, logical, "a == b", a == b, none, none, 1, commutative | known(Opcode::eq), -4, 4)
+BITALE_BINARY(neq, logical, "a != b", a != b, none, none, 1, commutative | known(Opcode::neq), -4, 4)
 // Whether both are not 0.
 BITALE_BINARY(logical_and, logical, "(a != 0) & (b != 0)", (a != 0) & (b != 0), none, none, 1, commutative,
               -4, 4)
@@ -166,19 +172,22 @@ BITALE_BINARY(logical_or, logical, "(a != 0) | (b != 0)", (a != 0) | (b != 0), n
 BITALE_BINARY(logical_xor, logical, "(a != 0) != (b != 0)", (a != 0) != (b != 0), none, none, 1, commutative,
               -4, 4)
 // Whether a is 0.
-BITALE_UNARY(logical_not, logical, "a == 0", a == 0, none, 1, plain, -4, 4)
+BITALE_UNARY(logical_not, logical, "a == 0", a == 0, none, 1, known(Opcode::logical_not), -4, 4)
 // Whether a is NaN; false for integers.
 BITALE_UNARY(isnan, logical, Text("a != a", "0"), reference::isnan(a), none, 1, zero_to_zero, -4, 4)
 // Whether a is infinite; false for integers.
 BITALE_UNARY(isinf, logical, Text("b_isinf(a)", "0"), reference::isinf(a), none, 1, zero_to_zero, -4, 4)
 // b where a is true, c elsewhere. A NaN in the operand that is not taken has no effect, nor has it in the
 // gradient.
-BITALE_TERNARY(where, selecting, "a ? b : c", a ? b : c, none, where(a, g, 0), where(a, 0, g), 1, plain, -4,
+BITALE_TERNARY(where, selecting, "a ? b : c", a ? b : c, none, where(a, g, 0), where(a, 0, g), 1,
+               known(Opcode::where), -4,
                4)
 
 // ---- Bits of integers and booleans ------------------------------------------------------------------------
-BITALE_BINARY(bitwise_and, same, "a & b", a & b, none, none, 1, commutative | integers_only, 0, 4)
-BITALE_BINARY(bitwise_or, same, "a | b", a | b, none, none, 1, commutative | integers_only, 0, 4)
+BITALE_BINARY(bitwise_and, same, "a & b", a & b, none, none, 1, commutative | integers_only |
+              known(Opcode::bitwise_and), 0, 4)
+BITALE_BINARY(bitwise_or, same, "a | b", a | b, none, none, 1, commutative | integers_only |
+              known(Opcode::bitwise_or), 0, 4)
 BITALE_BINARY(bitwise_xor, same, "a ^ b", a ^ b, none, none, 1, commutative | integers_only, 0, 4)
 // All bits inverted; of a boolean, logical not.
 BITALE_UNARY(invert, same, "b_invert(a)", reference::invert(a), none, 1, integers_only, 0, 4)
@@ -188,11 +197,11 @@ BITALE_BINARY(shift_left, same, "b_shift_left(a, b)", reference::shift_left(a, b
 // a shifted to the right by b bits, filled with the sign; only the sign is left where b is negative, or the
 // width of the dtype or more.
 BITALE_BINARY(shift_right, same, "b_shift_right(a, b)", reference::shift_right(a, b), none, none, 2,
-              integers_only | numbers_only, 0, 4)
+              integers_only | numbers_only | known(Opcode::shift_right), 0, 4)
 
 // ---- Random bits: words 0 and 1 of Philox-4x32-10 for (key, counter, index) -------------------------------
 BITALE_TERNARY(philox_bits, random_bits, "b_philox(a, b, c)", philox::word(a, b, c, 0),
-               none, none, none, 40, integers_only, 0, 4)
+               none, none, none, 40, integers_only | known(Opcode::random_bits), 0, 4)
 BITALE_TERNARY(philox_bits_second, random_bits, "b_philox_second(a, b, c)", philox::word(a, b, c, 1),
-               none, none, none, 40, integers_only, 0, 4)
+               none, none, none, 40, integers_only | known(Opcode::second_random_bits), 0, 4)
 // clang-format on

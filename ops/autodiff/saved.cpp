@@ -183,6 +183,7 @@ const Op* saved_op() {
         .name = "saved",
         .kind = OpKind::view,
         .arity = 1,
+        .is_stored = true,
         .infer =
             [](const Nodes& inputs, const Attributes& attributes, Where) {
                 return Type{attributes.get<DType>("dtype"), inputs[0]->type.shape};

@@ -14,6 +14,7 @@ namespace bitale {
 namespace {
 
 using table_row::as_length;
+using table_row::known;
 using table_row::of_integers_called;
 using table_row::register_row;
 using table_row::Rule;

@@ -255,6 +255,7 @@ const Op* register_row(Row row) {
     MapInfo map;
     map.text = row.text.floats;
     map.integer_text = row.text.integers;
+    map.opcode = row.traits.opcode;
     map.integer_title = row.traits.integer_title;
     map.cost = row.cost;
     map.commutative = row.traits.commutative;

@@ -23,6 +23,7 @@ struct Traits {
     bool commutative = false, zero_to_zero = false, non_decreasing = false;
     bool floats = true, integers = true, booleans = true;  // dtypes of the operands
     const char* integer_title = "";                        // MapInfo
+    Opcode opcode = Opcode::other;                         // MapInfo
     std::function<Int(const std::vector<Int>&)> length{};
 };
 
@@ -34,9 +35,12 @@ inline Traits operator|(Traits a, const Traits& b) {
     a.integers &= b.integers;
     a.booleans &= b.booleans;
     if (*b.integer_title) a.integer_title = b.integer_title;
+    if (b.opcode != Opcode::other) a.opcode = b.opcode;
     if (b.length) a.length = b.length;
     return a;
 }
+
+inline Traits known(Opcode opcode) { return {.opcode = opcode}; }
 
 inline Traits of_integers_called(const char* title) { return {.integer_title = title}; }
 

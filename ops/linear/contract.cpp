@@ -143,6 +143,7 @@ const Op* dot_op() {
     static const Op* op = register_op({
         .name = "dot",
         .kind = OpKind::reduce,
+        .result = "a product",
         .arity = 2,
         .infer = infer_dot,
         .equalities = dot_equalities,

@@ -159,6 +159,8 @@ const Op* conv_op() {
         r.name = "conv";
         r.kind = OpKind::reduce;
         r.arity = 2;
+        r.result = "a convolution";
+        r.convolution = Convolution::forward;
         r.infer = infer;
         r.equalities = equalities;
         r.gradient = gradient;

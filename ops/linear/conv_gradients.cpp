@@ -220,6 +220,8 @@ const Op* conv_grad_x_op() {
         r.name = "conv_grad_x";
         r.kind = OpKind::reduce;
         r.arity = 2;
+        r.result = "a gradient of a convolution";
+        r.convolution = Convolution::image_gradient;
         r.infer = infer_x;
         r.equalities = equalities_x;
         r.gradient = gradient_x;
@@ -236,6 +238,8 @@ const Op* conv_grad_w_op() {
         r.name = "conv_grad_w";
         r.kind = OpKind::reduce;
         r.arity = 2;
+        r.result = "a gradient of a convolution";
+        r.convolution = Convolution::filter_gradient;
         r.infer = infer_w;
         r.equalities = equalities_w;
         r.gradient = gradient_w;

@@ -163,6 +163,7 @@ const Op* pool_winner_op() {
         .name = "pool_winner",
         .kind = OpKind::reduce,
         .arity = 1,
+        .result = "places of the maxima of max-pooling, for its gradient",
         .infer = infer_winner,
         .equalities = window_fits,
         .gradient = [](const NodePtr&, const NodePtr&) { return Nodes{nullptr}; },

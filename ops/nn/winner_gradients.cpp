@@ -137,6 +137,7 @@ const Op* conv_grad_w_winners_op() {
         .name = "conv_grad_w_winners",
         .kind = OpKind::reduce,
         .arity = 3,
+        .result = "a gradient of a convolution",
         .infer = infer_type,
         .equalities = equal_lengths,
         .gradient = gradients,

@@ -157,6 +157,7 @@ const Op* gather_op() {
         .name = "gather",
         .kind = OpKind::view,
         .arity = 2,
+        .takes_rows = true,
         .infer = infer_gather,
         .equalities = gather_equalities,
         .checks =

@@ -319,6 +319,7 @@ const Op* rows_op() {
         .title = "slice",
         .kind = OpKind::view,
         .arity = 2,
+        .takes_rows = true,
         .infer = infer_rows,
         .equalities = rows_equalities,
         .checks =

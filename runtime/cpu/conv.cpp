@@ -16,9 +16,9 @@ struct Taps {
     std::int64_t stride = 1, shift = 0, first = 0, last = 0;
 };
 
-class Convolution {
+class DirectConvolution {
   public:
-    Convolution(const ConvShape& shape, const ConvData& data)
+    DirectConvolution(const ConvShape& shape, const ConvData& data)
         : s_(shape),
           image_(static_cast<float*>(data.image)),
           filters_(static_cast<float*>(data.filters)),
@@ -181,7 +181,7 @@ class Convolution {
 }  // namespace
 
 void convolve(Pool& pool, const ConvShape& shape, const ConvData& data) {
-    const Convolution convolution(shape, data);
+    const DirectConvolution convolution(shape, data);
     pool.run(convolution.tasks(), [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t task = first; task < last; ++task) convolution.run(task);
     });

@@ -14,11 +14,12 @@ struct Target {
     std::thread(worker);
 #define PLANTED \
     bool on_cpu() const { return kind == Kind::cpu; }
+    bool is_dot(const Node& node) const { return node.op->name == "dot"; }
 };
 }  // namespace bitale
 ]=])
 
-foreach(script include_arrows type_names target_facts doors)
+foreach(script include_arrows type_names target_facts op_names doors)
   foreach(root ${ROOT} ${COPY})
     execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${root} -P ${CMAKE_CURRENT_LIST_DIR}/${script}.cmake
       RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
