@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -29,6 +31,17 @@ std::string option_like(const CLI::App& app, std::string unknown) {
         for (const std::string& name : option->get_lnames())
             nearest = std::min(nearest, std::pair(letters_apart(unknown, "--" + name), "--" + name));
     return nearest.second;
+}
+
+// As BITALE_FLAGS=memory_limit= counts them.
+std::map<std::string, std::uint64_t> byte_units() {
+    std::map<std::string, std::uint64_t> units{{"b", 1}};
+    std::uint64_t binary = 1, decimal = 1;
+    for (const std::string prefix : {"k", "m", "g", "t"}) {
+        units[prefix] = units[prefix + "ib"] = binary *= 1024;
+        units[prefix + "b"] = decimal *= 1000;
+    }
+    return units;
 }
 
 }  // namespace
@@ -74,9 +87,10 @@ Settings parse_settings(int argc, char** argv, Settings settings) {
     app.add_option("--json", settings.json, "Write the results to this file");
     app.add_option("--dump", settings.dump, "Write generated sources and reports into this folder");
     if (settings.takes_memory_limit)
-        app.add_option("--memory-limit", settings.memory_limit.bytes,
-                       "Bytes that the evaluation may take, as 64MiB or 1GiB; 0: any")
-            ->transform(CLI::AsSizeValue(false));
+        app.add_option(
+               "--memory-limit", settings.memory_limit.bytes,
+               "Bytes that the evaluation may take, as 64MiB (1024 x 1024) or 64MB (1000 x 1000); 0: any")
+            ->transform(CLI::AsNumberWithUnit(byte_units()));
     app.add_flag("--profile", settings.profile, "Measure each kernel, and print the report at the end");
     app.add_flag("--quiet", settings.quiet, "Print nothing but errors");
     app.footer(

@@ -34,23 +34,22 @@ std::int64_t number(std::string_view variable, std::string_view name, std::strin
 
 constexpr const char* flags_variable = "BITALE_FLAGS";
 
-// 1000, 64K, 512MiB, 1G: by 1024.
+// 1000; 64K, 512MiB, 1G by 1024; 512MB by 1000, as dd and other tools of GNU read them.
 std::int64_t byte_count(std::string_view name, std::string_view text) {
-    constexpr const char* expected = "a number of bytes, such as 1000000, 512M or 1G";
+    constexpr const char* expected = "a number of bytes, such as 1000000, 512MiB or 1GB";
     std::string_view digits = text.substr(0, text.find_first_not_of("0123456789")),
                      unit = text.substr(digits.size());
-    int shift = 0;
+    std::int64_t factor = 1;
     if (!unit.empty()) {
         constexpr std::string_view prefixes = "KMGT";
-        const std::size_t at = prefixes.find(unit[0]);
+        const std::size_t at = prefixes.find(unit[0] == 'k' ? 'K' : unit[0]);
         const std::string_view rest = unit.substr(1);
         if (at == std::string_view::npos || !(rest.empty() || rest == "B" || rest == "iB"))
             malformed(flags_variable, name, text, expected);
-        shift = 10 * static_cast<int>(at + 1);
+        for (std::size_t power = 0; power <= at; ++power) factor *= rest == "B" ? 1000 : 1024;
     }
-    const std::int64_t most = (std::int64_t{1} << 56) >> shift;
-    const std::int64_t count = number(flags_variable, name, digits, 0, most, expected);
-    return count << shift;
+    const std::int64_t most = (std::int64_t{1} << 56) / factor;
+    return number(flags_variable, name, digits, 0, most, expected) * factor;
 }
 
 bool on_off(std::string_view name, std::string_view text) {
@@ -72,15 +71,16 @@ constexpr Flag flags[] = {
          if (v.empty()) malformed(flags_variable, "device", v, "the name of a device");
          o.device = v;
      }},
-    {"memory_limit", "BYTES", "the most that may be alive on a device; K, M, G or T behind it: times 1024",
+    {"memory_limit", "BYTES",
+     "the most that may be alive on a device; MiB or M: 1024 x 1024, MB: 1000 x 1000",
      [](Options& o, std::string_view v) { o.memory_limit = byte_count("memory_limit", v); }},
     {"cache", "on|off", "keep compiled kernels on disk",
      [](Options& o, std::string_view v) { o.cache = on_off("cache", v); }},
     {"cache_dir", "FOLDER", "where they are kept",
      [](Options& o, std::string_view v) { o.cache_directory = v; }},
-    {"cache_size", "MEGABYTES", "the cache's size limit",
+    {"cache_size", "MIB", "the cache's size limit",
      [](Options& o, std::string_view v) {
-         o.cache_bytes = number(flags_variable, "cache_size", v, 0, 1 << 30, "a number of megabytes") << 20;
+         o.cache_bytes = number(flags_variable, "cache_size", v, 0, 1 << 30, "a number of MiB") << 20;
      }},
     {"threads", "N", "threads of the cpu device; 0: one for each core",
      [](Options& o, std::string_view v) {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+#include <vector>
 
 #include "graph/base/text.h"
 #include "runtime/state.h"
@@ -21,30 +23,60 @@ bool is_float_argument(const MemoryPlan::Buffer& b) {
            is_float(b.dtype) && !b.shape.empty();
 }
 
+// Of an argument that parts of a batch add: which rows they compute.
+bool is_of_parts(const MemoryPlan& plan, const MemoryPlan::Buffer& b) {
+    return plan.micro_batch > 0 && b.kind == MemoryPlan::Kind::argument && b.shape.empty();
+}
+
+// A row for each of the largest blocks and one for the rest, in bytes, so that they add up to the peak.
+std::string table_of_blocks(const MemoryPlan& plan) {
+    constexpr std::size_t most_blocks = 5, most_in_turns = 3;
+    struct Row {
+        std::int64_t bytes;
+        std::string text;
+    };
+    std::vector<Row> rows;
+    std::string in_turns;  // in the arena
+    std::size_t values = 0;
+    for (const MemoryPlan::Buffer& b : plan.buffers) {
+        if (b.on_host || b.reserved == 0 || is_of_parts(plan, b)) continue;
+        if (b.offset < 0)
+            rows.push_back({b.reserved, description_of(b)});
+        else if (++values <= most_in_turns)
+            in_turns +=
+                "\n" + std::string(std::to_string(plan.peak_bytes).size() + 6, ' ') + description_of(b);
+    }
+    if (rows.size() > most_blocks) rows.resize(most_blocks);  // the largest come first
+    if (plan.arena_bytes > 0)
+        rows.push_back(
+            {plan.arena_bytes,
+             fmt::format("one block where values between steps take turns, at most {} at a time{}{}",
+                         bytes_text(plan.least_arena_bytes), values > most_in_turns ? "; the largest:" : ":",
+                         in_turns)});
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.bytes > b.bytes; });
+    std::int64_t rest = plan.peak_bytes;
+    for (const Row& row : rows) rest -= row.bytes;
+    if (rest > 0)
+        rows.push_back({rest, plan.micro_batch > 0 ? "totals and blocks of other parts, smaller ones, padding"
+                                                   : "smaller blocks and padding"});
+    std::string text = fmt::format("\nWhere the {} bytes go:", plan.peak_bytes);
+    for (const Row& row : rows)
+        text += fmt::format("\n  {:>{}}  {}", row.bytes, std::to_string(plan.peak_bytes).size(), row.text);
+    return text;
+}
+
+std::string cure_of(const MemoryPlan& plan) {
+    const bool open = !plan.lengths.empty();
+    const bool floats = std::any_of(plan.buffers.begin(), plan.buffers.end(), is_float_argument);
+    return fmt::format("\nCure: {}{}a higher limit or more memory; memory_plan() shows it all.",
+                       open ? "a smaller batch, " : "",
+                       floats ? "data kept as bytes and not as floats, " : "");
+}
+
 }  // namespace
 
 std::string refusal_text(const std::string& cause, const MemoryPlan& plan) {
-    constexpr std::size_t most_named = 5;
-    std::string text = cause + "\nThe largest buffers:";
-    std::size_t named = 0;
-    std::int64_t rest = 0;
-    for (const MemoryPlan::Buffer& b : plan.buffers) {
-        if (b.on_host) continue;
-        if (named == most_named)
-            rest += b.reserved;
-        else
-            ++named, text += "\n  " + description_of(b);
-    }
-    if (rest > 0) text += fmt::format("\n  and {} in smaller ones", bytes_text(rest));
-    if (plan.arena_bytes > 0)
-        text += fmt::format("\nWhat lives between steps shares {}.", bytes_text(plan.arena_bytes));
-    const bool open = !plan.lengths.empty();
-    const bool floats =
-        !plan.buffers.empty() && std::any_of(plan.buffers.begin(), plan.buffers.end(), is_float_argument);
-    text +=
-        fmt::format("\nCure: {}{}a higher limit or more memory; memory_plan() shows it all.",
-                    open ? "a smaller batch, " : "", floats ? "data kept as bytes and not as floats, " : "");
-    return text;
+    return cause + table_of_blocks(plan) + cure_of(plan);
 }
 
 void refuse_over_limit(const MemoryPlan& plan, Where function) {
@@ -91,8 +123,8 @@ std::optional<std::string> explanation(Function::State& state, std::span<const A
     const Frame& frame = frames.find(symbols.data());
     const OwnMemory own = executable->own_memory(*build.program, frame);
     const MemoryPlan plan = make_memory_plan(build, frame, symbols, own, steps);
-    const std::string text = fmt::format("{}: {}; the call needs {}", subject(plan, state.where), cause,
-                                         bytes_text(plan.peak_bytes));
+    const std::string text = fmt::format("{}: {}; the call needs {} ({} bytes)", subject(plan, state.where),
+                                         cause, bytes_text(plan.peak_bytes), plan.peak_bytes);
     return refusal_text(text, plan);
 } catch (...) {
     return std::nullopt;

@@ -17,10 +17,11 @@
 namespace bitale {
 
 std::string bytes_text(std::int64_t bytes);  // "737.3 MB"
-// "conv2d at net.cpp:12: float32 [10000, 32, 24, 24] = 737.3 MB".
+// "conv2d at net.cpp:12: float32 [10000, 32, 24, 24] = 737.3 MB, of [n, 32, 24, 24]".
 std::string description_of(const MemoryPlan::Buffer& buffer);
 
-// Which buffers take most, and what helps. `cause`: what was refused, in a sentence of its own.
+// A table of the largest blocks, whose rows add up to the plan's peak, and what helps. `cause`: what was
+// refused, in a sentence of its own.
 std::string refusal_text(const std::string& cause, const MemoryPlan& plan);
 
 // As Function::memory_plan, for who holds the function's lock and its device's turn, or has it alone.

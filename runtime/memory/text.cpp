@@ -71,8 +71,10 @@ std::string description_of(const MemoryPlan::Buffer& b) {
         what = fmt::format("{} of {}", name_of(b.kind), what);
     if (b.formula.empty()) return fmt::format("{}: {}", what, bytes_text(b.bytes));
     const std::string numbers = text_of(b.shape);
+    // Names of lengths tell which of them is the batch; arithmetic on them tells nobody anything.
+    const bool tells = numbers != b.formula && b.formula.find('(') == std::string::npos;
     return fmt::format("{}: {} {} = {}{}", what, name_of(b.dtype), numbers, bytes_text(b.bytes),
-                       numbers == b.formula ? "" : ", of " + b.formula);
+                       tells ? ", of " + b.formula : "");
 }
 
 std::string MemoryPlan::to_string() const {

@@ -19,6 +19,9 @@ TEST_CASE("an evaluation in little memory is the evaluation in much") {
         const std::string run = "low_memory_eval --seed 1 --limit " + images + " --device " + device;
         const json at_once = results_of(run);
         CHECK(at_once["micro_batch"] == 0);
+        for (const auto& [limit_text, bytes] :
+             {std::pair{"1000MB", 1000000000}, {"1G", 1 << 30}, {"999000kb", 999000000}})
+            CHECK(results_of(run + " --memory-limit " + limit_text)["limit_bytes"] == bytes);
         for (const std::string storage : {"uint8", "float32"}) {
             INFO(device << ", " << storage);
             const json r = results_of(run + " --memory-limit " + limit + "MiB --storage " + storage);

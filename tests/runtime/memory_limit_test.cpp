@@ -1,5 +1,6 @@
 // Limits of memory: kept to the byte, or refused before anything runs, with words that help.
 #include <atomic>
+#include <sstream>
 #include <thread>
 
 #include "graph/base/memory.h"
@@ -43,6 +44,29 @@ struct Squares {
     Function f;
 };
 
+// "Where the 1691456 bytes go:".
+std::int64_t bytes_needed(const std::string& refusal) {
+    const std::string before = "\nWhere the ";
+    const std::size_t at = refusal.find(before);
+    REQUIRE(at != std::string::npos);
+    const std::int64_t bytes = std::stoll(refusal.substr(at + before.size()));
+    CHECK_THAT(refusal, ContainsSubstring(" (" + std::to_string(bytes) + " bytes)"));
+    return bytes;
+}
+
+// Of the rows below it: those that begin with a number, others belong to the row above.
+std::int64_t sum_of_table(const std::string& refusal) {
+    std::istringstream lines(refusal.substr(refusal.find("\nWhere the ") + 1));
+    std::int64_t sum = 0;
+    std::string line;
+    for (std::getline(lines, line); std::getline(lines, line) && line.starts_with("  ");) {
+        const std::size_t first = line.find_first_not_of(' '),
+                          end = line.find_first_not_of("0123456789", first);
+        if (end > first && line.compare(end, 2, "  ") == 0) sum += std::stoll(line.substr(first));
+    }
+    return sum;
+}
+
 }  // namespace
 
 TEST_CASE("bytes are counted in units of 1024") {
@@ -52,13 +76,25 @@ TEST_CASE("bytes are counted in units of 1024") {
     CHECK((99999999999999_GiB).bytes == INT64_MAX);
     CHECK(parse_options("memory_limit=1G", nullptr, nullptr).memory_limit == std::int64_t{1} << 30);
     CHECK(parse_options("memory_limit=64MiB", nullptr, nullptr).memory_limit == std::int64_t{64} << 20);
-    CHECK(parse_options("memory_limit=3KB", nullptr, nullptr).memory_limit == 3072);
+    CHECK(parse_options("memory_limit=3K", nullptr, nullptr).memory_limit == 3072);
+    CHECK(parse_options("memory_limit=2TiB", nullptr, nullptr).memory_limit == std::int64_t{2} << 40);
+    CHECK(parse_options("memory_limit=32767T", nullptr, nullptr).memory_limit == std::int64_t{32767} << 40);
     CHECK(parse_options("memory_limit=1000", nullptr, nullptr).memory_limit == 1000);
     CHECK(parse_options("memory_limit=0", nullptr, nullptr).memory_limit == 0);
-    for (const char* bad : {"memory_limit=", "memory_limit=G", "memory_limit=-1", "memory_limit=1X",
-                            "memory_limit=1GG", "memory_limit=99999999T", "memory_limit=1.5G"})
+    for (const char* bad :
+         {"memory_limit=", "memory_limit=G", "memory_limit=-1", "memory_limit=1X", "memory_limit=1GG",
+          "memory_limit=99999999T", "memory_limit=1.5G", "memory_limit=1gb", "memory_limit=99999999TB"})
         CHECK_THAT(error_of([&] { parse_options(bad, nullptr, nullptr); }),
-                   ContainsSubstring("memory_limit") && ContainsSubstring("number of bytes"));
+                   ContainsSubstring("memory_limit") &&
+                       ContainsSubstring("a number of bytes, such as 1000000, 512MiB or 1GB"));
+}
+
+TEST_CASE("flags count MB by 1000, as messages do") {
+    CHECK(parse_options("memory_limit=3KB", nullptr, nullptr).memory_limit == 3000);
+    CHECK(parse_options("memory_limit=3kB", nullptr, nullptr).memory_limit == 3000);
+    CHECK(parse_options("memory_limit=512MB", nullptr, nullptr).memory_limit == 512000000);
+    CHECK(parse_options("memory_limit=1GB", nullptr, nullptr).memory_limit == 1000000000);
+    CHECK(parse_options("memory_limit=2TB", nullptr, nullptr).memory_limit == 2000000000000);
 }
 
 TEST_CASE("a limit of what a call needs passes, and of a byte less is refused before anything is written") {
@@ -92,6 +128,7 @@ TEST_CASE("a refusal names the function, the line, the limit, what is short, the
                          ContainsSubstring("float32 [300, 300] = 360.0 kB") &&
                          ContainsSubstring("exp at memory_limit_test.cpp:") &&
                          ContainsSubstring("Cure: a smaller batch"));
+    CHECK(sum_of_table(said) == peak);
     // Of a loop, with the step.
     const Expr i = lscalar("i");
     Function many = function({i}, {Expr(shared(Array(float32, {50000}), "table")) + cast(i, float32)},
@@ -100,6 +137,35 @@ TEST_CASE("a refusal names the function, the line, the limit, what is short, the
     CHECK_THAT(error_of([&] { many.loop(0, 100); }), ContainsSubstring("float32 [100, 50000] = 20.0 MB") &&
                                                          ContainsSubstring("shared variable \"table\""));
     CHECK(many.steps_done() <= 3);
+}
+
+TEST_CASE("the rows of a refusal add up to the bytes that the call needs") {
+    const Expr images = input(float32, {-1, 1, 12, 12}, "images"), x = matrix("x");
+    const Shared w = shared(Array(float32, {8, 1, 5, 5}), "w");
+    const Expr loss = sum(relu(conv2d(images, w, {.border_mode = half})));
+    for (const std::string device : {"cpu", "emulator"}) {
+        if (device == "emulator" && emulator_skipped()) continue;
+        const FunctionOptions options{.device = device, .memory_limit = 20_KiB};
+        FunctionOptions training = options;
+        training.updates = sgd(loss, {w}, 0.1);
+        Function step = function({images}, loss, training);  // in parts, of several passes
+        Function halves = function({x}, max_pool(reshape(x, {-1, 1, 2, 25}), {2, 2}), options);
+        Function whole = function({x}, sort(exp(x), 0) + 1, options);
+        for (const std::string& said : {error_of([&] {
+                                            step(Array(float32, {300, 1, 12, 12}));
+                                        }),
+                                        error_of([&] {
+                                            halves(Array(float32, {100, 100}));
+                                        }),
+                                        error_of([&] {
+                                            whole(Array(float32, {100, 100}));
+                                        }),
+                                        error_of([&] { Squares("cpu").f(Squares::ones(200000)); })}) {
+            INFO(device << ": " << said);
+            CHECK_THAT(said, !ContainsSubstring("floordiv") && !ContainsSubstring("\"first row\""));
+            CHECK(sum_of_table(said) == bytes_needed(said));
+        }
+    }
 }
 
 TEST_CASE("a limit of so few bytes is taken for MiB in the error") {
