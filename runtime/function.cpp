@@ -197,6 +197,12 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     return state;
 }
 
+CompileError compiler_disappeared() {
+    return CompileError(
+        "the host compiler disappeared: it was there when the function was built; install it again, or name "
+        "another one by BITALE_CXX");
+}
+
 // What could not be measured before lengths were known is measured now; the function is compiled again where
 // that changes a choice.
 void measure_at_first_call(Function::State& state, std::span<const Array> arguments) {
@@ -215,7 +221,7 @@ void measure_at_first_call(Function::State& state, std::span<const Array> argume
     for (const LengthCheck& check : state.signature.checks)
         if (substitute(check.a, lengths) != substitute(check.b, lengths)) return;  // the call will say so
     const std::optional<Target> target = target_of(state);
-    if (!target) throw CompileError("the host compiler disappeared");
+    if (!target) throw compiler_disappeared();
     const int runs_before = compiler_runs_of(state);
     Compiled compiled = generated(state, *target, numbers);
     std::unique_ptr<Executable> executable = prepared(state, compiled.program);
@@ -327,7 +333,7 @@ int compiler_runs_of(const Function::State& state) {
 
 Program readable_program(const Function::State& state) {
     std::optional<Target> target = target_of(state);
-    if (!target) throw CompileError("the host compiler disappeared");
+    if (!target) throw compiler_disappeared();
     target->readable = true;
     Numbers numbers;
     const std::vector<std::int64_t> values = state.executable->last_symbols();
@@ -417,13 +423,49 @@ const Array& Results::operator[](std::size_t i) const {
     return values_[i];
 }
 
+namespace {
+
+// What lengths disagree with is often an Array that nothing was assigned to.
+[[noreturn]] void rethrow_naming_empty(const Function::State& state, std::span<const Array> arguments) {
+    std::string words;
+    for (std::size_t i = 0; i < arguments.size() && words.empty(); ++i)
+        if (is_like_default(arguments[i]))
+            words = default_text(fmt::format(
+                "argument {}{}", i,
+                state.inputs[i].name.empty() ? "" : " (" + in_quotes(state.inputs[i].name) + ")"));
+    if (words.empty()) throw;
+    rethrow_with(words);
+}
+
+[[noreturn]] void rethrow_naming_moved(const Function::State& state, std::span<const Array> arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        try {
+            (void)arguments[i].dtype();
+        } catch (const GraphError& e) {
+            throw GraphError(state.where, fmt::format("argument {} of function {}: {}", i,
+                                                      in_quotes(state.name), e.what()));
+        }
+    }
+    throw;
+}
+
+}  // namespace
+
 Results Function::call(std::span<const Array> arguments) {
     return calling([&] {
         State& state = used(state_);
         state.device->check_runs(state.name, state.where);
         std::vector<Array> storage;
         const std::span<const Array> all = completed(state, arguments, storage);
-        return state.specialised ? run_with_room(state, all) : run(state, all);
+        try {
+            return state.specialised ? run_with_room(state, all) : run(state, all);
+        } catch (const ShapeError&) {
+            rethrow_naming_empty(state, all);
+        } catch (const TypeError&) {
+            rethrow_naming_empty(state, all);
+        } catch (const GraphError&) {
+            rethrow_naming_moved(state, all);
+        }
     });
 }
 

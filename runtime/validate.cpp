@@ -239,17 +239,35 @@ class Validator {
         }
     }
 
+    // Which expression of another rank was meant.
+    static std::string rank_cure_of(const Node& variable, const Expr& replacement) {
+        const auto kind = [](int rank) {
+            constexpr const char* kinds[] = {"a scalar", "a vector", "a matrix"};
+            return rank < 3 ? std::string(kinds[rank]) : fmt::format("a tensor of {} axes", rank);
+        };
+        const int wanted = variable.type.rank(), got = replacement.rank();
+        const std::string text = program_text(replacement.node());
+        std::string cure = fmt::format("{}, not {}", kind(wanted), kind(got));
+        if (wanted == got + 1)
+            cure += fmt::format(", as expand_dims({}, 0) is", text.empty() ? "..." : text);
+        else if (got == wanted + 1)
+            cure += fmt::format(", as a row of it is, {}[0]", text.empty() ? "..." : text);
+        return cure;
+    }
+
     void check_given(const Given& g, const Node& variable, const Node& replacement) {
         const std::string subject =
             fmt::format("{} is given as {}", describe(variable), describe(replacement));
         if (replacement.type.dtype != variable.type.dtype)
-            throw TypeError(g.where,
-                            fmt::format("{}: the dtypes differ; write cast(..., {}) around the replacement",
-                                        subject, name_of(variable.type.dtype)));
+            throw TypeError(g.where, fmt::format("{}: the dtypes differ; write {}", subject,
+                                                 cast_text(g.replacement.node(), variable.type.dtype)));
         if (replacement.type.rank() != variable.type.rank())
-            throw ShapeError(g.where, subject + ": the ranks differ");
+            throw ShapeError(g.where,
+                             subject + ": the ranks differ; give " + rank_cure_of(variable, g.replacement));
         if (certainly_differ(variable.type.shape, replacement.type.shape))
-            throw ShapeError(g.where, subject + ": the shapes differ");
+            throw ShapeError(g.where, subject + ": the shapes differ; give an expression of the shape " +
+                                          text_of(variable.type.shape) +
+                                          ", or declare what it replaces with lengths of -1");
         for (std::size_t axis = 0; axis < variable.type.shape.size(); ++axis) {
             const Int &wanted = variable.type.shape[axis], &got = replacement.type.shape[axis];
             if (wanted.is_constant() && !got.is_constant())

@@ -62,7 +62,9 @@ void Shared::set_value(const Array& value, Where where) const {
         if (value.shape() != state.value.shape())
             throw ShapeError(where, subject + "its shape is " + text_of(state.value.shape()) +
                                         ", that of the value " + text_of(value.shape()) +
-                                        "; a shape is fixed when the variable is created");
+                                        (value.rank() == 1 && value.size() == 0
+                                             ? "; the value is an empty Array, as Array() makes it"
+                                             : "; a shape is fixed when the variable is created"));
         std::list<Array> copy{ArrayMemory::own(value)};  // what may fail comes first
         state.take_value(copy);
         state.fetch = nullptr;

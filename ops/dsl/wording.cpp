@@ -136,6 +136,11 @@ std::string vector_cure(const Node& a, const Node& b) {
     return "";
 }
 
+std::string cast_text(const std::shared_ptr<const Node>& operand, DType dtype, const char* place) {
+    const std::string text = program_text(operand);
+    return "cast(" + (text.empty() ? place : text) + ", " + std::string(name_of(dtype)) + ")";
+}
+
 std::string program_text(const std::shared_ptr<const Node>& node) {
     constexpr int depth = 4;
     constexpr std::size_t most = 40;

@@ -30,6 +30,9 @@ std::string unlike_lengths(const Node& a, std::size_t axis_a, const Node& b, std
 // "; write channel(b) for a number for each channel": what cures the broadcast of a vector along the last
 // axis of a tensor where another axis has, or may have, the vector's length; else empty.
 std::string vector_cure(const Node& a, const Node& b);
+// The cast that cures an error: "cast(x, float32)" of a variable or a short expression of some, else
+// "cast(the second operand, float32)" with the operand's place.
+std::string cast_text(const std::shared_ptr<const Node>& operand, DType dtype, const char* place = "...");
 // A short expression of named variables and numbers as in the program, "n + 0.5"; empty for others.
 std::string program_text(const std::shared_ptr<const Node>& node);
 

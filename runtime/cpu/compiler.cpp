@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
@@ -209,7 +210,9 @@ std::string outcome(const CompileJob& job, const Ended& ended, milliseconds spen
         case Ended::How::exited:
             return ended.number == 0 ? outcome(job) : "exit status " + std::to_string(ended.number);
         case Ended::How::unknown: return outcome(job);  // only the object can tell
-        case Ended::How::signalled: return "killed by signal " + std::to_string(ended.number);
+        case Ended::How::signalled:
+            return "killed by signal " + std::to_string(ended.number) +
+                   (ended.number == SIGKILL ? ", which is what the system does when memory runs out" : "");
         case Ended::How::too_long: break;
     }
     const std::string text = "it was ended because it took more than " + std::to_string(ended.number) +
@@ -227,7 +230,14 @@ std::string explain(const CompileJob& job, const std::vector<std::string>& comma
     if (!job.subject.empty()) text += "  compiling: " + job.subject + "\n";
     text += "  command: " + joined(command) + "\n  source: " + job.source + "\n";
     if (fault > 0) text += lines_around(job.source, fault);
-    return text + (log.size() > most ? log.substr(0, most) + "...\n" : log);
+    text += log.size() > most ? log.substr(0, most) + "...\n" : log;
+    if (!text.ends_with('\n')) text += "\n";
+    // What a compiler has against a line of the source is no fault of the user's.
+    return text + (fault > 0
+                       ? "Cure: another compiler, named by BITALE_CXX or by compiler= in BITALE_FLAGS; the "
+                         "source is Bitale's, so please report it"
+                       : "Cure: run the command by hand to see what it lacks, or name another compiler by "
+                         "BITALE_CXX or by compiler= in BITALE_FLAGS");
 }
 
 // By way of assembly, in which lines are put right.
@@ -268,7 +278,7 @@ CompilerSearch find_compiler() {
         if (!r.found)
             r.problem = "\"" + named + "\", named by " +
                         (options().compiler.empty() ? "BITALE_CXX" : "compiler= in BITALE_FLAGS") +
-                        ", is not a program";
+                        ", is not a program; name g++ or clang++, or name none and have one of them on PATH";
         return r;
     }
     for (const char* name : {"c++", "g++", "clang++"})

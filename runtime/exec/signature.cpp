@@ -64,6 +64,13 @@ std::string rank_cure(const Shape& wanted, const Dims& given) {
 
 }  // namespace
 
+bool is_like_default(const Array& value) { return value.rank() == 1 && value.size() == 0; }
+
+std::string default_text(const std::string& subject) {
+    return "; " + subject +
+           " is an empty Array, as Array() and a vector without elements make it; give it its value first";
+}
+
 // Sizes beyond 64 bits are the last number of those (IntTable).
 constexpr std::int64_t most_elements = std::numeric_limits<std::int64_t>::max() - 1;
 
@@ -153,7 +160,7 @@ std::string Arguments::complaint(std::size_t input, const Array& value) const {
         signature_.function.empty() ? "" : " of function \"" + signature_.function + "\"";
     const std::string name = info.name.empty() ? "the input" : "input " + in_quotes(info.name);
     return fmt::format("{}argument {}{} is {} {}, but {} is declared {}as {}",
-                       info.where.line ? info.where.text() + ": " : "", input + 1, function,
+                       info.where.line ? info.where.text() + ": " : "", input, function,
                        name_of(value.dtype()), text_of(value.shape()), name, info.where.line ? "here " : "",
                        text_of(info.type));
 }
@@ -179,7 +186,7 @@ std::string Arguments::exchanged(std::span<const Array> arguments) const {
                 continue;
             }
             return fmt::format("; arguments {} and {} seem to be exchanged, for the other way round they fit",
-                               i + 1, j + 1);
+                               i, j);
         }
     return "";
 }
@@ -187,7 +194,8 @@ std::string Arguments::exchanged(std::span<const Array> arguments) const {
 void Arguments::take_scalar(std::size_t input, const Array& value, const std::string& cure) {
     const DType wanted = signature_.inputs[input].type.dtype;
     if (value.rank() != 0)
-        throw ShapeError(complaint(input, value) + (cure.empty() ? "; pass one number" : cure));
+        throw ShapeError(complaint(input, value) +
+                         (cure.empty() && !is_like_default(value) ? "; pass one number" : cure));
     if (value.dtype() == wanted) {
         std::memcpy(cells_[input].bytes, value.data(), static_cast<std::size_t>(bytes_of(wanted)));
         return;
@@ -202,12 +210,15 @@ void Arguments::check_shape(std::size_t input, const Array& value, const std::st
     const InputInfo& info = signature_.inputs[input];
     if (value.dtype() != info.type.dtype)
         throw TypeError(complaint(input, value) +
-                        (cure.empty() ? fmt::format("; convert it with .as({}), or declare the input as {}",
-                                                    name_of(info.type.dtype), name_of(value.dtype()))
-                                      : cure));
+                        (cure.empty() && !(is_like_default(value) && value.dtype() == float32)
+                             ? fmt::format("; convert it with .as({}), or declare the input as {}",
+                                           name_of(info.type.dtype), name_of(value.dtype()))
+                             : cure));
     if (value.rank() != info.type.rank())
-        throw ShapeError(complaint(input, value) +
-                         (cure.empty() ? rank_cure(info.type.shape, value.shape()) : cure));
+        throw ShapeError(complaint(input, value) + (!cure.empty() ? cure
+                                                    : is_like_default(value)
+                                                        ? ": the ranks differ"
+                                                        : rank_cure(info.type.shape, value.shape())));
 }
 
 void Arguments::bind(std::span<const Array> arguments, std::int64_t* values, const void** data) {

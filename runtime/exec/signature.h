@@ -27,6 +27,11 @@ struct Signature {
 // for lengths that can never be equal.
 Signature signature_of(const Graph& graph);
 
+// Whether the value may be an Array that nothing was assigned to.
+bool is_like_default(const Array& value);
+// "; the value is an empty Array, as Array() ...", the end of an error.
+std::string default_text(const std::string& subject);
+
 // Checks the arguments of calls. Holds the scalars, converted to the inputs' dtypes, and scratch: not for two
 // calls at once.
 class Arguments {

@@ -117,7 +117,8 @@ TEST_CASE("a text that does not compile is shown around its fault", "[core][runt
     const std::string message = message_of<CompileError>([&] { load_kernels(p, compiler(), 2); });
     REQUIRE_THAT(message, ContainsSubstring("exit status 1") && ContainsSubstring("-ffp-contract=off") &&
                               ContainsSubstring("> ") && ContainsSubstring("*(i64*)b[0] += nonsense") &&
-                              ContainsSubstring("error"));
+                              ContainsSubstring("error") &&
+                              ContainsSubstring("\nCure: another compiler, named by BITALE_CXX"));
     // The source that the message names is still there.
     const std::size_t at = message.find("source: ") + 8;
     const std::string source = message.substr(at, message.find('\n', at) - at);
@@ -132,9 +133,16 @@ TEST_CASE("a compiler that dies, lies or cannot start is a CompileError", "[core
         const ScopedVariable variable("BITALE_CXX", folder / "cc");
         return message_of<CompileError>([&] { load_kernels(adding("k_any", "1"), compiler(), 1); });
     };
+    const auto by_hand = Catch::Matchers::EndsWith(
+        "\nCure: run the command by hand to see what it lacks, or name another compiler by BITALE_CXX or by "
+        "compiler= in BITALE_FLAGS");
     REQUIRE_THAT(failure("echo my own words; exit 3\n"),
-                 ContainsSubstring("exit status 3") && ContainsSubstring("my own words"));
-    REQUIRE_THAT(failure("kill -9 $$\n"), ContainsSubstring("killed by signal 9"));
+                 ContainsSubstring("exit status 3") && ContainsSubstring("my own words") && by_hand);
+    REQUIRE_THAT(
+        failure("kill -9 $$\n"),
+        ContainsSubstring("killed by signal 9, which is what the system does when memory runs out") &&
+            by_hand);
+    REQUIRE_THAT(failure("kill -11 $$\n"), ContainsSubstring("killed by signal 11)") && by_hand);
     REQUIRE_THAT(failure("exit 0\n"), ContainsSubstring("no object"));
     REQUIRE_THAT(failure("while [ \"$1\" != -o ]; do shift; done; echo junk > \"$2\"\n"),
                  ContainsSubstring("cannot be loaded"));
@@ -480,8 +488,11 @@ TEST_CASE("without a host compiler functions are interpreted, and that is said",
     Options o;
     o.interpret = false;
     const ScopedOptions strict(o);
-    REQUIRE_THAT(message_of<CompileError>([&] { function({x}, x * 3, {.device = "cpu"}); }),
-                 ContainsSubstring("/no/such/compiler") && ContainsSubstring("interpret=off"));
+    REQUIRE_THAT(
+        message_of<CompileError>([&] { function({x}, x * 3, {.device = "cpu"}); }),
+        ContainsSubstring("\"/no/such/compiler\", named by BITALE_CXX, is not a program; name g++ or "
+                          "clang++, or name none") &&
+            ContainsSubstring("interpret=off"));
 }
 
 TEST_CASE("a failing compiler leaves shared variables as they were", "[core][runtime][compiler]") {

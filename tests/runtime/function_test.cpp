@@ -129,16 +129,24 @@ TEST_CASE("givens that do not fit their variable", "[core][runtime][function]") 
     Expr y = x * 2;
     const std::string dtype = message_of<TypeError>([&] { function({}, y, {.givens = {{x, bytes}}}); });
     REQUIRE_THAT(dtype, ContainsSubstring(line_x) && ContainsSubstring(function_test_line(__LINE__ - 1)) &&
-                            ContainsSubstring("uint8") && ContainsSubstring("cast(..., float32)"));
+                            ContainsSubstring("uint8") && ContainsSubstring("; write cast(bytes, float32)"));
     const std::string rank = message_of<ShapeError>([&] {
         function({}, y, {.givens = {{x, cast(flatten(bytes), float32)}}});
     });
-    REQUIRE_THAT(rank, ContainsSubstring(line_x) && ContainsSubstring("ranks differ"));
+    REQUIRE_THAT(
+        rank, ContainsSubstring(line_x) &&
+                  ContainsSubstring("ranks differ; give a matrix, not a vector, as expand_dims(..., 0) is"));
+    const std::string row = message_of<ShapeError>([&] {
+        Expr v = bitale::vector("v");
+        function({x}, v * 2, {.givens = {{v, x}}});
+    });
+    REQUIRE_THAT(row,
+                 ContainsSubstring("ranks differ; give a vector, not a matrix, as a row of it is, x[0]"));
     Expr z = input(float32, {2, 3}, "z");
     const std::string shape = message_of<ShapeError>([&] {
         function({}, z * 2, {.givens = {{z, cast(bytes, float32)}}});
     });
-    REQUIRE_THAT(shape, ContainsSubstring("shapes differ"));
+    REQUIRE_THAT(shape, ContainsSubstring("shapes differ; give an expression of the shape [2, 3]"));
     const std::string twice = message_of<GraphError>([&] {
         function({}, y, {.givens = {{x, cast(bytes, float32)}, {x, cast(bytes, float32)}}});
     });

@@ -47,7 +47,7 @@ TEST_CASE("an argument that does not fit its input is named with the declaration
     };
     says(x, 2.5F,
          line +
-             "argument 1 of function \"f\" is float32 [], but input \"x\" is declared here as float32 [x.0, "
+             "argument 0 of function \"f\" is float32 [], but input \"x\" is declared here as float32 [x.0, "
              "x.1]: "
              "the ranks differ; pass a matrix, not a number");
     says(v, 2.5F, "pass a vector, not a number: Array{...}");
@@ -74,17 +74,53 @@ TEST_CASE("arguments that are exchanged are told so only where the other way rou
                                  " seem to be exchanged");
     };
     const Expr total = sum(x) + sum(cast(y, float32));
-    CHECK_THAT(said(f({x, y}, total), {labels, matrix34}), hint(1, 2) && !ContainsSubstring(".as("));
-    CHECK_THAT(said(f({x, v}, sum(x) + sum(v)), {numbered(2), matrix34}), hint(1, 2));
-    CHECK_THAT(said(f({v, y, x}, total + sum(v)), {numbered(2), matrix34, labels}), hint(2, 3));
+    CHECK_THAT(said(f({x, y}, total), {labels, matrix34}), hint(0, 1) && !ContainsSubstring(".as("));
+    CHECK_THAT(said(f({x, v}, sum(x) + sum(v)), {numbered(2), matrix34}), hint(0, 1));
+    CHECK_THAT(said(f({v, y, x}, total + sum(v)), {numbered(2), matrix34, labels}), hint(1, 2));
     const Expr a = input(float32, {-1, 4}, "a"), b = input(float32, {4, -1}, "b");
-    CHECK_THAT(said(f({a, b}, sum(dot(a, b))), {Array(float32, {4, 3}), Array(float32, {3, 4})}), hint(1, 2));
+    CHECK_THAT(said(f({a, b}, sum(dot(a, b))), {Array(float32, {4, 3}), Array(float32, {3, 4})}), hint(0, 1));
     // A matrix twice, and one that the product refuses either way: no hint.
     CHECK_THAT(said(f({x, y}, total), {matrix34, matrix34}),
-               ContainsSubstring("argument 2 of ") && !ContainsSubstring("exchanged"));
+               ContainsSubstring("argument 1 of ") && !ContainsSubstring("exchanged"));
     CHECK_THAT(said(f({v, w}, sum(dot(v, w))), {Array(float32, {3, 4}), numbered(4)}),
                ContainsSubstring("the ranks differ") && !ContainsSubstring("exchanged"));
-    CHECK_THAT(said(f({v, w}, sum(dot(v, w))), {Array(float32, {3, 4}), numbered(3)}), hint(1, 2));
+    CHECK_THAT(said(f({v, w}, sum(dot(v, w))), {Array(float32, {3, 4}), numbered(3)}), hint(0, 1));
+}
+
+TEST_CASE("an Array that nothing was assigned to is named by errors of a call", "[core][runtime]") {
+    const Expr x = matrix("x"), u = bitale::vector("u"), v = bitale::vector("v"), s = scalar("s");
+    Function add = function({u, v}, u + v, {.name = "add", .device = "reference"});
+    Function sums = function({x, s}, sum(x) * s, {.device = "reference"});
+    const std::string how =
+        " is an empty Array, as Array() and a vector without elements make it; give it its "
+        "value first";
+    CHECK_THAT(message_of<ShapeError>([&] { add(numbered(3), Array()); }),
+               ContainsSubstring("the lengths must be equal") &&
+                   Catch::Matchers::EndsWith("; argument 1 (\"v\")" + how));
+    CHECK_THAT(message_of<ShapeError>([&] { add(std::vector<float>{}, numbered(3)); }),
+               Catch::Matchers::EndsWith("; argument 0 (\"u\")" + how));
+    CHECK_THAT(message_of<ShapeError>([&] { sums(Array(), 1.F); }),
+               ContainsSubstring("the ranks differ; argument 0 (\"x\")" + how));
+    CHECK_THAT(
+        message_of<ShapeError>([&] {
+            sums(Array(float32, {2, 2}), Array());
+        }),
+        !ContainsSubstring("pass one number") && Catch::Matchers::EndsWith("; argument 1 (\"s\")" + how));
+    CHECK_THAT(message_of<TypeError>([&] { add(std::vector<double>{}, numbered(3)); }),
+               ContainsSubstring("convert it with .as(float32)") && Catch::Matchers::EndsWith(how));
+    // Empty arguments that fit, and errors that are of others.
+    CHECK(Array(add(Array(), Array())).size() == 0);
+    CHECK_THAT(message_of<ShapeError>([&] { add(numbered(3), numbered(2)); }),
+               !ContainsSubstring("empty Array"));
+    Array a = numbered(3);
+    const Array taken = std::move(a);
+    CHECK_THAT(message_of<GraphError>([&] { add(std::move(a), taken); }),
+               ContainsSubstring("traps_test.cpp:") &&
+                   ContainsSubstring("argument 0 of function \"add\": an Array that was moved from is used"));
+    const Shared w = shared(numbered(3), "w");
+    CHECK_THAT(
+        message_of<ShapeError>([&] { w.set_value(Array()); }),
+        Catch::Matchers::EndsWith("that of the value [0]; the value is an empty Array, as Array() makes it"));
 }
 
 TEST_CASE("lengths that differ at a call are named with their axes", "[core][runtime]") {
