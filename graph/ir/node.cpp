@@ -185,7 +185,9 @@ std::string describe(const Node& node) {
     const Attribute* leaf = node.attributes.find(stands_for);
     const std::string kind = leaf ? std::get<std::string>(*leaf) : title_of(node);
     std::string s = node.name.empty() ? kind : in_quotes(node.name);
-    s += " (" + text_of(node.type) + ")";
+    // A routine packs its results into one, of a shape that the user has not seen.
+    const bool packs = node.op->kind == OpKind::opaque && !node.inputs.empty();
+    s += packs ? " (of " + text_of(node.inputs[0]->type) + ")" : " (" + text_of(node.type) + ")";
     return s + at_line(node.where);
 }
 

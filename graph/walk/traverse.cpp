@@ -70,7 +70,7 @@ NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengt
     NodePtr made = make_node(node->op, std::move(inputs),
                              lengths.empty() ? node->attributes : substitute(node->attributes, lengths),
                              node->where, node->name);
-    if (!node->origins.empty() || !node->rules.empty() || node->of_gradient) {
+    if (!node->origins.empty() || !node->rules.empty() || !node->title.empty() || node->of_gradient) {
         auto* fresh = const_cast<Node*>(made.get());  // not shared yet
         fresh->of_gradient = node->of_gradient;
         fresh->title = node->title;

@@ -181,10 +181,10 @@ void reject_wrapping_literal(const std::vector<Expr>& given, Where where) {
                    " may wrap; write " + difference + ", or " + wrapping + " where it is to wrap");
 }
 
-// How a cure names one of the operands.
-std::string word_of(const std::vector<Expr>& given, std::size_t operand) {
+// The cast of one of the operands that cures an error.
+std::string cure_of(const std::vector<Expr>& given, std::size_t operand, DType dtype) {
     constexpr const char* places[] = {"the first operand", "the second operand", "the third operand"};
-    return word_for(given[operand], given.size() == 1 ? "the operand" : places[operand]);
+    return cast_text(given[operand].node(), dtype, given.size() == 1 ? "the operand" : places[operand]);
 }
 
 // Operands so far meet in `common`, and with the dtype of this one in none.
@@ -200,9 +200,8 @@ std::string word_of(const std::vector<Expr>& given, std::size_t operand) {
     for (std::size_t i = first; i < operand && !gives_way(given[weaker]); ++i)
         if (gives_way(given[i])) weaker = i;
     type_error(where, operation_text(op->name, given),
-               std::string(name_of(common)) + " and " + std::string(name_of(own)) +
-                   " do not mix; write cast(" + word_of(given, weaker) + ", " +
-                   std::string(name_of(integers ? DType::int64 : DType::float64)) + ")");
+               std::string(name_of(common)) + " and " + std::string(name_of(own)) + " do not mix; write " +
+                   cure_of(given, weaker, integers ? DType::int64 : DType::float64));
 }
 
 // A map of literals is a literal: computed now, in double precision.
@@ -317,8 +316,8 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
         const DType own = given[i].dtype();
         if (is_half(own))
             type_error(where, operation_text(op->name, given),
-                       std::string(name_of(own)) + " is for storage only; compute on cast(" +
-                           table_row::word_of(given, i) + ", float32)");
+                       std::string(name_of(own)) + " is for storage only; compute on " +
+                           table_row::cure_of(given, i, DType::float32));
         const std::optional<DType> both = common ? promote(*common, own, options().promotion) : own;
         if (!both && row.rule != Rule::random_bits)
             table_row::refuse_mixture(op, given, first, *common, i, where);
@@ -343,8 +342,8 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
                                                              : *common;
         if (row.rule == Rule::random_bits && !given[i].is_weak() && given[i].dtype() != wanted)
             type_error(where, operation_text(op->name, given),
-                       "the operands are uint64, not " + std::string(name_of(given[i].dtype())) +
-                           "; write cast(" + table_row::word_of(given, i) + ", uint64)");
+                       "the operands are uint64, not " + std::string(name_of(given[i].dtype())) + "; write " +
+                           table_row::cure_of(given, i, DType::uint64));
         operands.push_back(i < first ? cast(given[i], wanted, where)
                                      : cast(strengthen(given[i], wanted, where), wanted, where));
     }
@@ -353,8 +352,8 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
         std::size_t odd = first;
         while (odd + 1 < given.size() && (given[odd].is_weak() || given[odd].dtype() != *common)) ++odd;
         type_error(where, operation_text(op->name, given),
-                   "it does not compute on " + dtype + "; write cast(" + table_row::word_of(given, odd) +
-                       ", " + std::string(name_of(row.traits.floats ? DType::float32 : DType::int32)) + ")");
+                   "it does not compute on " + dtype + "; write " +
+                       table_row::cure_of(given, odd, row.traits.floats ? DType::float32 : DType::int32));
     }
     return apply(op, broadcast(operands, op->name.c_str(), where), {}, where);
 }

@@ -20,9 +20,8 @@ void require_floats(const std::string& name, const NodePtr& a, const NodePtr& b,
         if (!computes(x))
             throw TypeError(where,
                             operands + "it computes in float32 or float64, not in " +
-                                std::string(name_of(x->type.dtype)) + "; write cast(" +
-                                word_for(wrap(x), x == a ? "the first operand" : "the second operand") +
-                                ", float32)");
+                                std::string(name_of(x->type.dtype)) + "; write " +
+                                cast_text(x, float32, x == a ? "the first operand" : "the second operand"));
     if (a->type.dtype != b->type.dtype)
         throw TypeError(where, operands + std::string(name_of(a->type.dtype)) + " and " +
                                    std::string(name_of(b->type.dtype)) +

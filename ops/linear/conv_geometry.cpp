@@ -1,5 +1,6 @@
 #include "ops/linear/conv_geometry.h"
 
+#include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/shape/lengths.h"
 
@@ -55,11 +56,12 @@ DType conv_dtype(const Nodes& inputs, const char* first, const char* second, Whe
     const auto computes = [](DType t) { return t == float32 || t == float64; };
     if (a == b && computes(a)) return a;
     const DType cure = computes(a) ? a : computes(b) ? b : float32;
-    const std::string wrong = a == cure ? second : b == cure ? first : std::string(first) + " and " + second;
+    const char* const wrong = a == cure ? second : first;
     throw TypeError(where, "conv2d takes two operands of one dtype, float32 or float64; " +
                                std::string(first) + " is " + describe(*inputs[0]) + ", " + second + " is " +
-                               describe(*inputs[1]) + "; write cast(..., " + std::string(name_of(cure)) +
-                               ") around " + wrong);
+                               describe(*inputs[1]) + "; write " +
+                               cast_text(inputs[a == cure ? 1 : 0], cure, wrong) +
+                               (a == cure || b == cure ? "" : " and " + cast_text(inputs[1], cure, second)));
 }
 
 void require_4d(const NodePtr& node, const char* what, const char* layout, Where where) {

@@ -23,7 +23,8 @@ Type infer_eigh(const Nodes& inputs, const Attributes&, Where where) {
     const std::string of = "eigh of " + describe(*inputs[0]) + ": ";
     if (a.dtype != float32 && a.dtype != float64)
         throw TypeError(where, of + "it computes in float32 or float64, not in " +
-                                   std::string(name_of(a.dtype)) + "; write cast(a, float32)");
+                                   std::string(name_of(a.dtype)) + "; write " +
+                                   cast_text(inputs[0], float32));
     if (a.rank() < 2)
         throw ShapeError(where, of + "it takes a matrix, or several [..., n, n]; this has no two axes");
     const Int &rows = a.shape[a.shape.size() - 2], &columns = a.shape.back();

@@ -13,9 +13,11 @@ namespace {
 Type infer(const Nodes& inputs, const Attributes&, Where where) {
     const Type &a = inputs[0]->type, &b = inputs[1]->type;
     const std::string both = describe(*inputs[0]) + " and " + describe(*inputs[1]);
-    if (a.dtype != b.dtype || (a.dtype != float32 && a.dtype != float64))
+    const auto computes = [](const Type& t) { return t.dtype == float32 || t.dtype == float64; };
+    if (a.dtype != b.dtype || !computes(a))
         throw TypeError(where, "binary_crossentropy takes operands of one dtype, float32 or float64, not " +
-                                   both + "; write cast(..., float32)");
+                                   both + "; write " +
+                                   cast_text(inputs[computes(a) ? 1 : 0], computes(a) ? a.dtype : float32));
     bool fits = a.rank() == b.rank() || a.rank() == 0 || b.rank() == 0;
     for (std::size_t i = 0; fits && i < a.shape.size() && i < b.shape.size(); ++i)
         fits = !never_equal(a.shape[i], b.shape[i]);

@@ -12,17 +12,20 @@ namespace bitale {
 
 namespace {
 
-Type infer_dense(const Nodes& inputs, const Attributes&, Where where) {
+Type infer_dense(const std::string& name, const Nodes& inputs, Where where) {
     const Type &x = inputs[0]->type, &t = inputs[1]->type;
     const std::string both = describe(*inputs[0]) + " and " + describe(*inputs[1]);
-    if (x.dtype != t.dtype || (x.dtype != float32 && x.dtype != float64))
-        throw TypeError(where,
-                        "categorical_crossentropy takes predictions and a target distribution of one dtype, "
-                        "float32 or float64, not " +
-                            both + "; write cast(..., float32), or give integer labels of rank 1");
+    const auto computes = [](const Type& type) { return type.dtype == float32 || type.dtype == float64; };
+    if (x.dtype != t.dtype || !computes(x))
+        throw TypeError(where, name +
+                                   " takes predictions and a target distribution of one dtype, float32 or "
+                                   "float64, not " +
+                                   both + "; write " +
+                                   cast_text(inputs[computes(x) ? 1 : 0], computes(x) ? x.dtype : float32) +
+                                   (computes(x) ? ", or give integer labels of rank 1" : ""));
     if (x.rank() != 2 || t.rank() != 2 || never_equal(x.shape[0], t.shape[0]) ||
         never_equal(x.shape[1], t.shape[1]))
-        throw ShapeError(where, "categorical_crossentropy takes [n, classes] twice, not " + both);
+        throw ShapeError(where, name + " takes [n, classes] twice, not " + both);
     return {x.dtype, {x.shape[0]}};
 }
 
@@ -31,9 +34,8 @@ std::vector<Equality> dense_equalities(const Node& node) {
     const Node &x = *node.inputs[0], &target = *node.inputs[1];
     for (std::size_t i = 0; i < 2; ++i)
         demand_equal(r, x.type.shape[i], target.type.shape[i],
-                     "categorical_crossentropy of " + describe(x) + " with the distribution " +
-                         describe(target) + ": the lengths must be equal, but " +
-                         unlike_lengths(x, i, target, i));
+                     title_of(node) + " of " + describe(x) + " with the distribution " + describe(target) +
+                         ": the lengths must be equal, but " + unlike_lengths(x, i, target, i));
     return r;
 }
 
@@ -102,9 +104,11 @@ NodePtr decompose_dense_logits(const NodePtr& node) {
 const Op* crossentropy_dense_op() {
     static const Op* op = register_op({
         .name = "crossentropy_dense",
+        .title = "categorical_crossentropy",
         .kind = OpKind::composite,
         .arity = 2,
-        .infer = infer_dense,
+        .infer = [](const Nodes& inputs, const Attributes&,
+                    Where where) { return infer_dense("categorical_crossentropy", inputs, where); },
         .equalities = dense_equalities,
         .gradient = gradient_dense_probabilities,
         .evaluate = evaluate_dense_probabilities,
@@ -116,9 +120,11 @@ const Op* crossentropy_dense_op() {
 const Op* softmax_crossentropy_dense_op() {
     static const Op* op = register_op({
         .name = "softmax_crossentropy_dense",
+        .title = "softmax_crossentropy",
         .kind = OpKind::composite,
         .arity = 2,
-        .infer = infer_dense,
+        .infer = [](const Nodes& inputs, const Attributes&,
+                    Where where) { return infer_dense("softmax_crossentropy", inputs, where); },
         .equalities = dense_equalities,
         .gradient = gradient_dense_logits,
         .evaluate = evaluate_dense_logits,

@@ -11,17 +11,17 @@ namespace bitale {
 
 namespace {
 
-Type infer_labels(const Nodes& inputs, const Attributes&, Where where) {
-    require_labels(inputs[0], inputs[1], "categorical_crossentropy", where);
+Type infer_labels(const char* name, const Nodes& inputs, Where where) {
+    require_labels(inputs[0], inputs[1], name, where);
     return {inputs[0]->type.dtype, {inputs[0]->type.shape[0]}};
 }
 
 std::vector<Equality> equalities_of_labels(const Node& node) {
-    return label_equalities(node.inputs[0], node.inputs[1]);
+    return label_equalities(node.inputs[0], node.inputs[1], title_of(node));
 }
 
 std::vector<Check> checks(const Node& node) {
-    return label_checks(node.inputs[1], node.inputs[0]->type.shape[1], node.where);
+    return label_checks(node.inputs[1], node.inputs[0]->type.shape[1], title_of(node), node.where);
 }
 
 // loss(row, classes, label) for every row.
@@ -85,9 +85,11 @@ NodePtr decompose_logits(const NodePtr& node) {
 const Op* crossentropy_labels_op() {
     static const Op* op = register_op({
         .name = "crossentropy_labels",
+        .title = "categorical_crossentropy",
         .kind = OpKind::composite,
         .arity = 2,
-        .infer = infer_labels,
+        .infer = [](const Nodes& inputs, const Attributes&,
+                    Where where) { return infer_labels("categorical_crossentropy", inputs, where); },
         .equalities = equalities_of_labels,
         .checks = checks,
         .gradient = gradient_probabilities,
@@ -100,9 +102,11 @@ const Op* crossentropy_labels_op() {
 const Op* softmax_crossentropy_labels_op() {
     static const Op* op = register_op({
         .name = "softmax_crossentropy_labels",
+        .title = "softmax_crossentropy",
         .kind = OpKind::composite,
         .arity = 2,
-        .infer = infer_labels,
+        .infer = [](const Nodes& inputs, const Attributes&,
+                    Where where) { return infer_labels("softmax_crossentropy", inputs, where); },
         .equalities = equalities_of_labels,
         .checks = checks,
         .gradient = gradient_logits,

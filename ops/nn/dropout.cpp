@@ -13,8 +13,8 @@ namespace {
 Type infer_dropout(const Nodes& inputs, const Attributes&, Where where) {
     const Type &x = inputs[0]->type, &counter = inputs[1]->type;
     if (x.dtype != float32 && x.dtype != float64)
-        throw TypeError(where, "dropout takes float32 or float64, not " + describe(*inputs[0]) +
-                                   "; write cast(..., float32)");
+        throw TypeError(where, "dropout takes float32 or float64, not " + describe(*inputs[0]) + "; write " +
+                                   cast_text(inputs[0], float32));
     if (counter.dtype != uint64 || counter.rank() != 0)
         throw TypeError(where, "a random stream counts in a uint64 scalar, not in " + describe(*inputs[1]));
     return x;

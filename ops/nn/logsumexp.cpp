@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/nn/softmax.h"
 #include "ops/reduce/gradients.h"
 #include "ops/reduce/kept.h"
@@ -19,7 +20,7 @@ Type infer(const char* name, const Nodes& inputs, const Attributes& attributes, 
     const Type& x = inputs[0]->type;
     if (x.dtype != float32 && x.dtype != float64)
         throw TypeError(where, std::string(name) + " takes float32 or float64, not " + describe(*inputs[0]) +
-                                   "; write cast(..., float32)");
+                                   "; write " + cast_text(inputs[0], float32));
     return make_node(sum_op(), inputs, attributes, where)->type;
 }
 

@@ -9,14 +9,13 @@ namespace bitale {
 namespace {
 
 Expr crossentropy(const Op* labels, const Op* dense, const Expr& x, const Expr& target, Where where) try {
-    require_present("categorical_crossentropy", {&x, &target}, where);
+    require_present(labels->title.c_str(), {&x, &target}, where);
     const bool is_labels = target.rank() == 1;
     if (x.rank() != 2 || (!is_labels && target.rank() != 2))
-        throw ShapeError(
-            where,
-            "categorical_crossentropy takes [n, classes] and integer labels [n] or a distribution "
-            "[n, classes], not " +
-                describe(*x.node()) + " and " + describe(*target.node()));
+        throw ShapeError(where, labels->title +
+                                    " takes [n, classes] and integer labels [n] or a distribution "
+                                    "[n, classes], not " +
+                                    describe(*x.node()) + " and " + describe(*target.node()));
     return apply(is_labels ? labels : dense, {x, target}, {}, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();

@@ -1,13 +1,14 @@
 #include "ops/nn/pick.h"
 
 #include "graph/ir/fault_text.h"
+#include "ops/dsl/wording.h"
 #include "ops/shape/lengths.h"
 
 namespace bitale {
 
 namespace {
 
-constexpr const char* label_text = "a label of categorical_crossentropy";
+constexpr const char* some_loss = "a crossentropy";
 
 // The narrowest of int32 and int64 that holds the labels: comparisons run beside 32-bit floats.
 DType comparable(DType labels) { return labels == uint32 || bits_of(labels) == 64 ? int64 : int32; }
@@ -92,10 +93,11 @@ const Op* pick_op() {
         .kind = OpKind::view,
         .arity = 2,
         .infer = infer_pick,
-        .equalities = [](const Node& node) { return label_equalities(node.inputs[0], node.inputs[1]); },
+        .equalities =
+            [](const Node& node) { return label_equalities(node.inputs[0], node.inputs[1], some_loss); },
         .checks =
             [](const Node& node) {
-                return label_checks(node.inputs[1], node.inputs[0]->type.shape[1], node.where);
+                return label_checks(node.inputs[1], node.inputs[0]->type.shape[1], some_loss, node.where);
             },
         .gradient = gradient_pick,
         .evaluate = evaluate_pick,
@@ -111,9 +113,12 @@ const Op* unpick_op() {
         .kind = OpKind::view,
         .arity = 2,
         .infer = infer_unpick,
-        .equalities = [](const Node& node) { return label_equalities(node.inputs[0], node.inputs[1]); },
+        .equalities =
+            [](const Node& node) { return label_equalities(node.inputs[0], node.inputs[1], some_loss); },
         .checks =
-            [](const Node& node) { return label_checks(node.inputs[1], node.type.shape[1], node.where); },
+            [](const Node& node) {
+                return label_checks(node.inputs[1], node.type.shape[1], some_loss, node.where);
+            },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
                 return Nodes{pick(Term(g, node->where), node->inputs[1]).node(), nullptr};
@@ -136,33 +141,34 @@ void require_labels(const NodePtr& x, const NodePtr& labels, const char* op, Whe
     const Type &a = x->type, &b = labels->type;
     if (a.dtype != float32 && a.dtype != float64)
         throw TypeError(where, std::string(op) + " takes float32 or float64, not " + describe(*x) +
-                                   "; write cast(..., float32)");
+                                   "; write " + cast_text(x, float32));
     if (!is_integer(b.dtype))
         throw TypeError(where, std::string(op) + ": a target of rank 1 holds integer labels, not " +
-                                   describe(*labels) + "; write cast(..., int32)");
+                                   describe(*labels) + "; write " + cast_text(labels, int32));
     if (a.rank() != 2 || b.rank() != 1 || never_equal(a.shape[0], b.shape[0]))
         throw ShapeError(where, std::string(op) + " takes [n, classes] and labels [n], not " + describe(*x) +
                                     " and " + describe(*labels));
 }
 
-std::vector<Equality> label_equalities(const NodePtr& x, const NodePtr& labels) {
+std::vector<Equality> label_equalities(const NodePtr& x, const NodePtr& labels, const std::string& loss) {
     std::vector<Equality> r;
     demand_equal(r, x->type.shape[0], labels->type.shape[0],
-                 "categorical_crossentropy of " + describe(*x) + " with the labels " + describe(*labels) +
+                 loss + " of " + describe(*x) + " with the labels " + describe(*labels) +
                      ": each row has one label, but the number of rows is " + number_found() +
                      " and the number of labels is " + number_there());
     return r;
 }
 
-std::vector<Check> label_checks(const NodePtr& labels, const Int& classes, Where where) {
-    return {{labels, 0, classes, label_text, where}};
+std::vector<Check> label_checks(const NodePtr& labels, const Int& classes, const std::string& loss,
+                                Where where) {
+    return {{labels, 0, classes, "a label of " + loss, where}};
 }
 
 std::vector<std::int64_t> checked_labels(const Array& labels, std::int64_t classes, Where where) {
     std::vector<std::int64_t> r = labels.to_vector<std::int64_t>();
     for (std::size_t i = 0; i < r.size(); ++i)
         if (r[i] < 0 || r[i] >= classes)
-            throw IndexError(where, std::string(label_text) + " is out of range: element " +
+            throw IndexError(where, "a label of " + std::string(some_loss) + " is out of range: element " +
                                         std::to_string(i) + " is " + std::to_string(r[i]) +
                                         ", classes are 0 to " + std::to_string(classes - 1));
     return r;

@@ -16,8 +16,10 @@ Term unpick(const Term& g, const NodePtr& labels, const Int& extent);
 void require_labels(const NodePtr& x, const NodePtr& labels, const char* op, Where where);
 // n is the same for x and labels; 0 <= label < classes. Every op that takes labels checks them, so that a
 // function which computes a gradient alone checks them too.
-std::vector<Equality> label_equalities(const NodePtr& x, const NodePtr& labels);
-std::vector<Check> label_checks(const NodePtr& labels, const Int& classes, Where where);
+// `loss`: the operation that the user wrote, as far as it is known.
+std::vector<Equality> label_equalities(const NodePtr& x, const NodePtr& labels, const std::string& loss);
+std::vector<Check> label_checks(const NodePtr& labels, const Int& classes, const std::string& loss,
+                                Where where);
 // The oracle's labels. Throws IndexError for one out of range.
 std::vector<std::int64_t> checked_labels(const Array& labels, std::int64_t classes, Where where);
 

@@ -18,8 +18,8 @@ constexpr const char* axis_name[2] = {"height", "width"};
 void require_numbers(const NodePtr& x, Where where) {
     const DType t = x->type.dtype;
     if (is_integer(t) || t == float32 || t == float64) return;
-    throw TypeError(where, "max_pool takes integers, float32 or float64, not " + describe(*x) +
-                               "; write cast(..., float32)");
+    throw TypeError(where, "max_pool takes integers, float32 or float64, not " + describe(*x) + "; write " +
+                               cast_text(x, float32));
 }
 
 Shape pooled_shape(const NodePtr& x, const PoolGeometry& geometry, Where where) {

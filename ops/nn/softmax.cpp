@@ -18,7 +18,7 @@ Type infer_softmax(const char* name, const Nodes& inputs, const Attributes& attr
     const Type& x = inputs[0]->type;
     if (x.dtype != float32 && x.dtype != float64)
         throw TypeError(where, std::string(name) + " takes float32 or float64, not " + describe(*inputs[0]) +
-                                   "; write cast(..., float32)");
+                                   "; write " + cast_text(inputs[0], float32));
     const std::int64_t axis = attributes.get<std::int64_t>("axis");
     BITALE_CHECK(axis >= 0 && axis < x.rank(), "the axis of " + std::string(name));
     return x;

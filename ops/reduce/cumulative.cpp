@@ -39,7 +39,7 @@ Type infer_logcumsumexp(const Nodes& inputs, const Attributes& attributes, Where
     const Type& x = inputs[0]->type;
     if (x.dtype != float32 && x.dtype != float64)
         throw TypeError(where, "logcumsumexp takes float32 or float64, not " + describe(*inputs[0]) +
-                                   "; write cast(..., float32)");
+                                   "; write " + cast_text(inputs[0], float32));
     return make_node(cumsum_op(), inputs, attributes, where)->type;
 }
 

@@ -17,7 +17,7 @@ namespace {
 void require_integers(const NodePtr& indices, const char* op, Where where) {
     if (!is_integer(indices->type.dtype))
         throw TypeError(where, std::string(op) + ": the indices " + describe(*indices) +
-                                   " must have an integer dtype; write cast(x, int64)");
+                                   " must have an integer dtype; write " + cast_text(indices, int64));
 }
 
 // The shape [indices..., rest of x], or its part behind the indices.

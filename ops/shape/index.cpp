@@ -172,7 +172,7 @@ Expr index_axis(const Expr& x, int axis, const Expr& index, Where where) {
         type_error(where, "x[...]",
                    "the index " + describe(*index.node()) + " must have an integer dtype" +
                        (index.dtype() == DType::boolean ? "; a mask is not an index: use where"
-                                                        : "; write cast(i, int64)"));
+                                                        : "; write " + cast_text(index.node(), int64)));
     if (index.rank() == 0) return element_of_axis(x, axis, index, where);
     if (index.node()->op == range_op())
         return with_axis_first(x, axis, where, [&](const Expr& first) {

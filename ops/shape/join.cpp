@@ -19,16 +19,6 @@ using Widths = std::vector<std::int64_t>;
 
 std::size_t axis_of(const Attributes& a) { return static_cast<std::size_t>(a.get<std::int64_t>("axis")); }
 
-// In pairs: one by one, a sum of hundreds of unknown lengths would be copied for each of them.
-Int sum_of(std::vector<Int> lengths) {
-    for (; lengths.size() > 1; lengths.resize((lengths.size() + 1) / 2)) {
-        const std::size_t half = (lengths.size() + 1) / 2;
-        for (std::size_t i = half; i < lengths.size(); ++i)
-            lengths[i - half] = lengths[i - half] + lengths[i];
-    }
-    return lengths[0];
-}
-
 Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where) {
     BITALE_CHECK(!parts.empty(), "concat of nothing");
     const std::size_t axis = axis_of(attributes);
@@ -40,10 +30,9 @@ Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where)
         };
         if (part.dtype != type.dtype) {
             const bool casts_first = is_float(part.dtype) && !is_float(type.dtype);
-            const std::string word = casts_first ? word_for(wrap(parts[0]), "the first part")
-                                                 : word_for(wrap(parts[k]), "the other");
-            throw TypeError(where, operands() + ": the parts must have one dtype; write cast(" + word + ", " +
-                                       std::string(name_of(casts_first ? part.dtype : type.dtype)) + ")");
+            throw TypeError(where, operands() + ": the parts must have one dtype; write " +
+                                       (casts_first ? cast_text(parts[0], part.dtype, "the first part")
+                                                    : cast_text(parts[k], type.dtype, "the other")));
         }
         if (part.rank() != type.rank())
             throw ShapeError(where, operands() + ": the ranks differ, " + std::to_string(type.rank()) +
@@ -59,7 +48,7 @@ Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where)
     }
     std::vector<Int> lengths;
     for (const NodePtr& part : parts) lengths.push_back(part->type.shape[axis]);
-    type.shape[axis] = sum_of(std::move(lengths));
+    type.shape[axis] = total_of(std::move(lengths));
     return type;
 }
 

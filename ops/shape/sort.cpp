@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/ir/fault_text.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/promotion.h"
 #include "ops/reduce/reduce.h"
@@ -41,7 +42,8 @@ std::vector<Equality> argsort_equalities(const Node& node) {
     std::vector<Equality> r;
     const Type& x = node.inputs[0]->type;
     demand_at_most(r, node.type.shape.back(), x.shape.back(),
-                   "a row must have as many elements as are asked for of its sorted ones");
+                   title_of(node) + ": " + number_found() + " elements of an axis of " + number_there() +
+                       " in " + describe(*node.inputs[0]) + "; ask for 0 up to as many as there are");
     // Elements are sorted together with their positions, as one number of 64 bits.
     constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
     if (bits_of(x.dtype) <= 32)

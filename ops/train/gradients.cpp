@@ -62,8 +62,7 @@ Expr fitting(const Shared& parameter, const Expr& value, Where where) {
                                 text_of(Type{parameter.dtype(), wanted.shape}) + ")" + made_at(parameter) +
                                 " is " + describe(*x.node());
     if (x.dtype() != wanted.dtype)
-        throw TypeError(where,
-                        subject + "; write cast(..., " + std::string(name_of(wanted.dtype)) + ") around it");
+        throw TypeError(where, subject + "; write " + cast_text(x.node(), wanted.dtype, "the gradient"));
     const Shape& got = type_of(x).shape;
     bool fits = got.size() == wanted.shape.size();
     for (std::size_t axis = 0; fits && axis < got.size(); ++axis)
@@ -132,8 +131,8 @@ Term norm_of(const Grads& grads, Where where) {
 void require_float_scalar(const Expr& x, const std::string& subject, Where where) {
     if (x.rank() != 0) throw ShapeError(where, subject + " is a scalar, not " + describe(*x.node()));
     if (!is_float(x.dtype()) && !x.is_weak())
-        throw TypeError(where,
-                        subject + " is a float, not " + describe(*x.node()) + "; write cast(..., float32)");
+        throw TypeError(where, subject + " is a float, not " + describe(*x.node()) + "; write " +
+                                   cast_text(x.node(), float32));
 }
 
 DType computed_dtype(const Shared& parameter) { return wide_of(parameter.dtype()); }

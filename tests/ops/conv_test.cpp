@@ -148,11 +148,11 @@ TEST_CASE("bytes in a convolution are an error that names both operands and the 
     CHECK_THAT(message, ContainsSubstring("\"x\" (int8 ["));
     CHECK_THAT(message, ContainsSubstring("at conv_test.cpp:" + line_x));
     CHECK_THAT(message, ContainsSubstring("\"w\" (float32 [2, 1, 3, 3]) at conv_test.cpp:"));
-    CHECK_THAT(message, ContainsSubstring("write cast(..., float32) around the input"));
+    CHECK_THAT(message, Catch::Matchers::EndsWith("; write cast(x, float32)"));
     const std::string halves = message_of<TypeError>([] {
         conv2d(input(float16, 4, "x"), input(float16, Dims{2, 1, 3, 3}, "w"));
     });
-    CHECK_THAT(halves, ContainsSubstring("around the input and the filter tensor"));
+    CHECK_THAT(halves, Catch::Matchers::EndsWith("; write cast(x, float32) and cast(w, float32)"));
 }
 
 TEST_CASE("impossible convolutions name their numbers") {

@@ -131,7 +131,7 @@ TEST_CASE("dtypes that do not mix are named with their operands and the cast to 
         says(mistake, "", "do not mix; write cast(n, float64)");
     says([&] { u + n; }, "add of ", "uint64 and int64 do not mix; write cast(u, int64)");
     says([&] { m + u; }, "add of ", "int16 and uint64 do not mix; write cast(u, int64)");
-    says([&] { exp(d) * (m + 1); }, "mul of exp (float64 [d.0])", "write cast(the second operand, float64)");
+    says([&] { exp(d) * (m + 1); }, "mul of exp (float64 [d.0])", "write cast(m + 1, float64)");
     says([&] { x + h; }, "add of ", "float16 is for storage only; compute on cast(h, float32)");
     says([&] { bitwise_and(x, 3); }, "bitwise_and of \"x\" (float32 [x.0]) at dsl_test.cpp:",
          "and the number 3: it does not compute on float32; write cast(x, int32)");
@@ -167,7 +167,7 @@ TEST_CASE("an empty expression is an error with the user's line, wherever it sta
              concatenate({x, none});
          }},
         {"softmax", [&] { softmax(none); }},
-        {"categorical_crossentropy", [&] { softmax_crossentropy(x, none); }},
+        {"softmax_crossentropy", [&] { softmax_crossentropy(x, none); }},
         {"binary_crossentropy", [&] { binary_crossentropy(none, y); }},
         {"cast", [&] { cast(none, float32); }},
         {"cumsum", [&] { cumsum(none); }},

@@ -246,7 +246,7 @@ TEST_CASE("messages of indexing") {
                    (void)x[{colon, i}];
                }),
                ContainsSubstring("only the first index"));
-    CHECK_THAT(message_of<TypeError>([&] { (void)x[v]; }), ContainsSubstring("write cast(i, int64)"));
+    CHECK_THAT(message_of<TypeError>([&] { (void)x[v]; }), ContainsSubstring("write cast(v, int64)"));
     CHECK_THAT(message_of<TypeError>([&] { (void)x[v > 0]; }), ContainsSubstring("use where"));
     CHECK_THAT(message_of<IndexError>([&] { (void)x[Slice{.step = 0}]; }),
                ContainsSubstring("the step cannot be 0"));

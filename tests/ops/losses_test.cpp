@@ -7,6 +7,7 @@
 #include "ops/nn/pick.h"
 #include "ops/rules/phases.h"
 #include "tests/ops/arrays.h"
+#include "tests/support/error_of.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/nest_interpreter.h"
 
@@ -154,10 +155,56 @@ TEST_CASE("a label out of range is an error, for a gradient alone too") {
                     evaluated(e, {x, y}, values);
                 },
                 loss.where());
-            CHECK_THAT(message, ContainsSubstring("a label of categorical_crossentropy is out of range"));
+            CHECK_THAT(message, ContainsSubstring(e.node() == loss.node()
+                                                      ? "a label of categorical_crossentropy is out of range"
+                                                      : "a label of a crossentropy is out of range"));
             CHECK_THAT(message, ContainsSubstring(std::to_string(wrong)));
         }
     }
+}
+
+TEST_CASE("messages name the crossentropy that was written, and what to cast") {
+    const Expr x = matrix("x"), y = ivector("y"), v = vector("v"), t = matrix("t", int32);
+    const auto refused = [&](const Expr& scores, const Expr& target) {
+        return error_of([&] { softmax_crossentropy(scores, target); });
+    };
+    CHECK_THAT(refused(x, v),
+               ContainsSubstring("softmax_crossentropy: a target of rank 1 holds integer labels, not "
+                                 "\"v\" (float32 [v.0])") &&
+                   Catch::Matchers::EndsWith("; write cast(v, int32)"));
+    CHECK_THAT(refused(x, v + 1), Catch::Matchers::EndsWith("; write cast(v + 1, int32)"));
+    CHECK_THAT(refused(x, exp(v)), Catch::Matchers::EndsWith("; write cast(..., int32)"));
+    CHECK_THAT(refused(cast(x, int32), y),
+               ContainsSubstring("softmax_crossentropy takes float32 or float64") &&
+                   Catch::Matchers::EndsWith("; write cast(x, float32)"));
+    CHECK_THAT(refused(x, t),
+               ContainsSubstring("softmax_crossentropy takes predictions and") &&
+                   Catch::Matchers::EndsWith("; write cast(t, float32), or give integer labels of rank 1"));
+    CHECK_THAT(refused(v, y),
+               ContainsSubstring("softmax_crossentropy takes [n, classes] and integer labels"));
+    const Expr loss = softmax_crossentropy(x, y);
+    CHECK_THAT(loss.node()->op->equalities(*loss.node())[0].what,
+               ContainsSubstring("softmax_crossentropy of \"x\""));
+    CHECK_THAT(message_of<IndexError>(
+                   [&] {
+                       evaluated(loss, {x, y}, {Array(float32, {2, 3}), Array(std::vector<int>{0, 3})});
+                   },
+                   loss.where()),
+               ContainsSubstring("a label of softmax_crossentropy is out of range"));
+    CHECK_THAT(describe(*loss.node()), ContainsSubstring("softmax_crossentropy (float32 [x.0])"));
+    CHECK_THAT(describe(*softmax_crossentropy(x, matrix("d")).node()),
+               ContainsSubstring("softmax_crossentropy (float32 [x.0])"));
+    CHECK_THAT(describe(*categorical_crossentropy(x, y).node()),
+               ContainsSubstring("categorical_crossentropy ("));
+    // Other operations.
+    const Expr h = input(float16, {3}, "h"), n = lscalar("n");
+    CHECK_THAT(error_of([&] { binary_crossentropy(cast(v, float64), vector("q")); }),
+               Catch::Matchers::EndsWith("; write cast(q, float64)"));
+    CHECK_THAT(error_of([&] { dot(y + 1, v); }), Catch::Matchers::EndsWith("; write cast(y + 1, float32)"));
+    CHECK_THAT(error_of([&] { (void)gather(x, v * 2); }),
+               Catch::Matchers::EndsWith("; write cast(v * 2, int64)"));
+    CHECK_THAT(error_of([&] { exp(v) + cast(n, float64) + bitwise_and(v, v); }),
+               Catch::Matchers::EndsWith("; write cast(v, int32)"));
 }
 
 TEST_CASE("targets of the wrong kind") {

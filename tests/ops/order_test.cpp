@@ -99,4 +99,20 @@ TEST_CASE("messages of sort and topk") {
     CHECK_THAT(message_of<ShapeError>([&] { topk(x, -1); }), ContainsSubstring("topk: -1 elements"));
     const NodePtr order = topk(matrix("y"), 3).positions.node();
     REQUIRE(order->op->equalities(*order).size() == 2);
+    CHECK_THAT(order->op->equalities(*order)[0].what, ContainsSubstring("topk: ") &&
+                                                          ContainsSubstring(" elements of an axis of ") &&
+                                                          ContainsSubstring("in \"y\" (float32 [y.0, y.1])"));
+}
+
+TEST_CASE("what sort and topk are made of has their names in messages") {
+    const Expr x = input(float32, Dims{4, 3}, "x");
+    const auto [values, positions] = topk(x, 2);
+    CHECK_THAT(message_of<ShapeError>([&] { dot(values, values); }),
+               ContainsSubstring("dot of topk (float32 [4, 2]) at order_test.cpp:"));
+    CHECK_THAT(message_of<TypeError>([&] { dot(positions, positions); }),
+               ContainsSubstring("dot of topk (int64 [4, 2]) at order_test.cpp:"));
+    CHECK_THAT(message_of<ShapeError>([&] { dot(sort(x), sort(x)); }),
+               ContainsSubstring("dot of sort (float32 [4, 3]) at order_test.cpp:"));
+    CHECK_THAT(message_of<GraphError>([&] { grad(sum(cast(topk(x, 2).positions, float32)), x); }),
+               ContainsSubstring("without a gradient: topk"));
 }

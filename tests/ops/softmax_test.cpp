@@ -58,7 +58,7 @@ TEST_CASE("extreme logits stay finite") {
 TEST_CASE("softmax takes floats and an axis that exists") {
     const std::string message = message_of<TypeError>([] { softmax(input(int8, 2, "x")); });
     CHECK_THAT(message, ContainsSubstring("\"x\" (int8"));
-    CHECK_THAT(message, ContainsSubstring("write cast(..., float32)"));
+    CHECK_THAT(message, ContainsSubstring("; write cast(x, float32)"));
     CHECK_THAT(message_of<IndexError>([] { log_softmax(matrix("x"), 2); }), ContainsSubstring("no axis 2"));
 }
 

@@ -300,7 +300,7 @@ TEST_CASE("gradients that do not fit are refused with their parameter") {
                ContainsSubstring("1 gradients for 2 parameters"));
     CHECK_THAT(message_of<TypeError>([&] { Grads({w}, {cast(w, float64)}); }),
                ContainsSubstring("the gradient of \"w\" (float32 [3])") &&
-                   ContainsSubstring("write cast(..., float32)"));
+                   ContainsSubstring("; write cast(w, float32)"));
     CHECK_THAT(message_of<ShapeError>([&] { Grads({w}, {Expr(b)}); }),
                ContainsSubstring("a gradient has the shape of its parameter"));
     CHECK_THAT(message_of<ShapeError>([&] { g.map([&](const Shared&, const Expr&) { return Expr(w); }); }),

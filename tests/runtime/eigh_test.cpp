@@ -234,6 +234,7 @@ TEST_CASE("eigh in a function: results, report, memory, other devices") {
     for (const char* device : {"emulator", "cuda:sm_90"})
         CHECK_THAT(error_of([&] { function({x}, results, {.name = "spectrum", .device = device}); }),
                    ContainsSubstring("eigh_test.cpp:") && ContainsSubstring("\"spectrum\"") &&
+                       ContainsSubstring(": eigh (of float32 [x.0, x.1]) at eigh_test.cpp:") &&
                        ContainsSubstring(device) && ContainsSubstring(".device = \"cpu\"") &&
                        ContainsSubstring("shared variable"));
 }
