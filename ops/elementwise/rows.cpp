@@ -254,8 +254,8 @@ const Op* register_row(Row row) {
     MapInfo map;
     map.text = row.text.floats;
     map.integer_text = row.text.integers;
-    map.opcode = row.traits.opcode;
     map.integer_title = row.traits.integer_title;
+    map.opcode = row.traits.opcode;
     map.cost = row.cost;
     map.commutative = row.traits.commutative;
     map.maps_zero_to_zero = row.traits.zero_to_zero;

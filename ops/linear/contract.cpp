@@ -142,8 +142,8 @@ const Op* dot_op() {
     static const Op* op = register_op({
         .name = "dot",
         .kind = OpKind::reduce,
-        .result = "a product",
         .arity = 2,
+        .result = "a product",
         .infer = infer_dot,
         .equalities = dot_equalities,
         .gradient = gradient_dot,
