@@ -28,11 +28,19 @@ namespace {
 constexpr std::size_t width = 80, most_kernels = 8, most_lines = 6, most_buffers = 6;
 
 // Cut between characters of UTF-8.
-std::string fitted(const std::string& text, std::size_t columns) {
+std::string cut(const std::string& text, std::size_t columns) {
     if (text.size() <= columns) return text;
     std::size_t end = columns - 3;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
     return text.substr(0, end) + "...";
+}
+
+// Cut between words, for half of a file's name names no file; a single word stays whole.
+std::string fitted(const std::string& text, std::size_t columns) {
+    if (text.size() <= columns) return text;
+    std::size_t end = text.rfind(' ', columns - 4);
+    if (end == std::string::npos || end == 0) end = text.find(' ', 1);
+    return end == std::string::npos ? text : text.substr(0, end) + " ...";
 }
 
 // The text in lines below each other, cut between words, `indent` in front of each.
@@ -40,19 +48,24 @@ std::string wrapped(std::string text, const std::string& indent) {
     std::string lines;
     while (indent.size() + text.size() > width) {
         std::size_t end = text.rfind(' ', width - indent.size());
-        if (end == std::string::npos || end == 0) break;
+        if (end == std::string::npos || end == 0) end = text.find(' ', 1);
+        if (end == std::string::npos) break;
         lines += indent + text.substr(0, end) + "\n";
         text.erase(0, end + 1);
     }
-    return lines + indent + fitted(text, width - indent.size()) + "\n";
+    return lines + indent + text + "\n";
 }
 
 std::string percent(double part) { return fmt::format("{:.1f} %", 100 * part); }
 
+// How long the machine needs for the bytes and the operations of a step.
+double seconds_at_roof(const StepFigures& s, const Roof& roof) {
+    return std::max((s.reads + s.writes) / roof.bytes_per_second, s.flops / roof.flops_per_second);
+}
+
 // Of the time that a step takes, the part in which the machine could do the same.
 std::string part_of_roof(const StepFigures& s, const Roof& roof) {
-    const double bound =
-        std::max((s.reads + s.writes) / roof.bytes_per_second, s.flops / roof.flops_per_second);
+    const double bound = seconds_at_roof(s, roof);
     if (s.seconds <= 0 || bound <= 0) return "-";
     const double part = bound / s.seconds;
     return part > 1 ? "cached" : fmt::format("{:.0f} %", 100 * part);
@@ -215,8 +228,10 @@ void add_lines(std::string& to, const Figures& f) {
         const std::string gradient = l.of_gradient > 0.0005 ? percent(l.of_gradient) : "";
         std::string text = fmt::format("  {:>7} {:>9} {:>8}  {}", percent(l.share),
                                        time_in_words(l.share * f.seconds / calls), gradient, l.where.text());
-        if (const std::string source = sources.line(l.where); !source.empty()) text += "  " + source;
-        to += fitted(text, width) + "\n";
+        constexpr std::size_t least = 10;
+        if (const std::string source = sources.line(l.where); !source.empty() && text.size() + least < width)
+            text += "  " + cut(source, width - text.size() - 2);
+        to += text + "\n";
     }
     if (lines.size() > most_lines) {
         double rest = 0;
@@ -304,18 +319,42 @@ void add_buffers(std::string& to, const Program& program, const Figures& f) {
                           sorted.size() - most_buffers == 1 ? "" : "s");
 }
 
+// "It reads max_pool (922 kB) of 2, which is stored: a maximum, read once it is complete.", of the largest
+// value that keeps the step from being one with another.
+std::string what_is_between(const Program& program, const Figures& f, const StepFigures& step) {
+    double most = 0;
+    std::string text;
+    for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+        const BufferInfo& info = program.buffers[b];
+        const int buffer = static_cast<int>(b);
+        if (info.kind != BufferInfo::Kind::arena || info.reason.empty()) continue;
+        const Uses own = uses_of(*step.step, buffer);
+        if (own.read == own.written) continue;
+        std::string others;
+        for (const StepFigures& s : f.steps) {
+            const Uses uses = uses_of(*s.step, buffer);
+            if (&s != &step && (own.read ? uses.written : uses.read))
+                others += (others.empty() ? "" : ", ") + std::to_string(s.number);
+        }
+        double bytes = bytes_of(info.type.dtype);
+        for (const Int& n : info.type.shape) bytes *= f.lengths(n);
+        if (others.empty() || bytes <= most) continue;
+        most = bytes;
+        text = fmt::format(" It {} {} ({}) {} {}, which is stored: {}.", own.read ? "reads" : "writes",
+                           printable(info.name), bytes_in_words(bytes), own.read ? "of" : "for", others,
+                           info.reason);
+    }
+    return text;
+}
+
 // The step in which most time would be won if it came up to the roof; where there is no roof, or none is
-// below it, the one that takes most.
-std::string advice(const Figures& f, const std::optional<Roof>& roof) {
+// below it, the one that takes most. How far it is from there, what bounds it, and what it waits for.
+std::string advice(const Program& program, const Figures& f, const std::optional<Roof>& roof) {
     const StepFigures* best = nullptr;
     double most = 0;
     const auto choose = [&](bool by_roof) {
         for (const StepFigures& s : f.steps) {
-            double bound = 0;
-            if (by_roof && s.seconds > 0)
-                bound = std::max((s.reads + s.writes) / roof->bytes_per_second,
-                                 s.flops / roof->flops_per_second) /
-                        s.seconds;
+            const double bound = by_roof && s.seconds > 0 ? seconds_at_roof(s, *roof) / s.seconds : 0;
             const double gain = s.share * (1 - std::min(bound, 1.0));
             if (gain > most) most = gain, best = &s;
         }
@@ -323,10 +362,18 @@ std::string advice(const Figures& f, const std::optional<Roof>& roof) {
     };
     const bool below = roof && f.measured && choose(true);
     if (!below && !choose(false)) return "";
-    std::string text = fmt::format("\nLook first at {}: {} of the {}", best->number, percent(best->share),
+    std::string text = fmt::format("Look first at {}: {} of the {}.", best->number, percent(best->share),
                                    f.measured ? "time" : "estimated time");
-    if (below) text += fmt::format(", {} above what the machine needs for it", percent(most));
-    return text + ".\n";
+    if (below) {
+        const double least = seconds_at_roof(*best, *roof);
+        const bool by_bytes = least > best->flops / roof->flops_per_second;
+        text += fmt::format(
+            " It takes {}, and at the roof {}, for its {}: the function would take {} less.",
+            time_in_words(best->seconds), time_in_words(least),
+            by_bytes ? bytes_in_words(best->reads + best->writes) : flops_in_words(best->flops) + " flop",
+            percent(most));
+    }
+    return "\n" + wrapped(text + what_is_between(program, f, *best), "");
 }
 
 std::string time_text(const Figures& f, const Device& device) {
@@ -393,7 +440,7 @@ std::string brief_report(const Function::State& state) {
         s += fmt::format("  roof of this machine: {:.1f} GB/s, {:.0f} GFLOP/s of float32, measured now\n",
                          1e-9 * roof->bytes_per_second, 1e-9 * roof->flops_per_second);
     add_kernels(s, program, f, roof);
-    s += advice(f, roof);
+    s += advice(program, f, roof);
     add_lines(s, f);
     add_buffers(s, program, f);
     const char* measure = f.measured ? "" : "With .profile = true, times are measured. ";

@@ -2,6 +2,7 @@
 #include "runtime/dump.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cctype>
@@ -107,18 +108,46 @@ void write_kernels(const std::string& folder, const Program& program) {
     }
 }
 
-// README.txt: which file to open first, and where each kernel is.
+void write_memory_plan(const Function::State& state) {
+    try {
+        const std::lock_guard turn(state.device->turns());
+        const MemoryPlan plan = memory_plan_of(state, {});
+        write(state.dump_folder, "memory_plan.txt", plan.to_string());
+        write(state.dump_folder, "memory_plan.json", plan.json());
+        write(state.dump_folder, "memory_plan.svg", plan.svg());
+    } catch (const GraphError& e) {  // lengths are missing
+        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
+    } catch (const ShapeError& e) {
+        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
+    } catch (const IndexError& e) {
+        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
+    }
+}
+
+struct FileOfDump {
+    const char *name, *words;
+};
+constexpr FileOfDump files_of_dump[] = {
+    {"report.txt", "open this first: kernels and your lines by their share, what is stored and why"},
+    {"report_full.txt", "what is fused, scheduled, checked and stored, kernel by kernel"},
+    {"memory_plan.svg", "where the memory of a call goes; .txt and .json have the same"},
+    {"graph_after.svg", "the optimised graph, with a frame around each kernel"},
+    {"graph_after.svg.txt",
+     "why there is no picture of the optimised graph; graph_after.dot is its text for Graphviz"},
+    {"graph_after.txt", "the optimised graph as text"},
+    {"graph_before.svg", "the graph as written"},
+    {"graph_before.txt", "the graph as written, as text"},
+    {"program.json", "all of it for programs, with a schema in docs/program.schema.json"}};
+
+// README.txt: which file to open first, and where each kernel is. Of the files that there are.
 std::string guide_of(const Function::State& state) {
-    std::string text = fmt::format(
-        "Function {}{}, device {}\n\n"
-        "  report.txt        open this first: kernels and your lines by their share, what is stored and why\n"
-        "  report_full.txt   what is fused, scheduled, checked and stored, kernel by kernel\n"
-        "  memory_plan.svg   where the memory of a call goes; .txt and .json have the same\n"
-        "  graph_after.svg   the optimised graph, with a frame around each kernel; graph_before.svg: as "
-        "written\n"
-        "  pass_N_NAME.txt   the graph after each pass that changed it\n"
-        "  program.json      all of it for programs, with a schema in docs/program.schema.json\n",
-        printable(state.name), at_line(state.where), state.device->name());
+    std::string text = fmt::format("Function {}{}, device {}\n\n", printable(state.name),
+                                   at_line(state.where), state.device->name());
+    for (const FileOfDump& file : files_of_dump)
+        if (access((state.dump_folder + "/" + file.name).c_str(), F_OK) == 0)
+            text += fmt::format("  {:<20}  {}\n", file.name, file.words);
+    if (state.optimised)
+        text += fmt::format("  {:<20}  the graph after each pass that changed it\n", "pass_N_NAME.txt");
     if (!state.program || state.program->kernels.empty()) return text;
     text +=
         "\nKernels, by their numbers in the report. NAME.readable.* has your names, NAME.* is what is "
@@ -168,23 +197,10 @@ void dump_before_compiling(Function::State& state) {
 
 void dump_report(const Function::State& state) {
     if (state.dump_folder.empty()) return;
-    write(state.dump_folder, "README.txt", guide_of(state));
     write(state.dump_folder, "report.txt", report_of(state, Detail::brief));
     write(state.dump_folder, "report_full.txt", report_of(state, Detail::complete));
-    if (!state.executable) return;  // its versions have plans
-    try {
-        const std::lock_guard turn(state.device->turns());
-        const MemoryPlan plan = memory_plan_of(state, {});
-        write(state.dump_folder, "memory_plan.txt", plan.to_string());
-        write(state.dump_folder, "memory_plan.json", plan.json());
-        write(state.dump_folder, "memory_plan.svg", plan.svg());
-    } catch (const GraphError& e) {  // lengths are missing
-        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
-    } catch (const ShapeError& e) {
-        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
-    } catch (const IndexError& e) {
-        write(state.dump_folder, "memory_plan.txt", std::string(e.what()) + "\n");
-    }
+    if (state.executable) write_memory_plan(state);  // else its versions have plans
+    write(state.dump_folder, "README.txt", guide_of(state));
 }
 
 }  // namespace bitale

@@ -37,8 +37,12 @@ std::string scaled(double x, const char* unit) {
     return fmt::format("{:.{}f} {}{}", x, p == 0 || x >= 100 ? 0 : 1, prefix[p], unit);
 }
 
+// A formula that nobody would read is a number.
 std::string amount(const Int& x, const char* unit) {
-    return x.is_constant() ? scaled(static_cast<double>(x.constant()), unit) : x.text() + " " + unit;
+    constexpr std::size_t most = 300;
+    if (x.is_constant()) return scaled(static_cast<double>(x.constant()), unit);
+    const std::string text = x.text();
+    return text.size() <= most ? text + " " + unit : scaled(typical(x), unit) + " for typical lengths";
 }
 
 std::string name_of(const Program& program, int buffer) {

@@ -89,6 +89,20 @@ TEST_CASE("a report is one screen of the user's lines", "[core]") {
             const bool measured = profile && device == "cpu";
             CHECK((report.find("by the profile of 3 calls") != std::string::npos) == profile);
             if (measured) CHECK_THAT(report, ContainsSubstring("GB/s") && ContainsSubstring("roof"));
+            const std::string first = report.substr(report.find("Look first at "));
+            const std::string advice =
+                std::regex_replace(first.substr(0, first.find("\n\n")), std::regex("\n"), " ");
+            INFO(advice);
+            const std::string number = "[0-9.]+", time = number + " [num]?s",
+                              at_roof = measured ? " It takes " + time + ", and at the roof " + time +
+                                                       ", for its .+: the function would take " + number +
+                                                       " % less[.]"
+                                                 : "";
+            const std::string stored =
+                "( It (reads|writes) .+ [(].*B[)] (of|for) [0-9, ]+, which is stored: .+[.])";
+            CHECK(std::regex_match(
+                advice, std::regex("Look first at [0-9]+: " + number + " % of the (estimated )?time[.]" +
+                                   at_roof + stored + (measured ? "?" : ""))));
             if (!profile)
                 CHECK_THAT(report,
                            ContainsSubstring("of one core per call, estimated for the last call's lengths"));
@@ -97,6 +111,39 @@ TEST_CASE("a report is one screen of the user's lines", "[core]") {
                                                           ContainsSubstring("length n, at most 8, = ") &&
                                                           ContainsSubstring(" launches per call"));
         }
+}
+
+TEST_CASE("reports cut no file's name", "[core]") {
+    const std::string name =
+                          "a_file_whose_name_is_longer_than_what_is_left_of_a_line_of_a_report_"
+                          "and_longer_than_a_line_is.cpp",
+                      shorter = "a_file_with_a_name_of_fifty_characters_in_a_report.cpp";
+    for (const std::string& file : {name, shorter}) {
+        const Where where{file.c_str(), 12};
+        const Expr x = matrix("x");
+        Function f = function({x}, softmax(dot(x, exp(Arg(x, where)), where), 1, where), {.device = "null"});
+        f(Array(float32, {200, 200}));
+        const std::string report = f.report();
+        INFO(report);
+        int named = 0;
+        for (std::size_t at = report.find("a_file"); at != std::string::npos;
+             at = report.find("a_file", at + 1)) {
+            ++named;
+            CHECK(report.compare(at, file.size() + 3, file + ":12") == 0);
+        }
+        CHECK(named >= 2);
+    }
+}
+
+TEST_CASE("long formulas of a report are numbers", "[core]") {
+    const Expr x = input(float32, {-1, 8, 64, 64}, "x");
+    const Function f = function({x}, {sum(exp(max_pool(x, {2, 2}))), max_pool(exp(x), {3, 3}, {.stride = 1})},
+                                {.device = "null", .specialise = false});
+    const std::string report = f.report(Detail::complete);
+    INFO(report);
+    for (const std::string& line : lines_of_text(report))
+        if (line.find(" moved, ") != std::string::npos) CHECK(line.size() < 350);
+    CHECK_THAT(report, ContainsSubstring("B for typical lengths moved, "));
 }
 
 TEST_CASE("operations have the words of users", "[core]") {
@@ -204,8 +251,19 @@ TEST_CASE("a dump has a file for each kernel, one for readers beside it, and the
         const std::string report = text_of_file(step.state().dump_folder + "/report.txt");
         CHECK(!text_of_file(own + "prelude.h").empty());
         const std::string guide = text_of_file(step.state().dump_folder + "/README.txt");
-        CHECK_THAT(guide, ContainsSubstring("report.txt        open this first") &&
+        CHECK_THAT(guide, ContainsSubstring("  report.txt            open this first") &&
                               ContainsSubstring(".readable" + kind + "  "));
+        // It names no file that is not there.
+        for (const std::string& line : lines_of_text(guide.substr(0, guide.find("\nKernels")))) {
+            std::istringstream words(line);
+            std::string name;
+            words >> name;
+            if (!line.starts_with("  ") || name == "pass_N_NAME.txt") continue;
+            INFO(line);
+            CHECK(std::filesystem::exists(step.state().dump_folder + "/" + name));
+        }
+        for (const char* name : {"report_full.txt", "memory_plan.svg", "graph_before.txt", "program.json"})
+            CHECK_THAT(guide, ContainsSubstring(std::string("\n  ") + name + "  "));
         int kernels = 0;
         std::string all;
         for (const Kernel& kernel : step.kernels()) {
@@ -340,9 +398,18 @@ TEST_CASE("a picture has a frame for each kernel, and is SVG where Graphviz is i
     const Expr x = bitale::vector("x");
     const std::string with = function({x}, x + 1, {.device = "null"}).state().dump_folder;
     CHECK_THAT(text_of_file(with + "/graph_before.svg.txt"), ContainsSubstring("syntax error"));
+    CHECK_THAT(text_of_file(with + "/README.txt"), !ContainsSubstring("graph_after.svg  ") &&
+                                                       !ContainsSubstring("graph_before.svg  ") &&
+                                                       ContainsSubstring("graph_before.txt  "));
+    const std::string planned_only =
+        function({x}, x + 3, {.device = "null", .specialise = false}).state().dump_folder;
+    CHECK_THAT(text_of_file(planned_only + "/README.txt"),
+               !ContainsSubstring("graph_after.svg  ") && ContainsSubstring("graph_after.dot is its text"));
     install("echo '<svg/>' > \"$3\"\n");
     const std::string drawn =
         function({x}, x + 2, {.device = "null", .specialise = false}).state().dump_folder;
     CHECK(text_of_file(drawn + "/graph_after.svg") == "<svg/>\n");
+    CHECK_THAT(text_of_file(drawn + "/README.txt"),
+               ContainsSubstring("graph_after.svg  ") && !ContainsSubstring("graph_after.svg.txt"));
     CHECK_THAT(text_of_file(drawn + "/graph_after.dot"), ContainsSubstring("cluster_1"));
 }
