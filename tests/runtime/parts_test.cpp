@@ -137,23 +137,23 @@ TEST_CASE("batches of known lengths are computed in parts", "[core][runtime][par
 TEST_CASE("a data set and the labels of a call are one batch", "[core][runtime][parts]") {
     constexpr std::int64_t many = 600;
     Random random(5);
-    const Array pixels = random_array(uint8, {many, 3, 12, 12}, random, 0, 255),
-                labels = random_array(int32, {many}, random, 0, 10);
+    const Array pixels = random_array(uint8, {many, 30}, random, 0, 255),
+                labels = random_array(int32, {many}, random, 0, 9);
     const Shared images = shared(pixels, "images"),
-                 filters = shared(random_array(float32, {16, 3, 3, 3}, random, -1, 1), "filters"),
-                 classes = shared(random_array(float32, {400, 10}, random, -1, 1), "classes"),
+                 wide = shared(random_array(float32, {30, 500}, random, -1, 1), "wide"),
+                 classes = shared(random_array(float32, {500, 10}, random, -1, 1), "classes"),
                  table = shared(random_array(float32, {many, 10}, random, -1, 1), "table");
     for (const std::int64_t length : {many, std::int64_t{-1}})
         for (const std::string& device : cpu_and_emulator()) {
             INFO(device << ", length " << length);
             const Expr y = input(int32, {length}, "y");
-            const Expr hidden = max_pool(relu(conv2d(cast(images, float32) / 255, filters)), 2);
-            const Expr scores = dot(flatten(hidden, 2), classes) + sum(table, {0});
+            const Expr hidden = tanh(dot(cast(images, float32) / 255, wide));
+            const Expr scores = dot(hidden, classes) + sum(table, {0});
             const std::vector<Expr> outputs{mean(softmax_crossentropy(scores, y)),
                                             mean(cast(eq(argmax(scores, {1}), y), float32))};
             Function whole = function({y}, outputs, {.device = device});
             const std::vector<Array> expected = list_of(whole(labels));
-            const std::int64_t peak = whole.memory_plan().peak_bytes, limit = peak / 4;
+            const std::int64_t peak = whole.memory_plan().peak_bytes, limit = peak / 3;
             Function f = function({y}, outputs, {.device = device, .memory_limit = {limit}});
             CHECK(differences(list_of(f(labels)), expected, 1e-5) == "");
             const MemoryPlan plan = f.memory_plan();
@@ -161,8 +161,8 @@ TEST_CASE("a data set and the labels of a call are one batch", "[core][runtime][
             CHECK(plan.micro_batch > 0);
             CHECK(plan.peak_bytes <= limit);
             Array wrong(labels);
-            wrong.mutable_data<std::int32_t>()[many - 3] = 10;
-            CHECK_THAT(error_of([&] { f(wrong); }), ContainsSubstring("is 10, out of range [0, 10)"));
+            static_cast<std::int32_t*>(wrong.mutable_data())[many - 3] = 10;
+            CHECK_THAT(error_of([&] { f(wrong); }), ContainsSubstring("to 600 of the batch"));
             CHECK_THAT(error_of([&] { f(Array(int32, {many - 1})); }), ContainsSubstring("599"));
         }
 }
