@@ -63,6 +63,25 @@ Array operator-(const A& a) {
     return negative(a, Where());
 }
 
+// What sum and mean below call.
+double sum_of_elements(const Array& a);
+double mean_of_elements(const Array& a);
+// The sum of all elements of a host array, or of the only output of a call, as a number: 0 of an empty array.
+// Booleans count what is true. Integers are added exactly, whatever their dtype, and the sum is rounded once;
+// floats are added in double, in row-major order. sum(x) of an expression is the operation: sum(Expr(a), 1)
+// for the sums of rows.
+template <class A>
+requires(std::same_as<A, Array> || (std::convertible_to<const A&, Array> && !Number<A> &&
+                                    !std::convertible_to<const A&, Expr>)) double sum(const A& a) {
+    return sum_of_elements(a);
+}
+// The same sum divided by the number of elements: NaN of an empty array, as in NumPy.
+template <class A>
+requires(std::same_as<A, Array> || (std::convertible_to<const A&, Array> && !Number<A> &&
+                                    !std::convertible_to<const A&, Expr>)) double mean(const A& a) {
+    return mean_of_elements(a);
+}
+
 // The arrays joined along an axis; all their other lengths must be equal. Throws TypeError unless they have
 // one dtype, ShapeError if there are none, if other lengths differ and for rank 0, IndexError if there is no
 // such axis.

@@ -1,9 +1,12 @@
 #include "bitale/array_ops.h"
 
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "bitale/ops.h"
 #include "graph/base/border.h"
+#include "graph/types/convert.h"
 #include "ops/oracle/typed.h"
 
 namespace bitale {
@@ -40,6 +43,23 @@ Array combine(ArrayOp op, const Arg& a, const Arg& b) {
 Array negative(const Array& a, Where where) {
     return computing([&] { return value_of(-Arg(a, where)); });
 }
+
+double sum_of_elements(const Array& a) {
+    return dispatch(a.dtype(), [&](auto t) {
+        using T = decltype(t);
+        __extension__ using Wide = __int128;  // holds the sum of as many 64-bit integers as memory does
+        std::conditional_t<std::is_integral_v<T>, Wide, double> sum = 0;
+        const T* x = static_cast<const T*>(a.data());
+        for (std::int64_t i = 0; i < a.size(); ++i)
+            if constexpr (std::is_integral_v<T>)
+                sum += x[i];
+            else
+                sum += convert<double>(x[i]);
+        return static_cast<double>(sum);
+    });
+}
+
+double mean_of_elements(const Array& a) { return sum_of_elements(a) / static_cast<double>(a.size()); }
 
 Array concatenate(const std::vector<Array>& parts, int axis, Where where) {
     return computing([&] {

@@ -1,7 +1,10 @@
 // Arithmetic of host arrays: what the operators on expressions say, at once.
 #include "bitale/array_ops.h"
 
+#include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "bitale/ops.h"
 #include "ops/oracle/typed.h"
@@ -116,4 +119,50 @@ TEST_CASE("one axis is a number") {
     CHECK(same(value_of(sum(Expr(a), {0, 1})), Array(24.F)));
     CHECK(same(value_of(argmax(Expr(a), std::vector<int>{0})),
                {std::int64_t{1}, std::int64_t{1}, std::int64_t{1}}));
+}
+
+TEST_CASE("the sum and the mean of host arrays are numbers") {
+    const Array a = {{1.F, 2.F}, {3.F, 4.5F}};
+    CHECK(sum(a) == 10.5);
+    CHECK(mean(a) == 2.625);
+    static_assert(std::is_same_v<decltype(sum(a)), double>);
+    static_assert(std::is_same_v<decltype(mean(a)), double>);
+    // Empty ones, as in NumPy, and numbers.
+    CHECK(sum(Array()) == 0);
+    CHECK(std::isnan(mean(Array())));
+    CHECK(sum(Array(int32, {0, 3})) == 0);
+    CHECK(std::isnan(mean(Array(int32, {0, 3}))));
+    CHECK(sum(Array(7)) == 7);
+    // Every dtype.
+    for (const DType dtype : {boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16,
+                              bfloat16, float32, float64}) {
+        INFO(name_of(dtype));
+        const Array x = Array{1, 0, 1, 1}.as(dtype);
+        CHECK(sum(x) == 3);
+        CHECK(mean(x) == 0.75);
+    }
+    // Neither in the dtype of the elements nor, of integers, in double.
+    CHECK(sum(Array(std::vector<std::int8_t>(600, 127))) == 76200);
+    CHECK(sum(Array(std::vector<float>(1 << 25, 1.F))) == 1 << 25);
+    CHECK(mean(Array(std::vector<float>(3, 3e38F))) == double(3e38F));
+    constexpr std::int64_t large = std::int64_t{1} << 53;
+    CHECK(sum(Array{large, std::int64_t{1}, std::int64_t{1}, std::int64_t{1} - large}) == 3);
+    constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
+    CHECK(sum(Array{largest, largest}) == 36893488147419103232.0);
+    CHECK(sum(Array{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::min()}) ==
+          -18446744073709551616.0);
+    // What is not finite stays so.
+    const float infinity = std::numeric_limits<float>::infinity();
+    CHECK(sum(Array{1.F, infinity}) == infinity);
+    CHECK(std::isnan(sum(Array{-infinity, infinity})));
+    // Expressions are what they were.
+    static_assert(std::is_same_v<decltype(sum(Expr(a))), Expr>);
+    static_assert(std::is_same_v<decltype(sum(Expr(a), 1)), Expr>);
+    static_assert(std::is_same_v<decltype(mean(shared(a))), Expr>);
+    CHECK_THAT(array_error<GraphError>([] {
+                   Array from = {1.F};
+                   const Array to = std::move(from);
+                   sum(from);
+               }),
+               ContainsSubstring("moved from"));
 }
