@@ -422,7 +422,7 @@ std::string launches_text(const Function::State& state) {
 
 }  // namespace
 
-std::string brief_report(const Function::State& state) {
+std::string brief_report(const Function::State& state, const std::vector<std::int64_t>& planned) {
     const Program& program = *state.program;
     std::vector<std::int64_t> symbols;
     std::vector<Profile::Row> rows;
@@ -431,7 +431,8 @@ std::string brief_report(const Function::State& state) {
         symbols = state.executable->last_symbols();
         if (state.profile) rows = state.executable->profile();
     }
-    const Figures f = figures_of(program, symbols, rows);
+    const bool has_run = !symbols.empty();
+    const Figures f = figures_of(program, Lengths(program, has_run ? symbols : planned, has_run), rows);
     std::string s = launches_text(state);
     if (f.steps.empty()) return s;
     s += time_text(f, *state.device);

@@ -69,11 +69,12 @@ double estimated_seconds(const Step& step, const StepFigures& figures, const Len
 
 }  // namespace
 
-Lengths::Lengths(const Program& program, const std::vector<std::int64_t>& last)
-    : of_last_call_(!last.empty() && last.size() == program.size_sources.size()) {
+Lengths::Lengths(const Program& program, const std::vector<std::int64_t>& values, bool of_last_call) {
+    const bool known = !values.empty() && values.size() == program.size_sources.size();
+    of_last_call_ = known && of_last_call;
     for (std::size_t s = 0; s < program.size_sources.size(); ++s) {
         const SizeSource& source = program.size_sources[s];
-        const std::int64_t value = of_last_call_     ? last[s]
+        const std::int64_t value = known             ? values[s]
                                    : source.axis < 0 ? 0
                                                      : static_cast<std::int64_t>(typical(source.value));
         const bool is_length = source.axis >= 0;  // calls in which only other arguments change are not told
@@ -103,10 +104,9 @@ std::string Lengths::text(const Shape& shape) const {
     return "[" + s + "]";
 }
 
-Figures figures_of(const Program& program, const std::vector<std::int64_t>& last_symbols,
-                   const std::vector<Profile::Row>& rows) {
+Figures figures_of(const Program& program, Lengths lengths, const std::vector<Profile::Row>& rows) {
     Figures f;
-    f.lengths = Lengths(program, last_symbols);
+    f.lengths = std::move(lengths);
     f.measured = rows.size() == program.once.steps.size() + program.body.steps.size() &&
                  std::any_of(rows.begin(), rows.end(), [](const Profile::Row& r) { return r.calls > 0; });
     for (const Region* region : {&program.once, &program.body})

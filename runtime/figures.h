@@ -15,7 +15,8 @@ namespace bitale {
 class Lengths {
   public:
     Lengths() = default;
-    Lengths(const Program& program, const std::vector<std::int64_t>& last);  // empty: typical ones
+    // Of the last call, or of a call that is only planned; empty: typical ones.
+    Lengths(const Program& program, const std::vector<std::int64_t>& values, bool of_last_call = true);
     bool of_last_call() const { return of_last_call_; }
     double operator()(const Int& x) const;
     std::string text(const Shape& shape) const;  // "[128, 28, 28]"
@@ -45,8 +46,7 @@ struct Figures {
 };
 
 // `rows`: of the profile, in the order of the steps; empty: there is none.
-Figures figures_of(const Program& program, const std::vector<std::int64_t>& last_symbols,
-                   const std::vector<Profile::Row>& rows);
+Figures figures_of(const Program& program, Lengths lengths, const std::vector<Profile::Row>& rows);
 
 // Of a call on so many threads of a CPU, if tasks take what they are estimated to.
 double seconds_on(const Figures& figures, int threads);

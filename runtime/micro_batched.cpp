@@ -399,8 +399,13 @@ std::string MicroBatched::report(Detail detail) const {
         "bytes\n",
         plan_.rows.text(), rows_ > 0 ? std::to_string(rows_) : "as many as fit", passes_.size(),
         passes_.size() == 1 ? "" : "es", totals, totals == 1 ? "" : "s", total_bytes_);
-    for (const Part& part : passes_) s += "\n" + report_of(*part, detail);
-    return s + "\n" + report_of(*finale_, detail);
+    const Expected call = expected();
+    const auto add = [&](const Function::State& part) {
+        s += "\n" + report_of(part, detail, symbols_of_part(part.signature, call.sizes, call.rows));
+    };
+    for (const Part& part : passes_) add(*part);
+    add(*finale_);
+    return s;
 }
 
 }  // namespace bitale

@@ -75,6 +75,12 @@ class MicroBatched : public Executable {
         std::vector<std::int64_t> symbols, slots;
         std::int64_t all_rows = 0, argument_bytes = 0;
     };
+    // Sizes of the last call, else typical ones, and the rows of a part then.
+    struct Expected {
+        Sizes sizes;
+        std::int64_t rows = 0;
+    };
+    Expected expected() const;
     // What calls of equal sizes need, which is planned once for each number of rows.
     struct Needs {
         std::vector<std::uint64_t> frames;  // of the parts, for all rows at once

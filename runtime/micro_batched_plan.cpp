@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "codegen/group/values.h"
 #include "graph/base/options.h"
 #include "graph/base/text.h"
 #include "graph/ir/array_bytes.h"
@@ -176,6 +177,25 @@ MemoryPlan MicroBatched::memory_plan(const std::vector<std::int64_t>& symbols) c
     return plan_of(sizes, choices[choice], 0);
 }
 
+// Where no call says otherwise: of all rows if no number of them fits.
+MicroBatched::Expected MicroBatched::expected() const {
+    std::vector<std::int64_t> symbols = last_symbols_.get();
+    const bool has_run = last_rows_.load() > 0 && symbols.size() == build_.signature.sources.size();
+    if (!has_run) {
+        symbols.clear();
+        for (const SizeSource& source : build_.signature.sources)
+            symbols.push_back(source.axis < 0 ? 0 : std::llround(typical(source.value)));
+    }
+    Expected expected{sizes_of(symbols), 0};
+    expected.rows = expected.sizes.all_rows;
+    try {
+        expected.rows = memory_plan(symbols).micro_batch;
+    } catch (const MemoryRefusal&) {
+        return expected;
+    }
+    return expected;
+}
+
 // The fewest parts that fit are the fastest. Their number, and not that of rows, is what is tried, each up to
 // 32 and then each that is a twelfth larger: the last part is seldom much smaller than the others, and a
 // smaller limit never leads to a larger peak, for the choices do not depend on it. Of many rows there are
@@ -276,7 +296,8 @@ double MicroBatched::seconds_of(const std::vector<std::int64_t>& symbols, std::i
 double MicroBatched::seconds_of(const Sizes& sizes, std::int64_t rows) const {
     const std::int64_t last = rows > 0 ? sizes.all_rows % rows : 0;
     const auto seconds = [&](const Function::State& part, std::int64_t of_rows) {
-        return figures_of(*part.program, symbols_of_part(part.signature, sizes, of_rows), {}).seconds;
+        const Lengths lengths(*part.program, symbols_of_part(part.signature, sizes, of_rows));
+        return figures_of(*part.program, lengths, {}).seconds;
     };
     double all = seconds(*finale_, rows);
     for (const Part& part : passes_) {

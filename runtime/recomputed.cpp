@@ -71,7 +71,7 @@ MemoryPlan Recomputed::plan_of(const Function::State& way, const CallSizes& size
 }
 
 double Recomputed::seconds_of(const Function::State& way, const CallSizes& sizes) const {
-    return figures_of(*way.program, sizes.symbols, {}).seconds;
+    return figures_of(*way.program, Lengths(*way.program, sizes.symbols), {}).seconds;
 }
 
 std::string Recomputed::words_for(Way way, const CallSizes& sizes, double seconds) const {

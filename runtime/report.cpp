@@ -271,7 +271,7 @@ std::vector<Kernel> kernel_list(const Program& program, const std::string& devic
     return list;
 }
 
-std::string report_of(const Function::State& state, Detail detail) {
+std::string report_of(const Function::State& state, Detail detail, const std::vector<std::int64_t>& planned) {
     std::string s = fmt::format("Function {}{}, device {}\n", printable(state.name), at_line(state.where),
                                 state.device->name());
     if (!state.program && state.specialised) {
@@ -289,7 +289,7 @@ std::string report_of(const Function::State& state, Detail detail) {
     }
     if (!state.program) return s + "  evaluated node by node, without generated kernels\n";
     if (!state.lengths.empty()) s += "  specialised for " + state.lengths + "\n";
-    return with_ways(s + (detail == Detail::brief ? brief_report(state) : full_report(state)));
+    return with_ways(s + (detail == Detail::brief ? brief_report(state, planned) : full_report(state)));
 }
 
 std::string full_report(const Function::State& state) {

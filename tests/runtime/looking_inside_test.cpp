@@ -184,7 +184,7 @@ TEST_CASE("figures count what a product's kernel updates in place, and estimate 
     const Expr loss = sum(sqr(dot(x, w)));
     const Function step = function({x}, loss, {.updates = adam(loss, {w}, 0.1), .device = "cpu"});
     const Program& program = *step.state().program;
-    const Figures figures = figures_of(program, {}, {});
+    const Figures figures = figures_of(program, Lengths(program, {}), {});
     int updates = 0;
     for (const StepFigures& s : figures.steps) {
         const auto* product = std::get_if<GemmStep>(&s.step->operation);

@@ -155,6 +155,12 @@ TEST_CASE("a data set and the labels of a call are one batch", "[core][runtime][
             const std::vector<Array> expected = list_of(whole(labels));
             const std::int64_t peak = whole.memory_plan().peak_bytes, limit = peak / 3;
             Function f = function({y}, outputs, {.device = device, .memory_limit = {limit}});
+            if (length > 0) {  // estimates are for the parts that the call will have
+                std::string report = f.report();
+                std::erase_if(report, [](char c) { return c == ' ' || c == '\n'; });
+                CHECK_THAT(report, ContainsSubstring(fmt::format("rowsofthepart={},rowsofthebatch={}",
+                                                                 f.memory_plan().micro_batch, many)));
+            }
             CHECK(differences(list_of(f(labels)), expected, 1e-5) == "");
             const MemoryPlan plan = f.memory_plan();
             INFO(plan.peak_bytes << " of " << peak << " bytes, " << plan.micro_batch << " rows");
