@@ -27,8 +27,10 @@ std::vector<std::string> kept(const Target& target) {
     return corpus_of(std::string(BITALE_SOURCE_DIR "/tests/fuzz/corpus/") + target.name);
 }
 
-void run(double seconds, std::uint64_t seed) {
+void run(double seconds, std::uint64_t seed, const std::string& only = "") {
+    REQUIRE((only.empty() || target_named(only)));
     for (const Target& target : targets()) {
+        if (!only.empty() && target.name != only) continue;
         const Outcome outcome = fuzz(target, kept(target), {.seconds = seconds, .seed = seed});
         std::cout << target.name << ": " << outcome.executions << " executions\n";
         INFO(target.name << ", seed " << seed << ", execution " << outcome.executions);
@@ -63,9 +65,11 @@ TEST_CASE("what leaves a target is found, and found again by its seed") {
 
 TEST_CASE("a second of each target") { run(1, 1); }
 
-// BITALE_FUZZ_SECONDS and BITALE_FUZZ_SEED for longer runs.
+// BITALE_FUZZ_SECONDS and BITALE_FUZZ_SEED for longer runs, BITALE_FUZZ_TARGET for one target alone.
 TEST_CASE("a minute of each target", "[slow]") {
     const char* seconds = std::getenv("BITALE_FUZZ_SECONDS");
     const char* seed = std::getenv("BITALE_FUZZ_SEED");
-    run(seconds ? std::atof(seconds) : 60, seed ? static_cast<std::uint64_t>(std::atoll(seed)) : 2);
+    const char* only = std::getenv("BITALE_FUZZ_TARGET");
+    run(seconds ? std::atof(seconds) : 60, seed ? static_cast<std::uint64_t>(std::atoll(seed)) : 2,
+        only ? only : "");
 }
