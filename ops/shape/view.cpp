@@ -37,12 +37,35 @@ Type infer_reshape(const Nodes& inputs, const Attributes& attributes, Where wher
     return {x.dtype, shape};
 }
 
+// The length that was given as -1, which is what the others leave of so many elements; -1 where there is
+// none.
+int computed_length(const Shape& shape, const Int& elements) {
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        Int others = 1;
+        for (std::size_t j = 0; j < shape.size(); ++j)
+            if (j != i) others = others * shape[j];
+        if (!shape[i].is_constant() && shape[i] == floordiv(elements, max(others, 1)))
+            return static_cast<int>(i);
+    }
+    return -1;
+}
+
 std::vector<Equality> reshape_equalities(const Node& node) {
     std::vector<Equality> r;
-    const Shape& from = node.inputs[0]->type.shape;
-    demand_equal(r, count_of(from), count_of(node.type.shape),
-                 "reshape of " + describe(*node.inputs[0]) + " to " + text_of(node.type.shape) + ": it has " +
-                     number_found() + " elements, and the new shape has " + number_there());
+    const Shape &from = node.inputs[0]->type.shape, &to = node.type.shape;
+    const Int elements = count_of(from);
+    if (elements == count_of(to)) return r;
+    const int computed = computed_length(to, elements);
+    std::string shape;
+    for (std::size_t i = 0; i < to.size(); ++i)
+        shape += (i ? ", " : "") + (static_cast<int>(i) == computed ? "-1" : to[i].text());
+    demand_equal(
+        r, elements, count_of(to),
+        "reshape of " + describe(*node.inputs[0]) + " to [" + shape + "]: it has " + number_found() +
+            " elements, and " +
+            (computed < 0 ? "the new shape has " + number_there()
+                          : "no length in place of the -1 makes as many: the largest that fits makes " +
+                                number_there()));
     return r;
 }
 

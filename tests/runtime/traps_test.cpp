@@ -163,6 +163,10 @@ TEST_CASE("lengths that differ at a call are named with their axes", "[core][run
     says({x, w}, softmax_crossentropy(x, w), {zeros({5, 9}), zeros({5, 8})},
          "axis 1 of \"x\" has length 9 and axis 1 of \"w\" has length 8");
     says({b}, reshape(b, {2, 3}), {zeros({5})}, "it has 5 elements, and the new shape has 6");
+    says({x}, reshape(x, {x.length(0), -1, 2}), {zeros({5, 9})},
+         "to [x.0, -1, 2]: it has 45 elements, and no length in place of the -1 makes as many: the largest "
+         "that "
+         "fits makes 40");
 }
 
 TEST_CASE("an update of another dtype is a TypeError with the cast to write", "[core][runtime]") {
