@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/group/windows.h"
 #include "codegen/library/choose.h"
 #include "codegen/library/routine.h"
 #include "codegen/nest/compose.h"
@@ -281,7 +282,8 @@ class Decider {
                     value.storage = Value::Storage::stored;
                     value.reason = "read many times, and much less than the reduction that it ends has read";
                 }
-            } else if ((cost[i] >= 1 || is_found_for_windows(value, i)) && times >= staged_from) {
+            } else if ((cost[i] >= 1 || is_copied_for_windows(values_, i, looked_up_[i], target_)) &&
+                       times >= staged_from) {
                 value.storage = Value::Storage::staged;
             } else if (reduced_later(value) && is_least_of_chain(i)) {
                 value.storage = Value::Storage::stored;
@@ -301,16 +303,6 @@ class Decider {
                 evaluations[operand] += pieces ? typical_count(values_.list[operand].nest.parallel) : mine;
             }
         }
-    }
-
-    // Rows that are looked up, read by the windows of a convolution: vectors are loaded from a
-    // copy with its border, and element by element from rows that lie anywhere.
-    bool is_found_for_windows(const Value& value, int number) const {
-        return target_.has_vectors() && looked_up_[static_cast<std::size_t>(number)] &&
-               std::any_of(value.users.begin(), value.users.end(), [&](int user) {
-                   const Value& u = values_.list[static_cast<std::size_t>(user)];
-                   return u.nest.body && !u.by_library && adds_products(u.nest) && !is_matrix_product(u.nest);
-               });
     }
 
     // So few bytes an element that it is read faster than a random number is drawn again.

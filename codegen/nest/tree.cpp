@@ -51,15 +51,34 @@ bool at_unknown_places(const Nest& nest, const Int& variable) {
                        [&](const Let& let) { return varies(nest, let.value, variable); });
 }
 
+// Whether what is read along a first axis moves in larger steps with this loop than with any result, as far
+// as steps are known: views have images' places in fewer axes, or all in one.
+bool moves_furthest_with(const Int& loop, const Int& first_axis, const std::vector<Loop>& results) {
+    if (!depends_on(first_axis, loop.symbol_id())) return false;
+    const std::optional<Int> own = stride_of(first_axis, loop);
+    return std::none_of(results.begin(), results.end(), [&](const Loop& l) {
+        if (!own || !l.variable.symbol_id()) return false;
+        const std::optional<Int> other = stride_of(first_axis, l.variable);
+        return other && typical(*other) > typical(*own);
+    });
+}
+
 // A sum of products over the places of images, the first loop, for results that no image has a part of to
-// itself.
+// itself. Filters too may have the first loop as their first axis, of channels: then it is not the first one
+// of the images.
 bool over_images(const Nest& nest) {
     constexpr std::size_t image_axes = 4, fewest_loops = 3;
-    const std::uint64_t image = nest.reduced[0].variable.symbol_id();
+    const Int& loop = nest.reduced[0].variable;
+    const std::uint64_t image = loop.symbol_id();
     if (!adds_products(nest) || nest.reduced.size() < fewest_loops || !image) return false;
     bool all = true, some = false;
     for_each_read(nest, [&](const ScalarNode& s) {
-        if (s.at.size() < image_axes) return;
+        if (s.at.size() < image_axes) {
+            const bool moves =
+                std::any_of(s.at.begin(), s.at.end(), [&](const Int& x) { return depends_on(x, image); });
+            all = all && (!moves || moves_furthest_with(loop, s.at[0], nest.parallel));
+            return;
+        }
         some = true;
         all = all && depends_on(s.at[0], image) &&
               std::none_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {

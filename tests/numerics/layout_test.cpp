@@ -47,3 +47,30 @@ TEST_CASE("gradients of many filters are sums of whole rows") {
         }
     cases.run();
 }
+
+TEST_CASE("channels of images that are rows of a product are summed by one task") {
+    PackedCases cases(tested_device());
+    Random random(3);
+    for (const Border border : {valid, half})
+        for (const std::int64_t channels : {3, 5}) {
+            const std::string name = std::to_string(channels) + " channels" +
+                                     (border.kind == Border::Kind::half ? ", padded" : "");
+            const std::int64_t pixels = channels * 144;
+            const Expr rows = input(float32, {12, 40}, "rows"), w = input(float32, {40, pixels}, "w"),
+                       f = input(float32, {16, channels, 5, 5}, "f");
+            const Expr y = conv2d(reshape(dot(rows, w), {12, channels, 12, 12}), f, {.border_mode = border});
+            INFO(name);
+            const Function images = function({rows, w, f}, y, {.device = tested_device()});
+            CHECK_THAT(images.report(Detail::complete),
+                       !ContainsSubstring("reduction over " + std::to_string(channels) + " in parts"));
+            // Vectors are loaded from a copy with its border, not one by one from the product.
+            if (border.kind == Border::Kind::half && std::string(tested_device()) == "cpu")
+                CHECK_THAT(images.report(Detail::complete), ContainsSubstring("staged reshape"));
+            const std::vector<Array> values = {random_array(float32, {12, 40}, random),
+                                               random_array(float32, {40, pixels}, random),
+                                               random_array(float32, {16, channels, 5, 5}, random)};
+            cases.add(name, {rows, w, f}, values, y);
+            cases.add(name + ", gradient", {rows, w, f}, values, grad(sum(sqr(y)), f));
+        }
+    cases.run();
+}
