@@ -412,7 +412,9 @@ class Printer {
             return temporary(
                 type, fmt::format("b_first_lanes({}, {}, {})", some, others, index(s->guards[0].high)));
         }
-        if (s->kind == ScalarNode::Kind::apply && is_float(s->dtype) && varies_in_lanes(s)) {
+        // Of integers, positions alone, none of which is out of range.
+        const bool has_form = is_float(s->dtype) || s->dtype == DType::int32;
+        if (s->kind == ScalarNode::Kind::apply && has_form && varies_in_lanes(s)) {
             const Opcode opcode = opcode_of(*s->op);
             const std::string sign = opcode == Opcode::add   ? "+"
                                      : opcode == Opcode::sub ? "-"

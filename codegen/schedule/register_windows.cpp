@@ -10,6 +10,7 @@
 #include "codegen/nest/positions.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/loops.h"
+#include "codegen/schedule/whole_windows.h"
 #include "codegen/schedule/windows.h"
 
 namespace bitale {
@@ -22,9 +23,9 @@ struct Plan {
 };
 
 bool suits(const Nest& nest) {
-    return takes_windows(nest) && nest.guards.empty() && nest.body->guards.empty() &&
-           nest.body->kind == ScalarNode::Kind::read && accumulator_of(nest) == DType::float32 &&
-           nest.body->dtype == DType::float32 && bytes_of(nest.dtype) <= bytes_of(DType::int32);
+    return takes_windows(nest) && nest.body->guards.empty() && nest.body->kind == ScalarNode::Kind::read &&
+           accumulator_of(nest) == DType::float32 && nest.body->dtype == DType::float32 &&
+           bytes_of(nest.dtype) <= bytes_of(DType::int32);
 }
 
 std::optional<Plan> plan_for(const Member& member, const Target& target, const KernelBuilder& builder) {
@@ -46,10 +47,12 @@ std::optional<Plan> plan_for(const Member& member, const Target& target, const K
 
 class RegisterWindows {
   public:
-    RegisterWindows(const Member& member, const Member* also, const Plan& plan, KernelBuilder& builder)
+    RegisterWindows(const Member& member, const Member* also, WholeWindows windows, const Plan& plan,
+                    KernelBuilder& builder)
         : member_(member),
           also_(also),
-          nest_(member.nest),
+          first_(std::move(windows.first)),
+          nest_(std::move(windows.nest)),
           lanes_(nest_.parallel[plan.axis]),
           width_(plan.width),
           builder_(builder),
@@ -91,9 +94,13 @@ class RegisterWindows {
         Stmts body{declare(candidates), lanes(lane, width_, width_, std::move(fetch))};
         for (const Member* m : {&member_, also_}) {
             if (!m) continue;
-            const DType found = is_position(m->nest.combine) ? DType::int32 : DType::float32;
+            const bool position = is_position(m->nest.combine);
+            const DType found = position ? DType::int32 : DType::float32;
             const int place = builder_.scratch(Place::Scope::vector, found, {Int(1), Int(width_)});
-            const Scalar value = scalar_cast(m->nest.dtype, place_read(found, place, {Int(0), lane}));
+            Scalar value = place_read(found, place, {Int(0), lane});
+            if (position && !first_.is(0))
+                value = scalar_apply(Opcode::add, found, {value, scalar_index(found, first_)});
+            value = scalar_cast(m->nest.dtype, value);
             body.push_back(declare(place));
             body.push_back(best_of_registers(place, candidates, m->nest.combine));
             body.push_back(lanes(lane, count, width_, substitute(stores(*m, value), here)));
@@ -103,7 +110,8 @@ class RegisterWindows {
 
     const Member& member_;
     const Member* const also_;
-    const Nest& nest_;
+    const Int first_;
+    const Nest nest_;
     const Loop lanes_;
     const std::int64_t width_;
     KernelBuilder& builder_;
@@ -117,7 +125,10 @@ std::optional<Stmts> schedule_register_windows(const Member& member, const Membe
                                                KernelBuilder& builder) {
     const std::optional<Plan> plan = plan_for(member, target, builder);
     if (!plan || (also && !suits(also->nest))) return {};
-    return RegisterWindows(member, also, *plan, builder).run();
+    std::optional<WholeWindows> windows =
+        whole_windows(member.nest, member.nest.parallel[plan->axis].variable);
+    if (!windows) return {};
+    return RegisterWindows(member, also, *std::move(windows), *plan, builder).run();
 }
 
 }  // namespace bitale

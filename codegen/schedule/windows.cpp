@@ -11,6 +11,7 @@
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/pointwise.h"
+#include "codegen/schedule/whole_windows.h"
 
 namespace bitale {
 
@@ -29,8 +30,9 @@ class Windows {
     Windows(const Member& member, KernelBuilder& builder, int vector)
         : member_(member),
           builder_(builder),
-          nest_(member.nest),
-          lanes_(nest_.parallel[static_cast<std::size_t>(vector)]),
+          lanes_(member.nest.parallel[static_cast<std::size_t>(vector)]),
+          windows_(whole_windows(member.nest, lanes_.variable).value_or(WholeWindows{member.nest, 0})),
+          nest_(windows_.nest),
           points_(points_of(nest_.reduced)) {
         for (std::size_t i = 0; i < nest_.parallel.size(); ++i)
             if (static_cast<int>(i) != vector) others_.push_back(nest_.parallel[i]);
@@ -117,13 +119,19 @@ class Windows {
             if (is_float(dtype))
                 has = scalar_apply(Opcode::bitwise_or, DType::boolean,
                                    {has, scalar_apply(Opcode::neq, DType::boolean, {value, value})});
-            const Scalar number = scalar_integer(DType::int32, static_cast<std::int64_t>(i));
+            const Scalar number = number_of(static_cast<std::int64_t>(i));
             append(body, where_inside(points_[i],
                                       set(position, {},
                                           scalar_apply(Opcode::where, DType::int32, {has, number, old}))));
         }
         result = place_read(DType::int32, position, {});
         return body;
+    }
+
+    // Of a point, among those of the whole window.
+    Scalar number_of(std::int64_t point) const {
+        const Int r = windows_.first + point;
+        return r.is_constant() ? scalar_integer(DType::int32, r.constant()) : scalar_index(DType::int32, r);
     }
 
     Scalar value_at(const Substitution& point) const {
@@ -142,8 +150,9 @@ class Windows {
 
     const Member& member_;
     KernelBuilder& builder_;
-    const Nest& nest_;
     const Loop lanes_;
+    const WholeWindows windows_;  // with guards, where those ask for the lane
+    const Nest& nest_;
     const std::vector<Substitution> points_;
     std::vector<Loop> others_;
 };

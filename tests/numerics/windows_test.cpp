@@ -2,9 +2,12 @@
 // infinities and ties, against the oracle.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "tests/support/numerics.h"
 #include "tests/support/packed_cases.h"
@@ -38,11 +41,10 @@ TEST_CASE("windows over channels that lie side by side") {
     struct Geometry {
         Size2 window, stride, pad;
     };
-    const Geometry geometries[] = {{{2, 2}, {2, 2}, {0, 0}},
-                                   {{3, 3}, {2, 2}, {0, 0}},
-                                   {{1, 2}, {1, 1}, {0, 0}},
-                                   {{4, 4}, {4, 4}, {0, 0}},
-                                   {{3, 2}, {2, 3}, {1, 1}}};
+    const Geometry geometries[] = {
+        {{2, 2}, {2, 2}, {0, 0}}, {{3, 3}, {2, 2}, {0, 0}}, {{1, 2}, {1, 1}, {0, 0}},
+        {{4, 4}, {4, 4}, {0, 0}}, {{3, 2}, {2, 3}, {1, 1}}, {{3, 3}, {2, 2}, {1, 1}},
+        {{2, 2}, {2, 2}, {1, 1}}, {{4, 3}, {1, 2}, {3, 0}}, {{2, 5}, {3, 1}, {0, 4}}};
     for (const std::int64_t channels : {1, 3, 4, 5, 10, 16, 17, 40})
         for (const Geometry& g : geometries) {
             const Dims shape{2, 9, 8, channels};
@@ -62,6 +64,74 @@ TEST_CASE("windows over channels that lie side by side") {
                 cases.add(name, {x}, {values}, y);
                 cases.add(name + ", gradient", {x}, {values}, grad(sum(y * weights), x));
             }
+        }
+    cases.run();
+}
+
+namespace {
+
+// Of whatever dtype; `least` alone where it is asked for: then every window has its first cell inside as
+// winner.
+Array few_values(DType dtype, const Dims& shape, Random& random, bool least) {
+    if (is_integer(dtype)) return random_array(dtype, shape, random, 0, least ? 0 : 3);
+    if (!least) return awkward(shape, static_cast<std::uint32_t>(random.between(0, 1000)), true).as(dtype);
+    Array x(float32, shape);
+    std::fill_n(static_cast<float*>(x.mutable_data()), x.size(), -std::numeric_limits<float>::infinity());
+    return x.as(dtype);
+}
+
+}  // namespace
+
+TEST_CASE("windows over channels begin and end inside, whatever the lengths and the dtype") {
+    PackedCases cases(tested_device());
+    Random random(12);
+    for (const DType dtype : {float32, float64, int32, uint8})
+        for (const bool known : {true, false})
+            for (const bool least : {true, false})
+                for (const Dims& shape : std::vector<Dims>{{2, 9, 8, 16}, {1, 2, 3, 5}, {3, 1, 1, 8}}) {
+                    const Expr x =
+                        known ? input(dtype, shape, "x") : input(dtype, {-1, -1, -1, shape[3]}, "x");
+                    const Array values = few_values(dtype, shape, random, least);
+                    const Expr channels_first = transpose(x, {0, 3, 1, 2});
+                    const Expr y = max_pool(channels_first, 3, {.stride = 2, .pad = {2, 1}});
+                    const std::string name = fmt::format("{} {}, known {}, least {}", name_of(dtype),
+                                                         text_of(shape), known, least);
+                    cases.add(name, {x}, {values}, y);
+                    cases.add(name + ", computed", {x}, {values},
+                              max_pool(channels_first * 2 + 1, 3, {.stride = 2, .pad = {2, 1}}));
+                    cases.add(name + ", least", {x}, {values},
+                              -max_pool(-channels_first, {2, 3}, {.pad = 1}));
+                    if (!is_float(dtype)) continue;
+                    cases.add(name + ", gradient", {x}, {values}, grad(sum(y * y), x));
+                    cases.add(name + ", gradient of a computed one", {x}, {values},
+                              grad(sum(max_pool(channels_first * 2 + 1, {2, 3}, {.pad = 1})), x));
+                }
+    cases.run();
+}
+
+TEST_CASE("windows with padding behind a convolution") {
+    PackedCases cases(tested_device());
+    Random random(13);
+    for (const Size2 pad : {Size2{1, 1}, Size2{0, 2}, Size2{2, 0}})
+        for (const std::int64_t filters : {6, 16}) {
+            const Expr x = input(float32, {3, 2, 12, 10}, "x"), f = input(float32, {filters, 2, 3, 3}, "f"),
+                       b = input(float32, Dims{filters}, "b");
+            const Expr y = max_pool(relu(conv2d(x, f, {.border_mode = half}) + channel(b)), 3,
+                                    {.stride = 2, .pad = pad});
+            const std::vector<Array> values = {
+                random_array(int8, {3, 2, 12, 10}, random, -2, 2).as(float32),
+                random_array(int8, {filters, 2, 3, 3}, random, -1, 1).as(float32),
+                random_array(int8, {filters}, random, -2, 2).as(float32)};
+            const std::string name = fmt::format("{} filters, padding {} x {}", filters, pad.h, pad.w);
+            if (std::string(tested_device()) == "cpu" && filters == 16) {
+                const Function pooled = function({x, f, b}, y, {.device = tested_device()});
+                INFO(name << pooled.report(Detail::complete));
+                CHECK(std::any_of(pooled.kernels().begin(), pooled.kernels().end(),
+                                  [](const auto& k) { return k.source.find("b_best") != k.source.npos; }));
+            }
+            cases.add(name, {x, f, b}, values, y);
+            cases.add(name + ", gradient of filters", {x, f, b}, values, grad(sum(sqr(y)), f));
+            cases.add(name + ", gradient of images", {x, f, b}, values, grad(sum(sqr(y)), x));
         }
     cases.run();
 }
