@@ -329,6 +329,12 @@ bool mentions(const Stmts& body, std::uint64_t symbol) {
 
 }  // namespace
 
+Int tasks_of(std::span<const Segment> segments) {
+    std::vector<Int> parts;
+    for (const Segment& segment : segments) parts.push_back(segment.tasks);
+    return total_of(std::move(parts));
+}
+
 int threads_of(const Phase& phase) {
     constexpr std::int64_t warp = 32, most = 256;
     std::int64_t threads = 1;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,8 @@ struct Segment {
     // Of global places: what a task has of them. verify() proves that it loads and stores nothing else there.
     std::map<int, std::vector<Part>> parts = {};
 };
+
+Int tasks_of(std::span<const Segment> segments);
 
 // One phase: the tasks of its segments in any order; phases one after another.
 struct Phase {

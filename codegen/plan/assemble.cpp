@@ -49,6 +49,10 @@ class Assembler {
           saved_(saved_for_gradients(values)) {
         program_.name = graph.name;
         program_.target = target.architecture;
+        for (std::size_t u = 0; u < graph.updates.size(); ++u)
+            if (updates_.in_place[u]) in_place_[values.number.at(graph.updates[u].value.get())].push_back(u);
+        for (std::size_t o = 0; o < graph.outputs.size(); ++o)
+            outputs_of_[values.number.at(graph.outputs[o].get())].push_back(o);
     }
 
     Program run() {
@@ -97,18 +101,17 @@ class Assembler {
     }
 
     int shared_index(const SharedPtr& shared) {
-        for (std::size_t i = 0; i < program_.shared.size(); ++i)
-            if (program_.shared[i] == shared) return static_cast<int>(i);
-        program_.shared.push_back(shared);
-        return static_cast<int>(program_.shared.size()) - 1;
+        const auto next = static_cast<int>(program_.shared.size());
+        const auto [at, fresh] = index_of_.try_emplace(shared.get(), next);
+        if (fresh) program_.shared.push_back(shared);
+        return at->second;
     }
 
     int shared_buffer(const SharedPtr& shared, const Type& type) {
         const int index = shared_index(shared);
-        for (std::size_t b = 0; b < program_.buffers.size(); ++b)
-            if (program_.buffers[b].kind == BufferInfo::Kind::shared && program_.buffers[b].index == index)
-                return static_cast<int>(b);
-        return add({BufferInfo::Kind::shared, index, shared->name, type, {}, {}});
+        const auto [at, fresh] = shared_buffers_.try_emplace(index, 0);
+        if (fresh) at->second = add({BufferInfo::Kind::shared, index, shared->name, type, {}, {}});
+        return at->second;
     }
 
     // The buffers that hold a value, the one to read first.
@@ -129,11 +132,11 @@ class Assembler {
         }
         BITALE_CHECK(value.storage == Value::Storage::stored,
                      "a buffer for a value that is not stored: " + describe(*node));
-        for (std::size_t u = 0; u < graph_.updates.size(); ++u)
-            if (graph_.updates[u].value == node && updates_.in_place[u])
+        if (const auto at = in_place_.find(v); at != in_place_.end())
+            for (const std::size_t u : at->second)
                 list.push_back(shared_buffer(graph_.updates[u].target, node->type));
-        for (std::size_t o = 0; o < graph_.outputs.size(); ++o)
-            if (graph_.outputs[o] == node)
+        if (const auto at = outputs_of_.find(v); at != outputs_of_.end())
+            for (const std::size_t o : at->second)
                 list.push_back(add({BufferInfo::Kind::output, static_cast<int>(o), node->name, node->type,
                                     value.reason, node->origins}));
         if (list.empty()) {
@@ -406,9 +409,7 @@ class Assembler {
         KernelStep& kernel = step.operation.emplace<KernelStep>();
         kernel.launch = launch(builder, notes, step);
         for (const Phase& phase : builder.ir.phases) {
-            Int tasks = 0;
-            for (const Segment& s : phase.segments) tasks = tasks + s.tasks;
-            kernel.tasks.push_back(tasks);
+            kernel.tasks.push_back(tasks_of(phase.segments));
             if (target_.gpu)
                 kernel.predicted.push_back(
                     predict_launch(builder.ir, phase, *target_.gpu, numbers_of(graph_)));
@@ -446,12 +447,8 @@ class Assembler {
     }
 
     bool commits_in_place(const Group& group) const {
-        for (std::size_t u = 0; u < graph_.updates.size(); ++u)
-            if (updates_.in_place[u] &&
-                std::find(group.values.begin(), group.values.end(),
-                          values_.number.at(graph_.updates[u].value.get())) != group.values.end())
-                return true;
-        return false;
+        return std::any_of(group.values.begin(), group.values.end(),
+                           [&](int v) { return in_place_.contains(v); });
     }
 
     // Title, origins, and what is computed.
@@ -579,6 +576,9 @@ class Assembler {
     UpdatePlan updates_;
     std::vector<bool> saved_;
     Program program_;
+    std::map<int, std::vector<std::size_t>> in_place_, outputs_of_;  // by value
+    std::map<const SharedState*, int> index_of_;
+    std::map<int, int> shared_buffers_;  // by index
     std::map<int, std::vector<int>> buffers_;
     std::vector<bool> leaving_;
     std::set<std::uint64_t> lengths_;  // symbols whose values a call knows

@@ -61,37 +61,43 @@ class Printer {
         if (cuda_ || all.size() <= most) return function(entry, all, done, false);
         std::string calls;
         for (std::size_t k = 0; k * most < all.size(); ++k) {
-            function(part_entry(suffix, k), all.subspan(k * most, std::min(most, all.size() - k * most)),
-                     done, true);
+            const auto part = all.subspan(k * most, std::min(most, all.size() - k * most));
+            function(part_entry(suffix, k), part, done, true);
+            done = done + tasks_of(part);
             calls += call_of_part(suffix, k);
         }
         result_.body += entry + "\n" + calls + "}\n";
     }
 
     // `done`: tasks of the segments before these.
-    void function(const std::string& entry, std::span<const Segment> segments, Int& done, bool is_part) {
+    void function(const std::string& entry, std::span<const Segment> segments, Int done, bool is_part) {
         indices_.forget();
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
             indices_.bind_scalar(kernel_.scalars[i].symbol, "a" + std::to_string(i));
         memo_.assign(1, {});
         Writer body(reading_ && reading_->lines);
         std::swap(out_, body);
+        std::string at, tasks;
         for (const Segment& segment : segments) {
             out_.comment(segment.title);
             out_.at(segment.where);
             note_loop(reading_, segment.task, out_);
-            const std::string tasks = index(segment.tasks), before = index(done), task = fresh("t");
+            // As sizes, the starts of n segments of many unknown numbers of tasks would have n * n / 2 terms.
+            const bool adds = !at.empty() && done.terms().size() > 1;
+            if (adds) at = temporary("i64", at + " + " + tasks);
+            tasks = index(segment.tasks);
+            if (!adds) at = index(done);
+            const std::string task = fresh("t");
             if (cuda_) {
                 out_.open(fmt::format("for ({3} {0} = ({3})blockIdx.x{1}; {0} < {2}; {0} += gridDim.x) {{",
-                                      task, done.is(0) ? "" : " - " + before, tasks,
+                                      task, done.is(0) ? "" : " - " + at, tasks,
                                       indices_.type_of(segment.task)));
                 if (!done.is(0)) out_.line("if (" + task + " < 0) continue;");
             } else {
-                const std::string end = fresh("n");
-                out_.line(
-                    fmt::format("const i64 {0} = last - {1} < {2} ? last - {1} : {2};", end, before, tasks));
+                const std::string n = fresh("n");
+                out_.line(fmt::format("const i64 {0} = last - {1} < {2} ? last - {1} : {2};", n, at, tasks));
                 out_.open(fmt::format("for (i64 {0} = first > {1} ? first - {1} : 0; {0} < {2}; ++{0}) {{",
-                                      task, before, end));
+                                      task, at, n));
             }
             indices_.bind(segment.task, task);
             if (cuda_) shared_ = shared_memory_of(kernel_, segment);
@@ -99,10 +105,9 @@ class Printer {
             statements(segment.body);
             if (cuda_) out_.line("__syncthreads();");
             out_.close();
-            done = done + segment.tasks;
+            if (!adds) done = done + segment.tasks;
         }
-        if (settles_) out_.line("b_settle();");
-        settles_ = false;
+        if (std::exchange(settles_, false)) out_.line("b_settle();");
         std::swap(out_, body);
         Writer head(reading_ && reading_->lines);
         if (!segments.empty()) head.at(segments[0].where);
@@ -122,19 +127,16 @@ class Printer {
             w.line("i64* errors = (i64*)" + buffers + "[" + std::to_string(kernel_.errors_buffer) + "];");
         if (cuda_ && kernel_.commits && kernel_.errors_buffer >= 0) w.line("if (*errors) return;");
         for (const DeviceScalar& s : kernel_.scalars) used_.insert(s.place);
-        for (std::size_t i = 0; i < kernel_.places.size(); ++i) {
+        for (const int i : used_) {
             const Place& p = kernel_.places[i];
-            if (p.scope != Place::Scope::global || !used_.contains(static_cast<int>(i))) continue;
+            if (p.scope != Place::Scope::global) continue;
             const std::string type = (p.written ? "" : "const ") + std::string(stored_type(p.dtype, cuda_));
-            note_place(reading_, i, w);
+            note_place(reading_, static_cast<std::size_t>(i), w);
             w.line(fmt::format("{0}* B_RESTRICT p{1} = ({0}*){2}[{3}];", type, i, buffers, p.buffer));
         }
         for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
             w.line(fmt::format("const i64 a{} = (i64)p{}[0];", i, kernel_.scalars[i].place));
-        const std::vector<std::string_view> words = words_of(is_part ? std::string_view(body) : "");
-        const std::set<std::string_view> mentioned(words.begin(), words.end());
-        for (std::size_t i = 0; i < indices_.sizes().size(); ++i) {
-            if (is_part && !mentioned.contains("s" + std::to_string(i))) continue;
+        for (const std::size_t i : declared_sizes(indices_.sizes().size(), is_part, body)) {
             const std::string type = indices_.type_of_size(i), cast = type == "i32" ? "(i32)" : "";
             if (reading_) w.comment(fmt::format("s{}: {}", i, indices_.sizes()[i].text()));
             w.line(

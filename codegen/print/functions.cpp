@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <set>
+
 namespace bitale {
 
 namespace {
@@ -39,6 +42,18 @@ std::string part_entry(const std::string& suffix, std::size_t number) {
 
 std::string call_of_part(const std::string& suffix, std::size_t number) {
     return fmt::format("  KERNEL{}_part{}(buffers, sizes, first, last);\n", suffix, number);
+}
+
+std::vector<std::size_t> declared_sizes(std::size_t number, bool is_part, std::string_view body) {
+    std::set<std::size_t> declared;
+    for (std::size_t i = 0; !is_part && i < number; ++i) declared.insert(i);
+    for (const std::string_view word : words_of(is_part ? body : "")) {
+        std::size_t size = 0;
+        const char *digits = word.data() + 1, *end = word.data() + word.size();
+        if (word[0] == 's' && digits < end && std::from_chars(digits, end, size).ptr == end && size < number)
+            declared.insert(size);
+    }
+    return {declared.begin(), declared.end()};
 }
 
 std::vector<std::string_view> words_of(std::string_view text) {

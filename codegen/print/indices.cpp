@@ -90,21 +90,30 @@ std::string Indices::factors(const Int::Term& term, Int& factor, bool wide) {
     return s;
 }
 
+// Terms with the same variables are one product: of a row of many parts, the stride is one number.
 std::string Indices::text(const Int& x, bool wide) {
-    // What is left of a long sum of lengths is not put together again term by term.
-    Int host = x;
-    std::string s;
+    std::vector<std::string> products;
+    std::map<std::string, std::vector<Int>> factors_of;
+    std::vector<Int> moving;  // x without these is the host's
     for (const Int::Term& t : x.terms()) {
         Int factor = t.factor;
         const std::string variables = factors(t, factor, wide);
         if (variables.empty()) continue;
         Int term = t.factor;
         for (const AtomPtr& a : t.atoms) term = term * Int::from(a);
-        host = host - term;
+        moving.push_back(std::move(term));
+        std::vector<Int>& same = factors_of[variables];
+        if (same.empty()) products.push_back(variables);
+        same.push_back(std::move(factor));
+    }
+    std::string s;
+    for (const std::string& variables : products) {
+        const Int factor = total_of(std::move(factors_of[variables]));
         if (!s.empty()) s += " + ";
         if (!factor.is(1)) s += (factor.is_constant() ? constant(factor.constant()) : size(factor)) + " * ";
         s += variables;
     }
+    const Int host = x - total_of(std::move(moving));
     const bool bare = s.empty();
     if (!host.is(0) || bare)
         s += (bare ? "" : " + ") + (host.is_constant() ? constant(host.constant()) : size(host));

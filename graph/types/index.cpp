@@ -20,7 +20,8 @@ std::strong_ordering compare(const AtomPtr& a, const AtomPtr& b) {
     return a->b <=> b->b;
 }
 
-std::strong_ordering compare(const std::vector<AtomPtr>& a, const std::vector<AtomPtr>& b) {
+std::strong_ordering compare(const Atoms& a, const Atoms& b) {
+    if (a.same_list(b)) return std::strong_ordering::equal;
     if (auto c = a.size() <=> b.size(); c != 0) return c;
     for (std::size_t i = 0; i < a.size(); ++i)
         if (auto c = compare(a[i], b[i]); c != 0) return c;
@@ -69,16 +70,16 @@ class IntBuilder {
     explicit IntBuilder(const Int& start) : constant_(start.constant_), start_(start.terms_) {}
 
     void add(std::int64_t constant) { constant_ = plus(constant_, constant); }
-    void add(std::int64_t factor, const std::vector<AtomPtr>& atoms) {
+    void add(std::int64_t factor, const Atoms& atoms) {
         if (factor == 0) return;
         if (atoms.empty()) {
             constant_ = plus(constant_, factor);
             return;
         }
         own();
-        auto at = std::lower_bound(
-            terms_.begin(), terms_.end(), atoms,
-            [](const Int::Term& t, const std::vector<AtomPtr>& x) { return compare(t.atoms, x) < 0; });
+        auto at =
+            std::lower_bound(terms_.begin(), terms_.end(), atoms,
+                             [](const Int::Term& t, const Atoms& x) { return compare(t.atoms, x) < 0; });
         if (at != terms_.end() && compare(at->atoms, atoms) == 0) {
             at->factor = plus(at->factor, factor);
             if (at->factor == 0) terms_.erase(at);
@@ -108,7 +109,7 @@ class IntBuilder {
 
     static Int of(AtomPtr atom) {
         IntBuilder x;
-        x.terms_.push_back({1, {std::move(atom)}});
+        x.terms_.push_back({1, std::vector<AtomPtr>{std::move(atom)}});
         return std::move(x).done();
     }
     static Int of(Atom::Kind kind, const Int& a, const Int& b) {
@@ -128,7 +129,7 @@ class IntBuilder {
         std::vector<Int::Term> all;
         all.reserve(terms_.size() + theirs.size());
         auto mine = terms_.begin();
-        const auto keep = [&](std::int64_t f, std::vector<AtomPtr> atoms) {
+        const auto keep = [&](std::int64_t f, Atoms atoms) {
             if (f != 0) all.push_back({f, std::move(atoms)});
         };
         for (const Int::Term& t : theirs) {
@@ -225,7 +226,7 @@ Int operator*(const Int& a, const Int& b) {
     for (const Int::Term& t : b.terms()) {
         r.add(times(t.factor, a.constant_), t.atoms);
         for (const Int::Term& s : a.terms()) {
-            std::vector<AtomPtr> atoms = s.atoms;
+            std::vector<AtomPtr> atoms(s.atoms.begin(), s.atoms.end());
             atoms.insert(atoms.end(), t.atoms.begin(), t.atoms.end());
             std::sort(atoms.begin(), atoms.end(),
                       [](const AtomPtr& x, const AtomPtr& y) { return compare(x, y) < 0; });
@@ -233,6 +234,15 @@ Int operator*(const Int& a, const Int& b) {
         }
     }
     return std::move(r).done();
+}
+
+Int total_of(std::vector<Int> parts) {
+    if (parts.empty()) return 0;
+    for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2)) {
+        const std::size_t half = (parts.size() + 1) / 2;
+        for (std::size_t i = half; i < parts.size(); ++i) parts[i - half] = parts[i - half] + parts[i];
+    }
+    return parts[0];
 }
 
 IntRange IntBuilder::range_of(const Atom& atom) {
@@ -343,7 +353,7 @@ Int floordiv(const Int& a, const Int& b) {
     if (b.terms().size() == 1 && b.constant_term() == 0 && b.non_negative()) {
         const Int::Term& d = b.terms()[0];
         for (const Int::Term& t : a.terms()) {
-            std::vector<AtomPtr> left = t.atoms;
+            std::vector<AtomPtr> left(t.atoms.begin(), t.atoms.end());
             bool divides = is_multiple(t.factor, d.factor);
             for (const AtomPtr& atom : d.atoms) {
                 const auto at = std::find_if(left.begin(), left.end(),

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bitale {
@@ -25,11 +26,29 @@ struct IntRange {
     std::int64_t low = lowest, high = highest;                                      // inclusive
 };
 
+// The atoms of a term. Shared, because terms are copied far more often than made.
+class Atoms {
+  public:
+    Atoms(std::vector<AtomPtr> list = {})  // NOLINT: lists of atoms are Atoms
+        : list_(list.empty() ? nullptr : std::make_shared<const std::vector<AtomPtr>>(std::move(list))) {}
+
+    const AtomPtr* begin() const { return list_ ? list_->data() : nullptr; }
+    const AtomPtr* end() const { return begin() + size(); }
+    std::size_t size() const { return list_ ? list_->size() : 0; }
+    bool empty() const { return !list_; }
+    const AtomPtr& front() const { return list_->front(); }
+    const AtomPtr& operator[](std::size_t i) const { return (*list_)[i]; }
+    bool same_list(const Atoms& other) const { return list_ == other.list_; }
+
+  private:
+    std::shared_ptr<const std::vector<AtomPtr>> list_;
+};
+
 class Int {
   public:
     struct Term {
         std::int64_t factor;
-        std::vector<AtomPtr> atoms;  // sorted; repeated for powers
+        Atoms atoms;  // sorted; repeated for powers
     };
 
     Int(std::int64_t constant = 0) : constant_(constant) {}  // NOLINT: numbers are Ints
@@ -71,6 +90,8 @@ Int mod(const Int& a, const Int& b);       // sign of b
 Int ceildiv(const Int& a, const Int& b);
 Int min(const Int& a, const Int& b);
 Int max(const Int& a, const Int& b);
+// Of any number of them, added in pairs: one by one, a sum of hundreds of symbols would be copied for each.
+Int total_of(std::vector<Int> parts);
 
 struct Atom {
     enum class Kind : std::uint8_t { symbol, floordiv, min, max };

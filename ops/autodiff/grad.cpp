@@ -20,24 +20,19 @@ namespace {
 
 using NodeSet = std::unordered_set<const Node*>;
 
-bool is_wanted(const NodePtr& node, const NodePtr& wrt) {
-    return node == wrt || (shared_of(wrt) && shared_of(node) == shared_of(wrt));
+// The same for all nodes of one shared variable.
+const void* identity_of(const NodePtr& node) {
+    if (const SharedPtr shared = shared_of(node)) return shared.get();
+    return node.get();
 }
 
 // Whatever is asked for, within the given graph.
 NodeSet wanted_in(const Nodes& order, const Nodes& wrt) {
-    NodeSet asked;
-    std::unordered_set<const SharedState*> storages;
-    for (const NodePtr& x : wrt) {
-        asked.insert(x.get());
-        if (const SharedPtr shared = shared_of(x)) storages.insert(shared.get());
-    }
+    std::unordered_set<const void*> asked;
+    for (const NodePtr& x : wrt) asked.insert(identity_of(x));
     NodeSet found;
-    for (const NodePtr& node : order) {
-        const SharedPtr shared = shared_of(node);
-        if (asked.contains(node.get()) || (shared && storages.contains(shared.get())))
-            found.insert(node.get());
-    }
+    for (const NodePtr& node : order)
+        if (asked.contains(identity_of(node))) found.insert(node.get());
     return found;
 }
 
@@ -71,6 +66,9 @@ class Differentiator {
           forward_(set_of(order_)),
           known_(forward_),
           masks_(forward_, [this](const NodePtr& root, Where where) { settle(root, where); }) {
+        for (const NodePtr& x : wrt) nodes_of_[identity_of(x)];
+        for (const NodePtr& node : order_)
+            if (wanted_.contains(node.get())) nodes_of_[identity_of(node)].push_back(node.get());
         const NodePtr seed = make_constant(Array(1).as(wide_of(cost->type.dtype)), cost->where);
         known_.insert(seed.get());
         flows_[cost.get()] = {{seed}};
@@ -80,9 +78,8 @@ class Differentiator {
     // Null where nothing flows.
     NodePtr result(const NodePtr& wrt, HalfGradients halves) {
         std::vector<Flow> parts;
-        for (const NodePtr& node : order_)
-            if (const auto at = totals_.find(node.get()); at != totals_.end() && is_wanted(node, wrt))
-                parts.push_back({at->second});
+        for (const Node* node : nodes_of_.at(identity_of(wrt)))
+            if (const auto at = totals_.find(node); at != totals_.end()) parts.push_back({at->second});
         if (parts.empty()) return nullptr;
         const NodePtr wide = masks_.total(std::move(parts), wrt->where).value;
         return halves == HalfGradients::wide ? wide : converted(wide, wrt->type.dtype, wrt->where);
@@ -91,10 +88,7 @@ class Differentiator {
     Nodes computed_again(const Nodes& results, const Nodes& wrt) const {
         return bitale::computed_again(results, order_, wrt, cotangents_);
     }
-    bool contains(const NodePtr& wrt) const {
-        return std::any_of(order_.begin(), order_.end(),
-                           [&](const NodePtr& node) { return is_wanted(node, wrt); });
-    }
+    bool contains(const NodePtr& wrt) const { return !nodes_of_.at(identity_of(wrt)).empty(); }
 
   private:
     void visit(const NodePtr& node) {
@@ -163,6 +157,7 @@ class Differentiator {
     NodeSet wanted_, needed_, forward_, known_;
     Masks masks_;
     std::unordered_map<const Node*, std::vector<Flow>> flows_;
+    std::unordered_map<const void*, std::vector<const Node*>> nodes_of_;  // of all that is asked for
     std::unordered_map<const Node*, NodePtr> totals_, cotangents_;
     Nodes kept_;
 };
