@@ -329,19 +329,19 @@ std::string what_is_between(const Program& program, const Figures& f, const Step
         const int buffer = static_cast<int>(b);
         if (info.kind != BufferInfo::Kind::arena || info.reason.empty()) continue;
         const Uses own = uses_of(*step.step, buffer);
-        if (own.read == own.written) continue;
+        if (!own.read && !own.written) continue;
         std::string others;
         for (const StepFigures& s : f.steps) {
             const Uses uses = uses_of(*s.step, buffer);
-            if (&s != &step && (own.read ? uses.written : uses.read))
+            if (&s != &step && (own.written ? uses.read : uses.written))
                 others += (others.empty() ? "" : ", ") + std::to_string(s.number);
         }
         double bytes = bytes_of(info.type.dtype);
         for (const Int& n : info.type.shape) bytes *= f.lengths(n);
         if (others.empty() || bytes <= most) continue;
         most = bytes;
-        text = fmt::format(" It {} {} ({}) {} {}, which is stored: {}.", own.read ? "reads" : "writes",
-                           printable(info.name), bytes_in_words(bytes), own.read ? "of" : "for", others,
+        text = fmt::format(" It {} {} ({}) {} {}, which is stored: {}.", own.written ? "writes" : "reads",
+                           printable(info.name), bytes_in_words(bytes), own.written ? "for" : "of", others,
                            info.reason);
     }
     return text;

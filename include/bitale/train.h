@@ -116,7 +116,7 @@ Grads scale(const Grads& grads, const Expr& factor, Where where = Where::current
 // The gradients of penalties by themselves, to be added with `+`: of strength / 2 * sum(p * p), which is
 // strength * p, and of strength * sum(abs(p)), which is strength * sign(p): gradients(loss, params) +
 // l2_penalty({w}, 1e-4). With lazy_rows they count in the rows that are looked up. Throw TypeError for a
-// parameter that is no float.
+// parameter that is no float, GraphError for a strength below 0 or not finite.
 Grads l2_penalty(const std::vector<Shared>& params, double strength, Where where = Where::current());
 Grads l1_penalty(const std::vector<Shared>& params, double strength, Where where = Where::current());
 // The square root of the sum of the squares of all gradients: a scalar, float64 if any parameter is float64,
@@ -159,8 +159,9 @@ class GradSum {
 // All optimizers take gradients, or a scalar loss and parameters: sgd(gradients(loss, {w, b}), rate) is
 // sgd(loss, {w, b}, rate). The rate is a float scalar (ShapeError, TypeError): a number, or an expression
 // such as a schedule. Their state is in shared variables named after the parameters ("w.m"), 0 at first, of
-// the parameter's dtype. They throw as gradients() does, and GraphError for a constant rate below 0 or not
-// finite, and for a momentum, beta1 or beta2 that is not from 0 to below 1.
+// the parameter's dtype. They throw as gradients() does, and GraphError for no parameter at all, for a
+// constant rate, epsilon, initial sum or weight decay below 0 or not finite, and for a momentum, rho, beta1
+// or beta2 that is not from 0 to below 1.
 //
 // A parameter may be stored as float16 or bfloat16. Its step is computed in float32, its state is float32,
 // and the new value is rounded once. A step that is smaller than half the distance to the next number of that

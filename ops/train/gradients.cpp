@@ -1,7 +1,10 @@
 // Gradients as values: of a loss, of penalties, clipped, added up over calls.
 #include "ops/train/gradients.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -79,8 +82,11 @@ Grads mapped(const Grads& grads, Where where, F&& f) {
     return r;
 }
 
-Grads penalty(const std::vector<Shared>& params, Where where,
+Grads penalty(const char* name, const std::vector<Shared>& params, double strength, Where where,
               const std::function<Term(const Term&)>& gradient) {
+    if (!(strength >= 0 && std::isfinite(strength)))
+        throw GraphError(where,
+                         fmt::format("{}: the strength is {}; it is a number from 0 on", name, strength));
     require_distinct(params, where);
     Grads r = GradsAccess::empty();
     for (const Shared& p : params) {
@@ -254,13 +260,14 @@ Grads scale(const Grads& grads, const Expr& factor, Where where) try {
 }
 
 Grads l2_penalty(const std::vector<Shared>& params, double strength, Where where) try {
-    return penalty(params, where, [&](const Term& p) { return p * strength; });
+    return penalty("l2_penalty", params, strength, where, [&](const Term& p) { return p * strength; });
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Grads l1_penalty(const std::vector<Shared>& params, double strength, Where where) try {
-    return penalty(params, where, [&](const Term& p) { return map(sign_op(), p) * strength; });
+    return penalty("l1_penalty", params, strength, where,
+                   [&](const Term& p) { return map(sign_op(), p) * strength; });
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

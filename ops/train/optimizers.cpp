@@ -12,7 +12,11 @@ namespace bitale {
 
 namespace {
 
-void require_rate(const Expr& rate, const char* optimizer, Where where) {
+void require_usable(const Grads& grads, const Expr& rate, const char* optimizer, Where where) {
+    if (grads.size() == 0)
+        throw GraphError(where, std::string(optimizer) +
+                                    ": there is no parameter to train; add the variables before the "
+                                    "optimizer is made");
     require_float_scalar(rate, std::string(optimizer) + ": the learning rate", where);
     if (!is_constant(rate.node())) return;
     const double value = constant_value(rate.node()).at(0);
@@ -28,6 +32,12 @@ void require_share(double value, const char* optimizer, const char* name, Where 
     if (!(value >= 0 && value < 1))
         throw GraphError(
             where, fmt::format("{}: {} is {}; it is a number from 0 on and below 1", optimizer, name, value));
+}
+
+void require_from_zero(double value, const char* optimizer, const char* name, Where where) {
+    if (!(value >= 0 && std::isfinite(value)))
+        throw GraphError(where,
+                         fmt::format("{}: {} is {}; it is a number from 0 on", optimizer, name, value));
 }
 
 Term rate_for(const Expr& rate, const Trained& p) { return scalar_for(rate, p.shared, p.value.where); }
@@ -105,7 +115,7 @@ Updates operator+(Updates a, const Updates& b) try {
 }
 
 Updates sgd(const Grads& grads, const Expr& rate, SgdOptions options, Where where) try {
-    require_rate(rate, "sgd", where);
+    require_usable(grads, rate, "sgd", where);
     Updates updates;
     for (const Trained& p : trained_by(grads, options.lazy_rows, where))
         updates.push_back(update_of(p.shared, p.changed(p.value - rate_for(rate, p) * p.gradient, p.value)));
@@ -115,23 +125,27 @@ Updates sgd(const Grads& grads, const Expr& rate, SgdOptions options, Where wher
 }
 
 Updates momentum(const Grads& grads, const Expr& rate, MomentumOptions options, Where where) try {
-    require_rate(rate, "momentum", where);
+    require_usable(grads, rate, "momentum", where);
     require_share(options.momentum, "momentum", "momentum", where);
+    require_from_zero(options.weight_decay, "momentum", "weight_decay", where);
     return with_momentum(grads, rate, options, Ahead::no, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Updates nesterov(const Grads& grads, const Expr& rate, MomentumOptions options, Where where) try {
-    require_rate(rate, "nesterov", where);
+    require_usable(grads, rate, "nesterov", where);
     require_share(options.momentum, "nesterov", "momentum", where);
+    require_from_zero(options.weight_decay, "nesterov", "weight_decay", where);
     return with_momentum(grads, rate, options, Ahead::yes, where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }
 
 Updates adagrad(const Grads& grads, const Expr& rate, AdagradOptions options, Where where) try {
-    require_rate(rate, "adagrad", where);
+    require_usable(grads, rate, "adagrad", where);
+    require_from_zero(options.epsilon, "adagrad", "epsilon", where);
+    require_from_zero(options.initial, "adagrad", "initial", where);
     Updates updates;
     for (const Trained& p : trained_by(grads, options.lazy_rows, where)) {
         const State squares(p, "squares", where, options.initial);
@@ -147,7 +161,10 @@ Updates adagrad(const Grads& grads, const Expr& rate, AdagradOptions options, Wh
 }
 
 Updates rmsprop(const Grads& grads, const Expr& rate, RmspropOptions options, Where where) try {
-    require_rate(rate, "rmsprop", where);
+    require_usable(grads, rate, "rmsprop", where);
+    require_share(options.rho, "rmsprop", "rho", where);
+    require_share(options.momentum, "rmsprop", "momentum", where);
+    require_from_zero(options.epsilon, "rmsprop", "epsilon", where);
     Updates updates;
     for (const Trained& p : trained_by(grads, options.lazy_rows, where)) {
         const State squares(p, "squares", where);
@@ -177,7 +194,9 @@ Updates rmsprop(const Grads& grads, const Expr& rate, RmspropOptions options, Wh
 }
 
 Updates adadelta(const Grads& grads, const Expr& rate, AdadeltaOptions options, Where where) try {
-    require_rate(rate, "adadelta", where);
+    require_usable(grads, rate, "adadelta", where);
+    require_share(options.rho, "adadelta", "rho", where);
+    require_from_zero(options.epsilon, "adadelta", "epsilon", where);
     Updates updates;
     for (const Trained& p : trained_by(grads, options.lazy_rows, where)) {
         const State gradients(p, "gradients", where), steps(p, "steps", where);
@@ -196,9 +215,10 @@ Updates adadelta(const Grads& grads, const Expr& rate, AdadeltaOptions options, 
 }
 
 Updates adam(const Grads& grads, const Expr& rate, AdamOptions options, Where where) try {
-    require_rate(rate, "adam", where);
+    require_usable(grads, rate, "adam", where);
     require_share(options.beta1, "adam", "beta1", where);
     require_share(options.beta2, "adam", "beta2", where);
+    require_from_zero(options.epsilon, "adam", "epsilon", where);
     return adam_updates(grads, rate,
                         {options.beta1, options.beta2, options.epsilon, options.lazy_rows, options.name},
                         where, [](const Trained& p) { return p.value; });
@@ -207,9 +227,11 @@ Updates adam(const Grads& grads, const Expr& rate, AdamOptions options, Where wh
 }
 
 Updates adamw(const Grads& grads, const Expr& rate, AdamwOptions options, Where where) try {
-    require_rate(rate, "adamw", where);
+    require_usable(grads, rate, "adamw", where);
     require_share(options.beta1, "adamw", "beta1", where);
     require_share(options.beta2, "adamw", "beta2", where);
+    require_from_zero(options.epsilon, "adamw", "epsilon", where);
+    require_from_zero(options.weight_decay, "adamw", "weight_decay", where);
     // A factor 1 - rate * decay would be rounded alike in every step.
     const auto shrunk = [&](const Trained& p) {
         const bool decays = options.decay_vectors || p.value.x.rank() >= 2;

@@ -113,6 +113,18 @@ TEST_CASE("a report is one screen of the user's lines", "[core]") {
         }
 }
 
+// Which the kernel reads itself, as well.
+TEST_CASE("the first kernel to look at is named with the largest value that it stores", "[core]") {
+    const Shared data = shared(Array(uint8, {1000, 784}), "data"), w = shared(zeros({784, 10}), "w");
+    const Expr f = cast(data, float32);
+    const Expr loss = mean(softmax_crossentropy(dot((f - mean(f, 1, {.keepdims = true})) / 78, w),
+                                                shared(Array(int32, {1000}), "labels")));
+    const Function step = function({}, loss, {.updates = sgd(loss, {w}, 0.1), .device = "null"});
+    const std::string report = step.report();
+    INFO(report);
+    CHECK_THAT(report, ContainsSubstring("It writes div (3.14 MB) for"));
+}
+
 TEST_CASE("reports cut no file's name", "[core]") {
     const std::string name =
                           "a_file_whose_name_is_longer_than_what_is_left_of_a_line_of_a_report_"

@@ -429,7 +429,36 @@ TEST_CASE("rates and factors that no optimizer can have are refused") {
                    ContainsSubstring("adam: beta1 is"));
         CHECK_THAT(error_of([&] { adamw(loss, {w}, 0.1, {.beta2 = factor}); }),
                    ContainsSubstring("adamw: beta2 is"));
+        CHECK_THAT(error_of([&] { rmsprop(loss, {w}, 0.1, {.rho = factor}); }),
+                   ContainsSubstring("rmsprop: rho is"));
+        CHECK_THAT(error_of([&] { rmsprop(loss, {w}, 0.1, {.momentum = factor}); }),
+                   ContainsSubstring("rmsprop: momentum is"));
+        CHECK_THAT(error_of([&] { adadelta(loss, {w}, 0.1, {.rho = factor}); }),
+                   ContainsSubstring("adadelta: rho is"));
     }
+    for (const double x : {-1.0, nan, std::numeric_limits<double>::infinity()}) {
+        const auto refused = [&](const char* words, const auto& make) {
+            CHECK_THAT(error_of(make), ContainsSubstring("optimizers_test.cpp:") &&
+                                           ContainsSubstring(words) &&
+                                           ContainsSubstring("it is a number from 0 on"));
+        };
+        refused("adam: epsilon is", [&] { adam(loss, {w}, 0.1, {.epsilon = x}); });
+        refused("adamw: epsilon is", [&] { adamw(loss, {w}, 0.1, {.epsilon = x}); });
+        refused("adamw: weight_decay is", [&] { adamw(loss, {w}, 0.1, {.weight_decay = x}); });
+        refused("nesterov: weight_decay is", [&] { nesterov(loss, {w}, 0.1, {.weight_decay = x}); });
+        refused("momentum: weight_decay is", [&] { momentum(loss, {w}, 0.1, {.weight_decay = x}); });
+        refused("adagrad: initial is", [&] { adagrad(loss, {w}, 0.1, {.initial = x}); });
+        refused("adagrad: epsilon is", [&] { adagrad(loss, {w}, 0.1, {.epsilon = x}); });
+        refused("rmsprop: epsilon is", [&] { rmsprop(loss, {w}, 0.1, {.epsilon = x}); });
+        refused("adadelta: epsilon is", [&] { adadelta(loss, {w}, 0.1, {.epsilon = x}); });
+        refused("l2_penalty: the strength is", [&] { l2_penalty({w}, x); });
+        refused("l1_penalty: the strength is", [&] { l1_penalty({w}, x); });
+    }
+    CHECK_THAT(error_of([&] { adam(loss, std::vector<Shared>{}); }),
+               ContainsSubstring("optimizers_test.cpp:") &&
+                   ContainsSubstring("adam: there is no parameter to train"));
+    CHECK_THAT(error_of([&] { sgd(loss, Parameters(), 0.1); }),
+               ContainsSubstring("sgd: there is no parameter to train"));
     CHECK(error_of([&] { sgd(loss, {w}, 0); }) == "");
     const Shared rate = shared(Array(-0.1F), "rate");  // known only when a step runs
     CHECK(error_of([&] { sgd(loss, {w}, rate); }) == "");
