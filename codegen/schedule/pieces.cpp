@@ -14,6 +14,20 @@ namespace bitale {
 
 namespace {
 
+// floordiv(x, c) + d lies within [low, high) where x + c * d does within [c * low, c * high): parts of an
+// axis that was joined with one inside it.
+Guard of_joined_axis(const Nest& nest, const Guard& guard) {
+    for (const Int::Term& t : guard.value.terms()) {
+        if (t.factor != 1 || t.atoms.size() != 1 || t.atoms[0]->kind != Atom::Kind::floordiv) continue;
+        const Int &x = t.atoms[0]->a, &c = t.atoms[0]->b;
+        const bool is_loop = std::any_of(nest.parallel.begin(), nest.parallel.end(),
+                                         [&](const Loop& loop) { return loop.variable == x; });
+        if (is_loop && c.is_constant() && c.constant() > 0)
+            return {x + c * (guard.value - Int::from(t.atoms[0])), c * guard.low, c * guard.high};
+    }
+    return guard;
+}
+
 // The distinct guards of a body, and which of them each part has. Comparing guards takes time that grows with
 // the number of parts of a concatenation, so it is done once.
 struct Choices {
@@ -29,7 +43,7 @@ Choices choices_of(const Nest& nest) {
         if (s.guards.empty()) return;
         all.single = all.single && s.guards.size() == 1;
         const auto [at, fresh] = known.try_emplace(s.guards[0], all.guards.size());
-        if (fresh) all.guards.push_back(s.guards[0]);
+        if (fresh) all.guards.push_back(of_joined_axis(nest, s.guards[0]));
         all.number[&s] = at->second;
     });
     return all;

@@ -80,6 +80,27 @@ TEST_CASE("a convolution has tiles of the vectors that the machine holds") {
     CHECK(most_registers(text_of(program_of({x, w}, {y}, scalar))).lanes == 0);
 }
 
+TEST_CASE("pieces of a concatenation ask no element which part it is of") {
+    const Expr x = input(float32, {32, 32, 32, 64}, "x"), w = input(float32, {576, 64}, "w");
+    std::vector<Expr> patches, planes;
+    for (int k = 0; k < 9; ++k) {
+        patches.push_back(x[{colon, Slice{k / 3, k / 3 + 30}, Slice{k % 3, k % 3 + 30}}]);
+        planes.push_back(
+            expand_dims(patches.back(), 3));  // the parts of an axis that is joined with channels
+    }
+    Target target;
+    target.has_gemm = true;
+    for (const Expr& columns :
+         {concatenate(patches, 3), reshape(concatenate(planes, 3), {32, 30, 30, 576})}) {
+        const Program program = program_of({x, w}, {dot(columns, w)}, target);
+        const std::vector<GemmStep> products = steps_of<GemmStep>(program);
+        REQUIRE(products.size() == 1);
+        REQUIRE(products[0].pieces_a);
+        CHECK(has(text_of(program), "= p0["));
+        CHECK(!has(text_of(program), "? p0["));
+    }
+}
+
 TEST_CASE("results beyond the caches pass them by where a store would read its line") {
     const Expr x = input(float32, {4096, 8192}, "x"), b = input(float32, {8192}, "b");
     Target target;

@@ -80,6 +80,63 @@ TEST_CASE("operands in pieces, of every dtype and length") {
     }
 }
 
+// Parts of unlike lengths, one of them empty, side by side, one below the other, and of patches of images.
+TEST_CASE("operands in pieces that are concatenations") {
+    struct Lengths {
+        std::int64_t rows, first, second, results;
+    };
+    const Expr x = matrix("x"), y = matrix("y"), w = matrix("w"), g = matrix("g");
+    const Expr images = input(float32, {-1, 6, 7, 12}, "images");
+    const Expr wide = concatenate({x, 2 * y, x[{colon, Slice{0, 0}}], x + 1}, 1);
+    const Expr high = concatenate({transpose(x), transpose(y), transpose(x)}, 0);
+    std::vector<Expr> patches;
+    for (const int i : {0, 1, 2})
+        for (const int j : {0, 1, 2}) patches.push_back(images[{colon, Slice{i, i + 4}, Slice{j, j + 5}}]);
+    std::vector<Expr> planes;  // [n, 1, c, 4, 5]
+    for (const Expr& patch : patches) planes.push_back(expand_dims(transpose(patch, {0, 3, 1, 2}), 1));
+    const Expr columns = concatenate(patches, 3), joined = transpose(concatenate(planes, 1), {0, 3, 4, 1, 2}),
+               f = matrix("f");
+    const std::vector<Expr> all = {dot(wide, w),
+                                   dot(transpose(wide), g),
+                                   dot(transpose(high), w),
+                                   dot(transpose(g), wide),
+                                   relu(dot(wide, w) + 1),
+                                   dot(columns, f),
+                                   dot(reshape(joined, {-1, 9 * 12}), f),
+                                   grad(sum(sqr(dot(columns, f))), f)};
+    const std::vector<Input> inputs{x, y, w, g, images, f};
+    for (const bool specialise : {true, false})
+        for (const Lengths& l : {Lengths{1, 1, 1, 1},
+                                 {0, 3, 4, 5},
+                                 {70, 33, 17, 20},
+                                 {2311, 130, 257, 40},
+                                 {130, 700, 3, 129},
+                                 {1000, 64, 0, 64}}) {
+            Random random(11);
+            const std::int64_t depth = 2 * l.first + l.second;
+            const std::vector<Array> arguments{random_array(float32, {l.rows, l.first}, random, -1, 1),
+                                               random_array(float32, {l.rows, l.second}, random, -1, 1),
+                                               random_array(float32, {depth, l.results}, random, -1, 1),
+                                               random_array(float32, {l.rows, l.results}, random, -1, 1),
+                                               random_array(float32, {l.rows / 5, 6, 7, 12}, random, -1, 1),
+                                               random_array(float32, {9 * 12, l.results}, random, -1, 1)};
+            const Results expected = function(inputs, all, {.device = "reference"}).call(arguments);
+            std::vector<Array> first;
+            for (const int threads : {1, 3}) {
+                const ScopedOptions scope(with(threads));
+                Function made = function(inputs, all, {.device = tested_device(), .specialise = specialise});
+                const Results got = made.call(arguments);
+                for (std::size_t i = 0; i < got.size(); ++i) {
+                    INFO(fmt::format("{} x {} and {}, {} results, product {}, {} threads, known: {}", l.rows,
+                                     l.first, l.second, l.results, i, threads, specialise));
+                    CHECK(difference(got[i], expected[i], {.of_largest = 1e-5}) == "");
+                    if (threads > 1) CHECK(difference(got[i], first[i]) == "");
+                    if (threads == 1) first.push_back(got[i]);
+                }
+            }
+        }
+}
+
 TEST_CASE("a data set of bytes is stored once") {
     constexpr std::int64_t rows = 3000, columns = 200, classes = 10;
     Random random(3);

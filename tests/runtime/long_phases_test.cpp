@@ -108,8 +108,7 @@ TEST_CASE("starts of segments of unlike numbers of tasks are right", "[core][run
                 sums.push_back(sum(x, 1));
                 values.push_back(full_of({(7 * k) % 40, 3}, static_cast<double>(k)));
             }
-            const Results got =
-                function(inputs, sums, {.device = device, .specialise = false}).call(values);
+            const Results got = function(inputs, sums, {.device = device, .specialise = false}).call(values);
             for (std::int64_t k = 0; k < count; ++k)
                 CHECK(difference(got[static_cast<std::size_t>(k)],
                                  full_of({(7 * k) % 40}, static_cast<double>(3 * k))) == "");
