@@ -19,26 +19,28 @@ BitPlanes planes_of(const Node& node) {
 }
 
 // The byte that an element lies in, and how far up: where the elements of a loop are of one plane, both are
-// plain for vector lanes.
+// plain for vector lanes. Where calls are computed in parts of a batch, the length of an axis of one plane is
+// the number of rows of a part.
 Nest nest_unpack(const Node& node) {
-    const BitPlanes p = planes_of(node);
+    const std::int64_t bits = node.attributes.get<std::int64_t>("bits");
+    const auto& planes = node.attributes.get<std::vector<std::int64_t>>("planes");
+    const Shape& packed = node.inputs[0]->type.shape;
     Nest nest;
     nest.parallel = loops_over(node.type.shape);
     nest.dtype = DType::uint8;
     std::vector<Int> at;
     Int plane = 0;
-    for (std::size_t i = 0; i < p.shape.size(); ++i) {
+    for (std::size_t i = 0; i < packed.size(); ++i) {
         const Int& element = nest.parallel[i].variable;
-        const Int own = floordiv(element, p.packed[i]);
-        at.push_back(p.planes[i] == 1 ? element : element - own * p.packed[i]);
-        plane = plane * p.planes[i] + (p.planes[i] == 1 ? Int(0) : own);
+        const Int own = planes[i] == 1 ? Int(0) : floordiv(element, packed[i]);
+        at.push_back(element - own * packed[i]);
+        plane = plane * planes[i] + own;
     }
-    const Scalar byte = scalar_read(DType::uint8, 0, at),
-                 shift = scalar_index(DType::uint8, plane * p.type.bits());
+    const Scalar byte = scalar_read(DType::uint8, 0, at), shift = scalar_index(DType::uint8, plane * bits);
     nest.body = scalar_apply(shift_right_op(), DType::uint8, {byte, shift});
-    if (p.type.bits() < 8)
+    if (bits < 8)
         nest.body = scalar_apply(bitwise_and_op(), DType::uint8,
-                                 {nest.body, scalar_integer(DType::uint8, (1 << p.type.bits()) - 1)});
+                                 {nest.body, scalar_integer(DType::uint8, (1 << bits) - 1)});
     return nest;
 }
 

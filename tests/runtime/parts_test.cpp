@@ -173,6 +173,40 @@ TEST_CASE("a data set and the labels of a call are one batch", "[core][runtime][
         }
 }
 
+TEST_CASE("rows of packed data are a batch, alone and beside an argument", "[core][runtime][parts]") {
+    Random random(9);
+    for (const StorageType storage : {uint1, uint4})
+        for (const Dims& shape : {Dims{8, 3}, Dims{24, 4}, Dims{16}}) {
+            const PackedShared packed = shared(random_array(float32, shape, random, 0, 1),
+                                               {.storage = storage, .scale = 1, .name = "packed"});
+            const Array rows = random_array(float32, {shape[0]}, random, -1, 1);
+            for (const std::string& device : cpu_and_emulator())
+                for (const std::int64_t length : {std::int64_t{0}, shape[0], std::int64_t{-1}}) {
+                    INFO(device << ", " << shape.size() << " axes, length " << length);
+                    const Expr y = input(float32, {length == 0 ? 1 : length}, "y");
+                    Expr each = Expr(packed) * 2;
+                    if (shape.size() > 1) each = sum(each, {1});
+                    const std::vector<Expr> outputs =
+                        length == 0 ? std::vector<Expr>{each} : std::vector<Expr>{each + y, sum(each * y)};
+                    const std::vector<Input> inputs =
+                        length == 0 ? std::vector<Input>{} : std::vector<Input>{y};
+                    const auto results = [&](std::int64_t part) {
+                        Function f = function(inputs, outputs, {.device = device, .micro_batch = part});
+                        return list_of(length == 0 ? f() : f(rows));
+                    };
+                    std::string refused;
+                    std::vector<Array> parts;
+                    refused = error_of([&] { parts = results(3); });
+                    // Rows that are packed together are no rows of a batch.
+                    if (shape.size() > 1)
+                        CHECK(refused == "");
+                    else
+                        CHECK(refused.find("internal") == std::string::npos);
+                    if (refused.empty()) CHECK(differences(parts, results(0), 1e-6) == "");
+                }
+        }
+}
+
 TEST_CASE("what a known batch must not be is refused with its line", "[core][runtime][parts]") {
     const Expr x = input(float32, {6, 3}, "x");
     const Shared table = shared(zeros({6, 3}), "table");
