@@ -418,8 +418,9 @@ const Array& Results::operator[](std::size_t i) const {
         throw IndexError(values_.empty()
                              ? "the value of a function without outputs is used, or of results that "
                                "were moved from"
-                             : fmt::format("output {} of a function with {} output{} is used", i,
-                                           values_.size(), values_.size() == 1 ? "" : "s"));
+                             : fmt::format("output {} of a function with {} output{} is used; outputs "
+                                           "count from 0, and Array(f(x))[{}] is a row of the first",
+                                           i, values_.size(), values_.size() == 1 ? "" : "s", i));
     return values_[i];
 }
 

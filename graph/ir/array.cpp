@@ -47,7 +47,9 @@ std::int64_t count_of(const Dims& shape) {
     std::int64_t n = 1;
     bool empty = false;
     for (const std::int64_t d : shape) {
-        if (d < 0) throw ShapeError("an array cannot have the shape " + text_of(shape));
+        if (d < 0)
+            throw ShapeError("an array cannot have the shape " + text_of(shape) +
+                             (d == -1 ? "; write the length: arrays have no -1" : ""));
         if (__builtin_mul_overflow(n, std::max<std::int64_t>(d, 1), &n))
             throw ShapeError("the shape " + text_of(shape) + " has too many elements");
         empty |= d == 0;
@@ -196,7 +198,9 @@ void Array::convert_element(std::int64_t i, DType dtype, void* to) const {
 }
 
 void Array::require_one() const {
-    if (size() != 1) throw ShapeError("one number wanted from an array of shape " + text_of(shape_));
+    if (size() != 1)
+        throw ShapeError("one number wanted from an array of shape " + text_of(shape_) +
+                         ": use mean(...) in the function, or .at(k) or .to_vector<float>() of the array");
 }
 
 void Array::require(DType dtype) const {

@@ -7,6 +7,7 @@
 
 #include "graph/types/convert.h"
 #include "graph/walk/length.h"
+#include "ops/dsl/literal.h"
 #include "ops/dsl/wording.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/view.h"
@@ -28,10 +29,11 @@ Expr apply(const Op* op, const std::vector<Expr>& inputs, Attributes attributes,
     return wrap(make_node(op, std::move(nodes), std::move(attributes), where));
 }
 
-namespace {
-
-// Whether a literal keeps its value as another dtype; a float may be rounded, but not to infinity.
-bool fits(const Array& literal, const Array& converted) {
+bool literal_fits(const Expr& x, DType dtype) {
+    if (!x.is_weak()) return true;
+    const Array& literal = constant_value(x.node());
+    if (literal.dtype() == dtype) return true;
+    const Array converted = literal.as(dtype);
     if (!is_float(converted.dtype())) {
         // Through both directions: a wrapped integer may come back by wrapping once more.
         const bool negative = literal.at(0) < 0, now_negative = converted.at(0) < 0;
@@ -40,20 +42,20 @@ bool fits(const Array& literal, const Array& converted) {
     return std::isfinite(literal.at(0)) == std::isfinite(converted.at(0));
 }
 
-}  // namespace
+std::string digits_of(const Expr& literal) {
+    char number[40];
+    std::snprintf(number, sizeof number, "%.17g", constant_value(literal.node()).at(0));
+    return number;
+}
 
 Expr strengthen(const Expr& x, DType dtype, Where where) {
     if (!x.is_weak()) return x;
     const Array& literal = constant_value(x.node());
     if (literal.dtype() == dtype) return Expr(literal, where);
-    const Array converted = literal.as(dtype);
-    if (!fits(literal, converted)) {
-        char number[40];
-        std::snprintf(number, sizeof number, "%.17g", literal.at(0));
-        throw TypeError(where, std::string("the literal ") + number + " does not fit in " +
+    if (!literal_fits(x, dtype))
+        throw TypeError(where, "the literal " + digits_of(x) + " does not fit in " +
                                    std::string(name_of(dtype)) + "; cast the other operand to a wider dtype");
-    }
-    return Expr(converted, where);
+    return Expr(literal.as(dtype), where);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "bitale/ops.h"
 #include "graph/base/options.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/literal.h"
 #include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/promotion.h"
@@ -157,6 +158,27 @@ Expr exact_logic(const Op* op, const std::vector<Expr>& given, Where where) {
     return compared(op, given[0], given[1], where);
 }
 
+// The cast of one of the operands that cures an error.
+std::string cure_of(const std::vector<Expr>& given, std::size_t operand, DType dtype) {
+    constexpr const char* places[] = {"the first operand", "the second operand", "the third operand"};
+    return cast_text(given[operand].node(), dtype, given.size() == 1 ? "the operand" : places[operand]);
+}
+
+// A literal as the dtype that it meets. Throws TypeError with the cast of the operand that has this dtype.
+Expr fitted(const char* op, const std::vector<Expr>& given, std::size_t literal, DType dtype, Where where) {
+    const Expr& number = given[literal];
+    if (literal_fits(number, dtype)) return strengthen(number, dtype, where);
+    std::string cure;
+    for (const DType wider : {DType::int16, DType::int32, DType::int64, DType::float64})
+        for (std::size_t i = 0; i < given.size() && cure.empty(); ++i)
+            if (!given[i].is_weak() && given[i].dtype() == dtype && bytes_of(wider) > bytes_of(dtype) &&
+                is_float(wider) == is_float(dtype) && literal_fits(number, wider))
+                cure = "; write " + cure_of(given, i, wider);
+    type_error(where, operation_text(op, given),
+               "the literal " + digits_of(number) + " does not fit in " + std::string(name_of(dtype)) +
+                   (cure.empty() ? "; cast the other operand to a wider dtype" : cure));
+}
+
 // An unsigned dtype has no numbers below 0: `byte - 128` would wrap for most bytes, without a word.
 void reject_wrapping_literal(const std::vector<Expr>& given, Where where) {
     if (!given[0].is_weak() && !given[1].is_weak()) return;
@@ -164,7 +186,7 @@ void reject_wrapping_literal(const std::vector<Expr>& given, Where where) {
     const Expr &tensor = given[literal_last ? 0 : 1], &literal = given[literal_last ? 1 : 0];
     if (!is_unsigned_integer(tensor.dtype()) || is_float(literal.dtype())) return;
     const DType dtype = tensor.dtype();
-    const Array converted = constant_value(strengthen(literal, dtype, where).node());
+    const Array converted = constant_value(fitted("sub", given, literal_last ? 1 : 0, dtype, where).node());
     // x - 0 and 255 - x never wrap.
     const Array harmless = Array(literal_last ? std::uint64_t{0} : ~std::uint64_t{0}).as(dtype);
     if (same(converted, harmless)) return;
@@ -179,12 +201,6 @@ void reject_wrapping_literal(const std::vector<Expr>& given, Where where) {
     type_error(where, operation_text("sub", given),
                name + " has no negative numbers, so a difference with the literal " + number +
                    " may wrap; write " + difference + ", or " + wrapping + " where it is to wrap");
-}
-
-// The cast of one of the operands that cures an error.
-std::string cure_of(const std::vector<Expr>& given, std::size_t operand, DType dtype) {
-    constexpr const char* places[] = {"the first operand", "the second operand", "the third operand"};
-    return cast_text(given[operand].node(), dtype, given.size() == 1 ? "the operand" : places[operand]);
 }
 
 // Operands so far meet in `common`, and with the dtype of this one in none.
@@ -344,8 +360,9 @@ Expr elementwise(const Op* op, const std::vector<Expr>& given, Where where) {
             type_error(where, operation_text(op->name, given),
                        "the operands are uint64, not " + std::string(name_of(given[i].dtype())) + "; write " +
                            table_row::cure_of(given, i, DType::uint64));
-        operands.push_back(i < first ? cast(given[i], wanted, where)
-                                     : cast(strengthen(given[i], wanted, where), wanted, where));
+        operands.push_back(
+            i < first ? cast(given[i], wanted, where)
+                      : cast(table_row::fitted(op->name.c_str(), given, i, wanted, where), wanted, where));
     }
     if (!table_row::admits(row.traits, row.rule, operands[first].dtype())) {
         const std::string dtype(name_of(operands[first].dtype()));

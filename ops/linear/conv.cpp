@@ -37,8 +37,13 @@ Type infer(const Nodes& inputs, const Attributes& attributes, Where where) {
     const ConvAxes axes = ConvAxes::of(inputs, "an input", "filters", where);
     const Shape &x = inputs[0]->type.shape, &w = inputs[1]->type.shape;
     require_groups(axes, x[1], w[0], where);
-    require_equal(x[axes.image_channels], w[axes.filter_channels],
-                  "the channels of input " + text_of(x) + " and filters " + text_of(w), where);
+    const Int &channels = x[axes.image_channels], &wanted = w[axes.filter_channels];
+    const std::string unlike = "the channels of input " + text_of(x) + " and filters " + text_of(w);
+    if (!axes.grouped && never_equal(channels, wanted) && x.back() == wanted)
+        throw ShapeError(where, "conv2d: " + unlike + " differ: " + channels.text() + " and " +
+                                    wanted.text() +
+                                    "; transpose(x, {0, 3, 1, 2}) makes images [n, c, h, w] of [n, h, w, c]");
+    require_equal(channels, wanted, unlike, where);
     const ConvGeometry geometry = ConvGeometry::of(attributes);
     std::array<Int, 2> lengths;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -62,7 +67,8 @@ std::vector<Equality> equalities(const Node& node) {
         "conv2d of " + describe(*node.inputs[0]) + " with the filters " + describe(*node.inputs[1]) +
             ": each filter reads as many channels as the input has, but " +
             unlike_lengths(*node.inputs[0], axes.image_channels, *node.inputs[1], axes.filter_channels) +
-            "; images are [n, channels, height, width], filters [out, channels, height, width]");
+            "; images are [n, channels, height, width], filters [out, channels, height, width]" +
+            (axes.grouped ? "" : "; transpose(x, {0, 3, 1, 2}) makes such images of [n, h, w, c]"));
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t span = geometry.span(static_cast<int>(i), w[axes.window + i].constant());
         const std::string name = axis_name[i];

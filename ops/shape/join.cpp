@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "graph/base/text.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
 #include "ops/shape/elements.h"
@@ -19,6 +20,12 @@ using Widths = std::vector<std::int64_t>;
 
 std::size_t axis_of(const Attributes& a) { return static_cast<std::size_t>(a.get<std::int64_t>("axis")); }
 
+// Of a part with an axis less than another one.
+std::string cure_of_rank(const Node& part, const char* place, std::size_t axis) {
+    return "; write expand_dims(" + (part.name.empty() ? place : printable(part.name)) + ", " +
+           std::to_string(axis) + ")";
+}
+
 Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where) {
     BITALE_CHECK(!parts.empty(), "concat of nothing");
     const std::size_t axis = axis_of(attributes);
@@ -35,8 +42,12 @@ Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where)
                                                     : cast_text(parts[k], type.dtype, "the other")));
         }
         if (part.rank() != type.rank())
-            throw ShapeError(where, operands() + ": the ranks differ, " + std::to_string(type.rank()) +
-                                        " and " + std::to_string(part.rank()));
+            throw ShapeError(
+                where, operands() + ": the ranks differ, " + std::to_string(type.rank()) + " and " +
+                           std::to_string(part.rank()) +
+                           (part.rank() + 1 == type.rank()   ? cure_of_rank(*parts[k], "the other", axis)
+                            : type.rank() + 1 == part.rank() ? cure_of_rank(*parts[0], "the first part", axis)
+                                                             : ""));
         for (std::size_t i = 0; i < part.shape.size(); ++i) {
             const Int &length = part.shape[i], &first = parts[0]->type.shape[i];
             if (i != axis && never_equal(length, first))

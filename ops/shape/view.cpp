@@ -376,7 +376,8 @@ Expr reshape(const Expr& x, const std::vector<Expr>& shape, Where where) try {
     const auto missing = std::find_if(lengths.begin(), lengths.end(), open);
     if (missing != lengths.end()) {
         if (std::count_if(lengths.begin(), lengths.end(), open) > 1)
-            throw ShapeError(where, "reshape to " + text_of(lengths) + ": only one length may be -1");
+            throw ShapeError(where, "reshape of " + describe(*x.node()) + " to " + text_of(lengths) +
+                                        ": only one length may be -1");
         const Int total = count_of(type_of(x).shape);
         Int others = 1;
         for (auto it = lengths.begin(); it != lengths.end(); ++it)
@@ -432,15 +433,28 @@ Expr expand_dims(const Expr& x, int axis, Where where) try {
     expressing.fail();
 }
 
+namespace {
+
+// "[{colon, 0}]", which takes element 0 of an axis.
+std::string index_of_first(int axis) {
+    if (axis == 0) return "[0]";
+    std::string s = "[{";
+    for (int i = 0; i < axis; ++i) s += "colon, ";
+    return s + "0}]";
+}
+
+}  // namespace
+
 Expr squeeze(const Expr& x, int axis, Where where) try {
     require_present("squeeze", {&x}, where);
     Shape shape = type_of(x).shape;
     const int at = checked_axis(axis, x, "squeeze", where);
     if (!shape[static_cast<std::size_t>(at)].is(1))
-        throw ShapeError(where, "squeeze drops an axis of length exactly 1, but axis " + std::to_string(at) +
-                                    " of " + describe(*x.node()) + " has the length " +
-                                    shape[static_cast<std::size_t>(at)].text() +
-                                    "; take x[{..., 0}] or reshape it");
+        throw ShapeError(
+            where, "squeeze drops an axis of length exactly 1, but axis " + std::to_string(at) + " of " +
+                       describe(*x.node()) + " has the length " + shape[static_cast<std::size_t>(at)].text() +
+                       "; declare the axis with length 1, or take its element 0: " + word_for(x, "x") +
+                       index_of_first(at));
     shape.erase(shape.begin() + at);
     return reshape_to(x, shape, where);
 } catch (const std::bad_alloc&) {

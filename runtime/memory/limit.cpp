@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "graph/base/options.h"
 #include "graph/base/text.h"
 #include "runtime/state.h"
 
@@ -18,9 +19,14 @@ std::string subject(const MemoryPlan& plan, Where where) {
                        printable(plan.device));
 }
 
-bool is_float_argument(const MemoryPlan::Buffer& b) {
-    return (b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared) &&
-           is_float(b.dtype) && !b.shape.empty();
+// Whether most of what a call is given are floats.
+bool is_given_floats(const MemoryPlan& plan) {
+    const MemoryPlan::Buffer* largest = nullptr;
+    for (const MemoryPlan::Buffer& b : plan.buffers)
+        if ((b.kind == MemoryPlan::Kind::argument || b.kind == MemoryPlan::Kind::shared) &&
+            (!largest || b.bytes > largest->bytes))
+            largest = &b;
+    return largest && is_float(largest->dtype) && !largest->shape.empty();
 }
 
 // Of an argument that parts of a batch add: which rows they compute.
@@ -67,10 +73,16 @@ std::string table_of_blocks(const MemoryPlan& plan) {
 
 std::string cure_of(const MemoryPlan& plan) {
     const bool open = !plan.lengths.empty();
-    const bool floats = std::any_of(plan.buffers.begin(), plan.buffers.end(), is_float_argument);
-    return fmt::format("\nCure: {}{}a higher limit or more memory; memory_plan() shows it all.",
+    // So few bytes are hardly meant as bytes.
+    const std::int64_t flag = options().memory_limit;
+    return fmt::format("\nCure: {}{}a higher limit or more memory; memory_plan() shows it all.{}",
                        open ? "a smaller batch, " : "",
-                       floats ? "data kept as bytes and not as floats, " : "");
+                       is_given_floats(plan) ? "data kept as bytes and not as floats, " : "",
+                       flag > 0 && flag < 1 << 20
+                           ? fmt::format("\nmemory_limit in BITALE_FLAGS is {0} bytes; write "
+                                         "memory_limit={0}MiB if you mean MiB.",
+                                         flag)
+                           : "");
 }
 
 }  // namespace
@@ -84,9 +96,10 @@ void refuse_over_limit(const MemoryPlan& plan, Where function) {
     // So few bytes are hardly meant as bytes.
     constexpr std::int64_t few = 64 << 10;
     throw MemoryRefusal(refusal_text(
-        fmt::format("{} needs {} ({} bytes), and its memory_limit is {} ({} bytes): {} too little{}",
+        fmt::format("{} needs {} ({} bytes), and its memory_limit is {} ({} bytes): {} too little{}{}",
                     subject(plan, function), bytes_text(plan.peak_bytes), plan.peak_bytes,
                     bytes_text(plan.limit), plan.limit, bytes_text(plan.peak_bytes - plan.limit),
+                    plan.micro_batch == 1 ? ", even for one row of its batch at a time" : "",
                     plan.limit < few
                         ? fmt::format("; the limit counts bytes, write {}_MiB if you mean MiB", plan.limit)
                         : ""),

@@ -43,7 +43,10 @@ TEST_CASE("shapes whose elements, bytes or strides cannot be counted are refused
     CHECK_THROWS_WITH(Array(float64, {std::int64_t{1} << 61}),
                       ContainsSubstring("more bytes than can be counted"));
     CHECK_THROWS_AS(Array(uint8, {most}), ShapeError);
-    CHECK_THROWS_AS(Array(uint8, {-1}), ShapeError);
+    CHECK_THROWS_WITH(Array(uint8, {-1}), ContainsSubstring("; write the length: arrays have no -1"));
+    CHECK_THROWS_WITH(Array(uint8, {-2}), Catch::Matchers::EndsWith("the shape [-2]"));
+    CHECK_THROWS_WITH(double(Array(float32, {3})),
+                      ContainsSubstring("an array of shape [3]: use mean(...) in the function, or .at(k)"));
 }
 
 TEST_CASE("an array that was moved from is an error wherever it is used, and takes a new value") {

@@ -263,6 +263,15 @@ TEST_CASE("literals take the dtype of what they meet") {
     CHECK(where(vector("c", uint8), vector("x", int16), 0).dtype() == int16);
     CHECK((1 + vector("x", int64) * 2).dtype() == int64);
     CHECK_THROWS_WITH(vector("x", uint8) - 300, ContainsSubstring("the literal 300 does not fit in uint8"));
+    CHECK_THROWS_WITH(
+        vector("data", uint8) + 300,
+        ContainsSubstring("add of \"data\" (uint8 [data.0]) at ") &&
+            ContainsSubstring(" and the number 300: the literal 300 does not fit in uint8; write "
+                              "cast(data, int16)"));
+    CHECK_THROWS_WITH(70000 * vector("data", int8), ContainsSubstring("; write cast(data, int32)"));
+    CHECK_THROWS_WITH(vector("x", float32) * 1e300, ContainsSubstring("; write cast(x, float64)"));
+    CHECK_THROWS_WITH(vector("x", int64) + ~std::uint64_t{0},
+                      ContainsSubstring("; cast the other operand to a wider dtype"));
     CHECK_THROWS_AS(vector("x", uint8) + -1, TypeError);
     CHECK_THROWS_AS(vector("x", int64) + ~std::uint64_t{0}, TypeError);
     CHECK_THROWS_AS(vector("x", float32) * 1e300, TypeError);

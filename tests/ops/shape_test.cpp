@@ -93,6 +93,15 @@ TEST_CASE("flatten, expand_dims, squeeze, channel") {
     CHECK(squeeze(x, -2).shape_text() == "[2, 3]");
     CHECK(channel(input(float32, Dims{5}, "b")).shape_text() == "[1, 5, 1, 1]");
     CHECK_THAT(message_of<ShapeError>([&] { squeeze(x, 0); }), ContainsSubstring("has the length 2"));
+    CHECK_THAT(
+        message_of<ShapeError>([] { squeeze(matrix("scores"), 1); }),
+        ContainsSubstring("; declare the axis with length 1, or take its element 0: scores[{colon, 0}]"));
+    CHECK_THAT(message_of<ShapeError>([] { squeeze(matrix("scores"), 0); }), ContainsSubstring("scores[0]"));
+    CHECK_THAT(message_of<ShapeError>([] {
+                   reshape(matrix("scores"), {-1, -1});
+               }),
+               ContainsSubstring("reshape of \"scores\" (float32 [scores.0, scores.1]) at ") &&
+                   ContainsSubstring(" to [-1, -1]: only one length may be -1"));
     CHECK_THAT(message_of<ShapeError>([&] { channel(x); }), ContainsSubstring("a vector [c]"));
     CHECK_THAT(message_of<ShapeError>([&] { flatten(x, 4); }), ContainsSubstring("from 1 to 3"));
     CHECK_THAT(message_of<IndexError>([&] { expand_dims(x, 4); }),
@@ -183,7 +192,15 @@ TEST_CASE("concatenate") {
     CHECK_THAT(message_of<ShapeError>([&] {
                    concatenate({known(a), vector("v")});
                }),
-               ContainsSubstring("the ranks differ, 2 and 1"));
+               ContainsSubstring("the ranks differ, 2 and 1; write expand_dims(v, 0)"));
+    CHECK_THAT(message_of<ShapeError>([&] {
+                   concatenate({vector("v"), known(a)});
+               }),
+               ContainsSubstring("the ranks differ, 1 and 2; write expand_dims(v, 0)"));
+    CHECK_THAT(message_of<ShapeError>([&] {
+                   concatenate({tensor3("t"), vector("v")});
+               }),
+               Catch::Matchers::EndsWith("the ranks differ, 3 and 1"));
     CHECK_THROWS_AS(concatenate({}), ShapeError);
 }
 

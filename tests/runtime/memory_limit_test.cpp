@@ -173,6 +173,28 @@ TEST_CASE("a limit of so few bytes is taken for MiB in the error") {
                ContainsSubstring("; the limit counts bytes, write 512_MiB if you mean MiB"));
     CHECK_THAT(error_of([&] { Squares("cpu", 100_KiB).f(Squares::ones(300)); }),
                ContainsSubstring("too little") && !ContainsSubstring("MiB"));
+    Options o = options();
+    o.memory_limit = 512;
+    const ScopedOptions scope(o);
+    CHECK_THAT(error_of([] { Squares("cpu", ByteCount{}).f(Squares::ones(300)); }),
+               ContainsSubstring("memory_limit in BITALE_FLAGS is 512 bytes; write memory_limit=512MiB"));
+}
+
+TEST_CASE("a refusal advises bytes only where floats are given, and says that one row was tried") {
+    const Expr bytes = matrix("bytes", uint8), floats = matrix("floats");
+    const Shared w = shared(Array(float32, {40}), "w");
+    const FunctionOptions options{.device = "cpu", .memory_limit = 2_KiB};
+    Function of_bytes = function({bytes}, sum(exp(cast(bytes, float32) * w)), options),
+             of_floats = function({floats}, sum(exp(floats * w)), options);
+    CHECK_THAT(error_of([&] {
+                   of_bytes(Array(uint8, {3000, 40}));
+               }),
+               ContainsSubstring("too little, even for one row of its batch at a time") &&
+                   ContainsSubstring("Cure: a smaller batch, a higher limit"));
+    CHECK_THAT(error_of([&] {
+                   of_floats(Array(float32, {3000, 40}));
+               }),
+               ContainsSubstring("Cure: a smaller batch, data kept as bytes and not as floats"));
 }
 
 TEST_CASE("what is known not to fit is refused when the function is built") {

@@ -364,7 +364,8 @@ TEST_CASE("empty handles and missing outputs are errors", "[core][runtime]") {
     Function f = function({}, {}, {.updates = {{count, count + 1}}, .device = "cpu"}),
              g = function({x}, x, {.device = "cpu"});
     CHECK_THAT(message_of<IndexError>([&] { (void)g(numbered(2))[1]; }),
-               ContainsSubstring("output 1 of a function with 1 output"));
+               ContainsSubstring("output 1 of a function with 1 output is used; outputs count from 0, and "
+                                 "Array(f(x))[1] is a row of the first"));
     CHECK_THAT(message_of<IndexError>([&] { (void)static_cast<double>(f()); }),
                ContainsSubstring("function without outputs"));
     CHECK_THROWS_AS(static_cast<Array>(f()), Error);
