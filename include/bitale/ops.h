@@ -205,7 +205,7 @@ Expr batched_dot(const Expr& a, const Expr& b, Where where = Where::current());
 // iterations do not converge. Runs on cpu and reference; function() throws DeviceError for other devices.
 struct Eigh {
     Expr values;   // [..., n], ascending
-    Expr vectors;  // [..., n, n]: vectors[{..., i}] is the column of values[i]
+    Expr vectors;  // [..., n, n]: of one matrix, vectors[{colon, i}] is the column of values[i]
 };
 Eigh eigh(const Expr& a, Where where = Where::current());
 // ZCA whitening of data x [n, d]: dot(x - mean, matrix) has the variance w / (w + epsilon) along each
