@@ -23,7 +23,7 @@ Array full_of(const Dims& shape, double value, DType dtype = float32);
 Array glorot_uniform(const Dims& shape, std::uint64_t seed);
 // Initial weights, normal with deviation sqrt(2 / fan_in), float32, for the same shapes. He et al. 2015.
 Array he_normal(const Dims& shape, std::uint64_t seed);
-// Uniform random values in [low, high), float32.
+// Uniform random values in [low, high), float32. Throws Error for low > high.
 Array uniform_values(const Dims& shape, double low, double high, std::uint64_t seed);
 // The numbers 0, 1, ... count - 1 in a random order, int64 [count].
 Array permutation(std::int64_t count, std::uint64_t seed);

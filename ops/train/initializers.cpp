@@ -1,5 +1,7 @@
 // Initial values, computed on the host. Random ones come from Philox, so a seed gives the same values
 // everywhere.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -79,6 +81,9 @@ Array full_of(const Dims& shape, double value, DType dtype) {
 }
 
 Array uniform_values(const Dims& shape, double low, double high, std::uint64_t seed) {
+    if (!(low <= high))
+        throw Error(fmt::format(
+            "uniform_values: there is no number from {} to {}; give the smaller bound first", low, high));
     const std::uint64_t key = key_of(seed, Stream::uniform);
     return filled(
         shape, [&](std::uint64_t i) { return low + (high - low) * philox::unit(philox::word(key, 0, i)); });

@@ -6,6 +6,7 @@
 #include "bitale/error.h"
 #include "graph/ir/shared.h"
 #include "ops/dsl/build.h"
+#include "ops/dsl/wording.h"
 #include "ops/train/gradients.h"
 
 namespace bitale {
@@ -17,6 +18,11 @@ void require_usable(const Grads& grads, const Expr& rate, const char* optimizer,
         throw GraphError(where, std::string(optimizer) +
                                     ": there is no parameter to train; add the variables before the "
                                     "optimizer is made");
+    if (rate.rank() == 0 && !is_float(rate.dtype()) && !rate.is_weak())
+        throw TypeError(where, std::string(optimizer) + ": the learning rate is a float, not " +
+                                   describe(*rate.node()) + "; write " + cast_text(rate.node(), float32) +
+                                   ", or a schedule of a step counter, such as "
+                                   "step_decay(step, 0.1, ...)");
     require_float_scalar(rate, std::string(optimizer) + ": the learning rate", where);
     if (!is_constant(rate.node())) return;
     const double value = constant_value(rate.node()).at(0);
