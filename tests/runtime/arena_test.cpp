@@ -1,5 +1,5 @@
 // Placement of many buffers: no two that live at once overlap, and little is wasted.
-#include <chrono>
+#include <ctime>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -65,14 +65,14 @@ void check_apart(const Program& program, const Placement& placement) {
 
 Placement checked(const std::vector<Life>& lives, double most) {
     const Program program = program_with(lives);
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // of the processor: other programs do not count
     Placement placement = plan_arena(program, {});
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     INFO(lives.size() << " buffers in " << seconds << " s: " << placement.bytes << " of "
                       << placement.least_bytes);
     check_apart(program, placement);
     CHECK(static_cast<double>(placement.bytes) <= most * static_cast<double>(placement.least_bytes));
-    CHECK(seconds < 20);  // quadratic work would take minutes
+    CHECK(seconds < 60);  // quadratic work would take minutes, with sanitizers an hour
     if (std::getenv("BITALE_TEST_TIMES"))
         std::cout << lives.size() << " buffers: " << seconds << " s, "
                   << static_cast<double>(placement.bytes) / static_cast<double>(placement.least_bytes)
