@@ -48,7 +48,7 @@ def why_not_starting(ended, packed):
 def machine(options):
     """Facts that every result is read with."""
     about = {
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {release()} {platform.machine()}",
         "cores": len(os.sched_getaffinity(0)),
         "libc": " ".join(platform.libc_ver()),
         "python": sys.version.split()[0],
@@ -68,6 +68,19 @@ def machine(options):
     if os.path.exists(os.path.join(options.root, ".git")):
         about["commit"] = commands.commit_of(options.root)
     return about
+
+
+def release():
+    """The kernel's version, without what its builder added."""
+    return re.match(r"[\d.]*", platform.release())[0]
+
+
+def places(root, temporary):
+    """Words for this machine's folders in what a visit leaves behind."""
+    words = {root: ".", temporary: "TMPDIR", os.path.expanduser("~"): "~"}
+    if sys.prefix != sys.base_prefix:
+        words[sys.prefix] = "VENV"
+    return words
 
 
 def memory_gib():

@@ -7,6 +7,7 @@ there.
 import io
 import json
 import os
+import re
 import sys
 import tarfile
 import threading
@@ -41,6 +42,26 @@ def shorten_strings(value, most):
     if isinstance(value, dict):
         return {name: shorten_strings(each, most) for name, each in value.items()}
     return value
+
+
+class Places:
+    """Words that stand for folders of a machine: what a visit leaves behind may be published."""
+
+    def __init__(self, words):
+        """`words`: by path; of paths below one another the longer one counts."""
+        paths = sorted((path for path in words if len(path) > 1), key=len, reverse=True)
+        self.words = [(re.compile(re.escape(path) + r"(?![\w-])"), words[path]) for path in paths]
+
+    def hide(self, value):
+        if isinstance(value, str):
+            for path, word in self.words:
+                value = path.sub(lambda _, word=word: word, value)
+            return value
+        if isinstance(value, list):
+            return [self.hide(each) for each in value]
+        if isinstance(value, dict):
+            return {name: self.hide(each) for name, each in value.items()}
+        return value
 
 
 def as_json(value, limit):
@@ -100,8 +121,8 @@ def say(line):
 class Results:
     """The state of a visit, in memory and on disk. Entries may come from several threads."""
 
-    def __init__(self, out, about, limit=LIMIT):
-        self.out, self.limit = out, limit
+    def __init__(self, out, about, limit=LIMIT, places=None):
+        self.out, self.limit, self.places = out, limit, Places(places or {})
         self.start = time.monotonic()
         self.lock = threading.RLock()
         self.data = {
@@ -204,13 +225,13 @@ class Results:
             while plain in self.texts:
                 n += 1
                 plain = f"{n}_{known}"
-            self.texts[plain] = content
+            self.texts[plain] = self.places.hide(content)
         return plain
 
     # ---- on disk
 
     def log(self, line):
-        line = line.replace("\n", " ")
+        line = self.places.hide(line.replace("\n", " "))
         with self.lock:
             size = len(line.encode()) + 1
             room = self.limit - self.logged - 100
@@ -224,7 +245,7 @@ class Results:
 
     def write(self):
         self.data["seconds"] = round(time.monotonic() - self.start, 1)
-        text = as_json(self.data, self.limit)
+        text = as_json(self.places.hide(self.data), self.limit)
         replace(self.path("results.json"), text)
         replace(self.path("table.md"), table.markdown(json.loads(text)).encode()[: self.limit])
 

@@ -120,6 +120,27 @@ class Sizes(InFolder):
                 {"a_.._b_c": b"one", "2_a_.._b_c": b"two"},
             )
 
+    def test_folders_of_the_machine_are_in_no_file(self):
+        os.makedirs(os.path.join(self.folder, "out"))
+        words = {"/home/somebody": "~", "/home/somebody/bitale": ".", "/": "never", "": "never"}
+        found = results.Results(self.path("out"), {"visit": "first"}, places=words)
+        part = found.begin("core", 10)
+        why = "run /home/somebody/bitale/build/x -I/home/somebody/include, /home/somebody2 and /home/somebody."
+        short = "run ./build/x -I~/include, /home/somebody2 and ~."
+        found.add(part, {"name": "case", "state": "failed", "why": why, "command": ["a", {"b": why}]})
+        found.text("said.txt", why)
+        found.end(part, 1)
+        found.close()
+        self.assertEqual(part["entries"][0]["why"], why)  # what the script itself works with
+        with open(found.path("results.json"), encoding="utf-8") as file:
+            entry = json.load(file)["parts"][0]["entries"][0]
+        self.assertEqual((entry["why"], entry["command"]), (short, ["a", {"b": short}]))
+        for name in ("table.md", "log.txt"):
+            with open(found.path(name), encoding="utf-8") as file:
+                self.assertIn(short, file.read())
+        with tarfile.open(found.path("texts.tar.xz")) as archive:
+            self.assertEqual(archive.extractfile("said.txt").read().decode(), short)
+
     def test_every_entry_is_on_disk_at_once(self):
         found = self.found(100000)
         part = found.begin("core", 10)
