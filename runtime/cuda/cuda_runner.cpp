@@ -433,13 +433,7 @@ void CudaRunner::execute(const Frame& frame) {
 
 void CudaRunner::note(const CapturedStep& step) {
     launched_ = true;
-    // Those of a loop have one kernel more, the end of the step.
-    if (step.call)
-        nodes_ = step.call->nodes();
-    else if (step.step)
-        nodes_ = step.step->nodes() - 1;
-    else if (step.loop)
-        nodes_ = step.loop->nodes() - 1;
+    if (const std::size_t nodes = step.nodes(); nodes > 0) nodes_ = nodes;
 }
 
 std::string CudaRunner::launches() const {
@@ -453,8 +447,14 @@ std::string CudaRunner::how_launched() const {
     const Graphs::Most most = this->most();
     const std::string nodes =
         nodes_ > 0 ? fmt::format("; a step is {} nodes", nodes_) : "; no step is captured yet";
-    if (most == Graphs::Most::loop)
-        return "a loop is one launch, of a graph with a WHILE node; a call is one launch of a graph" + nodes;
+    if (most == Graphs::Most::loop) {
+        const std::int64_t turn = nodes_ > 0 ? most_steps_of_turn(nodes_) : 1;
+        const std::string turns =
+            turn > 1 ? fmt::format(" of {} steps a turn, and one more for steps left over", turn) : "";
+        return fmt::format(
+            "a loop is one launch, of a graph with a WHILE node{}; a call is one launch of a graph{}", turns,
+            nodes);
+    }
     const std::string why = profile_               ? "the profile"
                             : comparison_          ? "launches=compare"
                             : why_limited_.empty() ? gpu_.graphs.why_not_more()

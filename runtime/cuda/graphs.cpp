@@ -141,7 +141,9 @@ void Graphs::probe() {
         const LoopKernels& kernels = kernels_.latest();
         if (!kernels.why_no_repeat().empty()) throw CaptureError(kernels.why_no_repeat());
         capture_loop("a loop", nullptr, [&](Stream stream, ConditionalHandle handle) {
-            const AdvanceArguments arguments{block.data(), handle, 0};
+            AdvanceArguments arguments;
+            arguments.state = block.data();
+            arguments.handle = handle;
             kernels.launch(LoopKernel::repeat, &arguments, 1, stream, [] { return std::string("a loop"); },
                            {});
         });

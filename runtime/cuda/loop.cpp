@@ -19,8 +19,6 @@ namespace bitale::cuda {
 
 namespace {
 
-// One block copies so much at the end of a step without anybody noticing; more is shared out.
-constexpr std::int64_t small_results = std::int64_t{64} << 10;
 constexpr std::int64_t bytes_per_block = std::int64_t{16} << 10, most_copy_blocks = 1024;
 // Steps that are launched before the first of them is done: enough to hide the launch.
 constexpr std::int64_t most_ahead = 4;
@@ -84,9 +82,6 @@ void CudaRunner::Loop::set_up(const Frame& frame, std::int64_t first, std::int64
         runner_.arguments_.set_scalar(0, call_->value(first), runner_.symbols_.data());
         context_.upload(state.index, runner_.argument_data_[0], state.index_bytes);
     }
-    if (runner_.has_errors()) state.errors = runner_.errors();
-    state.stop = words_.there(stop);
-    state.progress = words_.there(progress);
     state.results = static_cast<std::int64_t>(results_.size());
     std::memcpy(state_text_.data(), &state, sizeof state);
     for (std::size_t i = 0; i < results_.size(); ++i) {
@@ -97,11 +92,17 @@ void CudaRunner::Loop::set_up(const Frame& frame, std::int64_t first, std::int64
     context_.upload(state_.data(), state_text_.data(), static_cast<std::int64_t>(state_text_.size()));
 }
 
-void CudaRunner::Loop::end_step(const Frame& frame, LoopKernel kernel, ConditionalHandle handle,
-                                Stream stream) {
-    const std::int64_t bytes =
-        std::accumulate(frame.output_bytes.begin(), frame.output_bytes.end(), std::int64_t{0});
-    const AdvanceArguments arguments{state_.data(), handle, bytes <= small_results ? 1 : 0};
+void CudaRunner::Loop::end_step(const CapturedStep& step, LoopKernel kernel, Stream stream,
+                                ConditionalHandle handle, std::int64_t steps) {
+    const std::int64_t bytes = step.result_bytes();
+    AdvanceArguments arguments;
+    arguments.state = state_.data();
+    if (runner_.has_errors()) arguments.errors = runner_.errors();
+    arguments.stop = words_.there(stop);
+    arguments.progress = words_.there(progress);
+    arguments.handle = handle;
+    arguments.collects = bytes <= small_results ? 1 : 0;
+    arguments.steps = steps;
     const LoopKernels& kernels = runner_.loop_kernels_;
     const LaunchWords words = [this] { return "which ends a step of " + runner_.program_->name; };
     const LaunchNote note{runner_.program_};
@@ -132,7 +133,41 @@ std::int64_t CudaRunner::Loop::follow(std::int64_t until, double seconds_of_step
     }
 }
 
-// Puts the steps up to `end` into the stream: as one launch, or one by one, a few of them ahead of the GPU.
+// A WHILE node with so many steps in its body. Between them nobody asks the host or tells it anything.
+bool CudaRunner::Loop::capture_turns(const Frame& frame, CapturedStep& step,
+                                     std::unique_ptr<LaunchGraph>& graph, std::int64_t steps) {
+    const auto body = [&](Stream stream, ConditionalHandle handle) {
+        for (std::int64_t k = 1; k < steps; ++k) {
+            runner_.launch_body(frame, stream);
+            end_step(step, LoopKernel::go_on, stream);
+        }
+        runner_.launch_body(frame, stream);
+        end_step(step, LoopKernel::repeat, stream, handle, steps);
+    };
+    return runner_.captured(graph, Graphs::Most::step, [&] {
+        return runner_.gpu_.graphs.capture_loop(graph_words(*runner_.program_, "a loop"), runner_.program_,
+                                                body);
+    });
+}
+
+// The steps up to `end` as one launch of whole turns and one of the steps that are left over. The second is
+// launched at once: where the first ends before its time, it does one step more, or none after an error.
+bool CudaRunner::Loop::issue_turns(const Frame& frame, CapturedStep& step, std::int64_t end) {
+    const std::int64_t left = end - issued_;
+    if (left < 2 || runner_.most() != Graphs::Most::loop || !capture_turns(frame, step, step.loop, 1))
+        return false;
+    if (!step.turns) step.steps_of_turn = most_steps_of_turn(step.nodes());
+    const std::int64_t steps = step.steps_of_turn;
+    const bool by_turns = steps > 1 && left >= steps;
+    if (by_turns && !capture_turns(frame, step, step.turns, steps)) return false;
+    if (issued_ == first_) begun_ = Clock::now();
+    if (by_turns) step.turns->launch();
+    if (!by_turns || left % steps > 0) step.loop->launch();
+    issued_ = end;
+    return true;
+}
+
+// Puts the steps up to `end` into the stream: as turns, or one by one, a few of them ahead of the GPU.
 void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_t end) {
     const auto plain = [&] {
         if (issued_ == first_) begun_ = Clock::now();
@@ -140,37 +175,22 @@ void CudaRunner::Loop::issue(const Frame& frame, CapturedStep& step, std::int64_
             runner_.launch_timed(runner_.body_, frame.body, step.has_run);
         else
             runner_.launch_body(frame, context_.stream());
-        end_step(frame, LoopKernel::advance, 0, context_.stream());
+        end_step(step, LoopKernel::advance, context_.stream());
         runner_.committing_ = false;
         ++issued_;
         step.has_run = true;
     };
     if (!step.has_run) plain();
-    Graphs& graphs = runner_.gpu_.graphs;
-    const auto words = [&](const char* what) { return graph_words(*runner_.program_, what); };
-    const bool as_loop =
-        end - issued_ > 1 && runner_.most() == Graphs::Most::loop &&
-        runner_.captured(step.loop, Graphs::Most::step, [&] {
-            return graphs.capture_loop(words("a loop"), runner_.program_,
-                                       [&](Stream stream, ConditionalHandle handle) {
-                                           runner_.launch_body(frame, stream);
-                                           end_step(frame, LoopKernel::repeat, handle, stream);
-                                       });
-        });
-    if (as_loop) {
-        if (issued_ == first_) begun_ = Clock::now();
-        step.loop->launch();
-        issued_ = end;
-        return;
-    }
+    if (issue_turns(frame, step, end)) return;
     while (issued_ < end && !call_->stopped() && (issued_ == first_ || !ends_early())) {
         if (follow(issued_ - most_ahead + 1) <= issued_ - most_ahead) return;  // a step has failed
         const bool as_graph =
             runner_.most() != Graphs::Most::off && runner_.captured(step.step, Graphs::Most::off, [&] {
-                return graphs.capture(words("a step"), runner_.program_, [&](Stream stream) {
-                    runner_.launch_body(frame, stream);
-                    end_step(frame, LoopKernel::advance, 0, stream);
-                });
+                return runner_.gpu_.graphs.capture(graph_words(*runner_.program_, "a step"), runner_.program_,
+                                                   [&](Stream stream) {
+                                                       runner_.launch_body(frame, stream);
+                                                       end_step(step, LoopKernel::advance, stream);
+                                                   });
             });
         if (!as_graph) {
             plain();
@@ -194,12 +214,15 @@ void CudaRunner::Loop::end_early() {
     runner_.give_up_step();
 }
 
-// Where the host launches step by step, it looks before each whether somebody waits.
+// Where the host launches step by step, it looks before each whether somebody waits. Whole turns leave no
+// steps over.
 std::int64_t CudaRunner::Loop::most_of_slice(const CapturedStep& step) const {
     const double time = std::chrono::duration<double>(longest_launch()).count();
     if (runner_.most() != Graphs::Most::loop) return most_steps;
     if (step.seconds == 0) return 1;
-    return static_cast<std::int64_t>(std::clamp(time / step.seconds, 1.0, static_cast<double>(most_steps)));
+    const auto steps =
+        static_cast<std::int64_t>(std::clamp(time / step.seconds, 1.0, static_cast<double>(most_steps)));
+    return steps > step.steps_of_turn ? steps - steps % step.steps_of_turn : steps;
 }
 
 std::int64_t CudaRunner::Loop::run_slice(const Frame& frame, CapturedStep& step, std::int64_t first,

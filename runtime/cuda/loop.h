@@ -35,7 +35,11 @@ class CudaRunner::Loop {
     std::int64_t run_slice(const Frame& frame, CapturedStep& step, std::int64_t first, std::int64_t end);
     std::int64_t most_of_slice(const CapturedStep& step) const;
     void set_up(const Frame& frame, std::int64_t first, std::int64_t end);
-    void end_step(const Frame& frame, LoopKernel kernel, ConditionalHandle handle, Stream stream);
+    void end_step(const CapturedStep& step, LoopKernel kernel, Stream stream, ConditionalHandle handle = 0,
+                  std::int64_t steps = 1);
+    bool capture_turns(const Frame& frame, CapturedStep& step, std::unique_ptr<LaunchGraph>& graph,
+                       std::int64_t steps);
+    bool issue_turns(const Frame& frame, CapturedStep& step, std::int64_t end);
     void issue(const Frame& frame, CapturedStep& step, std::int64_t end);
     std::int64_t follow(std::int64_t until, double seconds_of_step = 0);
     void end_early();

@@ -19,18 +19,26 @@ struct loop_state {
     i64 first, position, end;
     char* index;
     i64 index_bytes;
+    i64 results;
+};
+struct loop_arguments {
+    loop_state* state;
     const i64* errors;
     const volatile i64* stop;
     volatile i64* progress;
-    i64 results;
+    unsigned long long handle;
+    i64 collects, steps;
 };
 
+static __device__ __forceinline__ bool has_failed(const loop_arguments& a) { return a.errors && *a.errors; }
+
 // The results of this step, shared out among all threads; each array begins at a multiple of 256 bytes.
-static __device__ __forceinline__ void collect_results(loop_state* state, i64 first, i64 stride) {
+static __device__ __forceinline__ void collect_results(const loop_state* state, i64 first, i64 stride) {
     const loop_result* result = (const loop_result*)(state + 1);
-    for (i64 r = 0; r < state->results; ++r) {
+    const i64 results = state->results, position = state->position;
+    for (i64 r = 0; r < results; ++r) {
         const i64 bytes = result[r].bytes;
-        char* to = result[r].to + state->position * bytes;
+        char* to = result[r].to + position * bytes;
         if (bytes % 4 == 0)
             for (i64 i = first; i < bytes / 4; i += stride) ((int*)to)[i] = ((const int*)result[r].from)[i];
         else
@@ -38,32 +46,43 @@ static __device__ __forceinline__ void collect_results(loop_state* state, i64 fi
     }
 }
 
-// One more step is done: true when there is a next one, whose index is then in place.
-static __device__ __forceinline__ bool next_step(loop_state* state) {
-    const i64 position = state->position + 1;
-    state->position = position;
-    *state->progress = position;
+// One more step is done, and the index of the next one, if there is one, in place: by one block. Returns how
+// many are done.
+static __device__ __forceinline__ i64 end_step(const loop_arguments& a) {
+    loop_state* state = a.state;
+    const i64 done = state->position + 1;
+    const bool more = done < state->end;
+    const i64 value = !more ? 0 : state->values ? state->values[done] : state->first + done;
+    if (a.collects) collect_results(state, threadIdx.x, blockDim.x);
+    __syncthreads();
+    if (threadIdx.x != 0) return done;
+    state->position = done;
+    if (more) {
+        if (state->index_bytes == 8) *(i64*)state->index = value;
+        if (state->index_bytes == 4) *(int*)state->index = (int)value;
+        if (state->index_bytes == 2) *(short*)state->index = (short)value;
+        if (state->index_bytes == 1) *state->index = (char)value;
+    }
+    return done;
+}
+
+static __device__ __forceinline__ void tell_host(const loop_arguments& a, i64 done) {
+    *a.progress = done;
     __threadfence_system();
-    if (position >= state->end) return false;
-    const i64 value = state->values ? state->values[position] : state->first + position;
-    if (state->index_bytes == 8) *(i64*)state->index = value;
-    if (state->index_bytes == 4) *(int*)state->index = (int)value;
-    if (state->index_bytes == 2) *(short*)state->index = (short)value;
-    if (state->index_bytes == 1) *state->index = (char)value;
-    return *state->stop == 0;
 }
 )";
 
 constexpr const char* advance_text = R"(
-struct bitale_advance_arguments { loop_state* state; unsigned long long handle; i64 collects; };
-extern "C" __global__ __launch_bounds__(256) void bitale_advance(const bitale_advance_arguments a) {
-    if (a.state->errors && *a.state->errors) return;
-    if (a.collects) collect_results(a.state, threadIdx.x, blockDim.x);
-    __syncthreads();
-    if (threadIdx.x == 0) next_step(a.state);
+extern "C" __global__ __launch_bounds__(256) void bitale_advance(const loop_arguments a) {
+    if (has_failed(a)) return;
+    const i64 done = end_step(a);
+    if (threadIdx.x == 0) tell_host(a, done);
 }
-extern "C" __global__ __launch_bounds__(256) void bitale_advance_collect(const bitale_advance_arguments a) {
-    if (a.state->errors && *a.state->errors) return;
+extern "C" __global__ __launch_bounds__(256) void bitale_go_on(const loop_arguments a) {
+    if (!has_failed(a)) end_step(a);
+}
+extern "C" __global__ __launch_bounds__(256) void bitale_advance_collect(const loop_arguments a) {
+    if (has_failed(a)) return;
     collect_results(a.state, (i64)blockIdx.x * blockDim.x + threadIdx.x, (i64)gridDim.x * blockDim.x);
 }
 )";
@@ -81,19 +100,23 @@ extern "C" __global__ __launch_bounds__(256) void bitale_commit(const bitale_com
 }
 )";
 
+// The host's word is a read over PCIe, so it is asked for first and looked at last. After a failure the steps
+// before it are told: those of the same turn told nothing.
 constexpr const char* repeat_text = R"(
 extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
-struct bitale_repeat_arguments { loop_state* state; unsigned long long handle; i64 collects; };
-extern "C" __global__ __launch_bounds__(256) void bitale_repeat(const bitale_repeat_arguments a) {
-    const bool failed = a.state->errors && *a.state->errors;
-    if (!failed && a.collects) collect_results(a.state, threadIdx.x, blockDim.x);
-    __syncthreads();
-    if (threadIdx.x == 0) cudaGraphSetConditional(a.handle, !failed && next_step(a.state) ? 1u : 0u);
+extern "C" __global__ __launch_bounds__(256) void bitale_repeat(const loop_arguments a) {
+    const i64 stops = threadIdx.x == 0 ? *a.stop : 0;
+    const bool failed = has_failed(a);
+    const i64 done = failed ? a.state->position : end_step(a);
+    if (threadIdx.x != 0) return;
+    const bool more = !failed && done + a.steps <= a.state->end;
+    tell_host(a, done);
+    cudaGraphSetConditional(a.handle, more && stops == 0 ? 1u : 0u);
 }
 )";
 
-constexpr const char* entry_names[] = {"bitale_advance", "bitale_repeat", "bitale_advance_collect",
-                                       "bitale_commit"};
+constexpr const char* entry_names[] = {"bitale_advance", "bitale_go_on", "bitale_repeat",
+                                       "bitale_advance_collect", "bitale_commit"};
 const char* entry_name(LoopKernel kernel) { return entry_names[static_cast<std::size_t>(kernel)]; }
 
 }  // namespace
@@ -113,7 +136,7 @@ Program loop_program(const std::string& target, bool repeating) {
     if (repeating) {
         add("bitale_repeat", {"bitale_repeat"}, repeat_text);
     } else {
-        add("bitale_advance", {"bitale_advance", "bitale_advance_collect"}, advance_text);
+        add("bitale_advance", {"bitale_advance", "bitale_go_on", "bitale_advance_collect"}, advance_text);
         add("bitale_commit", {"bitale_commit"}, commit_text);
     }
     return program;
@@ -124,7 +147,8 @@ void LoopKernels::prepare(const std::string& target, Turn* turn) {
     try {
         const Program program = loop_program(target, false);
         const LoadedUnits loaded = load_units(context_, program, cuda_units(program), turn);
-        for (const LoopKernel k : {LoopKernel::advance, LoopKernel::collect, LoopKernel::commit}) {
+        for (const LoopKernel k :
+             {LoopKernel::advance, LoopKernel::go_on, LoopKernel::collect, LoopKernel::commit}) {
             const RuntimeTable& runtime = context_.runtime();
             KernelFunction found = nullptr;
             FunctionAttributes attributes;  // CUDA may put off loading a kernel until somebody asks

@@ -26,25 +26,29 @@ struct LoopState {
     std::int64_t end = 0;
     void* index = nullptr;  // the input's buffer; may be null
     std::int64_t index_bytes = 0;
-    const void* errors = nullptr;  // the error word; may be null
-    const void* stop = nullptr;    // host-visible: not zero, and the loop ends after this step
-    void* progress = nullptr;      // host-visible: position
-    std::int64_t results = 0;      // so many LoopResult follow
+    std::int64_t results = 0;  // so many LoopResult follow
 };
-static_assert(sizeof(LoopResult) == 24 && sizeof(LoopState) == 80);
+static_assert(sizeof(LoopResult) == 24 && sizeof(LoopState) == 56);
 
 enum class LoopKernel : std::uint8_t {
-    advance,  // the end of a step, one block: collects small results, sets up the next step
-    repeat,   // the same, and says whether the WHILE node goes on
+    advance,  // the end of a step, one block: collects small results, sets up the next step, tells the host
+    go_on,    // the same within a turn of a WHILE node: the host is told nothing
+    repeat,   // the end of a turn: as advance, and says whether there is another one
     collect,  // copies the results of a step to their places, many blocks
     commit,   // copies bytes unless the error word is set
 };
 
+// What a captured graph holds is the same in each loop of a function; the rest is in the state.
 struct AdvanceArguments {
     void* state = nullptr;
+    const void* errors = nullptr;  // the error word; may be null
+    const void* stop = nullptr;    // host-visible: not zero, and the loop ends after this turn
+    void* progress = nullptr;      // host-visible: position
     ConditionalHandle handle = 0;
-    std::int64_t collects = 0;  // whether advance or repeat copy the results
+    std::int64_t collects = 0;  // whether this kernel copies the results
+    std::int64_t steps = 1;     // of a turn: there is no other turn where fewer are left
 };
+static_assert(sizeof(AdvanceArguments) == 56);
 struct CommitArguments {
     const void* errors = nullptr;
     const void* from = nullptr;
@@ -77,7 +81,7 @@ class LoopKernels {
     KernelFunction& function(LoopKernel kernel) { return functions_[static_cast<std::size_t>(kernel)]; }
 
     Context& context_;
-    std::array<KernelFunction, 4> functions_{};
+    std::array<KernelFunction, 5> functions_{};
     bool ready_ = false;
     std::string why_not_, why_no_repeat_ = "its kernel is not compiled yet";
 };

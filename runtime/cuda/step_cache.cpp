@@ -1,9 +1,26 @@
 #include "runtime/cuda/step_cache.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace bitale::cuda {
+
+std::int64_t most_steps_of_turn(std::size_t nodes_of_step) {
+    constexpr std::int64_t most_nodes = 160, most_steps = 8;
+    const auto nodes = static_cast<std::int64_t>(std::max<std::size_t>(nodes_of_step, 1));
+    return std::clamp<std::int64_t>(most_nodes / nodes, 1, most_steps);
+}
+
+std::int64_t CapturedStep::result_bytes() const {
+    return std::accumulate(output_bytes.begin(), output_bytes.end(), std::int64_t{0});
+}
+
+std::size_t CapturedStep::nodes() const {
+    if (call) return call->nodes();
+    const std::unique_ptr<LaunchGraph>& ended = step ? step : loop;
+    return ended ? ended->nodes() - (result_bytes() > small_results ? 2 : 1) : 0;
+}
 
 CapturedStep& StepCache::find(const Frame& frame, const std::vector<void*>& pointers) {
     ++clock_;

@@ -11,13 +11,25 @@
 
 namespace bitale::cuda {
 
+// One block copies so much at the end of a step without anybody noticing; more is shared out.
+constexpr std::int64_t small_results = std::int64_t{64} << 10;
+
+// Steps in the body of a WHILE node: a turn costs as much as several nodes, wherefore small steps share one.
+std::int64_t most_steps_of_turn(std::size_t nodes_of_step);
+
 struct CapturedStep {
+    std::int64_t result_bytes() const;
+    // Of the step alone, without the kernels that end a step of a loop; 0: not known before it is captured.
+    std::size_t nodes() const;
+
     std::vector<StepSizes> sizes;
     std::vector<std::int64_t> output_bytes;
     std::vector<void*> pointers;
     bool has_run = false;  // without a graph: libraries have chosen algorithms, kernels are loaded
-    // Made when first wanted: the step; with the kernels that end a step of a loop; a whole loop.
-    std::unique_ptr<LaunchGraph> call, step, loop;
+    // Made when first wanted: the step; with the kernels that end a step of a loop; a whole loop, one step a
+    // turn; several.
+    std::unique_ptr<LaunchGraph> call, step, loop, turns;
+    std::int64_t steps_of_turn = 1;  // of `turns`; chosen before that is made, and kept
     double seconds = 0;  // of a step of a loop, as measured last; 0: not yet
     std::uint64_t last_use = 0;
 };
