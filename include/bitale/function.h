@@ -218,8 +218,8 @@ class Function {
     Results loop(std::int64_t first, std::int64_t last, const LoopOptions& options);
     Results loop(std::span<const std::int64_t> indices);
     Results loop(std::span<const std::int64_t> indices, const StopToken& stop);
-    // Ends this function's loops after the current step. If none is running, the next one ends before its
-    // first step: a request stands until it has ended a loop.
+    // Ends this function's loops after the current step, or a few later on a GPU. If none is running, the
+    // next one ends before its first step: a request stands until it has ended a loop.
     void request_stop();
     std::int64_t steps_done() const;  // of the running or last loop; if several run, of one of them
 

@@ -28,7 +28,7 @@ class Demand {
     std::size_t stop_ = 0;
 };
 
-// While it lives, loops on the GPU end after the step at hand; of no use in a child of the process that uses
+// While it lives, loops on the GPU end after the turn at hand; of no use in a child of the process that uses
 // the GPU.
 class NeedsGpu {
   public:

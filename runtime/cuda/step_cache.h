@@ -30,7 +30,7 @@ struct CapturedStep {
     // turn; several.
     std::unique_ptr<LaunchGraph> call, step, loop, turns;
     std::int64_t steps_of_turn = 1;  // of `turns`; chosen before that is made, and kept
-    double seconds = 0;  // of a step of a loop, as measured last; 0: not yet
+    double seconds = 0;              // of a step of a loop, as measured last; 0: not yet
     std::uint64_t last_use = 0;
 };
 
