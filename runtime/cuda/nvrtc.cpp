@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <compare>
 #include <numeric>
 #include <sstream>
 #include <thread>
@@ -39,6 +40,22 @@ std::vector<std::string> option_list(const std::string& architecture) {
     if (options().debug_lines || options().debug_kernels) list.emplace_back("-lineinfo");
     return list;
 }
+
+struct NvrtcVersion {
+    int major = 0, minor = 0;
+    auto operator<=>(const NvrtcVersion&) const = default;
+};
+
+NvrtcVersion version_of_nvrtc() {
+    NvrtcVersion v;
+    require(table().nvrtcVersion(&v.major, &v.minor), "nvrtcVersion");
+    return v;
+}
+
+// From 12.9 on NVRTC asks the driver's cache first, where there is a driver: what comes from there has no
+// words of ptxas, so nobody would know its registers. Ours keeps them. Not part of option_list, and so of the
+// keys of our cache: it changes no machine code, and keys are made where no NVRTC is open.
+constexpr NvrtcVersion asks_driver_first{12, 9};
 
 class NvrtcProgram {
   public:
@@ -152,9 +169,8 @@ std::string nvrtc_problem() {
 
 std::string nvrtc_version() {
     if (!nvrtc_library().present) return "";
-    int major = 0, minor = 0;
-    require(table().nvrtcVersion(&major, &minor), "nvrtcVersion");
-    return fmt::format("{}.{}", major, minor);
+    const NvrtcVersion v = version_of_nvrtc();
+    return fmt::format("{}.{}", v.major, v.minor);
 }
 
 std::vector<int> nvrtc_architectures() {
@@ -174,7 +190,9 @@ std::string nvrtc_options(const std::string& architecture) {
 CompiledModule compile_cuda(const std::string& source, const std::string& architecture,
                             const std::string& name) {
     NvrtcProgram program(source, name);
-    const int status = program.compile(option_list(architecture));
+    std::vector<std::string> list = option_list(architecture);
+    if (version_of_nvrtc() >= asks_driver_first) list.emplace_back("--no-cache");
+    const int status = program.compile(list);
     CompiledModule module;
     module.log = program.log();
     if (status != 0) {

@@ -1,11 +1,13 @@
 // An emulated libnvrtc: the host's compiler makes objects for the CPU of CUDA text, as for device=emulator.
-// Its log has the compiler's words; of registers it says nothing, since an emulated GPU has none.
+// Its log has the compiler's words, of ptxas those that name no kernel: an emulated GPU has no registers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,17 @@ struct Program {
     std::string source, log, image, ptx;
 };
 
+// As the driver's cache, which NVRTC asks from 12.9 on (12.9.86 knows the option, 12.8.93 does not): whether
+// it has this already. What comes from there has an empty log.
+bool in_drivers_cache(const std::string& source, const std::vector<std::string>& options) {
+    constexpr int first = 12090;
+    if (cuda < first || std::count(options.begin(), options.end(), "--no-cache") > 0) return false;
+    static std::mutex mutex;
+    static auto& known = *new std::set<std::string>;
+    const std::lock_guard lock(mutex);
+    return !known.insert(fmt::format("{}\n{}", fmt::join(options, " "), source)).second;
+}
+
 // The target of -arch, "sm_90" or "compute_90"; empty, with the log's words, where an option is not known.
 std::string target_in(const std::vector<std::string>& options, std::string& log) {
     std::string target = "sm_" + std::to_string(architectures().front());
@@ -56,6 +69,7 @@ std::string target_in(const std::vector<std::string>& options, std::string& log)
         // Whatever these say, host compilers do as our flags for them say: no contraction, nothing flushed.
         constexpr const char* known[] = {"std",        "default-device", "ptxas-options", "lineinfo",
                                          "fmad=false", "ftz=false",      "prec-div=true", "prec-sqrt=true"};
+        if (cuda >= 12090 && name == "no-cache") continue;
         if (std::none_of(std::begin(known), std::end(known),
                          [&](const std::string& k) { return name == k || name + "=" + value == k; })) {
             log = fmt::format("nvrtc: error: unrecognized option {} found\n", option);
@@ -77,6 +91,7 @@ Result compile(Program& program, const std::vector<std::string>& options) {
     }
     program.ptx = emulated_ptx(program.image, kernels_in(program.source), target);
     if (!target.starts_with("sm_")) program.image.clear();
+    if (!in_drivers_cache(program.source, options)) program.log = "ptxas info    : 0 bytes gmem\n";
     return ok;
 }
 
