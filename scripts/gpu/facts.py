@@ -137,6 +137,23 @@ def newest_first_visit(paths, device, where):
     return max(found)[1] if found else None
 
 
+def passed_before(paths, device, where):
+    """Of the first visits to a kind of device, when each case of `core` last passed, by name."""
+    found = {}
+    for path in paths:
+        data = read_json(path)
+        if not isinstance(data, dict) or data.get("visit") != "first":
+            continue
+        if (data.get("device"), data.get("where")) != (device, where):
+            continue
+        for part in data.get("parts", []):
+            for entry in part.get("entries", []) if part.get("part") == "core" else []:
+                # One that ran out of time counts as passed if those of its cases that ran did.
+                if entry.get("state") == "passed" and not entry.get("not_run"):
+                    found[entry["name"]] = max(found.get(entry["name"], ""), data.get("date", ""))
+    return found
+
+
 def read_json(path):
     """A program's JSON, or an empty one: it may have ended before it wrote any."""
     try:

@@ -1,6 +1,8 @@
 """The parts of the first visit: every network right before any of them fast."""
 
 import os
+import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from gpu import facts, fallbacks, isolation, peers, suite
@@ -9,8 +11,9 @@ from gpu.workloads import WORKLOADS, workloads
 
 
 def side_by_side(visit, jobs):
-    """Runs functions at once on a machine with cores for them, else one after another."""
-    workers = max(1, min(4, len(os.sched_getaffinity(0)) // 4)) if visit.real() else 1
+    """Runs functions at once on a machine with cores for them, else one after another. Nearly all of their
+    time is that of compilers, a core each."""
+    workers = max(1, min(8, len(os.sched_getaffinity(0)) // 2)) if visit.real() else 1
     with ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(job) for job in jobs]:
             done.result()
@@ -220,24 +223,37 @@ CORE = [
 CORE_QUICK = ["test_cuda [#loading_test]~[slow]", "test_numerics [#updates_test]~[slow]"]
 
 
+def in_turn(names, passed, seed):
+    """Files that passed in no visit so far come first, then those whose pass is oldest; otherwise the seed
+    decides, so that visits without the results of earlier ones reach different files, too."""
+    drawn = sorted(names)
+    random.Random(seed).shuffle(drawn)
+    return sorted(drawn, key=lambda name: passed.get(name, ""))
+
+
 def core(visit):
     """Hardware tests, graphs, chosen numerics; then, while there is time, the rest of the numerics."""
     chosen = list(CORE_QUICK if visit.options.quick else CORE)
     if visit.real():
         chosen.append("test_cuda [#cubins_test]~[slow]")  # asks NVIDIA's compiler for its machine code
-        chosen += [
+        seed = os.environ.get("BITALE_TEST_SEED") or str(int(time.time()))
+        visit.part["seed"] = seed
+        visit.results.log(f"{'core':>12}  order of the other numerics by BITALE_TEST_SEED={seed}")
+        rest = [
             f"test_numerics [#{name}]~[slow]"
             for name in suite.files_of(visit.program("test_numerics"))
             if f"test_numerics [#{name}]~[slow]" not in chosen
             and name not in ("same_bits_test", "arm64_test")
         ]
+        passed = facts.passed_before(visit.options.known, visit.options.device, None)
+        chosen += in_turn(rest, passed, seed)
 
     def one(program, tags):
         flag = visit.falls_back(NEEDED.get(tags, "no flag"))
         if flag:
             visit.skip(f"{program} {tags}", f"programs run with {flag}")
         else:
-            suite.run_file(visit, program, tags, 100)
+            suite.run_file(visit, program, tags, 150)
 
     side_by_side(visit, [lambda words=line.split(): one(*words) for line in chosen])
 

@@ -9,19 +9,19 @@ from gpu.visit import LEAST, Skip
 from gpu.workloads import workloads
 
 FRAMEWORKS = {"torch": "torch_gpu.py", "jax": "jax_gpu.py"}
-# Should time run out: the forms that are likely the best of a step come first, for every step.
+# Should time run out: the forms that are likely the best of a step come first, for every step, and nothing is
+# compiled before it is timed next. A round: what is compiled ahead of it, on all cores, and what is timed. A
+# graph of what is compiled is of the same code.
 ROUNDS = [
-    [("jax", "scan"), ("torch", "graph")],
-    [("torch", "compile graph")],
-    [("torch", "eager"), ("jax", "jit"), ("torch", "compile")],
+    ({"jax": ("scan",)}, [("jax", "scan"), ("torch", "graph")]),
+    ({"torch": ("compile",), "jax": ("jit",)}, [("torch", "compile graph")]),
+    ({}, [("torch", "eager"), ("jax", "jit"), ("torch", "compile")]),
 ]
-# What is compiled ahead of all times; a graph of what is compiled is of the same code.
-AHEAD = {"jax": ("scan", "jit"), "torch": ("compile",)}
 ORDER = ("b128", "c8", "d", "e64", "a", "b20", "c128", "e")  # those that differ most come first
 A_FORM = 30  # seconds
 A_COMPILED_FORM = 60
 COMPILE = "compile"
-PROCESSES = 4  # of a framework that compile ahead, each some of the steps: an import takes as long as a step
+PROCESSES = 8  # that compile ahead, each some of the steps: an import takes as long as a step
 
 
 def python_with(visit, module):
@@ -44,22 +44,28 @@ def python_with(visit, module):
 
 
 def peers(visit):
-    """First each framework compiles on all cores; then each form of a step is timed by itself."""
+    """Round by round: what a framework has to compile, then each form of a step by itself."""
     pythons = {name: python_with(visit, name) for name in FRAMEWORKS}
     for name, (path, said) in pythons.items():
         if not path:
             visit.skip(name, said)
+    pythons = {name: path for name, (path, _) in pythons.items() if path}
     names = [name for name in ORDER if name in workloads(visit)]
-    compile_ahead(visit, {name: path for name, (path, _) in pythons.items() if path}, names)
-    found = {}
-    for forms in ROUNDS:
+    found, ready = {}, set()
+    for ahead, forms in ROUNDS:
+        own = {framework: ahead[framework] for framework in ahead if framework in pythons}
+        ready |= compile_ahead(visit, pythons, own, names)
         for name in names:
             for framework, form in forms:
-                if pythons[framework][0]:
-                    found[framework, form, name] = one(visit, pythons[framework][0], framework, form, name)
+                if framework not in pythons:
+                    continue
+                if COMPILE in form and framework not in ready:
+                    visit.skip(f"{framework} {name}: {form}", "no time to compile ahead")
+                else:
+                    found[framework, form, name] = one(visit, pythons[framework], framework, form, name)
     rows = [
         [f"{framework}, {form}", *(found.get((framework, form, name)) for name in names)]
-        for forms in ROUNDS
+        for _, forms in ROUNDS
         for framework, form in forms
     ]
     visit.part["table"] = [["us a step", *names], [row for row in rows if any(row[1:])]]
@@ -86,16 +92,15 @@ def command_of(visit, python, framework, forms, names, seconds):
     ]
 
 
-def compile_ahead(visit, pythons, names):
+def compile_ahead(visit, pythons, ahead, names):
     """Fills the frameworks' own caches of compiled code on all cores, so that the timed processes find it
-    there."""
+    there; the frameworks for which there was time."""
+    if not ahead or visit.left() < A_COMPILED_FORM:
+        return set()
 
     def one_of(framework, group):
-        left = visit.left()
-        if left < A_COMPILED_FORM:
-            return framework, f"{' '.join(group)}: no time"
-        limit = min(2 * A_COMPILED_FORM, left / 2)  # the rest of the time is for times
-        command = command_of(visit, pythons[framework], framework, AHEAD[framework], group, limit)
+        limit = min(2 * A_COMPILED_FORM, visit.left() / 2)  # the rest of the time is for times
+        command = command_of(visit, pythons[framework], framework, ahead[framework], group, limit)
         command.append("--warm")
         ended = commands.run(command, limit, visit.environment((), caches(visit)), visit.options.temporary)
         said = f"{' '.join(group)}: {ended.seconds:.0f} s" + ("" if ended.passed else f", {ended.how}")
@@ -103,13 +108,15 @@ def compile_ahead(visit, pythons, names):
             visit.results.text(f"{framework}.{group[0]}.ahead.txt", ended.text)
         return framework, said
 
-    groups = [names[k::PROCESSES] for k in range(PROCESSES) if names[k::PROCESSES]]
-    jobs = [(framework, group) for group in groups for framework in pythons]
-    with ThreadPoolExecutor(max(2, min(8, len(os.sched_getaffinity(0)) // 2))) as pool:
+    many = PROCESSES // len(ahead)
+    groups = [names[k::many] for k in range(many) if names[k::many]]
+    jobs = [(framework, group) for group in groups for framework in ahead]
+    with ThreadPoolExecutor(max(2, min(PROCESSES, len(os.sched_getaffinity(0)) // 2))) as pool:
         said = list(pool.map(lambda job: one_of(*job), jobs))
-    for framework in pythons:
+    for framework, forms in ahead.items():
         words = "; ".join(words for name, words in said if name == framework)
-        visit.results.log(f"{'peers':>12}  {framework} compiled ahead: {words}")
+        visit.results.log(f"{'peers':>12}  {framework} compiled ahead for {', '.join(forms)}: {words}")
+    return set(ahead)
 
 
 def one(visit, python, framework, form, name):

@@ -53,6 +53,7 @@ class InFolder(unittest.TestCase):
             root=ROOT,
             packed={},
             after=None,
+            known=[],
         )
         vars(options).update(changes)
         found = results.Results(self.path("out"), {"visit": "first", "device": options.device})

@@ -340,7 +340,7 @@ class Tools(InFolder):
         self.assertEqual(made.part["table"], [["us a step", "a"], [["torch, eager", 12.5]]])
         self.assertEqual(entries["jax"]["state"], "skipped")
         with open(self.path("out", "log.txt"), encoding="utf-8") as file:
-            self.assertRegex(file.read(), r"torch compiled ahead: a: \d+ s\n")
+            self.assertRegex(file.read(), r"torch compiled ahead for compile: a: \d+ s\n")
         forms = ("graph", "compile graph", "eager", "compile")
         self.assertEqual(list(entries), ["jax", *(f"torch a: {form}" for form in forms)])
         self.assertIn("No module named 'jax'", entries["jax"]["why"])
@@ -356,25 +356,48 @@ class Tools(InFolder):
         for name in peers.FRAMEWORKS.values():
             with open(self.path("benchmarks", "peers", name), "w", encoding="utf-8") as file:
                 file.write(COUNTED.format(log=self.path("commands")))
+        names = ("a", "b20", "b128", "c8", "d")
         with mock.patch.dict(os.environ, {"PYTHONPATH": self.path("modules")}), mock.patch(
-            "gpu.peers.workloads", return_value=("a", "b20", "b128", "c8", "d")
+            "gpu.peers.workloads", return_value=names
         ):
             peers.peers(made)
         with open(self.path("commands"), encoding="utf-8") as file:
             ran = [line.strip().split() for line in file]
-        warm = [line for line in ran if "--warm" in line]
-        self.assertTrue(all("--warm" in line for line in ran[: len(warm)]))
-        # Four processes a framework at most, and each workload in one of them.
-        for framework, program in peers.FRAMEWORKS.items():
-            own = [line for line in warm if line[0] == program]
-            self.assertEqual(len(own), 4)
-            named = [line[k + 1] for line in own for k, word in enumerate(line) if word == "--workload"]
-            self.assertEqual(sorted(named), ["a", "b128", "b20", "c8", "d"], framework)
         after = lambda line, word: line[line.index(word) + 1]
-        timed = [(after(line, "--workload"), after(line, "--form")) for line in ran[len(warm) :]]
+        all_after = lambda line, word: [line[k + 1] for k, each in enumerate(line) if each == word]
+        # What JAX scans is compiled, by eight processes at most, each workload in one of them; then timed.
+        first = [line for line in ran if "--warm" in line and all_after(line, "--form") == ["scan"]]
+        self.assertEqual({line[0] for line in first}, {"jax_gpu.py"})
+        of = lambda lines: sorted(name for line in lines for name in all_after(line, "--workload"))
+        self.assertEqual(of(first), sorted(names))
+        self.assertTrue(all(line in first for line in ran[: len(first)]))
+        timed = [(after(line, "--workload"), after(line, "--form")) for line in ran if "--warm" not in line]
         best = [(name, form) for name in ("b128", "c8", "d", "a", "b20") for form in ("scan", "graph")]
         self.assertEqual(timed[:10], best)
+        self.assertTrue(all("--warm" not in line for line in ran[len(first) : len(first) + 10]))
+        # Only then the other forms of both, by four processes of each.
+        second = ran[len(first) + 10 :][:8]
+        self.assertTrue(all("--warm" in line for line in second))
+        for program, forms in (("jax_gpu.py", ["jit"]), ("torch_gpu.py", ["compile"])):
+            own = [line for line in second if line[0] == program]
+            self.assertEqual([all_after(line, "--form") for line in own], [forms] * 4)
+            self.assertEqual(of(own), sorted(names))
         self.assertEqual(len(timed), 5 * 6)
+
+    def test_forms_that_nobody_had_time_to_compile_are_left_out(self):
+        made = self.on_a_gpu()
+        made.options.root, made.options.quick = self.folder, True
+        made.end = made.part_end = time.monotonic() + peers.A_COMPILED_FORM - 1
+        with open(self.path("modules", "torch.py"), "w", encoding="utf-8") as file:
+            file.write("__version__ = '2.0'\n")
+        with open(self.path("benchmarks", "peers", "torch_gpu.py"), "w", encoding="utf-8") as file:
+            file.write(PEER)
+        with mock.patch.dict(os.environ, {"PYTHONPATH": self.path("modules")}):
+            peers.peers(made)
+        entries = {entry["name"]: entry for entry in made.part["entries"]}
+        for form in ("compile graph", "compile"):
+            self.assertEqual(entries[f"torch a: {form}"]["why"], "no time to compile ahead")
+        self.assertEqual(entries["torch a: eager"]["state"], "passed")
 
     def test_one_process_warms_several_steps(self):
         files = {"common": "class Workload:\n    def __init__(self, name): self.name = name\n", "peer": WARM}

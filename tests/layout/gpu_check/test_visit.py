@@ -130,6 +130,30 @@ class Facts(InFolder):
             facts.missing_libraries(self.INFO), ["driver: libcuda.so.1: cannot open shared object file"]
         )
 
+    def test_files_that_never_passed_come_first(self):
+        def kept(name, date, where, *entries):
+            path = self.path(name)
+            core = [dict(zip(("name", "state", "not_run"), entry)) for entry in entries]
+            data = {"visit": "first", "device": "cuda", "where": where, "date": date}
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(dict(data, parts=[{"part": "core", "entries": core}, {"part": "nan"}]), file)
+            return path
+
+        passed = [("b", "passed", []), ("c", "passed", []), ("d", "passed", ["a case"]), ("e", "failed")]
+        paths = [
+            kept("old.json", "2026-01-01", None, *passed),
+            kept("new.json", "2026-02-01", None, ("b", "passed", []), ("c", "skipped", [])),
+            kept("emulated.json", "2026-03-01", "emulated libraries 13.1", ("a", "passed", [])),
+            self.path("none.json"),
+        ]
+        found = facts.passed_before(paths, "cuda", None)
+        self.assertEqual(found, {"b": "2026-02-01", "c": "2026-01-01"})
+        orders = {tuple(parts.in_turn(["e", "d", "c", "b", "a"], found, str(seed))) for seed in range(40)}
+        self.assertEqual({order[3:] for order in orders}, {("c", "b")})
+        self.assertEqual(len({order[:3] for order in orders}), 6)
+        again = {tuple(parts.in_turn(names, {}, "7")) for names in ("abcde", "edcba")}
+        self.assertEqual(len(again), 1)
+
     def test_an_old_libc_is_told_in_one_line(self):
         ended = commands.Ended(
             [],
