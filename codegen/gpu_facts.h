@@ -18,8 +18,8 @@ struct GpuFacts {
     std::int64_t l2_bytes = 0;
     double l2_rate = 0, dram_rate = 0;
     // Cycles from a load to its use, of a dependent addition, of a shuffle, of a barrier.
-    double shared = 29, l2 = 263, dram = 500, add = 4, shuffle = 23, barrier = 30;
-    double launch = 1.3;  // microseconds of a node of a graph
+    double shared = 29, l2 = 420, dram = 800, add = 4, shuffle = 23, barrier = 30;
+    double launch = 2;  // microseconds of a kernel that does nothing, as part of a graph
 };
 
 // Of the largest usual product of an architecture: "sm_90" is an H100 SXM. Nothing for unknown names.

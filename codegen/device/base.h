@@ -29,7 +29,8 @@ struct bf16 {
 #define B_SIMD
 #define B_ALIGN
 #define B_UNROLL _Pragma("unroll")
-#define B_UNROLL_LOADS _Pragma("unroll 8")  // kernel/in_flight.h
+#define B_PRAGMA(X) _Pragma(#X)
+#define B_UNROLL_LOADS(TURNS) B_PRAGMA(unroll TURNS)  // kernel/in_flight.h
 #define B_IN_ORDER(X)
 #define B_FN static __device__ __forceinline__
 #define B_COLD static __device__ __noinline__

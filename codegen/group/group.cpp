@@ -101,10 +101,9 @@ class Grouper {
         result_.groups.push_back(std::move(own));
     }
 
-    // Positions are the same in every order: the threads of a task look for their own. So are sums of
-    // integers.
+    // Sums of integers are the same in every order.
     ReductionTree order_of(const Nest& nest) const {
-        if (target_.tasks_have_threads() && is_position(nest.combine)) return {};
+        if (target_.tasks_have_threads()) return tree_of_threads(nest, values_.shapes());
         bool staged = false;
         for_each_read(nest, [&](const ScalarNode& s) {
             staged = staged || values_.list[s.operand.value()].storage == Value::Storage::staged;

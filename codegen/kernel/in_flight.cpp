@@ -1,6 +1,7 @@
 #include "codegen/kernel/in_flight.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "codegen/nest/walk.h"
 
@@ -8,31 +9,41 @@ namespace bitale {
 
 namespace {
 
-// More operations, eight times over, need more registers than a thread of a full block has.
-constexpr int most_operations = 8, unrolled = 8;
+// Each load takes a register until it is used, of the 255 that a thread has; operations are for the size of
+// the text.
+constexpr std::int64_t most_loads = 64, most_operations = 384, most_turns = 8;
 
 struct Body {
-    int operations = 0;
-    bool reads = false, fits = true;
+    std::int64_t operations = 0, loads = 0;
+    bool from_memory = false, fits = true;
 };
 
-void look_at(const Stmts& statements, const std::vector<Place>& places, Body& body) {
+void look_at(const Stmts& statements, const std::vector<Place>& places, std::int64_t times, Body& body) {
     for (const Stmt& s : statements) {
         switch (s.kind) {
             case Stmt::Kind::set:
             case Stmt::Kind::accumulate:
             case Stmt::Kind::let:
                 for_each_part(s.value, [&](const ScalarNode& part) {
-                    if (part.kind == ScalarNode::Kind::apply) body.operations += part.op->map->cost;
+                    if (part.kind == ScalarNode::Kind::apply) body.operations += times * part.op->map->cost;
                     if (part.kind != ScalarNode::Kind::read) return;
-                    ++body.operations;
+                    body.operations += times;
                     const Place& from = places[static_cast<std::size_t>(part.operand.place())];
-                    body.reads = body.reads || from.scope == Place::Scope::global;
+                    if (from.scope == Place::Scope::global) body.from_memory = true;
+                    if (from.scope == Place::Scope::global || from.scope == Place::Scope::local)
+                        body.loads += times;
                 });
                 break;
-            case Stmt::Kind::when: look_at(s.body, places, body); break;
+            case Stmt::Kind::when: look_at(s.body, places, times, body); break;
             case Stmt::Kind::declare:
             case Stmt::Kind::comment: break;
+            case Stmt::Kind::loop: {
+                const Int turns = s.end - s.begin;
+                const bool is_unrolled = s.binding == Binding::unrolled && turns.is_constant() && s.step == 1;
+                body.fits = body.fits && is_unrolled;
+                if (is_unrolled) look_at(s.body, places, times * turns.constant(), body);
+                break;
+            }
             default: body.fits = false;
         }
     }
@@ -41,10 +52,15 @@ void look_at(const Stmts& statements, const std::vector<Place>& places, Body& bo
 }  // namespace
 
 int turns_in_flight(const Stmt& loop, const std::vector<Place>& places) {
-    if (loop.kind != Stmt::Kind::loop || loop.binding != Binding::serial) return 1;
+    if (loop.kind != Stmt::Kind::loop ||
+        (loop.binding != Binding::serial && loop.binding != Binding::threads))
+        return 1;
     Body body;
-    look_at(loop.body, places, body);
-    return body.reads && body.fits && body.operations <= most_operations ? unrolled : 1;
+    look_at(loop.body, places, 1, body);
+    const bool waits = body.loads > 0 && (body.from_memory || loop.binding == Binding::serial);
+    if (!waits || !body.fits) return 1;
+    const std::int64_t fitting = std::min(most_loads / body.loads, most_operations / body.operations);
+    return static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_turns));
 }
 
 }  // namespace bitale

@@ -7,8 +7,10 @@
 
 namespace bitale {
 
-// How many turns of a loop the compiler should unroll, so that a thread waits for their loads together: of an
-// innermost serial loop of few operations that reads global memory and has no barrier. 1: it decides.
+// How many turns of a loop the compiler should unroll, so that a thread waits for their loads together: of a
+// serial loop that reads global or shared memory, or a loop over threads that reads global memory, without a
+// barrier, and without loops inside but unrolled ones; at most 8, and fewer the more operations a turn has.
+// 1: the compiler decides.
 int turns_in_flight(const Stmt& loop, const std::vector<Place>& places);
 
 }  // namespace bitale

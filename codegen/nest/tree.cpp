@@ -218,4 +218,17 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     return tree;
 }
 
+ReductionTree tree_of_threads(const Nest& nest, const ShapeOf& shape_of) {
+    if (is_position(nest.combine)) return {};
+    ReductionTree tree = tree_of(nest, shape_of);
+    const bool exact = nest.combine == Combine::sum && !is_float(nest.accumulator) && tree.lanes > 1;
+    if (tree.split || !exact || nest.reduced.size() < 2 || !few(nest.parallel) ||
+        terms_of_result(nest) < long_reduction)
+        return tree;
+    tree.split = true;
+    tree.finish_lanes = lane_count;
+    tree.chunk = ceildiv(nest.reduced[0].extent, most_chunks);
+    return tree;
+}
+
 }  // namespace bitale

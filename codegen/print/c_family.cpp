@@ -54,7 +54,8 @@ class Printer {
 
   private:
     void phase(const Phase& phase, const std::string& suffix) {
-        const std::string entry = cuda_ ? cuda_entry(suffix, threads_of(phase)) : cpu_entry(suffix);
+        if (cuda_) threads_ = threads_of(phase);
+        const std::string entry = cuda_ ? cuda_entry(suffix, threads_) : cpu_entry(suffix);
         const std::span<const Segment> all = phase.segments;
         constexpr std::size_t most = segments_of_function;
         Int done = 0;
@@ -103,7 +104,8 @@ class Printer {
             if (cuda_) shared_ = shared_memory_of(kernel_, segment);
             most_shared_bytes_ = std::max(most_shared_bytes_, shared_.bytes);
             statements(segment.body);
-            if (cuda_) out_.line("__syncthreads();");
+            if (cuda_ && (segment.body.empty() || segment.body.back().kind != Stmt::Kind::barrier))
+                out_.line("__syncthreads();");
             out_.close();
             if (!adds) done = done + segment.tasks;
         }
@@ -295,10 +297,12 @@ class Printer {
         const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
-        if (cuda_ && turns_in_flight(s, kernel_.places) > 1) out_.line("B_UNROLL_LOADS");
+        if (const int turns = cuda_ ? turns_in_flight(s, kernel_.places) : 1; turns > 1)
+            out_.line(fmt::format("B_UNROLL_LOADS({})", turns));
         if (s.binding == Binding::threads)
             out_.open("for (" + type + " " + name + " = " + (begin == "0" ? "" : begin + " + ") +
-                      "threadIdx.x; " + name + " < " + end + "; " + name + " += blockDim.x) {");
+                      "threadIdx.x; " + name + " < " + end + "; " + name + " += " +
+                      std::to_string(threads_) + ") {");
         else
             out_.open("for (" + type + " " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
                       " += " + std::to_string(s.step) + ") {");
@@ -573,6 +577,7 @@ class Printer {
 
     const KernelIR& kernel_;
     bool cuda_;
+    int threads_ = 1;  // of a block of this phase
     const ReadingNotes* reading_;
     Literals literals_;
     PrintedKernel result_;

@@ -1,6 +1,8 @@
 // KernelBuilder: the places of one kernel while its segments are scheduled.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 
 #include "codegen/kernel/ir.h"
@@ -25,12 +27,18 @@ class KernelBuilder {
         };
     }
 
+    // Of a segment that begins: what scratch of its tasks is counted from here.
+    void begin_segment() { first_of_segment_ = ir.places.size(); }
+    // Scratch of the segment's tasks, side by side.
+    std::int64_t bytes_of_segment() const;
+
     KernelIR ir;
     bool short_text = false;   // Target::fast_compile: nothing is written out that a loop can say
     std::vector<int> buffers;  // program buffers in the order of the launch's list
 
   private:
     std::map<int, int> places_;
+    std::size_t first_of_segment_ = 0;
 };
 
 }  // namespace bitale

@@ -5,6 +5,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/nest/prefix.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/accumulation.h"
 #include "codegen/schedule/gpu_product.h"
 #include "codegen/schedule/prefix.h"
@@ -14,6 +15,7 @@ namespace bitale::gpu {
 namespace {
 
 constexpr std::int64_t busy_threads = 128;
+constexpr std::int64_t most_shared_bytes = 46 << 10;  // of a block; pieces of products are padded
 
 Loop lane_loop(int lanes) { return {Int::symbol("lane", {0, lanes - 1}), lanes}; }
 
@@ -39,6 +41,16 @@ Stmts meet(int acc, Combine combine) {
 std::int64_t chunks_together(const Nest& nest, const ReductionTree& tree) {
     const double threads = typical_count(nest.parallel) * tree.lanes;
     return std::clamp<std::int64_t>(static_cast<std::int64_t>(busy_threads / std::max(threads, 1.0)), 1, 8);
+}
+
+// Whether a factor of the product, or something that it is computed from, is no copy of the task.
+bool reads_global(const Nest& nest, const KernelIR& kernel) {
+    bool global = false;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        global = global ||
+                 kernel.places[static_cast<std::size_t>(s.operand.place())].scope == Place::Scope::global;
+    });
+    return global;
 }
 
 Stmt first_lane(const Loop& lane, Stmts body) { return when({{lane.variable, 0, 1}}, std::move(body)); }
@@ -142,7 +154,11 @@ Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
 
 std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place,
                                      const Int& row, const Int& extent, Segment& segment) {
-    const std::int64_t together = chunks_together(member.nest, member.tree);
+    ReductionTree inside_chunk = member.tree;
+    inside_chunk.split = false;
+    // All threads of a block compute the terms of a thin sum, however few its results are.
+    const std::int64_t together =
+        is_thin_sum(member.nest, inside_chunk) ? 1 : chunks_together(member.nest, member.tree);
     const Int chunks = ceildiv(extent, member.tree.chunk);
     segment.tasks = ceildiv(chunks, together);
     segment.task = make_loop("chunk", segment.tasks).variable;
@@ -152,6 +168,7 @@ std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builde
     const Int begin = (first + own.variable) * member.tree.chunk,
               inside = Int::symbol("row", {0, std::max<std::int64_t>(0, member.tree.chunk.range().high - 1)});
     Member part = member;
+    part.tree = inside_chunk;
     part.nest = substitute(member.nest, {{row.symbol_id(), begin + inside}});
     part.nest.reduced.front() = {inside, min(member.tree.chunk, extent - begin)};
     part.nest.dtype = accumulator_of(member.nest);
@@ -226,18 +243,26 @@ SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int par
             return set(partial, there, neutral(nest.combine, dtype));
         }));
     }));
-    r.inside = inside.threads(points, [&](LoopBuilder& inner) {
-        const Accumulation acc(own, builder, {});
-        Stmts body = acc.declare_all();
-        append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
-                   return set(acc.place(), here, place_read(dtype, partial, there));
-               }));
-        append(body, serial(acc, inner, rest, {}, lanes ? &lane : nullptr));
-        append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
-                   return set(partial, there, place_read(dtype, acc.place(), here));
-               }));
-        return inner.substituted(body);
-    });
+    Member of_row = own;
+    of_row.nest.reduced = rest;
+    of_row.tree = {};
+    if (!lanes && groups == 1 && reads_global(of_row.nest, builder.ir) && is_thin_product(of_row.nest, {}) &&
+        builder.bytes_of_segment() + product_bytes <= most_shared_bytes) {
+        const PartialResults kept{partial, at};
+        r.inside = schedule_thin(of_row, builder, &kept);
+    } else
+        r.inside = inside.threads(points, [&](LoopBuilder& inner) {
+            const Accumulation acc(own, builder, {});
+            Stmts body = acc.declare_all();
+            append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
+                       return set(acc.place(), here, place_read(dtype, partial, there));
+                   }));
+            append(body, serial(acc, inner, rest, {}, lanes ? &lane : nullptr));
+            append(body, each([&](const std::vector<Int>& there, const std::vector<Int>& here) {
+                       return set(partial, there, place_read(dtype, acc.place(), here));
+                   }));
+            return inner.substituted(body);
+        });
     r.after = after.threads(points, [&](LoopBuilder& inner) {
         const int acc = builder.scratch(Place::Scope::private_, dtype, {}),
                   parts = groups > 1 ? builder.scratch(Place::Scope::private_, dtype, {Int(groups)}) : acc;

@@ -1,6 +1,8 @@
 #include "codegen/schedule/gpu_product.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
@@ -12,10 +14,39 @@ namespace bitale::gpu {
 
 namespace {
 
-constexpr std::int64_t most_threads = 256, shortest_sum = 48, shortest_piece = 8, longest_piece = 64,
+constexpr std::int64_t most_threads = 256, shortest_sum = 48, shortest_piece = 8, longest_piece = 512,
                        most_side_by_side = 6;
+constexpr std::int64_t most_results = 4;  // of a thread
+// Results whose threads are so few that others should load for them, though nothing is shared.
+constexpr std::int64_t few_results = 32;
 
 std::int64_t high(const Loop& l) { return l.extent.range().high; }
+
+// Whether one accumulator takes the terms in the order of the loops, and a term's number says where in these
+// it is.
+bool has_numbered_terms(const Nest& nest, const ReductionTree& tree) {
+    return tree.lanes == 1 && !tree.split && (!tree.by_rows || nest.reduced.size() == 1) &&
+           !nest.reduced.empty() && (nest.reduced.size() > 1 || nest.reduced[0].variable.symbol_id() != 0) &&
+           std::all_of(nest.reduced.begin() + 1, nest.reduced.end(),
+                       [](const Loop& l) { return l.extent.is_constant(); });
+}
+
+double typical_terms(const Nest& nest) { return typical_count(nest.reduced); }
+
+// The sum as one loop over its terms, in the same order.
+Nest over_terms(const Nest& nest) {
+    if (nest.reduced.size() == 1) return nest;
+    Shape shape;
+    for (const Loop& l : nest.reduced) shape.push_back(l.extent);
+    const Loop term = make_loop("term", count_of(shape));
+    const std::vector<Int> at = unflattened(term.variable, shape);
+    Substitution here;
+    for (std::size_t d = 0; d < shape.size(); ++d)
+        if (const std::uint64_t id = nest.reduced[d].variable.symbol_id()) here[id] = at[d];
+    Nest flat = substitute(nest, here);
+    flat.reduced = {term};
+    return flat;
+}
 
 std::vector<Loop> axes_of(const Nest& nest, const Scalar& factor) {
     std::vector<Loop> axes;
@@ -43,14 +74,15 @@ struct Piece {
 };
 
 Piece piece_of(const Member& member, const Scalar& factor, const Int& first, const Loop& inside,
-               std::int64_t length, KernelBuilder& builder) {
+               std::int64_t length, bool numbered, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     // Beyond the end of the sum the last term stands once more; nothing adds it.
     const Int& terms = nest.reduced[0].extent;
     const bool whole = terms.is_constant() && terms.constant() % length == 0;
     const Int term = first + inside.variable;
     const std::uint64_t sum = nest.reduced[0].variable.symbol_id();
-    if (factor->kind == ScalarNode::Kind::read && factor->guards.empty() && lets_of(nest, factor).empty() &&
+    if (!numbered && factor->kind == ScalarNode::Kind::read && factor->guards.empty() &&
+        lets_of(nest, factor).empty() &&
         builder.ir.places[factor->operand.place()].scope == Place::Scope::local)
         return {substitute(factor, {{sum, term}}), {}, {}};
     const std::vector<Loop> axes = axes_of(nest, factor);
@@ -60,6 +92,8 @@ Piece piece_of(const Member& member, const Scalar& factor, const Int& first, con
         shape.emplace_back(high(l));
         at.push_back(l.variable);
     }
+    // Threads that fill along the sum write to banks of their own where rows have an odd number of words.
+    if (axes.size() == 1 && high(axes[0]) % 2 == 0) shape.back() = Int(high(axes[0]) + 1);
     const int place = builder.scratch(Place::Scope::local, factor->dtype, shape);
     Piece piece{place_read(factor->dtype, place, at), {declare(place)}, {}};
     Member fill;
@@ -79,19 +113,39 @@ Piece piece_of(const Member& member, const Scalar& factor, const Int& first, con
     return piece;
 }
 
+// An axis of the results of which a thread has several, so many elements apart.
+struct Beside {
+    int axis = -1;
+    std::int64_t results = 1;
+};
+
+// Nothing where there are too many results.
+std::optional<Beside> beside(const Nest& nest) {
+    const std::int64_t points = most_points(nest.parallel, most_threads * most_results);
+    if (points <= most_threads) return Beside{};
+    for (std::int64_t results = 2; results <= most_results && points <= most_threads * most_results;
+         ++results)
+        for (std::size_t i = nest.parallel.size(); i-- > 0;) {
+            const Loop& l = nest.parallel[i];
+            if (l.variable.symbol_id() && l.extent.is_constant() && l.extent.constant() % results == 0 &&
+                points / results <= most_threads)
+                return Beside{static_cast<int>(i), results};
+        }
+    return {};
+}
+
 }  // namespace
 
 bool is_thin_product(const Nest& nest, const ReductionTree& tree) {
-    if (!adds_products(nest) || tree.lanes > 1 || tree.split) return false;
-    if (nest.reduced.size() != 1 || !nest.guards.empty() || nest.reduced[0].variable.symbol_id() == 0)
+    if (!adds_products(nest)) return false;
+    if (!nest.guards.empty() || !has_numbered_terms(nest, tree) || typical_terms(nest) < shortest_sum)
         return false;
-    if (typical(nest.reduced[0].extent) < shortest_sum) return false;
-    const std::int64_t points = most_points(nest.parallel, most_threads);
-    if (points > most_threads) return false;
+    if (!beside(nest)) return false;
+    const std::int64_t points = most_points(nest.parallel, most_threads * most_results);
     std::int64_t bytes = 0;
     for (const Scalar& factor : nest.body->arguments) {
-        const std::int64_t own = most_points(axes_of(nest, factor), most_threads);
-        if (own == points) return false;  // nothing to share
+        const std::int64_t own = most_points(axes_of(nest, factor), most_threads * most_results);
+        if (own == points && points > few_results) return false;  // nothing to share
         bytes += own * bytes_of(factor->dtype);
     }
     return bytes * 8 <= product_bytes;
@@ -101,53 +155,85 @@ bool is_thin_sum(const Nest& nest, const ReductionTree& tree) {
     if (nest.combine == Combine::none || nest.combine == Combine::affine || gives_places(nest.combine) ||
         is_prefix(nest) || adds_products(nest))
         return false;
-    if (tree.lanes > 1 || tree.split || nest.reduced.size() != 1 || !nest.guards.empty()) return false;
-    if (nest.reduced[0].variable.symbol_id() == 0 || typical(nest.reduced[0].extent) < shortest_sum)
+    if (!nest.guards.empty() || !has_numbered_terms(nest, tree) || typical_terms(nest) < shortest_sum)
         return false;
     const std::int64_t points = most_points(nest.parallel, most_threads);
     return points <= most_threads / 2 &&
            points * bytes_of(nest.body->dtype) * shortest_piece <= product_bytes;
 }
 
-Stmts schedule_thin(const Member& member, KernelBuilder& builder) {
+Stmts schedule_thin(const Member& of_loops, KernelBuilder& builder, const PartialResults* kept) {
+    Member member = of_loops;
+    member.nest = over_terms(of_loops.nest);
     const Nest& nest = member.nest;
     const Loop& sum = nest.reduced[0];
-    const bool product = adds_products(nest);
+    const bool product = adds_products(nest), numbered = of_loops.nest.reduced.size() > 1;
     const std::vector<Scalar> factors = product ? nest.body->arguments : std::vector<Scalar>{nest.body};
     std::int64_t bytes = 0;
     for (const Scalar& factor : factors)
-        bytes += most_points(axes_of(nest, factor), most_threads) * bytes_of(factor->dtype);
+        bytes += most_points(axes_of(nest, factor), most_threads * most_results) * bytes_of(factor->dtype);
     std::int64_t length = longest_piece;
     while (length * bytes > product_bytes) length /= 2;
     const Int first = Int::symbol("first", {0, sum.extent.range().high});
     const Loop inside{Int::symbol("k", {0, length - 1}), length};
     const DType dtype = accumulator_of(nest);
-    const int acc = builder.scratch(Place::Scope::private_, dtype, {});
+    // The threads' points, and where each of a thread's results is.
+    const Beside several = *beside(nest);
+    std::vector<Loop> points = nest.parallel;
+    std::vector<std::vector<Int>> at(several.results);
+    std::vector<Substitution> of_result(several.results);
+    if (several.axis >= 0) {
+        Loop& axis = points[static_cast<std::size_t>(several.axis)];
+        const std::int64_t threads = axis.extent.constant() / several.results;
+        const std::uint64_t id = axis.variable.symbol_id();
+        axis = make_loop("point", threads);
+        for (std::int64_t i = 0; i < several.results; ++i) {
+            at[i] = {Int(i)};
+            of_result[i] = {{id, axis.variable + i * threads}};
+        }
+    }
+    const int acc = builder.scratch(Place::Scope::private_, dtype,
+                                    several.axis >= 0 ? Shape{Int(several.results)} : Shape{});
+    const auto own = [&](const std::function<Stmts(const std::vector<Int>&)>& of_one) {
+        Stmts statements;
+        for (std::int64_t i = 0; i < several.results; ++i)
+            append(statements, substitute(of_one(at[i]), of_result[i]));
+        Nest all;
+        all.parallel = points;
+        LoopBuilder loops(all);
+        return loops.threads(points, [&](LoopBuilder& inner) { return inner.substituted(statements); });
+    };
     Stmts body{declare(acc)}, piece;
     std::vector<Scalar> terms;
     for (const Scalar& factor : factors) {
-        Piece p = piece_of(member, factor, first, inside, length, builder);
+        Piece p = piece_of(member, factor, first, inside, length, numbered, builder);
         append(body, std::move(p.declare));
         append(piece, std::move(p.fill));
         terms.push_back(p.read);
     }
-    // Every point has its own thread: there are no more points than threads.
-    const auto own = [&](const Stmts& statements) {
-        Nest points;
-        points.parallel = nest.parallel;
-        LoopBuilder loops(points);
-        return loops.threads(nest.parallel,
-                             [&](LoopBuilder& inner) { return inner.substituted(statements); });
-    };
     const Scalar term =
         product ? scalar_apply(nest.body->op, nest.body->dtype, terms) : scalar_cast(dtype, terms[0]);
     piece.push_back(barrier());
-    append(piece, own({loop(inside.variable, 0, min(length, sum.extent - first), Binding::serial,
-                            {accumulate(acc, {}, nest.combine, term, product)})}));
+    Stmts adds;
+    for (std::int64_t i = 0; i < several.results; ++i)
+        append(adds, substitute({accumulate(acc, at[i], nest.combine, term, product)}, of_result[i]));
+    Nest all;
+    all.parallel = points;
+    LoopBuilder threads(all);
+    append(piece, threads.threads(points, [&](LoopBuilder& inner) {
+        return inner.substituted(
+            {loop(inside.variable, 0, min(length, sum.extent - first), Binding::serial, adds)});
+    }));
     piece.push_back(barrier());
-    append(body, own({set(acc, {}, neutral(nest.combine, dtype))}));
+    append(body, own([&](const std::vector<Int>& i) {
+               return Stmts{set(
+                   acc, i, kept ? place_read(dtype, kept->place, kept->at) : neutral(nest.combine, dtype))};
+           }));
     body.push_back(loop(first, 0, sum.extent, Binding::serial, std::move(piece), length));
-    append(body, own(stores(member, place_read(dtype, acc, {}))));
+    append(body, own([&](const std::vector<Int>& i) {
+               const Scalar result = place_read(dtype, acc, i);
+               return kept ? Stmts{set(kept->place, kept->at, result)} : stores(member, result);
+           }));
     return body;
 }
 

@@ -19,10 +19,12 @@ namespace bitale {
 namespace {
 
 constexpr std::int64_t warp = 32;
-constexpr std::int64_t sector = 32, bank = 4, banks = 32;  // bytes, bytes, number
+constexpr std::int64_t sector = 32, line = 128, bank = 4, banks = 32;  // bytes, bytes, bytes, number
 constexpr double l1_sectors = 4;                           // a cycle
 // Turns of a loop that the compiler has in flight where nothing is said.
 constexpr int usual_turns = 4;
+// Of a multiprocessor; of a thread, as ptxas takes them for loads that are in flight together.
+constexpr double registers = 65536, usual_registers = 64;
 // Instructions for the address of an element, and for the counter and the branch of a loop.
 constexpr double of_address = 2, of_turn = 2, of_guard = 2;
 
@@ -81,6 +83,7 @@ class Model {
         }
         p.working = within > 0 ? std::min(p.threads, busy / within) : 1;
         double resident = std::min<double>(gpu_.blocks, std::floor(gpu_.threads / p.threads));
+        resident = std::min(resident, std::floor(registers / (usual_registers * p.threads)));
         if (shared > 0) resident = std::min(resident, std::floor(gpu_.shared_bytes / (shared + 1024)));
         resident = std::max(1.0, resident);
         const double units = std::min<double>(gpu_.multiprocessors, p.blocks);
@@ -201,7 +204,11 @@ class Model {
             touched_[p] += missed;
             l2_sectors_ += missed;
             most_sectors_ = std::max(most_sectors_, static_cast<double>(sectors.size()));
-            c.sectors += warps() * static_cast<double>(sectors.size());
+            // The L1 looks up one line a cycle.
+            std::set<std::int64_t> lines;
+            for (const std::int64_t s : sectors) lines.insert(s * sector / line);
+            c.sectors += warps() * std::max(static_cast<double>(sectors.size()),
+                                            l1_sectors * static_cast<double>(lines.size()));
             c.issue += warps() * (1 + of_address);
             return exceeds_l2(where) ? gpu_.dram : gpu_.l2;
         }
@@ -382,7 +389,15 @@ class Model {
         loops_.pop_back();
         c.busy = c.cycles * static_cast<double>(active_);
         c.within = c.cycles;
-        to.add(c, turns, std::ceil(points / static_cast<double>(threads_)));
+        const double rounds = std::ceil(points / static_cast<double>(threads_));
+        const double waits = c.waits, loads = c.loads;
+        c.cycles -= waits;
+        c.waits = c.loads = 0;
+        to.add(c, turns, rounds);
+        const double together = c.waits_for_others ? 1 : turns_in_flight(s, kernel_.places);
+        to.cycles += std::ceil(rounds / together) * waits;
+        to.waits += std::ceil(rounds / together) * waits;
+        to.loads += std::ceil(rounds / together) * loads;
         times_ = times;
         active_ = before;
         point_ = outer;

@@ -457,6 +457,7 @@ class SegmentScheduler {
         const Int extent = context_.grouping.nests[front].reduced[0].extent;
         const Int chunks = ceildiv(extent, tree.chunk);
 
+        builder_.begin_segment();
         Segment segment;
         segment.title = title_ + " (chunks)";
         // The iterations of the split loop play the part of rows: staged copies hold one of them at a time.
