@@ -15,7 +15,8 @@ def rows(header, lines):
 
 
 def entries(data, part):
-    return [entry for each in data["parts"] if each["part"] == part for entry in each["entries"]]
+    parts = data.get("parts", [])
+    return [entry for each in parts if each["part"] == part for entry in each["entries"]]
 
 
 def section(title, text):
