@@ -19,7 +19,7 @@ namespace bitale {
 
 namespace {
 
-// Measured on no GPU: below so many operations a launch costs more than the sums, and with fewer channels the
+// Not measured: below so many operations a launch costs more than the sums, and with fewer channels the
 // library's kernels are mostly idle.
 constexpr double least_operations = 1e7, least_channels = 4;
 

@@ -14,7 +14,7 @@ namespace {
 // kernels without tensor cores make tiles of 32 filters or more and add up eight products at a time; tensor
 // cores take eight channels at once and are eight times as fast.
 constexpr double operations_per_byte = 20, side_of_tile = 32, depth_of_tile = 8, tensor_cores = 8;
-// Assumed of generated code, measured on no GPU: the part of these operations that it attains.
+// Assumed of generated code, not measured: the part of these operations that it attains.
 constexpr double generated_speed = 0.125;
 
 double count_of(const ConvTensor& t) {

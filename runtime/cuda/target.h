@@ -27,8 +27,10 @@ inline Target target_of(const std::string& architecture) {
     t.no_conv.clear();
     t.has_gemm = t.has_conv = t.has_epilogues = true;
     t.has_routines = false;
-    // cuBLASLt's relu is max(x, 0), which is 0 for a NaN. cuDNN's keeps a NaN in engines that have a note of
-    // it (CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP); those that it proposes first do not.
+    // cuBLASLt's relu is max(x, 0) by its header, which is 0 for a NaN. cuDNN's keeps a NaN in engines that
+    // have a note of it (CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP); those that it proposes first do not. On an
+    // H200 with cuBLASLt 13.1.0 and cuDNN 9.14.0 both kept it, in the one size that was tried of each (part
+    // nan of benchmarks/results/2026-11-26-nvidia-h200-first.json), which says nothing of other algorithms.
     t.gemm_relu_keeps_nan = t.conv_relu_keeps_nan = false;
     t.assume_finite = options().assume_finite;
     t.local_bytes = std::int64_t{47} << 10;

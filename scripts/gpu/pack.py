@@ -39,7 +39,7 @@ In a checkout of the repository, with this archive at build/gpu_pack/{name} or i
     scripts/gpu_check --first --out results
 Without one:
     tar xf {name} && gpu_pack/scripts/gpu_check --first --out results
-docs/gpu.md says what comes of it.
+docs/gpu-visits.md says what comes of it.
 """
 
 
