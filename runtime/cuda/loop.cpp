@@ -19,7 +19,7 @@ namespace bitale::cuda {
 
 namespace {
 
-constexpr std::int64_t bytes_per_block = std::int64_t{16} << 10, most_copy_blocks = 1024;
+constexpr std::int64_t bytes_per_block = std::int64_t{4} << 10, most_copy_blocks = 1024;
 // Steps that are launched before the first of them is done: enough to hide the launch.
 constexpr std::int64_t most_ahead = 4;
 // Steps whose sizes are looked at before the first of them is launched: others wait for that too.

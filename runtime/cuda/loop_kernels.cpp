@@ -32,36 +32,44 @@ struct loop_arguments {
 
 static __device__ __forceinline__ bool has_failed(const loop_arguments& a) { return a.errors && *a.errors; }
 
-// The results of this step, shared out among all threads; each array begins at a multiple of 256 bytes.
-static __device__ __forceinline__ void collect_results(const loop_state* state, i64 first, i64 stride) {
-    const loop_result* result = (const loop_result*)(state + 1);
-    const i64 results = state->results, position = state->position;
-    for (i64 r = 0; r < results; ++r) {
-        const i64 bytes = result[r].bytes;
-        char* to = result[r].to + position * bytes;
-        if (bytes % 4 == 0)
-            for (i64 i = first; i < bytes / 4; i += stride) ((int*)to)[i] = ((const int*)result[r].from)[i];
-        else
-            for (i64 i = first; i < bytes; i += stride) to[i] = result[r].from[i];
+static __device__ __forceinline__ void collect_result(const loop_result& result, i64 position, i64 first,
+                                                      i64 stride) {
+    const i64 bytes = result.bytes;
+    const char* from = result.from;
+    char* to = result.to + position * bytes;  // both begin at multiples of 256 bytes for position 0
+    if (bytes % 4 == 0)
+        for (i64 i = first; i < bytes / 4; i += stride) ((int*)to)[i] = ((const int*)from)[i];
+    else
+        for (i64 i = first; i < bytes; i += stride) to[i] = from[i];
+}
+
+// Small results, by one block of eight warps: each by one, two, four or all of them, so that no result waits
+// for the one before it.
+static __device__ __forceinline__ void collect_small(const loop_result* result, i64 results, i64 position) {
+    const int shift = results > 4 ? 3 : results > 2 ? 2 : results > 1 ? 1 : 0;
+    const int warp = threadIdx.x >> 5, first = (warp >> shift << 5) + (threadIdx.x & 31);
+    for (i64 r = warp & ((1 << shift) - 1); r < results; r += 1 << shift) {
+        const loop_result mine = result[r];
+        collect_result(mine, position, first, blockDim.x >> shift);
     }
 }
 
 // One more step is done, and the index of the next one, if there is one, in place: by one block. Returns how
-// many are done.
-static __device__ __forceinline__ i64 end_step(const loop_arguments& a) {
-    loop_state* state = a.state;
-    const i64 done = state->position + 1;
-    const bool more = done < state->end;
-    const i64 value = !more ? 0 : state->values ? state->values[done] : state->first + done;
-    if (a.collects) collect_results(state, threadIdx.x, blockDim.x);
+// many are done. `s`: the state as it was. Every load is a wait, so what is known where to find is loaded
+// before it is needed.
+static __device__ __forceinline__ i64 end_step(const loop_arguments& a, const loop_state& s) {
+    const i64 done = s.position + 1;
+    const bool more = done < s.end;
+    const i64 value = !more ? 0 : s.values ? s.values[done] : s.first + done;
+    if (a.collects) collect_small((const loop_result*)(a.state + 1), s.results, s.position);
     __syncthreads();
     if (threadIdx.x != 0) return done;
-    state->position = done;
+    a.state->position = done;
     if (more) {
-        if (state->index_bytes == 8) *(i64*)state->index = value;
-        if (state->index_bytes == 4) *(int*)state->index = (int)value;
-        if (state->index_bytes == 2) *(short*)state->index = (short)value;
-        if (state->index_bytes == 1) *state->index = (char)value;
+        if (s.index_bytes == 8) *(i64*)s.index = value;
+        if (s.index_bytes == 4) *(int*)s.index = (int)value;
+        if (s.index_bytes == 2) *(short*)s.index = (short)value;
+        if (s.index_bytes == 1) *s.index = (char)value;
     }
     return done;
 }
@@ -74,16 +82,21 @@ static __device__ __forceinline__ void tell_host(const loop_arguments& a, i64 do
 
 constexpr const char* advance_text = R"(
 extern "C" __global__ __launch_bounds__(256) void bitale_advance(const loop_arguments a) {
+    const loop_state s = *a.state;
     if (has_failed(a)) return;
-    const i64 done = end_step(a);
+    const i64 done = end_step(a, s);
     if (threadIdx.x == 0) tell_host(a, done);
 }
 extern "C" __global__ __launch_bounds__(256) void bitale_go_on(const loop_arguments a) {
-    if (!has_failed(a)) end_step(a);
+    const loop_state s = *a.state;
+    if (!has_failed(a)) end_step(a, s);
 }
 extern "C" __global__ __launch_bounds__(256) void bitale_advance_collect(const loop_arguments a) {
     if (has_failed(a)) return;
-    collect_results(a.state, (i64)blockIdx.x * blockDim.x + threadIdx.x, (i64)gridDim.x * blockDim.x);
+    const i64 results = a.state->results, position = a.state->position;
+    for (i64 r = 0; r < results; ++r)
+        collect_result(((const loop_result*)(a.state + 1))[r], position,
+                       (i64)blockIdx.x * blockDim.x + threadIdx.x, (i64)gridDim.x * blockDim.x);
 }
 )";
 
@@ -100,18 +113,21 @@ extern "C" __global__ __launch_bounds__(256) void bitale_commit(const bitale_com
 }
 )";
 
-// The host's word is a read over PCIe, so it is asked for first and looked at last. After a failure the steps
-// before it are told: those of the same turn told nothing.
+// The host's word is a read over PCIe, and telling the host a write that is waited for. The first begins at
+// once, in the warp that has the fewest results to copy, as a warp waits for all that it reads; the second is
+// under way while the condition is set. After a failure the steps before it are told: those of the same turn
+// told nothing.
 constexpr const char* repeat_text = R"(
 extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
 extern "C" __global__ __launch_bounds__(256) void bitale_repeat(const loop_arguments a) {
-    const i64 stops = threadIdx.x == 0 ? *a.stop : 0;
+    __shared__ i64 stops;
+    if (threadIdx.x == blockDim.x - 1) stops = *a.stop;
+    const loop_state s = *a.state;
     const bool failed = has_failed(a);
-    const i64 done = failed ? a.state->position : end_step(a);
-    if (threadIdx.x != 0) return;
-    const bool more = !failed && done + a.steps <= a.state->end;
-    tell_host(a, done);
-    cudaGraphSetConditional(a.handle, more && stops == 0 ? 1u : 0u);
+    const i64 done = failed ? s.position : end_step(a, s);
+    if (threadIdx.x == 32) tell_host(a, done);
+    if (threadIdx.x == 0)
+        cudaGraphSetConditional(a.handle, !failed && stops == 0 && done + a.steps <= s.end ? 1u : 0u);
 }
 )";
 

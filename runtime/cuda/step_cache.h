@@ -11,8 +11,8 @@
 
 namespace bitale::cuda {
 
-// One block copies so much at the end of a step without anybody noticing; more is shared out.
-constexpr std::int64_t small_results = std::int64_t{64} << 10;
+// One block copies so much at the end of a step in the time of a node; more is shared out, by one node more.
+constexpr std::int64_t small_results = std::int64_t{8} << 10;
 
 // Steps in the body of a WHILE node: a turn costs as much as several nodes, wherefore small steps share one.
 std::int64_t most_steps_of_turn(std::size_t nodes_of_step);

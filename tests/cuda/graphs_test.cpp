@@ -146,7 +146,7 @@ TEST_CASE("a partial minibatch runs between and after the others, and results of
     const auto make = [&](const char* device, DType index) {
         const Expr i = scalar("i", index);
         const Expr rows = x[Slice{i * 5, (i + 1) * 5}];
-        // 36 KB, then more than one block copies; and a result whose rows are not whole words.
+        // 36 KB: more than one block copies; and a result whose rows are not whole words.
         return function({i},
                         {sum(rows, {0}), sum(rows, {0}) * 2, sum(sqr(rows)),
                          max(bytes[Slice{i * 5, (i + 1) * 5}], {0}) + cast(i, uint8)},
