@@ -1,5 +1,6 @@
 """The parts that need a GPU's tools, with programs in their place that print what the tools print."""
 
+import json
 import os
 import re
 import sys
@@ -206,6 +207,29 @@ class Tools(InFolder):
             [entry["why"] for entry in made.part["entries"][8:] if entry["name"] == "memcheck: networks"],
             ["no finding, but the program fails (exit status 3): losses differ"],
         )
+
+    def test_core_continues_with_what_no_visit_has_passed(self):
+        made = self.on_a_gpu()
+        self.program("test_numerics", "print('[#one_test] [#two_test] [#views_test] [#arm64_test] [slow]')")
+        path = self.path("first.json")
+        passed = {"name": "test_numerics [#one_test]~[slow]", "state": "passed", "not_run": []}
+        before = {"visit": "first", "device": "cuda", "where": None, "date": "2026-11-26"}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(dict(before, parts=[{"part": "core", "entries": [passed]}]), file)
+        made.options.known = [path]
+        ran = []
+        took = lambda visit, program, tags, seconds: ran.append(f"{program} {tags}")
+        seed = mock.patch.dict(os.environ, {"BITALE_TEST_SEED": "5"})
+        one_core = mock.patch("os.sched_getaffinity", return_value={0})
+        with mock.patch("gpu.suite.run_file", took), seed, one_core:
+            parts.core(made)
+        self.assertEqual(ran[: len(parts.CORE)], parts.CORE)
+        rest = ["test_cuda [#cubins_test]~[slow]"]
+        rest += [f"test_numerics [#{name}_test]~[slow]" for name in ("two", "one")]
+        self.assertEqual(ran[len(parts.CORE) :], rest)
+        self.assertEqual(made.part["seed"], "5")
+        with open(self.path("out", "log.txt"), encoding="utf-8") as file:
+            self.assertIn("BITALE_TEST_SEED=5\n", file.read())
 
     def test_a_slow_tool_is_no_hang(self):
         made = self.on_a_gpu()
