@@ -1,5 +1,6 @@
 // Loops in which a turn of the WHILE node has several steps: every number of steps; errors and requests at
 // every place of a turn.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "bitale/bitale.h"
@@ -14,6 +16,7 @@
 #include "runtime/cuda/emulator/stream.h"
 #include "runtime/cuda/slices.h"
 #include "runtime/cuda/step_cache.h"
+#include "runtime/state.h"
 #include "tests/cuda/gpus.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
@@ -209,6 +212,52 @@ TEST_CASE("the value of a library's result is the one before the step that fails
         CHECK_THROWS_WITH(there.loop(values), ContainsSubstring("in step " + std::to_string(at) + " of"));
         CHECK(difference(w.get_value(), by_cpu.get_value(), on_emulator() ? Tolerance{} : by_library) == "");
     }
+}
+
+TEST_CASE("a copy at the end of a step changes nothing after an error in the same turn") {
+    if (tested_gpu_skipped()) return;
+    const SlicesOf scope(uncut);
+    constexpr std::int64_t n = 64;
+    Random random(13);
+    const Shared data = shared(random_array(float32, {300, n}, random), "data"),
+                 b = shared(random_array(float32, {n, n}, random), "b");
+    Array places = permutation(4 * n, 2);  // those of the third minibatch are out of range
+    auto* place = static_cast<std::int64_t*>(places.mutable_data());
+    for (int k = 0; k < 4 * n; ++k) place[k] = k / n == 2 ? 290 + k % 20 : place[k];
+    const Shared order = shared(places, "order"), w = shared(zeros({n, n}), "w"),
+                 by_cpu = shared(zeros({n, n}), "w");
+    const Expr i = lscalar("i");
+    const auto make = [&](const Shared& to, const char* device) {
+        const Expr rows = gather(data, order[Slice{i * n, (i + 1) * n}]);
+        return function({i}, {}, {.updates = {{to, dot(rows, b)}}, .name = "product", .device = device});
+    };
+    Function there = make(w, tested_gpu()), cpu = make(by_cpu, "cpu");
+    const auto& steps = there.state().program->body.steps;
+    REQUIRE(std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+        return std::holds_alternative<CopyStep>(step.operation) && step.commits;
+    }));
+    for (const std::size_t at : {11, 5, 15, 16, 17}) {
+        INFO("step " << at);
+        std::vector<std::int64_t> values(2 * turn + 3);
+        for (std::size_t k = 0; k < values.size(); ++k) values[k] = k == at ? 2 : k % 3 == 2 ? 3 : k % 3;
+        CHECK_THROWS_WITH(there.loop(values), ContainsSubstring("in step " + std::to_string(at) + " of"));
+        cpu(values[at - 1]);
+        CHECK(difference(w.get_value(), by_cpu.get_value(), on_emulator() ? Tolerance{} : by_library) == "");
+    }
+}
+
+TEST_CASE("every access of turns is right") {
+    if (left_out()) return;
+    const SlicesOf scope(uncut);
+    const CheckedEmulator checked;
+    Walk cpu("cpu"), there("emulator");
+    for (const std::int64_t steps : {std::int64_t{3}, 2 * turn + 3}) {
+        check_results(there.step.loop(shuffled(steps)), cpu.step.loop(shuffled(steps)));
+        check_state(there, cpu);
+    }
+    std::vector<std::int64_t> values = shuffled(turn);
+    values[4] = Walk::rows;
+    CHECK_THROWS_WITH(there.step.loop(values), ContainsSubstring("in step 4 of the loop"));
 }
 
 TEST_CASE("a request ends a loop soon, between two steps, and the next loop goes on from there") {
