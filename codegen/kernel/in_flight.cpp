@@ -9,13 +9,13 @@ namespace bitale {
 
 namespace {
 
-// Each load takes a register until it is used, of the 255 that a thread has; operations are for the size of
-// the text.
+// Each load from global memory takes a register until it is used, of the 255 that a thread has; operations
+// are for the size of the text.
 constexpr std::int64_t most_loads = 64, most_operations = 384, most_turns = 8;
 
 struct Body {
     std::int64_t operations = 0, loads = 0;
-    bool from_memory = false, fits = true;
+    bool reads_shared = false, fits = true;
 };
 
 void look_at(const Stmts& statements, const std::vector<Place>& places, std::int64_t times, Body& body) {
@@ -29,9 +29,8 @@ void look_at(const Stmts& statements, const std::vector<Place>& places, std::int
                     if (part.kind != ScalarNode::Kind::read) return;
                     body.operations += times;
                     const Place& from = places[static_cast<std::size_t>(part.operand.place())];
-                    if (from.scope == Place::Scope::global) body.from_memory = true;
-                    if (from.scope == Place::Scope::global || from.scope == Place::Scope::local)
-                        body.loads += times;
+                    if (from.scope == Place::Scope::global) body.loads += times;
+                    body.reads_shared = body.reads_shared || from.scope == Place::Scope::local;
                 });
                 break;
             case Stmt::Kind::when: look_at(s.body, places, times, body); break;
@@ -57,9 +56,10 @@ int turns_in_flight(const Stmt& loop, const std::vector<Place>& places) {
         return 1;
     Body body;
     look_at(loop.body, places, 1, body);
-    const bool waits = body.loads > 0 && (body.from_memory || loop.binding == Binding::serial);
+    const bool waits = body.loads > 0 || (body.reads_shared && loop.binding == Binding::serial);
     if (!waits || !body.fits) return 1;
-    const std::int64_t fitting = std::min(most_loads / body.loads, most_operations / body.operations);
+    const std::int64_t fitting = std::min(most_loads / std::max<std::int64_t>(body.loads, 1),
+                                          most_operations / std::max<std::int64_t>(body.operations, 1));
     return static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_turns));
 }
 

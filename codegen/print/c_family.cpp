@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codegen/group/values.h"
 #include "codegen/kernel/in_flight.h"
 #include "codegen/kernel/intrinsics.h"
 #include "codegen/kernel/shared_memory.h"
@@ -55,7 +56,8 @@ class Printer {
   private:
     void phase(const Phase& phase, const std::string& suffix) {
         if (cuda_) threads_ = threads_of(phase);
-        const std::string entry = cuda_ ? cuda_entry(suffix, threads_) : cpu_entry(suffix);
+        const std::string entry =
+            cuda_ ? cuda_entry(suffix, threads_, typical(tasks_of(phase.segments))) : cpu_entry(suffix);
         const std::span<const Segment> all = phase.segments;
         constexpr std::size_t most = segments_of_function;
         Int done = 0;
@@ -301,8 +303,8 @@ class Printer {
             out_.line(fmt::format("B_UNROLL_LOADS({})", turns));
         if (s.binding == Binding::threads)
             out_.open("for (" + type + " " + name + " = " + (begin == "0" ? "" : begin + " + ") +
-                      "threadIdx.x; " + name + " < " + end + "; " + name + " += " +
-                      std::to_string(threads_) + ") {");
+                      "threadIdx.x; " + name + " < " + end + "; " + name + " += " + std::to_string(threads_) +
+                      ") {");
         else
             out_.open("for (" + type + " " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
                       " += " + std::to_string(s.step) + ") {");

@@ -78,22 +78,31 @@ Stmts rows_in_order(const Member& own, const Accumulation& acc, LoopBuilder& loo
     return body;
 }
 
-// Products: several results in one thread, written out.
-Stmts side_by_side(const Member& member, const Sharing& sharing, KernelBuilder& builder) {
+// Products: several results in one thread, written out; the last axis fastest.
+Stmts side_by_side(const Member& member, const std::vector<Sharing>& sharing, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     std::vector<Loop> points = nest.parallel;
-    Loop& shared = points[sharing.axis];
-    const Int variable = shared.variable, blocks = floordiv(shared.extent, sharing.results);
-    shared = make_loop("block", blocks);
+    std::vector<Copy> copies{{{Int(0)}, {}}};
+    for (const Sharing& s : sharing) {
+        Loop& shared = points[static_cast<std::size_t>(s.axis)];
+        const std::uint64_t id = shared.variable.symbol_id();
+        shared = make_loop("block", floordiv(shared.extent, s.results));
+        std::vector<Copy> all;
+        for (const Copy& copy : copies)
+            for (std::int64_t i = 0; i < s.results; ++i) {
+                all.push_back(copy);
+                all.back().with[id] = shared.variable * s.results + i;
+                all.back().at = {Int(static_cast<std::int64_t>(all.size()) - 1)};
+            }
+        copies = std::move(all);
+    }
     LoopBuilder loops(nest);
     return loops.threads(points, [&](LoopBuilder& inner) {
-        const Accumulation acc(member, builder, {Int(sharing.results)});
-        std::vector<Copy> copies;
+        const Accumulation acc(member, builder, {Int(static_cast<std::int64_t>(copies.size()))});
         Stmts body = acc.declare_all(), store;
-        for (std::int64_t i = 0; i < sharing.results; ++i) {
-            copies.push_back({{Int(i)}, {{variable.symbol_id(), shared.variable * sharing.results + i}}});
-            append(body, acc.clear({Int(i)}));
-            append(store, substitute(stores(member, acc.result({Int(i)})), copies.back().with));
+        for (const Copy& copy : copies) {
+            append(body, acc.clear(copy.at));
+            append(store, substitute(stores(member, acc.result(copy.at)), copy.with));
         }
         append(body, acc.combine(inner, nest.reduced, copies, [](Stmts s) { return s; }));
         append(body, std::move(store));
@@ -117,7 +126,7 @@ Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
         return schedule_thin(member, builder);
     const bool lanes = member.tree.lanes > 1;
     if (!lanes && !member.tree.by_rows)
-        if (const Sharing sharing = shared_axis(nest); sharing.axis >= 0)
+        if (const std::vector<Sharing> sharing = shared_axes(nest); !sharing.empty())
             return side_by_side(member, sharing, builder);
     const Member own = of_one_lane(member);
     const Loop lane = lane_loop(member.tree.lanes);

@@ -15,7 +15,7 @@ namespace bitale::gpu {
 namespace {
 
 constexpr std::int64_t most_threads = 256, shortest_sum = 48, shortest_piece = 8, longest_piece = 512,
-                       most_side_by_side = 6;
+                       most_side_by_side = 6, most_in_registers = 16;
 constexpr std::int64_t most_results = 4;  // of a thread
 // Results whose threads are so few that others should load for them, though nothing is shared.
 constexpr std::int64_t few_results = 32;
@@ -237,30 +237,37 @@ Stmts schedule_thin(const Member& of_loops, KernelBuilder& builder, const Partia
     return body;
 }
 
-Sharing shared_axis(const Nest& nest) {
-    Sharing best;
+std::vector<Sharing> shared_axes(const Nest& nest) {
+    std::vector<Sharing> chosen;
     // With unknown lengths every address is long arithmetic already: more of it would not fit the registers.
     const bool known = std::all_of(nest.parallel.begin(), nest.parallel.end(),
                                    [](const Loop& l) { return l.extent.is_constant(); });
-    if (!adds_products(nest) || !known) return best;
-    for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
-        const Loop& l = nest.parallel[i];
-        if (!l.variable.symbol_id() || !l.extent.is_constant()) continue;
-        const bool shared = std::any_of(nest.body->arguments.begin(), nest.body->arguments.end(),
-                                        [&](const Scalar& f) { return !varies(nest, f, l.variable); });
-        if (!shared || mentions(nest.guards, l.variable) || mentions(nest.lets, l.variable)) continue;
-        std::int64_t results = most_side_by_side;
-        while (results > 1 && l.extent.constant() % results != 0) --results;
-        if (results > best.results) best = {static_cast<int>(i), results};
+    if (!adds_products(nest) || !known) return chosen;
+    double points = typical_count(nest.parallel);
+    // Of each factor, the axis along which most results share it; of the second, no more than registers have
+    // room for.
+    std::int64_t most = most_side_by_side;
+    for (const std::size_t factor : {std::size_t{0}, std::size_t{1}}) {
+        Sharing best;
+        for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
+            const Loop& l = nest.parallel[i];
+            const bool taken = !chosen.empty() && chosen[0].axis == static_cast<int>(i);
+            if (taken || !l.variable.symbol_id() || varies(nest, nest.body->arguments[factor], l.variable) ||
+                mentions(nest.guards, l.variable) || mentions(nest.lets, l.variable))
+                continue;
+            // A block that has no more than one result a thread has nothing to give.
+            std::int64_t results = most;
+            while (results > 1 && (l.extent.constant() % results != 0 ||
+                                   points / static_cast<double>(results) < most_threads))
+                --results;
+            if (results > best.results) best = {static_cast<int>(i), results};
+        }
+        if (best.results == 1) continue;
+        points /= static_cast<double>(best.results);
+        chosen.push_back(best);
+        most = most_in_registers / best.results;
     }
-    // A block that has no more than one result a thread has nothing to give.
-    const double points = typical_count(nest.parallel);
-    while (best.results > 1 && points / static_cast<double>(best.results) < most_threads) {
-        std::int64_t fewer = best.results - 1;
-        while (fewer > 1 && nest.parallel[best.axis].extent.constant() % fewer != 0) --fewer;
-        best.results = fewer;
-    }
-    return best.results > 1 ? best : Sharing{};
+    return chosen;
 }
 
 }  // namespace bitale::gpu

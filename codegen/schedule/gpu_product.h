@@ -1,6 +1,6 @@
 // Thin products and sums on a GPU: pieces of the factors, or of the terms, computed by all threads of the
-// block, lie in shared memory, and each of some threads keeps one result, or up to four, in registers over the
-// whole sum:
+// block, lie in shared memory, and each of some threads keeps one result, or up to four, in registers over
+// the whole sum:
 //
 //   for piece: { all threads: factors of n terms -> shared; barrier; for k < n: sum += a[k] * b[k]; barrier
 //   }
@@ -28,11 +28,12 @@ struct PartialResults {
 };
 Stmts schedule_thin(const Member& member, KernelBuilder& builder, const PartialResults* kept = nullptr);
 
-// Results that one thread computes side by side, so that a factor is read once for all of them.
+// Results that one thread computes side by side, so that a factor is read once for all of them: along an axis
+// that one factor does not vary along, or along one of each factor.
 struct Sharing {
-    int axis = -1;  // of the parallel loops; -1: none
+    int axis = -1;  // of the parallel loops
     std::int64_t results = 1;
 };
-Sharing shared_axis(const Nest& nest);
+std::vector<Sharing> shared_axes(const Nest& nest);
 
 }  // namespace bitale::gpu

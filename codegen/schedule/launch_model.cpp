@@ -20,11 +20,12 @@ namespace {
 
 constexpr std::int64_t warp = 32;
 constexpr std::int64_t sector = 32, line = 128, bank = 4, banks = 32;  // bytes, bytes, bytes, number
-constexpr double l1_sectors = 4;                           // a cycle
+constexpr double l1_sectors = 4;                                       // a cycle
 // Turns of a loop that the compiler has in flight where nothing is said.
 constexpr int usual_turns = 4;
-// Of a multiprocessor; of a thread, as ptxas takes them for loads that are in flight together.
-constexpr double registers = 65536, usual_registers = 64;
+// Of a multiprocessor; of a thread, as ptxas takes them for loads that are in flight together, and for blocks
+// that hide the waits of each other.
+constexpr double registers = 65536, usual_registers = 64, few_registers = 32;
 // Instructions for the address of an element, and for the counter and the branch of a loop.
 constexpr double of_address = 2, of_turn = 2, of_guard = 2;
 
@@ -83,7 +84,8 @@ class Model {
         }
         p.working = within > 0 ? std::min(p.threads, busy / within) : 1;
         double resident = std::min<double>(gpu_.blocks, std::floor(gpu_.threads / p.threads));
-        resident = std::min(resident, std::floor(registers / (usual_registers * p.threads)));
+        const double own_registers = p.blocks >= many_blocks ? few_registers : usual_registers;
+        resident = std::min(resident, std::floor(registers / (own_registers * p.threads)));
         if (shared > 0) resident = std::min(resident, std::floor(gpu_.shared_bytes / (shared + 1024)));
         resident = std::max(1.0, resident);
         const double units = std::min<double>(gpu_.multiprocessors, p.blocks);

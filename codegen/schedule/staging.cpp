@@ -136,12 +136,15 @@ class CopyPlanner {
     }
 
     // A copy serves the reads in the task's own row; where there are others, these have to be worth it.
+    // Threads wait for what they copy, and then for all the others.
     bool is_worth_it(int v, const Candidate& candidate) const {
-        constexpr double often = 4;
-        if (!candidate.elsewhere || value(v).storage != Value::Storage::staged) return true;
+        constexpr double often = 4, often_for_threads = 2;
+        if (value(v).storage != Value::Storage::staged) return true;
+        const bool threads = context_.target.tasks_have_threads();
+        if (!candidate.elsewhere && !threads) return true;
         double elements = 1;
         for (std::size_t d = 1; d < value(v).shape.size(); ++d) elements *= typical(value(v).shape[d]);
-        return candidate.asked >= often * elements;
+        return candidate.asked >= (candidate.elsewhere ? often : often_for_threads) * elements;
     }
 
     // What is computed where a sum of products reads it, or guarded there, costs more than memory, unless
