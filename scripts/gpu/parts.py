@@ -10,10 +10,9 @@ from gpu.visit import Part, Skip
 from gpu.workloads import WORKLOADS, workloads
 
 
-def side_by_side(visit, jobs):
-    """Runs functions at once on a machine with cores for them, else one after another. Nearly all of their
-    time is that of compilers, a core each."""
-    workers = max(1, min(8, len(os.sched_getaffinity(0)) // 2)) if visit.real() else 1
+def side_by_side(visit, jobs, of_cores=4, most=4):
+    """Runs functions at once on a machine with cores for them, `of_cores` each, else one after another."""
+    workers = max(1, min(most, len(os.sched_getaffinity(0)) // of_cores)) if visit.real() else 1
     with ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(job) for job in jobs]:
             done.result()
@@ -255,7 +254,8 @@ def core(visit):
         else:
             suite.run_file(visit, program, tags, 150)
 
-    side_by_side(visit, [lambda words=line.split(): one(*words) for line in chosen])
+    # Nearly all of their time is that of NVRTC, on one core.
+    side_by_side(visit, [lambda words=line.split(): one(*words) for line in chosen], of_cores=2, most=8)
 
 
 # ---- the eight training steps
