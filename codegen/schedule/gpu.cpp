@@ -166,8 +166,8 @@ std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builde
     ReductionTree inside_chunk = member.tree;
     inside_chunk.split = false;
     // All threads of a block compute the terms of a thin sum, however few its results are.
-    const std::int64_t together =
-        is_thin_sum(member.nest, inside_chunk) ? 1 : chunks_together(member.nest, member.tree);
+    const bool thin = is_thin_sum(member.nest, inside_chunk) || is_thin_product(member.nest, inside_chunk);
+    const std::int64_t together = thin ? 1 : chunks_together(member.nest, member.tree);
     const Int chunks = ceildiv(extent, member.tree.chunk);
     segment.tasks = ceildiv(chunks, together);
     segment.task = make_loop("chunk", segment.tasks).variable;

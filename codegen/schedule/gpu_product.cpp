@@ -25,10 +25,15 @@ std::int64_t high(const Loop& l) { return l.extent.range().high; }
 // Whether one accumulator takes the terms in the order of the loops, and a term's number says where in these
 // it is.
 bool has_numbered_terms(const Nest& nest, const ReductionTree& tree) {
-    return tree.lanes == 1 && !tree.split && (!tree.by_rows || nest.reduced.size() == 1) &&
-           !nest.reduced.empty() && (nest.reduced.size() > 1 || nest.reduced[0].variable.symbol_id() != 0) &&
-           std::all_of(nest.reduced.begin() + 1, nest.reduced.end(),
-                       [](const Loop& l) { return l.extent.is_constant(); });
+    if (tree.lanes > 1 || tree.split || (tree.by_rows && nest.reduced.size() > 1) || nest.reduced.empty())
+        return false;
+    if (nest.reduced.size() == 1 && !nest.reduced[0].variable.symbol_id()) return false;
+    const bool known = std::all_of(nest.reduced.begin() + 1, nest.reduced.end(),
+                                   [](const Loop& l) { return l.extent.is_constant(); });
+    // All results have the same terms.
+    return known && std::none_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
+               return l.variable.symbol_id() && depends_on(nest.reduced[0].extent, l.variable.symbol_id());
+           });
 }
 
 double typical_terms(const Nest& nest) { return typical_count(nest.reduced); }
