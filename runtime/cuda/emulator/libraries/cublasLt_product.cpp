@@ -39,9 +39,11 @@ void multiply(const Product& p) {
     const std::vector<float> left = packed(p.a, p.stride_a, p.transpose_a, p.m, p.k, p.mantissa_bits),
                              right = packed(p.b, p.stride_b, p.transpose_b, p.k, p.n, p.mantissa_bits);
     std::vector<float> sums(static_cast<std::size_t>(p.m * p.n));
-    const std::int64_t half = p.part ? p.k / 2 : p.k;
-    add_products(p, left, right, 0, half, sums.data());
-    if (p.part) add_products(p, left, right, half, p.k, p.part);
+    // Where a sum is cut depends on the number of columns, the rows of a batch: for another number cuBLASLt
+    // takes another algorithm, whose sums have other bits.
+    const std::int64_t cut = p.part ? p.k / (2 + p.n % 3) : p.k;
+    add_products(p, left, right, 0, cut, sums.data());
+    if (p.part) add_products(p, left, right, cut, p.k, p.part);
     for (std::int64_t j = 0; j < p.n; ++j)
         for (std::int64_t i = 0; i < p.m; ++i) {
             const auto at = static_cast<std::size_t>(j * p.m + i);

@@ -16,7 +16,7 @@ struct Product {
     float alpha = 1, beta = 0;
     const float *a = nullptr, *b = nullptr, *c = nullptr, *bias = nullptr;
     float* d = nullptr;
-    float* part = nullptr;  // m * n floats: the second half of each sum is formed there. Null: one sum
+    float* part = nullptr;  // m * n floats: the second part of each sum is formed there. Null: one sum
 };
 void multiply(const Product& product);
 
