@@ -41,7 +41,8 @@ int KernelBuilder::scratch(Place::Scope scope, DType dtype, Shape extents, std::
 std::int64_t KernelBuilder::bytes_of_segment() const {
     std::int64_t bytes = 0;
     for (std::size_t p = first_of_segment_; p < ir.places.size(); ++p)
-        if (const Place& place = ir.places[p]; place.scope == Place::Scope::local)
+        if (const Place& place = ir.places[p];
+            place.scope == Place::Scope::local && !in_turns_.contains(static_cast<int>(p)))
             bytes += count_of(place.extents).range().high * bytes_of(place.dtype);
     return bytes;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "codegen/kernel/ir.h"
 #include "codegen/nest/access.h"
@@ -29,7 +30,9 @@ class KernelBuilder {
 
     // Of a segment that begins: what scratch of its tasks is counted from here.
     void begin_segment() { first_of_segment_ = ir.places.size(); }
-    // Scratch of the segment's tasks, side by side.
+    // Scratch that one statement alone uses, in turns with that of others (kernel/shared_memory.h).
+    void takes_turns(int place) { in_turns_.insert(place); }
+    // All other scratch of the segment's tasks, side by side.
     std::int64_t bytes_of_segment() const;
 
     KernelIR ir;
@@ -39,6 +42,7 @@ class KernelBuilder {
   private:
     std::map<int, int> places_;
     std::size_t first_of_segment_ = 0;
+    std::set<int> in_turns_;
 };
 
 }  // namespace bitale

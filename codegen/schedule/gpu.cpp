@@ -15,7 +15,6 @@ namespace bitale::gpu {
 namespace {
 
 constexpr std::int64_t busy_threads = 128;
-constexpr std::int64_t most_shared_bytes = 46 << 10;  // of a block; pieces of products are padded
 
 Loop lane_loop(int lanes) { return {Int::symbol("lane", {0, lanes - 1}), lanes}; }
 
@@ -122,7 +121,8 @@ Stmts schedule_pointwise(const Member& member) {
 Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
     const Nest& nest = member.nest;
     if (is_prefix(nest)) return schedule_prefix_in_threads(member, builder);
-    if (is_thin_product(nest, member.tree) || is_thin_sum(nest, member.tree))
+    if ((is_thin_product(nest, member.tree) || is_thin_sum(nest, member.tree)) &&
+        has_room_for_pieces(builder))
         return schedule_thin(member, builder);
     const bool lanes = member.tree.lanes > 1;
     if (!lanes && !member.tree.by_rows)
@@ -256,7 +256,7 @@ SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int par
     of_row.nest.reduced = rest;
     of_row.tree = {};
     if (!lanes && groups == 1 && reads_global(of_row.nest, builder.ir) && is_thin_product(of_row.nest, {}) &&
-        builder.bytes_of_segment() + product_bytes <= most_shared_bytes) {
+        has_room_for_pieces(builder)) {
         const PartialResults kept{partial, at};
         r.inside = schedule_thin(of_row, builder, &kept);
     } else

@@ -71,6 +71,16 @@ std::int64_t most_points(const std::vector<Loop>& loops, std::int64_t limit) {
     return n;
 }
 
+// Threads that fill pieces along the sum write to banks of their own where rows have an odd number of words.
+bool is_padded(const std::vector<Loop>& axes) { return axes.size() == 1 && high(axes[0]) % 2 == 0; }
+
+// Of a piece, for one term.
+std::int64_t bytes_of_term(const Nest& nest, const Scalar& factor) {
+    const std::vector<Loop> axes = axes_of(nest, factor);
+    return (most_points(axes, most_threads * most_results) + (is_padded(axes) ? 1 : 0)) *
+           bytes_of(factor->dtype);
+}
+
 // A factor's part of the sum in shared memory, [k within the piece, the axes it varies over]; or the factor
 // itself, where it lies there already.
 struct Piece {
@@ -97,9 +107,9 @@ Piece piece_of(const Member& member, const Scalar& factor, const Int& first, con
         shape.emplace_back(high(l));
         at.push_back(l.variable);
     }
-    // Threads that fill along the sum write to banks of their own where rows have an odd number of words.
-    if (axes.size() == 1 && high(axes[0]) % 2 == 0) shape.back() = Int(high(axes[0]) + 1);
+    if (is_padded(axes)) shape.back() = Int(high(axes[0]) + 1);
     const int place = builder.scratch(Place::Scope::local, factor->dtype, shape);
+    builder.takes_turns(place);
     Piece piece{place_read(factor->dtype, place, at), {declare(place)}, {}};
     Member fill;
     fill.nest.lets = lets_of(nest, factor);
@@ -167,6 +177,12 @@ bool is_thin_sum(const Nest& nest, const ReductionTree& tree) {
            points * bytes_of(nest.body->dtype) * shortest_piece <= product_bytes;
 }
 
+bool has_room_for_pieces(const KernelBuilder& builder) {
+    constexpr std::int64_t shared_bytes = 48 << 10,
+                           slack = 512;  // of a block; arrays begin at multiples of 16
+    return builder.bytes_of_segment() + product_bytes + slack <= shared_bytes;
+}
+
 Stmts schedule_thin(const Member& of_loops, KernelBuilder& builder, const PartialResults* kept) {
     Member member = of_loops;
     member.nest = over_terms(of_loops.nest);
@@ -175,8 +191,7 @@ Stmts schedule_thin(const Member& of_loops, KernelBuilder& builder, const Partia
     const bool product = adds_products(nest), numbered = of_loops.nest.reduced.size() > 1;
     const std::vector<Scalar> factors = product ? nest.body->arguments : std::vector<Scalar>{nest.body};
     std::int64_t bytes = 0;
-    for (const Scalar& factor : factors)
-        bytes += most_points(axes_of(nest, factor), most_threads * most_results) * bytes_of(factor->dtype);
+    for (const Scalar& factor : factors) bytes += bytes_of_term(nest, factor);
     std::int64_t length = longest_piece;
     while (length * bytes > product_bytes) length /= 2;
     const Int first = Int::symbol("first", {0, sum.extent.range().high});

@@ -21,6 +21,8 @@ bool is_thin_product(const Nest& nest, const ReductionTree& tree);
 // The same of other sums, maxima and minima, in the order of their terms, with fewer results than half of a
 // block's threads: a single thread would wait for the loads of each of its terms.
 bool is_thin_sum(const Nest& nest, const ReductionTree& tree);
+// Whether there is shared memory beside what the segment's tasks have already.
+bool has_room_for_pieces(const KernelBuilder& builder);
 // Scratch with a partial result of each point, from which the sum goes on and where it ends.
 struct PartialResults {
     int place;

@@ -91,6 +91,7 @@ class SegmentScheduler {
     }
 
     Segment piece_segment(int v, const Piece& piece) {
+        builder_.begin_segment();
         const std::vector<Loop>& loops = piece.nest.parallel;
         const double inner = typical_count({loops.begin() + 1, loops.end()});
         block_ = std::max<std::int64_t>(
@@ -108,6 +109,7 @@ class SegmentScheduler {
     }
 
     Segment one_kind_of_segment() {
+        builder_.begin_segment();
         const int front = group_.values[0];
         if (group_.tiled)
             return schedule_order_of_vector(front, with_places(nest_for(front)), context_, builder_, title_);
@@ -229,6 +231,7 @@ class SegmentScheduler {
 
     Segment row_segment() {
         choose_tasks();
+        builder_.begin_segment();
         Segment segment;
         segment.title = title_;
         const Int parts = cut_ ? cut_->parts() : 1;
@@ -269,6 +272,7 @@ class SegmentScheduler {
 
     // Rows whose keys begin among those of a task, one at a time; the others stay as they are.
     Segment changed_rows_segment(int list) {
+        builder_.begin_segment();
         constexpr std::int64_t keys_of_task = 64;
         const Type type = value(list).stored_type();
         const int sorted = context_.in_memory(list, builder_);
@@ -531,6 +535,7 @@ class SegmentScheduler {
     }
 
     Segment sum_of_chunks(const Chunked& r, const Int& chunks) {
+        builder_.begin_segment();
         const Value& own = value(r.value);
         Segment last;
         last.title = title_of(*own.node) + " (sum of chunks)";
