@@ -81,6 +81,23 @@ bool Bounds::never_negative(const Int& x, std::size_t loop) const {
             return true;
         if (term.factor > 1 && never_negative(rest, loop) && never_negative(quotient.a, loop)) return true;
     }
+    // A quotient times its divisor, as in a remainder by a length that is a minimum.
+    for (const Int::Term& term : x.terms()) {
+        if (term.atoms.size() < 2) continue;
+        for (const AtomPtr& atom : term.atoms) {
+            const Atom& quotient = *atom;
+            if (quotient.kind != Atom::Kind::floordiv || !never_negative(quotient.a, loop)) continue;
+            const Int multiple = Int::from(atom) * quotient.b;
+            // It is at most the dividend, also where the divisor and it are 0.
+            if (const Int rest = x + multiple; rest.terms().size() < x.terms().size())
+                if (never_negative(quotient.b, loop) && never_negative(rest - quotient.a, loop)) return true;
+            // And less than a divisor below it, unless that is 0.
+            if (const Int rest = x - multiple; rest.terms().size() < x.terms().size())
+                if (never_negative(quotient.b - 1, loop) &&
+                    never_negative(rest + quotient.a - quotient.b + 1, loop))
+                    return true;
+        }
+    }
     if (const std::vector<Int> sides = least_of(x); sides.size() > 1)
         return std::all_of(sides.begin(), sides.end(),
                            [&](const Int& side) { return never_negative(side, loop); });

@@ -48,9 +48,17 @@ void look_at(const Stmts& statements, const std::vector<Place>& places, std::int
     }
 }
 
+// How many turns a thread surely takes; of an unknown length, as many as there can be. What an unrolled loop
+// leaves over is done turn by turn.
+std::int64_t turns_of(const Stmt& loop, int threads) {
+    const IntRange length = (loop.end - loop.begin).range();
+    const std::int64_t points = length.low > 0 ? length.low : length.high;
+    return loop.binding == Binding::threads ? points / std::max(threads, 1) : (points - 1) / loop.step + 1;
+}
+
 }  // namespace
 
-int turns_in_flight(const Stmt& loop, const std::vector<Place>& places) {
+int turns_in_flight(const Stmt& loop, const std::vector<Place>& places, int threads) {
     if (loop.kind != Stmt::Kind::loop ||
         (loop.binding != Binding::serial && loop.binding != Binding::threads))
         return 1;
@@ -58,8 +66,9 @@ int turns_in_flight(const Stmt& loop, const std::vector<Place>& places) {
     look_at(loop.body, places, 1, body);
     const bool waits = body.loads > 0 || (body.reads_shared && loop.binding == Binding::serial);
     if (!waits || !body.fits) return 1;
-    const std::int64_t fitting = std::min(most_loads / std::max<std::int64_t>(body.loads, 1),
-                                          most_operations / std::max<std::int64_t>(body.operations, 1));
+    const std::int64_t fitting =
+        std::min({most_loads / std::max<std::int64_t>(body.loads, 1),
+                  most_operations / std::max<std::int64_t>(body.operations, 1), turns_of(loop, threads)});
     return static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_turns));
 }
 

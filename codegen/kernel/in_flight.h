@@ -7,14 +7,10 @@
 
 namespace bitale {
 
-// So many blocks of a launch hide the waits of each other, where a multiprocessor is full of them: their
-// threads have few registers. Threads of fewer blocks have as many as their loads take.
-constexpr double many_blocks = 1024;
-
 // How many turns of a loop the compiler should unroll, so that a thread waits for their loads together: of a
 // serial loop that reads global or shared memory, or a loop over threads that reads global memory, without a
-// barrier, and without loops inside but unrolled ones; at most 8, and fewer the more operations a turn has.
-// 1: the compiler decides.
-int turns_in_flight(const Stmt& loop, const std::vector<Place>& places);
+// barrier, and without loops inside but unrolled ones; at most 8, fewer the more operations a turn has,
+// and no more than a thread of so many in a block surely takes. 1: the compiler decides.
+int turns_in_flight(const Stmt& loop, const std::vector<Place>& places, int threads);
 
 }  // namespace bitale

@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "codegen/group/values.h"
 #include "codegen/kernel/in_flight.h"
 #include "codegen/kernel/intrinsics.h"
 #include "codegen/kernel/shared_memory.h"
@@ -56,8 +55,7 @@ class Printer {
   private:
     void phase(const Phase& phase, const std::string& suffix) {
         if (cuda_) threads_ = threads_of(phase);
-        const std::string entry =
-            cuda_ ? cuda_entry(suffix, threads_, typical(tasks_of(phase.segments))) : cpu_entry(suffix);
+        const std::string entry = cuda_ ? cuda_entry(suffix, threads_) : cpu_entry(suffix);
         const std::span<const Segment> all = phase.segments;
         constexpr std::size_t most = segments_of_function;
         Int done = 0;
@@ -299,7 +297,7 @@ class Printer {
         const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
-        if (const int turns = cuda_ ? turns_in_flight(s, kernel_.places) : 1; turns > 1)
+        if (const int turns = cuda_ ? turns_in_flight(s, kernel_.places, threads_) : 1; turns > 1)
             out_.line(fmt::format("B_UNROLL_LOADS({})", turns));
         if (s.binding == Binding::threads)
             out_.open("for (" + type + " " + name + " = " + (begin == "0" ? "" : begin + " + ") +

@@ -5,8 +5,6 @@
 #include <charconv>
 #include <set>
 
-#include "codegen/kernel/in_flight.h"
-
 namespace bitale {
 
 namespace {
@@ -25,14 +23,12 @@ std::string cpu_entry(const std::string& suffix) {
            "(void* const* buffers, const i64* sizes, i64 first, i64 last) {";
 }
 
-std::string cuda_entry(const std::string& suffix, int threads, double blocks) {
+std::string cuda_entry(const std::string& suffix, int threads) {
     // Without the 1, ptxas keeps to 32 registers, so that a multiprocessor is full, and a thread waits for
-    // two loads at a time where the text has sixteen together. Only so many blocks hide these waits. Blocks
-    // of few warps it would give fewer registers than they need.
-    const bool as_many = blocks >= many_blocks && threads >= 128;
+    // two loads at a time where the text has sixteen together.
     return fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__({}{}) KERNEL{}(const KERNEL_arguments arguments) {{",
-        threads, as_many ? "" : ", 1", suffix);
+        "extern \"C\" __global__ void __launch_bounds__({}, 1) KERNEL{}(const KERNEL_arguments arguments) {{",
+        threads, suffix);
 }
 
 std::string part_entry(const std::string& suffix, std::size_t number) {

@@ -12,8 +12,7 @@ namespace bitale {
 const char* suffix_of(std::size_t phase);
 // The first line of an entry; KERNEL stands for the kernel's name.
 std::string cpu_entry(const std::string& suffix);
-// `blocks`: how many a launch typically has.
-std::string cuda_entry(const std::string& suffix, int threads, double blocks);
+std::string cuda_entry(const std::string& suffix, int threads);
 
 // A host compiler's time grows faster than the length of a function: a phase of more segments than these is
 // several functions on a CPU, which its entry calls one after another.

@@ -62,8 +62,7 @@ std::vector<TaskPlan> task_plans(const Group& group, const SegmentContext& conte
         return {{rows, {}}};
     const std::int64_t most = rows_of_busy_block(group, context);
     if (most == 1)
-        if (std::optional<AxisCut> cut = cut_for_memory(group, context))
-            return {{1, cut, false}, {1, std::move(cut)}};
+        if (std::optional<AxisCut> cut = cut_for_memory(group, context)) return {{1, std::move(cut)}};
     std::vector<TaskPlan> plans{{most, {}}};
     const std::int64_t rows = std::max<std::int64_t>(1, group.extent.range().high);
     for (std::int64_t n = most / 2; n >= 1; n /= 2)
@@ -74,7 +73,6 @@ std::vector<TaskPlan> task_plans(const Group& group, const SegmentContext& conte
         std::optional<AxisCut> cut = cut_into_parts(group, context, parts);
         if (!cut || cut->parts() <= before || !stays_in_parts(*cut, context.grouping)) continue;
         before = cut->parts();
-        plans.push_back({1, cut, false});
         plans.push_back({1, std::move(cut)});
     }
     return plans;
@@ -85,12 +83,7 @@ std::vector<TaskPlan> task_plans(const Group& group, const SegmentContext& conte
 TaskPlan fastest_plan(const Group& group, const SegmentContext& context,
                       const std::function<double(const TaskPlan&)>& predicted) {
     std::vector<TaskPlan> plans = task_plans(group, context);
-    if (plans.size() == 1) return std::move(plans[0]);
-    if (!context.target.gpu) {
-        const auto copying =
-            std::find_if(plans.begin(), plans.end(), [](const TaskPlan& p) { return p.copies; });
-        return std::move(*copying);
-    }
+    if (!context.target.gpu || plans.size() == 1) return std::move(plans[0]);
     std::size_t best = 0;
     double least = predicted(plans[0]);
     for (std::size_t i = 1; i < plans.size(); ++i)

@@ -23,9 +23,8 @@ constexpr std::int64_t sector = 32, line = 128, bank = 4, banks = 32;  // bytes,
 constexpr double l1_sectors = 4;                                       // a cycle
 // Turns of a loop that the compiler has in flight where nothing is said.
 constexpr int usual_turns = 4;
-// Of a multiprocessor; of a thread, as ptxas takes them for loads that are in flight together, and for blocks
-// that hide the waits of each other.
-constexpr double registers = 65536, usual_registers = 64, few_registers = 32;
+// Of a multiprocessor; of a thread, as ptxas takes them for loads that are in flight together.
+constexpr double registers = 65536, usual_registers = 64;
 // Instructions for the address of an element, and for the counter and the branch of a loop.
 constexpr double of_address = 2, of_turn = 2, of_guard = 2;
 
@@ -84,8 +83,7 @@ class Model {
         }
         p.working = within > 0 ? std::min(p.threads, busy / within) : 1;
         double resident = std::min<double>(gpu_.blocks, std::floor(gpu_.threads / p.threads));
-        const double own_registers = p.blocks >= many_blocks ? few_registers : usual_registers;
-        resident = std::min(resident, std::floor(registers / (own_registers * p.threads)));
+        resident = std::min(resident, std::floor(registers / (usual_registers * p.threads)));
         if (shared > 0) resident = std::min(resident, std::floor(gpu_.shared_bytes / (shared + 1024)));
         resident = std::max(1.0, resident);
         const double units = std::min<double>(gpu_.multiprocessors, p.blocks);
@@ -359,7 +357,8 @@ class Model {
         loops_.pop_back();
         times_ = before;
         const bool unrolled = s.binding == Binding::unrolled;
-        const double in_flight = std::max(usual_turns, turns_in_flight(s, kernel_.places));
+        const double in_flight =
+            std::max(usual_turns, turns_in_flight(s, kernel_.places, static_cast<int>(threads_)));
         if (!unrolled) {
             c.cycles += of_turn / in_flight;
             c.issue += warps() * of_turn / in_flight;
@@ -396,7 +395,8 @@ class Model {
         c.cycles -= waits;
         c.waits = c.loads = 0;
         to.add(c, turns, rounds);
-        const double together = c.waits_for_others ? 1 : turns_in_flight(s, kernel_.places);
+        const double together =
+            c.waits_for_others ? 1 : turns_in_flight(s, kernel_.places, static_cast<int>(threads_));
         to.cycles += std::ceil(rounds / together) * waits;
         to.waits += std::ceil(rounds / together) * waits;
         to.loads += std::ceil(rounds / together) * loads;

@@ -326,7 +326,7 @@ class SegmentScheduler {
         }
         if (block_ == 1 && !cut_) scattered_ = scattered_members(group_, context_, used_);
         for (std::size_t i = 0; i < scattered_.size(); ++i) notes_ += "  zeros are skipped\n";
-        if (!plan_ || plan_->copies) stage(cut_ ? CopiedBy::parts : CopiedBy::rows, body);
+        stage(cut_ ? CopiedBy::parts : CopiedBy::rows, body);
         for (std::size_t i = 0; i < group_.values.size(); ++i) {
             const int v = group_.values[i];
             std::optional<Stmts> both;

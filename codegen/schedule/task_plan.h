@@ -26,8 +26,6 @@ struct TaskPlan {
     std::int64_t rows = 1;
     // Parts of a second axis: on a CPU where rows are too few for many cores and nothing much is done twice.
     std::optional<AxisCut> cut;
-    // Values that members compute again where they read them are copied: whole rows, also for a part.
-    bool copies = true;
 };
 
 }  // namespace bitale
