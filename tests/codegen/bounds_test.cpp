@@ -68,6 +68,21 @@ TEST_CASE("minima are bounded by both of their sides") {
     CHECK_FALSE(bounds.non_negative(min(-1, n - 1 - i)));
 }
 
+TEST_CASE("a remainder by a minimum is below it") {
+    const Int task = Int::symbol("task", {0, 64}), p = Int::symbol("p", {0, 1000});
+    const auto of_rows = [&](const Int& rows) { return p - floordiv(p, rows) * rows; };
+    const Int last = min(2, 129 - 2 * task), empty = min(2, 128 - 2 * task);
+    const Bounds bounds;
+    CHECK(bounds.non_negative(of_rows(last)));
+    CHECK(bounds.below(of_rows(last), 2));
+    CHECK(bounds.below(of_rows(last), last));
+    CHECK_FALSE(bounds.below(of_rows(last), 1));
+    CHECK_FALSE(bounds.non_negative(of_rows(last) - 1));
+    // By 0 the quotient is 0, and the rest is all of it.
+    CHECK(bounds.non_negative(of_rows(empty)));
+    CHECK_FALSE(bounds.below(of_rows(empty), 2));
+}
+
 TEST_CASE("indices are bounded by the guards around them") {
     Bounds bounds;
     const Int row = Int::symbol("row", {0, 1});

@@ -54,6 +54,16 @@ TEST_CASE("a function is built for an architecture without a GPU, and cannot be 
                ContainsSubstring("launches: none, this device compiles and reports"));
 }
 
+TEST_CASE("columns that do not fill the blocks of a GPU are summed up there, behind their maximum") {
+    if (nvrtc_skipped()) return;
+    for (const std::string device : {"cuda:sm_75", "cuda:sm_90"})
+        for (const std::int64_t columns : {33, 127, 129, 257}) {
+            INFO(device + ", " + std::to_string(columns));
+            const Expr x = input(float32, {64, columns}, "x");
+            CHECK_NOTHROW(function({x}, logsumexp(x, 0), {.device = device}));
+        }
+}
+
 TEST_CASE("without NVRTC a function with kernels is not built for an architecture, says the error") {
     if (cuda::nvrtc_problem().empty()) return;
     const TemporaryFolder folder;  // a cache that knows no NVRTC, emulated ones included
