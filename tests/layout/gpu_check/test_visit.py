@@ -204,7 +204,7 @@ class Facts(InFolder):
 
 class Documents(unittest.TestCase):
     def test_the_tables_of_parts_are_those_of_the_script(self):
-        with open(os.path.join(ROOT, "docs", "gpu.md"), encoding="utf-8") as file:
+        with open(os.path.join(ROOT, "docs", "gpu-visits.md"), encoding="utf-8") as file:
             page = file.read()
         for visit, known in (("first", parts.FIRST), ("second", second.SECOND)):
             lines = page.split(f"| `--{visit}` | seconds | answers |\n|---|---|---|\n")[1].split("\n\n")[0]
