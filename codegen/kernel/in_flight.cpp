@@ -58,18 +58,19 @@ std::int64_t turns_of(const Stmt& loop, int threads) {
 
 }  // namespace
 
-int turns_in_flight(const Stmt& loop, const std::vector<Place>& places, int threads) {
+LoadsInFlight loads_in_flight(const Stmt& loop, const std::vector<Place>& places, int threads) {
     if (loop.kind != Stmt::Kind::loop ||
         (loop.binding != Binding::serial && loop.binding != Binding::threads))
-        return 1;
+        return {};
     Body body;
     look_at(loop.body, places, 1, body);
     const bool waits = body.loads > 0 || (body.reads_shared && loop.binding == Binding::serial);
-    if (!waits || !body.fits) return 1;
+    if (!waits || !body.fits) return {};
     const std::int64_t fitting =
         std::min({most_loads / std::max<std::int64_t>(body.loads, 1),
                   most_operations / std::max<std::int64_t>(body.operations, 1), turns_of(loop, threads)});
-    return static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_turns));
+    const int turns = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_turns));
+    return {turns, static_cast<int>(std::min(turns * body.loads, most_loads))};
 }
 
 }  // namespace bitale

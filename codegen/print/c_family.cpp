@@ -297,7 +297,7 @@ class Printer {
         const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
-        if (const int turns = cuda_ ? turns_in_flight(s, kernel_.places, threads_) : 1; turns > 1)
+        if (const int turns = cuda_ ? loads_in_flight(s, kernel_.places, threads_).turns : 1; turns > 1)
             out_.line(fmt::format("B_UNROLL_LOADS({})", turns));
         if (s.binding == Binding::threads)
             out_.open("for (" + type + " " + name + " = " + (begin == "0" ? "" : begin + " + ") +

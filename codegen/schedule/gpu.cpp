@@ -258,8 +258,9 @@ SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int par
     if (!lanes && groups == 1 && reads_global(of_row.nest, builder.ir) && is_thin_product(of_row.nest, {}) &&
         has_room_for_pieces(builder)) {
         const PartialResults kept{partial, at};
+        r.before.push_back(barrier());  // other threads have cleared what a thread begins with
         r.inside = schedule_thin(of_row, builder, &kept);
-    } else
+    } else {
         r.inside = inside.threads(points, [&](LoopBuilder& inner) {
             const Accumulation acc(own, builder, {});
             Stmts body = acc.declare_all();
@@ -272,6 +273,7 @@ SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int par
                    }));
             return inner.substituted(body);
         });
+    }
     r.after = after.threads(points, [&](LoopBuilder& inner) {
         const int acc = builder.scratch(Place::Scope::private_, dtype, {}),
                   parts = groups > 1 ? builder.scratch(Place::Scope::private_, dtype, {Int(groups)}) : acc;

@@ -23,8 +23,8 @@ constexpr std::int64_t sector = 32, line = 128, bank = 4, banks = 32;  // bytes,
 constexpr double l1_sectors = 4;                                       // a cycle
 // Turns of a loop that the compiler has in flight where nothing is said.
 constexpr int usual_turns = 4;
-// Of a multiprocessor; of a thread, as ptxas takes them for loads that are in flight together.
-constexpr double registers = 65536, usual_registers = 64;
+// Of a multiprocessor; of a thread, with many loads in flight and with few.
+constexpr double registers = 65536, usual_registers = 64, few_registers = 32, few_loads = 4;
 // Instructions for the address of an element, and for the counter and the branch of a loop.
 constexpr double of_address = 2, of_turn = 2, of_guard = 2;
 
@@ -83,7 +83,8 @@ class Model {
         }
         p.working = within > 0 ? std::min(p.threads, busy / within) : 1;
         double resident = std::min<double>(gpu_.blocks, std::floor(gpu_.threads / p.threads));
-        resident = std::min(resident, std::floor(registers / (usual_registers * p.threads)));
+        const double own_registers = most_loads_ > few_loads ? usual_registers : few_registers;
+        resident = std::min(resident, std::floor(registers / (own_registers * p.threads)));
         if (shared > 0) resident = std::min(resident, std::floor(gpu_.shared_bytes / (shared + 1024)));
         resident = std::max(1.0, resident);
         const double units = std::min<double>(gpu_.multiprocessors, p.blocks);
@@ -346,6 +347,12 @@ class Model {
         return latency;
     }
 
+    int turns_in_flight(const Stmt& loop) {
+        const LoadsInFlight all = loads_in_flight(loop, kernel_.places, static_cast<int>(threads_));
+        most_loads_ = std::max(most_loads_, static_cast<double>(all.loads));
+        return all.turns;
+    }
+
     void of_loop(const Stmt& s, Cost& to) {
         const double turns = std::max(0.0, std::ceil(number(s.end - s.begin) / static_cast<double>(s.step)));
         bind(s.variable, at(s.begin));
@@ -357,8 +364,7 @@ class Model {
         loops_.pop_back();
         times_ = before;
         const bool unrolled = s.binding == Binding::unrolled;
-        const double in_flight =
-            std::max(usual_turns, turns_in_flight(s, kernel_.places, static_cast<int>(threads_)));
+        const double in_flight = std::max(usual_turns, turns_in_flight(s));
         if (!unrolled) {
             c.cycles += of_turn / in_flight;
             c.issue += warps() * of_turn / in_flight;
@@ -395,8 +401,7 @@ class Model {
         c.cycles -= waits;
         c.waits = c.loads = 0;
         to.add(c, turns, rounds);
-        const double together =
-            c.waits_for_others ? 1 : turns_in_flight(s, kernel_.places, static_cast<int>(threads_));
+        const double together = c.waits_for_others ? 1 : turns_in_flight(s);
         to.cycles += std::ceil(rounds / together) * waits;
         to.waits += std::ceil(rounds / together) * waits;
         to.loads += std::ceil(rounds / together) * loads;
@@ -422,7 +427,7 @@ class Model {
     double tasks_ = 1, times_ = 1;  // of the segment; how often the launch runs what is looked at
     double l2_sectors_ = 0;
     std::map<int, double> touched_;  // sectors of global places
-    double most_sectors_ = 0;
+    double most_sectors_ = 0, most_loads_ = 0;
 };
 
 }  // namespace
