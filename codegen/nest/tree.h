@@ -24,8 +24,8 @@ struct ReductionTree {
 };
 
 ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of);
-// Where tasks are blocks of threads: positions are the same in every order, and a thread looks for its own; so
-// are sums of integers, of which each block adds some rows.
+// Where tasks are blocks of threads: positions are the same in every order, and a thread looks for its own;
+// so are sums of integers, of which each block adds some rows.
 ReductionTree tree_of_threads(const Nest& nest, const ShapeOf& shape_of);
 // Cut into chunks, with enough rows of results to occupy every core of a CPU: there one task reduces all
 // chunks of its rows.
