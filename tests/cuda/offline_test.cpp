@@ -3,6 +3,7 @@
 #include "runtime/cuda/offline_device.h"
 
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <string_view>
 
@@ -141,6 +142,20 @@ TEST_CASE("a training step is compiled, planned and reported for an architecture
     CHECK_THAT(error_of([&] { f(0); }), ContainsSubstring(cannot_run));
     CHECK_THAT(error_of([&] { f.loop(0, 2); }), ContainsSubstring(cannot_run));
     CHECK(state->version == version);
+}
+
+TEST_CASE("a thread of a long product has registers for the loads that it waits for together") {
+    if (nvrtc_skipped()) return;
+    const Expr x = input(float32, {1, 1960}, "x");
+    const Shared w = shared(zeros({1960, 64}), "w");
+    const Function f = function({x}, relu(dot(x, w)), {.device = "cuda:sm_90"});
+    const std::string report = f.report(Detail::complete);
+    INFO(report);
+    std::smatch found;
+    REQUIRE(std::regex_search(report, found, std::regex("([0-9]+) registers, ")));
+    // With a launch bound that asks for a full multiprocessor, ptxas gives 32, and no two loads are together.
+    CHECK(std::stoi(found[1]) > 48);
+    CHECK_THAT(report, ContainsSubstring("no spills"));
 }
 
 TEST_CASE("lengths that only a call tells leave library calls unplanned") {
