@@ -54,7 +54,7 @@ class Printer {
 
   private:
     void phase(const Phase& phase, const std::string& suffix) {
-        if (cuda_) threads_ = threads_of(phase);
+        threads_ = threads_of(phase);
         const std::string entry = cuda_ ? cuda_entry(suffix, threads_) : cpu_entry(suffix);
         const std::span<const Segment> all = phase.segments;
         constexpr std::size_t most = segments_of_function;
@@ -275,8 +275,9 @@ class Printer {
     void loop(const Stmt& s) {
         note_loop(reading_, s.variable, out_);
         if (s.binding == Binding::turned) return turned(s);
-        if ((s.end - s.begin).is(1) && s.step == 1 && s.binding != Binding::threads &&
-            s.binding != Binding::lanes) {
+        if (s.binding == Binding::lanes) return lanes(s);
+        const bool threads = s.binding == Binding::threads;
+        if ((s.end - s.begin).is(1) && s.step == 1 && !threads) {
             // One iteration: no loop, but its own scope.
             indices_.bind(s.variable, index(s.begin));
             out_.open("{");
@@ -284,7 +285,6 @@ class Printer {
             out_.close();
             return;
         }
-        if (s.binding == Binding::lanes) return lanes(s);
         // Not "i": i8 to i64 are types.
         const std::string begin = index(s.begin), name = fresh("j");
         std::string end = index(s.end);
@@ -299,13 +299,9 @@ class Printer {
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
         if (const int turns = cuda_ ? loads_in_flight(s, kernel_.places, threads_).turns : 1; turns > 1)
             out_.line(fmt::format("B_UNROLL_LOADS({})", turns));
-        if (s.binding == Binding::threads)
-            out_.open("for (" + type + " " + name + " = " + (begin == "0" ? "" : begin + " + ") +
-                      "threadIdx.x; " + name + " < " + end + "; " + name + " += " + std::to_string(threads_) +
-                      ") {");
-        else
-            out_.open("for (" + type + " " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
-                      " += " + std::to_string(s.step) + ") {");
+        const std::string first = !threads ? begin : (begin == "0" ? "" : begin + " + ") + "threadIdx.x";
+        out_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4}) {{", type, name, first, end,
+                              threads ? threads_ : s.step));
         if (!cuda_ && has_masked_group(s, kernel_.places)) out_.line("B_SCALAR_LOOP;");
         if (s.binding == Binding::rolled) {
             const std::string opaque = fresh("j");
@@ -584,8 +580,7 @@ class Printer {
     Writer out_;
     Indices indices_;
     std::vector<std::map<std::string, std::string>> memo_;
-    // Parts of the statement being printed: it reads before it writes, so one text serves whoever shares
-    // them.
+    // Parts of the statement being printed, which reads before it writes: one text serves all who share it.
     std::unordered_map<const ScalarNode*, std::string> printed_, printed_vectors_;
     std::set<int> used_;
     std::set<std::size_t> used_literals_;

@@ -36,8 +36,6 @@ bool has_numbered_terms(const Nest& nest, const ReductionTree& tree) {
            });
 }
 
-double typical_terms(const Nest& nest) { return typical_count(nest.reduced); }
-
 // The sum as one loop over its terms, in the same order.
 Nest over_terms(const Nest& nest) {
     if (nest.reduced.size() == 1) return nest;
@@ -153,7 +151,7 @@ std::optional<Beside> beside(const Nest& nest) {
 
 bool is_thin_product(const Nest& nest, const ReductionTree& tree) {
     if (!adds_products(nest)) return false;
-    if (!nest.guards.empty() || !has_numbered_terms(nest, tree) || typical_terms(nest) < shortest_sum)
+    if (!nest.guards.empty() || !has_numbered_terms(nest, tree) || typical_count(nest.reduced) < shortest_sum)
         return false;
     if (!beside(nest)) return false;
     const std::int64_t points = most_points(nest.parallel, most_threads * most_results);
@@ -170,7 +168,7 @@ bool is_thin_sum(const Nest& nest, const ReductionTree& tree) {
     if (nest.combine == Combine::none || nest.combine == Combine::affine || gives_places(nest.combine) ||
         is_prefix(nest) || adds_products(nest))
         return false;
-    if (!nest.guards.empty() || !has_numbered_terms(nest, tree) || typical_terms(nest) < shortest_sum)
+    if (!nest.guards.empty() || !has_numbered_terms(nest, tree) || typical_count(nest.reduced) < shortest_sum)
         return false;
     const std::int64_t points = most_points(nest.parallel, most_threads);
     return points <= most_threads / 2 &&
