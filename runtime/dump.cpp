@@ -63,11 +63,10 @@ void write_svg(const std::string& folder, const std::string& name, const std::st
     }
 }
 
-void write_graph(const std::string& folder, const std::string& name, const Nodes& roots,
+void write_graph(const std::string& folder, const std::string& name, const Graph& graph,
                  const std::function<std::string()>& picture) {
-    const std::string text = debugprint(roots);
-    write(folder, name + ".txt", text);
-    const std::size_t nodes = topological(roots).size();
+    write(folder, name + ".txt", debugprint(graph));
+    const std::size_t nodes = topological(graph.roots()).size();
     if (nodes > most_drawn) return;
     const std::string dot = picture();
     write(folder, name + ".dot", dot);
@@ -181,11 +180,10 @@ std::string make_dump_folder(const std::string& name) {
 
 void dump_before_compiling(Function::State& state) {
     if (state.dump_folder.empty()) return;
-    const Nodes roots = state.plain->roots();
-    write_graph(state.dump_folder, "graph_before", roots, [&] { return graphviz(roots); });
+    write_graph(state.dump_folder, "graph_before", *state.plain,
+                [&] { return graphviz(state.plain->roots()); });
     if (!state.program) return;
-    write_graph(state.dump_folder, "graph_after", state.optimised->roots(),
-                [&] { return picture_of(state); });
+    write_graph(state.dump_folder, "graph_after", *state.optimised, [&] { return picture_of(state); });
     write_kernels(state.dump_folder, *state.program);
     write(state.dump_folder, "program.json", program_to_json(*state.program));
     if (const auto gpu = cuda::parse_device_name(state.device->name())) {

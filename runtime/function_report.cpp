@@ -24,7 +24,7 @@ Specialised::Version latest_of(const Function::State& state) {
 }
 
 std::string optimised_text(const Function::State& state) {
-    return debugprint((state.optimised ? *state.optimised : *state.plain).roots());
+    return debugprint(state.optimised ? *state.optimised : *state.plain);
 }
 
 }  // namespace

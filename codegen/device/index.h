@@ -19,8 +19,8 @@ B_FN void b_ask(const void* from, int bytes) {
 }
 #endif
 
-// The first report of a call stays: errors = {number + 1, value, element}.
-B_COLD void b_report(i64* errors, i64 number, i64 value, i64 element) {
+// The first report of a call stays: errors = {number + 1, value, element, high}.
+B_COLD void b_report(i64* errors, i64 number, i64 value, i64 element, i64 high) {
 #ifdef __CUDACC__
     if (atomicCAS((u64*)errors, 0ull, (u64)(number + 1)) != 0) return;
 #else
@@ -30,4 +30,5 @@ B_COLD void b_report(i64* errors, i64 number, i64 value, i64 element) {
 #endif
     errors[1] = value;
     errors[2] = element;
+    errors[3] = high;
 }

@@ -194,10 +194,9 @@ class Printer {
                 return;
             }
             case Stmt::Kind::check: {
-                const std::string value = scalar(s.value);
-                out_.line("if ((i64)" + value + " < " + index(s.low) + " || (i64)" + value +
-                          " >= " + index(s.high) + ") b_report(errors, " + std::to_string(s.number) +
-                          ", (i64)" + value + ", " + index(s.begin) + ");");
+                const std::string value = "(i64)" + scalar(s.value), high = index(s.high);
+                out_.line(fmt::format("if ({} < {} || {} >= {}) b_report(errors, {}, {}, {}, {});", value,
+                                      index(s.low), value, high, s.number, value, index(s.begin), high));
                 return;
             }
             case Stmt::Kind::set: {

@@ -98,12 +98,16 @@ std::string error_text(const Check& check) {
     return (check.where.line ? check.where.text() + ": " : "") +
            (sentence != std::string::npos
                 ? check.what.substr(sentence + 1)
-                : check.what + " is out of range [" + check.low.text() + ", " + check.high.text() + ")");
+                : check.what + " is out of range [" + check.low.text() + ", " +
+                      check.high.text() +
+                      (check.high.is_constant() ? "" : " = " + number_there()) + ")");
 }
 
-std::string fault_text(const std::string& error_text, std::int64_t value, std::int64_t element) {
-    if (has_marks(error_text)) return completed(error_text, value, 0);
-    return error_text + ": " + std::to_string(value) + " at element " + std::to_string(element);
+std::string fault_text(const std::string& error_text, std::int64_t value, std::int64_t element,
+                       std::int64_t there) {
+    const bool is_told = error_text.find(found_mark) != std::string::npos;
+    return completed(error_text, value, there) +
+           (is_told ? "" : ": " + std::to_string(value) + " at element " + std::to_string(element));
 }
 
 }  // namespace bitale

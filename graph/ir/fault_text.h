@@ -23,8 +23,10 @@ std::string from_readable(const std::string& text);
 // The `what` of a Check that has a whole sentence for its error beside the name that titles show.
 std::string with_sentence(const std::string& title, const std::string& sentence);
 std::string title_of(const Check& check);
-// What a program keeps of a check, and the error that it becomes when an element is out of range.
+// What a program keeps of a check, and the error that it becomes when an element is out of range: `there` is
+// what check.high is at that call.
 std::string error_text(const Check& check);
-std::string fault_text(const std::string& error_text, std::int64_t value, std::int64_t element);
+std::string fault_text(const std::string& error_text, std::int64_t value, std::int64_t element,
+                       std::int64_t there);
 
 }  // namespace bitale

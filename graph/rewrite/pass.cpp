@@ -72,7 +72,7 @@ std::string listing(const Graph& graph) {
     };
     for (const NodePtr& output : graph.outputs) root("output", output);
     for (const SharedUpdate& update : graph.updates)
-        root("update " + update.target->name + " =", update.value);
+        root("update " + in_quotes(update.target->name) + " =", update.value);
     for (const Check& check : graph.checks)
         root("check " + title_of(check) + " in [" + check.low.text() + ", " + check.high.text() + "):",
              check.value);

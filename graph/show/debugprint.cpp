@@ -6,6 +6,7 @@
 
 #include "graph/base/lines.h"
 #include "graph/base/text.h"
+#include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
 
 namespace bitale {
@@ -35,9 +36,8 @@ std::string line_of(const Node& node) {
     return s;
 }
 
-}  // namespace
-
-std::string debugprint(const Nodes& roots) {
+// `labels`: a line before each root, or none.
+std::string text_of(const Nodes& roots, const std::vector<std::string>& labels) {
     std::string text;
     std::unordered_map<const Node*, std::size_t> numbers;
     struct Item {
@@ -46,9 +46,11 @@ std::string debugprint(const Nodes& roots) {
     };
     std::vector<Item> stack;
     for (auto root = roots.rbegin(); root != roots.rend(); ++root) stack.push_back({root->get(), 0});
+    auto label = labels.begin();
     while (!stack.empty()) {
         const auto [node, depth] = stack.back();
         stack.pop_back();
+        if (depth == 0 && label != labels.end()) text += *label++ + "\n";
         text += std::string(2 * std::min(depth, deepest_indent), ' ');
         if (depth > deepest_indent) text += "(depth " + std::to_string(depth) + ") ";
         const auto [at, first] = numbers.emplace(node, numbers.size() + 1);
@@ -60,6 +62,22 @@ std::string debugprint(const Nodes& roots) {
             stack.push_back({input->get(), depth + 1});
     }
     return text;
+}
+
+}  // namespace
+
+std::string debugprint(const Nodes& roots) { return text_of(roots, {}); }
+
+std::string debugprint(const Graph& graph) {
+    std::vector<std::string> labels;
+    for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+        labels.push_back("output " + std::to_string(i) + ":");
+    for (const SharedUpdate& update : graph.updates)
+        labels.push_back("new value of " + in_quotes(update.target->name) + ":");
+    for (const Check& check : graph.checks)
+        labels.push_back(title_of(check) + " must be in [" + check.low.text() + ", " + check.high.text() +
+                         "):");
+    return text_of(graph.roots(), labels);
 }
 
 }  // namespace bitale

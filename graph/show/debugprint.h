@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "graph/ir/node.h"
+#include "graph/ir/graph.h"
 
 namespace bitale {
 
@@ -11,5 +11,8 @@ namespace bitale {
 // that was shown already is named by its number only. Linear in the size of the graph: indentation ends at a
 // fixed depth.
 std::string debugprint(const Nodes& roots);
+// The same, with a line before each root that says what it is: an output, the new value of a shared variable,
+// or a value that is checked.
+std::string debugprint(const Graph& graph);
 
 }  // namespace bitale

@@ -163,6 +163,7 @@ const Op* conv_op() {
     static const Op* op = [] {
         Op r;
         r.name = "conv";
+        r.title = "conv2d";
         r.kind = OpKind::reduce;
         r.arity = 2;
         r.result = "a convolution";

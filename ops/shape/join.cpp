@@ -26,6 +26,12 @@ std::string cure_of_rank(const Node& part, const char* place, std::size_t axis) 
            std::to_string(axis) + ")";
 }
 
+std::vector<Int> starts_of_parts(const Nodes& parts, std::size_t axis) {
+    std::vector<Int> lengths;
+    for (const NodePtr& part : parts) lengths.push_back(part->type.shape[axis]);
+    return starts_of(lengths);
+}
+
 Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where) {
     BITALE_CHECK(!parts.empty(), "concat of nothing");
     const std::size_t axis = axis_of(attributes);
@@ -57,9 +63,7 @@ Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where)
                                      unlike_lengths(*parts[0], i, first.text(), *parts[k], i, length.text()));
         }
     }
-    std::vector<Int> lengths;
-    for (const NodePtr& part : parts) lengths.push_back(part->type.shape[axis]);
-    type.shape[axis] = total_of(std::move(lengths));
+    type.shape[axis] = starts_of_parts(parts, axis).back();
     return type;
 }
 
@@ -79,13 +83,11 @@ std::vector<Equality> concat_equalities(const Node& node) {
 
 Nodes gradient_concat(const NodePtr& node, const NodePtr& g) {
     Nodes r;
-    const auto axis = static_cast<int>(axis_of(node->attributes));
-    Int start = 0;
-    for (const NodePtr& part : node->inputs) {
-        const Int& count = part->type.shape[static_cast<std::size_t>(axis)];
-        r.push_back(make_slice(g, axis, start, count, 1, node->where));
-        start = start + count;
-    }
+    const std::size_t axis = axis_of(node->attributes);
+    const std::vector<Int> starts = starts_of_parts(node->inputs, axis);
+    for (std::size_t k = 0; k < node->inputs.size(); ++k)
+        r.push_back(make_slice(g, static_cast<int>(axis), starts[k], node->inputs[k]->type.shape[axis], 1,
+                               node->where));
     return r;
 }
 
@@ -94,21 +96,18 @@ Nest nest_concat(const Node& node) {
     nest.parallel = loops_over(node.type.shape);
     nest.dtype = node.type.dtype;
     const std::size_t axis = axis_of(node.attributes);
-    const std::vector<Int> at = variables_of(nest.parallel);
-    Int end = node.type.shape[axis];
+    const std::vector<Int> at = variables_of(nest.parallel), starts = starts_of_parts(node.inputs, axis);
     // The last part is guarded too: code that computes both sides of a choice may not read outside.
     nest.body = scalar_integer(nest.dtype, 0);
     for (std::size_t k = node.inputs.size(); k-- > 0;) {
         const Int& count = node.inputs[k]->type.shape[axis];
-        const Int start = end - count;
         std::vector<Int> from = at;
-        from[axis] = at[axis] - start;
+        from[axis] = at[axis] - starts[k];
         if (node.inputs.size() == 1)
             nest.body = scalar_read(nest.dtype, 0, from);
         else if (!count.is(0))
             nest.body = scalar_read(nest.dtype, static_cast<int>(k), from, {{from[axis], 0, count}},
                                     std::move(nest.body));
-        end = start;
     }
     return nest;
 }
@@ -195,6 +194,7 @@ Nodes gradient_pad(const NodePtr& node, const NodePtr& g) {
 const Op* concat_op() {
     static const Op* op = register_op({
         .name = "concat",
+        .title = "concatenate",
         .kind = OpKind::view,
         .infer = infer_concat,
         .equalities = concat_equalities,

@@ -152,14 +152,14 @@ void require_start(const NodePtr& start, const char* op, Where where) {
 }
 
 std::string rows_out_of_range(const std::string& first, const std::string& last, const Int& count,
-                              const Node& of, const Int& extent) {
+                              const Node& of, const std::string& extent) {
     if (count.is(1))
-        return "row " + first + " of " + describe(of) + " is out of range: it has " + extent.text() +
+        return "row " + first + " of " + describe(of) + " is out of range: it has " + extent +
                " rows, and a computed index does not count from the end";
     const std::string rows = count.is_constant() && count.constant() > 1
                                  ? "rows " + first + " to " + last
                                  : count.text() + " rows from row " + first + " on";
-    return rows + " of " + describe(of) + " are out of range: it has " + extent.text() +
+    return rows + " of " + describe(of) + " are out of range: it has " + extent +
            " rows; for a shorter last minibatch use Slice, which clips";
 }
 
@@ -174,7 +174,7 @@ Type infer_rows(const Nodes& inputs, const Attributes& attributes, Where where) 
     const Int first = is_constant(inputs[1]) ? Int(constant_value(inputs[1]).item<std::int64_t>()) : Int(0);
     if (first.range().high < 0 || (x.shape[0] - first - count).range().high < 0)
         throw IndexError(where, rows_out_of_range(first.text(), (first + count - 1).text(), count, *inputs[0],
-                                                  x.shape[0]));
+                                                  x.shape[0].text()));
     Type type = x;
     type.shape[0] = count;
     return type;
@@ -221,7 +221,7 @@ std::int64_t checked_start(const Node& node, const Array& start, std::int64_t ex
     if (first < 0 || count < 0 || first > extent - count)
         throw IndexError(
             node.where, rows_out_of_range(std::to_string(first), completed(number_found(count - 1), first, 0),
-                                          count, *node.inputs[0], extent));
+                                          count, *node.inputs[0], std::to_string(extent)));
     return first;
 }
 
@@ -263,7 +263,10 @@ Array evaluate_place_rows(const Node& node, const std::vector<Array>& inputs) {
 std::vector<Check> row_checks(const Node& node, const Int& extent, const Int& count, const NodePtr& of) {
     if (is_clipped(node.attributes) || is_constant(node.inputs[1])) return {};
     const std::int64_t to_last = count.is_constant() ? count.constant() - 1 : 0;
-    const std::string sentence = rows_out_of_range(number_found(), number_found(to_last), count, *of, extent);
+    const bool is_told_by_call = !extent.is_constant() && count.is_constant();
+    const std::string sentence =
+        rows_out_of_range(number_found(), number_found(to_last), count, *of,
+                          extent.text() + (is_told_by_call ? " = " + number_there(to_last) : ""));
     return {{node.inputs[1], 0, extent - count + 1,
              with_sentence("the first of " + count.text() + " rows of " + describe(*of), sentence),
              node.where}};

@@ -297,6 +297,7 @@ const Op* reshape_op() {
 const Op* permute_op() {
     static const Op* op = register_op({
         .name = "permute",
+        .title = "transpose",
         .kind = OpKind::view,
         .arity = 1,
         .infer = infer_permute,
@@ -313,6 +314,7 @@ const Op* permute_op() {
 const Op* expand_op() {
     static const Op* op = register_op({
         .name = "expand",
+        .title = "broadcast_to",
         .kind = OpKind::view,
         .arity = 1,
         .infer = infer_expand,

@@ -472,7 +472,7 @@ void CudaRunner::throw_error(const std::int64_t* words) {
     context_.zero(errors(), error_bytes);
     const auto check = static_cast<std::size_t>(words[0] - 1);
     BITALE_CHECK(check < program_->checks.size(), "the error word names an unknown check");
-    throw IndexError(fault_text(program_->checks[check].message, words[1], words[2]));
+    throw IndexError(fault_text(program_->checks[check].message, words[1], words[2], words[3]));
 }
 
 void CudaRunner::check_errors() {
@@ -495,7 +495,7 @@ void CudaRunner::prepare_to_watch() {
                 "{} (in an earlier call of {}, which nobody waited for; it and the calls of {} after it "
                 "changed nothing)",
                 fault_text(program->checks.at(static_cast<std::size_t>(words[0] - 1)).message, words[1],
-                           words[2]),
+                           words[2], words[3]),
                 program->name, program->name);
         });
 }

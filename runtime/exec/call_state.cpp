@@ -270,7 +270,8 @@ void CallState::step(const Frame& frame) {
 void CallState::fail() const {
     const auto check = static_cast<std::size_t>(errors_.words[0] - 1);
     BITALE_CHECK(check < program_->checks.size(), "the error word names an unknown check");
-    throw IndexError(fault_text(program_->checks[check].message, errors_.words[1], errors_.words[2]));
+    throw IndexError(
+        fault_text(program_->checks[check].message, errors_.words[1], errors_.words[2], errors_.words[3]));
 }
 
 void CallState::count_versions() {

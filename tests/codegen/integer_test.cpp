@@ -227,19 +227,21 @@ TEST_CASE("Clamped indices are valid ones", "[device]") {
 
 TEST_CASE("The first report of an error stays, whole, also from many threads", "[device]") {
     d::i64 errors[4] = {};
-    d::b_report(errors, 6, -3, 40);
-    d::b_report(errors, 7, 1, 2);
+    d::b_report(errors, 6, -3, 40, 9);
+    d::b_report(errors, 7, 1, 2, 3);
     CHECK(errors[0] == 7);
     CHECK(errors[1] == -3);
     CHECK(errors[2] == 40);
+    CHECK(errors[3] == 9);
 
     d::i64 shared[4] = {};
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i)
-        threads.emplace_back([&shared, i] { d::b_report(shared, i, 10 * i, 100 * i); });
+        threads.emplace_back([&shared, i] { d::b_report(shared, i, 10 * i, 100 * i, 1000 * i); });
     for (std::thread& t : threads) t.join();
     CHECK(shared[1] == 10 * (shared[0] - 1));
     CHECK(shared[2] == 100 * (shared[0] - 1));
+    CHECK(shared[3] == 1000 * (shared[0] - 1));
 }
 
 TEST_CASE("Random words are Philox-4x32-10", "[device]") {

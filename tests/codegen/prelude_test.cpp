@@ -280,7 +280,7 @@ TEST_CASE("NVRTC compiles the whole prelude", "[device][nvrtc]") {
         calls += "    {\n        const " + c.from + " a = ((const " + c.from + "*)x)[i], b = ((const " +
                  c.from + "*)y)[i];\n" + "        ((" + c.to + "*)out)[i] = " + c.expression + ";\n    }\n";
     text += "extern \"C\" __global__ void all(void* x, void* y, void* out, i64 i) {\n" + calls +
-            "    b_report((i64*)out, 1, 2, b_clamp_index(i, 4));\n}\n";
+            "    b_report((i64*)out, 1, 2, b_clamp_index(i, 4), 5);\n}\n";
     for (const char* architecture : {"--gpu-architecture=sm_75", "--gpu-architecture=sm_90"}) {
         void* program = nullptr;
         REQUIRE(create(&program, text.c_str(), "prelude.cu", 0, nullptr, nullptr) == 0);

@@ -63,7 +63,7 @@ TEST_CASE("the page on looking inside shows what is seen") {
     for (const auto& entry : std::filesystem::directory_iterator(folder / "dump/001_step/kernels")) {
         if (!entry.path().filename().string().ends_with(".readable.cpp")) continue;
         const std::string text = test::text_of_file(entry.path().string());
-        if (text.find(": conv + max_pool + pool_winner\n") != std::string::npos) shown = text;
+        if (text.find(": conv2d + max_pool + pool_winner\n") != std::string::npos) shown = text;
     }
     CHECK(without_numbers(shown).starts_with(without_numbers(readable)));
 }

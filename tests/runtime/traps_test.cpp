@@ -313,6 +313,27 @@ TEST_CASE("rows beyond the data are named, with the number of rows and a cure", 
     }
 }
 
+TEST_CASE("rows beyond data of a length that a call brings are named with that length", "[core][runtime]") {
+    const Expr x = vector("x"), i = lscalar("i"), rows = ivector("rows");
+    for (const char* device : three_devices) {
+        INFO(device);
+        Function one = function({x, i}, x[i], {.device = device}),
+                 some = function({x, rows}, gather(x, rows), {.device = device});
+        const std::string length = std::string(device) == "reference" ? "" : "x.0 = ";
+        for (const int n : {3, 11}) {
+            CHECK_THAT(message_of<IndexError>([&] { one(numbered(n), n); }),
+                       ContainsSubstring("row " + std::to_string(n) + " of \"x\"") &&
+                           ContainsSubstring("it has " + length + std::to_string(n) + " rows"));
+            CHECK_THAT(
+                message_of<IndexError>([&] {
+                    some(numbered(n), Array({0, -1}));
+                }),
+                ContainsSubstring("[0, " + length + std::to_string(n) + ")") && ContainsSubstring("-1"));
+        }
+        CHECK(one(numbered(3), 2)[0].item<int>() == 2);
+    }
+}
+
 TEST_CASE("an element that is not there is an IndexError, whenever that is known", "[core][runtime]") {
     const Expr x = vector("x"), k = lscalar("k");
     Function fixed = function({x}, x[5], {.device = "cpu"}), last = function({x}, x[-5], {.device = "cpu"}),
