@@ -36,21 +36,25 @@ void check(const Array& a) {
             "a boolean that is neither 0 nor 1");
 }
 
-void idx(std::string_view bytes) {
+bool idx(std::string_view bytes) {
     try {
         check(read_idx(*memory_source("x.idx", bytes), limits));
+        return true;
     } catch (const FileError&) {
+        return false;
     }
 }
 
-void npy(std::string_view bytes) {
+bool npy(std::string_view bytes) {
     try {
         check(read_npy(*memory_source("x.npy", bytes), limits));
+        return true;
     } catch (const FileError&) {
+        return false;
     }
 }
 
-void npz(std::string_view bytes) {
+bool npz(std::string_view bytes) {
     try {
         std::int64_t all = 0;
         for (const auto& [name, value] : read_npz(*memory_source("x.npz", bytes), limits)) {
@@ -59,11 +63,13 @@ void npz(std::string_view bytes) {
             require(name.find('\n') == std::string::npos, "a name with a line end");
         }
         require(all <= limits.bytes, "arrays beyond the limits");
+        return true;
     } catch (const FileError&) {
+        return false;
     }
 }
 
-void read_as_safetensors(std::string_view bytes) {
+bool read_as_safetensors(std::string_view bytes) {
     try {
         std::int64_t all = 0;
         for (const auto& [name, value] : read_safetensors(*memory_source("x.safetensors", bytes), limits)) {
@@ -72,46 +78,52 @@ void read_as_safetensors(std::string_view bytes) {
             require(name.find('\n') == std::string::npos, "a name with a line end");
         }
         require(all <= limits.bytes, "arrays beyond the limits");
+        return true;
     } catch (const FileError&) {
+        return false;
     }
 }
 
-void safetensors(std::string_view bytes) {
-    read_as_safetensors(bytes);
+bool safetensors(std::string_view bytes) {
+    const bool accepted = read_as_safetensors(bytes);
     // Once more with the length of the header that it seems to have: else most changes end at the length.
     constexpr std::size_t before = 8;
     const std::size_t end = bytes.rfind('}');
-    if (end == std::string_view::npos || end < before) return;
+    if (end == std::string_view::npos || end < before) return accepted;
     std::string repaired(bytes);
     for (std::size_t i = 0; i < before; ++i)
         repaired[i] = static_cast<char>((end + 1 - before) >> (8 * i) & 0xff);
-    read_as_safetensors(repaired);
+    return read_as_safetensors(repaired) || accepted;
 }
 
-void program(std::string_view bytes) {
+bool program(std::string_view bytes) {
     try {
         const std::string json = program_to_json(program_from_json(std::string(bytes), limits));
         require(program_to_json(program_from_json(json, limits)) == json,
                 "a program that is another one when read again");
+        return true;
     } catch (const FileError&) {
+        return false;
     }
 }
 
 // BITALE_FLAGS, and behind a line end BITALE_DEBUG.
-void flags(std::string_view bytes) {
+bool flags(std::string_view bytes) {
     const std::string text(bytes.substr(0, bytes.find('\n')));
     const std::string debug(bytes.size() > text.size() ? bytes.substr(text.size() + 1) : "");
     try {
         const Options o = parse_options(text.c_str(), debug.empty() ? nullptr : debug.c_str(), nullptr);
         require(o.debug >= 0 && o.debug <= 6 && o.emulator_devices >= 1, "an option out of its range");
+        return true;
     } catch (const Error&) {
+        return false;
     }
 }
 
 // In memory, where a folder is.
 const char* parent() { return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; }
 
-void cache(std::string_view bytes) {
+bool cache(std::string_view bytes) {
     static const test::TemporaryFolder folder(parent());
     static const DiskCache cache(folder.path(), 1 << 20);
     static const std::string key(32, 'a');
@@ -119,24 +131,28 @@ void cache(std::string_view bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
     const std::optional<std::string> object = cache.read(key);
     require(cache.find(key).has_value() == object.has_value(), "an entry that is found and cannot be read");
-    if (!object) return;
+    if (!object) return false;
     // The seal holds the object's checksum and the key.
     const std::string_view seal = bytes.substr(object->size());
     require(bytes.substr(0, object->size()) == *object, "an object that is not in its file");
     require(seal.find(sha256(*object)) != std::string_view::npos && seal.find(key) != std::string_view::npos,
             "an object without its seal");
+    return true;
 }
 
-void choices(std::string_view bytes) {
+bool choices(std::string_view bytes) {
+    bool accepted = false;
     for (const std::vector<Way>& ways :
          {std::vector<Way>{Way::library, Way::generated}, std::vector<Way>{Way::winners, Way::all_places}}) {
         const std::optional<Choice> choice = parse_choice(std::string(bytes), ways);
         if (!choice) continue;
+        accepted = true;
         require(std::find(ways.begin(), ways.end(), choice->chosen) != ways.end(), "a choice of no such way");
         const std::optional<Choice> again = parse_choice(text_of(*choice), ways);
         require(again && again->chosen == choice->chosen && text_of(*again) == text_of(*choice),
                 "a choice that is another one when read again");
     }
+    return accepted;
 }
 
 }  // namespace

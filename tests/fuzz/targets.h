@@ -1,5 +1,5 @@
-// What reads bytes that somebody else wrote. Each target takes any bytes, and returns: a refusal is an Error
-// that it catches, everything else that leaves it is a finding.
+// What reads bytes that somebody else wrote. Each target takes any bytes, and returns whether they were
+// accepted: a refusal is an Error that it catches, everything else that leaves it is a finding.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace bitale::fuzz {
 
 struct Target {
     const char* name;
-    void (*run)(std::string_view bytes);
+    bool (*run)(std::string_view bytes);
 };
 const std::vector<Target>& targets();
 const Target* target_named(std::string_view name);  // null: there is none
