@@ -1,6 +1,8 @@
 #include "codegen/gpu_facts.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 namespace bitale {
@@ -49,6 +51,17 @@ std::optional<GpuFacts> gpu_facts(const std::string& architecture) {
         return f;
     }
     return std::nullopt;
+}
+
+double blocks_at_once(const GpuFacts& gpu, double threads, double shared_bytes, double registers_of_thread) {
+    constexpr double registers = 65536;        // of a multiprocessor
+    constexpr double shared_of_system = 1024;  // of each block, beside its own
+    double resident = std::min<double>(gpu.blocks, std::floor(gpu.threads / threads));
+    resident = std::min(resident, std::floor(registers / (registers_of_thread * threads)));
+    if (shared_bytes > 0)
+        resident = std::min(
+            resident, std::floor(static_cast<double>(gpu.shared_bytes) / (shared_bytes + shared_of_system)));
+    return gpu.multiprocessors * std::max(1.0, resident);
 }
 
 }  // namespace bitale

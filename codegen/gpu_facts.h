@@ -25,4 +25,9 @@ struct GpuFacts {
 // Of the largest usual product of an architecture: "sm_90" is an H100 SXM. Nothing for unknown names.
 std::optional<GpuFacts> gpu_facts(const std::string& architecture);
 
+// How many blocks of so many threads run at once: what a multiprocessor holds of them, by its threads, its
+// registers and its shared memory, on all multiprocessors. At least one on each.
+double blocks_at_once(const GpuFacts& gpu, double threads, double shared_bytes,
+                      double registers_of_thread = 64);
+
 }  // namespace bitale

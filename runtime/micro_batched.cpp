@@ -384,6 +384,15 @@ std::vector<Profile::Row> MicroBatched::profile() const {
     return rows;
 }
 
+std::vector<LaunchCounts> MicroBatched::counts() const {
+    std::vector<LaunchCounts> all;
+    for_each_executable([&](const Executable& executable) {
+        const std::vector<LaunchCounts> own = executable.counts();
+        all.insert(all.end(), own.begin(), own.end());
+    });
+    return all;
+}
+
 std::vector<Kernel> MicroBatched::kernels() const {
     std::vector<Kernel> all;
     for (const Part& part : passes_) all.insert(all.end(), part->kernels->begin(), part->kernels->end());

@@ -46,6 +46,7 @@ class MicroBatched : public Executable {
     std::vector<std::int64_t> last_symbols() const override { return last_symbols_.get(); }
     int compiler_runs() const override;
     std::vector<Profile::Row> profile() const override;
+    std::vector<LaunchCounts> counts() const override;
 
     // The variables of the function, and the totals, which calls write.
     const std::vector<SharedUse>& shared() const { return shared_; }

@@ -14,6 +14,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
+#include "runtime/counts.h"
 #include "runtime/exec/shares.h"
 #include "runtime/micro_batched.h"
 #include "runtime/named_lengths.h"
@@ -281,6 +282,8 @@ std::string report_of(const Function::State& state, Detail detail, const std::ve
         return s;
     }
     const auto with_ways = [&](std::string text) {
+        if (const std::string counted = counts_text(counts_of(state), detail); !counted.empty())
+            text += "\n" + counted;
         return state.recomputed ? text + state.recomputed->report(detail) : text;
     };
     if (state.parts && state.parts->is_prepared()) {

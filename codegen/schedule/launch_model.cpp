@@ -23,8 +23,8 @@ constexpr std::int64_t sector = 32, line = 128, bank = 4, banks = 32;  // bytes,
 constexpr double l1_sectors = 4;                                       // a cycle
 // Turns of a loop that the compiler has in flight where nothing is said.
 constexpr int usual_turns = 4;
-// Of a multiprocessor; of a thread, with many loads in flight and with few.
-constexpr double registers = 65536, usual_registers = 64, few_registers = 32, few_loads = 4;
+// Of a thread, with many loads in flight and with few.
+constexpr double usual_registers = 64, few_registers = 32, few_loads = 4;
 // Instructions for the address of an element, and for the counter and the branch of a loop.
 constexpr double of_address = 2, of_turn = 2, of_guard = 2;
 
@@ -82,13 +82,9 @@ class Model {
             shared = std::max(shared, static_cast<double>(shared_memory_of(kernel_, segment).bytes));
         }
         p.working = within > 0 ? std::min(p.threads, busy / within) : 1;
-        double resident = std::min<double>(gpu_.blocks, std::floor(gpu_.threads / p.threads));
-        const double own_registers = most_loads_ > few_loads ? usual_registers : few_registers;
-        resident = std::min(resident, std::floor(registers / (own_registers * p.threads)));
-        if (shared > 0) resident = std::min(resident, std::floor(gpu_.shared_bytes / (shared + 1024)));
-        resident = std::max(1.0, resident);
+        const double at_once = blocks_at_once(gpu_, p.threads, shared,
+                                              most_loads_ > few_loads ? usual_registers : few_registers);
         const double units = std::min<double>(gpu_.multiprocessors, p.blocks);
-        const double at_once = gpu_.multiprocessors * resident;
         p.waves = std::ceil(p.blocks / at_once);
         // Blocks of one kind run in waves; those of several kinds take what room there is.
         double chain = 0, all = 0;

@@ -126,10 +126,13 @@ constexpr Flag flags[] = {
      [](Options& o, std::string_view v) { o.specialise = on_off("specialise", v); }},
     {"cuda_home", "FOLDER[:FOLDER...]", "where CUDA's libraries are looked for first",
      [](Options& o, std::string_view v) { o.cuda_home = v; }},
-    {"emulator", "fast|checked", "whether the emulator watches every access of a kernel",
+    {"emulator", "fast|checked|counted",
+     "whether the emulator watches every access of a kernel, or counts them for the report",
      [](Options& o, std::string_view v) {
-         if (v != "fast" && v != "checked") malformed(flags_variable, "emulator", v, "fast or checked");
+         if (v != "fast" && v != "checked" && v != "counted")
+             malformed(flags_variable, "emulator", v, "fast, checked or counted");
          o.emulator_checks = v == "checked";
+         o.emulator_counts = v == "counted";
      }},
     {"emulator_devices", "N", "how many GPUs the emulator shows: emulator, emulator:1, ...",
      [](Options& o, std::string_view v) {

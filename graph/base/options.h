@@ -35,6 +35,7 @@ struct Options {
     int compiler_seconds = 600;         // a compiler that takes longer is ended; 0: it may take any time
     std::string cuda_home;              // folders where CUDA's libraries are looked for first
     bool emulator_checks = false;       // every access of a kernel is watched on the emulator
+    bool emulator_counts = false;       // what kernels ask of memory is counted on the emulator
     int emulator_devices = 1;           // GPUs that the emulator shows
     Graphs graphs = Graphs::loop;       // the most that a GPU may be given at once
     bool wait_for_launches = false;     // each launch on a GPU is waited for: faults name their kernel

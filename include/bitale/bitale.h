@@ -5,6 +5,7 @@
 #include "bitale/array.h"        // IWYU pragma: export
 #include "bitale/array_ops.h"    // IWYU pragma: export
 #include "bitale/checkpoint.h"   // IWYU pragma: export
+#include "bitale/counts.h"       // IWYU pragma: export
 #include "bitale/dlpack.h"       // IWYU pragma: export
 #include "bitale/dtype.h"        // IWYU pragma: export
 #include "bitale/error.h"        // IWYU pragma: export

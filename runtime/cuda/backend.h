@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bitale/counts.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/tables.h"
 #include "runtime/cuda/targets.h"
@@ -39,7 +40,9 @@ struct Backend {
         gemm;
     std::function<void(const ConvShape&, const ConvData&, Stream)> conv;
     std::function<bool()> separate_buffers;  // each in a block of its own, not in the arena; null: no
-    std::function<std::string()> summary;    // for bitale-info
+    // What was counted of a kernel's launches; null: nothing is.
+    std::function<std::vector<LaunchCounts>(KernelFunction)> counts;
+    std::function<std::string()> summary;  // for bitale-info
     // What computes a call of gemm or conv, in words, once there was one; null where libraries do not tell.
     std::function<std::string(const GemmShape&)> gemm_algorithm;
     std::function<std::string(const ConvShape&)> conv_algorithm;

@@ -20,6 +20,7 @@
 #include "runtime/cuda/device_name.h"
 #include "runtime/cuda/emulator/checks.h"
 #include "runtime/cuda/emulator/compile.h"
+#include "runtime/cuda/emulator/counted.h"
 #include "runtime/cuda/emulator/devices.h"
 #include "runtime/cuda/emulator/graphs.h"
 #include "runtime/cuda/emulator/stream.h"
@@ -214,6 +215,7 @@ Backend cuda::emulator_backend(int index) {
                             [=] { convolve(process_pool(options().threads), shape, data); });
     };
     backend.separate_buffers = emulator_checks;
+    backend.counts = emulated_counts;
     backend.summary = [] {
         const CompilerSearch search = find_compiler();
         if (!search.found) return "cannot compile: " + search.problem;

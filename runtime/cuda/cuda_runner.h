@@ -51,6 +51,7 @@ class CudaRunner : public Executable {
     std::string resources(const std::string& entry) const override;
     std::string library_choice(const Step& step) const override;
     std::vector<Profile::Row> profile() const override;
+    std::vector<LaunchCounts> counts() const override;
     std::string launches() const override;
 
   private:

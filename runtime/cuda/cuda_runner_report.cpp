@@ -3,10 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "codegen/gpu_facts.h"
 #include "runtime/cuda/cuda_runner.h"
 #include "runtime/figures.h"
 
@@ -89,6 +93,35 @@ std::vector<Profile::Row> CudaRunner::profile() const {
             rows.push_back(row_of(*program_, *p.step, static_cast<int>(rows.size()) + 1, lengths, p.calls,
                                   std::max(p.seconds, 0.0)));
     return rows;
+}
+
+std::vector<LaunchCounts> CudaRunner::counts() const {
+    std::vector<LaunchCounts> all;
+    const Backend& backend = context_.backend();
+    if (!backend.counts) return all;
+    const std::optional<GpuFacts> gpu = gpu_facts(program_->target);
+    int number = 0;
+    std::set<KernelFunction> listed;  // steps may share a kernel
+    for (const std::vector<StepPlan>* plans : {&once_, &body_})
+        for (const StepPlan& p : *plans) {
+            ++number;
+            for (const KernelFunction phase : p.phases) {
+                if (!listed.insert(phase).second) continue;
+                FunctionAttributes attributes;
+                context_.check(context_.runtime().cudaFuncGetAttributes(&attributes, phase),
+                               "cudaFuncGetAttributes");
+                for (LaunchCounts& launch : backend.counts(phase)) {
+                    launch.number = number;
+                    if (gpu)
+                        launch.waves = static_cast<std::int64_t>(
+                            std::ceil(static_cast<double>(launch.blocks) /
+                                      blocks_at_once(*gpu, static_cast<double>(launch.threads),
+                                                     static_cast<double>(attributes.shared_bytes))));
+                    all.push_back(std::move(launch));
+                }
+            }
+        }
+    return all;
 }
 
 }  // namespace bitale::cuda

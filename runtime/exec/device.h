@@ -104,6 +104,7 @@ class Executable {
     // How a library computes a step, for the report: its algorithm or engine, workspace; empty: not known.
     virtual std::string library_choice(const Step& /*step*/) const { return {}; }
     virtual std::vector<Profile::Row> profile() const { return {}; }
+    virtual std::vector<LaunchCounts> counts() const { return {}; }  // where the emulator counts
     virtual std::string launches() const { return {}; }  // how steps reach the device, for the report
 };
 

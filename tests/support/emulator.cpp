@@ -5,35 +5,23 @@
 #include <numeric>
 
 #include "runtime/cuda/emulator/compile.h"
+#include "runtime/cuda/emulator/counted.h"
 #include "runtime/cuda/emulator/table.h"
 
 namespace bitale::test {
 
 using namespace bitale::cuda;
 
-namespace {
+DeviceInts::DeviceInts(std::size_t count) {
+    REQUIRE(emulated_runtime().cudaSetDevice(0) == success);
+    REQUIRE(emulated_runtime().cudaMalloc(reinterpret_cast<void**>(&data_),
+                                          count * sizeof(int) + tail_bytes) == success);
+    std::iota(data_, data_ + count, 0);
+    std::fill_n(reinterpret_cast<char*>(data_ + count), tail_bytes, char{0});
+    mark_written(data_, count * sizeof(int) + tail_bytes);
+}
 
-class DeviceInts {
-  public:
-    explicit DeviceInts(std::size_t count) {
-        REQUIRE(emulated_runtime().cudaSetDevice(0) == success);
-        REQUIRE(emulated_runtime().cudaMalloc(reinterpret_cast<void**>(&data_),
-                                              count * sizeof(int) + tail_bytes) == success);
-        std::iota(data_, data_ + count, 0);
-        // The tail as the executor leaves it.
-        std::fill_n(reinterpret_cast<char*>(data_ + count), tail_bytes, char{0});
-        mark_written(data_, count * sizeof(int) + tail_bytes);
-    }
-    ~DeviceInts() { emulated_runtime().cudaFree(data_); }
-    DeviceInts(const DeviceInts&) = delete;
-    DeviceInts& operator=(const DeviceInts&) = delete;
-    int* data() const { return data_; }
-
-  private:
-    int* data_ = nullptr;
-};
-
-}  // namespace
+DeviceInts::~DeviceInts() { emulated_runtime().cudaFree(data_); }
 
 KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads, void* more) {
     // The body begins on the text's second line.
@@ -65,6 +53,7 @@ KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned thre
     const Status status = runtime.cudaLaunchKernelExC(&config, kernel, arguments);
     if (status != success) outcome.problem = runtime.cudaGetErrorString(status);
     outcome.values.assign(out.data(), out.data() + count);
+    if (emulator_counts()) outcome.counts = emulated_counts(kernel).at(0);
     CHECK(runtime.cudaLibraryUnload(library) == success);
     return outcome;
 }

@@ -1,10 +1,12 @@
 // Kernels of a test's own on the emulator.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bitale/counts.h"
 #include "graph/base/options.h"
 #include "runtime/cuda/emulator/blocks.h"
 #include "tests/support/catch.h"
@@ -57,12 +59,42 @@ class CheckedEmulator {
     ScopedOptions scope_;
 };
 
+// What kernels ask of memory is counted while it lives.
+class CountedEmulator {
+  public:
+    explicit CountedEmulator(bool debug_kernels = false) : scope_(counted(debug_kernels)) {}
+
+  private:
+    static Options counted(bool debug_kernels) {
+        Options o = options();
+        o.emulator_counts = true;
+        o.emulator_checks = false;
+        o.debug_kernels = debug_kernels;
+        return o;
+    }
+    ScopedOptions scope_;
+};
+
+// Ints in the memory of the emulated GPU: 0, 1, 2, ... With the tail that the executor leaves.
+class DeviceInts {
+  public:
+    explicit DeviceInts(std::size_t count);
+    ~DeviceInts();
+    DeviceInts(const DeviceInts&) = delete;
+    DeviceInts& operator=(const DeviceInts&) = delete;
+    int* data() const { return data_; }
+
+  private:
+    int* data_ = nullptr;
+};
+
 // A kernel on `threads` threads of `blocks` blocks, with one int of each thread in `in` (its number) and in
 // `out`: what the launch says, and what is in `out` then. In the body, t is the thread in its block, all in
 // the grid; `more` is a pointer to ints of the caller's.
 struct KernelOutcome {
     std::string problem;
     std::vector<int> values;
+    LaunchCounts counts;  // under a CountedEmulator
 };
 KernelOutcome run_kernel(const std::string& body, unsigned blocks, unsigned threads, void* more = nullptr);
 

@@ -14,6 +14,7 @@
 
 #include "runtime/cuda/emulator/checker.h"
 #include "runtime/cuda/emulator/checks.h"
+#include "runtime/cuda/emulator/counter.h"
 #include "runtime/cuda/emulator/fiber.h"
 #include "runtime/cuda/emulator/graphs.h"
 
@@ -64,6 +65,7 @@ class Scheduler {
         arguments_ = arguments;
         ++launch_;
         checked_ = emulator_checks();
+        counted_ = !checked_ && emulator_counts() && kernel.watched;
         const unsigned threads = size.x * size.y * size.z;
         threads_.resize(threads);
         order_.resize(threads);
@@ -75,14 +77,17 @@ class Scheduler {
         std::vector<unsigned> blocks(grid.x * grid.y * grid.z);
         order.arrange(blocks);
         if (checked_) checker_.begin_launch(kernel, threads, device, arguments);
+        if (counted_) counter_.begin_launch(kernel, grid, size);
         for (const unsigned b : blocks) {
             state_.block = {b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y};
             if (checked_) checker_.begin_block(b);
+            if (counted_) counter_.begin_block();
             poison_shared_arrays();
             run_block();
             if (!problem_.empty())
                 return fmt::format("{} (block {}, {}, {})", std::exchange(problem_, ""), state_.block.x,
                                    state_.block.y, state_.block.z);
+            if (counted_) counter_.end_block();
         }
         return "";
     }
@@ -123,10 +128,11 @@ class Scheduler {
         wait(Thread::State::at_warp_operation);
     }
     void access(const void* address, std::size_t bytes, AccessKind kind, const void* code) {
-        if (!checked_) return;
-        ++accesses;
+        if (!checked_ && !counted_) return;
+        if (checked_) ++accesses;
         const char* stack = threads_[current_].worker->fiber.stack();
         if (static_cast<std::size_t>(static_cast<const char*>(address) - stack) < Fiber::stack_bytes) return;
+        if (counted_) return counter_.access(address, bytes, kind, code, current_);
         if (checker_.access(address, bytes, kind, code, current_)) return;
         problem_ = checker_.problem();
         abandon();
@@ -153,6 +159,7 @@ class Scheduler {
     void wait(Thread::State state) {
         const unsigned self = current_;
         threads_[self].state = state;
+        if (counted_) counter_.stops(self);
         threads_[self].worker->fiber.leave();
         select(self);
     }
@@ -234,6 +241,7 @@ class Scheduler {
                     if (!(met >> (other - first) & 1)) continue;
                     words_[first / warp_size][other - first] = threads_[other].word;
                     threads_[other].state = Thread::State::ready;
+                    if (counted_) counter_.goes_on(other);
                 }
                 if (checked_ && leader.orders_memory) checker_.met(first, met);
                 any = true;
@@ -268,15 +276,20 @@ class Scheduler {
             }
             if (!first) first = &thread;
         }
-        for (Thread& t : threads_) t.state = Thread::State::ready;
+        for (unsigned t = 0; t < threads_.size(); ++t) {
+            threads_[t].state = Thread::State::ready;
+            if (counted_) counter_.goes_on(t);
+        }
+        if (counted_) counter_.barrier();
         if (checked_) checker_.next_interval();
     }
 
     const EmulatedKernel* kernel_ = nullptr;
     void** arguments_ = nullptr;
     EmulatorState state_;
-    bool checked_ = false;
+    bool checked_ = false, counted_ = false;
     Checker checker_;
+    Counter counter_;
     std::string problem_;
 
     std::uint64_t launch_ = 0;
@@ -320,6 +333,7 @@ void Scheduler::work() {
             s.select(t);
             s.kernel_->entry(&s.state_, s.arguments_);
             s.threads_[s.current_].state = Thread::State::done;
+            if (s.counted_) s.counter_.stops(s.current_);
         }
         s.free_.push_back(self);
         self->fiber.leave();
@@ -337,6 +351,11 @@ void set_thread_order(ThreadOrder order, std::uint64_t seed) {
 std::uint64_t checked_accesses() {
     const std::lock_guard lock(scheduler().mutex);
     return scheduler().accesses;
+}
+
+std::vector<CountedLaunches> counted_launches(const EmulatedKernel& kernel) {
+    const std::lock_guard lock(scheduler().mutex);
+    return kernel.counts->launches;
 }
 
 std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block, int device,

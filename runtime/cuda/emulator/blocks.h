@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "runtime/cuda/emulator/counter.h"
 #include "runtime/cuda/emulator/module.h"
 #include "runtime/cuda/emulator/state.h"
 
@@ -21,6 +23,9 @@ void set_thread_order(ThreadOrder order, std::uint64_t seed = 1);
 // finds where emulator_checks(). One launch at a time, whoever calls.
 std::string run_blocks(const EmulatedKernel& kernel, const Extent& grid, const Extent& block, int device,
                        void** arguments);
+
+// What was counted of a kernel so far, where emulator_counts().
+std::vector<CountedLaunches> counted_launches(const EmulatedKernel& kernel);
 
 // How many accesses the checker has seen so far.
 std::uint64_t checked_accesses();

@@ -26,28 +26,32 @@ std::string bytes_of_file(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Behind those of every object: such code runs rarely and is compiled often. Checked: calls before each
+// Behind those of every object: such code runs rarely and is compiled often. Watched: calls before each
 // access are asked for, the library that usually serves them is not.
-std::vector<std::string> more_flags(bool checked) {
-    if (!checked) return {"-O1"};
-    return {"-O1",
-            "-fno-tree-vectorize",
-            "-fno-exceptions",
-            "-g1",
-            "-fno-sanitize=address,undefined",
-            "-fsanitize=thread",
-            "-nodefaultlibs",
-            "-lm",
-            "-lc",
-            "-lgcc"};
+std::vector<std::string> more_flags(const HostCompiler& compiler, Watch watch) {
+    if (watch == Watch::nothing) return {"-O1"};
+    std::vector<std::string> list = {"-O1",
+                                     "-fno-tree-vectorize",
+                                     "-fno-exceptions",
+                                     "-g1",
+                                     "-fno-sanitize=address,undefined",
+                                     "-fsanitize=thread",
+                                     "-nodefaultlibs",
+                                     "-lm",
+                                     "-lc",
+                                     "-lgcc"};
+    // A load of what is stored right after it counts like any other.
+    if (watch == Watch::counts && compiler.identity.find("clang") != std::string::npos)
+        list.insert(list.end(), {"-mllvm", "-tsan-instrument-read-before-write=1"});
+    return list;
 }
 
-std::string key_of(const std::string& text, const HostCompiler& compiler, bool checked) {
-    std::string all = "bitale-emulated-5\n" + compiler.identity + "\n";
+std::string key_of(const std::string& text, const HostCompiler& compiler, Watch watch) {
+    std::string all = "bitale-emulated-6\n" + compiler.identity + "\n";
     for (const std::string& flag : compile_flags()) all += flag + " ";
-    for (const std::string& flag : more_flags(checked)) all += flag + " ";
-    // The checker names lines of the text, so the comments count there.
-    return sha256(all + "\n" + (checked ? text : without_comments(text))).substr(0, 32);
+    for (const std::string& flag : more_flags(compiler, watch)) all += flag + " ";
+    // Lines of a watched text are named, so the comments count there.
+    return sha256(all + "\n" + (watch == Watch::nothing ? without_comments(text) : text)).substr(0, 32);
 }
 
 struct Job {
@@ -62,13 +66,14 @@ EmulatedModules compile_emulated(const std::vector<std::string>& texts) {
     if (!search.found) throw CompileError("the emulator needs a host compiler: " + search.problem);
     const HostCompiler& compiler = *search.found;
     DiskCache cache(options().cache ? cache_directory() : "", options().cache_bytes);
-    const bool cached = options().cache && cache.usable(), checked = emulator_checks();
+    const bool cached = options().cache && cache.usable();
+    const Watch watch = emulator_watches();
 
     EmulatedModules modules;
     modules.images.resize(texts.size());
     std::vector<Job> jobs;
     for (std::size_t u = 0; u < texts.size(); ++u) {
-        const std::string text = emulated_text(texts[u], checked), key = key_of(text, compiler, checked);
+        const std::string text = emulated_text(texts[u], watch), key = key_of(text, compiler, watch);
         if (std::optional<std::string> found = cached ? cache.read(key) : std::nullopt) {
             modules.images[u] = *std::move(found);
             continue;
@@ -80,7 +85,7 @@ EmulatedModules compile_emulated(const std::vector<std::string>& texts) {
             std::vector<CompileJob> list;
             for (const Job& job : jobs)
                 list.push_back({workshop.add(job.key + ".cpp", job.source),
-                                workshop.path() + "/" + job.key + ".so", more_flags(checked)});
+                                workshop.path() + "/" + job.key + ".so", more_flags(compiler, watch)});
             compile_all(compiler, list, static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
             for (std::size_t j = 0; j < jobs.size(); ++j)
                 modules.images[jobs[j].text] = bytes_of_file(list[j].object);

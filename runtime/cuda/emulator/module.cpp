@@ -12,8 +12,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <sstream>
+#include <string_view>
 
 #include "graph/base/text.h"
+#include "runtime/cuda/emulator/counter.h"
 #include "runtime/cuda/process.h"
 
 namespace bitale::cuda {
@@ -93,6 +96,7 @@ std::unique_ptr<Module> Module::load(const std::string& image, std::string& prob
     if (dlinfo(module->handle_, RTLD_DI_LINKMAP, &map) == 0)
         module->base_ = reinterpret_cast<char*>(map->l_addr);
     module->source_ = static_cast<const char*>(dlsym(module->handle_, "emulated_source"));
+    module->file_ = static_cast<const char*>(dlsym(module->handle_, "emulated_file"));
     if (const void* first = dlsym(module->handle_, "emulated_first_line"))
         std::memcpy(&module->first_line_, first, sizeof module->first_line_);
     module->read_symbols();
@@ -156,7 +160,8 @@ const EmulatedKernel* Module::find(const std::string& kernel) {
          this,
          {},
          dlsym(handle_, "emulated_watched") != nullptr,
-         {}};
+         {},
+         std::make_shared<KernelCounts>()};
     while (const std::size_t n = bytes(k.argument_bytes.size())) k.argument_bytes.push_back(n);
     for (const SharedArray& a : shared_arrays_)
         if (a.function == kernel || !dlsym(handle_, ("emulated_" + a.function).c_str()))
@@ -190,6 +195,38 @@ std::string Module::cite(const void* code) const {
     const std::size_t colon = said ? said->rfind(':') : std::string::npos;
     const int line = colon == std::string::npos ? 0 : std::atoi(said->c_str() + colon + 1);
     return line > 0 ? cite(line) : fmt::format("offset {:#x}", place);
+}
+
+std::vector<std::string> Module::statements(const std::vector<const void*>& code) const {
+    std::vector<std::string> all;
+    std::vector<std::string> command = {"addr2line", "-a", "-i", "-e", ""};
+    for (const void* c : code) {
+        const auto place = static_cast<std::size_t>(static_cast<const char*>(c) - base_);
+        all.push_back(fmt::format("offset {:#x}", place));
+        command.push_back(fmt::format("{:#x}", place - 1));
+    }
+    const TemporaryObject file(image_);
+    command[4] = file.path();
+    const std::optional<std::string> said =
+        file.complete() && !code.empty() ? output_of(command) : std::nullopt;
+    const long lines = source_ ? std::count(source_, source_ + std::strlen(source_), '\n') : 0;
+    const std::string_view file_name = file_ ? file_ : "", own = file_name.substr(file_name.rfind('/') + 1);
+    std::istringstream answers(said.value_or(""));
+    std::size_t next = 0;
+    // The address, then a line for each function from the innermost one on: the last one in the text counts.
+    for (std::string answer; std::getline(answers, answer);) {
+        const std::size_t colon = answer.rfind(':');
+        if (answer.starts_with("0x")) ++next;
+        if (next == 0 || next > all.size() || colon == std::string::npos) continue;
+        const int line = std::atoi(answer.c_str() + colon + 1);
+        const std::string name = answer.substr(0, colon);
+        if (line <= 0) continue;
+        if (file_ && name.substr(name.rfind('/') + 1) != own)
+            all[next - 1] = fmt::format("{}:{}", name.substr(name.rfind('/') + 1), line);
+        else if (line >= first_line_ && line < first_line_ + lines)
+            all[next - 1] = cite(line);
+    }
+    return all;
 }
 
 }  // namespace bitale::cuda

@@ -11,6 +11,7 @@
 namespace bitale::cuda {
 
 struct EmulatorState;
+struct KernelCounts;  // counter.h
 class Module;
 
 // A __shared__ variable.
@@ -28,6 +29,7 @@ struct EmulatedKernel {
     std::vector<std::size_t> argument_bytes;  // of each argument
     bool watched = false;                     // it tells of its accesses
     std::vector<SharedArray> shared;          // its own and those of functions that kernels share; by address
+    std::shared_ptr<KernelCounts> counts;     // where what it asks for is counted
 
     // Every pointer that could be one among the bytes of the arguments, and its place among them.
     template <class F>
@@ -59,6 +61,9 @@ class Module {
     std::string cite(int line) const;
     // Likewise of a return address, as far as a tool on PATH knows it; else its place in the object.
     std::string cite(const void* code) const;
+    // Of each of many return addresses, the statement of the kernel that it belongs to, whatever was inlined
+    // there: "net.cpp:15" where the text has the user's lines, else as cite().
+    std::vector<std::string> statements(const std::vector<const void*>& code) const;
 
   private:
     Module() = default;
@@ -68,6 +73,7 @@ class Module {
     void* handle_ = nullptr;
     char* base_ = nullptr;
     const char* source_ = nullptr;
+    const char* file_ = nullptr;  // what the compiler called it
     int first_line_ = 1;
     std::vector<SharedArray> shared_arrays_;
     std::map<std::string, EmulatedKernel> kernels_;

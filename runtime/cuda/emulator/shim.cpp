@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 #include "codegen/print/comments.h"
 #include "runtime/cuda/emulator/compile.h"
@@ -46,11 +47,13 @@ static EMULATED_APART emulated_state* emulated;
 #define EMULATED_HOOK \
     extern "C" __attribute__((visibility("hidden"), used, noinline, no_sanitize("thread"))) void
 #define EMULATED_HELPER static inline __attribute__((no_sanitize("thread"), always_inline)) void
+extern "C" const char emulated_file[] = __FILE__;
 EMULATED_HELPER emulated_whole(const void* p, unsigned long bytes, int kind, const void* code) {
     const unsigned long within = (unsigned long)((const char*)p - (const char*)emulated);
     if (within >= sizeof(emulated_state) && p != &emulated) emulated->access(p, bytes, kind, code);
 }
 EMULATED_HELPER emulated_pieces(const void* p, unsigned long bytes, int kind, const void* code) {
+    if (EMULATED_WHOLE) return emulated_whole(p, bytes, kind, code);
     const unsigned long step = ((unsigned long)p | bytes) % 4 ? 1 : 4;
     for (unsigned long at = 0; at < bytes; at += step)
         emulated_whole((const char*)p + at, step, kind, code);
@@ -83,8 +86,39 @@ EMULATED_HOOK __tsan_init() {}
 extern "C" const int emulated_watched = 1;
 EMULATED_HOOK __tsan_func_entry(void*) {}
 EMULATED_HOOK __tsan_func_exit() {}
+)";
+
+// The checker sees bytes that were written by several instructions, and each shared array by itself.
+constexpr const char* for_checks = R"(#define EMULATED_WHOLE false
 #define B_SHARED_MEMORY(BYTES)
 #define B_SHARED(T, NAME, COUNT, OFFSET) __shared__ T NAME[COUNT]
+)";
+
+// What counts sees the instructions of a GPU: elements that move together are one access, although the host's
+// compiler would take them apart, and loops are unrolled as they ask for.
+constexpr const char* for_counts = R"(#define EMULATED_WHOLE true
+#define B_VECTOR_LOAD(V, FROM) emulated_load<V>(FROM)
+#define B_VECTOR_STORE(V, TO, VALUE) emulated_store<V>(TO, VALUE)
+#define EMULATED_PRAGMA(X) _Pragma(#X)
+#ifdef __clang__
+#define EMULATED_UNROLL EMULATED_PRAGMA(unroll)
+#define EMULATED_UNROLL_TURNS(TURNS) EMULATED_PRAGMA(unroll TURNS)
+#else
+#define EMULATED_UNROLL EMULATED_PRAGMA(GCC unroll 64)
+#define EMULATED_UNROLL_TURNS(TURNS) EMULATED_PRAGMA(GCC unroll TURNS)
+#endif
+)";
+constexpr const char* counted_vectors = R"(
+template <class V>
+static EMULATED_UNWATCHED V emulated_load(const void* from) {
+    emulated->access(from, sizeof(V), 0, __builtin_return_address(0));
+    return *(const V*)from;
+}
+template <class V>
+static EMULATED_UNWATCHED void emulated_store(void* to, const V& value) {
+    emulated->access(to, sizeof(V), 1, __builtin_return_address(0));
+    *(V*)to = value;
+}
 )";
 
 // CUDA's words.
@@ -199,6 +233,18 @@ std::string string_literal(const std::string& text) {
     return literal + "\"";
 }
 
+// Host compilers have words of their own for what CUDA's pragma asks.
+std::string with_unrolled_loops(std::string text) {
+    const std::pair<std::string_view, std::string_view> words[] = {
+        {"_Pragma(\"unroll\")", "EMULATED_UNROLL"},
+        {"B_PRAGMA(unroll TURNS)", "EMULATED_UNROLL_TURNS(TURNS)"}};
+    for (const auto& [cuda, host] : words)
+        for (std::size_t at = text.find(cuda); at != std::string::npos;
+             at = text.find(cuda, at + host.size()))
+            text.replace(at, cuda.size(), host);
+    return text;
+}
+
 }  // namespace
 
 std::vector<std::string> kernels_in(const std::string& text) {
@@ -224,10 +270,15 @@ std::vector<std::string> kernels_in(const std::string& text) {
     return names;
 }
 
-std::string emulated_text(const std::string& cuda_text, bool checked) {
-    std::string text = std::string(state) + (checked ? watched : unwatched) + words;
+std::string emulated_text(const std::string& cuda_text, Watch watch) {
+    std::string text = state;
+    if (watch == Watch::checks) text += for_checks;
+    if (watch == Watch::counts) text += for_counts;
+    text += watch == Watch::nothing ? unwatched : watched;
+    if (watch == Watch::counts) text += counted_vectors;
+    text += words;
     const auto lines = std::count(text.begin(), text.end(), '\n');
-    text += cuda_text;
+    text += watch == Watch::counts ? with_unrolled_loops(cuda_text) : cuda_text;
     for (const std::string& kernel : kernels_in(cuda_text))
         text += fmt::format("EMULATED_ENTRY({})\n", kernel);
     // For messages that cite a line.

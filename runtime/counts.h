@@ -1,0 +1,16 @@
+// What the emulator has counted, as part of a report.
+#pragma once
+
+#include <string>
+
+#include "bitale/counts.h"
+#include "bitale/function.h"
+
+namespace bitale {
+
+Counts counts_of(const Function::State& state);
+// In brief three lines for each launch, complete a table of the places that load and store; nothing where
+// nothing was counted.
+std::string counts_text(const Counts& counts, Detail detail);
+
+}  // namespace bitale
