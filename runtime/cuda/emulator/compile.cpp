@@ -1,5 +1,6 @@
 #include "runtime/cuda/emulator/compile.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,9 +41,14 @@ std::vector<std::string> more_flags(const HostCompiler& compiler, Watch watch) {
                                      "-lm",
                                      "-lc",
                                      "-lgcc"};
-    // A load of what is stored right after it counts like any other.
-    if (watch == Watch::counts && compiler.identity.find("clang") != std::string::npos)
+    if (watch != Watch::counts) return list;
+    // A load of what is stored right after it counts like any other; and loops are unrolled as often as they
+    // ask for, however long they are.
+    if (compiler.identity.find("clang") != std::string::npos)
         list.insert(list.end(), {"-mllvm", "-tsan-instrument-read-before-write=1"});
+    else
+        for (const char* limit : {"max-unrolled-insns", "max-average-unrolled-insns", "max-unroll-times"})
+            list.push_back(fmt::format("--param={}=100000", limit));
     return list;
 }
 
