@@ -5,9 +5,9 @@
 #include <variant>
 
 #include "codegen/group/again.h"
+#include "codegen/group/ends.h"
 #include "codegen/group/in_step.h"
 #include "codegen/group/once.h"
-#include "codegen/group/peak.h"
 #include "codegen/group/scores.h"
 #include "codegen/library/made.h"
 #include "codegen/nest/compose.h"
@@ -28,8 +28,9 @@ constexpr std::size_t most_members = 48;
 
 class Grouper {
   public:
-    Grouper(const Values& values, const Graph& graph, const Target& target)
-        : values_(values), graph_(graph), target_(target), behind_(behind_waits(values)) {}
+    // Values whose groups end with them: what reads these is in others.
+    Grouper(const Values& values, const Graph& graph, const Target& target, const std::set<int>& ends)
+        : values_(values), graph_(graph), target_(target), ends_(ends), behind_(behind_waits(values)) {}
 
     Grouping run() {
         const std::size_t n = values_.list.size();
@@ -363,8 +364,8 @@ class Grouper {
         bool rows = true;
         for_each_read(full, [&](const ScalarNode& s) {
             if (result_.group_of[s.operand.value()] != number || full.parallel.empty()) return;
-            rows =
-                rows && !s.at.empty() && s.at[0] == full.parallel[0].variable && !is_saved(s.operand.value());
+            rows = rows && !s.at.empty() && s.at[0] == full.parallel[0].variable &&
+                   !is_saved(s.operand.value()) && !ends_.contains(s.operand.value());
         });
         return rows;
     }
@@ -530,6 +531,7 @@ class Grouper {
     const Values& values_;
     const Graph& graph_;
     const Target& target_;
+    const std::set<int>& ends_;
     const std::vector<bool> behind_;
     Grouping result_;
     std::map<int, std::vector<int>> readers_;  // values that read a stored one
@@ -552,9 +554,9 @@ bool depends(const Grouping& grouping, int group, int on) {
 }
 
 Grouping form_groups(const Values& values, const Graph& graph, const Target& target) {
-    Grouping grouping = Grouper(values, graph, target).run();
-    order_for_peak(values, graph, grouping);
-    return grouping;
+    return ended_early(values, graph, [&](const std::set<int>& ends) {
+        return Grouper(values, graph, target, ends).run();
+    });
 }
 
 }  // namespace bitale

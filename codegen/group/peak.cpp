@@ -43,8 +43,8 @@ class Ordering {
     Ordering(const Values& values, const Graph& graph, Grouping& grouping)
         : values_(values), graph_(graph), grouping_(grouping), groups_(grouping.groups) {}
 
-    void run() {
-        if (grouping_.levels < 3) return;
+    Bytes run() {
+        if (grouping_.levels < 3) return {};
         find_buffers();
         for (Profile& live : live_) live.assign(static_cast<std::size_t>(grouping_.levels) + 1, 0);
         for (std::size_t b = 0; b < buffers_.size(); ++b) add(b, 1);
@@ -52,7 +52,7 @@ class Ordering {
         // Whoever saves activations in half types has batches in mind that are larger than usual.
         const bool is_asked_for = std::any_of(values_.list.begin(), values_.list.end(),
                                               [](const Value& v) { return v.node->op->is_stored; });
-        if (before[0] < least_peak && !is_asked_for) return;
+        if (before[0] < least_peak && !is_asked_for) return before;
         std::vector<int> as_late_as_possible;
         for (const Group& group : groups_) as_late_as_possible.push_back(group.level);
         std::vector<int> order(groups_.size());
@@ -77,8 +77,9 @@ class Ordering {
         bool gains = false;
         for (std::size_t i = 0; i < after.size(); ++i)
             gains = gains || after[i] < (1 - least_gain) * before[i];
-        if (gains) return;
+        if (gains) return after;
         for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].level = as_late_as_possible[g];
+        return before;
     }
 
   private:
@@ -255,8 +256,8 @@ class Ordering {
 
 }  // namespace
 
-void order_for_peak(const Values& values, const Graph& graph, Grouping& grouping) {
-    Ordering(values, graph, grouping).run();
+std::array<double, 2> order_for_peak(const Values& values, const Graph& graph, Grouping& grouping) {
+    return Ordering(values, graph, grouping).run();
 }
 
 }  // namespace bitale

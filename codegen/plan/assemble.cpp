@@ -378,6 +378,7 @@ class Assembler {
                 [this](Type type, const std::string& name, const std::string& reason, BufferInfo::Role role) {
                     return add({BufferInfo::Kind::arena, 0, name, std::move(type), reason, {}, role});
                 },
+                [this](int v, int other) { buffers_.try_emplace(v, buffers_of(other)); },
                 [this] { return errors_buffer(); }};
     }
 

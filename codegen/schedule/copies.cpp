@@ -120,11 +120,12 @@ Stmts make_copy(StagedCopy& copy, const TaskRows& rows, const SegmentContext& co
     const Node& node = *context.values.list[static_cast<std::size_t>(copy.value)].node;
     const DType dtype = node.type.dtype;
     if (copy.in_memory) {
-        const int buffer =
-            context.new_buffer({dtype, copy.scratch}, title_of(node) + " (copy)",
-                               "read many times by sums of products, too large for the scratch of one task",
-                               BufferInfo::Role::task_rows);
-        copy.place = builder.global(buffer, dtype, copy.scratch, true);
+        if (copy.buffer < 0)
+            copy.buffer = context.new_buffer(
+                {dtype, copy.scratch}, title_of(node) + " (copy)",
+                "read many times by sums of products, too large for the scratch of one task",
+                BufferInfo::Role::task_rows);
+        copy.place = builder.global(copy.buffer, dtype, copy.scratch, true);
         builder.ir.places[static_cast<std::size_t>(copy.place)].parts = {rows.part()};
     } else {
         copy.place = builder.scratch(Place::Scope::local, dtype, copy.scratch, {rows.part()});

@@ -33,6 +33,7 @@ double predicted_time(const Group& group, const SegmentContext& context, bool sh
     alone.buffer_to_read = [](int v) { return v; };
     alone.buffers_to_write = [](int v) { return std::vector<int>{v}; };
     alone.new_buffer = [&next](auto&&...) { return next++; };
+    alone.put_into_buffer_of = [](int, int) {};
     alone.errors_buffer = [&next] { return next++; };
     KernelBuilder builder;
     builder.short_text = short_text;

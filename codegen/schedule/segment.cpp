@@ -24,6 +24,7 @@
 #include "codegen/schedule/pieces.h"
 #include "codegen/schedule/prefix.h"
 #include "codegen/schedule/puts.h"
+#include "codegen/schedule/rooms.h"
 #include "codegen/schedule/rows_of_task.h"
 #include "codegen/schedule/runs.h"
 #include "codegen/schedule/scatter.h"
@@ -161,6 +162,10 @@ class SegmentScheduler {
         std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
         for (const StagedCopy& copy : planned_)
             if (!copy.in_memory) used_ += copy.bytes.constant();
+        // Threads of a block are not done at the same time, and parts of a row are tasks of their own.
+        if (by == CopiedBy::rows && !target().tasks_have_threads())
+            rooms_.plan(stays_in_memory(group_, context_, planned_, local_, row_, scattered_), rows().part(),
+                        context_, builder_);
         make_copies(0, before);
     }
 
@@ -179,8 +184,10 @@ class SegmentScheduler {
         for (StagedCopy& copy : planned_) {
             if (copy.after != after) continue;
             copy.nest = copy_reads().copy(copy);
+            rooms_.enter(copy);
             append(body, make_copy(copy, rows(), context_, builder_,
                                    [&](const Nest& nest) { return with_places(nest); }));
+            rooms_.leave(copy);
             notes_ += "  staged " + describe(*value(copy.value).node) + ", " + copy.bytes.text() +
                       (copy.in_memory ? " bytes of memory a row\n" : " bytes a task\n");
             copies_.emplace(copy.value, copy);
@@ -576,6 +583,7 @@ class SegmentScheduler {
     std::int64_t used_ = 0;     // bytes of scratch
     std::map<int, int> local_;  // values to scratch places
     std::vector<StagedCopy> planned_;
+    Rooms rooms_;
     std::map<int, StagedCopy> copies_;  // those that are made
     std::map<int, RunPart> parts_;      // of the lists of keys, for the task's rows
     std::set<int> scattered_;           // members that skip the zeros of a factor

@@ -23,6 +23,8 @@ struct SegmentContext {
     std::function<std::vector<int>(int value)> buffers_to_write;
     std::function<int(Type type, const std::string& name, const std::string& reason, BufferInfo::Role role)>
         new_buffer;  // arena
+    // Puts a stored value into the arena's buffer of another one, which is of the same type.
+    std::function<void(int value, int other)> put_into_buffer_of;
     std::function<int()> errors_buffer;
 
     // The place of a leaf or a stored value.

@@ -379,7 +379,12 @@ Nest CopyReads::sent(const Nest& nest, const Loop& rows, int but_for, bool scatt
     return map_reads(nest, [&](const Scalar& s) -> Scalar {
         const auto copy = copies_.find(s->operand.value());
         if (copy == copies_.end() || s->operand.value() == but_for) return s;
-        const Shape& shape = values_.list[static_cast<std::size_t>(s->operand.value())].shape;
+        // A copy in memory is for sums that read past the border; others need not keep it there.
+        const Value& value = values_.list[static_cast<std::size_t>(s->operand.value())];
+        if (copy->second.in_memory && value.storage == Value::Storage::stored &&
+            nest.combine == Combine::none && s->guards.empty())
+            return s;
+        const Shape& shape = value.shape;
         if (!in_own_row(*s, s->guards, nest, rows, shape)) return s;
         auto r = std::make_shared<ScalarNode>(*s);
         r->operand = Operand::of_copy(s->operand.value());

@@ -29,6 +29,7 @@ const std::map<std::string, std::string>& exceptions() {
         {"conv_float64", "six rows of three times twelve results, whose lanes are along the twelve"},
         {"gru_step", "a recurrence of 32 rows, of which a tile of registers has four"},
         {"language_model_step", "sixteen rows of the gradient are turned at once"},
+        {"residual_five_pooled", "gradients of filters beside the layer before them, for the sake of memory"},
         {"resnet8_step", "sums over a batch that follow one another, early for the sake of memory: 1.4 ms"},
         {"transformer_layer", "four heads of 64 places, and 64 rows: all kernels below 200 us"},
         {"views", "tasks move two tiles of 16 x 16 elements: below 150 us"},

@@ -98,3 +98,70 @@ TEST_CASE("small updates share their kernels still", "[core][runtime][peak]") {
     INFO(plan);
     CHECK(plan.steps.size() <= 7);
 }
+
+namespace {
+
+// Seven convolutions, the last six in residual blocks, without batch normalisation: every value is of one
+// image, so one task can walk an image through all layers and back.
+struct PlainResidual {
+    PlainResidual(std::int64_t images, std::int64_t channels, std::int64_t size)
+        : x(input(float32, {images, 3, size, size}, "x")) {
+        Random random(8);
+        rows = random_array(float32, {images, 3, size, size}, random, -1, 1);
+        const auto layer = [&](const Expr& h, std::int64_t from) {
+            parameters.push_back(shared(random_array(float32, {channels, from, 3, 3}, random, -0.2, 0.2)));
+            return conv2d(h, parameters.back(), {.border_mode = half});
+        };
+        Expr h = relu(layer(x, 3));
+        for (int k = 0; k < 3; ++k) h = relu(layer(relu(layer(h, channels)), channels) + h);
+        loss = mean(sqr(mean(h, {2, 3}) - 0.3F));
+    }
+    Function step(const std::string& device, std::int64_t rows_at_a_time = 0) const {
+        return function({x}, loss,
+                        {.updates = sgd(loss, parameters, 0.05),
+                         .device = device,
+                         .micro_batch = rows_at_a_time});
+    }
+    std::vector<Array> after(Function f) {
+        std::vector<Array> before, all;
+        for (const Shared& p : parameters) before.push_back(p.get_value());
+        for (int k = 0; k < 2; ++k) all.push_back(f(rows));
+        for (std::size_t k = 0; k < parameters.size(); ++k) {
+            all.push_back(parameters[k].get_value());
+            parameters[k].set_value(before[k]);
+        }
+        return all;
+    }
+
+    Expr x, loss;
+    Array rows;
+    std::vector<Shared> parameters;
+};
+
+}  // namespace
+
+TEST_CASE("a task's values take turns at memory, and a group of all layers ends where others are ready",
+          "[core][runtime][peak]") {
+    constexpr std::int64_t images = 96, channels = 8, size = 40;
+    PlainResidual net(images, channels, size);
+    const Function f = net.step("cpu");
+    const MemoryPlan plan = f.memory_plan();
+    INFO(plan);
+    // What gradients read of seven layers, the cotangents of two, and copies with a border.
+    constexpr std::int64_t value = images * channels * size * size * 4;
+    CHECK(plan.arena_bytes < 12 * value);
+    CHECK(plan.steps.size() > 4);
+    std::int64_t copies = 0;
+    for (const MemoryPlan::Buffer& b : plan.buffers) copies += b.kind == MemoryPlan::Kind::task_rows;
+    CHECK(copies <= 3 * static_cast<std::int64_t>(plan.steps.size()));
+    // Parts of eight images are small enough for one group.
+    const std::vector<Array> got = net.after(f), expected = net.after(net.step("cpu", 8));
+    for (std::size_t k = 0; k < got.size(); ++k) {
+        INFO(k);
+        CHECK(difference(got[k], expected[k], {.of_largest = 1e-5}) == "");
+    }
+    // A small batch stays in one group: 4 launches.
+    const Function small = PlainResidual(8, channels, size).step("cpu");
+    INFO(small.memory_plan());
+    CHECK(small.memory_plan().steps.size() <= 4);
+}
