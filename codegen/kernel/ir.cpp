@@ -172,10 +172,30 @@ class Verifier {
   private:
     // What is no variable around here becomes a parameter of the kernel, so the caller must know its value.
     void index(const Int& x, const Symbols& declared) const {
-        for (const AtomPtr& symbol : symbols_of(x))
-            BITALE_CHECK(declared.contains(symbol->id) || sizes_.contains(symbol->id),
-                         "the symbol " + symbol->name +
-                             " is neither declared around its use nor a length of the call");
+        for (const Int::Term& term : x.terms())
+            for (const AtomPtr& a : term.atoms) {
+                if (a->kind != Atom::Kind::symbol) {
+                    if (of_lengths(a)) continue;
+                    index(a->a, declared);
+                    index(a->b, declared);
+                    continue;
+                }
+                BITALE_CHECK(
+                    declared.contains(a->id) || sizes_.contains(a->id),
+                    "the symbol " + a->name + " is neither declared around its use nor a length of the call");
+            }
+    }
+    // Of lengths of the call alone: looked at once, as sums of many of them occur in many indices.
+    bool of_lengths(const AtomPtr& a) const {
+        if (a->kind == Atom::Kind::symbol) return sizes_.contains(a->id);
+        const auto [at, fresh] = of_lengths_.try_emplace(a, true);
+        if (!fresh) return at->second;
+        bool all = true;
+        for (const Int* x : {&a->a, &a->b})
+            for (const Int::Term& t : x->terms())
+                all = all && std::all_of(t.atoms.begin(), t.atoms.end(),
+                                         [&](const AtomPtr& inside) { return of_lengths(inside); });
+        return of_lengths_[a] = all;
     }
     void guards(const std::vector<Guard>& list, const Symbols& declared) const {
         for (const Guard& g : list)
@@ -287,6 +307,7 @@ class Verifier {
 
     const KernelIR& kernel_;
     const Symbols& sizes_;
+    mutable std::map<AtomPtr, bool> of_lengths_;
     const std::map<int, std::vector<Part>>* parts_ = nullptr;  // of the segment
     Bounds bounds_;
 };

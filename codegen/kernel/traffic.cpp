@@ -121,9 +121,8 @@ class TrafficWalker {
         // Lengths are left alone: a sum of many of them would be copied for each.
         Interval sum{x, x};
         for (const Int::Term& term : x.terms()) {
-            if (std::all_of(term.atoms.begin(), term.atoms.end(), [&](const AtomPtr& atom) {
-                    return atom->kind == Atom::Kind::symbol && !loops_.contains(atom->id);
-                }))
+            if (std::all_of(term.atoms.begin(), term.atoms.end(),
+                            [&](const AtomPtr& atom) { return !in_loops(*atom); }))
                 continue;
             const std::optional<Interval> t = interval(term);
             if (!t) return {};
@@ -132,6 +131,18 @@ class TrafficWalker {
             sum = {sum.low - own + t->low, sum.high - own + t->high};
         }
         return sum;
+    }
+
+    // Of a sum of lengths it is known by the ids of its symbols.
+    bool in_loops(const Atom& atom) const {
+        if (atom.kind == Atom::Kind::symbol) return loops_.contains(atom.id);
+        const auto least = loops_.lower_bound(atom.first);
+        if (least == loops_.end() || least->first > atom.last) return false;
+        for (const Int* x : {&atom.a, &atom.b})
+            for (const Int::Term& t : x->terms())
+                for (const AtomPtr& inside : t.atoms)
+                    if (in_loops(*inside)) return true;
+        return false;
     }
 
     std::optional<Interval> interval(const Int::Term& term) const {
@@ -177,13 +188,12 @@ class TrafficWalker {
         Touched t;
         Int times = 1;
         Substitution without;
-        for (const AtomPtr& symbol : symbols_of(at)) {
-            const auto let = lets_.find(symbol->id);
-            if (let == lets_.end()) continue;
-            if (!let->second.times) return whole;
-            times = times * *let->second.times;
-            t.by.insert(t.by.end(), let->second.by.begin(), let->second.by.end());
-            without.emplace(symbol->id, Int(0));
+        for (const auto& [id, let] : lets_) {
+            if (!depends_on(at, id)) continue;
+            if (!let.times) return whole;
+            times = times * *let.times;
+            t.by.insert(t.by.end(), let.by.begin(), let.by.end());
+            without.emplace(id, Int(0));
         }
         const std::optional<Interval> all = interval(at);
         if (!all) return whole;

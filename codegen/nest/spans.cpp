@@ -7,7 +7,10 @@ namespace bitale {
 
 namespace {
 
-bool surely_non_negative(const Int& x) {
+bool surely_non_negative(const Int& sum) {
+    if (example_of(sum) < 0) return false;
+    if (sum.non_negative()) return true;
+    const Int x = written_out_where_it_cancels(sum);
     if (x.non_negative()) return true;
     return std::any_of(x.terms().begin(), x.terms().end(), [&](const Int::Term& t) {
         const Atom& a = *t.atoms[0];

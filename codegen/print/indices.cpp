@@ -63,6 +63,8 @@ bool Indices::fits(const Int& x) const {
 
 bool Indices::host_only(const Atom& a) const {
     if (a.kind == Atom::Kind::symbol) return !names_.contains(a.id) && !scalars_.contains(a.id);
+    const auto least = names_.lower_bound(a.first);
+    if (least == names_.end() || least->first > a.last) return true;
     for (const Int* x : {&a.a, &a.b})
         for (const AtomPtr& s : symbols_of(*x))
             if (names_.contains(s->id)) return false;

@@ -56,7 +56,6 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 std::int64_t minus(std::int64_t a) { return times(a, -1); }
-std::uint64_t magnitude(std::int64_t a) { return static_cast<std::uint64_t>(a < 0 ? minus(a) : a); }
 bool is_multiple(std::int64_t a, std::int64_t b) { return b == -1 || a % b == 0; }
 
 using saturated::floor_quotient;
@@ -118,6 +117,17 @@ class IntBuilder {
         atom->a = a;
         atom->b = b;
         atom->range = range_of(*atom);
+        const std::int64_t x = example_of(a), y = example_of(b);
+        atom->example = kind == Atom::Kind::min   ? std::min(x, y)
+                        : kind == Atom::Kind::max ? std::max(x, y)
+                                                  : floor_quotient(x, y);
+        for (const Int* x : {&a, &b})
+            for (const Int::Term& t : x->terms())
+                for (const AtomPtr& inside : t.atoms)
+                    if (inside->last != 0) {
+                        atom->first = std::min(atom->last == 0 ? inside->first : atom->first, inside->first);
+                        atom->last = std::max(atom->last, inside->last);
+                    }
         return of(std::move(atom));
     }
 
@@ -165,9 +175,13 @@ Int Int::symbol(std::string name, IntRange range) {
     static std::atomic<std::uint64_t> next{1};
     if (range.low == range.high) return range.low;
     auto atom = std::make_shared<Atom>();
-    atom->id = next++;
+    atom->id = atom->first = atom->last = next++;
     atom->name = std::move(name);
     atom->range = range;
+    // Unlike ones, and none that is 0 where it need not be.
+    constexpr std::int64_t unlike = 7;
+    const std::int64_t number = 1 + static_cast<std::int64_t>(atom->id % unlike);
+    atom->example = std::max(range.low, std::min(std::max<std::int64_t>(range.low, 0) + number, range.high));
     return IntBuilder::of(std::move(atom));
 }
 
@@ -243,6 +257,83 @@ Int total_of(std::vector<Int> parts) {
         for (std::size_t i = half; i < parts.size(); ++i) parts[i - half] = parts[i - half] + parts[i];
     }
     return parts[0];
+}
+
+namespace {
+
+constexpr std::size_t most_terms = 64, block = 16;
+
+bool is_block(const Atom& a) { return a.kind == Atom::Kind::max && a.b.is(0) && a.a.non_negative(); }
+
+Int block_of(const Int& sum) { return sum.is_constant() ? sum : IntBuilder::of(Atom::Kind::max, sum, 0); }
+
+}  // namespace
+
+std::vector<Int> starts_of(const std::vector<Int>& lengths) {
+    std::vector<Int> all;
+    for (const Int& length : lengths) all.push_back(written_out(length));
+    const Int end = total_of(std::move(all));
+    std::vector<Int> starts{0};
+    if (end.terms().size() <= most_terms || !end.non_negative()) {
+        for (const Int& length : lengths) starts.push_back(starts.back() + length);
+        starts.back() = end;
+        return starts;
+    }
+    std::vector<Int> levels{0};  // what is behind the last whole block of each size, the smallest first
+    for (std::size_t k = 0; k < lengths.size(); ++k) {
+        levels[0] = levels[0] + lengths[k];
+        std::size_t level = 0;
+        for (std::size_t n = k + 1; n % block == 0; n /= block, ++level) {
+            if (level + 1 == levels.size()) levels.emplace_back(0);
+            levels[level + 1] = levels[level + 1] + block_of(levels[level]);
+            levels[level] = 0;
+        }
+        starts.push_back(total_of(levels));
+    }
+    starts.back() = block_of(end);
+    return starts;
+}
+
+namespace {
+
+template <class Which>
+Int written_out(const Int& x, const Which& which) {
+    Int r = x;
+    while (true) {
+        std::vector<Int> blocks, sums;
+        for (const Int::Term& t : r.terms())
+            if (t.atoms.size() == 1 && is_block(*t.atoms[0]) && which(r, t)) {
+                blocks.push_back(t.factor * Int::from(t.atoms[0]));
+                sums.push_back(t.factor * t.atoms[0]->a);
+            }
+        if (blocks.empty()) return r;
+        r = r - total_of(std::move(blocks)) + total_of(std::move(sums));
+    }
+}
+
+bool may_cancel(const Int& x, const Int::Term& block) {
+    return std::any_of(x.terms().begin(), x.terms().end(), [&](const Int::Term& t) {
+        return (t.factor < 0) != (block.factor < 0) && t.atoms.size() == 1 &&
+               t.atoms[0]->first <= block.atoms[0]->last && t.atoms[0]->last >= block.atoms[0]->first;
+    });
+}
+
+}  // namespace
+
+Int written_out(const Int& x) {
+    return written_out(x, [](const Int&, const Int::Term&) { return true; });
+}
+
+Int written_out_where_it_cancels(const Int& x) { return written_out(x, may_cancel); }
+
+std::int64_t example_of(const Int& x) {
+    std::int64_t sum = x.constant_term();
+    for (const Int::Term& t : x.terms()) {
+        std::int64_t term = t.factor;
+        for (const AtomPtr& a : t.atoms) term = saturated::product(term, a->example);
+        sum = saturated::sum(sum, term);
+    }
+    return sum;
 }
 
 IntRange IntBuilder::range_of(const Atom& atom) {
@@ -395,36 +486,6 @@ Int max(const Int& a, const Int& b) {
     return a < b ? IntBuilder::of(Atom::Kind::max, a, b) : IntBuilder::of(Atom::Kind::max, b, a);
 }
 
-std::string Int::text() const {
-    std::string s;
-    for (const Term& t : terms()) {
-        const std::int64_t f = t.factor;
-        if (!s.empty())
-            s += f < 0 ? " - " : " + ";
-        else if (f < 0)
-            s += "-";
-        bool first = true;
-        if (f != 1 && f != -1) {
-            s += std::to_string(magnitude(f));
-            first = false;
-        }
-        for (const AtomPtr& a : t.atoms) {
-            if (!first) s += "*";
-            first = false;
-            if (a->kind == Atom::Kind::symbol)
-                s += a->name;
-            else if (a->kind == Atom::Kind::floordiv)
-                s += "floordiv(" + a->a.text() + ", " + a->b.text() + ")";
-            else
-                s += (a->kind == Atom::Kind::min ? "min(" : "max(") + a->a.text() + ", " + a->b.text() + ")";
-        }
-    }
-    if (s.empty()) return std::to_string(constant_);
-    if (constant_ > 0) s += " + " + std::to_string(constant_);
-    if (constant_ < 0) s += " - " + std::to_string(magnitude(constant_));
-    return s;
-}
-
 namespace {
 
 bool mentions_any(const Int& x, const Substitution& symbols);
@@ -432,6 +493,8 @@ bool mentions_any(const Int& x, const Substitution& symbols);
 bool mentions_any(const Int::Term& t, const Substitution& symbols) {
     return std::any_of(t.atoms.begin(), t.atoms.end(), [&](const AtomPtr& a) {
         if (a->kind == Atom::Kind::symbol) return symbols.contains(a->id);
+        const auto least = symbols.lower_bound(a->first);
+        if (least == symbols.end() || least->first > a->last) return false;
         return mentions_any(a->a, symbols) || mentions_any(a->b, symbols);
     });
 }
@@ -458,9 +521,11 @@ Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
                 continue;
             }
             const Int left = rebuild(a->a, leaf, stays), right = rebuild(a->b, leaf, stays);
-            product = product * (a->kind == Atom::Kind::floordiv ? floordiv(left, right)
-                                 : a->kind == Atom::Kind::min    ? min(left, right)
-                                                                 : max(left, right));
+            const bool stays_block = is_block(*a) && left.terms().size() > most_terms && left.non_negative();
+            product = product * (stays_block                       ? block_of(left)
+                                 : a->kind == Atom::Kind::floordiv ? floordiv(left, right)
+                                 : a->kind == Atom::Kind::min      ? min(left, right)
+                                                                   : max(left, right));
         }
         product = product * t.factor;
         if (product.is_constant())
@@ -519,9 +584,13 @@ std::vector<AtomPtr> symbols_of(const Int& x) {
 }
 
 bool depends_on(const Int& x, std::uint64_t symbol_id) {
-    for (const AtomPtr& a : symbols_of(x))
-        if (a->id == symbol_id) return true;
-    return false;
+    return std::any_of(x.terms().begin(), x.terms().end(), [&](const Int::Term& t) {
+        return std::any_of(t.atoms.begin(), t.atoms.end(), [&](const AtomPtr& a) {
+            if (symbol_id < a->first || symbol_id > a->last) return false;
+            if (a->kind == Atom::Kind::symbol) return true;
+            return depends_on(a->a, symbol_id) || depends_on(a->b, symbol_id);
+        });
+    });
 }
 
 }  // namespace bitale

@@ -92,14 +92,27 @@ Int min(const Int& a, const Int& b);
 Int max(const Int& a, const Int& b);
 // Of any number of them, added in pairs: one by one, a sum of hundreds of symbols would be copied for each.
 Int total_of(std::vector<Int> parts);
+// Where each of some lengths begins if they lie side by side, and last where all end. The start of one of
+// hundreds of symbols would have hundreds of terms: blocks of them are one term each, max(sum, 0), and so is
+// the end. Ends of the same lengths are ==, however they were put together.
+std::vector<Int> starts_of(const std::vector<Int>& lengths);
+// With the terms of those blocks.
+Int written_out(const Int& x);
+// With the terms of those whose symbols occur in terms of the other sign as well, with which they may cancel.
+Int written_out_where_it_cancels(const Int& x);
+// The number for some values of the symbols that their ranges allow: where it is negative, no proof that x is
+// not need be looked for.
+std::int64_t example_of(const Int& x);
 
 struct Atom {
     enum class Kind : std::uint8_t { symbol, floordiv, min, max };
     Kind kind = Kind::symbol;
-    std::uint64_t id = 0;  // symbols only, from 1, in order of creation
-    std::string name;      // symbols only
-    IntRange range;        // of a symbol as given, of the others as it follows
-    Int a, b;              // the operands of the others
+    std::uint64_t id = 0;               // symbols only, from 1, in order of creation
+    std::string name;                   // symbols only
+    IntRange range;                     // of a symbol as given, of the others as it follows
+    Int a, b;                           // the operands of the others
+    std::int64_t example = 0;           // as of example_of()
+    std::uint64_t first = 0, last = 0;  // ids of all symbols inside are in [first, last]; no symbols: [0, 0]
 };
 
 // Replaces symbols by id; `with` returns null for those that stay.

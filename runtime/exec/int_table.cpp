@@ -18,18 +18,18 @@ int IntTable::emit(Instruction instruction) {
     return at->second;
 }
 
-int IntTable::atom(const Atom& atom) {
-    if (atom.kind == Atom::Kind::symbol) {
-        const auto at = position_.find(atom.id);
-        BITALE_CHECK(at != position_.end(), "no argument gives the symbol " + atom.name + " its value");
+int IntTable::atom(const AtomPtr& atom) {
+    if (atom->kind == Atom::Kind::symbol) {
+        const auto at = position_.find(atom->id);
+        BITALE_CHECK(at != position_.end(), "no argument gives the symbol " + atom->name + " its value");
         return emit({Kind::symbol, at->second, 0, 0});
     }
-    const int a = add(atom.a), b = add(atom.b);
-    switch (atom.kind) {
-        case Atom::Kind::floordiv: return emit({Kind::floordiv, a, b, 0});
-        case Atom::Kind::min: return emit({Kind::min, a, b, 0});
-        default: return emit({Kind::max, a, b, 0});
-    }
+    if (const auto at = atoms_.find(atom); at != atoms_.end()) return at->second;
+    const int a = add(atom->a), b = add(atom->b);
+    const Kind kind = atom->kind == Atom::Kind::floordiv ? Kind::floordiv
+                      : atom->kind == Atom::Kind::min    ? Kind::min
+                                                         : Kind::max;
+    return atoms_[atom] = emit({kind, a, b, 0});
 }
 
 int IntTable::add(const Int& x) {
@@ -37,7 +37,7 @@ int IntTable::add(const Int& x) {
     for (const Int::Term& term : x.terms()) {
         int product = -1;
         for (const AtomPtr& a : term.atoms) {
-            const int factor = atom(*a);
+            const int factor = atom(a);
             product = product < 0 ? factor : emit({Kind::multiply, product, factor, 0});
         }
         if (term.factor != 1)

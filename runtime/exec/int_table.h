@@ -35,10 +35,11 @@ class IntTable {
         auto key() const { return std::tuple(kind, a, b, number); }
     };
     int emit(Instruction instruction);
-    int atom(const Atom& atom);
+    int atom(const AtomPtr& atom);
 
     std::map<std::uint64_t, int> position_;
     std::map<std::tuple<Kind, int, int, std::int64_t>, int> known_;
+    std::map<AtomPtr, int> atoms_;  // that are no symbols
     std::vector<Instruction> code_;
 };
 

@@ -1,7 +1,11 @@
 // The integer algebra: identities proven when an expression is built, and random expressions against plain
 // numbers.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -158,6 +162,49 @@ TEST_CASE("long sums are put together and taken apart") {
         CHECK((a - b) + b == a);
         CHECK((a - a).is(0));
         CHECK((a + b) - b - a == 0);
+    }
+}
+
+TEST_CASE("starts of many lengths have few terms, and the values of their sums") {
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{64}, std::size_t{65},
+                                    std::size_t{257}, std::size_t{900}}) {
+        CAPTURE(count);
+        std::vector<Int> lengths;
+        std::map<std::uint64_t, std::int64_t> values;
+        Int sum = 0;
+        for (std::size_t k = 0; k < count; ++k) {
+            lengths.push_back(Int::symbol("n" + std::to_string(k)));
+            values[lengths.back().symbol_id()] = static_cast<std::int64_t>(k * 7 % 5);
+            sum = sum + lengths.back();
+        }
+        const std::vector<Int> starts = starts_of(lengths);
+        REQUIRE(starts.size() == count + 1);
+        std::int64_t expected = 0;
+        for (std::size_t k = 0; k < count; ++k) {
+            CHECK(evaluate(starts[k], values) == expected);
+            CHECK(starts[k].terms().size() <= 64);
+            CHECK(written_out_where_it_cancels(starts[k] + lengths[k] - starts[k + 1]).is(0));
+            CHECK(written_out(starts[k + 1] - starts[k]) == lengths[k]);
+            expected += values.at(lengths[k].symbol_id());
+        }
+        CHECK(evaluate(starts.back(), values) == expected);
+        CHECK(written_out(starts.back()) == sum);
+        CHECK(starts.back().text() == sum.text());
+        CHECK(example_of(starts.back() + 1) > 0);
+        if (count <= 64) continue;
+        CHECK(starts.back().terms().size() == 1);
+        CHECK(starts[count - 1].terms().size() < 40);
+        // However they are put together, the end is the same.
+        std::vector<Int> joined{starts_of({lengths.begin(), lengths.begin() + 65}).back()};
+        joined.insert(joined.end(), lengths.begin() + 65, lengths.end());
+        CHECK(starts_of(joined).back() == starts.back());
+        // A length that is known later.
+        const Substitution known{{lengths[3].symbol_id(), 5}};
+        values[lengths[3].symbol_id()] = 5;
+        CHECK(evaluate(substitute(starts.back(), known), values) == evaluate(starts.back(), values));
+        CHECK(evaluate(substitute(starts[40], known), values) == evaluate(starts[40], values));
+        CHECK(depends_on(starts[40], lengths[3].symbol_id()));
+        CHECK(!depends_on(starts[40], lengths[41].symbol_id()));
     }
 }
 

@@ -74,6 +74,28 @@ std::size_t check_columns(std::int64_t count, const std::string& device) {
     return device == "reference" ? 0 : bytes_of_code(f.kernels()[0].source);
 }
 
+// The gradient of each of many parts is its own place in that of the whole.
+std::size_t check_gradients(std::int64_t count, const std::string& device) {
+    std::vector<Expr> parts;
+    std::vector<Input> inputs;
+    std::vector<Array> values;
+    for (std::int64_t k = 0; k < count; ++k) {
+        parts.push_back(vector("part" + std::to_string(k)));
+        inputs.emplace_back(parts.back());
+        values.push_back(full_of({k % 3}, static_cast<double>(k)));
+    }
+    Function f =
+        function(inputs, grad(sum(sqr(concatenate(parts))), parts), {.device = device, .specialise = false});
+    const Results got = f.call(values);
+    for (std::int64_t k = 0; k < count; ++k)
+        CHECK(difference(got[static_cast<std::size_t>(k)], full_of({k % 3}, 2.0 * static_cast<double>(k))) ==
+              "");
+    std::size_t bytes = 0;
+    if (device != "reference")
+        for (const auto& kernel : f.kernels()) bytes += bytes_of_code(kernel.source);
+    return bytes;
+}
+
 }  // namespace
 
 TEST_CASE("a kernel of more than 32 segments is several functions", "[core][runtime][long_phases]") {
@@ -94,6 +116,17 @@ TEST_CASE("the text of many parts of unknown lengths is as long as their number"
         CHECK(more < 2 * some + some / 5);
     }
     check_columns(35, "reference");
+    check_columns(70, "reference");
+}
+
+TEST_CASE("gradients of many parts of unknown lengths read no other part", "[core][runtime][long_phases]") {
+    for (const std::string& device : cpu_and_emulator()) {
+        INFO(device);
+        const std::size_t some = check_gradients(40, device), more = check_gradients(80, device);
+        CHECK(some > 1000);
+        CHECK(more < 2 * some + some / 5);
+    }
+    check_gradients(70, "reference");
 }
 
 TEST_CASE("starts of segments of unlike numbers of tasks are right", "[core][runtime][long_phases]") {
