@@ -1,4 +1,6 @@
 // Functions that keep a limit because their gradients compute values again: the same bits in less memory.
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -125,6 +127,19 @@ std::int64_t alive_before(const MemoryPlan& plan, const std::string& device) {
     return bytes;
 }
 
+// What the least of each way alone takes, of a network whose lengths are known.
+struct LeastAlone {
+    explicit LeastAlone(const Residual& net, const std::string& device) {
+        Function f = net.step(device);
+        in_parts = MicroBatched(f.state(), 0).least_bytes({}, 0);
+        Recomputed ways(const_cast<Function::State&>(f.state()));
+        const int count = static_cast<int>(recomputations(*f.state().optimised).size());
+        for (int k = 0; k < count; ++k)
+            again = std::min(again, ways.memory_plan({k, false}, {}).peak_bytes);
+    }
+    std::int64_t in_parts = 0, again = INT64_MAX;
+};
+
 }  // namespace
 
 TEST_CASE("a residual network with batch normalisation keeps a limit by computing values again",
@@ -228,6 +243,40 @@ TEST_CASE("parts of a batch compute values again where that is the fastest that 
         if (is_known)
             CHECK_THAT(error_of([&] { net.step("cpu", share_of(plain, 0.05)); }),
                        ContainsSubstring("compute values again a row of the batch at a time, it needs"));
+    }
+}
+
+TEST_CASE("a limit that neither parts nor values computed again keep alone is kept by both",
+          "[runtime][recomputed]") {
+    for (const std::string& device : cpu_and_emulator()) {
+        const Residual net(6, device == "cpu" ? 4 : 8, 8, 16, true, false);
+        const LeastAlone alone(net, device);
+        const std::int64_t limit = std::min(alone.in_parts, alone.again) - 1;
+        Function f = net.step(device, {limit});
+        const MemoryPlan plan = f.memory_plan();
+        INFO(device << ": " << alone.in_parts << " in parts, " << alone.again << " again\n" << plan);
+        CHECK(plan.peak_bytes <= limit);
+        CHECK(plan.micro_batch > 0);
+        CHECK_FALSE(plan.recomputed.empty());
+        const std::vector<Array> got = net.after(f, net.argument);
+        check_same(got, net.after(net.step(device), net.argument), {.of_largest = 1e-5});
+        // To the bit what parts of as many rows give that keep their values.
+        FunctionOptions in_parts = net.options(device, {});
+        in_parts.micro_batch = plan.micro_batch;
+        check_same(got, net.after(function({net.x}, net.loss, in_parts), net.argument));
+        // The limit of a device leaves as much to a function without one.
+        Function g = net.step(device);
+        MemoryLedger& ledger = ledger_of(g, device);
+        trim_host_memory();
+        Options chosen = options();
+        const std::int64_t alive = device == "cpu" ? alive_before(plan, device) : 0;
+        chosen.memory_limit = ledger.now() + limit - alive + (device == "cpu" ? 16384 : 0);
+        const ScopedOptions limited(chosen);
+        ledger.forget_most();
+        check_same(net.after(g, net.argument), got, {.of_largest = 1e-5});
+        CHECK(ledger.most() <= chosen.memory_limit);
+        CHECK(g.memory_plan().micro_batch > 0);
+        CHECK_FALSE(g.memory_plan().recomputed.empty());
     }
 }
 
