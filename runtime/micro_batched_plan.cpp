@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -50,6 +51,7 @@ std::int64_t bytes_of_last(const Program& program, const Frame& part, const Fram
 MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int64_t steps) const {
     std::int64_t peak = 0;
     bool on_gpu = false;
+    std::map<std::string, std::int64_t> workspaces;  // of libraries of a GPU, one for all parts
     MemoryPlan largest;
     const auto add = [&](const Function::State& part) {
         const Build build = build_of(part);
@@ -64,6 +66,10 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
             if (b.on_host || b.offset >= 0) continue;
             // On a GPU each part has copies of its arguments and of its results.
             if (b.kind == MemoryPlan::Kind::result && !on_gpu) results += b.reserved;
+            if (b.kind == MemoryPlan::Kind::workspace && on_gpu) {
+                outside += b.reserved;
+                workspaces[b.name] = std::max(workspaces[b.name], b.reserved);
+            }
             if (b.kind == MemoryPlan::Kind::shared || (b.kind == MemoryPlan::Kind::argument && !on_gpu))
                 outside += b.reserved;
         }
@@ -80,6 +86,7 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
     };
     for (const Part& part : passes_) add(*part);
     add(*finale_);
+    for (const auto& [library, bytes] : workspaces) peak += bytes;
     for (const SharedUse& use : function_.shared) peak += use.variable->value.bytes();
     peak += total_bytes_ + (on_gpu ? tail_on_gpu * static_cast<std::int64_t>(shared_.size()) : 0);
     if (!on_gpu) {
@@ -319,6 +326,11 @@ std::int64_t MicroBatched::outside_bytes(const Sizes& sizes) const {
     if (executable_for(*finale_).ledger() == &host_ledger())
         return bytes + argument_bytes(sizes) + (is_prepared_.load() ? blocks_of_totals() : 0);
     bytes += tail_on_gpu * static_cast<std::int64_t>(function_.shared.size());
+    std::int64_t workspace = 0;
+    for (std::size_t p = 0; p <= passes_.size(); ++p)
+        workspace = std::max(workspace, executable_for(*finale_).workspace_alive(
+                                            *(p < passes_.size() ? passes_[p] : finale_)->program));
+    bytes += workspace;
     if (last_rows_.load() == 0) return bytes;
     return bytes + total_bytes_ +
            tail_on_gpu * static_cast<std::int64_t>(shared_.size() - function_.shared.size());

@@ -161,14 +161,20 @@ bool Recomputed::fits(Known& known, int way, const CallSizes& sizes) const {
         using Kind = MemoryPlan::Kind;
         for (const MemoryPlan::Buffer& b : plan.buffers) {
             if (b.on_host) continue;
-            if (b.kind == Kind::shared || (on_host && (b.kind == Kind::argument || b.kind == Kind::constant)))
+            // A library of convolutions tells its workspace once it has it.
+            if (b.kind == Kind::shared ||
+                (on_host && (b.kind == Kind::argument || b.kind == Kind::constant)) ||
+                (!on_host && b.kind == Kind::workspace && b.name == "cuDNN"))
                 need.alive += b.reserved;
             else if (b.kind == Kind::constant || b.kind == Kind::control)
                 need.once_compiled += b.reserved;
         }
         need.peak = plan.peak_bytes;
     }
-    const std::int64_t alive = need.alive + (is_compiled({way, false}) ? need.once_compiled : 0);
+    const Function::State& whole = *ways_[static_cast<std::size_t>(way)].whole;
+    const std::int64_t alive =
+        need.alive + (is_compiled({way, false}) ? need.once_compiled : 0) +
+        function_.current.load(std::memory_order_acquire)->workspace_alive(*whole.program);
     return need.peak <= known.limit && need.peak - alive <= known.room;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bitale/counts.h"
+#include "graph/base/memory.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/tables.h"
 #include "runtime/cuda/targets.h"
@@ -45,6 +46,11 @@ struct Backend {
     std::function<std::string()> summary;  // for bitale-info
     // What computes a call of gemm or conv, in words, once there was one; null where libraries do not tell.
     std::function<std::string(const GemmShape&)> gemm_algorithm;
+    // Of a convolution that a library has computed before, the bytes of workspace; negative: not known.
+    std::function<std::int64_t(const ConvShape&)> conv_workspace;
+    std::function<bool()> has_multiplied;  // the library of products has its workspace; null: it needs none
+    // What is alive of the GPU's memory: blocks of functions and variables, and workspaces of libraries.
+    std::shared_ptr<MemoryLedger> ledger = std::make_shared<MemoryLedger>();
     std::function<std::string(const ConvShape&)> conv_algorithm;
 };
 

@@ -108,7 +108,7 @@ std::int64_t MappedWords::read(std::size_t i) const { return std::atomic_ref(her
 void MappedWords::write(std::size_t i, std::int64_t value) { std::atomic_ref(here()[i]).store(value); }
 
 Context::Context(const Backend& backend, const void* owner, std::string name)
-    : backend_(backend), owner_(owner), name_(std::move(name)) {
+    : backend_(backend), owner_(owner), name_(std::move(name)), ledger_(*backend.ledger) {
     enter();
     for (OwnedStream* stream : {&stream_, &capture_stream_})
         check(runtime().cudaStreamCreateWithFlags(stream->put(), stream_non_blocking),

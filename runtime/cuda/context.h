@@ -121,7 +121,6 @@ class Context {
 
     void* allocate(std::int64_t bytes);
     void release(void* block, std::int64_t bytes);
-    // All blocks of all functions and variables; not the workspaces of libraries.
     MemoryLedger& ledger() { return ledger_; }
     Transfers& transfers() { return *transfers_; }
     Demand& demand() { return demand_; }
@@ -171,7 +170,7 @@ class Context {
     const std::string name_;
     const int made_after_forks_ = forks_so_far();
 
-    MemoryLedger ledger_;
+    MemoryLedger& ledger_;
     Demand demand_;
 
     std::mutex state_;  // of what follows, up to `unsettled_`: values are fetched while functions run

@@ -6,6 +6,7 @@
 
 #include "bitale/error.h"
 #include "graph/base/check.h"
+#include "runtime/cuda/library_memory.h"
 #include "runtime/cuda/outside.h"
 
 namespace bitale::cuda {
@@ -65,17 +66,17 @@ LtDescription describe_product(const CublasLtTable& library, const GemmShape& sh
     return p;
 }
 
-CublasLt::CublasLt(const CublasLtTable& library, const RuntimeTable& runtime)
+CublasLt::CublasLt(const CublasLtTable& library, const RuntimeTable& runtime, MemoryLedger& ledger)
     : library_(library), runtime_(runtime) {
     // First what may be asked for again: nothing is left behind then.
-    if (device_memory(runtime, &workspace_, workspace_bytes) != success)
-        throw OutOfMemory("no memory on the GPU for the workspace of cuBLASLt");
+    workspace_ = library_workspace(runtime, ledger, workspace_bytes, "cuBLASLt");
     try {
         start();
     } catch (...) {
         if (preference_) library_.cublasLtMatmulPreferenceDestroy(preference_);
         if (handle_) library_.cublasLtDestroy(handle_);
         runtime.cudaFree(workspace_);
+        ledger.give(workspace_bytes);
         throw;
     }
 }

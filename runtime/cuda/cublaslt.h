@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/memory.h"
 #include "runtime/cuda/tables.h"
 #include "runtime/exec/launcher.h"
 
@@ -29,8 +30,8 @@ struct LtPlan {
 // are serialised by the device. What it holds of the GPU is never given back: CUDA may be gone before us.
 class CublasLt {
   public:
-    // Throws DeviceError when the library does not start.
-    CublasLt(const CublasLtTable& library, const RuntimeTable& runtime);
+    // Throws DeviceError when the library does not start, OutOfMemory without room for its workspace.
+    CublasLt(const CublasLtTable& library, const RuntimeTable& runtime, MemoryLedger& ledger);
     CublasLt(const CublasLt&) = delete;
     CublasLt& operator=(const CublasLt&) = delete;
 

@@ -142,25 +142,30 @@ Backend cuda::cuda_backend(int index) {
         return images;
     };
     const auto handles = std::make_shared<LibraryHandles>();
-    backend.gemm = [&runtime, handles](const GemmShape& shape, const float* a, const float* b,
+    const std::shared_ptr<MemoryLedger> ledger = backend.ledger;
+    backend.gemm = [&runtime, handles, ledger](const GemmShape& shape, const float* a, const float* b,
                                        const float* bias, float* c, Stream stream) {
         if (!handles->products)
-            handles->products = std::make_unique<CublasLt>(cublaslt_library().table, runtime);
+            handles->products = std::make_unique<CublasLt>(cublaslt_library().table, runtime, *ledger);
         handles->products->multiply(shape, a, b, bias, c, stream);
     };
     backend.gemm_algorithm = [handles](const GemmShape& shape) {
         return handles->products ? handles->products->choice(shape) : "";
     };
     backend.has_conv = [] { return cudnn_library().present && options().enabled("cudnn"); };
-    backend.conv = [&runtime, handles, index](const ConvShape& shape, const ConvData& data, Stream stream) {
+    backend.conv = [&runtime, handles, ledger, index](const ConvShape& shape, const ConvData& data, Stream stream) {
         if (!handles->convolutions)
             handles->convolutions = std::make_unique<Cudnn>(
-                cudnn_library().table, runtime,
+                cudnn_library().table, runtime, *ledger,
                 EngineCache(engine_identity(cudnn_library().table, runtime, index)), [] { nvrtc_library(); });
         handles->convolutions->convolve(shape, data, stream);
     };
     backend.conv_algorithm = [handles](const ConvShape& shape) {
         return handles->convolutions ? handles->convolutions->choice(shape) : "";
+    };
+    backend.has_multiplied = [handles] { return handles->products != nullptr; };
+    backend.conv_workspace = [handles](const ConvShape& shape) {
+        return handles->convolutions ? handles->convolutions->workspace_of(shape) : -1;
     };
     backend.summary = [&runtime, index] {
         const auto properties = std::make_unique<DeviceProperties>();

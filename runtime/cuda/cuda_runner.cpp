@@ -13,6 +13,7 @@
 #include "graph/ir/array_bytes.h"
 #include "graph/ir/fault_text.h"
 #include "graph/ir/shared.h"
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/library_memory.h"
 #include "runtime/cuda/loop.h"
@@ -33,6 +34,22 @@ std::int64_t bytes_of_constant_buffer(const BufferInfo& info) {
     std::int64_t count = 1;
     for (const std::int64_t n : static_dims(info.type.shape)) count *= n;
     return count * bytes_of(info.type.dtype);
+}
+
+// The most that convolutions of the program work in, 0 where there are none; negative where a library has not
+// chosen yet.
+std::int64_t conv_workspace(const Backend& backend, const Program& program, const Frame& frame) {
+    std::int64_t most = 0;
+    const auto look = [&](const Region& region, const std::vector<StepSizes>& sizes) {
+        for (std::size_t i = 0; i < region.steps.size(); ++i) {
+            if (!std::holds_alternative<ConvStep>(region.steps[i].operation)) continue;
+            const std::int64_t bytes = backend.conv_workspace(sizes[i].conv);
+            if (bytes < 0) return false;
+            most = std::max(most, bytes);
+        }
+        return true;
+    };
+    return look(program.once, frame.once) && look(program.body, frame.body) ? most : -1;
 }
 
 // As loop() asks of a function.
@@ -246,17 +263,30 @@ std::int64_t CudaRunner::bytes_of_buffer(std::size_t buffer) const {
     return bytes_of(type.dtype, lengths);
 }
 
-OwnMemory CudaRunner::own_memory(const Program& program, const Frame& /*frame*/) const {
+OwnMemory CudaRunner::own_memory(const Program& program, const Frame& frame) const {
     const Backend& backend = context_.backend();
     OwnMemory own = library_memory(program, static_cast<bool>(backend.gemm_algorithm));
-    if (backend.conv_algorithm && has_steps<ConvStep>(program))
-        own.notes.push_back(fmt::format("the workspace of cuDNN, which is chosen at a first call, at most {}",
-                                        bytes_text(Cudnn::most_workspace)));
+    if (backend.conv_workspace) {
+        const std::int64_t bytes = conv_workspace(backend, program, frame);
+        if (bytes > 0)
+            own.pieces.push_back({MemoryPlan::Kind::workspace, "cuDNN",
+                                  "workspace of the library of convolutions, one for the device", bytes});
+        if (bytes < 0)
+            own.notes.push_back(
+                fmt::format("the workspace of cuDNN, which is chosen at a first call, at most {}",
+                            bytes_text(Cudnn::most_workspace)));
+    }
     own.place = separate_buffers_ ? OwnMemory::Place::gpu_separate : OwnMemory::Place::gpu;
     own.pieces.push_back({MemoryPlan::Kind::staging, "transfers",
                           "pinned memory between the host and the GPU, one for the device",
                           Transfers::pinned_bytes, true});
     return own;
+}
+
+std::int64_t CudaRunner::workspace_alive(const Program& program) const {
+    const Backend& backend = context_.backend();
+    const bool is_there = backend.has_multiplied && backend.has_multiplied() && has_steps<GemmStep>(program);
+    return is_there ? static_cast<std::int64_t>(CublasLt::workspace_bytes) : 0;
 }
 
 void CudaRunner::check_limit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "bitale/error.h"
-#include "runtime/cuda/outside.h"
+#include "runtime/cuda/library_memory.h"
 
 namespace bitale::cuda {
 
@@ -17,9 +17,13 @@ std::int64_t count_of(const ConvSizes& t) { return t.shape[0] * t.shape[1] * t.s
 
 }  // namespace
 
-Cudnn::Cudnn(const CudnnTable& library, const RuntimeTable& runtime, EngineCache engines,
-             std::function<void()> open_nvrtc)
-    : library_(library), runtime_(runtime), engines_(std::move(engines)), open_nvrtc_(std::move(open_nvrtc)) {
+Cudnn::Cudnn(const CudnnTable& library, const RuntimeTable& runtime, MemoryLedger& ledger,
+             EngineCache engines, std::function<void()> open_nvrtc)
+    : library_(library),
+      runtime_(runtime),
+      ledger_(ledger),
+      engines_(std::move(engines)),
+      open_nvrtc_(std::move(open_nvrtc)) {
     require(library_.cudnnCreate(&handle_), "cudnnCreate");
 }
 
@@ -35,9 +39,7 @@ void* Cudnn::workspace(std::int64_t bytes) {
         const std::int64_t grown = workspaces_.empty() ? bytes : 2 * workspaces_.back().bytes;
         Workspace w;
         w.bytes = std::min(std::max(bytes, grown), most_workspace);
-        if (device_memory(runtime_, &w.data, static_cast<std::size_t>(w.bytes)) != success)
-            throw OutOfMemory(fmt::format("no memory on the GPU for {:.1f} MB of workspace of cuDNN",
-                                          static_cast<double>(w.bytes) / 1e6));
+        w.data = library_workspace(runtime_, ledger_, w.bytes, "cuDNN");
         workspaces_.push_back(w);
     }
     return workspaces_.back().data;
@@ -73,6 +75,12 @@ std::string Cudnn::choice(const ConvShape& shape) const {
         if (k.shape == shape)
             return "cuDNN's " + text_of(k.plan) + (k.from_disk ? "; as an earlier process chose" : "");
     return "";
+}
+
+std::int64_t Cudnn::workspace_of(const ConvShape& shape) const {
+    for (const Known& k : known_)
+        if (k.shape == shape) return k.plan.workspace;
+    return -1;
 }
 
 void Cudnn::convolve(const ConvShape& shape, const ConvData& data, Stream stream) {

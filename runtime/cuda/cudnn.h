@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/memory.h"
 #include "runtime/cuda/cudnn_graph.h"
 #include "runtime/cuda/engine_cache.h"
 #include "runtime/cuda/tables.h"
@@ -21,7 +22,7 @@ class Cudnn {
   public:
     // `open_nvrtc` is called before cuDNN plans with engines that it compiles: it finds NVRTC by name, where
     // somebody has opened it. Throws DeviceError when the library does not start.
-    Cudnn(const CudnnTable& library, const RuntimeTable& runtime, EngineCache engines,
+    Cudnn(const CudnnTable& library, const RuntimeTable& runtime, MemoryLedger& ledger, EngineCache engines,
           std::function<void()> open_nvrtc);
     Cudnn(const Cudnn&) = delete;
     Cudnn& operator=(const Cudnn&) = delete;
@@ -32,6 +33,8 @@ class Cudnn {
 
     // What computes this shape, for the report; empty before the first call for it.
     std::string choice(const ConvShape& shape) const;
+    // Bytes that this shape works in; negative before the first call for it.
+    std::int64_t workspace_of(const ConvShape& shape) const;
 
     static constexpr std::int64_t most_workspace = std::int64_t{256} << 20;
 
@@ -50,6 +53,7 @@ class Cudnn {
 
     const CudnnTable& library_;
     const RuntimeTable& runtime_;
+    MemoryLedger& ledger_;
     const EngineCache engines_;
     const std::function<void()> open_nvrtc_;
     DnnHandle* handle_ = nullptr;

@@ -94,6 +94,8 @@ class Executable {
     // How a call of these sizes holds the buffers of a program for this device, its own or another, and what
     // it takes beside them.
     virtual OwnMemory own_memory(const Program& program, const Frame& frame) const;
+    // Of the workspace that products of the program need, one for the device, what is there already.
+    virtual std::int64_t workspace_alive(const Program& /*program*/) const { return 0; }
     // That of its device's memory, where it is counted.
     virtual MemoryLedger* ledger() const { return nullptr; }
     // Those of the call whose sizes were new last; empty before the first.

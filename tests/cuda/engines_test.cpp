@@ -21,6 +21,7 @@
 #include "tests/cuda/recording_cudnn.h"
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary.h"
 
 using namespace bitale;
@@ -50,7 +51,8 @@ Events events_of_a_process(const std::vector<RecordedEngine>& engines, const Con
     const CudnnTable& table = recording_cudnn();
     RecordedCudnn& recorded = recorded_cudnn();
     recorded.engines = engines;
-    Cudnn library(table, emulated_runtime(), EngineCache(identity),
+    MemoryLedger ledger;
+    Cudnn library(table, emulated_runtime(), ledger, EngineCache(identity),
                   [&] { recorded.events.emplace_back("NVRTC"); });
     if (choice) CHECK(library.choice(shape).empty());
     alignas(64) static float somewhere[4][16];
@@ -201,7 +203,18 @@ TEST_CASE("cuBLASLt's algorithm is told as far as it tells") {
         std::memcpy(value, &number, *written = bytes);
         return 0;
     };
-    CublasLt library(table, emulated_runtime());
+    MemoryLedger ledger;
+    {
+        // Its workspace counts towards the limit of the device.
+        Options o = options();
+        o.memory_limit = static_cast<std::int64_t>(CublasLt::workspace_bytes) - 1;
+        const ScopedOptions scope(o);
+        CHECK_THAT(error_of([&] { CublasLt(table, emulated_runtime(), ledger); }),
+                   ContainsSubstring("workspace of cuBLASLt") && ContainsSubstring("memory_limit"));
+        CHECK(ledger.now() == 0);
+    }
+    CublasLt library(table, emulated_runtime(), ledger);
+    CHECK(ledger.now() == static_cast<std::int64_t>(CublasLt::workspace_bytes));
     const GemmShape shape{64, 48, 32};
     CHECK(library.choice(shape).empty());
     alignas(64) float somewhere[16];
