@@ -7,11 +7,13 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <string>
 #include <vector>
 
 #include "graph/base/memory.h"
 #include "graph/base/turns.h"
 #include "graph/ir/array_bytes.h"
+#include "runtime/memory/limit.h"
 
 namespace bitale {
 
@@ -105,7 +107,11 @@ class HostPool {
         if (!p) p = allocate(static_cast<std::size_t>(class_bytes(c)), limit);
         if (p) return p;
         own.give(c, nullptr, true);
-        throw OutOfMemory("no host memory for a result of " + std::to_string(class_bytes(c)) + " bytes");
+        std::string words = "no host memory for a result of " + std::to_string(class_bytes(c)) + " bytes";
+        if (const std::int64_t alive = host_ledger().now(); limit > 0 && alive + class_bytes(c) > limit)
+            words += " beside the " + bytes_text(alive) +
+                     " that are alive there: memory_limit in BITALE_FLAGS is " + bytes_text(limit);
+        throw OutOfMemory(words);
     }
 
     void give(int c, void* p) {
