@@ -37,7 +37,7 @@ double FusionScores::time_of(const Group& group) {
     if (!fresh) return at->second;
     const std::set<int> inside(group.values.begin(), group.values.end());
     const SegmentContext context{
-        values_, grouping_, graph_, target_, [&](int v) { return leaves(v, inside); }, {}, {}, {}, {}};
+        values_, grouping_, graph_, target_, [&](int v) { return leaves(v, inside); }, {}, {}, {}, {}, {}};
     return at->second = predicted_time(group, context, target_.fast_compile);
 }
 

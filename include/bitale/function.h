@@ -118,7 +118,7 @@ class Results {
 struct Profile {
     // One generated kernel or library call.
     struct Row {
-        std::string kernel;  // what it computes: "conv + max_pool + relu"
+        std::string kernel;  // what it computes: "conv2d + max_pool + relu"
         std::int64_t calls = 0;
         double seconds = 0;   // of all calls
         std::string where{};  // the statements that it computes: "dot at net.cpp:12, add at net.cpp:12"
