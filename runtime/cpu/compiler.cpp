@@ -243,8 +243,10 @@ std::string explain(const CompileJob& job, const std::vector<std::string>& comma
 // By way of assembly, in which lines are put right.
 Ended compile_for_debuggers(const HostCompiler& compiler, const CompileJob& job, milliseconds spent) {
     const std::string assembly = job.source + ".s";
-    const std::vector<std::string> first = command_of(compiler, {job.source, assembly, {"-S"}, {}});
-    Ended ended = run_program(first, options().compiler_seconds, spent);
+    std::vector<std::string> to_assembly = job.more_flags;
+    to_assembly.emplace_back("-S");
+    Ended ended = run_program(command_of(compiler, {job.source, assembly, to_assembly, {}}),
+                              options().compiler_seconds, spent);
     std::ifstream file(assembly, std::ios::binary);
     if (!ended.succeeded() || !file) return ended;
     const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -1,7 +1,7 @@
 // What the emulator counts of kernels whose requests can be counted by hand, with their lines; and of
 // generated ones.
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -193,6 +193,40 @@ TEST_CASE("a function's counts are in its report, as JSON, and of each of its li
         CHECK(JsonSchema(of_counts).fault(json) == "");
         CHECK(json.at("launches").at(0).at("launches") == 3);
     }
+}
+
+TEST_CASE("kernels with the lines of the program tell of the same accesses") {
+    if (emulator_skipped()) return;
+    const Expr x = matrix("x");
+    const Array values(float32, {100, 70});
+    const auto counts = [&](bool debug_kernels) {
+        const CountedEmulator counted(debug_kernels);
+        Function f = function({x}, {sum(x, {0})}, {.device = "emulator"});
+        f(values);
+        std::vector<AccessCounts> all;
+        for (const LaunchCounts& launch : f.counts().launches) {
+            CHECK(launch.working > 0);
+            for (const AccessCounts& a : launch.accesses)
+                if (debug_kernels) CHECK_THAT(a.where, Catch::Matchers::StartsWith("counted_test.cpp:"));
+            for (const bool store : {false, true}) all.push_back(launch.sum(of_global, store));
+        }
+        return all;
+    };
+    const std::vector<AccessCounts> plain = counts(false), with_lines = counts(true);
+    REQUIRE(plain.size() == with_lines.size());
+    for (std::size_t k = 0; k < plain.size(); ++k) {
+        CHECK(plain[k].requests > 0);
+        CHECK(plain[k].requests == with_lines[k].requests);
+        CHECK(plain[k].sectors == with_lines[k].sectors);
+    }
+    // So are they under the checks.
+    Options checked = options();
+    checked.emulator_checks = checked.debug_kernels = true;
+    const ScopedOptions scope(checked);
+    Function f = function({x}, {sum(x, {0})}, {.device = "emulator"});
+    const std::uint64_t before = cuda::checked_accesses();
+    f(values);
+    CHECK(cuda::checked_accesses() - before >= 7000);
 }
 
 TEST_CASE("a loop's steps are counted like calls") {

@@ -53,7 +53,7 @@ std::vector<std::string> more_flags(const HostCompiler& compiler, Watch watch) {
 }
 
 std::string key_of(const std::string& text, const HostCompiler& compiler, Watch watch) {
-    std::string all = "bitale-emulated-6\n" + compiler.identity + "\n";
+    std::string all = "bitale-emulated-7\n" + compiler.identity + "\n";
     for (const std::string& flag : compile_flags()) all += flag + " ";
     for (const std::string& flag : more_flags(compiler, watch)) all += flag + " ";
     // Lines of a watched text are named, so the comments count there.
