@@ -68,6 +68,13 @@ class MicroBatched : public Executable {
     std::int64_t last_rows() const { return last_rows_.load(); }    // of a part, by the limit; 0: no call yet
     // Whether calls of these sizes have been computed so because of the function's limit: then all are.
     bool has_computed(std::span<const Array> arguments, std::int64_t steps) const;
+    // Of the passes and what follows them, those that are there by now; they stay where they are.
+    template <class F>
+    void for_each_executable(F&& f) const {
+        for (const Part& part : passes_)
+            if (Executable* executable = part->current.load(std::memory_order_acquire)) f(*executable);
+        if (Executable* executable = finale_->current.load(std::memory_order_acquire)) f(*executable);
+    }
 
   private:
     using Part = std::shared_ptr<Function::State>;
@@ -99,12 +106,6 @@ class MicroBatched : public Executable {
                  const std::optional<Recomputation>& how);
     // That of the part, or of the function where the part has none yet: both are of one device.
     const Executable& executable_for(const Function::State& part) const;
-    template <class F>
-    void for_each_executable(F&& f) const {
-        for (const Part& part : passes_)
-            if (Executable* executable = part->current.load(std::memory_order_acquire)) f(*executable);
-        if (Executable* executable = finale_->current.load(std::memory_order_acquire)) f(*executable);
-    }
     // Throws what a call with wrong arguments throws.
     Sizes sizes_of(std::span<const Array> arguments) const;
     Sizes sizes_of(std::vector<std::int64_t> symbols) const;

@@ -1,6 +1,4 @@
 // Expressions and functions under every failure: made or refused, and the next one is right.
-#include <sys/stat.h>
-
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -11,14 +9,13 @@
 #include <vector>
 
 #include "bitale/bitale.h"
-#include "graph/base/log.h"
 #include "graph/base/options.h"
 #include "graph/ir/dlpack_abi.h"
-#include "runtime/cache/workshop.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/tune/choices.h"
 #include "runtime/tune/measure.h"
 #include "tests/faults/machine.h"
+#include "tests/faults/new_compiler.h"
 #include "tests/faults/sweep.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
@@ -189,51 +186,23 @@ Workload first_calls(const std::string& device) {
             /*keeps_blocks=*/true};
 }
 
-// Functions whose kernels neither memory nor cache has: a compiler of another name each time, which compiles
-// each text once and gives its object again.
+// Functions whose kernels are compiled.
 class Compiled {
   public:
-    Compiled() {
-        write_file(
-            folder_ / "compiler",
-            "#!/bin/sh\nshift; all=$*\nwhile [ \"$1\" != -o ]; do shift; done\n"
-            "kept=" +
-                folder_.path() +
-                "/$(cksum < \"$3\" | tr ' ' -).so\n"
-                "[ -f $kept ] || g++ $all || exit 1; [ -f $kept ] || cp \"$2\" $kept; cp $kept \"$2\"\n");
-        chmod((folder_ / "compiler").c_str(), 0700);
-    }
     Workload workload() {
         auto b = std::make_shared<Building>();
         return {"function that is compiled",
                 [this, b] {
-                    scoped_.reset();
-                    Options o = options();
-                    o.cache_directory = folder_ / "cache";
-                    o.compiler = folder_ / "compiler " + std::to_string(++number_);
-                    scoped_.emplace(o);
+                    compiler_.next();
                     b->prepare();
-                    std::filesystem::remove_all(folder_ / "cache");
-                    std::filesystem::create_directory(folder_ / "cache");
-                    chmod((folder_ / "cache").c_str(), 0700);
                 },
                 [b] { b->act(); },
-                [this, b](bool thrown, bool) {
-                    std::string problem = b->judge(thrown);
-                    // What could not be removed is removed by whoever builds next.
-                    for (const std::string& base : {folder_ / "cache", temporary_.path()})
-                        if (sweep_workshops(base) != 0) problem += "a workshop is left";
-                    return problem;
-                },
+                [this, b](bool thrown, bool) { return b->judge(thrown) + compiler_.left(); },
                 /*keeps_blocks=*/true};
     }
 
   private:
-    TemporaryFolder folder_, temporary_;
-    ScopedVariable variable_{"TMPDIR", temporary_.path()};
-    ScopedLog quiet_{[](const std::string&) {}};
-    std::optional<ScopedOptions> scoped_;
-    int number_ = 0;
+    NewCompiler compiler_;
 };
 
 // A product that is measured in both of its ways, while the function is built or, where only the call tells

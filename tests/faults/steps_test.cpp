@@ -13,23 +13,6 @@ using namespace bitale::test;
 
 namespace {
 
-constexpr Failing every_failing[] = {Failing::doors, Failing::doors_onwards, Failing::memory,
-                                     Failing::memory_onwards};
-
-void check_every(const Workload& workload, bool sampled = false) {
-    for (const Failing failing : every_failing) {
-        const bool of_memory = failing == Failing::memory || failing == Failing::memory_onwards;
-        check(workload, failing,
-              sampled && of_memory ? interesting_allocations(workload, 50, 1) : std::vector<std::int64_t>());
-    }
-}
-
-std::string differences(const std::vector<Array>& got, const std::vector<Array>& expected, bool rounding) {
-    // Of another order of additions.
-    const Tolerance tolerance = rounding ? Tolerance{.absolute = 1e-5, .relative = 1e-3} : Tolerance{};
-    return test::differences(got, expected, tolerance);
-}
-
 Workload calls(const std::shared_ptr<SmallNetwork>& net) {
     auto loss = std::make_shared<Array>();
     const auto act = [net, loss] { *loss = net->step(net->x, net->t); };
@@ -39,9 +22,9 @@ Workload calls(const std::shared_ptr<SmallNetwork>& net) {
     const Array expected = *loss;
     return {"call", [net, before] { net->set(before); }, act,
             [=](bool thrown, bool rounding) {
-                if (thrown) return differences(net->values(), before, false);
-                return differences(net->values(), after, rounding) +
-                       differences({*loss}, {expected}, rounding);
+                if (thrown) return differences(net->values(), before);
+                return to_rounding(net->values(), after, rounding) +
+                       to_rounding({*loss}, {expected}, rounding);
             }};
 }
 
@@ -61,11 +44,11 @@ Workload loops(const std::shared_ptr<SmallNetwork>& net) {
             [=](bool thrown, bool rounding) {
                 const std::vector<Array> now = net->values();
                 if (!thrown)
-                    return differences(now, states.back(), rounding) +
-                           differences({(*losses)[0]}, {expected}, rounding);
+                    return to_rounding(now, states.back(), rounding) +
+                           to_rounding({(*losses)[0]}, {expected}, rounding);
                 for (const std::vector<Array>& state : states)
-                    if (differences(now, state, rounding).empty()) return std::string();
-                return "no whole number of steps: " + differences(now, states[0], false);
+                    if (to_rounding(now, state, rounding).empty()) return std::string();
+                return "no whole number of steps: " + differences(now, states[0]);
             }};
 }
 
@@ -128,7 +111,7 @@ Workload eigenvalues(const std::string& device) {
                 s->w.set_value(before[1]);
             },
             [s, x] { s->f(x); },
-            [=](bool thrown, bool) { return differences(values(), thrown ? before : after, !thrown); }};
+            [=](bool thrown, bool) { return to_rounding(values(), thrown ? before : after, !thrown); }};
 }
 
 Workload set_and_get(const std::shared_ptr<SmallNetwork>& net) {
@@ -146,20 +129,6 @@ Workload set_and_get(const std::shared_ptr<SmallNetwork>& net) {
                 if (thrown) return std::string(same(now, before) || same(now, other) ? "" : "a torn value");
                 return std::string(same(now, other) && same(*got, other) ? "" : "a wrong value");
             }};
-}
-
-// Where launches are single: a launch that is refused between two that write variables. Their values are
-// lost, and that is said.
-Workload may_lose(Workload workload) {
-    workload.judge = [judge = workload.judge](bool thrown, bool rounding) {
-        try {
-            return judge(thrown, rounding);
-        } catch (const DeviceError& e) {
-            const bool said = std::string(e.what()).find("is lost: a step failed") != std::string::npos;
-            return std::string(thrown && said ? "" : e.what());
-        }
-    };
-    return workload;
 }
 
 void check_all(const std::string& device, std::int64_t inputs, std::int64_t hidden, std::int64_t batch) {

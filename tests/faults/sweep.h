@@ -41,6 +41,16 @@ std::vector<std::int64_t> interesting_allocations(const Workload& workload, std:
 // Those of `numbers` (empty: all), with the results as checks of the test that runs.
 void check(const Workload& workload, Failing failing, const std::vector<std::int64_t>& numbers = {});
 
+// In every way. `sampled`: of uses of operator new, those that are interesting.
+void check_every(const Workload& workload, bool sampled = false);
+
+// Where launches are single: a launch that is refused between two that write variables. Their values are
+// lost, and that is said.
+Workload may_lose(Workload workload);
+
+// What differs, to the bit; `rounding`: by more than another order of additions makes.
+std::string to_rounding(const std::vector<Array>& got, const std::vector<Array>& expected, bool rounding);
+
 // Another one each time, or that of the environment's BITALE_TEST_SEED.
 std::uint64_t seed_of_run();
 
