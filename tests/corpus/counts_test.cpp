@@ -117,12 +117,12 @@ std::map<std::string, CountNumbers> counts_in(const std::string& text) {
     return all;
 }
 
-// Of g++ 12, whose choices of what is loaded twice the file has.
+// The file has the choices of g++ 12 of what is loaded twice.
 bool counts_left_out() {
     if (emulator_left_out()) return true;
     const CompilerSearch search = find_compiler();
-    if (search.found && search.found->identity.find("g++") != std::string::npos) return false;
-    WARN("the counts are those of g++");
+    if (search.found && search.found->identity.find("g++-12") != std::string::npos) return false;
+    WARN("the counts are those of g++ 12");
     return true;
 }
 
