@@ -14,8 +14,6 @@ namespace bitale {
 
 namespace {
 
-// Shorter pieces are not worth a loop of their own.
-constexpr std::int64_t shortest_sum = 12;
 constexpr std::size_t most_statements_of_sum = 64;
 
 // floordiv(variable + rest, by)
@@ -65,7 +63,7 @@ class QuotientCutter {
     std::optional<Quotient> quotient_of(const Stmt& s) const {
         if (s.kind != Stmt::Kind::loop || s.binding != Binding::simd || s.step != 1 || !s.high.is(0) ||
             !s.variable.symbol_id() || s.body.size() > most_statements_of_sum ||
-            s.end.range().high <= shortest_sum)
+            s.end.range().high <= shortest_run)
             return {};
         const std::uint64_t id = s.variable.symbol_id();
         if (!std::all_of(s.body.begin(), s.body.end(), [&](const Stmt& one) { return suits(one, id); }))
@@ -94,7 +92,7 @@ class QuotientCutter {
         // Of a loop that has one quotient alone nothing is left to cut.
         const Int quotients =
             floordiv(s.end - 1 + most.rest, most.by) - floordiv(s.begin + most.rest, most.by);
-        if (!one_sum || most.by < shortest_sum || quotients.is(0)) return {};
+        if (!one_sum || most.by < shortest_run || quotients.is(0)) return {};
         return most;
     }
 

@@ -11,6 +11,9 @@
 
 namespace bitale {
 
+// Shorter pieces are not worth a loop of their own.
+constexpr std::int64_t shortest_run = 12;
+
 // For a CPU. Every point has the value that it had.
 void cut_at_quotients(KernelIR& kernel);
 

@@ -1,6 +1,7 @@
 #include "codegen/nest/access.h"
 
 #include <cstddef>
+#include <cstdint>
 
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -57,6 +58,45 @@ int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shap
 
 bool unit_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {
     return unit_stride_reads(nest, variable, shape_of) > 0;
+}
+
+namespace {
+
+// The step of x with the variable while all its quotients by a number stay; nothing where it has others, or
+// shorter ones.
+std::optional<Int> step_in_runs(const Int& x, const Int& variable, std::int64_t shortest) {
+    const std::uint64_t id = variable.symbol_id();
+    Int step = 0;
+    for (const Int::Term& t : x.terms()) {
+        Int factor = t.factor;
+        bool moves = false;
+        for (const AtomPtr& a : t.atoms) {
+            if (a->kind == Atom::Kind::symbol && a->id == id) {
+                if (moves) return {};
+                moves = true;
+                continue;
+            }
+            factor = factor * Int::from(a);
+            if (!depends_on(Int::from(a), id)) continue;
+            const bool runs = a->kind == Atom::Kind::floordiv && a->b.is_constant() &&
+                              a->b.constant() >= shortest && !depends_on(a->a - variable, id);
+            if (!runs) return {};
+        }
+        if (moves) step = step + factor;
+    }
+    return step;
+}
+
+}  // namespace
+
+bool unit_stride_in_runs(const Nest& nest, const Int& variable, std::int64_t shortest,
+                         const ShapeOf& shape_of) {
+    bool found = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const std::optional<Int> step = step_in_runs(offset_of(s, shape_of), variable, shortest);
+        found = found || (step && step->is(1));
+    });
+    return found;
 }
 
 bool short_stride(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {

@@ -98,13 +98,29 @@ Nest where_holds(const Nest& nest, const Choices& choices, std::size_t held) {
     return r;
 }
 
+bool may_be_cut(const Nest& nest, const Choices& choices) {
+    return nest.combine == Combine::none && nest.guards.empty() && !nest.parallel.empty() &&
+           choices.guards.size() > 1 && choices.single;
+}
+
+// The parallel loop whose variable leaves the remainder r on division by n, where that is what the guard
+// demands.
+std::optional<std::size_t> axis_of_remainder(const Nest& nest, const Guard& guard, std::int64_t n,
+                                             std::int64_t r) {
+    if (!guard.low.is(0) || !guard.high.is(1)) return {};
+    for (std::size_t d = 0; d < nest.parallel.size(); ++d) {
+        const Int& x = nest.parallel[d].variable;
+        if (x.symbol_id() && guard.value == mod(x, n) - r) return d;
+    }
+    return {};
+}
+
 }  // namespace
 
 std::vector<Piece> pieces_of(const Nest& nest) {
-    if (nest.combine != Combine::none || !nest.guards.empty() || nest.parallel.empty()) return {};
     const Choices choices = choices_of(nest);
     const std::vector<Guard>& guards = choices.guards;
-    if (guards.size() < 2 || !choices.single) return {};
+    if (!may_be_cut(nest, choices)) return {};
     const std::optional<std::size_t> axis = axis_of(nest, guards[0]);
     if (!axis) return {};
     const Loop whole = nest.parallel[*axis];
@@ -114,7 +130,8 @@ std::vector<Piece> pieces_of(const Nest& nest) {
     std::vector<Int> starts;
     for (const Guard& g : guards) {
         const Int start = whole.variable - g.value;
-        if (!g.low.is(0) || depends_on(start, id) || depends_on(g.high, id) || !(start + g.high == end))
+        if (!g.low.is(0) || depends_on(start, id) || depends_on(g.high, id) ||
+            !written_out_where_it_cancels(start + g.high - end).is(0))
             return {};
         starts.push_back(start);
         end = start;
@@ -125,6 +142,28 @@ std::vector<Piece> pieces_of(const Nest& nest) {
         const Loop part = make_loop("part", guards[k].high);
         Piece piece{substitute(where_holds(nest, choices, k), {{id, starts[k] + part.variable}}), *axis,
                     starts[k]};
+        piece.nest.parallel = nest.parallel;
+        piece.nest.parallel[*axis] = part;
+        pieces.push_back(std::move(piece));
+    }
+    return pieces;
+}
+
+std::vector<Piece> pieces_by_remainder(const Nest& nest) {
+    const Choices choices = choices_of(nest);
+    if (!may_be_cut(nest, choices)) return {};
+    const auto n = static_cast<std::int64_t>(choices.guards.size());
+    const std::optional<std::size_t> axis = axis_of_remainder(nest, choices.guards[0], n, n - 1);
+    if (!axis) return {};
+    const Loop whole = nest.parallel[*axis];
+    std::vector<Piece> pieces;
+    for (std::int64_t r = 0; r < n; ++r) {
+        const auto k = static_cast<std::size_t>(n - 1 - r);
+        if (axis_of_remainder(nest, choices.guards[k], n, r) != axis) return {};
+        const Loop part = make_loop("part", ceildiv(whole.extent - r, n));
+        Piece piece{
+            substitute(where_holds(nest, choices, k), {{whole.variable.symbol_id(), n * part.variable + r}}),
+            *axis, r, n};
         piece.nest.parallel = nest.parallel;
         piece.nest.parallel[*axis] = part;
         pieces.push_back(std::move(piece));

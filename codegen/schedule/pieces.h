@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "graph/ir/nest.h"
@@ -13,9 +14,12 @@ struct Piece {
     Nest nest;  // over the piece alone
     std::size_t axis = 0;
     Int start;  // where it lies along the axis
+    std::int64_t step = 1;  // from one of its numbers to the next
 };
 
 // Of a map whose guards cut one axis into parts, one after another; nothing where they do not.
 std::vector<Piece> pieces_of(const Nest& nest);
+// Likewise of parts that take turns along an axis: patches whose channels are outside of their places.
+std::vector<Piece> pieces_by_remainder(const Nest& nest);
 
 }  // namespace bitale

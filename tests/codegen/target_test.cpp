@@ -101,6 +101,28 @@ TEST_CASE("pieces of a concatenation ask no element which part it is of") {
     }
 }
 
+TEST_CASE("pieces of patches of planes walk along the rows of images") {
+    const Expr x = input(float32, {16, 64, 32, 32}, "x"), w = input(float32, {576, 64}, "w");
+    std::vector<Expr> patches, planes;
+    for (int k = 0; k < 9; ++k) {
+        patches.push_back(x[{colon, colon, Slice{k / 3, k / 3 + 30}, Slice{k % 3, k % 3 + 30}}]);
+        planes.push_back(expand_dims(patches.back(), 2));
+    }
+    Target target;
+    target.has_gemm = true;
+    const Expr side_by_side = concatenate(patches, 1),
+               in_turn = reshape(concatenate(planes, 2), {16, 576, 30, 30});  // channels outside of places
+    for (const Expr& columns : {side_by_side, in_turn}) {
+        const Program program = program_of({x, w}, {dot(transpose(columns, {0, 2, 3, 1}), w)}, target);
+        const std::vector<GemmStep> products = steps_of<GemmStep>(program);
+        REQUIRE(products.size() == 1);
+        REQUIRE(products[0].pieces_a);
+        CHECK(products[0].call.transpose_a);  // pieces lie as images do
+        CHECK(has(text_of(program), "= p0["));
+        CHECK(!has(text_of(program), "? p0["));
+    }
+}
+
 TEST_CASE("results beyond the caches pass them by where a store would read its line") {
     const Expr x = input(float32, {4096, 8192}, "x"), b = input(float32, {8192}, "b");
     Target target;

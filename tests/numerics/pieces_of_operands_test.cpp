@@ -96,15 +96,34 @@ TEST_CASE("operands in pieces that are concatenations") {
     for (const Expr& patch : patches) planes.push_back(expand_dims(transpose(patch, {0, 3, 1, 2}), 1));
     const Expr columns = concatenate(patches, 3), joined = transpose(concatenate(planes, 1), {0, 3, 4, 1, 2}),
                f = matrix("f");
-    const std::vector<Expr> all = {dot(wide, w),
-                                   dot(transpose(wide), g),
-                                   dot(transpose(high), w),
-                                   dot(transpose(g), wide),
-                                   relu(dot(wide, w) + 1),
-                                   dot(columns, f),
-                                   dot(reshape(joined, {-1, 9 * 12}), f),
-                                   grad(sum(sqr(dot(columns, f))), f)};
-    const std::vector<Input> inputs{x, y, w, g, images, f};
+    // Planes with rows of 14, side by side and in turn, in nine parts and in four.
+    const Expr pictures = input(float32, {-1, 4, 9, 16}, "pictures"), f9 = matrix("f9"), f4 = matrix("f4");
+    std::vector<Expr> flat, in_turn, four;
+    for (const int i : {0, 1, 2})
+        for (const int j : {0, 1, 2}) {
+            flat.push_back(pictures[{colon, colon, Slice{i, i + 7}, Slice{j, j + 14}}]);
+            in_turn.push_back(expand_dims(flat.back(), 2));
+            if (i < 2 && j < 2) four.push_back(in_turn.back());
+        }
+    const auto rows = [](const Expr& planes) { return transpose(planes, {0, 2, 3, 1}); };
+    const Expr turned = rows(reshape(concatenate(in_turn, 2), {-1, 36, 7, 14})),
+               quarters = rows(reshape(concatenate(four, 2), {-1, 16, 7, 14}));
+    const std::vector<Expr> all = {
+        dot(rows(concatenate(flat, 1)), f9),
+        dot(turned, f9),
+        dot(quarters, f4),
+        grad(sum(sqr(dot(turned, f9))), f9),
+        grad(sum(sqr(dot(quarters, f4))), pictures),
+        dot(reshape(transpose(turned, {3, 0, 1, 2}), {36, -1}), reshape(dot(turned, f9), {-1, 3})),
+        dot(wide, w),
+        dot(transpose(wide), g),
+        dot(transpose(high), w),
+        dot(transpose(g), wide),
+        relu(dot(wide, w) + 1),
+        dot(columns, f),
+        dot(reshape(joined, {-1, 9 * 12}), f),
+        grad(sum(sqr(dot(columns, f))), f)};
+    const std::vector<Input> inputs{x, y, w, g, images, f, pictures, f9, f4};
     for (const bool specialise : {true, false})
         for (const Lengths& l : {Lengths{1, 1, 1, 1},
                                  {0, 3, 4, 5},
@@ -119,7 +138,10 @@ TEST_CASE("operands in pieces that are concatenations") {
                                                random_array(float32, {depth, l.results}, random, -1, 1),
                                                random_array(float32, {l.rows, l.results}, random, -1, 1),
                                                random_array(float32, {l.rows / 5, 6, 7, 12}, random, -1, 1),
-                                               random_array(float32, {9 * 12, l.results}, random, -1, 1)};
+                                               random_array(float32, {9 * 12, l.results}, random, -1, 1),
+                                               random_array(float32, {l.rows / 40, 4, 9, 16}, random, -1, 1),
+                                               random_array(float32, {36, 3}, random, -1, 1),
+                                               random_array(float32, {16, 5}, random, -1, 1)};
             const Results expected = function(inputs, all, {.device = "reference"}).call(arguments);
             std::vector<Array> first;
             for (const int threads : {1, 3}) {
