@@ -554,9 +554,8 @@ bool depends(const Grouping& grouping, int group, int on) {
 }
 
 Grouping form_groups(const Values& values, const Graph& graph, const Target& target) {
-    return ended_early(values, graph, [&](const std::set<int>& ends) {
-        return Grouper(values, graph, target, ends).run();
-    });
+    return ended_early(values, graph,
+                       [&](const std::set<int>& ends) { return Grouper(values, graph, target, ends).run(); });
 }
 
 }  // namespace bitale

@@ -144,7 +144,7 @@ Backend cuda::cuda_backend(int index) {
     const auto handles = std::make_shared<LibraryHandles>();
     const std::shared_ptr<MemoryLedger> ledger = backend.ledger;
     backend.gemm = [&runtime, handles, ledger](const GemmShape& shape, const float* a, const float* b,
-                                       const float* bias, float* c, Stream stream) {
+                                               const float* bias, float* c, Stream stream) {
         if (!handles->products)
             handles->products = std::make_unique<CublasLt>(cublaslt_library().table, runtime, *ledger);
         handles->products->multiply(shape, a, b, bias, c, stream);
@@ -153,7 +153,8 @@ Backend cuda::cuda_backend(int index) {
         return handles->products ? handles->products->choice(shape) : "";
     };
     backend.has_conv = [] { return cudnn_library().present && options().enabled("cudnn"); };
-    backend.conv = [&runtime, handles, ledger, index](const ConvShape& shape, const ConvData& data, Stream stream) {
+    backend.conv = [&runtime, handles, ledger, index](const ConvShape& shape, const ConvData& data,
+                                                      Stream stream) {
         if (!handles->convolutions)
             handles->convolutions = std::make_unique<Cudnn>(
                 cudnn_library().table, runtime, *ledger,

@@ -25,10 +25,10 @@ void* library_workspace(const RuntimeTable& runtime, MemoryLedger& ledger, std::
                         const char* library) {
     const std::int64_t limit = options().memory_limit;
     if (!ledger.take(bytes, limit))
-        throw OutOfMemory(
-            fmt::format("the workspace of {}, {}, does not fit beside the {} that are alive into memory_limit "
-                        "in BITALE_FLAGS, {}",
-                        library, bytes_text(bytes), bytes_text(ledger.now()), bytes_text(limit)));
+        throw OutOfMemory(fmt::format(
+            "the workspace of {}, {}, does not fit beside the {} that are alive into memory_limit "
+            "in BITALE_FLAGS, {}",
+            library, bytes_text(bytes), bytes_text(ledger.now()), bytes_text(limit)));
     void* block = nullptr;
     if (device_memory(runtime, &block, static_cast<std::size_t>(bytes)) != success) {
         ledger.give(bytes);

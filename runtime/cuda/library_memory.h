@@ -24,8 +24,8 @@ bool has_steps(const Program& program) {
 // The workspace of cuBLASLt where it computes products of the program, and what nobody can tell.
 OwnMemory library_memory(const Program& program, bool has_cublaslt);
 
-// So many bytes of the GPU for a library, which the ledger counts. Throws OutOfMemory, also where the limit of
-// the device leaves less.
+// So many bytes of the GPU for a library, which the ledger counts. Throws OutOfMemory, also where the limit
+// of the device leaves less.
 void* library_workspace(const RuntimeTable& runtime, MemoryLedger& ledger, std::int64_t bytes,
                         const char* library);
 

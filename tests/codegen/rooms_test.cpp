@@ -16,8 +16,7 @@ TEST_CASE("one room is for one at a time, of one type") {
         {3, false, 5, 9, large},   // of another shape
         {4, false, 9, 11, other},  // of another dtype
         {5, true, 9, 9, small},    // copies are among themselves
-        {6, true, 10, 12, small},
-        {7, false, 8, 8, small},
+        {6, true, 10, 12, small}, {7, false, 8, 8, small},
     };
     const std::vector<std::size_t> room = rooms_for(stays);
     REQUIRE(room.size() == stays.size());

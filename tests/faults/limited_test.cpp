@@ -126,8 +126,8 @@ std::vector<Array> arrays_of(const Results& results) {
 }
 
 // `act` has given `results`, or thrown.
-std::string judge_steps(const LimitedNetwork& net, const Steps& expected, const Results& results,
-                        bool thrown, bool rounding) {
+std::string judge_steps(const LimitedNetwork& net, const Steps& expected, const Results& results, bool thrown,
+                        bool rounding) {
     const std::vector<Array> now = net.values();
     if (!thrown)
         return to_rounding(now, expected.states.back(), rounding) +

@@ -177,8 +177,7 @@ Workload may_lose(Workload workload) {
 }
 
 std::string to_rounding(const std::vector<Array>& got, const std::vector<Array>& expected, bool rounding) {
-    return differences(got, expected,
-                       rounding ? Tolerance{.absolute = 1e-5, .relative = 1e-3} : Tolerance{});
+    return differences(got, expected, rounding ? Tolerance{.absolute = 1e-5, .relative = 1e-3} : Tolerance{});
 }
 
 std::uint64_t seed_of_run() {

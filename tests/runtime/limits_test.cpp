@@ -219,8 +219,7 @@ void check(std::uint64_t seed, const std::string& device) {
     const MemoryPlan at_once = whole.memory_plan(lengths);
     const std::int64_t peak = at_once.peak_bytes;
     // No part of a batch has less.
-    const std::int64_t least =
-        is_on_host(device) ? 0 : reserved_for(at_once, {MemoryPlan::Kind::workspace});
+    const std::int64_t least = is_on_host(device) ? 0 : reserved_for(at_once, {MemoryPlan::Kind::workspace});
     const std::vector<Shared> variables = net.variables();
     const std::vector<Array> old = values_of(net);
     const Called expected = called(net, whole, ledger, old);
@@ -272,9 +271,9 @@ void check_device_limit(std::uint64_t seed, const std::string& device) {
         Function f = net.on(device);
         trim_host_memory();
         Options chosen = options();
-        chosen.memory_limit =
-            ledger.now() + static_cast<std::int64_t>(static_cast<double>(expected.taken) * share) +
-            (is_on_host(device) ? 65536 : 0);  // planning keeps some itself
+        chosen.memory_limit = ledger.now() +
+                              static_cast<std::int64_t>(static_cast<double>(expected.taken) * share) +
+                              (is_on_host(device) ? 65536 : 0);  // planning keeps some itself
         INFO("seed " << seed << ", " << device << ", " << share << " of " << expected.taken << " beside "
                      << ledger.now());
         const ScopedOptions limited(chosen);

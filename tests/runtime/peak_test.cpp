@@ -117,10 +117,9 @@ struct PlainResidual {
         loss = mean(sqr(mean(h, {2, 3}) - 0.3F));
     }
     Function step(const std::string& device, std::int64_t rows_at_a_time = 0) const {
-        return function({x}, loss,
-                        {.updates = sgd(loss, parameters, 0.05),
-                         .device = device,
-                         .micro_batch = rows_at_a_time});
+        return function(
+            {x}, loss,
+            {.updates = sgd(loss, parameters, 0.05), .device = device, .micro_batch = rows_at_a_time});
     }
     std::vector<Array> after(Function f) {
         std::vector<Array> before, all;

@@ -134,8 +134,7 @@ struct LeastAlone {
         in_parts = MicroBatched(f.state(), 0).least_bytes({}, 0);
         Recomputed ways(const_cast<Function::State&>(f.state()));
         const int count = static_cast<int>(recomputations(*f.state().optimised).size());
-        for (int k = 0; k < count; ++k)
-            again = std::min(again, ways.memory_plan({k, false}, {}).peak_bytes);
+        for (int k = 0; k < count; ++k) again = std::min(again, ways.memory_plan({k, false}, {}).peak_bytes);
     }
     std::int64_t in_parts = 0, again = INT64_MAX;
 };
