@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "codegen/group/values.h"
 
@@ -46,6 +47,16 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     return {call_ns + packing + passed * passed_ns + flops / (flops_per_ns * library),
             turning + flops / (flops_per_ns * (thin ? thin_generated : generated) *
                                (in_lanes > 0 ? in_lanes : filled(n)))};
+}
+
+double cost_of_pieces(const GemmCall& call) {
+    const double m = typical(call.m), n = typical(call.n), k = typical(call.k);
+    const auto slices = [](double length, std::int64_t slice) {
+        return slice > 0 ? std::ceil(length / static_cast<double>(slice)) : 1;
+    };
+    const double of_rows = slices(m, call.slice_rows), of_columns = slices(n, call.slice_columns);
+    const double computed = call.symmetric ? (of_rows + 1) / (2 * of_rows) : 1;
+    return made_ns * computed * k * ((call.made_a ? m * of_columns : 0) + (call.made_b ? n * of_rows : 0));
 }
 
 }  // namespace bitale

@@ -14,4 +14,10 @@ struct ProductCost {
 // where it reads them, or use up where they arise.
 ProductCost cost_of_product(const GemmCall& call, double passed);
 
+// An element of a piece (made.h), by a loop that walks along memory.
+constexpr double made_ns = 0.3;
+// What all pieces of a call take: those of a are made once for each slice of columns, those of b once for
+// each slice of rows.
+double cost_of_pieces(const GemmCall& call);
+
 }  // namespace bitale

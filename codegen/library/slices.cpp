@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "codegen/library/cost.h"
+
 namespace bitale {
 
 namespace {
@@ -151,8 +153,8 @@ GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, cons
 
 // By what making a piece costs beside the product: what is made for several slices is made several times.
 GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, const Pieces& how) {
-    constexpr double made = 0.3, again = 0.1;  // an element of a piece; one of the result, once more
-    constexpr double call = 3000, cores = 4;   // for each piece, memory that the library takes for itself
+    constexpr double again = 0.1;             // an element of the result, once more
+    constexpr double call = 3000, cores = 4;  // for each piece, memory that the library takes for itself
     constexpr std::int64_t enough = 16;
     const Sizes s{std::max<std::int64_t>(1, m), std::max<std::int64_t>(1, n), std::max<std::int64_t>(1, k),
                   how.transpose_b && !how.made_b, how.parameter};
@@ -180,7 +182,8 @@ GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, cons
             one.depth = s.k;
             const double slice =
                 nanoseconds(s, one) +
-                made * static_cast<double>(s.k * ((how.made_a ? r.rows : 0) + (how.made_b ? r.columns : 0))) +
+                made_ns *
+                    static_cast<double>(s.k * ((how.made_a ? r.rows : 0) + (how.made_b ? r.columns : 0))) +
                 (call + again * static_cast<double>(r.rows * r.columns)) *
                     static_cast<double>(parts_of(s.k, r.depth));
             // Few tasks that do not come out even leave cores without work.
