@@ -435,7 +435,7 @@ class Lanes {
 
     // ---- lanes that share elements
 
-    // k where indices have floordiv(lane, k); 1 otherwise.
+    // k where indices have floordiv(lane + c, k); 1 otherwise.
     std::int64_t lanes_together() {
         const Loop& last = lanes();
         if (!last.extent.is_constant() || has_lets_along(last)) return 1;
@@ -446,7 +446,8 @@ class Lanes {
                 for (const AtomPtr& a : t.atoms) {
                     if (a->kind == Atom::Kind::symbol || !depends_on(Int::from(a), last.variable.symbol_id()))
                         continue;
-                    if (a->kind == Atom::Kind::floordiv && a->a == last.variable && a->b.is_constant())
+                    if (a->kind == Atom::Kind::floordiv && a->b.is_constant() &&
+                        (a->a - last.variable).is_constant())
                         divisors.insert(a->b.constant());
                     else
                         plain = false;

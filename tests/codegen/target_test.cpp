@@ -2,11 +2,13 @@
 #include "codegen/target.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <regex>
 #include <variant>
 
 #include "bitale/bitale.h"
+#include "codegen/library/cost.h"
 #include "codegen/pipeline.h"
 #include "graph/ir/node.h"
 #include "ops/registry.h"
@@ -120,6 +122,51 @@ TEST_CASE("pieces of patches of planes walk along the rows of images") {
         CHECK(products[0].call.transpose_a);  // pieces lie as images do
         CHECK(has(text_of(program), "= p0["));
         CHECK(!has(text_of(program), "? p0["));
+    }
+}
+
+TEST_CASE("the estimate of a product has what making the pieces of its operands takes") {
+    const Expr x = input(float32, {32, 32, 32, 64}, "x"), w = input(float32, {576, 64}, "w");
+    std::vector<Expr> patches;
+    for (int k = 0; k < 9; ++k)
+        patches.push_back(x[{colon, Slice{k / 3, k / 3 + 30}, Slice{k % 3, k % 3 + 30}}]);
+    const Expr a = input(float32, {28800, 576}, "a");
+    Target target;
+    target.has_gemm = true;
+    const auto call_of = [&](const Expr& columns, const Expr& from) {
+        const std::vector<GemmStep> products =
+            steps_of<GemmStep>(program_of({from, w}, {dot(columns, w)}, target));
+        REQUIRE(products.size() == 1);
+        return products[0].call;
+    };
+    CHECK(cost_of_pieces(call_of(a, a)) == 0);
+    GemmCall made = call_of(reshape(concatenate(patches, 3), {28800, 576}), x);
+    REQUIRE(made.made_a);
+    made.slice_columns = 64;
+    const double once = cost_of_pieces(made);
+    CHECK(std::abs(once / (made_ns * 28800 * 576) - 1) < 1e-9);
+    made.slice_columns = 16;  // each slice of columns makes them again
+    CHECK(cost_of_pieces(made) == 4 * once);
+}
+
+TEST_CASE("pooling with a border has pairs of neighbours in its gradient, as without") {
+    const Expr x = input(float32, {32, 16, 64, 64}, "x");
+    for (const int pad : {0, 1}) {
+        CAPTURE(pad);
+        const Expr y = max_pool(x, 2, {.stride = 2, .pad = pad});
+        const std::string text = text_of(program_of({x}, {grad(sum(sqr(y)), x)}, {}));
+        CHECK(has(text, "= p"));
+        CHECK(!has(text, "/ 2)"));
+    }
+}
+
+TEST_CASE("sums that walk down columns have a line of them in a task") {
+    const Expr a = input(float32, {1024, 16}, "a"), b = input(float32, {1024, 16}, "b");
+    const Expr distance = sum(sqr(expand_dims(a, 1) - expand_dims(b, 0)), 2);
+    for (const Expr& of : {a, b}) {
+        const Program program = program_of({a, b}, {grad(sum(exp(-distance)), of)}, {});
+        for (const KernelStep& kernel : steps_of<KernelStep>(program))
+            for (const Int& tasks : kernel.tasks) CHECK(tasks.constant() <= 256);
     }
 }
 
