@@ -124,6 +124,25 @@ std::int64_t fewest_in_lanes(const Nest& nest, const ShapeOf& shape_of) {
     return rows;
 }
 
+// Sums in lanes of other results that walk down columns of what they read, each row of results another one:
+// those of a line of memory are computed together (schedule/tile.cpp).
+bool walks_down_columns(const Nest& nest, const ReductionTree& tree, const ShapeOf& shape_of) {
+    if (!adds_products(nest) || tree.lanes > 1 || tree.split || nest.reduced.empty() || !nest.lets.empty())
+        return false;
+    const int lanes = vector_loop(nest, shape_of);
+    if (lanes < 1) return false;
+    const Int &row = nest.parallel[0].variable, &term = nest.reduced.back().variable,
+              &lane = nest.parallel[static_cast<std::size_t>(lanes)].variable;
+    bool found = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const Int offset = offset_of(s, shape_of);
+        if (!row.symbol_id() || !term.symbol_id() || depends_on(offset, lane.symbol_id())) return;
+        const std::optional<Int> by_row = stride_of(offset, row), by_term = stride_of(offset, term);
+        found = found || (by_row && by_row->is(1) && by_term && by_term->range().low > 1);
+    });
+    return found;
+}
+
 // The share of 16 cores that work while tasks of equal length are done.
 double busy_share(double tasks) {
     constexpr double cores = 16;
@@ -221,6 +240,10 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
         } else if (const auto shared = sharing_rows(group, context, nest, context.grouping.trees[v])) {
             wanted.fewest = shared->fewest;
             shared_rows = shared->best;
+        } else if (!context.target.smallest_tasks &&
+                   walks_down_columns(nests[i], context.grouping.trees[v], context.values.shapes())) {
+            wanted.fewest = rows_side_by_side / 2;
+            shared_rows = std::max(shared_rows, rows_side_by_side);
         } else if (context.grouping.trees[v].lanes == 1 && vector_loop(nest, context.values.shapes()) == 0) {
             wanted.fewest = fewest_in_lanes(nests[i], context.values.shapes());
             along_rows = true;

@@ -1,6 +1,8 @@
 #include "codegen/schedule/tile.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "codegen/nest/product.h"
@@ -21,7 +23,26 @@ struct Tile {
     std::int64_t height = 1;
 };
 
-// A loop of known length that some factor of the product does not mention; its largest divisor that fits.
+// Some factor of the product, or else something that is read in lanes, is the same for all points of the
+// loop.
+bool shares_reads(const Nest& nest, std::uint64_t lanes, std::uint64_t id) {
+    const auto mentions = [](const ScalarNode& s, std::uint64_t symbol) {
+        return std::any_of(s.at.begin(), s.at.end(), [&](const Int& x) { return depends_on(x, symbol); });
+    };
+    bool shared = false;
+    for (const Scalar& factor : nest.body->arguments) {
+        bool mentioned = false;
+        for_each_read(factor, [&](const ScalarNode& s) {
+            const bool here = mentions(s, id);
+            mentioned = mentioned || here;
+            shared = shared || (!here && mentions(s, lanes));
+        });
+        shared = shared || !mentioned;
+    }
+    return shared;
+}
+
+// A loop of known length whose points share what they read; its largest divisor that fits.
 Tile second_axis(const Nest& nest, int vector, std::int64_t points) {
     Tile best;
     if (!adds_products(nest)) return best;
@@ -29,14 +50,8 @@ Tile second_axis(const Nest& nest, int vector, std::int64_t points) {
         const Loop& l = nest.parallel[i];
         const std::uint64_t id = l.variable.symbol_id();
         if (static_cast<int>(i) == vector || !id || !l.extent.is_constant()) continue;
-        bool shared = false;
-        for (const Scalar& factor : nest.body->arguments) {
-            bool mentioned = false;
-            for_each_read(factor, [&](const ScalarNode& s) {
-                for (const Int& x : s.at) mentioned = mentioned || depends_on(x, id);
-            });
-            shared = shared || !mentioned;
-        }
+        const std::uint64_t lanes = nest.parallel[static_cast<std::size_t>(vector)].variable.symbol_id();
+        const bool shared = shares_reads(nest, lanes, id);
         const bool guarded = std::any_of(nest.guards.begin(), nest.guards.end(),
                                          [&](const Guard& g) { return depends_on(g.value, id); });
         if (!shared || guarded || !nest.lets.empty()) continue;
