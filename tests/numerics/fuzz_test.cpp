@@ -63,14 +63,14 @@ Seeded generated(std::uint64_t seed, Arithmetic arithmetic) {
     return made;
 }
 
-struct Counts {
+struct GraphCounts {
     std::int64_t graphs = 0, elements = 0, undetermined = 0;
 };
 
 // Some graphs as one function, called, looped and called again by another function over the same variables.
 class Together {
   public:
-    Together(std::vector<Seeded> graphs, Counts& counts, bool specialise)
+    Together(std::vector<Seeded> graphs, GraphCounts& counts, bool specialise)
         : graphs_(std::move(graphs)), counts_(counts), specialise_(specialise) {
         for (const Seeded& g : graphs_) {
             for (std::size_t i = 0; i < g.graph.inputs.size(); ++i) {
@@ -230,7 +230,7 @@ class Together {
     }
 
     std::vector<Seeded> graphs_;
-    Counts& counts_;
+    GraphCounts& counts_;
     const bool specialise_;  // for the lengths of the arguments
     std::vector<Expr> inputs_, outputs_;
     std::vector<Array> arguments_, before_;
@@ -257,7 +257,7 @@ void print(const Seeded& g) {
 }
 
 // Graphs of these seeds, in one function; where something is wrong each by itself, to name it.
-void check(const std::vector<std::uint64_t>& seeds, Counts& counts) {
+void check(const std::vector<std::uint64_t>& seeds, GraphCounts& counts) {
     std::vector<Seeded> graphs = graphs_of(seeds);
     if (graphs.empty()) return;
     std::vector<std::uint64_t> made;
@@ -269,7 +269,7 @@ void check(const std::vector<std::uint64_t>& seeds, Counts& counts) {
     const bool specialise = seeds.size() > 1 && seeds.front() / seeds.size() % 2 == 1;
     const std::string wrong = Together(std::move(graphs), counts, specialise).run();
     if (wrong.empty()) return;
-    Counts again;
+    GraphCounts again;
     bool alone = false;
     for (const std::uint64_t seed : made) {
         const std::string of_one =
@@ -293,8 +293,8 @@ double core_seconds(int whose) {
     return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-Counts check(std::uint64_t first, std::uint64_t count, std::uint64_t packed) {
-    Counts counts;
+GraphCounts check(std::uint64_t first, std::uint64_t count, std::uint64_t packed) {
+    GraphCounts counts;
     for (std::uint64_t seed = first; seed < first + count; seed += packed) {
         std::vector<std::uint64_t> seeds;
         for (std::uint64_t s = seed; s < std::min(first + count, seed + packed); ++s) seeds.push_back(s);
@@ -306,13 +306,13 @@ Counts check(std::uint64_t first, std::uint64_t count, std::uint64_t packed) {
 }  // namespace
 
 TEST_CASE("random graphs agree with the oracles") {
-    const Counts counts = check(1, 64, 4);
+    const GraphCounts counts = check(1, 64, 4);
     CHECK(counts.graphs == 64);
     CHECK(counts.undetermined * 10 < counts.elements);
 }
 
 TEST_CASE("random graphs with the newer steps agree with the oracles") {
-    const Counts counts = check(first_newer_seed, 24, 4);
+    const GraphCounts counts = check(first_newer_seed, 24, 4);
     CHECK(counts.graphs == 24);
 }
 
@@ -341,7 +341,7 @@ TEST_CASE("many random graphs", "[slow]") {
     const auto begin = std::chrono::steady_clock::now();
     const double own_before = core_seconds(RUSAGE_SELF), compiling_before = core_seconds(RUSAGE_CHILDREN);
     const std::uint64_t first = from_environment("BITALE_FUZZ_SEED", 1000);
-    const Counts counts =
+    const GraphCounts counts =
         check(first, from_environment("BITALE_FUZZ_COUNT", 1000), from_environment("BITALE_FUZZ_PACK", 8));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
                  own = core_seconds(RUSAGE_SELF) - own_before,
