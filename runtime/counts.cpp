@@ -118,11 +118,11 @@ const AccessCounts* LaunchCounts::worst(std::int64_t AccessCounts::*value) const
     return found;
 }
 
-std::string Counts::to_string() const {
+std::string KernelCounts::to_string() const {
     return counts_printing([&] { return counts_text(*this, Detail::complete); });
 }
 
-std::string Counts::json() const {
+std::string KernelCounts::json() const {
     using nlohmann::ordered_json;
     return counts_printing([&] {
         ordered_json list = ordered_json::array();
@@ -161,23 +161,23 @@ std::string Counts::json() const {
     });
 }
 
-Counts counts_of(const Function::State& state) {
+KernelCounts counts_of(const Function::State& state) {
     const Executable* const executable = state.current.load(std::memory_order_acquire);
     if (!executable) return {};
     const std::lock_guard lock(state.device->turns());
     return {executable->counts()};
 }
 
-Counts Function::counts() const {
+KernelCounts Function::counts() const {
     const State& state = used(state_);
     return reporting_counts([&] {
         if (!state.specialised || state.is_compiled()) return counts_of(state);
         const Specialised::Version version = state.specialised->latest();
-        return version ? counts_of(*version) : Counts{};
+        return version ? counts_of(*version) : KernelCounts{};
     });
 }
 
-std::string counts_text(const Counts& counts, Detail detail) {
+std::string counts_text(const KernelCounts& counts, Detail detail) {
     if (counts.launches.empty()) return "";
     std::string text = "Counted by the emulator, of each launch:\n";
     for (const LaunchCounts& l : counts.launches) {

@@ -8,9 +8,9 @@
 
 namespace bitale {
 
-Counts counts_of(const Function::State& state);
+KernelCounts counts_of(const Function::State& state);
 // In brief three lines for each launch, complete a table of the places that load and store; nothing where
 // nothing was counted.
-std::string counts_text(const Counts& counts, Detail detail);
+std::string counts_text(const KernelCounts& counts, Detail detail);
 
 }  // namespace bitale

@@ -18,13 +18,13 @@
 #include "codegen/schedule/collapse.h"
 #include "codegen/schedule/copies.h"
 #include "codegen/schedule/flat.h"
+#include "codegen/schedule/live_ranges.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/member.h"
 #include "codegen/schedule/order.h"
 #include "codegen/schedule/pieces.h"
 #include "codegen/schedule/prefix.h"
 #include "codegen/schedule/puts.h"
-#include "codegen/schedule/rooms.h"
 #include "codegen/schedule/rows_of_task.h"
 #include "codegen/schedule/runs.h"
 #include "codegen/schedule/scatter.h"
@@ -164,8 +164,8 @@ class SegmentScheduler {
             if (!copy.in_memory) used_ += copy.bytes.constant();
         // Threads of a block are not done at the same time, and parts of a row are tasks of their own.
         if (by == CopiedBy::rows && !target().tasks_have_threads())
-            rooms_.plan(stays_in_memory(group_, context_, planned_, local_, row_, scattered_), rows().part(),
-                        context_, builder_);
+            shared_.plan(live_ranges_in_memory(group_, context_, planned_, local_, row_, scattered_),
+                         rows().part(), context_, builder_);
         make_copies(0, before);
     }
 
@@ -184,10 +184,10 @@ class SegmentScheduler {
         for (StagedCopy& copy : planned_) {
             if (copy.after != after) continue;
             copy.nest = copy_reads().copy(copy);
-            rooms_.enter(copy);
+            shared_.take(copy);
             append(body, make_copy(copy, rows(), context_, builder_,
                                    [&](const Nest& nest) { return with_places(nest); }));
-            rooms_.leave(copy);
+            shared_.keep(copy);
             notes_ += "  staged " + describe(*value(copy.value).node) + ", " + copy.bytes.text() +
                       (copy.in_memory ? " bytes of memory a row\n" : " bytes a task\n");
             copies_.emplace(copy.value, copy);
@@ -583,7 +583,7 @@ class SegmentScheduler {
     std::int64_t used_ = 0;     // bytes of scratch
     std::map<int, int> local_;  // values to scratch places
     std::vector<StagedCopy> planned_;
-    Rooms rooms_;
+    SharedBuffers shared_;
     std::map<int, StagedCopy> copies_;  // those that are made
     std::map<int, RunPart> parts_;      // of the lists of keys, for the task's rows
     std::set<int> scattered_;           // members that skip the zeros of a factor

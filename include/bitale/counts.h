@@ -51,7 +51,7 @@ struct LaunchCounts {
     const AccessCounts* worst(std::int64_t AccessCounts::*value) const;
 };
 
-struct Counts {
+struct KernelCounts {
     std::vector<LaunchCounts> launches;
     std::string to_string() const;  // a line for each launch, and one for each place
     std::string json() const;       // docs/program.schema.json describes it under $defs/counts

@@ -242,7 +242,7 @@ class Function {
     Profile profile() const;  // empty unless FunctionOptions::profile is set; of all versions that are kept
     // What the kernels of the version called last asked of memory, in all calls so far; empty unless the
     // device is `emulator`, and the function was made and called with BITALE_FLAGS=emulator=counted.
-    Counts counts() const;
+    KernelCounts counts() const;
     // Bytes of the arena for the largest shapes so far, by whichever way calls were computed, plus the bytes
     // of the shared variables that are used. memory_plan().peak_bytes has all that a call holds. Calls on cpu
     // that overlap have an arena each, and so have versions for other trailing lengths: the sum of all.

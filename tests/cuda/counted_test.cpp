@@ -164,7 +164,7 @@ TEST_CASE("a function's counts are in its report, as JSON, and of each of its li
         Function f = function({x}, {exp(x) * 2}, on_emulator);
         CHECK(f.counts().launches.empty());
         for (int i = 0; i < 3; ++i) f(values);
-        const Counts counts = f.counts();
+        const KernelCounts counts = f.counts();
         REQUIRE(counts.launches.size() == 1);
         const LaunchCounts& launch = counts.launches[0];
         CHECK(launch.number == 1);
@@ -236,7 +236,7 @@ TEST_CASE("a loop's steps are counted like calls") {
     const Shared w = shared(Array(float32, {64, 64}), "w");
     Function step = function({i}, {sum(w) * i}, {.updates = {{w, w * 0.5F}}, .device = "emulator"});
     step.loop(0, 5);
-    const Counts counts = step.counts();
+    const KernelCounts counts = step.counts();
     REQUIRE_FALSE(counts.launches.empty());
     for (const LaunchCounts& launch : counts.launches) CHECK(launch.launches == 5);
 }

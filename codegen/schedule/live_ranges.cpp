@@ -1,4 +1,4 @@
-#include "codegen/schedule/rooms.h"
+#include "codegen/schedule/live_ranges.h"
 
 #include <algorithm>
 #include <numeric>
@@ -18,7 +18,7 @@ class Lives {
           const RowOf& row, const std::set<int>& scattered)
         : group_(group), context_(context), copies_(copies), row_(row), scattered_(scattered) {}
 
-    std::vector<Stay> run(const std::map<int, int>& local) {
+    std::vector<LiveRange> run(const std::map<int, int>& local) {
         for (const StagedCopy& copy : copies_) {
             if (!copy.in_memory) continue;
             const DType dtype = context_.values.list[static_cast<std::size_t>(copy.value)].node->type.dtype;
@@ -37,7 +37,7 @@ class Lives {
                           [&](const ScalarNode& s) { read(s.operand.value(), true, made_at(copy)); });
         for (std::size_t k = 0; k < group_.values.size(); ++k)
             for (const std::size_t made : {k, is_second_of_two(k) ? k - 1 : k}) find_reads_of_member(k, made);
-        return std::move(stays_);
+        return std::move(ranges_);
     }
 
   private:
@@ -52,15 +52,15 @@ class Lives {
         return combine(k - 1) != Combine::none && combine(k) == position_or_best(combine(k - 1));
     }
 
-    void begin(Stay stay) {
-        (stay.is_copy ? copy_ : value_).emplace(stay.value, stays_.size());
-        stays_.push_back(std::move(stay));
+    void begin(LiveRange range) {
+        (range.is_copy ? copy_ : value_).emplace(range.value, ranges_.size());
+        ranges_.push_back(std::move(range));
     }
 
     void read(int v, bool copy_too, int time) {
         const auto until = [&](const std::map<int, std::size_t>& those) {
             if (const auto at = those.find(v); at != those.end())
-                stays_[at->second].last = std::max(stays_[at->second].last, time);
+                ranges_[at->second].last = std::max(ranges_[at->second].last, time);
         };
         until(value_);
         if (copy_too) until(copy_);
@@ -86,68 +86,68 @@ class Lives {
     const std::vector<StagedCopy>& copies_;
     const RowOf& row_;
     const std::set<int>& scattered_;
-    std::vector<Stay> stays_;
-    std::map<int, std::size_t> value_, copy_;  // which of stays_
+    std::vector<LiveRange> ranges_;
+    std::map<int, std::size_t> value_, copy_;  // which of ranges_
 };
 
 }  // namespace
 
-std::vector<std::size_t> rooms_for(const std::vector<Stay>& stays) {
-    std::vector<std::size_t> order(stays.size()), room(stays.size());
+std::vector<std::size_t> shared_buffers(const std::vector<LiveRange>& ranges) {
+    std::vector<std::size_t> order(ranges.size()), slot(ranges.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return stays[a].first < stays[b].first; });
-    std::vector<std::size_t> latest;  // of each room, who was the last there
+                     [&](std::size_t a, std::size_t b) { return ranges[a].first < ranges[b].first; });
+    std::vector<std::size_t> latest;  // of each slot, who was the last there
     for (const std::size_t s : order) {
         const auto is_free = [&](std::size_t other) {
-            const Stay& before = stays[other];
-            return before.is_copy == stays[s].is_copy && before.last < stays[s].first &&
-                   before.type.dtype == stays[s].type.dtype && before.type.shape == stays[s].type.shape;
+            const LiveRange& before = ranges[other];
+            return before.is_copy == ranges[s].is_copy && before.last < ranges[s].first &&
+                   before.type.dtype == ranges[s].type.dtype && before.type.shape == ranges[s].type.shape;
         };
         const auto at = std::find_if(latest.begin(), latest.end(), is_free);
-        room[s] = static_cast<std::size_t>(at - latest.begin());
+        slot[s] = static_cast<std::size_t>(at - latest.begin());
         if (at == latest.end())
             latest.push_back(s);
         else
             *at = s;
     }
-    return room;
+    return slot;
 }
 
-std::vector<Stay> stays_in_memory(const Group& group, const SegmentContext& context,
-                                  const std::vector<StagedCopy>& copies, const std::map<int, int>& local,
-                                  const RowOf& row, const std::set<int>& scattered) {
+std::vector<LiveRange> live_ranges_in_memory(const Group& group, const SegmentContext& context,
+                                             const std::vector<StagedCopy>& copies,
+                                             const std::map<int, int>& local, const RowOf& row,
+                                             const std::set<int>& scattered) {
     return Lives(group, context, copies, row, scattered).run(local);
 }
 
-void Rooms::plan(const std::vector<Stay>& stays, const Part& part, const SegmentContext& context,
-                 KernelBuilder& builder) {
-    const std::vector<std::size_t> room = rooms_for(stays);
-    std::map<std::size_t, int> first;  // the value that has a room first
-    for (std::size_t s = 0; s < stays.size(); ++s) {
-        if (stays[s].is_copy) {
-            room_of_copy_.emplace(stays[s].value, room[s]);
+void SharedBuffers::plan(const std::vector<LiveRange>& ranges, const Part& part,
+                         const SegmentContext& context, KernelBuilder& builder) {
+    const std::vector<std::size_t> slot = shared_buffers(ranges);
+    std::map<std::size_t, int> first;  // the value that has a slot first
+    for (std::size_t s = 0; s < ranges.size(); ++s) {
+        if (ranges[s].is_copy) {
+            shared_by_copy_.emplace(ranges[s].value, slot[s]);
             continue;
         }
-        const auto [at, is_first] = first.emplace(room[s], stays[s].value);
+        const auto [at, is_first] = first.emplace(slot[s], ranges[s].value);
         if (is_first) continue;
-        context.put_into_buffer_of(stays[s].value, at->second);
-        const int place = builder.global(context.buffer_to_read(stays[s].value), stays[s].type.dtype,
-                                         stays[s].type.shape, true);
+        context.put_into_buffer_of(ranges[s].value, at->second);
+        const int place = builder.global(context.buffer_to_read(ranges[s].value), ranges[s].type.dtype,
+                                         ranges[s].type.shape, true);
         builder.ir.places[static_cast<std::size_t>(place)].parts = {part};
     }
 }
 
-void Rooms::enter(StagedCopy& copy) const {
-    const auto room = room_of_copy_.find(copy.value);
-    if (room == room_of_copy_.end()) return;
-    if (const auto at = buffer_of_room_.find(room->second); at != buffer_of_room_.end())
-        copy.buffer = at->second;
+void SharedBuffers::take(StagedCopy& copy) const {
+    const auto slot = shared_by_copy_.find(copy.value);
+    if (slot == shared_by_copy_.end()) return;
+    if (const auto at = buffer_of_.find(slot->second); at != buffer_of_.end()) copy.buffer = at->second;
 }
 
-void Rooms::leave(const StagedCopy& copy) {
-    if (const auto room = room_of_copy_.find(copy.value); room != room_of_copy_.end())
-        buffer_of_room_.emplace(room->second, copy.buffer);
+void SharedBuffers::keep(const StagedCopy& copy) {
+    if (const auto slot = shared_by_copy_.find(copy.value); slot != shared_by_copy_.end())
+        buffer_of_.emplace(slot->second, copy.buffer);
 }
 
 }  // namespace bitale
