@@ -227,7 +227,9 @@ class Engines {
     }
 
     CublasLt& products() {
-        if (!products_) products_ = std::make_unique<CublasLt>(cublaslt_library().table, machine_.runtime());
+        if (!products_)
+            products_ = std::make_unique<CublasLt>(cublaslt_library().table, machine_.runtime(),
+                                                   *machine_.backend().ledger);
         return *products_;
     }
 

@@ -30,7 +30,7 @@ struct CountedLaunches {
     std::unordered_map<std::uintptr_t, unsigned> numbers;  // of the places, by code and kind
 };
 // Of one kernel. Read and written within the scheduler's mutex.
-struct KernelCounts {
+struct CountedKernel {
     std::vector<CountedLaunches> launches;
 };
 

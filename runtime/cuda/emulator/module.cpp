@@ -161,7 +161,7 @@ const EmulatedKernel* Module::find(const std::string& kernel) {
          {},
          dlsym(handle_, "emulated_watched") != nullptr,
          {},
-         std::make_shared<KernelCounts>()};
+         std::make_shared<CountedKernel>()};
     while (const std::size_t n = bytes(k.argument_bytes.size())) k.argument_bytes.push_back(n);
     for (const SharedArray& a : shared_arrays_)
         if (a.function == kernel || !dlsym(handle_, ("emulated_" + a.function).c_str()))

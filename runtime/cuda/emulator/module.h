@@ -11,7 +11,7 @@
 namespace bitale::cuda {
 
 struct EmulatorState;
-struct KernelCounts;  // counter.h
+struct CountedKernel;  // counter.h
 class Module;
 
 // A __shared__ variable.
@@ -29,7 +29,7 @@ struct EmulatedKernel {
     std::vector<std::size_t> argument_bytes;  // of each argument
     bool watched = false;                     // it tells of its accesses
     std::vector<SharedArray> shared;          // its own and those of functions that kernels share; by address
-    std::shared_ptr<KernelCounts> counts;     // where what it asks for is counted
+    std::shared_ptr<CountedKernel> counts;    // where what it asks for is counted
 
     // Every pointer that could be one among the bytes of the arguments, and its place among them.
     template <class F>
