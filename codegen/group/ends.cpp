@@ -90,8 +90,9 @@ Grouping ended_early(const Values& values, const Graph& graph,
     Grouping whole = grouped({});
     const double before = order_for_peak(values, graph, whole)[0];
     if (before < least_bytes / least_share) return whole;
-    const std::set<int> all = early_ends(values, whole);
-    if (all.empty() || all.size() > most_ends) return whole;
+    std::set<int> all = early_ends(values, whole);
+    if (all.empty()) return whole;
+    if (all.size() > most_ends) all = some_of({all.begin(), all.end()}, most_ends);
     const auto ended = [&](const std::set<int>& ends) {
         Grouping grouping = grouped(ends);
         const double peak = order_for_peak(values, graph, grouping)[0];

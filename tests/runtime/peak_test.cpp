@@ -164,3 +164,23 @@ TEST_CASE("a task's values take turns at memory, and a group of all layers ends 
     INFO(small.memory_plan());
     CHECK(small.memory_plan().steps.size() <= 4);
 }
+
+TEST_CASE("also the kernel of very many layers ends early", "[core][runtime][peak]") {
+    const auto peak_of = [](int blocks) {
+        const Expr x = input(float32, {128, 16, 32, 32}, "x");
+        std::vector<Shared> filters;
+        const auto convolved = [&](const Expr& of) {
+            filters.push_back(shared(zeros({16, 16, 3, 3}), "w" + std::to_string(filters.size())));
+            return conv2d(of, filters.back(), {.border_mode = half});
+        };
+        Expr h = x;
+        for (int k = 0; k < blocks; ++k) h = relu(convolved(relu(convolved(h))) + h);
+        const Expr loss = mean(sqr(h));
+        return function({x}, loss, {.updates = sgd(loss, filters, 0.1), .device = "null"})
+            .memory_plan()
+            .arena_bytes;
+    };
+    const std::int64_t less = peak_of(20), more = peak_of(40);
+    INFO(less << " and " << more);
+    CHECK(more < 2.2 * static_cast<double>(less));
+}
