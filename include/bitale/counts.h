@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "bitale/cplusplus.h"
+
 #pragma GCC visibility push(default)
 
 namespace bitale {
