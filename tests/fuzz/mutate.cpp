@@ -92,14 +92,14 @@ std::optional<Finding> tried(const Target& target, const std::string& input) {
 }  // namespace
 
 Outcome fuzz(const Target& target, const std::vector<std::string>& corpus, const Effort& effort) {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                     std::chrono::duration<double>(effort.seconds));
     Outcome r;
     for (const std::string& input : corpus) {
         ++r.executions;
         if ((r.finding = tried(target, input))) return r;
     }
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(effort.seconds));
     Mutator mutator(corpus, effort.seed);
     while ((effort.executions == 0 || r.executions < effort.executions) && Clock::now() < end) {
         ++r.executions;

@@ -11,7 +11,7 @@
 namespace bitale::fuzz {
 
 struct Effort {
-    double seconds = 1;
+    double seconds = 1;            // of mutations, after the whole corpus
     std::uint64_t executions = 0;  // 0: as many as the time allows
     std::uint64_t seed = 1;
 };
