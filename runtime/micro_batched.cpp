@@ -33,12 +33,6 @@ std::vector<Type> types_of(const Nodes& nodes) {
     return types;
 }
 
-std::vector<std::uint64_t> symbols_of(const Signature& signature) {
-    std::vector<std::uint64_t> ids;
-    for (const SizeSource& source : signature.sources) ids.push_back(source.symbol);
-    return ids;
-}
-
 // The graph of primitives, split. Further inputs, and the outputs that stand for them, come after the
 // function's own.
 MicroBatches split(const Function::State& function, std::shared_ptr<const Graph>& optimised) {
@@ -146,12 +140,12 @@ MicroBatched::MicroBatched(const Function::State& function, std::int64_t rows,
     finale_ = planned(function, plan_.finale, "after all parts", {});
     for (std::size_t p = 0; p <= passes_.size(); ++p) {
         const Function::State& part = p < passes_.size() ? *passes_[p] : *finale_;
-        frames_.push_back(
-            std::make_unique<Frames>(part.program, symbols_of(part.signature), part.signature.checks));
+        frames_.push_back(std::make_unique<Frames>(part.program, part.signature));
     }
     std::sort(shared_.begin(), shared_.end(),
               [](const SharedUse& a, const SharedUse& b) { return a.variable < b.variable; });
-    checks_ = std::make_unique<LengthChecks>(build_.signature.checks, table_);
+    checks_ = std::make_unique<LengthChecks>(build_.signature.checks, symbols_of(build_.signature),
+                                             build_.signature, table_);
     all_rows_ = table_.add(plan_.rows);
     for (const Type& output : outputs_) {
         std::vector<int>& slots = lengths_.emplace_back();
@@ -220,7 +214,7 @@ MicroBatched::Sizes MicroBatched::sizes_of(std::vector<std::int64_t> symbols) co
     sizes.symbols = std::move(symbols);
     sizes.slots.resize(table_.slots());
     table_.evaluate(sizes.symbols.data(), sizes.slots.data());
-    checks_->verify(sizes.slots.data());
+    checks_->verify(sizes.symbols.data(), sizes.slots.data());
     sizes.all_rows = sizes.slots[static_cast<std::size_t>(all_rows_)];
     return sizes;
 }

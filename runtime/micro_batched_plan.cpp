@@ -56,7 +56,7 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
     const auto add = [&](const Function::State& part) {
         const Build build = build_of(part);
         const std::vector<std::int64_t> symbols = symbols_of_part(build.signature, sizes, rows);
-        Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
+        Frames frames(build.program, build.signature);
         const Frame& frame = frames.find(symbols.data());
         const OwnMemory own = executable_for(part).own_memory(*build.program, frame);
         on_gpu = own.place != OwnMemory::Place::host;
@@ -78,7 +78,7 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
         if (const std::int64_t last = rows < sizes.all_rows ? sizes.all_rows % rows : 0;
             &part != finale_.get() && !on_gpu && last > 0) {
             const std::vector<std::int64_t> symbols_of_last = symbols_of_part(build.signature, sizes, last);
-            Frames of_last(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
+            Frames of_last(build.program, build.signature);
             peak += bytes_of_last(*build.program, frame, of_last.find(symbols_of_last.data()));
         }
         peak += plan.peak_bytes - results - outside;

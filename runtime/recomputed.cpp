@@ -29,8 +29,7 @@ CallSizes CallSizes::of(const Signature& signature, std::span<const Array> argum
 }
 
 Recomputed::Recomputed(Function::State& function)
-    : function_(function),
-      frames_(function.program, Arguments(function.signature).symbol_ids(), function.signature.checks) {
+    : function_(function), frames_(function.program, function.signature) {
     for (const Recomputation& how : recomputations(*function.optimised)) {
         Graph graph = *function.optimised;
         const std::size_t values = recompute(graph, how);
@@ -62,7 +61,7 @@ Recomputed::~Recomputed() = default;
 
 MemoryPlan Recomputed::plan_of(const Function::State& way, const CallSizes& sizes) const {
     const Build build = build_of(way);
-    Frames frames(way.program, Arguments(way.signature).symbol_ids(), way.signature.checks);
+    Frames frames(way.program, way.signature);
     std::vector<std::int64_t> symbols = sizes.symbols;
     symbols.reserve(1);  // of no symbol there is a pointer too
     const Frame& frame = frames.find(symbols.data());

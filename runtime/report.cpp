@@ -335,7 +335,8 @@ std::string full_report(const Function::State& state) {
     for (const Step& step : program.body.steps) add_step(s, state, step, ++number);
     add_buffers(s, program);
     if (!program.checks.empty()) {
-        s += "\nChecks before anything is written:\n";
+        s += "\nA call fails, before anything is written, with these errors for an index out of range, "
+             "{found}:\n";
         for (const Program::CheckText& c : program.checks) s += "  " + readable(c.message) + "\n";
     }
     if (!program.length_checks.empty()) {

@@ -4,8 +4,9 @@ namespace bitale {
 
 void Results::require(std::size_t outputs) const {
     if (values_.size() != outputs)
-        throw IndexError("unpack<" + std::to_string(outputs) + ">() of the results of a function with " +
-                         std::to_string(values_.size()) + (values_.size() == 1 ? " output" : " outputs"));
+        throw IndexError("unpack<" + std::to_string(outputs) +
+                         ">() takes the results of as many outputs, and the " + "function has " +
+                         std::to_string(values_.size()));
 }
 
 }  // namespace bitale

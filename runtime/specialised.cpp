@@ -63,10 +63,10 @@ void check_lengths(const Signature& signature, const std::map<std::uint64_t, std
     for (const LengthCheck& check : signature.checks)
         if (is_known(check.a, numbers) && is_known(check.b, numbers)) decided.push_back(check);
     IntTable table(symbols);
-    const LengthChecks checks(decided, table);
+    const LengthChecks checks(decided, symbols, signature, table);
     std::vector<std::int64_t> slots(table.slots());
     table.evaluate(values.data(), slots.data());
-    checks.verify(slots.data());
+    checks.verify(values.data(), slots.data());
 }
 
 [[noreturn]] void refuse(const Function::State& function, const std::string& what) {
@@ -145,8 +145,13 @@ Signature signature_of_version(const Signature& general, const Substitution& num
     s.inputs = general.inputs;
     for (InputInfo& input : s.inputs)
         for (Int& length : input.type.shape) length = substitute(length, numbers);
-    for (const SizeSource& source : general.sources)
-        if (!numbers.contains(source.symbol)) s.sources.push_back(source);
+    for (const SizeSource& source : general.sources) {
+        const auto number = numbers.find(source.symbol);
+        if (number == numbers.end())
+            s.sources.push_back(source);
+        else
+            s.fixed.add(source.value.text(), number->second.constant());
+    }
     for (const LengthCheck& check : general.checks) {
         LengthCheck c = check;
         c.a = substitute(check.a, numbers);

@@ -24,7 +24,7 @@ struct Sized {
         arguments.bind({&input, 1}, symbols.data(), data.data());
         const std::vector<std::uint64_t> ids = arguments.symbol_ids();
         for (std::size_t k = 0; k < ids.size(); ++k) values.emplace(ids[k], symbols[k]);
-        Frames frames(program, ids, f.state().signature.checks);
+        Frames frames(program, f.state().signature);
         const Frame& frame = frames.find(symbols.data());
         for (const auto& [region, list] :
              {std::pair{&program->once, &frame.once}, {&program->body, &frame.body}})

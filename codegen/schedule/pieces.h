@@ -13,7 +13,7 @@ namespace bitale {
 struct Piece {
     Nest nest;  // over the piece alone
     std::size_t axis = 0;
-    Int start;  // where it lies along the axis
+    Int start;              // where it lies along the axis
     std::int64_t step = 1;  // from one of its numbers to the next
 };
 

@@ -95,12 +95,12 @@ std::string title_of(const Check& check) { return check.what.substr(0, check.wha
 
 std::string error_text(const Check& check) {
     const std::size_t sentence = check.what.find(sentence_mark);
-    return (check.where.line ? check.where.text() + ": " : "") +
-           (sentence != std::string::npos
-                ? check.what.substr(sentence + 1)
-                : check.what + " is out of range [" + check.low.text() + ", " +
-                      check.high.text() +
-                      (check.high.is_constant() ? "" : " = " + number_there()) + ")");
+    const std::string text = sentence == std::string::npos ? check.what : check.what.substr(sentence + 1);
+    const bool is_whole = text.find(found_mark) != std::string::npos;
+    return (check.where.line ? check.where.text() + ": " : "") + text +
+           (is_whole ? ""
+                     : " is out of range, " + check.low.text() + " to " +
+                           (check.high.is_constant() ? (check.high - 1).text() : number_there(-1)));
 }
 
 std::string fault_text(const std::string& error_text, std::int64_t value, std::int64_t element,

@@ -20,7 +20,8 @@ std::string completed(const std::string& text, std::int64_t found, std::int64_t 
 std::string readable(const std::string& text);
 std::string from_readable(const std::string& text);
 
-// The `what` of a Check that has a whole sentence for its error beside the name that titles show.
+// The `what` of a Check whose error does not begin with the name that titles show: by the whole sentence,
+// which has the number found, or by what completes "... is out of range".
 std::string with_sentence(const std::string& title, const std::string& sentence);
 std::string title_of(const Check& check);
 // What a program keeps of a check, and the error that it becomes when an element is out of range: `there` is

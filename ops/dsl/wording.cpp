@@ -5,6 +5,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/fault_text.h"
 #include "graph/ir/node.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/shape/lengths.h"
 
 namespace bitale {
@@ -108,6 +109,13 @@ std::string unlike_lengths(const Node& a, std::size_t axis_a, const std::string&
 
 std::string unlike_lengths(const Node& a, std::size_t axis_a, const Node& b, std::size_t axis_b) {
     return unlike_lengths(a, axis_a, number_found(), b, axis_b, number_there());
+}
+
+std::string with_source(const std::string& what, const Node& elements) {
+    const Node* x = &elements;
+    while (x->name.empty() && !x->inputs.empty() && (x->op->kind == OpKind::view || x->op == cast_op()))
+        x = x->inputs[0].get();
+    return x->name.empty() ? what : with_sentence(what, what + " in " + in_quotes(x->name));
 }
 
 std::string vector_cure(const Node& a, const Node& b) {

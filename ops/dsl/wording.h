@@ -30,6 +30,8 @@ std::string unlike_lengths(const Node& a, std::size_t axis_a, const Node& b, std
 // "; write channel(b) for a number for each channel": what cures the broadcast of a vector along the last
 // axis of a tensor where another axis has, or may have, the vector's length; else empty.
 std::string vector_cure(const Node& a, const Node& b);
+// The `what` of a Check of elements: its error adds " in "labels"", where views show a variable's elements.
+std::string with_source(const std::string& what, const Node& elements);
 // The cast that cures an error: "cast(x, float32)" of a variable or a short expression of some, else
 // "cast(the second operand, float32)" with the operand's place.
 std::string cast_text(const std::shared_ptr<const Node>& operand, DType dtype, const char* place = "...");

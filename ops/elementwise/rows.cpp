@@ -71,22 +71,50 @@ Shape map_shape(const char* name, const Nodes& inputs, Where where) {
     return shape;
 }
 
-// What the user wrote of an operand's axis, where the operand was broadcast for its sake.
-std::pair<const Node*, std::size_t> as_written(const Node& operand, std::size_t axis) {
-    if (operand.op != expand_op()) return {&operand, axis};
-    const Node& x = *operand.inputs[0];
-    const std::size_t missing = operand.type.shape.size() - x.type.shape.size();
-    if (axis < missing || !(x.type.shape[axis - missing] == operand.type.shape[axis]))
-        return {&operand, axis};
-    return {&x, axis - missing};
+struct Written {
+    const Node* node = nullptr;
+    std::size_t axis = 0;
+    bool is_expanded = false;  // by axes of length 1, as matmul does
+};
+
+// What the user wrote of an operand's axis, where the operand was broadcast, cast or expanded for its sake.
+Written as_written(const Node& operand, std::size_t axis) {
+    Written w{&operand, axis};
+    while (w.node->op == expand_op() || w.node->op == cast_op() || w.node->op == reshape_op()) {
+        const Node& x = *w.node->inputs[0];
+        const Shape &outer = w.node->type.shape, &inner = x.type.shape;
+        std::size_t at = w.axis;
+        if (w.node->op == reshape_op()) {
+            Shape rest;
+            for (std::size_t i = 0; i < outer.size(); ++i) {
+                if (!outer[i].is(1)) rest.push_back(outer[i]);
+                if (i < w.axis && outer[i].is(1)) --at;
+            }
+            if (rest != inner || outer[w.axis].is(1)) return w;
+            w.is_expanded = true;
+        } else {
+            const std::size_t missing = outer.size() - inner.size();
+            if (w.axis < missing || !(inner[w.axis - missing] == outer[w.axis])) return w;
+            at -= missing;
+        }
+        w.node = &x;
+        w.axis = at;
+    }
+    return w;
 }
 
 std::string unlike_operands(const Node& node, const Node& first, const Node& second, std::size_t axis) {
-    const auto [a, axis_a] = as_written(first, axis);
-    const auto [b, axis_b] = as_written(second, axis);
-    const std::string cure = vector_cure(*a, *b);
-    return node.op->name + " of " + describe(*a) + " and " + describe(*b) +
-           ": the lengths must be equal, but " + unlike_lengths(*a, axis_a, *b, axis_b) +
+    const Written a = as_written(first, axis), b = as_written(second, axis);
+    const std::string lengths = unlike_lengths(*a.node, a.axis, *b.node, b.axis);
+    const std::string operands = describe(*a.node) + " and " + describe(*b.node) + ": ";
+    if (node.op->name == "mul" && a.is_expanded && b.is_expanded) {
+        const bool sums = a.axis + 1 == a.node->type.shape.size() && b.axis + 2 == b.node->type.shape.size();
+        return "matmul of " + operands +
+               (sums ? "it sums over an axis of both, but " + lengths + "; transpose or reshape one operand"
+                     : "the numbers of matrices must be equal, but " + lengths);
+    }
+    const std::string cure = vector_cure(*a.node, *b.node);
+    return node.op->name + " of " + operands + "the lengths must be equal, but " + lengths +
            (cure.empty() ? "; only an axis that is declared with length 1 is broadcast" : cure);
 }
 

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "graph/base/text.h"
+#include "graph/ir/fault_text.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
@@ -37,21 +39,28 @@ std::size_t summed_axis(const Node& second) {
     return rank < 2 ? 0 : static_cast<std::size_t>(rank) - 2;
 }
 
-// `differing`: which axes of the two have which lengths.
-std::string unequal_lengths(const Node& a, const Node& b, const std::string& differing) {
+// `differing`: which axes of the two have which lengths. `features`: how long the first one's is.
+std::string unequal_lengths(const Node& a, const Node& b, const std::string& differing,
+                            const std::string& features) {
+    std::string cure = "; transpose or reshape one operand";
+    if (a.type.rank() > 2 && b.type.rank() == 2)
+        cure =
+            "; write dot(flatten(x, 2), w) for all features of each row of x, or transpose or reshape one "
+            "operand";
+    else if (a.op == reshape_op() && a.type.rank() == 2 && a.inputs[0]->type.rank() > 2 &&
+             b.type.rank() == 2 && !b.name.empty())
+        cure = "; " + in_quotes(b.name) + " needs a row for each of the " + features + " features";
     return "dot of " + describe(a) + " and " + describe(b) + ": it sums over an axis of both, but " +
-           differing +
-           (a.type.rank() > 2 && b.type.rank() == 2
-                ? "; write dot(flatten(x, 2), w) for all features of each row of x, or transpose or reshape "
-                  "one operand"
-                : "; transpose or reshape one operand");
+           differing + cure;
 }
 
 [[noreturn]] void refuse_lengths(const NodePtr& a, const NodePtr& b, Where where) {
     const std::size_t last = a->type.shape.size() - 1, summed = summed_axis(*b);
-    throw ShapeError(where, unequal_lengths(*a, *b,
-                                            unlike_lengths(*a, last, a->type.shape[last].text(), *b, summed,
-                                                           b->type.shape[summed].text())));
+    const std::string features = a->type.shape[last].text();
+    throw ShapeError(
+        where,
+        unequal_lengths(*a, *b, unlike_lengths(*a, last, features, *b, summed, b->type.shape[summed].text()),
+                        features));
 }
 
 Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {
@@ -76,7 +85,8 @@ std::vector<Equality> dot_equalities(const Node& node) {
         a->inputs[0]->type.shape.back() == a->type.shape.back())
         a = a->inputs[0].get();
     demand_equal(r, a->type.shape.back(), b->type.shape.front(),
-                 unequal_lengths(*a, *b, unlike_lengths(*a, a->type.shape.size() - 1, *b, summed_axis(*b))));
+                 unequal_lengths(*a, *b, unlike_lengths(*a, a->type.shape.size() - 1, *b, summed_axis(*b)),
+                                 number_found()));
     return r;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "graph/ir/fault_text.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
 #include "ops/linear/conv_geometry.h"
@@ -17,19 +18,41 @@ namespace {
 
 constexpr const char* axis_name[2] = {"height", "width"};
 
-// Throws where the kernel can never fit into the padded input.
+std::string operands_text(const Node& x, const Node& w) {
+    return "conv2d of " + describe(x) + " with the filters " + describe(w);
+}
+
+std::string unlike_channels(const Node& x, const std::string& channels, const Node& w,
+                            const std::string& wanted, const ConvAxes& axes) {
+    return operands_text(x, w) + ": each filter reads as many channels as the input has, but " +
+           unlike_lengths(x, axes.image_channels, channels, w, axes.filter_channels, wanted) +
+           "; images are [n, channels, height, width], filters [out, channels, height, width]" +
+           (axes.grouped || never_equal(x.type.shape.back(), w.type.shape[axes.filter_channels])
+                ? ""
+                : "; transpose(x, {0, 3, 1, 2}) makes such images of [n, h, w, c]");
+}
+
+// `there`: the length of the images along the axis, with their padding.
+std::string no_room(const ConvGeometry& geometry, int axis, const Node& x, const Node& w, std::int64_t span,
+                    const std::string& there) {
+    const auto i = static_cast<std::size_t>(axis);
+    const std::string padding = std::to_string(geometry.pad[i]);
+    return operands_text(x, w) + ": the " + axis_name[i] + " of a filter, " + std::to_string(span) +
+           (geometry.dilation[i] == 1 ? "" : " with dilation") + ", is more than that of the images, " +
+           there +
+           (geometry.pad[i] == 0 ? "; .border_mode = half pads them"
+                                 : " with padding " + padding + " on both sides");
+}
+
+// Throws where the filters can never fit into the padded images.
 void require_room(const ConvGeometry& geometry, int axis, const Nodes& inputs, std::int64_t kernel,
                   Where where) {
     const auto i = static_cast<std::size_t>(axis);
     const Shape& image = inputs[0]->type.shape;
-    const Int& input = image[image.size() - 2 + i];
-    if ((input + 2 * geometry.pad[i]).range().high >= geometry.span(axis, kernel)) return;
-    throw ShapeError(
-        where, "conv2d: a kernel of " + std::string(axis_name[i]) + " " + std::to_string(kernel) +
-                   " with dilation " + std::to_string(geometry.dilation[i]) + " spans " +
-                   std::to_string(geometry.span(axis, kernel)) + ", more than the input's " + input.text() +
-                   " with padding " + std::to_string(geometry.pad[i]) + " on both sides; input " +
-                   text_of(inputs[0]->type.shape) + ", filters " + text_of(inputs[1]->type.shape));
+    const Int there = image[image.size() - 2 + i] + 2 * geometry.pad[i];
+    const std::int64_t span = geometry.span(axis, kernel);
+    if (there.range().high < span)
+        throw ShapeError(where, no_room(geometry, axis, *inputs[0], *inputs[1], span, there.text()));
 }
 
 Type infer(const Nodes& inputs, const Attributes& attributes, Where where) {
@@ -38,12 +61,9 @@ Type infer(const Nodes& inputs, const Attributes& attributes, Where where) {
     const Shape &x = inputs[0]->type.shape, &w = inputs[1]->type.shape;
     require_groups(axes, x[1], w[0], where);
     const Int &channels = x[axes.image_channels], &wanted = w[axes.filter_channels];
-    const std::string unlike = "the channels of input " + text_of(x) + " and filters " + text_of(w);
-    if (!axes.grouped && never_equal(channels, wanted) && x.back() == wanted)
-        throw ShapeError(where, "conv2d: " + unlike + " differ: " + channels.text() + " and " +
-                                    wanted.text() +
-                                    "; transpose(x, {0, 3, 1, 2}) makes images [n, c, h, w] of [n, h, w, c]");
-    require_equal(channels, wanted, unlike, where);
+    if (never_equal(channels, wanted))
+        throw ShapeError(where,
+                         unlike_channels(*inputs[0], channels.text(), *inputs[1], wanted.text(), axes));
     const ConvGeometry geometry = ConvGeometry::of(attributes);
     std::array<Int, 2> lengths;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -62,19 +82,13 @@ std::vector<Equality> equalities(const Node& node) {
     std::vector<Equality> r;
     const ConvAxes axes = ConvAxes::of(node.type.rank());
     if (axes.grouped) demand_equal(r, x[1], w[0], "the groups of conv2d's input and of its filters");
-    demand_equal(
-        r, x[axes.image_channels], w[axes.filter_channels],
-        "conv2d of " + describe(*node.inputs[0]) + " with the filters " + describe(*node.inputs[1]) +
-            ": each filter reads as many channels as the input has, but " +
-            unlike_lengths(*node.inputs[0], axes.image_channels, *node.inputs[1], axes.filter_channels) +
-            "; images are [n, channels, height, width], filters [out, channels, height, width]" +
-            (axes.grouped ? "" : "; transpose(x, {0, 3, 1, 2}) makes such images of [n, h, w, c]"));
+    demand_equal(r, x[axes.image_channels], w[axes.filter_channels],
+                 unlike_channels(*node.inputs[0], number_found(), *node.inputs[1], number_there(), axes));
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t span = geometry.span(static_cast<int>(i), w[axes.window + i].constant());
-        const std::string name = axis_name[i];
-        demand_at_most(r, span, x[axes.window + i] + 2 * geometry.pad[i],
-                       "conv2d's kernel, which spans " + std::to_string(span) +
-                           ", must fit into the padded " + name + " of its input");
+        demand_at_most(
+            r, span, x[axes.window + i] + 2 * geometry.pad[i],
+            no_room(geometry, static_cast<int>(i), *node.inputs[0], *node.inputs[1], span, number_there()));
     }
     return r;
 }

@@ -2,6 +2,7 @@
 // compiler takes for matrix products wherever it meets them.
 #include "bitale/ops.h"
 
+#include <algorithm>
 #include <string>
 
 #include "ops/dsl/build.h"
@@ -25,6 +26,19 @@ void require_equal(const std::string& name, const Expr& a, const Expr& b, const 
         throw ShapeError(where, name + " of " + describe(*a.node()) + " and " + describe(*b.node()) +
                                     ": it sums over an axis of both, but " + left.text() + " is not " +
                                     right.text() + "; transpose or reshape one operand");
+}
+
+// The axes before the last two are broadcast.
+void require_batches(const Expr& a, const Expr& b, Where where) {
+    const Shape &left = type_of(a).shape, &right = type_of(b).shape;
+    for (std::size_t back = 3; back <= std::min(left.size(), right.size()); ++back) {
+        const Int &x = left[left.size() - back], &y = right[right.size() - back];
+        if (!x.is(1) && !y.is(1) && never_equal(x, y))
+            throw ShapeError(where, "matmul of " + describe(*a.node()) + " and " + describe(*b.node()) +
+                                        ": the numbers of matrices must be equal, but " +
+                                        unlike_lengths(*a.node(), left.size() - back, x.text(), *b.node(),
+                                                       right.size() - back, y.text()));
+    }
 }
 
 // `x` with the length that its axis has to have beside the other operand's: 1 beside 1, which would
@@ -56,6 +70,7 @@ Expr matmul(const Expr& a, const Expr& b, Where where) try {
     require_floats("matmul", a.node(), b.node(), where);
     const Shape &left = type_of(a).shape, &right = type_of(b).shape;
     require_equal("matmul", a, b, left.back(), right[right.size() < 2 ? 0 : right.size() - 2], where);
+    require_batches(a, b, where);
     // Rows of all matrices by one matrix are one product.
     if (b.rank() <= 2) return dot(a, b, where);
     Expr rows = a.rank() == 1 ? expand_dims(a, 0, where) : a, columns = b;

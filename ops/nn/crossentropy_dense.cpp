@@ -16,6 +16,14 @@ Type infer_dense(const std::string& name, const Nodes& inputs, Where where) {
     const Type &x = inputs[0]->type, &t = inputs[1]->type;
     const std::string both = describe(*inputs[0]) + " and " + describe(*inputs[1]);
     const auto computes = [](const Type& type) { return type.dtype == float32 || type.dtype == float64; };
+    if (is_integer(t.dtype) && computes(x) && t.rank() == 2 &&
+        (!t.shape[1].is_constant() || t.shape[1].is(1)))
+        throw TypeError(
+            where,
+            name + " takes integer labels as a vector [n], or a distribution in " +
+                std::string(name_of(x.dtype)) + ", not " + both + "; write " +
+                word_for(wrap(inputs[1]), "labels") + "[{colon, 0}] for the labels" +
+                (t.shape[1].is(1) ? "" : ", " + cast_text(inputs[1], x.dtype) + " for the distribution"));
     if (x.dtype != t.dtype || !computes(x))
         throw TypeError(where, name +
                                    " takes predictions and a target distribution of one dtype, float32 or "
@@ -25,7 +33,10 @@ Type infer_dense(const std::string& name, const Nodes& inputs, Where where) {
                                    (computes(x) ? ", or give integer labels of rank 1" : ""));
     if (x.rank() != 2 || t.rank() != 2 || never_equal(x.shape[0], t.shape[0]) ||
         never_equal(x.shape[1], t.shape[1]))
-        throw ShapeError(where, name + " takes [n, classes] twice, not " + both);
+        throw ShapeError(where, name +
+                                    " takes predictions and a target distribution of one shape, "
+                                    "[n, classes], not " +
+                                    both);
     return {x.dtype, {x.shape[0]}};
 }
 

@@ -161,7 +161,7 @@ std::vector<Equality> label_equalities(const NodePtr& x, const NodePtr& labels, 
 
 std::vector<Check> label_checks(const NodePtr& labels, const Int& classes, const std::string& loss,
                                 Where where) {
-    return {{labels, 0, classes, "a label of " + loss, where}};
+    return {{labels, 0, classes, with_source("a label of " + loss, *labels), where}};
 }
 
 std::vector<std::int64_t> checked_labels(const Array& labels, std::int64_t classes, Where where) {

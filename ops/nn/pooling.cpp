@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "graph/ir/fault_text.h"
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
 #include "ops/nn/pool_geometry.h"
@@ -22,6 +23,15 @@ void require_numbers(const NodePtr& x, Where where) {
                                cast_text(x, float32));
 }
 
+// `there`: the length of the images along the axis, with their padding.
+std::string no_room(const Node& x, const PoolGeometry& geometry, std::size_t axis, const std::string& there) {
+    const std::string padding = std::to_string(geometry.pad[axis]);
+    return "max_pool of " + describe(x) + ": the " + axis_name[axis] + " of its window, " +
+           std::to_string(geometry.window[axis]) + ", is more than that of the images, " + there +
+           (geometry.pad[axis] == 0 ? "; pool fewer times, or less at a time"
+                                    : " with padding " + padding + " on both sides");
+}
+
 Shape pooled_shape(const NodePtr& x, const PoolGeometry& geometry, Where where) {
     if (x->type.rank() < 2)
         throw ShapeError(where,
@@ -29,11 +39,9 @@ Shape pooled_shape(const NodePtr& x, const PoolGeometry& geometry, Where where) 
     Shape shape = x->type.shape;
     for (std::size_t i = 0; i < 2; ++i) {
         Int& length = shape[shape.size() - 2 + i];
-        if ((length + 2 * geometry.pad[i]).range().high < geometry.window[i])
-            throw ShapeError(where, "max_pool: a window of " + std::string(axis_name[i]) + " " +
-                                        std::to_string(geometry.window[i]) + " does not fit into " +
-                                        length.text() + " with padding " + std::to_string(geometry.pad[i]) +
-                                        " on both sides; input " + text_of(x->type.shape));
+        const Int there = length + 2 * geometry.pad[i];
+        if (there.range().high < geometry.window[i])
+            throw ShapeError(where, no_room(*x, geometry, i, there.text()));
         length = geometry.output_length(static_cast<int>(i), length);
     }
     return shape;
@@ -55,10 +63,8 @@ std::vector<Equality> window_fits(const Node& node) {
     const Shape& x = node.inputs[0]->type.shape;
     std::vector<Equality> r;
     for (std::size_t i = 0; i < 2; ++i) {
-        const std::string name = axis_name[i];
         demand_at_most(r, geometry.window[i], x[x.size() - 2 + i] + 2 * geometry.pad[i],
-                       "max_pool's window of " + std::to_string(geometry.window[i]) +
-                           " must fit into the padded " + name + " of its input");
+                       no_room(*node.inputs[0], geometry, i, number_there()));
     }
     return r;
 }

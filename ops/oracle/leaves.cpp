@@ -42,13 +42,8 @@ Array current_value(const SharedPtr& shared) {
 }
 
 void out_of_range(const Check& check, const std::string& value, std::int64_t element) {
-    if (const std::string text = error_text(check); has_marks(text))
-        throw IndexError(
-            completed(text, std::strtoll(value.c_str(), nullptr, 10), check.high.constant()));
-    throw IndexError(check.where, check.what + " is out of range: " + value + ", element " +
-                                      std::to_string(element) + ", is not in [" +
-                                      std::to_string(check.low.constant()) + ", " +
-                                      std::to_string(check.high.constant()) + ")");
+    throw IndexError(fault_text(error_text(check), std::strtoll(value.c_str(), nullptr, 10), element,
+                                check.high.constant()));
 }
 
 }  // namespace bitale

@@ -162,9 +162,10 @@ const Op* gather_op() {
         .equalities = gather_equalities,
         .checks =
             [](const Node& node) {
-                return std::vector<Check>{{node.inputs[1], 0, node.inputs[0]->type.shape[0],
-                                           "a row index of gather from " + describe(*node.inputs[0]),
-                                           node.where}};
+                return std::vector<Check>{
+                    {node.inputs[1], 0, node.inputs[0]->type.shape[0],
+                     with_source("a row index of gather from " + describe(*node.inputs[0]), *node.inputs[1]),
+                     node.where}};
             },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {

@@ -180,10 +180,11 @@ Expr index_axis(const Expr& x, int axis, const Expr& index, Where where) {
                         where);
         });
     if (axis != 0)
-        throw IndexError(where,
-                         "x[...]: the integer tensor " + describe(*index.node()) + " stands on axis " +
-                             std::to_string(axis) +
-                             "; only the first index may be one: transpose x so that the axis comes first");
+        throw IndexError(where, "x[...]: the integer tensor " + describe(*index.node()) + " stands on axis " +
+                                    std::to_string(axis) +
+                                    "; only the first index may be one: transpose(x) makes rows of the "
+                                    "columns; for one element of "
+                                    "each row write sum(x * one_hot(labels, classes), 1)");
     return gather(x, index, where);
 }
 

@@ -69,12 +69,13 @@ std::vector<Equality> slice_equalities(const Node& node) {
         if (!count[i].is_constant() || count[i].is(0)) continue;
         const Int last = start[i] + (count[i] - 1) * step[i];
         const Int &low = step[i] > 0 ? start[i] : last, &high = step[i] > 0 ? last : start[i];
-        const std::string axis = "axis " + std::to_string(i) + " of " + text_of(node.inputs[0]->type.shape);
         const Int& extent = node.inputs[0]->type.shape[i];
-        demand_place(
-            r, high + 1, extent,
-            axis + " must have at least " + (high + 1).text() + " elements for the index " + high.text());
-        demand_place(r, extent - low, extent, axis + " is too short for the index " + (low - extent).text());
+        const auto out_of_range = [&](const std::string& index) {
+            return "index " + index + " is out of range for axis " + std::to_string(i) + " of " +
+                   describe(*node.inputs[0]) + ", whose length is " + number_there();
+        };
+        demand_place(r, high + 1, extent, out_of_range(number_found(-1)));
+        demand_place(r, extent - low, extent, out_of_range((low - extent).text()));
     }
     demand_places(r, node);
     return r;
@@ -160,7 +161,7 @@ std::string rows_out_of_range(const std::string& first, const std::string& last,
                                  ? "rows " + first + " to " + last
                                  : count.text() + " rows from row " + first + " on";
     return rows + " of " + describe(of) + " are out of range: it has " + extent +
-           " rows; for a shorter last minibatch use Slice, which clips";
+           " rows; minibatches count from 0, and for a shorter last one use Slice, which clips";
 }
 
 Type infer_rows(const Nodes& inputs, const Attributes& attributes, Where where) {
@@ -188,7 +189,8 @@ std::vector<Equality> rows_equalities(const Node& node) {
     const Int first =
         is_constant(node.inputs[1]) ? Int(constant_value(node.inputs[1]).item<std::int64_t>()) : Int(0);
     demand_place(r, first + count, extent,
-                 describe(*node.inputs[0]) + " must have at least " + (first + count).text() + " rows");
+                 describe(*node.inputs[0]) + " must have at least " + number_found() + " rows, and has " +
+                     number_there());
     demand_at_most(r, 0, count, "the number of rows, " + count.text() + ", must not be negative");
     return r;
 }
@@ -264,9 +266,8 @@ std::vector<Check> row_checks(const Node& node, const Int& extent, const Int& co
     if (is_clipped(node.attributes) || is_constant(node.inputs[1])) return {};
     const std::int64_t to_last = count.is_constant() ? count.constant() - 1 : 0;
     const bool is_told_by_call = !extent.is_constant() && count.is_constant();
-    const std::string sentence =
-        rows_out_of_range(number_found(), number_found(to_last), count, *of,
-                          extent.text() + (is_told_by_call ? " = " + number_there(to_last) : ""));
+    const std::string sentence = rows_out_of_range(number_found(), number_found(to_last), count, *of,
+                                                   is_told_by_call ? number_there(to_last) : extent.text());
     return {{node.inputs[1], 0, extent - count + 1,
              with_sentence("the first of " + count.text() + " rows of " + describe(*of), sentence),
              node.where}};

@@ -72,7 +72,7 @@ CudaRunner::CudaRunner(const Build& build, Gpu& gpu, Kernels kernels)
       program_(build.program),
       function_limit_(build_),
       arguments_(build.signature),
-      frames_(program_, arguments_.symbol_ids(), build.signature.checks),
+      frames_(program_, build.signature),
       gpu_(gpu),
       context_(gpu.context),
       loop_kernels_(*kernels.of_loops),

@@ -62,7 +62,7 @@ class OfflineExecutable : public Executable {
         : program_(build.program), device_(device), architecture_(architecture) {
         if (const std::vector<CudaUnit> units = cuda_units(*program_); !units.empty())
             compile(units, architecture);
-        Frames frames(program_, Arguments(build.signature).symbol_ids(), build.signature.checks);
+        Frames frames(program_, build.signature);
         const std::optional<Frame> frame = first_frame(build, frames);
         arena_bytes_ = frames.most_bytes();
         plan(program_->once, frame ? &frame->once : nullptr, architecture);

@@ -56,7 +56,7 @@ CallState::CallState(const Build& build, std::unique_ptr<Launcher> launcher, Met
     : program_(build.program),
       arguments_(build.signature),
       launcher_(std::move(launcher)),
-      frames_(program_, arguments_.symbol_ids(), build.signature.checks, launcher_->threads()),
+      frames_(program_, build.signature, launcher_->threads()),
       profile_(build.profile),
       arenas_(arenas),
       last_symbols_(last_symbols),

@@ -11,13 +11,12 @@
 
 namespace bitale {
 
-Frames::Frames(std::shared_ptr<const Program> program, const std::vector<std::uint64_t>& symbol_ids,
-               const std::vector<LengthCheck>& checks, int threads)
+Frames::Frames(std::shared_ptr<const Program> program, const Signature& signature, int threads)
     : program_(std::move(program)),
-      symbol_ids_(symbol_ids),
+      symbol_ids_(symbols_of(signature)),
       threads_(threads),
-      table_(symbol_ids),
-      checks_(checks, table_) {
+      table_(symbol_ids_),
+      checks_(signature.checks, symbol_ids_, signature, table_) {
     once_ = compile(program_->once);
     body_ = compile(program_->body);
     for (const Type& type : program_->outputs) {
@@ -219,7 +218,7 @@ const Frame& Frames::find(const std::int64_t* symbols) {
     if (newest_fits(symbols)) return *frames_[newest_].frame;
     newest_symbols_.clear();  // should anything throw
     table_.evaluate(symbols, slots_.data());
-    checks_.verify(slots_.data());
+    checks_.verify(symbols, slots_.data());
     const auto fits = [&](const Known& known) {
         for (std::size_t i = 0; i < results_.size(); ++i)
             if (known.sizes[i] != slot(results_[i])) return false;

@@ -36,8 +36,7 @@ struct Frame {
 class Frames {
   public:
     // `threads`: those that tasks are shared out among; 0 on a device that shares them out by itself.
-    Frames(std::shared_ptr<const Program> program, const std::vector<std::uint64_t>& symbol_ids,
-           const std::vector<LengthCheck>& checks, int threads = 0);
+    Frames(std::shared_ptr<const Program> program, const Signature& signature, int threads = 0);
 
     // The frame for given values of all symbols; valid until the next call. Values that give the same sizes
     // (minibatches but for the last one) have one frame. Throws ShapeError where lengths differ.

@@ -16,6 +16,7 @@
 #include "graph/types/convert.h"
 #include "graph/walk/traverse.h"
 #include "runtime/exec/int_table.h"
+#include "runtime/exec/told_lengths.h"
 
 namespace bitale {
 
@@ -148,11 +149,13 @@ Arguments::Arguments(Signature signature)
     }
 }
 
-std::vector<std::uint64_t> Arguments::symbol_ids() const {
+std::vector<std::uint64_t> symbols_of(const Signature& signature) {
     std::vector<std::uint64_t> ids;
-    for (const SizeSource& source : signature_.sources) ids.push_back(source.symbol);
+    for (const SizeSource& source : signature.sources) ids.push_back(source.symbol);
     return ids;
 }
+
+std::vector<std::uint64_t> Arguments::symbol_ids() const { return symbols_of(signature_); }
 
 std::string Arguments::complaint(std::size_t input, const Array& value) const {
     const InputInfo& info = signature_.inputs[input];
@@ -178,10 +181,10 @@ std::string Arguments::exchanged(std::span<const Array> arguments) const {
                 std::vector<const void*> data(other.size());
                 binder.bind_each(other, values.data(), data.data(), "");
                 IntTable table(symbol_ids());
-                const LengthChecks checks(signature_.checks, table);
+                const LengthChecks checks(signature_.checks, symbol_ids(), signature_, table);
                 std::vector<std::int64_t> slots(table.slots());
                 table.evaluate(values.data(), slots.data());
-                checks.verify(slots.data());
+                checks.verify(values.data(), slots.data());
             } catch (const Error&) {
                 continue;
             }
@@ -279,14 +282,23 @@ void Arguments::set_scalar(std::size_t input, std::int64_t value, std::int64_t* 
     if (scalar_symbol_[input] >= 0) values[scalar_symbol_[input]] = value;
 }
 
-LengthChecks::LengthChecks(const std::vector<LengthCheck>& checks, IntTable& table) {
+LengthChecks::LengthChecks(const std::vector<LengthCheck>& checks, const std::vector<std::uint64_t>& symbols,
+                           const Signature& of, IntTable& table)
+    : fixed_(of.fixed) {
+    std::map<std::uint64_t, std::string> known;
+    for (const SizeSource& source : of.sources) known.emplace(source.symbol, source.value.text());
+    for (const std::uint64_t symbol : symbols) names_.push_back(known[symbol]);
     for (const LengthCheck& c : checks)
         pairs_.push_back({table.add(c.a), table.add(c.b), c.message, c.is_index});
 }
 
-void LengthChecks::verify(const std::int64_t* slots) const {
-    for (const Pair& p : pairs_)
-        if (slots[p.a] != slots[p.b]) refuse_lengths(p.message, p.is_index, slots[p.a], slots[p.b]);
+void LengthChecks::verify(const std::int64_t* symbols, const std::int64_t* slots) const {
+    for (const Pair& p : pairs_) {
+        if (slots[p.a] == slots[p.b]) continue;
+        ToldLengths lengths = fixed_;
+        for (std::size_t i = 0; i < names_.size(); ++i) lengths.add(names_[i], symbols[i]);
+        refuse_lengths(lengths.in(p.message), p.is_index, slots[p.a], slots[p.b]);
+    }
 }
 
 }  // namespace bitale

@@ -7,6 +7,7 @@
 
 #include "codegen/program.h"
 #include "graph/ir/graph.h"
+#include "runtime/exec/told_lengths.h"
 
 namespace bitale {
 
@@ -21,11 +22,15 @@ struct Signature {
     std::vector<InputInfo> inputs;
     std::vector<SizeSource> sources;  // one per symbol
     std::vector<LengthCheck> checks;
+    ToldLengths fixed;  // lengths that checks name and a version has as numbers
 };
 
 // Of a graph before rewriting, so that no check is lost with a node that a rewrite removes. Throws ShapeError
 // for lengths that can never be equal.
 Signature signature_of(const Graph& graph);
+
+// The ids of its symbols, in the order of its sources.
+std::vector<std::uint64_t> symbols_of(const Signature& signature);
 
 // Whether the value may be an Array that nothing was assigned to.
 bool is_like_default(const Array& value);
@@ -75,8 +80,11 @@ class Arguments {
 // Checks `checks` for given values of the symbols; throws ShapeError or IndexError with the numbers.
 class LengthChecks {
   public:
-    LengthChecks(const std::vector<LengthCheck>& checks, class IntTable& table);
-    void verify(const std::int64_t* slots) const;
+    // `symbols`: those of the table, in its order; errors show their numbers by the names that `of` has for
+    // them.
+    LengthChecks(const std::vector<LengthCheck>& checks, const std::vector<std::uint64_t>& symbols,
+                 const Signature& of, class IntTable& table);
+    void verify(const std::int64_t* symbols, const std::int64_t* slots) const;
 
   private:
     struct Pair {
@@ -85,6 +93,8 @@ class LengthChecks {
         bool is_index = false;
     };
     std::vector<Pair> pairs_;
+    std::vector<std::string> names_;  // of the symbols; empty: none
+    ToldLengths fixed_;
 };
 
 }  // namespace bitale

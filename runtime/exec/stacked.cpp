@@ -6,10 +6,23 @@
 #include <utility>
 
 #include "bitale/error.h"
+#include "graph/base/text.h"
 #include "graph/ir/array_bytes.h"
 #include "runtime/storage/host_memory.h"
 
 namespace bitale {
+
+namespace {
+
+std::string unlike_steps(const std::string& function, std::size_t output, const Dims& now,
+                         const Dims& first) {
+    return fmt::format(
+        "loop{}: output {} has the shape {} in this step and {} in the first, and results of one loop are "
+        "stacked; end the loop before this step, and call the function for it by itself",
+        function.empty() ? "" : " of function " + in_quotes(function), output, text_of(now), text_of(first));
+}
+
+}  // namespace
 
 std::vector<Array> stacked(const std::vector<std::vector<Array>>& steps) {
     std::vector<Array> all;
@@ -20,8 +33,7 @@ std::vector<Array> stacked(const std::vector<std::vector<Array>>& steps) {
         Array& stack = all.emplace_back(pooled_array(steps[0][k].dtype(), std::move(dims)));
         char* to = static_cast<char*>(stack.mutable_data());
         for (const std::vector<Array>& step : steps) {
-            if (step[k].shape() != one)
-                throw ShapeError("the results of a loop's steps have different shapes and cannot be stacked");
+            if (step[k].shape() != one) throw ShapeError(unlike_steps("", k, step[k].shape(), one));
             std::memcpy(to, step[k].data(), static_cast<std::size_t>(step[k].bytes()));
             to += step[k].bytes();
         }
@@ -56,11 +68,8 @@ StackedResults::StackedResults(std::string name, const std::vector<DType>& dtype
 }
 
 void StackedResults::check(const std::vector<Dims>& shapes) const {
-    if (shapes != shapes_)
-        throw ShapeError(
-            fmt::format("{}: the results of this step have another shape than those of the first and "
-                        "cannot be stacked; call the function for it by itself",
-                        name_.empty() ? "loop" : name_));
+    for (std::size_t i = 0; i < shapes_.size(); ++i)
+        if (shapes[i] != shapes_[i]) throw ShapeError(unlike_steps(name_, i, shapes[i], shapes_[i]));
 }
 
 void StackedResults::add(const std::function<void(std::size_t i, char* to, std::int64_t bytes)>& fill,

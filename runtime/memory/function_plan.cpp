@@ -20,7 +20,7 @@ const ApiBorder planning("for a memory plan");
 
 MemoryPlan plan_of(const Build& build, const Executable& executable, std::vector<std::int64_t> symbols) {
     if (!build.program) return make_memory_plan(build, symbols);
-    Frames frames(build.program, Arguments(build.signature).symbol_ids(), build.signature.checks);
+    Frames frames(build.program, build.signature);
     symbols.reserve(1);  // of no symbol there is a pointer too
     const Frame& frame = frames.find(symbols.data());
     return make_memory_plan(build, frame, symbols, executable.own_memory(*build.program, frame));

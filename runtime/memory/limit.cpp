@@ -132,7 +132,7 @@ std::optional<std::string> explanation(Function::State& state, std::span<const A
     std::vector<std::int64_t> symbols(binder.symbols());
     std::vector<const void*> data(arguments.size());
     binder.bind(arguments, symbols.data(), data.data());
-    Frames frames(build.program, binder.symbol_ids(), build.signature.checks);
+    Frames frames(build.program, build.signature);
     const Frame& frame = frames.find(symbols.data());
     const OwnMemory own = executable->own_memory(*build.program, frame);
     const MemoryPlan plan = make_memory_plan(build, frame, symbols, own, steps);

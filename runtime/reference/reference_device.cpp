@@ -27,7 +27,7 @@ class Interpretation {
           graph_(build.plain),
           arguments_(build.signature),
           table_(arguments_.symbol_ids()),
-          checks_(build.signature.checks, table_),
+          checks_(build.signature.checks, arguments_.symbol_ids(), build.signature, table_),
           data_(graph_->inputs.size()),
           symbols_(arguments_.symbols()) {
         for (const NodePtr& output : graph_->outputs)
@@ -42,7 +42,7 @@ class Interpretation {
     std::vector<Array> run(std::span<const Array> arguments) {
         arguments_.bind(arguments, symbols_.data(), data_.data());
         table_.evaluate(symbols_.data(), slots_.data());
-        checks_.verify(slots_.data());
+        checks_.verify(symbols_.data(), slots_.data());
         std::unordered_map<const Node*, Array> leaves;
         for (std::size_t i = 0; i < arguments.size(); ++i) {
             const NodePtr& input = graph_->inputs[i];

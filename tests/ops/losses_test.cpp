@@ -155,9 +155,11 @@ TEST_CASE("a label out of range is an error, for a gradient alone too") {
                     evaluated(e, {x, y}, values);
                 },
                 loss.where());
-            CHECK_THAT(message, ContainsSubstring(e.node() == loss.node()
-                                                      ? "a label of categorical_crossentropy is out of range"
-                                                      : "a label of a crossentropy is out of range"));
+            CHECK_THAT(message,
+                       ContainsSubstring(
+                           e.node() == loss.node()
+                               ? "a label of categorical_crossentropy in \"y\" is out of range, 0 to 2: "
+                               : "a label of a crossentropy in \"y\" is out of range, 0 to 2: "));
             CHECK_THAT(message, ContainsSubstring(std::to_string(wrong)));
         }
     }
@@ -177,9 +179,21 @@ TEST_CASE("messages name the crossentropy that was written, and what to cast") {
     CHECK_THAT(refused(cast(x, int32), y),
                ContainsSubstring("softmax_crossentropy takes float32 or float64") &&
                    Catch::Matchers::EndsWith("; write cast(x, float32)"));
+    const std::string columns =
+        "softmax_crossentropy takes integer labels as a vector [n], or a distribution in float32";
     CHECK_THAT(refused(x, t),
+               ContainsSubstring(columns) &&
+                   Catch::Matchers::EndsWith("; write t[{colon, 0}] for the labels, cast(t, float32) "
+                                             "for the distribution"));
+    CHECK_THAT(
+        refused(x, input(int32, {-1, 1}, "t")),
+        ContainsSubstring(columns) && Catch::Matchers::EndsWith("; write t[{colon, 0}] for the labels"));
+    CHECK_THAT(refused(x, input(int32, {-1, 3}, "t")),
                ContainsSubstring("softmax_crossentropy takes predictions and") &&
                    Catch::Matchers::EndsWith("; write cast(t, float32), or give integer labels of rank 1"));
+    CHECK_THAT(
+        refused(input(float32, {5, 4}, "x"), input(float32, {5, 3}, "t")),
+        ContainsSubstring("predictions and a target distribution of one shape, [n, classes], not \"x\""));
     CHECK_THAT(refused(v, y),
                ContainsSubstring("softmax_crossentropy takes [n, classes] and integer labels"));
     const Expr loss = softmax_crossentropy(x, y);
@@ -190,7 +204,8 @@ TEST_CASE("messages name the crossentropy that was written, and what to cast") {
                        evaluated(loss, {x, y}, {Array(float32, {2, 3}), Array(std::vector<int>{0, 3})});
                    },
                    loss.where()),
-               ContainsSubstring("a label of softmax_crossentropy is out of range"));
+               ContainsSubstring(
+                   "a label of softmax_crossentropy in \"y\" is out of range, 0 to 2: 3 at element 1"));
     CHECK_THAT(describe(*loss.node()), ContainsSubstring("softmax_crossentropy (float32 [x.0])"));
     CHECK_THAT(describe(*softmax_crossentropy(x, matrix("d")).node()),
                ContainsSubstring("softmax_crossentropy (float32 [x.0])"));
@@ -212,7 +227,7 @@ TEST_CASE("targets of the wrong kind") {
     const std::string floats = message_of<TypeError>([&] { categorical_crossentropy(p, vector("y")); });
     CHECK_THAT(floats, ContainsSubstring("holds integer labels, not \"y\" (float32"));
     CHECK_THAT(message_of<TypeError>([&] { categorical_crossentropy(p, imatrix("t")); }),
-               ContainsSubstring("of one dtype"));
+               ContainsSubstring("takes integer labels as a vector"));
     CHECK_THAT(message_of<ShapeError>([&] { categorical_crossentropy(p, tensor3("t")); }),
                ContainsSubstring("[n, classes] and integer labels [n]"));
     CHECK_THAT(message_of<ShapeError>([&] {

@@ -24,7 +24,7 @@ struct FramedFunction {
         }
     }
     std::shared_ptr<const Program> program() const { return function.state().program; }
-    Frames frames() const { return Frames(program(), ids, program()->length_checks); }
+    Frames frames() const { return {program(), function.state().signature}; }
 };
 
 }  // namespace

@@ -164,7 +164,7 @@ TEST_CASE("lengths that differ at a call are named with their axes", "[core][run
          "axis 1 of \"x\" has length 9 and axis 1 of \"w\" has length 8");
     says({b}, reshape(b, {2, 3}), {zeros({5})}, "it has 5 elements, and the new shape has 6");
     says({x}, reshape(x, {x.length(0), -1, 2}), {zeros({5, 9})},
-         "to [x.0, -1, 2]: it has 45 elements, and no length in place of the -1 makes as many: the largest "
+         "to [5, -1, 2]: it has 45 elements, and no length in place of the -1 makes as many: the largest "
          "that "
          "fits makes 40");
 }
@@ -199,7 +199,7 @@ TEST_CASE("results are taken apart by number", "[core][runtime]") {
         CHECK(same(twice, Array{2.F, 4.F}));
         CHECK_THROWS_AS(f(Array{1.F, 2.F}).unpack<3>(), IndexError);
         CHECK_THAT(error_of([&] { f(Array{1.F}).unpack<1>(); }),
-                   ContainsSubstring("unpack<1>()") && ContainsSubstring("2 outputs"));
+                   ContainsSubstring("unpack<1>()") && ContainsSubstring("the function has 2"));
     }
 }
 
@@ -301,7 +301,8 @@ TEST_CASE("rows beyond the data are named, with the number of rows and a cure", 
         CHECK(batch(1)[0].item<int>() == 22);
         CHECK_THAT(message_of<IndexError>([&] { batch(2); }),
                    ContainsSubstring("rows 8 to 11 of \"data\" (") &&
-                       ContainsSubstring("are out of range: it has 10 rows; for a shorter last minibatch use "
+                       ContainsSubstring("are out of range: it has 10 rows; minibatches count from 0, and "
+                                         "for a shorter last one use "
                                          "Slice, which clips"));
         CHECK_THAT(message_of<IndexError>([&] { one(-1); }),
                    ContainsSubstring("row -1 of \"data\" (") &&
@@ -319,16 +320,15 @@ TEST_CASE("rows beyond data of a length that a call brings are named with that l
         INFO(device);
         Function one = function({x, i}, x[i], {.device = device}),
                  some = function({x, rows}, gather(x, rows), {.device = device});
-        const std::string length = std::string(device) == "reference" ? "" : "x.0 = ";
         for (const int n : {3, 11}) {
             CHECK_THAT(message_of<IndexError>([&] { one(numbered(n), n); }),
                        ContainsSubstring("row " + std::to_string(n) + " of \"x\"") &&
-                           ContainsSubstring("it has " + length + std::to_string(n) + " rows"));
+                           ContainsSubstring("it has " + std::to_string(n) + " rows"));
             CHECK_THAT(
                 message_of<IndexError>([&] {
                     some(numbered(n), Array({0, -1}));
                 }),
-                ContainsSubstring("[0, " + length + std::to_string(n) + ")") && ContainsSubstring("-1"));
+                ContainsSubstring("out of range, 0 to " + std::to_string(n - 1) + ": -1 at element 1"));
         }
         CHECK(one(numbered(3), 2)[0].item<int>() == 2);
     }
@@ -340,7 +340,7 @@ TEST_CASE("an element that is not there is an IndexError, whenever that is known
              given = function({x, k}, x[k], {.device = "cpu"});
     CHECK(fixed(numbered(6))[0].item<int>() == 5);
     CHECK_THAT(message_of<IndexError>([&] { fixed(numbered(3)); }),
-               ContainsSubstring("it takes 6, and there are 3"));
+               ContainsSubstring("index 5 is out of range for axis 0 of \"x\" (float32 [3])"));
     CHECK(last(numbered(6))[0].item<int>() == 1);
     CHECK_THROWS_AS(last(numbered(3)), IndexError);
     CHECK_THROWS_AS(given(numbered(3), 5), IndexError);
