@@ -302,8 +302,7 @@ std::vector<std::string> compile_flags() {
     const std::vector<std::string>& machine = target_features().flags;
     list.insert(list.end(), machine.begin(), machine.end());
     if (const std::string sanitizers = BITALE_SANITIZE; !sanitizers.empty())
-        // Checks make a loop ten times as long, and a function of many loops takes clang minutes at -O2.
-        list.insert(list.end(), {"-O1", "-fsanitize=" + sanitizers, "-fno-omit-frame-pointer", "-g1"});
+        list.insert(list.end(), {"-fsanitize=" + sanitizers, "-fno-omit-frame-pointer", "-g1"});
 #if defined(__clang__)
     // Types of arguments have names of their own in a kernel's source.
     if (std::string(BITALE_SANITIZE).find("undefined") != std::string::npos)
