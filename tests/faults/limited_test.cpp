@@ -256,12 +256,23 @@ TEST_CASE("loops under a limit survive every failure", "[faults]") {
 TEST_CASE("calls under a limit on an emulator survive failures", "[faults]") {
     if (emulator_skipped()) return;
     emulator_never_fails();
+    check_some(may_lose(calls_under_limit(limited_network("emulator", Kept::both))), 12, 8);
+}
+
+TEST_CASE("calls under a limit on an emulator survive failures, however it is kept", "[faults][slow]") {
+    if (emulator_skipped()) return;
+    emulator_never_fails();
     for (const Kept way : {Kept::parts, Kept::again, Kept::both})
         check_some(may_lose(calls_under_limit(limited_network("emulator", way))), 30, 20);
     check_some(may_lose(loops_under_limit(limited_network("emulator", Kept::parts, true))), 20, 10);
 }
 
 TEST_CASE("first calls under a limit survive failures", "[faults]") {
+    emulator_never_fails();
+    check_some(first_calls_under_limit(limited_network("cpu", Kept::both)), 5, 3);
+}
+
+TEST_CASE("first calls under a limit survive failures, however it is kept", "[faults][slow]") {
     emulator_never_fails();
     for (const Kept way : {Kept::parts, Kept::both})
         check_some(first_calls_under_limit(limited_network("cpu", way)), 12, 8);
