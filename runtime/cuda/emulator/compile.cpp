@@ -30,9 +30,7 @@ std::string bytes_of_file(const std::string& path) {
 // Behind those of every object: such code runs rarely and is compiled often. Watched: calls before each
 // access are asked for, the library that usually serves them is not.
 std::vector<std::string> more_flags(const HostCompiler& compiler, Watch watch) {
-    // With the checks of sanitizers clang takes minutes at -O1 for a kernel of forty segments, and seconds
-    // without.
-    if (watch == Watch::nothing) return {std::string(BITALE_SANITIZE).empty() ? "-O1" : "-O0"};
+    if (watch == Watch::nothing) return {"-O1"};
     std::vector<std::string> list = {"-O1",
                                      "-fno-tree-vectorize",
                                      "-fno-exceptions",
