@@ -3,6 +3,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/base/faults.h"
@@ -293,29 +294,46 @@ TEST_CASE("what is prepared stays where it is when preparing the rest failed", "
     if (!new_can_fail()) return;
     for (const std::string& device : cpu_and_emulator()) {
         const LimitedNetwork net(device, Kept::parts, false);
-        const Function f = net.made();
+        Function f = net.made();
         const auto prepared = [](const MicroBatched& parts) {
             std::vector<const Executable*> all;
             parts.for_each_executable([&](const Executable& executable) { all.push_back(&executable); });
             return all;
         };
-        int halfway = 0;
-        bool met = true;
-        for (std::int64_t n = 1; met; n += 1 + n / 6) {
-            MicroBatched parts(f.state(), 0);
+        f(net.argument);  // compiles: from here on the allocations of each attempt are the same
+        // The n-th allocation fails.
+        const auto attempt = [&](MicroBatched& parts, std::int64_t n) {
             fail_new(n);
             try {
                 parts.prepare();
             } catch (const std::exception&) {
             }
-            met = stop_failing_new();
+            return stop_failing_new();
+        };
+        const auto prepares_some = [&](std::int64_t n) {
+            MicroBatched parts(f.state(), 0);
+            attempt(parts, n);
+            return !prepared(parts).empty();
+        };
+        std::int64_t none = 0, some = 1;
+        while (!prepares_some(some)) none = std::exchange(some, 2 * some);
+        while (some - none > 1) {
+            const std::int64_t n = none + (some - none) / 2;
+            (prepares_some(n) ? some : none) = n;
+        }
+        int halfway = 0;
+        bool met = true;
+        for (std::int64_t n = some; met; n += 1 + (n - some) / 2) {
+            MicroBatched parts(f.state(), 0);
+            met = attempt(parts, n);
             const std::vector<const Executable*> before = prepared(parts);
             CHECK(before.size() <= 2);
-            if (parts.is_prepared() || before.empty()) continue;
+            if (parts.is_prepared()) continue;
+            CAPTURE(device, n);
+            REQUIRE(before.size() == 1);
             ++halfway;
             parts.prepare();
             const std::vector<const Executable*> after = prepared(parts);
-            CAPTURE(device, n);
             REQUIRE(after.size() == 2);
             CHECK(before[0] == after[0]);
         }

@@ -303,32 +303,57 @@ GraphCounts check(std::uint64_t first, std::uint64_t count, std::uint64_t packed
     return counts;
 }
 
-}  // namespace
+// First seeds of the kinds of graphs, and how many of a kind go into one function.
+struct Kind {
+    std::uint64_t first = 1, packed = 1, some = 0, all = 0;
+};
 
-TEST_CASE("random graphs agree with the oracles") {
-    const GraphCounts counts = check(1, 64, 4);
-    CHECK(counts.graphs == 64);
-    CHECK(counts.undetermined * 10 < counts.elements);
+const std::vector<Kind> usual = {
+    {1, 4, 24, 64},
+    {first_newer_seed, 4, 12, 24},
+    {101, 1, 4, 12},
+    {first_seed_of_long_sums, 1, 10, 28},
+    {first_seed_of_groups, 4, 8, 20},
+};
+const std::vector<Kind> smallest_tasks = {{201, 8, 8, 24}, {first_newer_seed + 201, 8, 8, 24}};
+
+void check_some(const std::vector<Kind>& kinds) {
+    for (const Kind& k : kinds) {
+        const GraphCounts counts = check(k.first, k.some, k.packed);
+        CHECK(counts.graphs == static_cast<std::int64_t>(k.some));
+        CHECK(counts.undetermined * 10 < counts.elements);
+    }
 }
 
-TEST_CASE("random graphs with the newer steps agree with the oracles") {
-    const GraphCounts counts = check(first_newer_seed, 24, 4);
-    CHECK(counts.graphs == 24);
+void check_others(const std::vector<Kind>& kinds) {
+    for (const Kind& k : kinds) {
+        const GraphCounts counts = check(k.first + k.some, k.all - k.some, k.packed);
+        CHECK(counts.graphs == static_cast<std::int64_t>(k.all - k.some));
+        CHECK(counts.undetermined * 10 < counts.elements);
+    }
 }
 
-TEST_CASE("random graphs agree with the oracles, each in a function of its own") {
-    check(101, 12, 1);
-    check(first_seed_of_long_sums, 28, 1);
-    check(first_seed_of_groups, 20, 4);
-}
-
-TEST_CASE("random graphs agree with the oracles, in the smallest tasks, with loops that check their ranges") {
+Options checked_smallest_tasks() {
     Options chosen = options();
     chosen.smallest_tasks = true;
     chosen.checked_loops = true;
-    const ScopedOptions scope(chosen);
-    check(201, 24, 8);
-    check(first_newer_seed + 201, 24, 8);
+    return chosen;
+}
+
+}  // namespace
+
+TEST_CASE("random graphs agree with the oracles") { check_some(usual); }
+
+TEST_CASE("more random graphs agree with the oracles", "[slow]") { check_others(usual); }
+
+TEST_CASE("random graphs agree with the oracles, in the smallest tasks, with loops that check their ranges") {
+    const ScopedOptions scope(checked_smallest_tasks());
+    check_some(smallest_tasks);
+}
+
+TEST_CASE("more random graphs agree with the oracles, in the smallest tasks", "[slow]") {
+    const ScopedOptions scope(checked_smallest_tasks());
+    check_others(smallest_tasks);
 }
 
 TEST_CASE("random graphs that were refused once") {
