@@ -11,7 +11,7 @@ namespace {
 
 // Each load from global memory takes a register until it is used, of the 255 that a thread has; operations
 // are for the size of the text.
-constexpr std::int64_t most_loads = 64, most_operations = 384, most_turns = 8;
+constexpr std::int64_t most_loads = 64, most_operations = 384, most_turns = 8, most_turns_of_shared = 16;
 
 struct Body {
     std::int64_t operations = 0, loads = 0;
@@ -69,7 +69,8 @@ LoadsInFlight loads_in_flight(const Stmt& loop, const std::vector<Place>& places
     const std::int64_t fitting =
         std::min({most_loads / std::max<std::int64_t>(body.loads, 1),
                   most_operations / std::max<std::int64_t>(body.operations, 1), turns_of(loop, threads)});
-    const int turns = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_turns));
+    const std::int64_t most = body.loads == 0 ? most_turns_of_shared : most_turns;
+    const int turns = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most));
     return {turns, static_cast<int>(std::min(turns * body.loads, most_loads))};
 }
 

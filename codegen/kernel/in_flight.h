@@ -10,8 +10,8 @@ namespace bitale {
 // How many turns of a loop the compiler should unroll, so that a thread waits for their loads together, and
 // how many loads from global memory these are: of a serial loop that reads global or shared memory, or a loop
 // over threads that reads global memory, without a barrier, and without loops inside but unrolled ones; at
-// most 8 turns, fewer the more operations a turn has, and no more than a thread of so many in a block surely
-// takes. 1: the compiler decides.
+// most 8 turns, 16 of a loop that reads shared memory alone, fewer the more operations a turn has, and no
+// more than a thread of so many in a block surely takes. 1: the compiler decides.
 struct LoadsInFlight {
     int turns = 1, loads = 0;
 };

@@ -83,11 +83,12 @@ Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, b
     return s;
 }
 
-Stmt exchange(int place, Combine combine, int lanes) {
+Stmt exchange(int place, Combine combine, int lanes, int positions) {
     Stmt s = of(Stmt::Kind::exchange);
     s.place = place;
     s.combine = combine;
-    s.number = lanes;
+    s.step = lanes;
+    s.number = positions;
     return s;
 }
 
@@ -288,7 +289,10 @@ class Verifier {
                     scalar(s.value, alive, declared);
                     if (s.position) scalar(s.position, alive, declared);
                     break;
-                case Stmt::Kind::exchange: place(s.place, 0, alive); break;
+                case Stmt::Kind::exchange:
+                    place(s.place, 0, alive);
+                    if (s.number >= 0) place(s.number, 0, alive);
+                    break;
                 case Stmt::Kind::call: call(s.call, alive, declared); break;
                 case Stmt::Kind::search:
                     place(s.place, 1, alive);

@@ -90,8 +90,8 @@ struct Stmt {
                      // value = a * b; argmax and argmin: where value is better than place[at], NaN best of
                      // all, it goes there and `begin` to the same element of place `number`; with `position`
                      // that goes there, and of equals the earlier one does
-        exchange,    // place[at] = combine(place[at], that of the thread `number` lanes away), within 16
-                     // threads: a GPU's
+        exchange,    // place[at] = combine(place[at], that of the thread `step` lanes away), within 16 or
+                     // 32 threads: a GPU's; positions are those of the place `number`
         call,        // an intrinsic (intrinsics.h)
         search,   // variable = the first position from begin below end where the place's element is not below
                   // `low`, else the greater of the two; the elements are in ascending order. `high`: how far
@@ -133,7 +133,7 @@ Scalar place_read(DType dtype, int place, std::vector<Int> at, std::vector<Guard
                   Scalar otherwise = nullptr);
 Stmt set(int place, std::vector<Int> at, Scalar value);
 Stmt accumulate(int place, std::vector<Int> at, Combine combine, Scalar value, bool fused = false);
-Stmt exchange(int place, Combine combine, int lanes);
+Stmt exchange(int place, Combine combine, int lanes, int positions = -1);
 Stmt search(Int variable, int sorted, Int begin, Int end, Int low, Int about);
 Stmt let(Int variable, Scalar value, Int extent);
 Stmt check(int number, Scalar value, Int low, Int high, Int element);

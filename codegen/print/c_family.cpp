@@ -172,7 +172,7 @@ class Printer {
             case Stmt::Kind::declare: declare(s.place); return;
             case Stmt::Kind::loop: loop(s); return;
             case Stmt::Kind::when:
-                out_.open("if (" + guards(s.guards) + ") {");
+                out_.open("if (" + indices_.condition(s.guards) + ") {");
                 statements(s.body);
                 out_.close();
                 return;
@@ -466,26 +466,37 @@ class Printer {
                     if (is_float(dtype)) is_better += fmt::format(" & ({0} == {0})", target);
                     if (s.none_yet) is_better = fmt::format("({} < 0) | ({})", there, is_better);
                 }
-                const std::string better = fresh("better");
-                out_.line("const bool " + better + " = " + is_better + ";");
-                out_.line(target + " = " + better + " ? " + value + " : " + target + ";");
-                out_.line(there + " = " + better + " ? " + position + " : " + there + ";");
-                return;
+                return where(is_better, {{target, value}, {there, position}});
             }
             default:
                 out_.line(target + " = " + combined(s.combine, dtype, target, value) + ";");
                 if (s.out_of_order) out_.line("B_IN_ORDER(" + target + ");");
-                return;
         }
     }
 
-    // What the lanes of 16 threads hold, added up in the order of the tree. The upper lanes add too, but
-    // nobody reads their results.
+    // Where the condition holds, each of the variables gets its value.
+    void where(const std::string& condition, const std::vector<std::pair<std::string, std::string>>& values) {
+        const std::string better = fresh("better");
+        out_.line("const bool " + better + " = " + condition + ";");
+        for (const auto& [to, value] : values)
+            out_.line(fmt::format("{0} = {1} ? {2} : {0};", to, better, value));
+    }
+
+    // What the lanes of 16 or 32 threads hold, combined; nobody reads the results of the upper lanes.
     void exchange(const Stmt& s) {
         BITALE_CHECK(cuda_, "lanes that are threads, on a CPU");
         const DType dtype = kernel_.places[s.place].dtype;
         const std::string target = element(s.place, {}), other = fresh("v");
-        out_.line(fmt::format("const {} {} = b_other_lane({}, {});", c_type(dtype), other, target, s.number));
+        out_.line(fmt::format("const {} {} = b_other_lane({}, {});", c_type(dtype), other, target, s.step));
+        if (s.number >= 0) {
+            const std::string there = element(s.number, {}), position = fresh("v"),
+                              type = c_type(kernel_.places[s.number].dtype);
+            out_.line(fmt::format("const {} {} = b_other_lane({}, {});", type, position, there, s.step));
+            const std::string better =
+                fmt::format("b_comes_first<{}>({}, {}, {}, {})", s.combine == Combine::argmin, other,
+                            position, target, there);
+            return where(better, {{target, other}, {there, position}});
+        }
         out_.line(target + " = " + combined(s.combine, dtype, target, other) + ";");
     }
 
@@ -497,16 +508,6 @@ class Printer {
         if (is_variable(p)) return "p" + std::to_string(number);
         const char* elements = p.scope == Place::Scope::vector ? ".at" : "";
         return fmt::format("p{}{}[{}]", number, elements, index(offset_of(kernel_.places[number], at)));
-    }
-
-    std::string guards(const std::vector<Guard>& list) {
-        std::string s;
-        for (const Guard& g : list) {
-            const bool low = (g.value - g.low).range().low < 0, high = (g.high - g.value).range().low <= 0;
-            if (low) s += (s.empty() ? "" : " & ") + ("(" + index(g.value - g.low) + " >= 0)");
-            if (high) s += (s.empty() ? "" : " & ") + ("(" + index(g.value) + " < " + index(g.high) + ")");
-        }
-        return s.empty() ? "true" : s;
     }
 
     std::string scalar(const Scalar& s) {
@@ -529,12 +530,12 @@ class Printer {
             case ScalarNode::Kind::read: {
                 std::string text = element(s->operand.place(), s->at);
                 if (!s->guards.empty())
-                    text = "(" + guards(s->guards) + ") ? " + text + " : " + scalar(s->otherwise);
+                    text = "(" + indices_.condition(s->guards) + ") ? " + text + " : " + scalar(s->otherwise);
                 return temporary(s->dtype, text, !kernel_.places[s->operand.place()].written);
             }
             case ScalarNode::Kind::select: {
                 const std::string yes = scalar(s->arguments[0]), no = scalar(s->otherwise);
-                return temporary(s->dtype, "(" + guards(s->guards) + ") ? " + yes + " : " + no);
+                return temporary(s->dtype, "(" + indices_.condition(s->guards) + ") ? " + yes + " : " + no);
             }
             case ScalarNode::Kind::cast: {
                 const Scalar& from = s->arguments[0];

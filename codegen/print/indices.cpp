@@ -143,4 +143,14 @@ std::string Indices::atom(const Atom& a) {
     return "(" + x + compare + y + " ? " + x + " : " + y + ")";
 }
 
+std::string Indices::condition(const std::vector<Guard>& guards) {
+    std::string s;
+    for (const Guard& g : guards) {
+        const bool low = (g.value - g.low).range().low < 0, high = (g.high - g.value).range().low <= 0;
+        if (low) s += (s.empty() ? "" : " & ") + ("(" + text(g.value - g.low) + " >= 0)");
+        if (high) s += (s.empty() ? "" : " & ") + ("(" + text(g.value) + " < " + text(g.high) + ")");
+    }
+    return s.empty() ? "true" : s;
+}
+
 }  // namespace bitale

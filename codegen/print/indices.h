@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/ir/nest.h"
 #include "graph/types/index.h"
 
 namespace bitale {
@@ -33,6 +34,8 @@ class Indices {
     const char* type_of(const Int& variable) const;
     // An expression of type_of_text(x), in parentheses where it is more than one word.
     std::string text(const Int& x);
+    // That they hold; "true" where that is proved.
+    std::string condition(const std::vector<Guard>& guards);
     const char* type_of_text(const Int& x) const { return fits(x) ? "i32" : "i64"; }
 
     // The parameters used so far, and the type to declare each with.

@@ -344,6 +344,12 @@ Stmts Accumulation::finish(const std::vector<Int>& at, std::int64_t left) const 
     });
 }
 
+Stmts Accumulation::meet(int lanes) const {
+    Stmts s;
+    for (int w = lanes / 2; w >= 1; w /= 2) s.push_back(exchange(place_, nest_.combine, w, index_place_));
+    return s;
+}
+
 Scalar Accumulation::result(std::vector<Int> at) const {
     if (lanes_ * groups_ > 1) at.emplace_back(0);
     if (index_place_ < 0) return place_read(dtype_, place_, at);

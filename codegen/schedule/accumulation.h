@@ -36,6 +36,8 @@ class Accumulation {
     Stmts combine_point(const Substitution& point, const Copy& copy) const;
     // After the last iteration, before result(): until so many partial results are left.
     Stmts finish(const std::vector<Int>& at, std::int64_t left = 1) const;
+    // Of several threads that have a partial result each: combines them, right in lane 0.
+    Stmts meet(int lanes) const;
     Scalar result(std::vector<Int> at) const;
 
     int place() const { return place_; }

@@ -31,10 +31,44 @@ Member of_one_lane(const Member& member) {
 }
 
 // acc = acc of lane 0 and all others, in the tree's order; right in lane 0.
-Stmts meet(int acc, Combine combine) {
+Stmts meet(int acc, Combine combine, int lanes = 16) {
     Stmts s;
-    for (int w = 8; w >= 1; w /= 2) s.push_back(exchange(acc, combine, w));
+    for (int w = lanes / 2; w >= 1; w /= 2) s.push_back(exchange(acc, combine, w));
     return s;
+}
+
+// The best of a long row, wherever it is: candidates may be compared in any order. Neighbouring lanes read
+// neighbouring candidates.
+bool is_position_in_row(const Member& member, const KernelIR& kernel) {
+    constexpr double long_row = 64;
+    const Nest& nest = member.nest;
+    const bool position = nest.combine == Combine::argmax || nest.combine == Combine::argmin;
+    if (!position || !nest.guards.empty() || nest.reduced.empty()) return false;
+    const Loop& last = nest.reduced.back();
+    if (!last.variable.symbol_id() || typical(last.extent) < long_row) return false;
+    bool near = false;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        near = near ||
+               step_of(kernel.places[static_cast<std::size_t>(s.operand.place())], s.at, last.variable).is(1);
+    });
+    return near;
+}
+
+// Few results leave threads idle: then each result has all lanes of a warp, the second half of which computes
+// every second partial result of a lane. These meet in the same order as in one thread: first those of a
+// thread, which are half of them apart, then those of the two halves.
+Member in_whole_warps(const Member& member, const KernelIR& kernel) {
+    const ReductionTree& tree = member.tree;
+    Member wide = member;
+    if (tree.lanes == 1) {
+        if (is_position_in_row(member, kernel)) wide.tree.lanes = 32;
+        return wide;
+    }
+    const bool idle = typical_count(member.nest.parallel) * tree.lanes <= busy_threads;
+    if (tree.groups == 1 || tree.by_rows || !idle) return member;
+    wide.tree.lanes *= 2;
+    wide.tree.groups /= 2;
+    return wide;
 }
 
 std::int64_t chunks_together(const Nest& nest, const ReductionTree& tree) {
@@ -118,12 +152,13 @@ Stmts schedule_pointwise(const Member& member) {
     });
 }
 
-Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
-    const Nest& nest = member.nest;
-    if (is_prefix(nest)) return schedule_prefix_in_threads(member, builder);
-    if ((is_thin_product(nest, member.tree) || is_thin_sum(nest, member.tree)) &&
+Stmts schedule_reduce(const Member& of_tree, KernelBuilder& builder) {
+    if (is_prefix(of_tree.nest)) return schedule_prefix_in_threads(of_tree, builder);
+    if ((is_thin_product(of_tree.nest, of_tree.tree) || is_thin_sum(of_tree.nest, of_tree.tree)) &&
         has_room_for_pieces(builder))
-        return schedule_thin(member, builder);
+        return schedule_thin(of_tree, builder);
+    const Member member = in_whole_warps(of_tree, builder.ir);
+    const Nest& nest = member.nest;
     const bool lanes = member.tree.lanes > 1;
     if (!lanes && !member.tree.by_rows)
         if (const std::vector<Sharing> sharing = shared_axes(nest); !sharing.empty())
@@ -141,20 +176,19 @@ Stmts schedule_reduce(const Member& member, KernelBuilder& builder) {
             append(body, serial(acc, inner, nest.reduced, {}, lanes ? &lane : nullptr));
             append(body, acc.finish({}));
         }
+        if (lanes && member.tree.groups == 1 && !member.tree.by_rows)
+            append(body, acc.meet(member.tree.lanes));
         if (!lanes) {
             append(body, stores(member, acc.result({})));
             return inner.substituted(body);
         }
         Scalar result = acc.result({});
-        if (!member.tree.by_rows) {
-            int own_sum = acc.place();
-            if (member.tree.groups > 1) {
-                own_sum = builder.scratch(Place::Scope::private_, accumulator_of(nest), {});
-                body.push_back(declare(own_sum));
-                body.push_back(set(own_sum, {}, result));
-                result = place_read(accumulator_of(nest), own_sum, {});
-            }
-            append(body, meet(own_sum, nest.combine));
+        if (!member.tree.by_rows && member.tree.groups > 1) {
+            const int own_sum = builder.scratch(Place::Scope::private_, accumulator_of(nest), {});
+            body.push_back(declare(own_sum));
+            body.push_back(set(own_sum, {}, result));
+            result = place_read(accumulator_of(nest), own_sum, {});
+            append(body, meet(own_sum, nest.combine, member.tree.lanes));
         }
         body.push_back(first_lane(lane, stores(member, result)));
         return inner.substituted(body);

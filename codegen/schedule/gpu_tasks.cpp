@@ -32,6 +32,28 @@ std::int64_t rows_of_busy_block(const Group& group, const SegmentContext& contex
     return rows;
 }
 
+// A reduction along a row occupies a warp of a block, however long the row is. More rows than keep the other
+// values' threads busy occupy more warps, as far as what stays inside the group fits into shared memory.
+std::int64_t rows_of_reductions(const Group& group, const SegmentContext& context) {
+    constexpr std::int64_t most_rows = 8, most_bytes = 40 << 10;
+    std::int64_t row = 0;
+    bool reduces = false;
+    for (const int v : group.values) {
+        const Nest& nest = context.grouping.nests[v];
+        reduces = reduces || (context.grouping.trees[v].lanes > 1 && nest.parallel.size() == 1);
+        if (context.leaves_group(v)) continue;
+        const Type type = context.values.list[v].stored_type();
+        if (type.shape.empty()) continue;
+        const Int count = count_of(Shape(type.shape.begin() + 1, type.shape.end()));
+        if (!count.is_constant()) return 1;
+        row += count.constant() * bytes_of(type.dtype);
+    }
+    if (!reduces) return 1;
+    std::int64_t rows = most_rows;
+    while (rows > 1 && rows * row > most_bytes) rows /= 2;
+    return rows;
+}
+
 // Where whole rows of what stays inside the group are much for the shared memory of a block.
 std::optional<AxisCut> cut_for_memory(const Group& group, const SegmentContext& context) {
     constexpr std::int64_t most_bytes = 28 << 10;
@@ -64,6 +86,7 @@ std::vector<TaskPlan> task_plans(const Group& group, const SegmentContext& conte
     if (most == 1)
         if (std::optional<AxisCut> cut = cut_for_memory(group, context)) return {{1, std::move(cut)}};
     std::vector<TaskPlan> plans{{most, {}}};
+    for (std::int64_t n = 2 * most; n <= rows_of_reductions(group, context); n *= 2) plans.push_back({n, {}});
     const std::int64_t rows = std::max<std::int64_t>(1, group.extent.range().high);
     for (std::int64_t n = most / 2; n >= 1; n /= 2)
         if (n < rows) plans.push_back({n, {}});

@@ -39,6 +39,53 @@ bool crosses(const ScalarNode& read, const Shape& shape, const Int& last, const 
     return lies_along(read, shape, other) && !lies_along(read, shape, last) && depends(read, last);
 }
 
+// The number by which an index divides the variable; 0 where none does.
+std::int64_t divisor_of(const Int& index, const Int& variable) {
+    for (const Int::Term& term : index.terms())
+        for (const AtomPtr& atom : term.atoms)
+            if (atom->kind == Atom::Kind::floordiv && atom->a == variable && atom->b.is_constant())
+                return atom->b.constant();
+    return 0;
+}
+
+// One axis of the result that a reshape made of two: two loops, if an operand is read by the quotient and the
+// rest of its index. False where there is none.
+bool separate_axes(Transpose& t) {
+    for (std::size_t d = 0; d + 1 < t.nest.parallel.size(); ++d) {
+        const Loop& whole = t.nest.parallel[d];
+        if (!whole.variable.symbol_id() || !whole.extent.is_constant()) continue;
+        std::int64_t divisor = 0;
+        for_each_read(t.nest, [&](const ScalarNode& s) {
+            for (const Int& x : s.at) divisor = std::max(divisor, divisor_of(x, whole.variable));
+        });
+        const std::int64_t extent = whole.extent.constant();
+        if (divisor < 2 || divisor >= extent || extent % divisor != 0) continue;
+        const Loop outer = make_loop("outer", extent / divisor), inner = make_loop("inner", divisor);
+        const Substitution both{{whole.variable.symbol_id(), outer.variable * divisor + inner.variable}};
+        std::vector<Loop> loops = t.nest.parallel;
+        loops[d] = inner;
+        loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(d), outer);
+        t.nest = substitute(t.nest, both);
+        t.nest.parallel = std::move(loops);
+        for (Int& x : t.at) x = substitute(x, both);
+        return true;
+    }
+    return false;
+}
+
+bool finds_axis(Transpose& t, const Values& values) {
+    const Nest& nest = t.nest;
+    const Loop& last = nest.parallel.back();
+    t.axis = -1;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        for (std::size_t d = 0; d + 1 < nest.parallel.size(); ++d)
+            if (typical(nest.parallel[d].extent) >= worth_a_tile &&
+                crosses(s, values.list[s.operand.value()].shape, last.variable, nest.parallel[d].variable))
+                t.axis = static_cast<int>(d);
+    });
+    return t.axis >= 0;
+}
+
 }  // namespace
 
 std::optional<Transpose> match_transpose(const Group& group, const Values& values) {
@@ -53,15 +100,11 @@ std::optional<Transpose> match_transpose(const Group& group, const Values& value
     const Loop& last = nest.parallel.back();
     if (!last.variable.symbol_id() || typical(last.extent) < worth_a_tile) return std::nullopt;
     bool guarded = false;
-    t.axis = -1;
-    for_each_read(nest, [&](const ScalarNode& s) {
-        guarded = guarded || !s.guards.empty();
-        for (std::size_t d = 0; d + 1 < nest.parallel.size(); ++d)
-            if (typical(nest.parallel[d].extent) >= worth_a_tile &&
-                crosses(s, values.list[s.operand.value()].shape, last.variable, nest.parallel[d].variable))
-                t.axis = static_cast<int>(d);
-    });
-    if (guarded || t.axis < 0) return std::nullopt;
+    for_each_read(nest, [&](const ScalarNode& s) { guarded = guarded || !s.guards.empty(); });
+    if (guarded) return std::nullopt;
+    for (const Loop& l : nest.parallel) t.at.push_back(l.variable);
+    while (!finds_axis(t, values))
+        if (!separate_axes(t)) return std::nullopt;
     return t;
 }
 
@@ -122,7 +165,7 @@ Segment schedule_transpose(const Transpose& t, const SegmentContext& context, Ke
     member.nest = substitute(nest, here);
     const Type type = value(t.value).stored_type();
     std::vector<Int> to;
-    for (const Loop& l : t.nest.parallel) to.push_back(substitute(l.variable, here));
+    for (const Int& x : t.at) to.push_back(substitute(x, here));
     for (const int buffer : context.buffers_to_write(t.value))
         member.destinations.push_back({builder.global(buffer, type.dtype, type.shape, true), to});
     for (Stmt& s : over({rows, columns}, stores(member, member.nest.body)))

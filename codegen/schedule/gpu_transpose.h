@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "codegen/schedule/segment.h"
 
@@ -11,8 +12,9 @@ namespace bitale::gpu {
 // A map whose large operands lie along another axis of the result than its last one.
 struct Transpose {
     int value = 0;
-    Nest nest;     // everything inlined
-    int axis = 0;  // of the parallel loops, along which those operands lie
+    Nest nest;            // everything inlined
+    int axis = 0;         // of the parallel loops, along which those operands lie
+    std::vector<Int> at;  // of the result, by the variables of the parallel loops
 };
 std::optional<Transpose> match_transpose(const Group& group, const Values& values);
 Segment schedule_transpose(const Transpose& transpose, const SegmentContext& context, KernelBuilder& builder,

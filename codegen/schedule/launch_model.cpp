@@ -294,7 +294,7 @@ class Model {
                 case Stmt::Kind::exchange:
                     wait();
                     c.cycles += gpu_.shuffle + gpu_.add;
-                    c.issue += 2 * warps();
+                    c.issue += (s.number >= 0 ? 8 : 2) * warps();
                     break;
                 case Stmt::Kind::call: latency = std::max(latency, of_call(s, c)); break;
                 case Stmt::Kind::search: {

@@ -114,8 +114,37 @@ TEST_CASE("lanes of reductions are threads") {
         graphs.add("softmax " + size, softmax(x));
         graphs.add("of centred rows " + size, mean(sqr(x - mean(x, {1}, {.keepdims = true})), {1}));
     }
+    // Ties: of equal candidates the first one is the best, whichever lanes have them.
+    for (const Dims& shape : {Dims{3, 64}, Dims{40, 257}, Dims{2, 1000}, Dims{300, 70}}) {
+        const std::string size = std::to_string(shape[0]) + "x" + std::to_string(shape[1]);
+        for (const DType dtype : {int32, uint8, float64}) {
+            const Array few = random_array(int32, shape, random, -1, 2).as(dtype);
+            const Expr x = graphs.input(std::string(name_of(dtype)) + size, few);
+            graphs.add("first best " + size, argmax(x, {1}));
+            graphs.add("first least " + size, argmin(x, {1}));
+            graphs.add("first of all " + size, argmax(x));
+            graphs.add("of columns " + size, argmax(x, {0}));
+            graphs.add("of guarded rows " + size, argmax(pad(x, {{0, 0}, {5, 2}}), {1}));
+        }
+    }
     check_same_bits(graphs);
     CHECK(has(source_of(graphs.on("emulator")), "b_other_lane("));
+}
+
+TEST_CASE("a few long rows have a warp each") {
+    if (emulator_left_out()) return;
+    ScheduleGraphs graphs;
+    Random random(5);
+    for (const std::int64_t columns : {64, 65, 95, 97, 127, 128, 129, 1000}) {
+        const std::string size = std::to_string(columns);
+        const Expr x = graphs.input("x" + size, random_array(float32, {21, columns}, random));
+        graphs.add("softmax " + size, softmax(x));
+        graphs.add("norm " + size, x / sqrt(sum(sqr(x), {1}, {.keepdims = true}) + 1));
+        graphs.add("product " + size, prod(x * 0.5 + 1, {1}));
+        graphs.add("all " + size, max(x, {0, 1}));
+    }
+    check_same_bits(graphs);
+    CHECK(std::regex_search(source_of(graphs.on("emulator")), std::regex(R"(b_other_lane\(p\d+, 16\))")));
 }
 
 TEST_CASE("transposes go through shared memory") {
@@ -134,7 +163,18 @@ TEST_CASE("transposes go through shared memory") {
     const Expr x = graphs.input("images", random_array(float32, {3, 5, 20, 24}, random));
     graphs.add("channels last", transpose(x, {0, 2, 3, 1}));
     graphs.add("columns first", transpose(x, {3, 0, 1, 2}) + 1);
+    // A reshape makes one axis of those that the transpose moves, and of others beside them.
+    const Expr stack = graphs.input("stack", random_array(float32, {6, 40, 36}, random));
+    graphs.add("rows of all", reshape(transpose(stack, {0, 2, 1}), {6 * 36, 40}));
+    graphs.add("rows of pairs", reshape(transpose(stack, {0, 2, 1}), {3, 72, 40}) * 2);
+    graphs.add("moved twice", reshape(transpose(stack, {2, 0, 1}), {18, 12, 40}));
+    graphs.add("last axes", reshape(transpose(stack, {1, 0, 2}), {40, 6 * 36}));
     check_same_bits(graphs);
+    ScheduleGraphs merged;
+    merged.add("rows of all",
+               reshape(transpose(merged.input("x", random_array(float32, {4, 32, 64}, random)), {0, 2, 1}),
+                       {256, 32}));
+    CHECK(has(merged.on("emulator").report(Detail::complete), "tiles of 32 x 32 elements"));
     ScheduleGraphs one;
     one.add("transpose", transpose(one.input("x", random_array(float32, {64, 64}, random))));
     CHECK(has(source_of(one.on("emulator")), ", 1056, "));  // 32 lines of 33
