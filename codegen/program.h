@@ -71,11 +71,13 @@ struct KernelText {
 };
 
 // Where the matrices of a call begin, and how far their rows lie apart, in elements. The call computes a
-// product for each point of the batches, the last one innermost.
+// product for each point of the batches, the last one innermost. Those with the same result, which are the
+// innermost batches, are added up in order.
 struct GemmStrides {
     struct Batch {
         Int count;
-        Int a, b, c;  // from one product to the next; 0: they share the operand
+        Int a, b, c;  // from one product to the next; 0: they share the operand, or the result
+        bool adds() const { return c.is(0); }
     };
     Int first_a, first_b;
     Int row_a, row_b, row_c;

@@ -67,10 +67,12 @@ std::string epilogue_text(bool bias, bool relu) {
 }
 
 std::string batches_text(const GemmCall& call) {
-    if (!call.strides || call.strides->batches.empty()) return "";
-    Int count = 1;
-    for (const GemmStrides::Batch& batch : call.strides->batches) count = count * batch.count;
-    return ", for each of " + count.text() + " products";
+    if (!call.strides) return "";
+    Int results = 1, added = 1;
+    for (const GemmStrides::Batch& batch : call.strides->batches)
+        (batch.adds() ? added : results) = (batch.adds() ? added : results) * batch.count;
+    return (added.is(1) ? "" : ", added up over " + added.text() + " products") +
+           (results.is(1) ? "" : ", for each of " + results.text() + " products");
 }
 
 std::string call_text(const GemmCall& g) {

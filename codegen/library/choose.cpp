@@ -247,6 +247,15 @@ class Chooser {
                              shape);
     }
 
+    // Each product of those that are added up is a call of its own, which small ones spend on the call.
+    static bool adds_small_products(const GemmCall& call) {
+        constexpr double least_work = 1 << 18;
+        return call.strides &&
+               std::any_of(call.strides->batches.begin(), call.strides->batches.end(),
+                           [](const GemmStrides::Batch& b) { return b.adds(); }) &&
+               typical(call.m) * typical(call.n) * typical(call.k) < least_work;
+    }
+
     // Whether a call beats a generated product that computes its operands where it reads them and hands its
     // results on; says why.
     bool worth_a_call(Value& value) {
@@ -258,6 +267,10 @@ class Chooser {
             const double rows = typical(call.m), columns = typical(call.n), depth = typical(call.k);
             found.why = "because it is a plain float32 product, large enough for a library";
             return std::min({rows, columns, depth}) >= least_columns && rows * columns * depth >= least_work;
+        }
+        if (adds_small_products(call)) {
+            value.why_generated = "because the products that a library would add up are small";
+            return false;
         }
         double passed = value.required ? 0 : typical_count(value.nest.parallel);
         std::vector<int> operands = found.operands;

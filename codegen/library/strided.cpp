@@ -121,12 +121,27 @@ class Matcher {
         }
         results_ = joined(std::move(results_));
         sums_ = joined(std::move(sums_));
-        return sums_.size() == 1 && results_.size() >= 2;
+        return !sums_.empty() && results_.size() >= 2;
     }
 
-    std::optional<LibraryCall> call() {
-        const Axis& sum = sums_[0];
-        const Axis columns = results_.back();
+    // Over the longest axis that a library can sum over.
+    std::optional<LibraryCall> call() const {
+        std::optional<LibraryCall> best;
+        double longest = 0;
+        for (std::size_t i = 0; i < sums_.size(); ++i) {
+            const double length = typical(sums_[i].extent);
+            if (best && length <= longest) continue;
+            if (std::optional<LibraryCall> found = over(i)) {
+                best = std::move(found);
+                longest = length;
+            }
+        }
+        return best;
+    }
+
+    std::optional<LibraryCall> over(std::size_t inner) const {
+        const Axis& sum = sums_[inner];
+        const Axis& columns = results_.back();
         if (!columns.c.is(1)) return {};
         // The factor that moves along the columns is the second one.
         const bool swapped = columns.b.is(0);
@@ -135,10 +150,10 @@ class Matcher {
         if (!first(columns).is(0) || second(columns).is(0)) return {};
         const std::optional<Stored> b = stored(second(sum), sum.extent, second(columns), columns.extent);
         if (!b) return {};
-        results_.pop_back();
+        const std::size_t others = results_.size() - 1;
         std::optional<Stored> a;
         std::size_t rows = 0;
-        for (std::size_t i = 0; i < results_.size(); ++i) {
+        for (std::size_t i = 0; i < others; ++i) {
             if (!second(results_[i]).is(0) || first(results_[i]).is(0)) continue;
             if (a && typical(results_[i].extent) <= typical(results_[rows].extent)) continue;
             const std::optional<Stored> found =
@@ -160,10 +175,13 @@ class Matcher {
                             b->row,
                             results_[rows].c,
                             {}};
-        for (std::size_t i = 0; i < results_.size(); ++i)
-            if (i != rows)
-                strides.batches.push_back(
-                    {results_[i].extent, first(results_[i]), second(results_[i]), results_[i].c});
+        const auto add = [&](const Axis& axis) {
+            strides.batches.push_back({axis.extent, first(axis), second(axis), axis.c});
+        };
+        for (std::size_t i = 0; i < others; ++i)
+            if (i != rows) add(results_[i]);
+        for (std::size_t i = 0; i < sums_.size(); ++i)
+            if (i != inner) add(sums_[i]);
         call.strides = std::move(strides);
         const int left = nest_.body->arguments[0]->operand.value(),
                   right = nest_.body->arguments[1]->operand.value();

@@ -11,8 +11,9 @@ namespace bitale {
 
 // A float32 sum of products of two plain reads, each of which moves by the same step along every loop: one
 // axis that both factors sum over, one of results along which the first factor alone moves, and one, the
-// last, along which the second does (or the other way round); all other axes are batches. Operands are the
-// numbers of the nest.
+// last, along which the second does (or the other way round); all other axes are batches, those of the sum
+// too: a[o, l] . b[k, l] over l, added up over n, for sum(a[n, o, l] * b[n, k, l]) over n and l. Operands are
+// the numbers of the nest.
 std::optional<LibraryCall> match_strided(const Nest& nest, const ShapeOf& shape_of);
 
 }  // namespace bitale

@@ -22,7 +22,7 @@ GemmStep::Moved moved_by(const GemmCall& call) {
     Int count = 1, of_a = 1, of_b = 1;
     if (call.strides)
         for (const GemmStrides::Batch& batch : call.strides->batches) {
-            count = count * batch.count;
+            if (!batch.adds()) count = count * batch.count;
             if (!batch.a.is(0)) of_a = of_a * batch.count;
             if (!batch.b.is(0)) of_b = of_b * batch.count;
         }
@@ -86,8 +86,12 @@ void cut_into_slices(GemmCall& call) {
         call.piece_depth = slices.depth;
         return;
     }
+    Int depth = call.k;
+    if (call.strides)
+        for (const GemmStrides::Batch& batch : call.strides->batches)
+            if (batch.adds()) depth = depth * batch.count;
     const GemmSlices slices =
-        slices_of(size(call.m), size(call.n), size(call.k), call.transpose_b, call.parameter);
+        slices_of(size(call.m), size(call.n), size(depth), call.transpose_b, call.parameter);
     call.slice_rows = slices.rows;
     call.slice_columns = slices.columns;
     call.slice_depth = slices.of_depth > 1 ? slices.depth : 0;

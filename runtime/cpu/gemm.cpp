@@ -191,7 +191,7 @@ class GemmProduct {
                 for (std::int64_t i = first; i < last; ++i) {
                     const std::int64_t part = i / computed();
                     const Slice slice = computed_slice(i % computed());
-                    multiply(slice, part, part_at(part, slice), s_.n, claim);
+                    multiply(slice, part, s_.beta, part_at(part, slice), s_.n, claim);
                 }
             });
         pool.run(computed() * products(s_), [&](std::int64_t first, std::int64_t last) {
@@ -204,7 +204,7 @@ class GemmProduct {
                 if (by_depth)
                     add_parts(slice, to, ldc);
                 else
-                    multiply(slice, 0, to, ldc, claim);
+                    multiply_all(slice, to, ldc, claim);
                 finish(slice, to, ldc, claim);
                 if (s_.symmetric && slice.row != slice.column) mirror(slice, to, ldc, claim);
             }
@@ -242,7 +242,8 @@ class GemmProduct {
     bool made() const { return s_.made_a || s_.made_b; }
 
     static GemmSlices slices_for(const GemmShape& s) {
-        if (s.slice_rows == 0) return slices_of(s.m, s.n, s.k, s.transpose_b, s.parameter, products(s));
+        if (s.slice_rows == 0)
+            return slices_of(s.m, s.n, s.k * added(s), s.transpose_b, s.parameter, products(s));
         if (s.piece_depth > 0)
             return slices_in_pieces(
                 s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.piece_depth},
@@ -276,7 +277,15 @@ class GemmProduct {
 
     static std::int64_t products(const GemmShape& s) {
         std::int64_t count = 1;
-        for (const GemmShape::Batch& batch : s.batches) count *= batch.count;
+        for (const GemmShape::Batch& batch : s.batches)
+            if (batch.c != 0) count *= batch.count;
+        return count;
+    }
+    // Products that are added up to one of them.
+    static std::int64_t added(const GemmShape& s) {
+        std::int64_t count = 1;
+        for (const GemmShape::Batch& batch : s.batches)
+            if (batch.c == 0) count *= batch.count;
         return count;
     }
 
@@ -289,6 +298,7 @@ class GemmProduct {
             std::int64_t product = i / computed();
             for (std::size_t d = s_.batches.size(); d-- > 0;) {
                 const GemmShape::Batch& batch = s_.batches[d];
+                if (batch.c == 0) continue;
                 const std::int64_t at = product % batch.count;
                 product /= batch.count;
                 slice.a += at * batch.a;
@@ -316,17 +326,37 @@ class GemmProduct {
                slice.column;
     }
 
-    void multiply(const Slice& slice, std::int64_t part, float* to, std::int64_t ldc,
+    // The products that are added up, in order.
+    void multiply_all(const Slice& slice, float* to, std::int64_t ldc,
+                      const GemmScratch::Claim& claim) const {
+        const std::int64_t count = s_.k > 0 ? added(s_) : 0;
+        if (count == 0) return scale(slice, to, ldc);
+        for (std::int64_t i = 0; i < count; ++i) {
+            Slice one = slice;
+            std::int64_t product = i;
+            for (std::size_t d = s_.batches.size(); d-- > 0;) {
+                const GemmShape::Batch& batch = s_.batches[d];
+                if (batch.c != 0) continue;
+                one.a += product % batch.count * batch.a;
+                one.b += product % batch.count * batch.b;
+                product /= batch.count;
+            }
+            multiply(one, 0, i == 0 ? s_.beta : 1, to, ldc, claim);
+        }
+    }
+
+    // A sum of nothing is added to the old value.
+    void scale(const Slice& slice, float* to, std::int64_t ldc) const {
+        for (std::int64_t i = 0; i < slice.rows; ++i)
+            for (std::int64_t j = 0; j < slice.columns; ++j)
+                to[i * ldc + j] = s_.beta == 0 ? 0 : s_.beta * to[i * ldc + j];
+    }
+
+    void multiply(const Slice& slice, std::int64_t part, float beta, float* to, std::int64_t ldc,
                   const GemmScratch::Claim& claim) const {
         const std::int64_t begin = part * slices_.depth, end = std::min(begin + slices_.depth, s_.k);
-        if (begin >= end) {
-            for (std::int64_t i = 0; i < slice.rows; ++i)
-                for (std::int64_t j = 0; j < slice.columns; ++j)
-                    to[i * ldc + j] = s_.beta == 0 ? 0 : s_.beta * to[i * ldc + j];
-            return;
-        }
+        if (begin >= end) return scale(slice, to, ldc);
         const std::int64_t step = made() ? s_.piece_depth : end - begin;
-        float beta = s_.beta;
         for (std::int64_t term = begin; term < end; term += step) {
             const Matrix a = operand_a(slice, term, claim);
             // On the diagonal both pieces are one, where they lie alike.

@@ -32,7 +32,11 @@ std::vector<Expr> forms(const Expr& x, const Expr& y) {
             // Batches in between, reversed, shared and as part of the sum.
             sum(expand_dims(transpose(x, {1, 0, 2}), 3) * expand_dims(y, 0), {2}), matmul(flip(x, 0), y),
             sum(expand_dims(x, 3) * expand_dims(y, 1), {0, 2}), relu(matmul(x, y) + 1) * 2,
-            matmul(tanh(x), exp(y))};
+            matmul(tanh(x), exp(y)),
+            // Over an axis that lies elsewhere in both factors as well.
+            sum(expand_dims(x, 3) * expand_dims(y, 1), {2, 0}),
+            sum(expand_dims(transpose(x, {1, 0, 2}), 3) * expand_dims(y, 0), {2, 1}),
+            3 * sum(expand_dims(xt, 3) * expand_dims(y, 2), {0, 1})};
 }
 
 // Where no axis is empty.
@@ -122,6 +126,11 @@ TEST_CASE("a library computes many products, and those whose matrices overlap ar
     const Expr x = input(float32, {8, 128, 64}, "x"), y = input(float32, {8, 128, 64}, "y");
     CHECK(calls(sum(expand_dims(x, 2) * expand_dims(y, 1), {3}), {x, y}, "for each of 8 products"));
     CHECK(calls(matmul(transpose(x, {0, 2, 1}), y), {x, y}, "for each of 8 products"));
+    // The gradient of weights that images are multiplied by: over images and places.
+    const Expr images = input(float32, {8, 96, 400}, "images"), after = input(float32, {8, 64, 400}, "after");
+    const Expr of_weights = sum(expand_dims(after, 2) * expand_dims(images, 1), {0, 3});
+    CHECK(calls(of_weights, {after, images},
+                "c[64, 96] = a . b transposed over 400, added up over 8 products"));
     const Expr w = input(float32, {64, 96}, "w");
     CHECK(calls(matmul(x, w), {x, w}, "c[1024, 96]"));
     CHECK(calls(dot(x[3], w), {x, w}, "c[128, 96]"));
