@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
@@ -15,6 +16,7 @@
 #include "codegen/split/batch_roles.h"
 #include "codegen/split/batches.h"
 #include "codegen/split/exact_totals.h"
+#include "codegen/split/sliced_batches.h"
 #include "graph/base/text.h"
 #include "graph/ir/borrowed.h"
 #include "graph/ir/length_input.h"
@@ -492,35 +494,68 @@ Int rows_of(const Batch& batch, const Graph& graph, const NodeMap& stand_ins) {
 
 }  // namespace
 
-MicroBatches micro_batches(const Graph& graph, std::size_t inputs, const NodeMap& stand_ins, Where where) {
-    std::string obstacle;
-    Where of_obstacle = where;
-    for (const Batch& batch : possible_batches(graph)) {
+namespace {
+
+// Tries one batch after another; keeps why the first of them cannot be split, or that which a user means.
+class Trials {
+  public:
+    Trials(std::size_t inputs, Where where) : inputs_(inputs), where_(where) {}
+
+    std::optional<MicroBatches> operator()(const Graph& graph, const NodeMap& stand_ins, const Batch& batch) {
         BatchRoles roles = batch_roles(graph, batch);
         if (!roles.obstacle.empty()) {
-            if (obstacle.empty() || batch.symbol) {
-                obstacle = "micro-batches: " + roles.obstacle + "; " + roles.cure;
-                of_obstacle = roles.where;
-            }
-            continue;
+            keep("micro-batches: " + roles.obstacle + "; " + roles.cure, roles.where, batch);
+            return {};
         }
-        MicroBatches r;
         try {
-            r = Splitter(graph, inputs, stand_ins, std::move(roles), batch, where).run();
+            MicroBatches r = Splitter(graph, inputs_, stand_ins, std::move(roles), batch, where_).run();
+            if (r.passes.empty()) return {};
+            r.rows = rows_of(batch, graph, stand_ins);
+            return r;
         } catch (const GraphError& e) {
-            if (obstacle.empty() || batch.symbol) obstacle = e.what(), of_obstacle = {};
-            continue;
+            keep(e.what(), {}, batch);
+            return {};
         }
-        if (r.passes.empty()) continue;
-        r.rows = rows_of(batch, graph, stand_ins);
-        return r;
     }
-    if (!obstacle.empty()) throw GraphError(of_obstacle, obstacle);
-    throw GraphError(where,
-                     fmt::format("micro-batches: no output or update of \"{}\" depends on an input whose "
-                                 "first length is unknown, or on known rows of data; declare the length of "
-                                 "the batch as -1, as in input(float32, {{-1, 784}}, \"x\")",
-                                 graph.name));
+
+    [[noreturn]] void refuse(const Graph& graph) const {
+        if (!obstacle_.empty()) throw GraphError(of_obstacle_, obstacle_);
+        throw GraphError(where_,
+                         fmt::format("micro-batches: no output or update of \"{}\" depends on an input whose "
+                                     "first length is unknown, or on known rows of data; declare the length "
+                                     "of the batch as -1, as in input(float32, {{-1, 784}}, \"x\")",
+                                     graph.name));
+    }
+
+  private:
+    void keep(std::string obstacle, Where where, const Batch& batch) {
+        if (!obstacle_.empty() && !batch.symbol) return;
+        obstacle_ = std::move(obstacle);
+        of_obstacle_ = where;
+    }
+
+    const std::size_t inputs_;
+    const Where where_;
+    std::string obstacle_;
+    Where of_obstacle_ = where_;
+};
+
+}  // namespace
+
+MicroBatches micro_batches(const Graph& graph, std::size_t inputs, const NodeMap& stand_ins, Where where) {
+    Trials tried(inputs, where);
+    const std::vector<Batch> batches = possible_batches(graph);
+    const auto known = std::find_if(batches.begin(), batches.end(), [](const Batch& b) { return !b.symbol; });
+    for (auto batch = batches.begin(); batch != known; ++batch)
+        if (auto r = tried(graph, stand_ins, *batch)) return *std::move(r);
+    for (const SlicedBatch& sliced : sliced_batches(graph)) {
+        NodeMap all = stand_ins;
+        all.insert(sliced.stand_ins.begin(), sliced.stand_ins.end());
+        if (auto r = tried(sliced.graph, all, {.symbol = sliced.symbol})) return *std::move(r);
+    }
+    for (auto batch = known; batch != batches.end(); ++batch)
+        if (auto r = tried(graph, stand_ins, *batch)) return *std::move(r);
+    tried.refuse(graph);
 }
 
 Array beginning_of(const MicroBatches::Total& total) {

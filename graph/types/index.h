@@ -119,6 +119,8 @@ struct Atom {
 using Substitution = std::map<std::uint64_t, Int>;
 Int substitute(const Int& x, const Substitution& with);
 bool depends_on_any(const Int& x, const Substitution& symbols);
+// Replaces an atom of any kind wherever it occurs.
+Int with_atom(const Int& x, const AtomPtr& atom, const Int& by);
 // The number for given values of the symbols; a symbol without a value is an InternalError.
 std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>& values);
 // Every symbol atom inside, once each, in order of id.

@@ -39,18 +39,34 @@ std::unordered_map<const Node*, Nodes> users_of(const Nodes& order) {
 
 namespace {
 
-Attributes substitute(const Attributes& attributes, const Substitution& lengths) {
+Attributes mapped(const Attributes& attributes, const std::function<Int(const Int&)>& lengths) {
     Attributes r = attributes;
     for (const auto& [name, value] : attributes.entries()) {
         if (const Int* x = std::get_if<Int>(&value)) {
-            r.set(name, substitute(*x, lengths));
+            r.set(name, lengths(*x));
         } else if (const auto* list = std::get_if<std::vector<Int>>(&value)) {
             std::vector<Int> copy = *list;
-            for (Int& x : copy) x = substitute(x, lengths);
+            for (Int& x : copy) x = lengths(x);
             r.set(name, copy);
         }
     }
     return r;
+}
+
+Attributes substitute(const Attributes& attributes, const Substitution& lengths) {
+    return mapped(attributes, [&](const Int& x) { return substitute(x, lengths); });
+}
+
+NodePtr copied(const NodePtr& node, Nodes inputs, Attributes attributes) {
+    NodePtr made = make_node(node->op, std::move(inputs), std::move(attributes), node->where, node->name);
+    if (!node->origins.empty() || !node->rules.empty() || !node->title.empty() || node->of_gradient) {
+        auto* fresh = const_cast<Node*>(made.get());  // not shared yet
+        fresh->of_gradient = node->of_gradient;
+        fresh->title = node->title;
+        fresh->origins = node->origins;
+        fresh->rules = node->rules;
+    }
+    return made;
 }
 
 // Lengths of `old` that are symbols now equal those of `now`.
@@ -67,17 +83,14 @@ void unify(const Node& old, const NodePtr& now, Substitution& lengths) {
 }  // namespace
 
 NodePtr with_inputs(const NodePtr& node, Nodes inputs, const Substitution& lengths) {
-    NodePtr made = make_node(node->op, std::move(inputs),
-                             lengths.empty() ? node->attributes : substitute(node->attributes, lengths),
-                             node->where, node->name);
-    if (!node->origins.empty() || !node->rules.empty() || !node->title.empty() || node->of_gradient) {
-        auto* fresh = const_cast<Node*>(made.get());  // not shared yet
-        fresh->of_gradient = node->of_gradient;
-        fresh->title = node->title;
-        fresh->origins = node->origins;
-        fresh->rules = node->rules;
-    }
-    return made;
+    return copied(node, std::move(inputs),
+                  lengths.empty() ? node->attributes : substitute(node->attributes, lengths));
+}
+
+NodePtr with_lengths(const NodePtr& node, Nodes inputs, const std::function<Int(const Int&)>& lengths) {
+    Attributes attributes = mapped(node->attributes, lengths);
+    const bool stays = inputs == node->inputs && attributes == node->attributes;
+    return stays ? node : copied(node, std::move(inputs), std::move(attributes));
 }
 
 Rebuilding::Rebuilding(std::function<bool(const Node&)> stays, Substitution lengths)

@@ -6,7 +6,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/lines.cmake)
 set(allowed
     codegen/group/again.cpp codegen/group/boundary.cpp codegen/group/lookups.cpp codegen/group/values.cpp
     codegen/group/winners.cpp codegen/pipeline.cpp codegen/split/batch_roles.cpp codegen/split/batches.cpp
-    codegen/split/exact_totals.cpp codegen/split/micro_batches.cpp codegen/tune/excerpt.cpp)
+    codegen/split/exact_totals.cpp codegen/split/micro_batches.cpp codegen/split/sliced_batches.cpp
+    codegen/tune/excerpt.cpp)
 
 set(no "[^A-Za-z0-9_]")  # character of a name; lines are searched with a blank at both ends
 set(count 0)

@@ -377,7 +377,8 @@ TEST_CASE("what needs all rows at once is refused with its line", "[core][runtim
     CHECK_THAT(refused(argmax(transpose(x, {1, 0}))), here(__LINE__) && ContainsSubstring("micro-batches"));
     CHECK_THAT(refused(cumsum(x, 0)), here(__LINE__));
     CHECK_THAT(refused(dot(x, transpose(x, {1, 0}))), here(__LINE__));
-    CHECK_THAT(refused(x[Slice{.step = -1}]), here(__LINE__) && ContainsSubstring("other rows of the batch"));
+    CHECK_THAT(refused(x + x[Slice{.step = -1}]), here(__LINE__) && ContainsSubstring("other rows of"));
+    CHECK_THAT(refused(x + sum(x[Slice{.step = -1}], {0})), here(__LINE__));
     CHECK_THAT(refused(sum(h), {}, h), here(__LINE__) && ContainsSubstring("half type"));
     // A variable has so many rows as it has, all of which an update takes at once.
     CHECK_THAT(refused(sum(x), {.updates = {{rows, x}}}),

@@ -132,6 +132,58 @@ TEST_CASE("batches of known lengths are computed in parts", "[core][runtime][par
     }
 }
 
+// The length of the last one is less.
+TEST_CASE("slices of data, and rows that a slice looks up, are a batch", "[core][runtime][parts]") {
+    enum class Rows { clipped, looked_up, between_arguments, of_argument };
+    constexpr std::int64_t many = 41, batch = 16;
+    Random random(11);
+    const Array pixels = random_array(uint8, {many, 2, 6, 5}, random, 0, 255),
+                labels = random_array(int32, {many}, random, 0, 3),
+                order = random_array(int64, {many}, random, 0, many - 1);
+    const auto after_steps = [&](Rows rows, FunctionOptions o) {
+        Random weights(3);
+        const Shared images = shared(pixels, "images"), classes = shared(labels, "labels"),
+                     shuffled = shared(order, "order"),
+                     filters = shared(random_array(float64, {4, 2, 3, 2}, weights, -1, 1), "filters"),
+                     layer = shared(random_array(float64, {4 * 2 * 2, 4}, weights, -1, 1), "layer");
+        const Expr i = lscalar("i"), begin = lscalar("begin"), end = lscalar("end");
+        const Expr all = input(uint8, {-1, 2, 6, 5}, "all");
+        const Slice slice =
+            rows == Rows::between_arguments ? Slice{begin, end} : Slice{i * batch, (i + 1) * batch};
+        const Expr x = rows == Rows::looked_up     ? Expr(images)[Expr(shuffled)[slice]]
+                       : rows == Rows::of_argument ? all[slice]
+                                                   : images[slice],
+                   y = rows == Rows::looked_up ? Expr(classes)[Expr(shuffled)[slice]] : classes[slice];
+        const Expr hidden = relu(max_pool(conv2d(cast(x, float64) / 255, filters), 2)),
+                   scores = dot(flatten(hidden, 2), layer),
+                   loss = mean(categorical_crossentropy(softmax(scores), y));
+        o.updates = momentum(loss, {filters, layer}, 0.1);
+        std::vector<Input> inputs{i};
+        if (rows == Rows::between_arguments) inputs = {begin, end};
+        if (rows == Rows::of_argument) inputs = {i, all};
+        Function f = function(inputs, {loss, scores, argmax(scores, {1}), max(x), sum(scores, {0})}, o);
+        std::vector<Array> got;
+        for (std::int64_t step = 0; step < 3; ++step) {
+            const Results r = rows == Rows::between_arguments ? f(step * batch, (step + 1) * batch)
+                              : rows == Rows::of_argument     ? f(step, pixels)
+                                                              : f(step);
+            const std::vector<Array> list = list_of(r);
+            got.insert(got.end(), list.begin(), list.end());
+        }
+        for (const Shared& p : {filters, layer}) got.push_back(p.get_value());
+        return got;
+    };
+    for (const Rows rows : {Rows::clipped, Rows::looked_up, Rows::between_arguments, Rows::of_argument}) {
+        const std::vector<Array> expected = after_steps(rows, {.device = "reference"});
+        for (const std::string& device : cpu_and_emulator())
+            for (const std::int64_t part : {5, 16}) {
+                INFO(device << ", form " << static_cast<int>(rows) << ", parts of " << part);
+                CHECK(differences(after_steps(rows, {.device = device, .micro_batch = part}), expected,
+                                  1e-12) == "");
+            }
+    }
+}
+
 // Labels are an argument and images a variable: a part computes what it needs of both. A table of as many
 // rows that is read as a whole is no part of the batch.
 TEST_CASE("a data set and the labels of a call are one batch", "[core][runtime][parts]") {
