@@ -11,6 +11,12 @@
 
 namespace bitale {
 
+std::vector<Int> starts_of_parts(const Nodes& parts, std::size_t axis) {
+    std::vector<Int> lengths;
+    for (const NodePtr& part : parts) lengths.push_back(part->type.shape[axis]);
+    return starts_of(lengths);
+}
+
 namespace {
 
 using Widths = std::vector<std::int64_t>;
@@ -24,12 +30,6 @@ std::size_t axis_of(const Attributes& a) { return static_cast<std::size_t>(a.get
 std::string cure_of_rank(const Node& part, const char* place, std::size_t axis) {
     return "; write expand_dims(" + (part.name.empty() ? place : printable(part.name)) + ", " +
            std::to_string(axis) + ")";
-}
-
-std::vector<Int> starts_of_parts(const Nodes& parts, std::size_t axis) {
-    std::vector<Int> lengths;
-    for (const NodePtr& part : parts) lengths.push_back(part->type.shape[axis]);
-    return starts_of(lengths);
 }
 
 Type infer_concat(const Nodes& parts, const Attributes& attributes, Where where) {
