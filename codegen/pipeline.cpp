@@ -12,6 +12,7 @@
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/shape/view.h"
 
 namespace bitale {
 
@@ -26,6 +27,7 @@ struct Compilation {
     Values values{};
     Grouping grouping{};
     Program program{};
+    std::vector<NodePtr> reshaped{};  // outputs as the user sees them
 };
 
 // An update by a bare leaf is a copy, and has to be a value of its own: a swap of two variables reads both
@@ -35,6 +37,15 @@ void copies(Compilation& c) {
         if (update.value->op->kind == OpKind::leaf)
             update.value =
                 make_node(cast_op(), {update.value}, {{"dtype", update.value->type.dtype}}, update.where);
+}
+
+// An output that is a reshape has the bytes of what is reshaped: that is stored in its place, in its own
+// form, so that a kernel which computes it by rows writes it by rows.
+void reshapes(Compilation& c) {
+    c.reshaped = c.graph.outputs;
+    for (NodePtr& output : c.graph.outputs)
+        while (output->op == reshape_op() && output->inputs[0]->op->kind != OpKind::leaf)
+            output = output->inputs[0];
 }
 
 void winners(Compilation& c) { choose_winners(c.graph, c.target, c.tuner); }
@@ -60,6 +71,13 @@ void group(Compilation& c) { c.grouping = form_groups(c.values, c.graph, c.targe
 void kernels(Compilation& c) {
     c.program = assemble(c.graph, c.values, c.grouping, c.target);
     c.program.held_back = c.graph.held_back;
+    for (BufferInfo& buffer : c.program.buffers) {
+        if (buffer.kind != BufferInfo::Kind::output) continue;
+        const NodePtr& output = c.reshaped[static_cast<std::size_t>(buffer.index)];
+        buffer.type = output->type;
+        if (!output->name.empty()) buffer.name = output->name;
+    }
+    for (std::size_t o = 0; o < c.reshaped.size(); ++o) c.program.outputs[o] = c.reshaped[o]->type;
 }
 
 struct Stage {
@@ -69,6 +87,7 @@ struct Stage {
 
 constexpr Stage stages[] = {
     {"copies", copies},       // updates that only copy become values
+    {"reshapes", reshapes},   // outputs that only have another form
     {"winners", winners},     // gradients of filters behind max-pooling
     {"lookups", lookups},     // scatters into large tables, by sorted indices
     {"again", again},         // what gradients compute again waits for the backward pass

@@ -18,9 +18,10 @@ std::vector<Rule> sign_rules();     // --x, x + -y
 std::vector<Rule> factor_rules();   // constants that meet, powers, quotients
 std::vector<Rule> logic_rules();    // where, not, idempotent ops
 std::vector<Rule> cast_rules();
-std::vector<Rule> view_rules();    // reshape, permute, expand, slice
-std::vector<Rule> part_rules();    // a slice of a concatenation is one of its parts
-std::vector<Rule> repeat_rules();  // a map of repeated values is the repeated map
+std::vector<Rule> view_rules();        // reshape, permute, expand, slice
+std::vector<Rule> part_rules();        // a slice of a concatenation is one of its parts
+std::vector<Rule> round_trip_rules();  // maps between two reshapes, there and back
+std::vector<Rule> repeat_rules();      // a map of repeated values is the repeated map
 std::vector<Rule> reduce_rules();
 std::vector<Rule> constant_rules();  // what is known now
 std::vector<Rule> stabilize_elementwise_rules();

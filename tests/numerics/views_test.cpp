@@ -93,6 +93,123 @@ TEST_CASE("turned matrices of a part of an image") {
     cases.run();
 }
 
+TEST_CASE("slices that are parts of a concatenation of many") {
+    PackedCases cases(tested_device());
+    for (const bool known : {false, true})
+        for (const int axis : {0, 1}) {
+            std::vector<Expr> parts;
+            std::vector<Array> values;
+            for (std::int64_t k = 0; k < 20; ++k) {
+                // Some are empty, and some begin where an empty one does.
+                Dims shape{k % 5, 3};
+                if (axis == 1) std::swap(shape[0], shape[1]);
+                Dims declared = shape;
+                if (!known) declared[static_cast<std::size_t>(axis)] = -1;
+                parts.push_back(input(float32, declared, "x" + std::to_string(k)));
+                values.push_back(sample(float32, shape));
+            }
+            const Expr whole = concatenate(parts, axis);
+            const auto gradients =
+                grad(sum(tanh(whole * 2) * whole + exp(-sum(whole, {1 - axis}, {.keepdims = true}))), parts);
+            const std::string name = fmt::format("axis {}, lengths {}", axis, known ? "known" : "unknown");
+            for (std::size_t k = 0; k < parts.size(); k += 3)
+                cases.add(fmt::format("{}, gradient of part {}", name, k), parts, values, gradients[k]);
+            const Slice first{0, 4}, inside{3, 9}, one{4, 5};
+            for (const Slice& slice : {first, inside, one})
+                cases.add(name + ", slice", parts, values,
+                          sqr(axis == 0 ? whole[slice] : whole[{Slice{}, slice}]));
+        }
+    cases.run();
+}
+
+TEST_CASE("results that are reshapes of what is computed") {
+    PackedCases cases(tested_device());
+    for (const Dims& shape : std::vector<Dims>{{6, 20}, {1, 40}, {24, 5}, {3, 4, 10}, {0, 8}}) {
+        const Expr x = input(float32, shape, "x");
+        const Array value = sample(float32, shape);
+        const std::int64_t size = value.size();
+        const auto add = [&](const char* what, const Expr& y) {
+            cases.add(text(float32, shape, what), {x}, {value}, y);
+        };
+        const Expr quarter = size / 4, all = size, eighth = size / 8;
+        const Expr rows = softmax(reshape(x, {quarter, 4}));
+        add("flat", reshape(rows, {all}));
+        add("as it was", reshape(rows, std::vector<Expr>(shape.begin(), shape.end())));
+        add("column", reshape(sum(rows, {1}), {quarter, 1}));
+        add("twice", reshape(reshape(rows, {all}), {eighth, 8}));
+        add("both, added", reshape(rows, {all}) + reshape(x, {all}));
+        add("of the argument", reshape(x, {all}));
+        add("transposed", reshape(transpose(rows), {all}));
+    }
+    cases.run();
+}
+
+TEST_CASE("maps between two reshapes, there and back") {
+    PackedCases cases(tested_device());
+    for (const bool known : {true, false}) {
+        const Dims shape{5, 12, 3, 2};
+        const Expr x = input(float32, known ? shape : Dims{-1, 12, 3, 2}, "x"), n = x.length(0);
+        const Array value = sample(float32, shape);
+        const auto add = [&](const char* what, const Expr& y) {
+            const std::string name = fmt::format("{}, {}", what, known ? "known" : "unknown");
+            cases.add(name, {x}, {value}, y);
+            cases.add(name + ", gradient", {x}, {value}, grad(sum(sin(y)), x));
+        };
+        for (const std::int64_t groups : {1, 4, 12}) {
+            const Expr r = reshape(x, {n, groups, -1}), m = mean(r, {2}, {.keepdims = true}),
+                       v = mean(sqr(r - m), {2}, {.keepdims = true});
+            add("norm of groups", reshape((r - m) / sqrt(v + 1), {n, 12, 3, 2}));
+            add("exp between", reshape(exp(-sqr(r)) * m, {n, 12, 3, 2}));
+            add("to another form", reshape((r - m) * 2, {n, 6, 12}));
+        }
+        const Expr rows = reshape(x, {-1, 6});
+        add("other rows", reshape(rows - max(rows, {1}, {.keepdims = true}), {n, 12, 3, 2}));
+        add("of two", reshape(reshape(x, {n, 72}) * 2 + reshape(sqr(x), {n, 72}), {n, 12, 3, 2}));
+    }
+    cases.run();
+}
+
+TEST_CASE("maps of products of several axes") {
+    PackedCases cases(tested_device());
+    for (const bool known : {true, false}) {
+        const Dims shape{3, 4, 5, 6};
+        const Expr x = input(float32, known ? shape : Dims{-1, -1, 5, 6}, "x"), w = matrix("w"),
+                   b = vector("b"), v = matrix("v"),
+                   rows = input(float32, known ? Dims{4, 5, 7} : Dims{-1, 5, 7}, "rows");
+        const std::vector<Array> values{sample(float32, shape), sample(float32, {6, 7}), sample(float32, {7}),
+                                        sample(float32, {7, 2}), sample(float32, {4, 5, 7})};
+        const auto add = [&](const char* what, const Expr& y) {
+            const std::string name = fmt::format("{}, {}", what, known ? "known" : "unknown");
+            cases.add(name, {x, w, b, v, rows}, values, y);
+            for (const Expr& of : {x, w, b})
+                cases.add(name + ", gradient", {x, w, b, v, rows}, values, grad(sum(sin(y)), of));
+        };
+        const Expr h = dot(x, w);
+        add("bias", tanh(h + b));
+        add("two products", dot(sigmoid(h + b) * h, v));
+        add("of one column", tanh(h + expand_dims(b, 0)) * 0.5);
+        add("and other rows", h * b + rows);
+        add("normalised", (h - mean(h, {-1}, {.keepdims = true})) * b);
+        add("two of a kind", dot(x, w) * dot(x * 2, w) + b);
+        add("a condition", where(gt(h, 0), h + b, h * 0.1));
+    }
+    cases.run();
+}
+
+TEST_CASE("a result and its reshape are two results") {
+    const Expr x = input(float32, {-1, 6}, "x");
+    const Expr y = softmax(x);
+    Function f =
+        function({x}, {y, reshape(y, {-1, 3}), reshape(y, {-1}), sum(y, {1})}, {.device = tested_device()});
+    const Array value = sample(float32, {5, 6});
+    const Results r = f(value);
+    CHECK(r[0].shape() == Dims{5, 6});
+    CHECK(r[1].shape() == Dims{10, 3});
+    CHECK(r[2].shape() == Dims{30});
+    CHECK(r[1].to_vector<float>() == r[0].to_vector<float>());
+    CHECK(r[2].to_vector<float>() == r[0].to_vector<float>());
+}
+
 TEST_CASE("reductions of every dtype and of awkward shapes") {
     PackedCases cases(tested_device());
     const auto add = [&](DType dtype, const Dims& shape, bool may_be_empty) {
