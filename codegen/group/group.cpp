@@ -141,7 +141,9 @@ class Grouper {
             const Group& group = result_.groups[g];
             if (!group.by_library || group.values.size() >= most_members || !in_time(number, g)) continue;
             const Value& product = values_.list[group.values[0]];
-            if (!std::holds_alternative<GemmCall>(product.by_library->call)) continue;
+            const GemmCall* const call = std::get_if<GemmCall>(&product.by_library->call);
+            // Several products, or one that others are added to, are complete at the end of the call alone.
+            if (!call || (call->strides && !call->strides->batches.empty())) continue;
             bool fits = product.nest.parallel.size() == 2;
             for (std::size_t d = 0; d < 2 && fits; ++d)
                 fits = product.nest.parallel[d].extent == full.parallel[d].extent;

@@ -32,12 +32,16 @@ NodePtr in_form(const Match& m, const NodePtr& x, const Shape& shape, int depth)
     return found ? make_node(x->op, std::move(inputs), x->attributes, x->where) : nullptr;
 }
 
-// Values of other rows are computed by other tasks: the first axis has to stay.
+// Values of other rows are computed by other tasks: the first axis has to stay. Five axes are those of a
+// convolution in groups of channels, which a library ends with the bias and relu of the user's four.
 NodePtr there_and_back(const Match& m) {
     constexpr int most_maps = 6;
+    constexpr std::size_t most_axes = 4;
     const NodePtr& x = m.root()->inputs[0];
     const Shape &to = m.root()->type.shape, &from = x->type.shape;
-    if (x->op->kind != OpKind::map || to.size() < 2 || from.empty() || !(to[0] == from[0])) return nullptr;
+    if (x->op->kind != OpKind::map || to.size() < 2 || to.size() > most_axes || from.empty() ||
+        !(to[0] == from[0]))
+        return nullptr;
     return in_form(m, x, to, most_maps);
 }
 

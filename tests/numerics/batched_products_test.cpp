@@ -201,3 +201,41 @@ TEST_CASE("a product of what a softmax or a normalisation gives is not stored be
             }
         }
 }
+
+TEST_CASE("what follows products that are added up sees the whole sum") {
+    Random random(8);
+    const Dims of_x{3, 96, 80}, of_y{3, 100, 80};
+    const std::vector<Array> arguments{random_array(float32, of_x, random, -1, 1),
+                                       random_array(float32, of_y, random, -1, 1)};
+    const Array start = random_array(float32, {96, 100}, random, -1, 1);
+    for (const bool known : {true, false}) {
+        const auto results = [&](const std::string& device) {
+            const Expr x = known ? input(float32, of_x, "x") : input(float32, 3, "x"),
+                       y = known ? input(float32, of_y, "y") : input(float32, 3, "y");
+            const Shared added = shared(start, "added"), moved = shared(start, "moved"),
+                         beside = shared(start, "beside");
+            const Expr z = sum(expand_dims(x, 2) * expand_dims(y, 1), {0, 3});
+            Function f =
+                function({x, y}, {z * 0.5 + beside, relu(z), sum(z, {1})},
+                         {.updates = {{added, added + z}, {moved, moved - 0.1 * sqr(z)}}, .device = device});
+            std::vector<Array> all;
+            const auto keep = [&](const Results& r) {
+                for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
+            };
+            for (int call = 0; call < 2; ++call) keep(f.call(arguments));
+            Function one = function({x, y}, z * 0.5 + beside, {.device = device});
+            Function in_place = function({x, y}, std::vector<Expr>{},
+                                         {.updates = {{added, added - 0.1 * z}}, .device = device});
+            keep(one.call(arguments));
+            in_place.call(arguments);
+            for (const Shared& s : {added, moved}) all.push_back(s.get_value());
+            return all;
+        };
+        const std::vector<Array> expected = results("reference"), got = results(tested_device());
+        REQUIRE(got.size() == expected.size());
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            CAPTURE(known, i);
+            CHECK(difference(got[i], expected[i], {.absolute = 2e-4, .relative = 2e-4}) == "");
+        }
+    }
+}

@@ -1,11 +1,17 @@
 // Every rule against the oracle: both sides of random instances must agree as the rule's tag says.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "ops/oracle/wide.h"
 #include "ops/registry.h"
 #include "ops/rules/rules.h"
+#include "ops/shape/join.h"
+#include "ops/shape/slice.h"
+#include "ops/shape/view.h"
 #include "tests/rules/instantiate.h"
 #include "tests/support/catch.h"
 
@@ -75,13 +81,62 @@ bool may_be_a_wrong_number(const Rule& rule) {
     return names.contains(rule.name);
 }
 
+// Rules whose function looks further than their pattern says: what they replace, with its leaves.
+const std::set<std::string> rules_of_surroundings = {"slice-part", "reshape-round-trip", "map-by-rows"};
+
+NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes& leaves) {
+    const auto leaf = [&](Shape shape) {
+        leaves.push_back(make_input({float32, std::move(shape)}, "x" + std::to_string(leaves.size()), {}));
+        return leaves.back();
+    };
+    const auto map = [&](const NodePtr& a, const NodePtr& b) {
+        const char* const two[] = {"add", "mul", "sub", "maximum"};
+        const NodePtr both = make_node(find_op(two[random.between(0, 3)]), {a, b});
+        return random.chance(2) ? both : make_node(find_op("neg"), {both});
+    };
+    if (rule == "slice-part") {
+        Nodes parts;
+        const auto axis = random.between(0, 1);
+        Int start, all, length;
+        const std::int64_t count = random.between(16, 20), taken = random.between(0, count - 1);
+        for (std::int64_t k = 0; k < count; ++k) {
+            const Int own = random.between(0, 3);
+            if (k == taken) start = all, length = own;
+            parts.push_back(leaf(axis == 0 ? Shape{own, 2} : Shape{3, own}));
+            all = all + own;
+        }
+        const NodePtr whole = make_node(find_op("concat"), parts, {{"axis", axis}});
+        const bool direct = random.chance(3);
+        const NodePtr x = direct ? whole : map(whole, random.chance(2) ? whole : leaf(whole->type.shape));
+        return make_slice(x, static_cast<int>(axis), start, length, 1, {});
+    }
+    if (rule == "reshape-round-trip") {
+        const Int n = random.between(1, 3), groups = random.between(1, 3);
+        const Shape own{n, groups * 2, 2, 3};
+        const NodePtr r = make_reshape(leaf(own), {n, groups, 12}, {});
+        const NodePtr other =
+            random.chance(2) ? leaf({n, groups, 12}) : make_expand(leaf({n, groups, 1}), {n, groups, 12}, {});
+        const NodePtr once = map(r, other);
+        return make_reshape(random.chance(2) ? once : map(once, r), own, {});
+    }
+    const Int a = random.between(1, 3), b = random.between(1, 3), c = random.between(1, 4);
+    const Shape wide{a, b, c}, rows{a * b, c};
+    const NodePtr x = make_reshape(leaf(rows), wide, {});
+    const Op* const op = find_op(random.chance(2) ? "add" : "maximum");
+    if (random.chance(3)) return make_node(op, {x, make_reshape(leaf(rows), wide, {})});
+    const NodePtr vector = leaf(random.chance(2) ? Shape{c} : Shape{1, c});
+    return make_node(op, {x, make_expand(vector, wide, {})});
+}
+
 enum class Outcome : std::uint8_t { no_instance, no_match, agrees };
 
 Outcome try_rule(const Rule& rule, unsigned seed) {
     fuzz::Instantiator instantiator(seed);
     NodePtr node;
+    Nodes own_leaves;
     try {
-        node = instantiator.instance(rule.pattern);
+        node = rules_of_surroundings.contains(rule.name) ? surroundings(rule.name, instantiator, own_leaves)
+                                                         : instantiator.instance(rule.pattern);
     } catch (const std::exception&) {
         return Outcome::no_instance;
     }
@@ -91,7 +146,9 @@ Outcome try_rule(const Rule& rule, unsigned seed) {
     const bool every_value =
         rule.tag == Tag::exact || (rule.tag == Tag::stabilizes && !may_be_a_wrong_number(rule));
     const fuzz::Values values = every_value ? fuzz::Values::everything : fuzz::Values::no_infinities;
-    const auto leaves = instantiator.leaf_values(values);
+    auto leaves = instantiator.leaf_values(values);
+    for (const NodePtr& leaf : own_leaves)
+        leaves.emplace(leaf.get(), instantiator.array(leaf->type, values, 0));
     std::vector<WidePtr> results;
     try {
         results = evaluate_wide({node, made}, leaves);
