@@ -1,6 +1,9 @@
 // Schedules made for GPUs: what each is chosen for, that it looks as it should, and that it computes, in any
 // order of threads, the bits of the cpu device at sizes that do not fit its blocks.
 #include <algorithm>
+#include <regex>
+#include <string>
+#include <vector>
 
 #include "bitale/bitale.h"
 #include "runtime/cuda/emulator/blocks.h"
