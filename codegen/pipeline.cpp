@@ -4,10 +4,12 @@
 
 #include "codegen/group/again.h"
 #include "codegen/group/boundary.h"
+#include "codegen/group/exact_products.h"
 #include "codegen/group/group.h"
 #include "codegen/group/layout.h"
 #include "codegen/group/lookups.h"
 #include "codegen/group/normal.h"
+#include "codegen/group/one_hot_rows.h"
 #include "codegen/group/winners.h"
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
@@ -48,9 +50,14 @@ void reshapes(Compilation& c) {
             output = output->inputs[0];
 }
 
+void integers(Compilation& c) { multiply_as_floats(c.graph, c.target); }
+
 void winners(Compilation& c) { choose_winners(c.graph, c.target, c.tuner); }
 
-void lookups(Compilation& c) { sort_lookups(c.graph, c.target); }
+void lookups(Compilation& c) {
+    add_one_hot_rows(c.graph, c.target);
+    sort_lookups(c.graph, c.target);
+}
 
 void again(Compilation& c) { c.waits = take_off_again(c.graph); }
 
@@ -88,6 +95,7 @@ struct Stage {
 constexpr Stage stages[] = {
     {"copies", copies},       // updates that only copy become values
     {"reshapes", reshapes},   // outputs that only have another form
+    {"integers", integers},   // products of small integers, as floats
     {"winners", winners},     // gradients of filters behind max-pooling
     {"lookups", lookups},     // scatters into large tables, by sorted indices
     {"again", again},         // what gradients compute again waits for the backward pass

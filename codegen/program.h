@@ -84,14 +84,15 @@ struct GemmStrides {
     std::vector<Batch> batches;
 };
 
-// c[m, n] = a[m, k] . b[k, n], float32, row-major; a transposed flag says that the operand is stored the
-// other way. With `bias`, c += bias[n]; with `relu`, c = relu(c) after that. On a CPU the result may also be
-// c = alpha * a . b + beta * c, of the old c.
+// c[m, n] = a[m, k] . b[k, n], float32 or, on a CPU, float64, row-major; a transposed flag says that the
+// operand is stored the other way. With `bias`, c += bias[n]; with `relu`, c = relu(c) after that. On a CPU
+// the result may also be c = alpha * a . b + beta * c, of the old c.
 struct GemmCall {
     // Along which axis of the product the rows of a parameter lie that every step updates: the core that
     // wrote some of them should compute with these.
     enum class Parameter : std::uint8_t { none, depth, columns, rows };
     Int m, n, k;
+    DType dtype = DType::float32;
     bool transpose_a = false, transpose_b = false;
     bool bias = false, relu = false;
     Precision precision = Precision::float32;

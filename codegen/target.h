@@ -55,6 +55,7 @@ struct Target {
     // Why no library computes convolutions on such a machine; empty where there is one to look for.
     std::string no_conv = "no library computes convolutions on a CPU";
     bool has_gemm = false;                     // a matrix-product library is present
+    bool has_gemm_f64 = false;                 // which computes those of float64
     bool has_conv = false;                     // a convolution library is present
     bool has_lapack = false;                   // a library for eigenvalues is present
     bool has_routines = true;                  // for opaque ops (graph/ir/op.h)

@@ -414,9 +414,16 @@ std::string launches_text(const Function::State& state) {
         text += fmt::format(", {} more after shared variables have changed", program.once.steps.size());
     const auto by_library = std::count_if(state.kernels->begin(), state.kernels->end(),
                                           [](const Kernel& k) { return k.by_library; });
+    const auto by_onednn = [](const Step& step) {
+        const auto* gemm = std::get_if<GemmStep>(&step.operation);
+        return gemm && gemm->call.dtype == DType::float32 && gemm_library().present;
+    };
+    const auto& steps = program.body.steps;
     if (by_library > 0)
         text += fmt::format("; {} by {}", by_library,
-                            state.device->name() == "cpu" ? gemm_library().name : "libraries");
+                            state.device->name() != "cpu"                        ? "libraries"
+                            : std::any_of(steps.begin(), steps.end(), by_onednn) ? gemm_library().name
+                                                                                 : "a routine of Bitale");
     return wrapped(text + fmt::format("; built in {:.2f} s", state.compile_seconds), "  ");
 }
 

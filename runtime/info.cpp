@@ -49,7 +49,8 @@ std::string info_text() {
         s += "  absent: " + compiler.problem + "\n";
 
     const GemmLibrary& gemm = gemm_library();
-    s += fmt::format("\nlibraries\n  oneDNN     {}{}\n", gemm.present ? "" : "absent: ", gemm.name);
+    s += fmt::format("\nlibraries\n  oneDNN     {}{}\n",
+                     gemm.present ? "" : "absent, products are computed without it: ", gemm.name);
     const Lapack& lapack = lapack_library();
     s += fmt::format("  LAPACK     {}{}\n",
                      lapack.present ? "" : "absent, eigh is computed without it: ", lapack.name);

@@ -104,22 +104,24 @@ std::string routine_text(const RoutineCall& call) {
 
 // The line that says what computes a step and why; nothing where there is nothing to say.
 std::string call_line(const Step& step) {
-    const auto library = [&](const auto& call) {
-        return fmt::format("     library call: {}, {}; {}\n", call_text(call), name_of(call.precision),
-                           step.why);
+    const auto library = [&](const auto& call, const std::string& precision) {
+        return fmt::format("     library call: {}, {}; {}\n", call_text(call), precision, step.why);
     };
     const auto generated = [&](const auto& /*operation*/) {
         return step.why.empty() ? "" : fmt::format("     {}\n", step.why);
     };
-    return std::visit(Overloaded{[&](const GemmStep& s) { return library(s.call); },
-                                 [&](const ConvStep& s) { return library(s.call); },
-                                 [&](const RoutineStep& s) {
-                                     return fmt::format("     {}: {}; {}\n",
-                                                        s.call.by_library ? "library call" : "routine",
-                                                        routine_text(s.call), step.why);
-                                 },
-                                 generated},
-                      step.operation);
+    return std::visit(
+        Overloaded{[&](const GemmStep& s) {
+                       const bool single = s.call.dtype == DType::float32;
+                       return library(s.call, single ? name_of(s.call.precision) : "float64");
+                   },
+                   [&](const ConvStep& s) { return library(s.call, name_of(s.call.precision)); },
+                   [&](const RoutineStep& s) {
+                       return fmt::format("     {}: {}; {}\n", s.call.by_library ? "library call" : "routine",
+                                          routine_text(s.call), step.why);
+                   },
+                   generated},
+        step.operation);
 }
 
 // What the machine code takes, where the device knows.

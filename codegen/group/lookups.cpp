@@ -2,12 +2,11 @@
 
 #include <cmath>
 #include <map>
-#include <memory>
 #include <utility>
 
+#include "codegen/group/replace.h"
 #include "codegen/group/values.h"
 #include "codegen/nest/tree.h"
-#include "graph/walk/traverse.h"
 #include "ops/shape/gather.h"
 #include "ops/shape/sort.h"
 
@@ -33,33 +32,14 @@ bool is_worth_sorting(const Node& scatter, const Target& target) {
 void sort_lookups(Graph& graph, const Target& target) {
     if (std::isinf(target.looks_of_sort)) return;
     std::map<std::pair<const Node*, Int>, SortedKeys> sorts;
-    NodeMap now;  // of nodes that are others than before
-    for (const NodePtr& node : topological(graph.roots())) {
-        Nodes inputs = node->inputs;
-        bool changed = false;
-        for (NodePtr& input : inputs)
-            if (const auto at = now.find(input.get()); at != now.end()) {
-                input = at->second;
-                changed = true;
-            }
-        NodePtr own = changed ? with_inputs(node, std::move(inputs)) : node;
-        if (node->op == scatter_op() && is_worth_sorting(*node, target)) {
-            const std::pair<const Node*, Int> key{own->inputs[1].get(), own->type.shape[0]};
-            auto at = sorts.find(key);
-            if (at == sorts.end())
-                at = sorts.emplace(key, make_sorted(own->inputs[1], own->type.shape[0], own->where)).first;
-            auto sums = std::make_shared<Node>(*make_scatter_of_sorted(own, at->second));
-            sums->name = own->name;
-            sums->origins = own->origins;
-            own = sums;
-        }
-        if (own != node) now.emplace(node.get(), own);
-    }
-    if (now.empty()) return;
-    Nodes roots = graph.roots();
-    for (NodePtr& root : roots)
-        if (const auto at = now.find(root.get()); at != now.end()) root = at->second;
-    graph.set_roots(roots);
+    replace_nodes(graph, [&](const NodePtr& node) -> NodePtr {
+        if (node->op != scatter_op() || !is_worth_sorting(*node, target)) return nullptr;
+        const std::pair<const Node*, Int> key{node->inputs[1].get(), node->type.shape[0]};
+        auto at = sorts.find(key);
+        if (at == sorts.end())
+            at = sorts.emplace(key, make_sorted(node->inputs[1], node->type.shape[0], node->where)).first;
+        return make_scatter_of_sorted(node, at->second);
+    });
 }
 
 }  // namespace bitale

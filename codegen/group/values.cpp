@@ -1,11 +1,13 @@
 #include "codegen/group/values.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/group/one_hot.h"
 #include "codegen/group/windows.h"
 #include "codegen/library/choose.h"
 #include "codegen/library/routine.h"
@@ -107,6 +109,7 @@ class Decider {
 
     Values run() {
         inline_scalar_constants();
+        look_up_one_hot(values_);
         choose_libraries(values_, graph_, target_, tuner_);
         decide_backward();
         limit_chains();
@@ -537,10 +540,39 @@ Nest composed(const Values& values, int value, bool keep_staged) {
 
 }  // namespace
 
+namespace {
+
+// With each unknown symbol at its usual value.
+double usual(const Int& x) {
+    double sum = 0;
+    for (const Int::Term& t : x.terms()) {
+        double term = static_cast<double>(t.factor);
+        for (const AtomPtr& atom : t.atoms) {
+            switch (atom->kind) {
+                case Atom::Kind::symbol: {
+                    const auto low = static_cast<double>(atom->range.low),
+                               high = static_cast<double>(atom->range.high);
+                    term *= high <= small_bound ? high : std::max(low, typical_unknown);
+                    break;
+                }
+                case Atom::Kind::floordiv: term *= std::floor(usual(atom->a) / usual(atom->b)); break;
+                case Atom::Kind::min: term *= std::min(usual(atom->a), usual(atom->b)); break;
+                case Atom::Kind::max: term *= std::max(usual(atom->a), usual(atom->b)); break;
+            }
+        }
+        sum += term;
+    }
+    return sum;
+}
+
+}  // namespace
+
 double typical(const Int& x) {
     const IntRange r = x.range();
     if (x.is_constant()) return static_cast<double>(x.constant());
-    return r.high <= small_bound ? std::max<double>(1, static_cast<double>(r.high)) : typical_unknown;
+    if (r.high <= small_bound) return std::max<double>(1, static_cast<double>(r.high));
+    const double at = usual(x);
+    return std::isfinite(at) && at >= 1 ? at : typical_unknown;
 }
 
 double typical_count(const std::vector<Loop>& loops) {

@@ -16,7 +16,8 @@
 
 namespace bitale {
 
-// What a size decision assumes for a length that is not known: its upper bound when small, else 128.
+// What a size decision assumes for a length that is not known: its upper bound when small; else what follows
+// from 128 for each unknown axis.
 double typical(const Int& x);
 double typical_count(const std::vector<Loop>& loops);
 

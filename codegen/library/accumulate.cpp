@@ -17,14 +17,14 @@ struct Term {
     int operand = -1;
 };
 
-std::optional<Term> term_of(const ScalarNode& s, const std::vector<Int>& own) {
-    if (s.dtype != DType::float32) return {};
+std::optional<Term> term_of(const ScalarNode& s, const std::vector<Int>& own, DType dtype) {
+    if (s.dtype != dtype) return {};
     if (s.kind == Kind::read && s.guards.empty() && s.at == own) return Term{1, s.operand.value()};
     if (!applies(s, Opcode::mul)) return {};
     for (const std::size_t side : {0, 1}) {
         const ScalarNode &factor = *s.arguments[side], &read = *s.arguments[1 - side];
-        if (factor.kind != Kind::constant || factor.dtype != DType::float32) continue;
-        if (read.kind == Kind::read && read.dtype == DType::float32 && read.guards.empty() && read.at == own)
+        if (factor.kind != Kind::constant || factor.dtype != dtype) continue;
+        if (read.kind == Kind::read && read.dtype == dtype && read.guards.empty() && read.at == own)
             return Term{factor.number, read.operand.value()};
     }
     return {};
@@ -34,12 +34,13 @@ std::optional<Term> term_of(const ScalarNode& s, const std::vector<Int>& own) {
 
 std::optional<ScaledSum> accumulation_of(const Nest& map, int product) {
     const ScalarNode& body = *map.body;
-    if (map.dtype != DType::float32) return {};
+    if (map.dtype != DType::float32 && map.dtype != DType::float64) return {};
     const bool minus = applies(body, Opcode::sub);
     if (!minus && !applies(body, Opcode::add)) return {};
     std::vector<Int> own;
     for (const Loop& l : map.parallel) own.push_back(l.variable);
-    std::optional<Term> first = term_of(*body.arguments[0], own), second = term_of(*body.arguments[1], own);
+    std::optional<Term> first = term_of(*body.arguments[0], own, map.dtype),
+                        second = term_of(*body.arguments[1], own, map.dtype);
     if (!first || !second || first->operand == second->operand) return {};
     if (minus) second->factor = -second->factor;
     if (first->operand == product) std::swap(first, second);

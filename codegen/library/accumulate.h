@@ -13,7 +13,7 @@ struct ScaledSum {
 };
 
 // Of a map of two axes that adds or subtracts the product and one other operand at its own point, each of
-// them by itself or times a constant; all float32.
+// them by itself or times a constant; all floats of one width.
 std::optional<ScaledSum> accumulation_of(const Nest& map, int product);
 
 }  // namespace bitale

@@ -106,6 +106,7 @@ class Chooser {
         if (at(operand).storage == Value::Storage::leaf || stored_anyway(at(operand))) return false;
         const double count = typical_count(at(operand).nest.parallel);
         int cost = 0;
+        bool narrower = false;
         std::vector<int> stack{operand};
         std::set<int> seen;
         while (!stack.empty()) {
@@ -121,10 +122,21 @@ class Chooser {
             if (!smaller) cost += cost_of(value.nest);
             if (cost > most_cost) return false;
             for_each_read(value.nest, [&](const ScalarNode& s) {
+                narrower = narrower || bytes_of(s.dtype) < bytes_of(product->dtype);
                 if (seen.insert(s.operand.value()).second) stack.push_back(s.operand.value());
             });
         }
-        return true;
+        // Many products make it as often. As bytes it takes less memory all the same.
+        constexpr int many = 3, little = 4;
+        return narrower || cost < little || products_of(operand) < many;
+    }
+
+    // How many sums of products read it, through views too.
+    int products_of(int v) {
+        int count = 0;
+        for (const int user : at(v).users)
+            count += is_view(at(user)) ? products_of(user) : at(user).nest.combine == Combine::sum ? 1 : 0;
+        return count;
     }
 
     // A value with all elements of another one, as they lie in memory.
@@ -234,9 +246,9 @@ class Chooser {
         const Nest nest = through_views(value.nest);
         std::optional<LibraryCall> call = match_gemm(nest, shape, target_);
         if (!call) call = match_gemm(value.nest, shape, target_);
-        if (call || !target_.library_in_tasks || !target_.has_gemm) return call;
+        if (call || !target_.library_in_tasks) return call;
         if (nest.body->kind != ScalarNode::Kind::read || !is_product(at(nest.body->operand.value())))
-            return match_strided(nest, shape);
+            return match_strided(nest, shape, target_);
         // A sum over a broadcast product.
         return match_strided(through_views(simplify(compose(nest,
                                                             [&](int operand) -> const Nest* {
@@ -244,7 +256,7 @@ class Chooser {
                                                                            ? &at(operand).nest
                                                                            : nullptr;
                                                             }))),
-                             shape);
+                             shape, target_);
     }
 
     // Each product of those that are added up is a call of its own, which small ones spend on the call.

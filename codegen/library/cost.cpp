@@ -10,8 +10,8 @@ namespace bitale {
 
 namespace {
 
-// Of a core with 512-bit vectors; others are slower at all of it.
-constexpr double flops_per_ns = 230, lanes = 16;
+// Of a core with 512-bit vectors and float32; others are slower at all of it.
+constexpr double single_flops_per_ns = 230, single_lanes = 16;
 // A call with its own job for the pool, what the library spends before it computes, and what it interrupts.
 constexpr double call_ns = 5000;
 // What the library spends before each of several products.
@@ -25,7 +25,7 @@ constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin
 // An element of an operand that the library packs for each of several products.
 constexpr double packed_a_ns = 0.2, packed_b_ns = 0.04;
 
-double filled(double columns) { return columns / (std::ceil(columns / lanes) * lanes); }
+double filled(double columns, double lanes) { return columns / (std::ceil(columns / lanes) * lanes); }
 
 }  // namespace
 
@@ -34,19 +34,22 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     double products = 1;
     if (call.strides)
         for (const GemmStrides::Batch& batch : call.strides->batches) products *= typical(batch.count);
+    const double width = bytes_of(call.dtype) / 4.0, lanes = single_lanes / width,
+                 flops_per_ns = single_flops_per_ns / width;
     const double flops = 2 * m * n * k * products;
-    const double library = (n <= lanes ? thin_by_library : by_library) * filled(n);
+    const double library = (n <= lanes ? thin_by_library : by_library) * filled(n, lanes);
     // Along the columns of b, or along the rows of a stored the other way, neighbours lie side by side.
-    const double in_lanes = std::max(call.transpose_b ? 0.0 : filled(n), call.transpose_a ? filled(m) : 0.0);
+    const double in_lanes =
+        std::max(call.transpose_b ? 0.0 : filled(n, lanes), call.transpose_a ? filled(m, lanes) : 0.0);
     const double turning = in_lanes > 0 ? 0 : tasks * n * k * products * turned_ns;
     // One register holds a row of results, so that the whole sum of many of them stays in registers.
     constexpr double fewest_rows = 8;
     const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;
     const double packing =
         products > 1 ? products * (product_ns + m * k * packed_a_ns + k * n * packed_b_ns) : 0;
-    return {call_ns + packing + passed * passed_ns + flops / (flops_per_ns * library),
+    return {call_ns + packing + passed * passed_ns * width + flops / (flops_per_ns * library),
             turning + flops / (flops_per_ns * (thin ? thin_generated : generated) *
-                               (in_lanes > 0 ? in_lanes : filled(n)))};
+                               (in_lanes > 0 ? in_lanes : filled(n, lanes)))};
 }
 
 double cost_of_pieces(const GemmCall& call) {
@@ -56,7 +59,8 @@ double cost_of_pieces(const GemmCall& call) {
     };
     const double of_rows = slices(m, call.slice_rows), of_columns = slices(n, call.slice_columns);
     const double computed = call.symmetric ? (of_rows + 1) / (2 * of_rows) : 1;
-    return made_ns * computed * k * ((call.made_a ? m * of_columns : 0) + (call.made_b ? n * of_rows : 0));
+    return made_ns * bytes_of(call.dtype) / 4 * computed * k *
+           ((call.made_a ? m * of_columns : 0) + (call.made_b ? n * of_rows : 0));
 }
 
 }  // namespace bitale

@@ -16,18 +16,24 @@ bool reads(const ScalarNode& s, const Shape& stored, const Int& row, const Int& 
 
 }  // namespace
 
+bool has_products_of(DType dtype, const Target& target) {
+    return (dtype == DType::float32 && target.has_gemm) || (dtype == DType::float64 && target.has_gemm_f64);
+}
+
 std::optional<LibraryCall> match_gemm(const Nest& nest, const ShapeOf& shape_of, const Target& target) {
-    if (!target.has_gemm || nest.combine != Combine::sum || nest.dtype != DType::float32) return {};
+    const DType dtype = nest.dtype;
+    if (!has_products_of(dtype, target) || nest.combine != Combine::sum) return {};
     if (nest.parallel.size() != 2 || nest.reduced.size() != 1 || !nest.guards.empty() || !nest.lets.empty())
         return {};
     const ScalarNode& body = *nest.body;
     if (!applies(body, Opcode::mul)) return {};
     const ScalarNode &a = *body.arguments[0], &b = *body.arguments[1];
     if (a.kind != ScalarNode::Kind::read || b.kind != ScalarNode::Kind::read) return {};
-    if (a.dtype != DType::float32 || b.dtype != DType::float32) return {};
+    if (a.dtype != dtype || b.dtype != dtype) return {};
     const Int &m = nest.parallel[0].variable, &n = nest.parallel[1].variable, &k = nest.reduced[0].variable;
     const Shape &stored_a = shape_of(a.operand), &stored_b = shape_of(b.operand);
     GemmCall call;
+    call.dtype = dtype;
     call.m = nest.parallel[0].extent;
     call.n = nest.parallel[1].extent;
     call.k = nest.reduced[0].extent;

@@ -10,7 +10,10 @@
 
 namespace bitale {
 
-// A float32 sum of products of two plain row-major reads; else nothing. Operands are the numbers of the nest.
+bool has_products_of(DType dtype, const Target& target);
+
+// A sum of products of two plain row-major reads, of floats of one width that the target multiplies; else
+// nothing. Operands are the numbers of the nest.
 std::optional<LibraryCall> match_gemm(const Nest& nest, const ShapeOf& shape_of, const Target& target);
 
 }  // namespace bitale

@@ -125,10 +125,10 @@ std::int64_t computed(const GemmSlices& r, bool symmetric) {
 
 // Pieces stay in the second cache, both together, and with them the slice of the result. 0: they cannot.
 std::int64_t depth_of_piece(std::int64_t rows, std::int64_t columns, std::int64_t k, const Pieces& how) {
-    constexpr std::int64_t floats = 1 << 16, shortest = 128, longest = 1024;
+    constexpr std::int64_t bytes = 1 << 18, shortest = 128, longest = 1024;
     const std::int64_t side = std::max<std::int64_t>({1, how.made_a ? rows : 1, how.made_b ? columns : 1});
     const std::int64_t all = up(std::max<std::int64_t>(k, 1), column_unit),
-                       most = floats / side / column_unit * column_unit;
+                       most = bytes / how.element / side / column_unit * column_unit;
     if (most < std::min(shortest, all)) return 0;
     return std::min({most, longest, all});
 }

@@ -25,6 +25,7 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmS
 // Products with operands that are made piece by piece, or whose result mirrors itself.
 struct Pieces {
     bool made_a = false, made_b = false, symmetric = false, transpose_b = false;
+    std::int64_t element = 4;  // bytes of it
     GemmCall::Parameter parameter = GemmCall::Parameter::none;
 };
 // Rows and columns of a slice, and as its depth that of a piece.

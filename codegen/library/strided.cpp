@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/group/values.h"
+#include "codegen/library/gemm.h"
 #include "codegen/nest/access.h"
 #include "codegen/nest/product.h"
 
@@ -45,8 +46,8 @@ std::optional<Linear> linear(const ScalarNode& read, const std::vector<Loop>& lo
     return r;
 }
 
-bool reads_floats(const Scalar& s) {
-    return s->kind == ScalarNode::Kind::read && s->dtype == DType::float32 && s->guards.empty();
+bool reads(const Scalar& s, DType dtype) {
+    return s->kind == ScalarNode::Kind::read && s->dtype == dtype && s->guards.empty();
 }
 
 // Neighbours that are one axis in memory, for both factors and the result.
@@ -84,11 +85,11 @@ class Matcher {
     Matcher(const Nest& nest, const ShapeOf& shape_of) : nest_(nest), shape_of_(shape_of) {}
 
     std::optional<LibraryCall> run() {
-        if (!adds_products(nest_) || nest_.dtype != DType::float32 || nest_.accumulator != DType::float32 ||
-            !nest_.guards.empty() || !nest_.lets.empty() || nest_.reduced.empty() ||
-            nest_.parallel.size() < 2)
+        if (!adds_products(nest_) || nest_.accumulator != nest_.dtype || !nest_.guards.empty() ||
+            !nest_.lets.empty() || nest_.reduced.empty() || nest_.parallel.size() < 2)
             return {};
-        if (!reads_floats(nest_.body->arguments[0]) || !reads_floats(nest_.body->arguments[1])) return {};
+        for (const Scalar& factor : nest_.body->arguments)
+            if (!reads(factor, nest_.dtype)) return {};
         if (!find_axes()) return {};
         return call();
     }
@@ -164,6 +165,7 @@ class Matcher {
         }
         if (!a) return {};
         GemmCall call;
+        call.dtype = nest_.dtype;
         call.m = results_[rows].extent;
         call.n = columns.extent;
         call.k = sum.extent;
@@ -196,7 +198,8 @@ class Matcher {
 
 }  // namespace
 
-std::optional<LibraryCall> match_strided(const Nest& nest, const ShapeOf& shape_of) {
+std::optional<LibraryCall> match_strided(const Nest& nest, const ShapeOf& shape_of, const Target& target) {
+    if (!has_products_of(nest.dtype, target)) return {};
     return Matcher(nest, shape_of).run();
 }
 

@@ -15,6 +15,8 @@
 #include "codegen/kernel/intrinsics.h"
 #include "codegen/kernel/shared_memory.h"
 #include "codegen/nest/walk.h"
+#include "codegen/print/apart.h"
+#include "codegen/print/declaration.h"
 #include "codegen/print/expressions.h"
 #include "codegen/print/functions.h"
 #include "codegen/print/indices.h"
@@ -255,20 +257,8 @@ class Printer {
     void declare(int number) {
         const Place& p = kernel_.places[number];
         note_place(reading_, static_cast<std::size_t>(number), out_);
-        if (p.scope == Place::Scope::vector && !cuda_)
-            return out_.line(fmt::format("b_lanes<{}, {}>::type p{}[{}];", c_type(p.dtype),
-                                         p.extents[1].constant(), number, p.extents[0].constant()));
-        if (p.scope == Place::Scope::vector)
-            return out_.line(fmt::format("b_vector<{}, {}> p{};", c_type(p.dtype), width_of(number), number));
-        if (is_variable(p))
-            return out_.line(std::string(c_type(p.dtype)) + " p" + std::to_string(number) + ";");
-        const std::string size = std::to_string(std::max<std::int64_t>(count_of(p.extents).constant(), 1) +
-                                                (cuda_ ? 0 : readable_past_end / bytes_of(p.dtype)));
-        if (!cuda_ || p.scope != Place::Scope::local)
-            return out_.line(fmt::format("B_ALIGN {} p{}[{}];", stored_type(p.dtype, cuda_), number, size));
-        const auto used = shared_.offsets.find(number);
-        if (used == shared_.offsets.end()) return;
-        out_.line(fmt::format("B_SHARED({}, p{}, {}, {});", c_type(p.dtype), number, size, used->second));
+        if (const std::string line = declaration_of(p, number, cuda_, shared_); !line.empty())
+            out_.line(line);
     }
 
     void loop(const Stmt& s) {
@@ -293,6 +283,9 @@ class Printer {
             end = bound;
         }
         indices_.bind(s.variable, name);
+        const std::vector<ApartRead> apart =
+            cuda_ ? std::vector<ApartRead>{} : reads_apart(s, kernel_.places);
+        for (const ApartRead& read : apart) point_at(read, s.variable);
         const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
@@ -309,7 +302,17 @@ class Printer {
             indices_.bind(s.variable, opaque);
         }
         statements(s.body);
+        if (!apart.empty()) pointers_.clear();
         out_.close();
+    }
+
+    void point_at(const ApartRead& read, const Int& variable) {
+        const std::string name = fresh("q"), type = c_type(kernel_.places[read.place].dtype),
+                          first = index(substitute(read.offset, {{variable.symbol_id(), 0}}));
+        used_.insert(read.place);
+        out_.line(fmt::format("const {}* {} = p{} + {};", type, name, read.place, first));
+        out_.line("B_OPAQUE(" + name + ");");
+        pointers_.push_back({read, fmt::format("{}[{}]", name, index(read.step * variable))});
     }
 
     void turned(const Stmt& s) {
@@ -457,15 +460,10 @@ class Printer {
                         ? scalar(s.position)
                         : "(" + std::string(c_type(kernel_.places[s.number].dtype)) + ")" + index(s.begin);
                 const bool least = s.combine == Combine::argmin;
-                std::string is_better;
-                if (s.position) {
-                    is_better = fmt::format("b_comes_first<{}>({}, {}, {}, {})", least, value, position,
-                                            target, there);
-                } else {
-                    is_better = fmt::format("!({} {} {})", value, least ? ">=" : "<=", target);
-                    if (is_float(dtype)) is_better += fmt::format(" & ({0} == {0})", target);
-                    if (s.none_yet) is_better = fmt::format("({} < 0) | ({})", there, is_better);
-                }
+                const std::string is_better =
+                    s.position ? fmt::format("b_comes_first<{}>({}, {}, {}, {})", least, value, position,
+                                             target, there)
+                               : better_than(least, dtype, value, target, s.none_yet ? there : "");
                 return where(is_better, {{target, value}, {there, position}});
             }
             default:
@@ -500,12 +498,12 @@ class Printer {
         out_.line(target + " = " + combined(s.combine, dtype, target, other) + ";");
     }
 
-    static bool is_variable(const Place& p) { return p.scope == Place::Scope::private_ && p.extents.empty(); }
-
     std::string element(int number, const std::vector<Int>& at) {
         const Place& p = kernel_.places[number];
         used_.insert(number);
         if (is_variable(p)) return "p" + std::to_string(number);
+        for (const auto& [read, text] : pointers_)
+            if (read.place == number && read.offset == offset_of(p, at)) return text;
         const char* elements = p.scope == Place::Scope::vector ? ".at" : "";
         return fmt::format("p{}{}[{}]", number, elements, index(offset_of(kernel_.places[number], at)));
     }
@@ -582,6 +580,8 @@ class Printer {
     std::vector<std::map<std::string, std::string>> memo_;
     // Parts of the statement being printed, which reads before it writes: one text serves all who share it.
     std::unordered_map<const ScalarNode*, std::string> printed_, printed_vectors_;
+    std::vector<std::pair<ApartRead, std::string>>
+        pointers_;  // of the loop being printed, and what they read
     std::set<int> used_;
     std::set<std::size_t> used_literals_;
     int next_ = 0, width_ = 1;

@@ -1,7 +1,9 @@
 #include "codegen/print/expressions.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cctype>
+
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -54,6 +56,13 @@ std::string instantiate(const std::string& text, const std::vector<std::string>&
         i = std::max(end, i + 1);
     }
     return r;
+}
+
+std::string better_than(bool least, DType dtype, const std::string& value, const std::string& best,
+                        const std::string& there) {
+    std::string better = fmt::format("!({} {} {})", value, least ? ">=" : "<=", best);
+    if (is_float(dtype)) better += fmt::format(" & ({0} == {0})", best);
+    return there.empty() ? better : fmt::format("({} < 0) | ({})", there, better);
 }
 
 std::string combined(Combine combine, DType dtype, const std::string& a, const std::string& b) {

@@ -15,6 +15,10 @@ const char* stored_type(DType dtype, bool cuda);
 std::string cast_call(DType to, const std::string& value, DType from);
 // The C expression of a map row over the given operand texts: a, b, c stand for them as whole identifiers.
 std::string instantiate(const std::string& text, const std::vector<std::string>& arguments);
+// Whether a value comes before the best one so far, of whose position `there` is the text, if there may be
+// none yet. Of equal values the first stays; a NaN is better than numbers.
+std::string better_than(bool least, DType dtype, const std::string& value, const std::string& best,
+                        const std::string& there);
 // Two partial results as one: of sums, products, maxima, minima and logical reductions.
 std::string combined(Combine combine, DType dtype, const std::string& a, const std::string& b);
 

@@ -34,7 +34,7 @@ Segment schedule_epilogue(const Group& group, std::size_t first, const GemmCall&
             auto r = std::make_shared<ScalarNode>(*s);
             if (s->operand.value() == product && !context.leaves_group(product)) {
                 r->operand = Operand::of_place(builder.global(
-                    slice, DType::float32, {Int(call.slice_rows), Int(call.slice_columns)}, false));
+                    slice, call.dtype, {Int(call.slice_rows), Int(call.slice_columns)}, false));
                 r->at = {row.variable, column.variable};
                 return r;
             }

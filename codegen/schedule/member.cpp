@@ -75,6 +75,33 @@ bool is_far(const Nest& nest, const Loop& lanes, const ShapeOf& shape_of) {
     return far;
 }
 
+// Neighbours lie apart along every axis, as the pixels of interleaved channels do, and each element takes
+// long: lanes that are loaded one by one still share what is computed. The longest loop along which all that
+// is read moves by small known steps.
+int loop_of_loaded_lanes(const Nest& nest, const ShapeOf& shape_of) {
+    constexpr int long_enough = 8;
+    constexpr std::int64_t near = 16;
+    constexpr double fewest = 16;
+    int best = -1;
+    if (points_of(nest.reduced).empty() || !nest.lets.empty() || cost_of(nest) < long_enough) return best;
+    double longest = fewest;
+    for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
+        const Loop& l = nest.parallel[i];
+        const double extent = typical(l.extent);
+        if (!l.variable.symbol_id() || extent < longest) continue;
+        bool moves = false, apart = true;
+        for_each_read(nest, [&](const ScalarNode& s) {
+            const std::optional<Int> step = stride_of(offset_of(s, shape_of), l.variable);
+            apart = apart && step && step->is_constant() && std::abs(step->constant()) <= near;
+            moves = moves || (step && !step->is(0));
+        });
+        if (!moves || !apart) continue;
+        longest = extent;
+        best = static_cast<int>(i);
+    }
+    return best;
+}
+
 }  // namespace
 
 int vector_loop(const Nest& nest, const ShapeOf& shape_of) {
@@ -93,7 +120,7 @@ int vector_loop(const Nest& nest, const ShapeOf& shape_of) {
             best_score = score;
         }
     }
-    return best;
+    return best < 0 && nest.combine != Combine::none ? loop_of_loaded_lanes(nest, shape_of) : best;
 }
 
 namespace {

@@ -51,7 +51,7 @@ const std::set<std::string>& needed() {
 }
 
 std::set<std::string> listed_names() {
-    std::set<std::string> names{"onednn", "lapack", "cudnn"};
+    std::set<std::string> names{"onednn", "lapack", "cudnn", "one-hot-sums", "exact-products"};
     for (const Tag tag : {Tag::exact, Tag::stabilizes, Tag::reassociates, Tag::skips_zeros})
         names.insert(name_of(tag));
     const RuleSet winners = winner_rules();

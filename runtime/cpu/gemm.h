@@ -1,4 +1,4 @@
-// Matrix products by oneDNN, opened at run time and called single-threaded on slices of our own.
+// Matrix products, slice by slice: a slice is computed by oneDNN or by a routine of our own, in one thread.
 #pragma once
 
 #include <atomic>
@@ -9,18 +9,12 @@
 #include <vector>
 
 #include "runtime/cpu/objects.h"
+#include "runtime/cpu/onednn.h"
 #include "runtime/cpu/pool.h"
 #include "runtime/exec/launcher.h"
 #include "runtime/storage/arena.h"
 
 namespace bitale {
-
-struct GemmLibrary {
-    bool present = false;
-    std::string name;  // "libdnnl.so.3 (oneDNN 3.7.1)", or why there is none
-};
-// Tries to open the library at the first call.
-const GemmLibrary& gemm_library();
 
 // A generated kernel that runs on parts of a product.
 struct GemmKernel {
@@ -50,10 +44,11 @@ class GemmScratch {
     void drop();  // between products
 
   private:
+    template <class T>
     friend class GemmProduct;
     class Claim;
     struct Block {
-        Arena floats;
+        Arena memory;
         std::vector<void*> buffers;
         std::atomic<bool> taken{false};
     };
@@ -64,12 +59,12 @@ class GemmScratch {
     Arena parts_;                                 // of the depth
 };
 
-// c[m, n] = a[m, k] . b[k, n], float32, row-major, no padding between rows; a transposed operand is stored
-// [k, m] resp. [n, k]; c = alpha * a . b + beta * c where the shape says so, whose depth is one part; then
-// the bias and relu that the shape asks for, and the kernels. Slices, of which each is a task, are those of
-// codegen/library/slices.h; of those of a symmetric product that mirror each other one is computed. Needs
-// gemm_library().present. A slice that the library refuses, for want of memory, is computed by plain loops: a
-// product may follow steps that have written shared variables, so it does not fail.
+// c[m, n] = a[m, k] . b[k, n], float32 or float64, row-major, no padding between rows; a transposed operand
+// is stored [k, m] resp. [n, k]; c = alpha * a . b + beta * c where the shape says so, whose depth is one
+// part; then the bias and relu that the shape asks for, and the kernels. Slices, of which each is a task, are
+// those of codegen/library/slices.h; of those of a symmetric product that mirror each other one is computed.
+// A slice that oneDNN refuses, for want of memory, is computed by plain loops: a product may follow steps
+// that have written shared variables, so it does not fail.
 void gemm(Pool& pool, const GemmShape& shape, const GemmData& data, GemmScratch& scratch,
           const GemmKernels& kernels = {});
 

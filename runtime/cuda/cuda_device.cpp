@@ -196,7 +196,7 @@ Backend cuda::emulator_backend(int index) {
     backend.graphs = &emulated_graphs();
     backend.loops = &emulated_loops();
     backend.began_in_parent = emulator_began_in_parent;
-    backend.has_gemm = [] { return gemm_library().present && options().enabled("onednn"); };
+    backend.has_gemm = [] { return options().enabled("onednn"); };
     backend.compile = [](const Program& /*program*/, const std::vector<CudaUnit>& units) {
         std::vector<std::string> texts;
         for (const CudaUnit& unit : units) texts.push_back(unit.text);
@@ -227,7 +227,9 @@ Backend cuda::emulator_backend(int index) {
         if (!search.found) return "cannot compile: " + search.problem;
         return fmt::format("runs the kernels of a GPU on the CPU, slowly; compiles with {}, {}, {}",
                            search.found->command[0],
-                           gemm_library().present ? "matrix products by oneDNN" : "matrix products generated",
+                           !options().enabled("onednn") ? "matrix products generated"
+                           : gemm_library().present     ? "matrix products by oneDNN"
+                                                        : "matrix products by a routine of Bitale",
                            options().enabled("cudnn") ? "large convolutions by plain loops"
                                                       : "convolutions generated (disable=cudnn)");
     };

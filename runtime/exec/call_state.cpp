@@ -227,10 +227,8 @@ void CallState::launch(const GemmStep& step, const StepSizes& sizes, void** poin
         gather(launch->buffers, pointers);
         return kernel;
     };
-    const GemmData data{static_cast<const float*>(pointer(step.a)),
-                        static_cast<const float*>(pointer(step.b)),
-                        step.bias ? static_cast<const float*>(pointer(*step.bias)) : nullptr,
-                        static_cast<float*>(pointer(step.c))};
+    const GemmData data{pointer(step.a), pointer(step.b), step.bias ? pointer(*step.bias) : nullptr,
+                        pointer(step.c)};
     launcher_->gemm(sizes.gemm, data,
                     {slice_kernel(step.epilogue, sizes.sizes), slice_kernel(step.pieces_a, sizes.pieces[0]),
                      slice_kernel(step.pieces_b, sizes.pieces[1])});

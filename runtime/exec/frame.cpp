@@ -97,8 +97,9 @@ GemmShape Frames::gemm_shape(const GemmCall& call, const std::vector<int>& slots
     r.relu = call.relu;
     r.precision = call.precision;
     r.parameter = call.parameter;
-    r.alpha = static_cast<float>(call.alpha);
-    r.beta = static_cast<float>(call.beta);
+    r.dtype = call.dtype;
+    r.alpha = call.alpha;
+    r.beta = call.beta;
     r.slice_rows = call.slice_rows;
     r.slice_columns = call.slice_columns;
     r.slice_depth = call.slice_depth;

@@ -20,7 +20,7 @@ struct GemmShape {
     Precision precision = Precision::float32;
     GemmCall::Parameter parameter = GemmCall::Parameter::none;
     // As in GemmCall.
-    float alpha = 1, beta = 0;
+    double alpha = 1, beta = 0;
     std::int64_t slice_rows = 0, slice_columns = 0, slice_depth = 0;
     bool made_a = false, made_b = false, symmetric = false;
     std::int64_t piece_depth = 0;
@@ -32,13 +32,14 @@ struct GemmShape {
     bool strided = false;
     std::int64_t first_a = 0, first_b = 0, row_a = 0, row_b = 0, row_c = 0;
     std::vector<Batch> batches{};
+    DType dtype = DType::float32;
     bool operator==(const GemmShape&) const = default;
 };
 
 struct GemmData {
-    const float *a = nullptr, *b = nullptr;  // null where pieces of it are made
-    const float* bias = nullptr;             // null where the shape says there is none
-    float* c = nullptr;                      // null where the epilogue alone needs the product
+    const void *a = nullptr, *b = nullptr;  // null where pieces of it are made
+    const void* bias = nullptr;             // null where the shape says there is none
+    void* c = nullptr;                      // null where the epilogue alone needs the product
 };
 // A kernel that a product's step runs on slices.
 struct SliceKernel {

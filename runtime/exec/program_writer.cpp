@@ -203,6 +203,7 @@ class Writer {
         j["m"] = write(call.m);
         j["n"] = write(call.n);
         j["k"] = write(call.k);
+        j["dtype"] = name_of(call.dtype);
         j["transpose_a"] = call.transpose_a;
         j["transpose_b"] = call.transpose_b;
         j["parameter"] = parameters[static_cast<int>(call.parameter)];

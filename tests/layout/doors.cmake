@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/lines.cmake)
 set(doors graph/base/outside.cpp runtime/outside.cpp runtime/outside.h runtime/cuda/outside.h)
 # Launches and calls of libraries go through tables of functions: these ask outside::refused() first.
-set(askers runtime/cpu/gemm.cpp runtime/cpu/eigh.cpp runtime/cuda/graphs.cpp runtime/cuda/cudnn_graph.cpp runtime/cuda/cublaslt.cpp)
+set(askers runtime/cpu/onednn.cpp runtime/cpu/eigh.cpp runtime/cuda/graphs.cpp runtime/cuda/cudnn_graph.cpp runtime/cuda/cublaslt.cpp)
 set(requests "(^|[^a-z_:])(std::|::)?(ofstream|fopen|fwrite|mkstemps?|mkdtemp|unlink|rmdir|mkdir|fsync|posix_spawnp?|dlopen|posix_memalign|aligned_alloc|pthread_create)[ (]"
   "std::rename" "std::remove[(]\"" "create_director" "std::ofstream" "std::thread[(]" "std::jthread" "std::async")
 set(calls "[.>]cudaMalloc(Host)?[(]" "[.>]cudaHostAlloc[(]" "[.>]cudaLaunchKernelExC[(]" "[.>]cudaGraphLaunch[(]"

@@ -70,7 +70,6 @@ TEST_CASE("slices of a product cover it, and those of a parameter follow its row
 }
 
 TEST_CASE("a product is the same for any number of threads, whatever it is cut into") {
-    if (!gemm_library().present) return;
     struct Sizes {
         std::int64_t m, n, k;
     };
@@ -122,7 +121,6 @@ void negate(void* const* buffers, const std::int64_t* sizes, std::int64_t first,
 }  // namespace
 
 TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") {
-    if (!gemm_library().present) return;
     for (const std::int64_t k : {0, 5, 70})
         for (const std::int64_t depth : {16, 100})
             for (const bool kept : {true, false}) {
@@ -151,7 +149,6 @@ TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") 
 }
 
 TEST_CASE("a product is added to what was there") {
-    if (!gemm_library().present) return;
     for (const std::int64_t k : {0, 7, 300}) {
         GemmShape s{product_rows, product_columns, k, true};
         s.parameter = Parameter::rows;
@@ -205,7 +202,6 @@ void negate_part(void* const* buffers, const std::int64_t* whole, std::int64_t t
 }  // namespace
 
 TEST_CASE("operands are packed on the fly, and of a matrix times its own transpose one half is computed") {
-    if (!gemm_library().present) return;
     constexpr std::int64_t n = side, depth = 16;
     for (const std::int64_t k : {0, 1, 16, 50, 700})
         for (const bool turned : {false, true})

@@ -1,0 +1,83 @@
+#include "codegen/group/exact_products.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "codegen/group/replace.h"
+#include "codegen/group/values.h"
+#include "graph/base/options.h"
+#include "graph/walk/traverse.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/reduce/reduce.h"
+
+namespace bitale {
+
+namespace {
+
+double elements(const Node& node) {
+    double count = 1;
+    for (const Int& length : node.type.shape) count *= typical(length);
+    return count;
+}
+
+// A factor of the product: views of a cast of narrow integers.
+struct Factor {
+    NodePtr source;   // before the cast
+    double most = 0;  // of its magnitude
+};
+
+std::optional<Factor> factor_of(const NodePtr& x) {
+    const Node* at = x.get();
+    while (at->op->kind == OpKind::view && at->inputs.size() == 1) at = at->inputs[0].get();
+    if (at->op != cast_op()) return {};
+    const NodePtr& source = at->inputs[0];
+    const DType dtype = source->type.dtype;
+    if (!is_integer(dtype) || bytes_of(dtype) > 2) return {};
+    const int bits = 8 * static_cast<int>(bytes_of(dtype));
+    const bool is_signed = dtype == DType::int8 || dtype == DType::int16;
+    return Factor{source, static_cast<double>(std::int64_t{1} << (is_signed ? bits - 1 : bits))};
+}
+
+// The same views of the source as floats.
+NodePtr as_floats(const NodePtr& x, const NodePtr& source, DType dtype) {
+    if (x->op == cast_op()) return make_node(cast_op(), {source}, {{"dtype", dtype}}, x->where);
+    return with_inputs(x, {as_floats(x->inputs[0], source, dtype)});
+}
+
+// Of a sum of products in which each factor is repeated, so that it is a product of matrices.
+NodePtr product_of_floats(const Node& node, const Target& target) {
+    constexpr double repeated = 8, exact_single = 1 << 24, exact_double = 9007199254740992.0;
+    if (node.op != sum_op() || !is_integer(node.type.dtype)) return nullptr;
+    const NodePtr& product = node.inputs[0];
+    if (product->op != mul_op()) return nullptr;
+    const std::optional<Factor> a = factor_of(product->inputs[0]), b = factor_of(product->inputs[1]);
+    if (!a || !b) return nullptr;
+    const double all = elements(*product);
+    if (all < repeated * elements(*a->source) || all < repeated * elements(*b->source)) return nullptr;
+    double terms = 1;
+    for (const Loop& l : nest_of(node).reduced) terms *= static_cast<double>(l.extent.range().high);
+    const double most = terms * a->most * b->most;
+    const int bits = 8 * static_cast<int>(std::min(bytes_of(node.type.dtype), bytes_of(product->type.dtype)));
+    if (bits < 32 || most >= static_cast<double>(std::int64_t{1} << std::min(bits - 2, 62)) * 2)
+        return nullptr;
+    const bool single = most <= exact_single && target.has_gemm;
+    if (!single && !(most <= exact_double && target.has_gemm_f64)) return nullptr;
+    const DType dtype = single ? DType::float32 : DType::float64;
+    const NodePtr floats = make_node(
+        mul_op(),
+        {as_floats(product->inputs[0], a->source, dtype), as_floats(product->inputs[1], b->source, dtype)},
+        {}, product->where);
+    return make_node(cast_op(), {make_node(sum_op(), {floats}, node.attributes, node.where)},
+                     {{"dtype", node.type.dtype}}, node.where);
+}
+
+}  // namespace
+
+void multiply_as_floats(Graph& graph, const Target& target) {
+    if (!options().enabled("exact-products")) return;
+    replace_nodes(graph, [&](const NodePtr& node) { return product_of_floats(*node, target); });
+}
+
+}  // namespace bitale

@@ -1,0 +1,198 @@
+#include "codegen/group/one_hot.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "codegen/nest/compose.h"
+#include "codegen/nest/walk.h"
+#include "graph/base/options.h"
+
+namespace bitale {
+
+namespace {
+
+// How many operations may lie between a sum and the comparison, and terms that are worth a lookup.
+constexpr int farthest = 16;
+constexpr double fewest_terms = 16;
+
+// Of each value, how many operations a comparison of integers is away; `farthest` if it is not near.
+std::vector<int> distances(const Values& values) {
+    std::vector<int> distance(values.list.size(), farthest);
+    for (std::size_t v = 0; v < values.list.size(); ++v) {
+        const Value& value = values.list[v];
+        if (!value.nest.body || value.nest.combine != Combine::none) continue;
+        if (opcode_of(*value.node->op) == Opcode::eq && !is_float(value.node->inputs[0]->type.dtype)) {
+            distance[v] = 0;
+            continue;
+        }
+        for_each_read(value.nest, [&](const ScalarNode& s) {
+            distance[v] = std::min(distance[v], distance[static_cast<std::size_t>(s.operand.value())] + 1);
+        });
+    }
+    return distance;
+}
+
+// A number, or made of indices alone by views and casts.
+bool is_simple(const Value& value) {
+    if (value.nest.body && value.nest.body->kind == ScalarNode::Kind::constant) return true;
+    const OpKind kind = value.node->op->kind;
+    return value.nest.body && value.nest.combine == Combine::none && !is_float(value.node->type.dtype) &&
+           (kind == OpKind::view || opcode_of(*value.node->op) == Opcode::other);
+}
+
+// Comparisons without which the scalar is zero.
+void find_conditions(const Scalar& s, std::vector<Scalar>& found) {
+    switch (s->kind) {
+        case ScalarNode::Kind::cast: return find_conditions(s->arguments[0], found);
+        case ScalarNode::Kind::select:
+            if (is_zero(s->otherwise)) find_conditions(s->arguments[0], found);
+            return;
+        case ScalarNode::Kind::apply: break;
+        default: return;
+    }
+    switch (opcode_of(*s->op)) {
+        case Opcode::eq: found.push_back(s); return;
+        case Opcode::neg: return find_conditions(s->arguments[0], found);
+        case Opcode::where:
+            if (!is_zero(s->arguments[2])) return;
+            find_conditions(s->arguments[0], found);
+            return find_conditions(s->arguments[1], found);
+        case Opcode::bitwise_and:
+            if (s->dtype != DType::boolean) return;
+            for (const Scalar& a : s->arguments) find_conditions(a, found);
+            return;
+        case Opcode::mul:
+            // Zero times infinity is no zero.
+            if (options().strict_math && is_float(s->dtype)) return;
+            for (const Scalar& a : s->arguments) find_conditions(a, found);
+            return;
+        default: return;
+    }
+}
+
+// The index that a scalar is.
+std::optional<Int> index_of(const Scalar& s) {
+    if (s->kind == ScalarNode::Kind::index) return s->index;
+    if (s->kind == ScalarNode::Kind::cast && !is_float(s->dtype)) return index_of(s->arguments[0]);
+    return {};
+}
+
+// Of a comparison of a number with an index: the loops that the index counts, as one axis, and the value at
+// which the number and the index agree.
+struct Lookup {
+    struct Part {
+        std::size_t loop;
+        std::int64_t factor;
+    };
+    std::vector<Part> parts;
+    Int extent = 1;
+    Scalar value;
+};
+
+std::optional<Lookup> lookup_of(const Nest& nest, const Scalar& number, const Int& index) {
+    Lookup r;
+    Int rest = index;
+    for (std::size_t i = 0; i < nest.reduced.size(); ++i) {
+        const Loop& l = nest.reduced[i];
+        const std::uint64_t id = l.variable.symbol_id();
+        if (!id || !depends_on(index, id)) continue;
+        const Int step = substitute(index, {{id, l.variable + 1}}) - index;
+        if (!step.is_constant() || step.constant() < 1) return {};
+        rest = rest - step * l.variable;
+        if (depends_on(rest, id) || depends_on(number, id)) return {};
+        r.parts.push_back({i, step.constant()});
+    }
+    std::sort(r.parts.begin(), r.parts.end(),
+              [](const auto& a, const auto& b) { return a.factor < b.factor; });
+    for (const Lookup::Part& part : r.parts) {
+        if (!r.extent.is(part.factor)) return {};
+        r.extent = r.extent * nest.reduced[part.loop].extent;
+    }
+    if (r.parts.empty() || r.extent.range().low < 1 || typical(r.extent) < fewest_terms) return {};
+    r.value = number->dtype == DType::int64 ? number : scalar_cast(DType::int64, number);
+    if (!rest.is(0))
+        r.value = scalar_apply(Opcode::sub, DType::int64, {r.value, scalar_index(DType::int64, rest)});
+    return r;
+}
+
+std::optional<Lookup> find_lookup(const Nest& full) {
+    std::vector<Scalar> conditions;
+    find_conditions(full.body, conditions);
+    for (const Scalar& condition : conditions)
+        for (const std::size_t side : {0, 1}) {
+            const Scalar& number = condition->arguments[1 - side];
+            const std::optional<Int> index = index_of(condition->arguments[side]);
+            if (!index || is_float(number->dtype) || number->dtype == DType::uint64) continue;
+            const bool looked_up = std::any_of(full.lets.begin(), full.lets.end(), [&](const Let& let) {
+                return depends_on(condition, let.symbol.symbol_id());
+            });
+            if (looked_up) continue;
+            if (std::optional<Lookup> found = lookup_of(full, number, *index)) return found;
+        }
+    return {};
+}
+
+bool has_guards_over(const Nest& nest, const Lookup& lookup) {
+    return std::any_of(nest.guards.begin(), nest.guards.end(), [&](const Guard& g) {
+        return std::any_of(lookup.parts.begin(), lookup.parts.end(), [&](const Lookup::Part& part) {
+            return depends_on(g, nest.reduced[part.loop].variable.symbol_id());
+        });
+    });
+}
+
+Nest with_lookup(const Nest& nest, const Lookup& lookup) {
+    const Int at = Int::symbol("found", {0, lookup.extent.range().high - 1});
+    Substitution where;
+    for (const Lookup::Part& part : lookup.parts) {
+        const Loop& l = nest.reduced[part.loop];
+        where[l.variable.symbol_id()] = mod(floordiv(at, part.factor), l.extent);
+        if (part.loop == lookup.parts.back().loop) where[l.variable.symbol_id()] = floordiv(at, part.factor);
+    }
+    Nest r = nest;
+    for (std::size_t i = lookup.parts.size(); i-- > 0;) r.reduced[lookup.parts[i].loop].extent = 1;
+    std::erase_if(r.reduced, [&](const Loop& l) { return l.variable.symbol_id() && l.extent.is(1); });
+    r.body = substitute(r.body, where);
+    for (Let& let : r.lets) let.value = substitute(let.value, where);
+    r.lets.insert(r.lets.begin(), {at, lookup.value, lookup.extent});
+    if (r.reduced.empty()) {
+        r.combine = Combine::none;
+        if (r.body->dtype != r.dtype) r.body = scalar_cast(r.dtype, r.body);
+    }
+    return r;
+}
+
+}  // namespace
+
+void look_up_one_hot(Values& values) {
+    if (!options().enabled("one-hot-sums")) return;
+    const std::vector<int> distance = distances(values);
+    for (std::size_t v = 0; v < values.list.size(); ++v) {
+        Value& value = values.list[v];
+        const Nest& nest = value.nest;
+        if (!nest.body || nest.combine != Combine::sum || nest.reduced.empty()) continue;
+        bool near = false;
+        for_each_read(nest, [&](const ScalarNode& s) {
+            near = near || distance[static_cast<std::size_t>(s.operand.value())] < farthest;
+        });
+        if (!near) continue;
+        const Nest full = compose(nest, [&](int operand) -> const Nest* {
+            const auto k = static_cast<std::size_t>(operand);
+            return distance[k] < farthest || is_simple(values.list[k]) ? &values.list[k].nest : nullptr;
+        });
+        const std::optional<Lookup> lookup = find_lookup(full);
+        if (!lookup || has_guards_over(nest, *lookup)) continue;
+        value.nest = with_lookup(nest, *lookup);
+        value.why_generated = "because all terms but one are zeros: it is looked up";
+        for_each_read(lookup->value, [&](const ScalarNode& s) {
+            std::vector<int>& users = values.list[static_cast<std::size_t>(s.operand.value())].users;
+            const auto at = std::lower_bound(users.begin(), users.end(), static_cast<int>(v));
+            if (at == users.end() || *at != static_cast<int>(v)) users.insert(at, static_cast<int>(v));
+        });
+    }
+}
+
+}  // namespace bitale

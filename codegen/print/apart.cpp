@@ -1,0 +1,45 @@
+#include "codegen/print/apart.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "codegen/nest/access.h"
+#include "codegen/nest/walk.h"
+
+namespace bitale {
+
+namespace {
+
+bool has_instructions(std::int64_t step) { return step == 3 || (step & (step - 1)) == 0; }
+
+}  // namespace
+
+std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& places) {
+    std::vector<ApartRead> found;
+    if (loop.binding != Binding::simd) return found;
+    for (const Stmt& s : loop.body) {
+        if (s.kind == Stmt::Kind::loop || s.kind == Stmt::Kind::when) return {};
+        for (const Scalar& value : {s.value, s.position})
+            if (value)
+                for_each_read(value, [&](const ScalarNode& read) {
+                    const Place& place = places[static_cast<std::size_t>(read.operand.place())];
+                    const Int offset = offset_of(place, read.at);
+                    const std::optional<Int> step = stride_of(offset, loop.variable);
+                    if (!step || !step->is_constant() || has_instructions(std::abs(step->constant()))) return;
+                    if (place.written || !read.guards.empty()) return;
+                    const bool known = std::any_of(found.begin(), found.end(), [&](const ApartRead& r) {
+                        return r.place == read.operand.place() && r.offset == offset;
+                    });
+                    if (!known) found.push_back({read.operand.place(), offset, step->constant()});
+                });
+    }
+    // One of them alone is no group.
+    std::erase_if(found, [all = found](const ApartRead& r) {
+        return std::count_if(all.begin(), all.end(), [&](const ApartRead& other) {
+                   return other.place == r.place && other.step == r.step;
+               }) < 2;
+    });
+    return found;
+}
+
+}  // namespace bitale

@@ -1,0 +1,24 @@
+// Reads that vectors of g++ need a pointer of their own for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/kernel/ir.h"
+
+namespace bitale {
+
+// An element `offset` of a place, which moves by `step` elements with each iteration of a loop.
+struct ApartRead {
+    int place = -1;
+    Int offset;
+    std::int64_t step = 1;
+};
+
+// The reads of a loop that are neighbours of each other in memory while an iteration steps over several
+// elements: the pixels of a window of interleaved channels. g++ takes them for one group of vectors, which it
+// has no instructions for unless the step is three or a power of two, and leaves the loop as it is. Behind
+// pointers of which it knows nothing it loads the lanes one by one, and computes all of them at once.
+std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& places);
+
+}  // namespace bitale

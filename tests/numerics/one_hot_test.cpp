@@ -1,0 +1,125 @@
+// Sums all of whose terms but one are zero become lookups: in the forms that people write, against the
+// oracle, on every device, and with numbers that no term agrees with.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "graph/base/options.h"
+#include "tests/numerics/shorthands.h"
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+bool looks_up(const std::vector<Input>& inputs, const Expr& result) {
+    const std::string report = function(inputs, {result}, {.device = "cpu"}).report(Detail::complete);
+    INFO(report);
+    return report.find("all terms but one are zeros") != std::string::npos;
+}
+
+void check_all(const std::vector<Input>& inputs, const std::vector<Expr>& results,
+               const std::vector<Array>& arguments, const std::string& what) {
+    const Results expected = function(inputs, results, {.device = "reference"}).call(arguments);
+    const Results got = function(inputs, results, {.device = tested_device()}).call(arguments);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        INFO(what << ", result " << i);
+        CHECK(difference(got[i], expected[i], {.of_largest = 1e-5}) == "");
+    }
+}
+
+// k [rows] against the axis of x [rows, n], of table [n, columns] and of both.
+std::vector<Expr> forms(const Expr& k, const Expr& x, const Expr& table, std::int64_t n) {
+    const Expr at = range(0, n), wide = cast(expand_dims(k, 1), int64), hit = eq(wide, expand_dims(at, 0)),
+               ones = cast(hit, table.dtype());
+    return {dot(ones, table), sum(ones * x, 1), sum(where(hit, x, 0), 1),
+            sum(where(hit, expand_dims(at, 0) + 1, 0), 1),
+            sum(expand_dims(ones, 2) * expand_dims(table, 0), 1), dot(transpose(table), transpose(ones)),
+            sum(-x * ones * x, 1),
+            // Shifted, from the end, and a part of the axis.
+            sum(where(eq(wide, expand_dims(at, 0) + 3), x, 0), 1), sum(flip(ones, 1) * x, 1),
+            sum(ones[{colon, Slice{5, n - 2}}] * x[{colon, Slice{5, n - 2}}], 1),
+            // The axis split into two, and what is looked up in a padded row.
+            sum(reshape(where(hit, x, 0), {k.length(0), n / 4, 4}), {1, 2}),
+            sum(where(hit, pad(x, {{0, 0}, {2, 0}})[{colon, Slice{0, n}}], 0), 1),
+            // Another sum around it, and a maximum, which is none.
+            sum(where(hit, x, 0)), max(where(hit, x, 0), 1)};
+}
+
+}  // namespace
+
+TEST_CASE("sums over one-hot axes are lookups, whatever numbers are looked up") {
+    const std::int64_t rows = 23, n = 40;
+    Random random(11);
+    for (const DType dtype : {int32, int64, uint8, int8})
+        for (const DType of : {float32, float64}) {
+            const Expr k = input(dtype, {-1}, "k"), x = input(of, {-1, n}, "x"),
+                       table = input(of, {n, 17}, "table");
+            std::vector<std::int64_t> numbers;
+            for (std::int64_t i = 0; i < rows; ++i)
+                numbers.push_back(
+                    i < 4 ? std::vector<std::int64_t>{0, n - 1, n, 100}[static_cast<std::size_t>(i)]
+                          : (i * 7) % n);
+            if (dtype != uint8) numbers[5] = -1, numbers[6] = -7;
+            const Array keys = eval(cast(Expr(Array(numbers, {rows})), dtype));
+            check_all(
+                {k, x, table}, forms(k, x, table, n),
+                {keys, random_array(of, {rows, n}, random, -1, 1), random_array(of, {n, 17}, random, -1, 1)},
+                fmt::format("{} numbers, {}", name_of(dtype), name_of(of)));
+        }
+}
+
+TEST_CASE("gradients of maxima over all places of a convolution look up where they were") {
+    Random random(12);
+    for (const bool one_row : {true, false}) {
+        const std::int64_t height = one_row ? 1 : 7, width = one_row ? 40 : 9;
+        const Expr x = input(float32, {-1, 3, height, width}, "x"),
+                   w = input(float32, {8, 3, one_row ? 1 : 3, 3}, "w"), b = input(float32, {8}, "b");
+        for (const int pad : {0, 1}) {
+            if (one_row && pad == 1) continue;
+            const Expr maps = relu(conv2d(x, w, {.border_mode = pad, .filter_flip = false}) + channel(b)),
+                       best = max(maps, {2, 3}), loss = sum(sqr(best) * range(1, 9));
+            std::vector<Expr> all = grad(loss, {x, w, b});
+            all.push_back(best);
+            check_all({x, w, b}, all,
+                      {random_array(float32, {5, 3, height, width}, random, -1, 1),
+                       random_array(float32, {8, 3, one_row ? 1 : 3, 3}, random, -1, 1),
+                       random_array(float32, {8}, random, -0.1, 0.1)},
+                      fmt::format("{} x {}, pad {}", height, width, pad));
+        }
+    }
+}
+
+TEST_CASE("reports say what is looked up, and options keep the sums") {
+    const Expr k = input(int32, {-1}, "k"), table = input(float32, {100, 30}, "table"),
+               product = dot(one_hot(k, 100), table);
+    CHECK(looks_up({k, table}, product));
+    CHECK_FALSE(looks_up({k, table}, dot(one_hot(k, 9), table[Slice{0, 9}])));  // too short to be worth it
+    Options chosen = options();
+    chosen.disabled.insert("one-hot-sums");
+    {
+        const ScopedOptions scope(chosen);
+        CHECK_FALSE(looks_up({k, table}, product));
+    }
+    chosen = options();
+    chosen.strict_math = true;
+    {
+        const ScopedOptions scope(chosen);
+        CHECK_FALSE(looks_up({k, table}, product));
+        // Zero times infinity is NaN where every product is asked for.
+        std::vector<float> rows(100 * 30, 1);
+        rows[17] = std::numeric_limits<float>::infinity();
+        const Array got = function({k, table}, product, {.device = tested_device()})(
+            Array(std::vector<std::int32_t>{5}, {1}), Array(rows, {100, 30}))[0];
+        CHECK(std::isnan(got.at(17)));
+        CHECK(got.at(16) == 1);
+    }
+}
