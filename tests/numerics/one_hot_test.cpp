@@ -123,3 +123,91 @@ TEST_CASE("reports say what is looked up, and options keep the sums") {
         CHECK(got.at(16) == 1);
     }
 }
+
+TEST_CASE("gradients of products with one-hot matrices add rows where their numbers are") {
+    const std::int64_t n = 500, columns = 34, count = 60;
+    Random random(13);
+    for (const bool known : {true, false}) {
+        const Expr k = known ? input(int32, {count}, "k") : input(int32, {-1}, "k"),
+                   g = known ? input(float32, {count, columns}, "g") : input(float32, {-1, columns}, "g");
+        const Expr ones = cast(eq(expand_dims(k, 1), expand_dims(range(0, n), 0)), float32);
+        const Expr pairs = input(int64, {-1, 4}, "pairs"), h = input(float32, {-1, 4, columns}, "h");
+        const Expr table = input(float32, {n, columns}, "table"),
+                   loss = sum(sqr(dot(one_hot(pairs, n), table)) * h);
+        const std::vector<Expr> results{dot(transpose(ones), g), dot(transpose(g), ones),
+                                        dot(transpose(ones), g * 2 + 1), grad(loss, table)};
+        std::vector<std::int32_t> numbers;
+        for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<std::int32_t>(i * i % 7 * 70));
+        numbers[3] = -1, numbers[4] = static_cast<std::int32_t>(n), numbers[5] = -2000000000,
+        numbers[6] = 2000000000;
+        std::vector<std::int64_t> four;
+        for (std::int64_t i = 0; i < 15 * 4; ++i) four.push_back(i * 31 % n);
+        check_all({k, g, pairs, h, table}, results,
+                  {Array(numbers, {count}), random_array(float32, {count, columns}, random, -1, 1),
+                   Array(four, {15, 4}), random_array(float32, {15, 4, columns}, random, -1, 1),
+                   random_array(float32, {n, columns}, random, -1, 1)},
+                  known ? "known lengths" : "unknown lengths");
+    }
+}
+
+TEST_CASE("a table that is trained through one-hot products has the values of one that is looked up") {
+    std::vector<float> start(300 * 8);
+    for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<float>(i % 13) / 13;
+    Shared hot = shared(Array(start, {300, 8}), "hot"), looked = shared(Array(start, {300, 8}), "looked");
+    const Expr k = input(int32, {-1}, "k"), t = input(float32, {-1, 8}, "t");
+    const auto step = [&](Shared& table, const Expr& rows) {
+        const Expr loss = mean(sqr(rows - t));
+        return function({k, t}, loss, here(sgd(loss, {table}, 0.5)));
+    };
+    Function by_hot = step(hot, dot(one_hot(k, 300), Expr(hot))), by_lookup = step(looked, Expr(looked)[k]);
+    Random random(14);
+    for (int i = 0; i < 3; ++i) {
+        std::vector<std::int32_t> numbers;
+        for (int j = 0; j < 90; ++j) numbers.push_back(j * j * (i + 1) % 300);
+        const Array keys(numbers, {90}), targets = random_array(float32, {90, 8}, random, -1, 1);
+        CHECK(difference(by_hot(keys, targets)[0], by_lookup(keys, targets)[0], {.of_largest = 1e-6}) == "");
+    }
+    CHECK(difference(hot.get_value(), looked.get_value(), {.of_largest = 1e-6}) == "");
+}
+
+TEST_CASE("products of small integers are exact, by floats or not") {
+    struct Lengths {
+        std::int64_t m, k, n;
+    };
+    Random random(15);
+    for (const auto& [left, right] :
+         {std::pair{int8, int8}, {uint8, int8}, {uint8, uint8}, {int16, int8}, {int16, int16}})
+        for (const Lengths& l : {Lengths{20, 1024, 24}, {20, 1100, 24}, {33, 7, 50}})
+            for (const DType sums : {int32, int64}) {
+                if (sums == int32 && left == int16) continue;  // these may wrap
+                const Expr a = input(left, {-1, l.k}, "a"), b = input(right, {l.k, l.n}, "b"),
+                           bt = input(right, {l.n, l.k}, "bt");
+                const Expr wide = cast(a, sums);
+                const std::vector<Expr> results{
+                    sum(expand_dims(wide, 2) * expand_dims(cast(b, sums), 0), 1),
+                    sum(expand_dims(wide, 1) * expand_dims(cast(bt, sums), 0), 2),
+                    sum(expand_dims(cast(bt, sums), 1) * expand_dims(wide, 0), 2) * 3 - 1,
+                    sum(wide * cast(bt[Slice{0, 1}], sums), 1)};
+                const auto numbers = [&](DType dtype, const Dims& shape) {
+                    return random_array(dtype, shape, random, -128, 127);
+                };
+                const std::vector<Array> arguments{numbers(left, {l.m, l.k}), numbers(right, {l.k, l.n}),
+                                                   numbers(right, {l.n, l.k})};
+                const Results expected =
+                    function({a, b, bt}, results, {.device = "reference"}).call(arguments);
+                const Results got =
+                    function({a, b, bt}, results, {.device = tested_device()}).call(arguments);
+                for (std::size_t i = 0; i < got.size(); ++i) {
+                    INFO(fmt::format("{} x {} to {}, k {}, form {}", name_of(left), name_of(right),
+                                     name_of(sums), l.k, i));
+                    CHECK(difference(got[i], expected[i]) == "");
+                }
+            }
+    // The largest products that there are.
+    const Expr a = input(int8, {16, 1024}, "a"), b = input(int8, {1024, 16}, "b");
+    const Array lowest(std::vector<std::int8_t>(16 * 1024, -128), {16, 1024});
+    const Array got = function(
+        {a, b}, sum(expand_dims(cast(a, int32), 2) * expand_dims(cast(b, int32), 0), 1),
+        {.device = tested_device()})(lowest, Array(std::vector<std::int8_t>(16 * 1024, -128), {1024, 16}))[0];
+    CHECK(got.at(5) == 1024.0 * 128 * 128);
+}
