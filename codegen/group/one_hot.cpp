@@ -136,6 +136,34 @@ std::optional<Lookup> find_lookup(const Nest& full) {
     return {};
 }
 
+// The number of a reduced loop that an index of a comparison is counted by in two parts, as rows and columns
+// are that a reshape made one axis: the loop as two loops, where its length is a multiple of the inner one.
+std::optional<Nest> with_loop_split(const Nest& nest, const Nest& full) {
+    std::vector<Scalar> conditions;
+    find_conditions(full.body, conditions);
+    for (const Scalar& condition : conditions)
+        for (const Scalar& side : condition->arguments) {
+            const std::optional<Int> index = index_of(side);
+            if (!index) continue;
+            for (const Int::Term& t : index->terms())
+                for (const AtomPtr& a : t.atoms)
+                    for (std::size_t i = 0; i < nest.reduced.size(); ++i) {
+                        const Loop& l = nest.reduced[i];
+                        if (a->kind != Atom::Kind::floordiv || !l.variable.symbol_id() ||
+                            !(a->a == l.variable) || !a->b.is_constant() || !mod(l.extent, a->b).is(0))
+                            continue;
+                        const Loop outer = make_loop("k", floordiv(l.extent, a->b)),
+                                   inner = make_loop("k", a->b);
+                        Nest r = substitute(
+                            nest, {{l.variable.symbol_id(), outer.variable * a->b + inner.variable}});
+                        r.reduced[i] = inner;
+                        r.reduced.insert(r.reduced.begin() + static_cast<std::ptrdiff_t>(i), outer);
+                        return r;
+                    }
+        }
+    return {};
+}
+
 bool has_guards_over(const Nest& nest, const Lookup& lookup) {
     return std::any_of(nest.guards.begin(), nest.guards.end(), [&](const Guard& g) {
         return std::any_of(lookup.parts.begin(), lookup.parts.end(), [&](const Lookup::Part& part) {
@@ -172,18 +200,25 @@ void look_up_one_hot(Values& values) {
     const std::vector<int> distance = distances(values);
     for (std::size_t v = 0; v < values.list.size(); ++v) {
         Value& value = values.list[v];
-        const Nest& nest = value.nest;
+        Nest nest = value.nest;
         if (!nest.body || nest.combine != Combine::sum || nest.reduced.empty()) continue;
         bool near = false;
         for_each_read(nest, [&](const ScalarNode& s) {
             near = near || distance[static_cast<std::size_t>(s.operand.value())] < farthest;
         });
         if (!near) continue;
-        const Nest full = compose(nest, [&](int operand) -> const Nest* {
+        const InlineValue near_values = [&](int operand) -> const Nest* {
             const auto k = static_cast<std::size_t>(operand);
             return distance[k] < farthest || is_simple(values.list[k]) ? &values.list[k].nest : nullptr;
-        });
-        const std::optional<Lookup> lookup = find_lookup(full);
+        };
+        Nest full = compose(nest, near_values);
+        std::optional<Lookup> lookup = find_lookup(full);
+        if (!lookup)
+            if (std::optional<Nest> split = with_loop_split(nest, full)) {
+                nest = *std::move(split);
+                full = compose(nest, near_values);
+                lookup = find_lookup(full);
+            }
         if (!lookup || has_guards_over(nest, *lookup)) continue;
         value.nest = with_lookup(nest, *lookup);
         value.why_generated = "because all terms but one are zeros: it is looked up";

@@ -278,11 +278,17 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
 bool copies_serve_parts(const Group& group, const SegmentContext& context, const RowOf& row,
                         std::int64_t rows, double work_of_part) {
     constexpr double small_part = 0.05, reads = 16;
+    // Picoseconds: short rows inside of a border, and the border around them.
+    constexpr double of_element = 300, of_border = 100;
     double work = 0;
     for (const StagedCopy& copy : plan_copies(group, context, row, rows, 0, CopiedBy::rows, {})) {
         if (copy.in_memory) return false;
         work +=
             work_of_row(copy.nest, {}, context) * static_cast<double>(rows) * (copy.after > 0 ? reads : 1);
+        if (!copy.filled) continue;
+        const std::vector<Loop> row_loops(copy.nest.parallel.begin() + 1, copy.nest.parallel.end());
+        work += typical_count(row_loops) * static_cast<double>(rows) * of_element +
+                typical(count_of(copy.scratch)) * of_border;
     }
     return work <= small_part * work_of_part;
 }
@@ -312,11 +318,15 @@ TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const Row
         const double tasks = std::ceil(extent / static_cast<double>(rows)),
                      work = size.work * static_cast<double>(rows);
         if (enough_for_cores(tasks, work)) break;
-        std::optional<AxisCut> cut = cut_into_parts(group, context, parts_for_cores(tasks, work));
-        if (!cut) continue;
-        const auto parts = static_cast<double>(cut->parts());
-        if (!copies_serve_parts(group, context, row, rows, work / parts)) continue;
-        plan.cut = std::move(cut);
+        // Fewer parts, where more of them would copy too much.
+        for (double wanted = parts_for_cores(tasks, work); !plan.cut && wanted >= 2; wanted /= 2) {
+            std::optional<AxisCut> cut = cut_into_parts(group, context, wanted);
+            if (!cut) break;
+            if (copies_serve_parts(group, context, row, rows, work / static_cast<double>(cut->parts())))
+                plan.cut = std::move(cut);
+        }
+        if (!plan.cut) continue;
+        const auto parts = static_cast<double>(plan.cut->parts());
         if (enough_for_cores(tasks * parts, work / parts)) break;
     }
     return plan;
