@@ -75,7 +75,17 @@ def _batched(k):
 
 def _product(k):
     m, n, depth = k["m"], k["n"], k["k"]
-    return 2 * m * n * depth, 4 * (m * depth + n * depth + (1 if "sum" in k else m * n)), False
+    wide = 2 if k.get("dtype") == "float64" else 1  # half as many fit into a register
+    return 2 * m * n * depth * wide, 4 * wide * (m * depth + n * depth + (1 if "sum" in k else m * n)), False
+
+
+def _one_hot(k):
+    return 0, 8 * k["rows"] * k["k"] + 8 * k["rows"], False
+
+
+def _integer_product(k):
+    m, n, depth = k["m"], k["n"], k["k"]
+    return 2 * m * n * depth, m * depth + n * depth + 4 * m * n, False
 
 
 def _distances(k):
@@ -129,7 +139,8 @@ COSTS = {"reduce": _reduce, "conv": _conv, "pool": _pool, "conv_pool": _conv_poo
          "prod_gradient": lambda k: (0, 8 * math.prod(k["shape"]) + 4 * k["shape"][0], False),
          "scan": lambda k: (0, 8 * math.prod(k["shape"]), False), "order": _order,
          "topk_gradient": lambda k: (0, 8 * math.prod(k["shape"]) + 4 * k["shape"][0] * k["k"], False),
-         "product": _product, "distances": _distances, "weighted_mean": _weighted_mean,
+         "product": _product, "one_hot": _one_hot,
+         "integer_product": _integer_product, "distances": _distances, "weighted_mean": _weighted_mean,
          "concatenate": lambda k: (0, 8 * k["parts"] * math.prod(k["shape"]), False),
          "double": lambda k: (0, 8 * math.prod(k["shape"]), False),
          "crossentropy": lambda k: (0, 4 * math.prod(k["shape"]) + 8 * k["shape"][0], True),

@@ -198,9 +198,21 @@ def batched_product(k, style, compiled):
 
 def product(k, style, compiled):
     a, b = floats([k["m"], k["k"]], 1), floats([k["k"], k["n"]], 2)
+    if k.get("dtype") == "float64":
+        a, b = a.double(), b.double()
     if "sum" in k:
         return lambda: torch.mm(a, b).sum()
     return into(lambda out: torch.mm(a, b, out=out), compiled)
+
+
+def one_hot(k, style, compiled):
+    numbers, table = places(k["rows"], 1, k["n"]), floats([k["n"], k["k"]], 2)
+    return into(lambda out: torch.index_select(table, 0, numbers, out=out), compiled)
+
+
+def integer_product(k, style, compiled):
+    a, b = octets([k["m"], k["k"]], 1, np.int8), octets([k["k"], k["n"]], 2, np.int8)
+    return into(lambda out: torch.mm(a.float(), b.float(), out=out), compiled)
 
 
 def distances(k, style, compiled):
@@ -371,7 +383,8 @@ def logistic(k, style, compiled):
 
 OPS = {"reduce": reduction, "prod_gradient": gradient_of_prod, "scan": scan, "order": order,
        "topk_gradient": gradient_of_topk, "conv": convolution, "pool": pooling, "conv_pool": pooling_behind,
-       "lookup": lookup, "product": product, "distances": distances, "batched": batched_product, "weighted_mean": weighted_mean,
+       "lookup": lookup, "product": product, "one_hot": one_hot,
+       "integer_product": integer_product, "distances": distances, "batched": batched_product, "weighted_mean": weighted_mean,
        "attention": attention, "dequantized": dequantized, "concatenate": concatenation, "double": doubled,
        "crossentropy": crossentropy, "random": random, "covariance": covariance, "k_means": k_means,
        "logistic": logistic}

@@ -59,9 +59,13 @@ Updates attention(const Json& row, Given& given) {
 // Of as many rows and columns, or its sum.
 Updates one_product(const Json& row, Given& given) {
     const std::int64_t m = row.at("m"), n = row.at("n"), k = row.at("k");
-    const Array rows = floats({m, k}, 1);
+    const DType dtype = row.value("dtype", "float32") == "float64" ? float64 : float32;
+    const auto numbers = [&](const Dims& shape, std::uint32_t salt) {
+        return eval(cast(Expr(floats(shape, salt)), dtype));
+    };
+    const Array rows = numbers({m, k}, 1);
     const Expr a = row.value("unknown", false) ? given.rows(rows, "a") : given(rows, "a"),
-               y = dot(a, given(floats({k, n}, 2), "b"));
+               y = dot(a, given(numbers({k, n}, 2), "b"));
     if (row.contains("sum")) return {result({}, sum(y))};
     return {result({m, n}, y)};
 }
@@ -87,6 +91,23 @@ Updates dequantized(const Json& row, Given& given) {
                    row.at("written") == "before" ? dot(x, wide * scale) : dot(x, wide) * scale)};
 }
 
+// Rows of a table, by a product with ones and zeros or by their numbers.
+Updates one_hot_rows(const Json& row, Given& given) {
+    const std::int64_t rows = row.at("rows"), n = row.at("n"), k = row.at("k");
+    const Expr numbers = given(places(rows, 1, n), "numbers"), table = given(floats({n, k}, 2), "table");
+    return {
+        result({rows, k}, row.at("written") == "lookup" ? table[numbers] : dot(one_hot(numbers, n), table))};
+}
+
+// Of bytes, as integers or as floats.
+Updates integer_product(const Json& row, Given& given) {
+    const std::int64_t m = row.at("m"), n = row.at("n"), k = row.at("k");
+    const Expr a = given(bytes({m, k}, 1, int8), "a"), b = given(bytes({k, n}, 2, int8), "b");
+    if (row.at("written") == "floats") return {result({m, n}, dot(cast(a, float32), cast(b, float32)))};
+    const Expr sums = sum(expand_dims(cast(a, int32), 2) * expand_dims(cast(b, int32), 0), {1});
+    return {result({m, n}, cast(sums, float32))};
+}
+
 // By their differences: nothing cancels.
 Updates distances(const Json& row, Given& given) {
     const std::int64_t n = row.at("n"), m = row.at("m"), k = row.at("k");
@@ -104,6 +125,8 @@ Updates products(const Json& row, Given& given) {
     if (op == "product") return one_product(row, given);
     if (op == "weighted_mean") return weighted_mean(row, given);
     if (op == "dequantized") return dequantized(row, given);
+    if (op == "one_hot") return one_hot_rows(row, given);
+    if (op == "integer_product") return integer_product(row, given);
     return {};
 }
 

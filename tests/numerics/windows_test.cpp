@@ -139,3 +139,35 @@ TEST_CASE("windows with padding behind a convolution") {
         }
     cases.run();
 }
+
+TEST_CASE("windows of interleaved channels, normalised by a number for each channel") {
+    PackedCases cases(tested_device(), 1e-5);
+    Random random(21);
+    for (const std::int64_t channels : {1, 2, 3, 5, 7})
+        for (const DType dtype : {uint8, float32, float64})
+            for (const std::int64_t size : {2, 3}) {
+                const std::int64_t height = 4 * size, width = 23 * size;
+                const bool bytes = dtype == uint8;
+                const DType real = bytes ? DType::float32 : dtype;
+                const Dims shape{2, height, width, channels};
+                const Expr x = input(dtype, shape, "x"), m = input(real, Dims{channels}, "m"),
+                           s = input(real, Dims{channels}, "s"), f = cast(x, real) / 255;
+                const std::vector<Array> values{
+                    random_array(dtype, shape, random, bytes ? 0 : -1, bytes ? 255 : 1),
+                    random_array(real, Dims{channels}, random, 0, 1),
+                    random_array(real, Dims{channels}, random, 0.5, 1)};
+                const Expr planes = (transpose(f, {0, 3, 1, 2}) - channel(m)) / channel(s);
+                const Expr split = reshape(planes, {2, channels, height / size, size, width / size, size});
+                Expr corners = zeros({}, real);
+                for (int i = 0; i < size; ++i)
+                    for (int j = 0; j < size; ++j)
+                        corners = corners + f[{colon, Slice{.start = Expr(i), .step = size},
+                                               Slice{.start = Expr(j), .step = size}}];
+                const std::string what =
+                    fmt::format("{} of {}, windows of {}", channels, name_of(dtype), size);
+                cases.add(what + ", means", {x, m, s}, values, flip(mean(split, {3, 5}), 3));
+                cases.add(what + ", maxima", {x, m, s}, values, max(split, {3, 5}));
+                cases.add(what + ", slices", {x, m, s}, values, flip((corners - m) / s, 2));
+            }
+    cases.run();
+}
