@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/nest/compose.h"
+#include "codegen/nest/integers.h"
 #include "codegen/nest/walk.h"
 #include "graph/base/options.h"
 
@@ -74,11 +75,12 @@ void find_conditions(const Scalar& s, std::vector<Scalar>& found) {
     }
 }
 
-// The index that a scalar is.
+// The index that a scalar is, where its dtype has all numbers that the index takes: others would come again.
 std::optional<Int> index_of(const Scalar& s) {
-    if (s->kind == ScalarNode::Kind::index) return s->index;
-    if (s->kind == ScalarNode::Kind::cast && !is_float(s->dtype)) return index_of(s->arguments[0]);
-    return {};
+    std::optional<Int> index;
+    if (s->kind == ScalarNode::Kind::index) index = s->index;
+    if (s->kind == ScalarNode::Kind::cast && !is_float(s->dtype)) index = index_of(s->arguments[0]);
+    return index && holds(s->dtype, index->range()) ? index : std::nullopt;
 }
 
 // Of a comparison of a number with an index: the loops that the index counts, as one axis, and the value at

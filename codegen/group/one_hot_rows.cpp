@@ -14,6 +14,7 @@
 #include "codegen/group/values.h"
 #include "codegen/nest/access.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/integers.h"
 #include "graph/base/options.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
@@ -27,7 +28,8 @@ namespace bitale {
 namespace {
 
 constexpr int most_operations = 12;  // operations between a product and what is compared
-constexpr double fewest_columns = 64;
+// Fewer rows of the result are a product that takes less time than a sort, and than rows in another order.
+constexpr double fewest_rows = 512;
 
 // A node and what it is made of by views, casts and comparisons, as one nest.
 class Surroundings {
@@ -67,9 +69,15 @@ class Surroundings {
     std::unordered_map<const Node*, int> number_;
 };
 
+// Inside of casts that change no number: of those that an index takes, or that the dtype has.
 const ScalarNode& inside_casts(const Scalar& s) {
     const ScalarNode* at = s.get();
-    while (at->kind == ScalarNode::Kind::cast && is_integer(at->dtype)) at = at->arguments[0].get();
+    while (at->kind == ScalarNode::Kind::cast) {
+        const ScalarNode& from = *at->arguments[0];
+        const bool is_index = from.kind == ScalarNode::Kind::index;
+        if (!holds(at->dtype, is_index ? from.index.range() : range_of(from.dtype))) break;
+        at = &from;
+    }
     return *at;
 }
 
@@ -87,8 +95,8 @@ NodePtr numbers_of(const NodePtr& matrix, std::size_t axis, Where where) {
         const ScalarNode &index = inside_casts(equal->arguments[side]),
                          &number = inside_casts(equal->arguments[1 - side]);
         if (index.kind != ScalarNode::Kind::index || !(index.index == column) ||
-            number.kind != ScalarNode::Kind::read || !number.guards.empty() || !is_integer(number.dtype) ||
-            number.dtype == DType::uint64)
+            !holds(index.dtype, index.index.range()) || number.kind != ScalarNode::Kind::read ||
+            !number.guards.empty() || !is_integer(number.dtype) || number.dtype == DType::uint64)
             continue;
         const Shape& shape = around.at(number.operand).type.shape;
         Int offset = 0;
@@ -115,7 +123,7 @@ NodePtr scatter_of(const Node& node, const Target& target) {
     for (const std::size_t side : {0, 1}) {
         const NodePtr &matrix = node.inputs[side], &other = node.inputs[1 - side];
         const Int& rows = node.type.shape[side];
-        if (!rows.is_constant() || typical(rows) < fewest_columns ||
+        if (!rows.is_constant() || typical(rows) < fewest_rows ||
             typical(rows) * typical(other->type.shape[side]) < target.looks_of_sort)
             continue;
         const NodePtr numbers = numbers_of(matrix, side, node.where);

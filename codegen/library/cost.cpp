@@ -20,8 +20,8 @@ constexpr double product_ns = 600;
 constexpr double passed_ns = 0.13;
 // An element that each task of generated code turns for itself, and how many tasks do so.
 constexpr double turned_ns = 0.5, tasks = 8;
-// A result whose terms run in lanes: these are turned and added up.
-constexpr double lanes_added_ns = 2.5;
+// A result whose terms run in lanes, as those of longer sums do: these are turned and added up.
+constexpr double lanes_added_ns = 2.5, terms_in_lanes = 32;
 // Parts of the peak that are reached: measured on the products of small networks.
 constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin_generated = 0.85;
 // An element of an operand that the library packs for each of several products.
@@ -43,7 +43,8 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     // Along the columns of b, or along the rows of a stored the other way, neighbours lie side by side.
     const double in_lanes =
         std::max(call.transpose_b ? 0.0 : filled(n, lanes), call.transpose_a ? filled(m, lanes) : 0.0);
-    const double turning = in_lanes > 0 ? 0 : (tasks * n * k * turned_ns + m * n * lanes_added_ns) * products;
+    const double added = k >= terms_in_lanes ? m * n * lanes_added_ns : 0,
+                 turning = in_lanes > 0 ? 0 : (tasks * n * k * turned_ns + added) * products;
     // One register holds a row of results, so that the whole sum of many of them stays in registers.
     constexpr double fewest_rows = 8;
     const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;

@@ -10,7 +10,11 @@ namespace bitale {
 
 namespace {
 
-bool has_instructions(std::int64_t step) { return step == 3 || (step & (step - 1)) == 0; }
+// Steps within a line or two, for which there are no instructions.
+bool is_awkward(std::int64_t step) {
+    constexpr std::int64_t longest = 16;
+    return step > 3 && step <= longest && (step & (step - 1)) != 0;
+}
 
 }  // namespace
 
@@ -18,14 +22,17 @@ std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& p
     std::vector<ApartRead> found;
     if (loop.binding != Binding::simd) return found;
     for (const Stmt& s : loop.body) {
-        if (s.kind == Stmt::Kind::loop || s.kind == Stmt::Kind::when) return {};
+        // Others bind what is known in the loop alone, or ask whether to read at all.
+        const bool plain = s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::accumulate ||
+                           s.kind == Stmt::Kind::declare || s.kind == Stmt::Kind::comment;
+        if (!plain) return {};
         for (const Scalar& value : {s.value, s.position})
             if (value)
                 for_each_read(value, [&](const ScalarNode& read) {
                     const Place& place = places[static_cast<std::size_t>(read.operand.place())];
                     const Int offset = offset_of(place, read.at);
                     const std::optional<Int> step = stride_of(offset, loop.variable);
-                    if (!step || !step->is_constant() || has_instructions(std::abs(step->constant()))) return;
+                    if (!step || !step->is_constant() || !is_awkward(std::abs(step->constant()))) return;
                     if (place.written || !read.guards.empty()) return;
                     const bool known = std::any_of(found.begin(), found.end(), [&](const ApartRead& r) {
                         return r.place == read.operand.place() && r.offset == offset;

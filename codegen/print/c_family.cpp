@@ -307,7 +307,7 @@ class Printer {
     }
 
     void point_at(const ApartRead& read, const Int& variable) {
-        const std::string name = fresh("q"), type = c_type(kernel_.places[read.place].dtype),
+        const std::string name = fresh("q"), type = stored_type(kernel_.places[read.place].dtype, cuda_),
                           first = index(substitute(read.offset, {{variable.symbol_id(), 0}}));
         used_.insert(read.place);
         out_.line(fmt::format("const {}* {} = p{} + {};", type, name, read.place, first));

@@ -77,6 +77,34 @@ TEST_CASE("sums over one-hot axes are lookups, whatever numbers are looked up") 
         }
 }
 
+TEST_CASE("axes that are cast to fewer bits come again, and all of their places count") {
+    Random random(16);
+    const std::int64_t n = 700;
+    const Expr k = input(int32, {-1}, "k"), x = input(float32, {-1, n}, "x"),
+               table = input(float32, {n, 9}, "table"), g = input(float32, {-1, 9}, "g");
+    for (const auto& [of_key, of_axis] :
+         {std::pair{uint8, uint8}, {int8, int8}, {int16, uint8}, {uint8, int64}, {int32, int16}}) {
+        const DType wide = int64;
+        const Expr hit = eq(expand_dims(cast(cast(k, of_key), wide), 1),
+                            expand_dims(cast(cast(range(0, n), of_axis), wide), 0)),
+                   narrow = eq(expand_dims(cast(k, of_axis), 1), expand_dims(cast(range(0, n), of_axis), 0));
+        std::vector<Expr> results;
+        for (const Expr& c : {hit, narrow}) {
+            const Expr ones = cast(c, float32);
+            for (const Expr& y :
+                 {sum(where(c, x, 0), 1), sum(ones * x, 1), dot(ones, table), dot(transpose(ones), g)})
+                results.push_back(y);
+        }
+        std::vector<std::int32_t> numbers;
+        for (int i = 0; i < 40; ++i) numbers.push_back(i * 97 % 800 - 50);
+        check_all(
+            {k, x, table, g}, results,
+            {Array(numbers, {40}), random_array(float32, {40, n}, random, -1, 1),
+             random_array(float32, {n, 9}, random, -1, 1), random_array(float32, {40, 9}, random, -1, 1)},
+            fmt::format("keys as {}, the axis as {}", name_of(of_key), name_of(of_axis)));
+    }
+}
+
 TEST_CASE("gradients of maxima over all places of a convolution look up where they were") {
     Random random(12);
     for (const bool one_row : {true, false}) {
