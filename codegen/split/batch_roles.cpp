@@ -111,6 +111,13 @@ class Classifier {
         find_sliced(role, nest, along);
     }
 
+    // Of a known length, a reshape has numbers that only a symbol would show to be multiples of the rows.
+    Obstacle reads_other_rows() const {
+        Obstacle r{"reads other rows of the batch than the one that it computes"};
+        if (batch_.symbol == 0 && node_.op == reshape_op()) r.cure = declare_the_batch;
+        return r;
+    }
+
     // Batches one after another along the axis of the rows.
     bool joins_batches(BatchRole& role) const {
         const auto axis = static_cast<int>(node_.attributes.get<std::int64_t>("axis"));
@@ -144,8 +151,7 @@ class Classifier {
             if (!operand.is_rows()) return;
             const Along here =
                 loop_behind(read.at.at(static_cast<std::size_t>(operand.axis)), operand.blocks, nest);
-            if (here.variable == 0 || (along.variable != 0 && here != along))
-                throw Obstacle{"reads other rows of the batch than the one that it computes"};
+            if (here.variable == 0 || (along.variable != 0 && here != along)) throw reads_other_rows();
             along = here;
         });
         if (along.variable == 0) throw Obstacle{"depends on the batch without reading its rows"};

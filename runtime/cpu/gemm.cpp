@@ -192,7 +192,8 @@ class GemmProduct {
         mirrored_ = room(s_.symmetric ? slice : 0);
         a_ = room(s_.made_a ? slices_.rows * s_.piece_depth : 0);
         b_ = room(s_.made_b ? slices_.columns * s_.piece_depth : 0);
-        packed_ = room(own_ ? product_room() : 0);
+        const std::int64_t terms = made() ? s_.piece_depth : std::min(slices_.depth, s_.k);
+        packed_ = room(own_ ? product_room(slices_.rows, slices_.columns, terms) : 0);
     }
 
     // Slices that are computed: of those that mirror each other the one right of the diagonal.

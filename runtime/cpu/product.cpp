@@ -14,15 +14,23 @@ namespace {
 
 #define B_INLINE inline __attribute__((always_inline))
 
-constexpr std::int64_t terms_of_block = 256, columns_of_block = 256, most_rows_of_block = 112;
+constexpr std::int64_t terms_of_block = 256, columns_of_block = 256, most_rows_of_block = 96;
+constexpr std::int64_t most_tile_rows = 12, most_tile_columns = 32;
+
+// Elements for a block of a.
+std::int64_t room_of_rows(std::int64_t m, std::int64_t k) {
+    const std::int64_t whole = (m + most_tile_rows - 1) / most_tile_rows * most_tile_rows;
+    return std::min(terms_of_block, k) * std::min(most_rows_of_block, whole);
+}
 
 // For registers of so many bytes, and tiles of so many rows. All of it is inlined into functions that are
 // compiled for the processor that has such registers.
 template <class T, int register_bytes, int tile_rows>
 struct Product {
     static constexpr std::int64_t lanes = register_bytes / sizeof(T), tile_columns = 2 * lanes;
-    static constexpr std::int64_t rows_of_block = 96 / tile_rows * tile_rows;
-    static_assert(rows_of_block <= most_rows_of_block && columns_of_block % tile_columns == 0);
+    static constexpr std::int64_t rows_of_block = most_rows_of_block / tile_rows * tile_rows;
+    static_assert(most_tile_rows % tile_rows == 0 && most_tile_columns % tile_columns == 0);
+    static_assert(columns_of_block % most_tile_columns == 0);
     // g++ takes these attributes of a template's T in a typedef alone. NOLINTBEGIN(modernize-use-using)
     typedef T Lanes __attribute__((vector_size(register_bytes)));
     typedef T Unaligned __attribute__((vector_size(register_bytes), aligned(sizeof(T)), may_alias));
@@ -120,7 +128,7 @@ struct Product {
                              StridedMatrix<const T> a, StridedMatrix<const T> b, T beta, StridedMatrix<T> c,
                              T* room) {
         T* const packed_a = room;
-        T* const packed_b = room + terms_of_block * most_rows_of_block;
+        T* const packed_b = room + room_of_rows(m, k);
         for (std::int64_t j = 0; j < n; j += columns_of_block)
             for (std::int64_t p = 0; p < k; p += terms_of_block) {
                 const std::int64_t columns = std::min(columns_of_block, n - j),
@@ -192,7 +200,10 @@ Routine<T> routine([[maybe_unused]] int most_bytes) {
 
 }  // namespace
 
-std::int64_t product_room() { return terms_of_block * (most_rows_of_block + columns_of_block); }
+std::int64_t product_room(std::int64_t m, std::int64_t n, std::int64_t k) {
+    const std::int64_t whole = (n + most_tile_columns - 1) / most_tile_columns * most_tile_columns;
+    return room_of_rows(m, k) + std::min(terms_of_block, k) * std::min(columns_of_block, whole);
+}
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, StridedMatrix<const float> a,
               StridedMatrix<const float> b, float beta, StridedMatrix<float> c, float* room, int most_bytes) {

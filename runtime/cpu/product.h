@@ -12,8 +12,8 @@ struct StridedMatrix {
     std::int64_t row = 0, column = 0;
 };
 
-// Elements of memory that a call works in.
-std::int64_t product_room();
+// Elements of memory that a call works in, or one for a smaller product.
+std::int64_t product_room(std::int64_t m, std::int64_t n, std::int64_t k);
 
 // c[m, n] = alpha * a[m, k] . b[k, n] + beta * c, in one thread; c, whose columns are side by side, is not
 // read where beta is 0. Blocks of 256 terms are summed with one rounding per term on processors that have

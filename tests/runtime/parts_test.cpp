@@ -272,6 +272,10 @@ TEST_CASE("what a known batch must not be is refused with its line", "[core][run
     CHECK_THAT(refused(cumsum(x, 0)), ContainsSubstring("some rows of the batch differently from the rest"));
     CHECK_THAT(refused(sum(x), {.updates = {{table, x}}}), ContainsSubstring("new value of \"table\""));
     CHECK_THAT(refused(reshape(x, {3, 6})), ContainsSubstring("micro-batches"));
+    const Expr images = input(float32, {16, 5, 4}, "images");
+    const Shared w = shared(zeros({4, 3}), "w");
+    CHECK_THAT(error_of([&] { function({images}, mean(sqr(dot(images, w) - 1)), {.micro_batch = 4}); }),
+               ContainsSubstring("declare the length of the batch as -1"));
     // The number of rows is in what is computed.
     CHECK(refused(x * 6 + sum(x) / 6) == "");
     Function f = function({x}, {sum(x, {0}), pad(x, {{0, 0}, {6, 0}})}, {.micro_batch = 4});

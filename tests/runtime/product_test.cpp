@@ -59,7 +59,7 @@ template <class T>
 Multiplied<T> multiplied(std::int64_t m, std::int64_t n, std::int64_t k, const LaidOut<T>& a,
                          const LaidOut<T>& b, T alpha, T beta, T old, int bytes) {
     Multiplied<T> c{std::vector<T>(static_cast<std::size_t>(m * (n + 3)), old), n + 3};
-    std::vector<T> room(static_cast<std::size_t>(product_room()));
+    std::vector<T> room(static_cast<std::size_t>(product_room(m, n, k)));
     multiply(m, n, k, alpha, a.matrix, b.matrix, beta, StridedMatrix<T>{c.memory.data(), c.row, 1},
              room.data(), bytes);
     return c;
