@@ -112,7 +112,7 @@ class GemmProduct {
         if (by_depth)
             pool.run(slices_.of_depth * computed(), [&](std::int64_t first, std::int64_t last) {
                 const OneThread guard;
-                const GemmScratch::Claim claim(scratch_, made() || own_);
+                const GemmScratch::Claim claim(scratch_, made() || packs_);
                 for (std::int64_t i = first; i < last; ++i) {
                     const std::int64_t part = i / computed();
                     const Slice slice = computed_slice(i % computed());
@@ -121,7 +121,7 @@ class GemmProduct {
             });
         pool.run(computed() * products(s_), [&](std::int64_t first, std::int64_t last) {
             const OneThread guard;
-            const GemmScratch::Claim claim(scratch_, inside || made() || own_ || kernels_.epilogue.entry);
+            const GemmScratch::Claim claim(scratch_, inside || made() || packs_ || kernels_.epilogue.entry);
             for (std::int64_t i = first; i < last; ++i) {
                 const Slice slice = computed_slice(i);
                 T* to = inside ? elements(claim) : place_of(slice);
@@ -193,7 +193,9 @@ class GemmProduct {
         a_ = room(s_.made_a ? slices_.rows * s_.piece_depth : 0);
         b_ = room(s_.made_b ? slices_.columns * s_.piece_depth : 0);
         const std::int64_t terms = made() ? s_.piece_depth : std::min(slices_.depth, s_.k);
-        packed_ = room(own_ ? product_room(slices_.rows, slices_.columns, terms) : 0);
+        const std::int64_t packing = own_ ? product_room(slices_.rows, slices_.columns, terms) : 0;
+        packs_ = packing > 0;  // not for a sum of nothing
+        packed_ = room(packing);
     }
 
     // Slices that are computed: of those that mirror each other the one right of the diagonal.
@@ -399,7 +401,8 @@ class GemmProduct {
     const GemmKernels& kernels_;
     GemmScratch& scratch_;
     const GemmSlices slices_;
-    const bool own_;                                                        // by a routine of our own
+    const bool own_;  // by a routine of our own
+    bool packs_ = false;
     std::size_t elements_ = 0, mirrored_ = 0, a_ = 0, b_ = 0, packed_ = 0;  // of a thread's memory
 };
 
