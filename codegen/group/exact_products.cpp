@@ -7,6 +7,7 @@
 
 #include "codegen/group/replace.h"
 #include "codegen/group/values.h"
+#include "codegen/nest/integers.h"
 #include "graph/base/options.h"
 #include "graph/walk/traverse.h"
 #include "ops/elementwise/elementwise.h"
@@ -16,11 +17,7 @@ namespace bitale {
 
 namespace {
 
-double elements(const Node& node) {
-    double count = 1;
-    for (const Int& length : node.type.shape) count *= typical(length);
-    return count;
-}
+double elements(const Node& node) { return typical(count_of(node.type.shape)); }
 
 // A factor of the product: views of a cast of narrow integers.
 struct Factor {
@@ -35,9 +32,8 @@ std::optional<Factor> factor_of(const NodePtr& x) {
     const NodePtr& source = at->inputs[0];
     const DType dtype = source->type.dtype;
     if (!is_integer(dtype) || bytes_of(dtype) > 2) return {};
-    const int bits = 8 * static_cast<int>(bytes_of(dtype));
-    const bool is_signed = dtype == DType::int8 || dtype == DType::int16;
-    return Factor{source, static_cast<double>(std::int64_t{1} << (is_signed ? bits - 1 : bits))};
+    const IntRange range = range_of(dtype);
+    return Factor{source, static_cast<double>(std::max(-range.low, range.high))};
 }
 
 // The same views of the source as floats.
@@ -59,9 +55,8 @@ NodePtr product_of_floats(const Node& node, const Target& target) {
     double terms = 1;
     for (const Loop& l : nest_of(node).reduced) terms *= static_cast<double>(l.extent.range().high);
     const double most = terms * a->most * b->most;
-    const int bits = 8 * static_cast<int>(std::min(bytes_of(node.type.dtype), bytes_of(product->type.dtype)));
-    if (bits < 32 || most >= static_cast<double>(std::int64_t{1} << std::min(bits - 2, 62)) * 2)
-        return nullptr;
+    for (const DType dtype : {product->type.dtype, node.type.dtype})
+        if (most > static_cast<double>(range_of(dtype).high)) return nullptr;
     const bool single = most <= exact_single && target.has_gemm;
     if (!single && !(most <= exact_double && target.has_gemm_f64)) return nullptr;
     const DType dtype = single ? DType::float32 : DType::float64;
@@ -76,7 +71,8 @@ NodePtr product_of_floats(const Node& node, const Target& target) {
 }  // namespace
 
 void multiply_as_floats(Graph& graph, const Target& target) {
-    if (!options().enabled("exact-products")) return;
+    // Where a product is a launch of its own, it is no call in this form, and might be rounded to fewer bits.
+    if (!target.library_in_tasks || !options().enabled("exact-products")) return;
     replace_nodes(graph, [&](const NodePtr& node) { return product_of_floats(*node, target); });
 }
 

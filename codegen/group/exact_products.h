@@ -9,7 +9,8 @@ namespace bitale {
 // sum(a * b) of integers of up to 16 bits that are cast and repeated along axes of the other one, as by
 // sum(expand_dims(a, 2) * expand_dims(b, 0), 1), becomes the sum of the same floats, cast back, where no
 // partial sum can leave the integers that float32 holds, or float64 where the target multiplies these:
-// libraries have no fast products of integers. The result is the same whatever the order.
+// libraries have no fast products of integers. The result is the same whatever the order. Where a task calls
+// the library (Target::library_in_tasks).
 void multiply_as_floats(Graph& graph, const Target& target);
 
 }  // namespace bitale

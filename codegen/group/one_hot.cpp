@@ -179,8 +179,9 @@ Nest with_lookup(const Nest& nest, const Lookup& lookup) {
     Substitution where;
     for (const Lookup::Part& part : lookup.parts) {
         const Loop& l = nest.reduced[part.loop];
-        where[l.variable.symbol_id()] = mod(floordiv(at, part.factor), l.extent);
-        if (part.loop == lookup.parts.back().loop) where[l.variable.symbol_id()] = floordiv(at, part.factor);
+        const Int number = floordiv(at, part.factor);
+        const bool outermost = part.loop == lookup.parts.back().loop;
+        where[l.variable.symbol_id()] = outermost ? number : mod(number, l.extent);
     }
     Nest r = nest;
     for (std::size_t i = lookup.parts.size(); i-- > 0;) r.reduced[lookup.parts[i].loop].extent = 1;

@@ -66,8 +66,7 @@ void GemmScratch::drop() {
 namespace {
 
 // oneDNN of a processor without 512-bit vectors packs no operand whose columns are side by side, so that rows
-// which lie half pages apart share few places of the cache: it reached a quarter to a half of its speed
-// there.
+// which lie half pages apart share few places of the cache.
 bool rows_collide(const GemmShape& s) {
 #if defined(__x86_64__)
     static const bool packs = __builtin_cpu_supports("avx512f");

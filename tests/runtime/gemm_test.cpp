@@ -11,22 +11,15 @@
 
 #include "codegen/library/slices.h"
 #include "runtime/cpu/pool.h"
+#include "tests/runtime/numbers.h"
 #include "tests/support/catch.h"
 
 using namespace bitale;
+using bitale::test::numbers;
 
 namespace {
 
 using Parameter = GemmCall::Parameter;
-
-std::vector<float> numbers(std::int64_t count, std::uint32_t seed) {
-    std::vector<float> r(static_cast<std::size_t>(count));
-    for (float& x : r) {
-        seed = seed * 1664525u + 1013904223u;
-        x = static_cast<float>(seed >> 8) / static_cast<float>(1 << 23) - 1;
-    }
-    return r;
-}
 
 std::vector<double> product(const GemmShape& s, const std::vector<float>& a, const std::vector<float>& b,
                             const std::vector<float>& bias) {
@@ -79,8 +72,8 @@ TEST_CASE("a product is the same for any number of threads, whatever it is cut i
             for (const int form : {0, 1, 2, 3}) {
                 GemmShape s{z.m, z.n, z.k, form % 2 == 1, form / 2 == 1, form != 0, form == 2};
                 s.parameter = parameter;
-                const std::vector<float> a = numbers(z.m * z.k, 1), b = numbers(z.k * z.n, 2),
-                                         bias = numbers(z.n, 3);
+                const std::vector<float> a = numbers<float>(z.m * z.k, 1), b = numbers<float>(z.k * z.n, 2),
+                                         bias = numbers<float>(z.n, 3);
                 const std::vector<double> exact = product(s, a, b, bias);
                 std::vector<float> first;
                 GemmScratch scratch;
@@ -128,8 +121,8 @@ TEST_CASE("an epilogue runs on each slice, whether the product is kept or not") 
                 s.slice_rows = slice_rows;
                 s.slice_columns = slice_columns;
                 s.slice_depth = depth;
-                const std::vector<float> a = numbers(product_rows * k, 1),
-                                         b = numbers(k * product_columns, 2);
+                const std::vector<float> a = numbers<float>(product_rows * k, 1),
+                                         b = numbers<float>(k * product_columns, 2);
                 const std::vector<double> exact = product(s, a, b, {});
                 std::vector<float> c(exact.size(), NAN), r(exact.size(), NAN);
                 void* const buffers[] = {kept ? c.data() : nullptr, r.data()};
@@ -154,8 +147,9 @@ TEST_CASE("a product is added to what was there") {
         s.parameter = Parameter::rows;
         s.alpha = -0.25f;
         s.beta = 0.5f;
-        const std::vector<float> a = numbers(product_rows * k, 1), b = numbers(k * product_columns, 2),
-                                 old = numbers(product_rows * product_columns, 3);
+        const std::vector<float> a = numbers<float>(product_rows * k, 1),
+                                 b = numbers<float>(k * product_columns, 2),
+                                 old = numbers<float>(product_rows * product_columns, 3);
         const std::vector<double> exact = product(s, a, b, {});
         GemmScratch scratch;
         for (const int threads : {1, 2, 3}) {
@@ -213,7 +207,8 @@ TEST_CASE("operands are packed on the fly, and of a matrix times its own transpo
                         s.piece_depth = depth;
                         s.made_a = s.made_b = made;
                         s.symmetric = symmetric;
-                        const std::vector<float> a = numbers(n * k, 1), b = symmetric ? a : numbers(n * k, 2);
+                        const std::vector<float> a = numbers<float>(n * k, 1),
+                                                 b = symmetric ? a : numbers<float>(n * k, 2);
                         const std::vector<double> exact = product(s, a, b, {});
                         const std::int64_t sizes[2][5] = {{n, k, part, depth, s.transpose_a},
                                                           {n, k, part, depth, !s.transpose_b}};

@@ -13,21 +13,13 @@
 
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/pool.h"
+#include "tests/runtime/numbers.h"
 #include "tests/support/catch.h"
 
 using namespace bitale;
+using bitale::test::numbers;
 
 namespace {
-
-template <class T>
-std::vector<T> numbers(std::int64_t count, std::uint32_t seed) {
-    std::vector<T> r(static_cast<std::size_t>(count));
-    for (T& x : r) {
-        seed = seed * 1664525u + 1013904223u;
-        x = static_cast<T>(seed >> 8) / static_cast<T>(1 << 23) - 1;
-    }
-    return r;
-}
 
 // How a matrix lies: by rows, by columns, with gaps between rows, every third element, backwards.
 enum class Form { rows, columns, gaps, apart, backwards };
