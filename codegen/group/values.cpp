@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/group/joined.h"
 #include "codegen/group/one_hot.h"
 #include "codegen/group/windows.h"
 #include "codegen/library/choose.h"
@@ -285,6 +286,9 @@ class Decider {
                     value.storage = Value::Storage::stored;
                     value.reason = "read many times, and much less than the reduction that it ends has read";
                 }
+            } else if (target_.library_in_tasks && times >= often && is_joined_for_products(values_, i)) {
+                value.storage = Value::Storage::stored;
+                value.reason = "put together from parts, and read whole for each row of a product";
             } else if ((cost[i] >= 1 || is_copied_for_windows(values_, i, looked_up_[i], target_)) &&
                        times >= staged_from) {
                 value.storage = Value::Storage::staged;

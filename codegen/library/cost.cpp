@@ -24,6 +24,10 @@ constexpr double turned_ns = 0.5, tasks = 8;
 constexpr double lanes_added_ns = 2.5, terms_in_lanes = 32;
 // Parts of the peak that are reached: measured on the products of small networks.
 constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin_generated = 0.85;
+// Whole registers of columns, of a factor that the second cache has room for beside what else is there. Where
+// the number of rows is unknown, there may be so many that a call pays.
+constexpr double near_generated = 0.62, near_elements = 32 << 10;
+constexpr std::int64_t most_rows = 1024;
 // An element of an operand that the library packs for each of several products.
 constexpr double packed_a_ns = 0.2, packed_b_ns = 0.04;
 
@@ -48,11 +52,13 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     // One register holds a row of results, so that the whole sum of many of them stays in registers.
     constexpr double fewest_rows = 8;
     const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;
+    const bool near =
+        products == 1 && !call.transpose_b && std::fmod(n, lanes) == 0 && k * n * width <= near_elements;
+    const double reached = thin ? thin_generated : near ? near_generated : generated;
     const double packing =
         products > 1 ? products * (product_ns + m * k * packed_a_ns + k * n * packed_b_ns) : 0;
     return {call_ns + packing + passed * passed_ns * width + flops / (flops_per_ns * library),
-            turning + flops / (flops_per_ns * (thin ? thin_generated : generated) *
-                               (in_lanes > 0 ? in_lanes : filled(n, lanes)))};
+            turning + flops / (flops_per_ns * reached * (in_lanes > 0 ? in_lanes : filled(n, lanes)))};
 }
 
 double cost_of_pieces(const GemmCall& call) {

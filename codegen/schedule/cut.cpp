@@ -51,7 +51,8 @@ std::optional<AxisCut> cut_axis(const Group& group, const Values& values, const 
 
 namespace {
 
-// About this width, such that all parts are alike if possible: tiles of registers then come out even.
+// About this width, such that all parts are alike if possible: tiles of registers then come out even. 0 where
+// they cannot be.
 std::int64_t even_width(std::int64_t extent, std::int64_t width, std::int64_t step) {
     constexpr std::int64_t most = 3;
     for (std::int64_t off = 0; off < most * width; off += step)
@@ -59,7 +60,7 @@ std::int64_t even_width(std::int64_t extent, std::int64_t width, std::int64_t st
             if (other >= step && most * other >= width && other <= most * width && 2 * other <= extent &&
                 extent % other == 0)
                 return other;
-    return width;
+    return 0;
 }
 
 // Whether some schedule may put the axis into the lanes of registers.
@@ -70,6 +71,12 @@ bool may_run_in_lanes(const Nest& nest, int axis, const ShapeOf& shape_of) {
            (channels && static_cast<int>(channels->loop) == axis) ||
            (adds_products(nest) &&
             unit_stride(nest, nest.parallel[static_cast<std::size_t>(axis)].variable, shape_of));
+}
+
+// Whether the axis has the columns of a product, in lanes of registers.
+bool has_columns(const Nest& nest, int axis, const ShapeOf& shape_of) {
+    return adds_products(nest) && is_matrix_product(nest) &&
+           lane_axis(nest, shape_of) == static_cast<std::size_t>(axis);
 }
 
 // An update in place writes the variable that others read: they have to read it in the part that is written
@@ -115,10 +122,12 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& 
         if (!l.extent.is_constant() || l.extent.constant() < 2) continue;
         const AxesInStep axes = axes_in_step(group.values, nests, {group.values[0], static_cast<int>(axis)});
         if (axes.empty()) continue;
-        bool same = true;
+        constexpr std::int64_t lanes = 16;
+        bool same = true, is_columns = false;  // the axis has the columns of products
         std::int64_t step = 1;
         for (std::size_t i = 0; i < nests.size(); ++i) {
             const int d = axes.at(group.values[i]);
+            is_columns = is_columns || has_columns(nests[i], d, shape_of);
             same = same && nests[i].parallel[static_cast<std::size_t>(d)].extent == l.extent;
             step = std::max(step, step_of_parts(nests[i], d, !parts, context.target, shape_of));
         }
@@ -126,7 +135,10 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& 
         const std::int64_t extent = l.extent.constant();
         const auto whole = static_cast<double>(extent);
         const double wanted = std::ceil(whole / parts.value_or(whole) / static_cast<double>(step));
-        const AxisCut cut{axes, extent, even_width(extent, static_cast<std::int64_t>(wanted) * step, step)};
+        const std::int64_t width = static_cast<std::int64_t>(wanted) * step;
+        std::int64_t even = even_width(extent, width, step);
+        if (even == 0 && is_columns) even = even_width(extent, width, std::min(step, lanes));
+        const AxisCut cut{axes, extent, even > 0 ? even : width};
         if (cut.parts() > (best ? best->parts() : 1) && parts_are_apart(group, context, nests, axes))
             best = cut;
     }

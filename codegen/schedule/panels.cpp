@@ -17,7 +17,7 @@ namespace bitale {
 
 namespace {
 
-constexpr std::int64_t panel = 64;           // results side by side
+constexpr std::int64_t panel = 64, narrow_panel = 32;  // results side by side
 constexpr std::int64_t longest_piece = 128;  // terms of the sum for which copies are made: they stay in L1
 constexpr std::int64_t most_rows = 64;
 constexpr double lanes_of_register = 16;
@@ -80,6 +80,25 @@ Int bounded_symbol(const char* name, std::int64_t end) {
         name, {0, end >= IntRange::highest ? IntRange::highest : std::max<std::int64_t>(end - 1, 1)});
 }
 
+// The factor that has the columns.
+const Scalar& columns_factor(const Nest& nest, const Int& column) {
+    return nest.body->arguments[varies(nest, nest.body->arguments[1], column) ? 1 : 0];
+}
+
+// In memory, one after another.
+bool is_run(const Nest& nest, const Scalar& factor, const Int& variable, const ShapeOf& shape_of) {
+    return is_element(nest, factor) && lets_of(nest, factor).empty() &&
+           step_along(nest, factor, variable, shape_of).is(1);
+}
+
+// The widest panels of whole registers that leave no narrower one; 0 where there are none.
+std::int64_t even_panel(const Int& results) {
+    constexpr std::int64_t step = 16;
+    for (std::int64_t width = panel; width >= narrow_panel; width -= step)
+        if (floordiv(results, width) * width == results) return width;
+    return 0;
+}
+
 class Panels {
   public:
     Panels(const Member& member, const Target& target, KernelBuilder& builder)
@@ -113,15 +132,19 @@ class Panels {
     std::optional<Stmts> panels() {
         const Loop& lanes = nest_.parallel[axis_];
         const std::int64_t most = lanes.extent.range().high;
-        const bool several = most > panel;
         constexpr std::int64_t whole = 16;
-        width_ = several                      ? panel
+        const std::int64_t even = lanes.extent.is_constant() && most <= panel ? 0 : even_panel(lanes.extent);
+        // Over no columns at all nothing is computed.
+        const bool several = most > panel || even > 0 || lanes.extent.range().low < 1;
+        width_ = even > 0                     ? even
+                 : most > panel               ? panel
                  : lanes.extent.is_constant() ? lanes.extent.constant()
                                               : (most + whole - 1) / whole * whole;
         first_lane_ = several ? bounded_symbol("panel", most) : Int(0);
         lane_ = Int::symbol("lane", {0, width_ - 1});
-        count_ =
-            several || !lanes.extent.is_constant() ? min(width_, lanes.extent - first_lane_) : lanes.extent;
+        count_ = even > 0                                 ? Int(width_)
+                 : several || !lanes.extent.is_constant() ? min(width_, lanes.extent - first_lane_)
+                                                          : lanes.extent;
         const Loop& sum = nest_.reduced[0];
         const std::int64_t terms = sum.extent.range().high;
         // Without copies, all terms at once: the partial results never leave their registers.
@@ -186,7 +209,7 @@ class Panels {
 
     Stmts over_panels(Stmts body, bool several) const {
         if (!several) return body;
-        return {loop(first_lane_, 0, nest_.parallel[axis_].extent, Binding::serial, std::move(body), panel)};
+        return {loop(first_lane_, 0, nest_.parallel[axis_].extent, Binding::serial, std::move(body), width_)};
     }
 
     Substitution to_here() const {
@@ -376,6 +399,42 @@ std::optional<RowsOfMember> rows_of_product(const Nest& nest, const ShapeOf& sha
                         std::min(rows, static_cast<std::int64_t>(std::ceil(wanted / std::max(inside, 1.0))))};
 }
 
+// The columns from `begin` on, of which there are `count`.
+Member columns_of(const Member& member, std::size_t axis, const Int& begin, const Int& count) {
+    Member part = member;
+    const Int all = part.nest.parallel[axis].variable, here = bounded_symbol("column", count.range().high);
+    const Substitution move{{all.symbol_id(), here + begin}};
+    part.nest = substitute(part.nest, move);
+    part.nest.parallel[axis] = {here, count};
+    for (Destination& d : part.destinations)
+        for (Int& x : d.at) x = substitute(x, move);
+    return part;
+}
+
+// for each panel of 64 columns, of 32 if their number is unknown:
+//     products of the rows with the panel
+// products of the rows with the narrower panel that is left
+//
+// Panels whose width is known are read where they are, those of other widths are copied.
+std::optional<Stmts> whole_panels(const Member& member, std::size_t lanes, const Target& target,
+                                  KernelBuilder& builder) {
+    const Nest& nest = member.nest;
+    const Loop& l = nest.parallel[lanes];
+    const std::int64_t width = l.extent.is_constant() ? panel : narrow_panel;
+    const bool even = l.extent.range().high <= width || even_panel(l.extent) > 0;
+    const bool in_place = is_matrix_product(nest) && nest.lets.empty() && l.variable.symbol_id() &&
+                          is_run(nest, columns_factor(nest, l.variable), l.variable, builder.shapes());
+    if (even || !in_place || builder.short_text) return Panels(member, target, builder).run();
+    const Int whole = floordiv(l.extent, width) * width;
+    std::optional<Stmts> first = Panels(columns_of(member, lanes, 0, whole), target, builder).run();
+    if (!first) return {};
+    std::optional<Stmts> rest =
+        Panels(columns_of(member, lanes, whole, l.extent - whole), target, builder).run();
+    if (!rest) return {};
+    append(*first, std::move(*rest));
+    return first;
+}
+
 // for each point of the axes that both factors have, and each block of rows:
 //     panels of one matrix product
 std::optional<Stmts> schedule_panels(const Member& member, const Target& target, KernelBuilder& builder) {
@@ -420,7 +479,7 @@ std::optional<Stmts> schedule_panels(const Member& member, const Target& target,
         for (Destination& d : one.destinations)
             for (Int& x : d.at) x = substitute(x, in_block);
     }
-    std::optional<Stmts> body = Panels(one, target, builder).run();
+    std::optional<Stmts> body = whole_panels(one, *lanes, target, builder);
     if (!body) return {};
     if (first_row)
         body = Stmts{loop(*first_row, 0, all_rows.extent, Binding::serial, *std::move(body), height)};

@@ -1,0 +1,88 @@
+#include "codegen/group/joined.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "codegen/nest/compose.h"
+#include "codegen/nest/product.h"
+#include "codegen/nest/walk.h"
+
+namespace bitale {
+
+namespace {
+
+const Value& at(const Values& values, int number) { return values.list[static_cast<std::size_t>(number)]; }
+
+bool is_map(const Value& value) {
+    return value.storage == Value::Storage::inlined && value.nest.body &&
+           value.nest.combine == Combine::none && !value.required && !value.by_library;
+}
+
+struct Parts {
+    int guarded = 0;      // reads that ask whether they have the element
+    bool narrow = false;  // some have fewer bytes in memory
+};
+
+Parts parts_of(const Values& values, int number) {
+    constexpr std::size_t longest = 64;
+    const DType dtype = at(values, number).node->type.dtype;
+    Parts parts;
+    std::vector<int> found{number};
+    for (std::size_t next = 0; next < found.size() && found.size() < longest; ++next)
+        for_each_read(at(values, found[next]).nest, [&](const ScalarNode& s) {
+            parts.narrow = parts.narrow || bytes_of(s.dtype) < bytes_of(dtype);
+            const int operand = s.operand.value();
+            if (!s.guards.empty())
+                ++parts.guarded;
+            else if (is_map(at(values, operand)) &&
+                     std::find(found.begin(), found.end(), operand) == found.end())
+                found.push_back(operand);
+        });
+    return parts;
+}
+
+bool is_view(const Value& value) {
+    return is_map(value) && value.nest.body->kind == ScalarNode::Kind::read &&
+           value.nest.body->guards.empty() && value.nest.lets.empty();
+}
+
+bool reads_whole_for_each_row(const Values& values, int number, const Value& product) {
+    if (product.nest.combine != Combine::sum || product.by_library || product.nest.parallel.empty())
+        return false;
+    const Nest nest = compose(product.nest, [&](int operand) -> const Nest* {
+        const Value& v = at(values, operand);
+        return operand != number && is_view(v) ? &v.nest : nullptr;
+    });
+    if (!adds_products(nest)) return false;
+    const Int& row = nest.parallel[0].variable;
+    bool whole = true;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        if (s.operand.value() != number) return;
+        for (const Int& place : s.at) whole = whole && !depends_on(place, row.symbol_id());
+    });
+    return whole;
+}
+
+bool is_read_whole(const Values& values, int number, int read) {
+    const std::vector<int>& users = at(values, read).users;
+    return std::any_of(users.begin(), users.end(), [&](int user) {
+        const Value& v = at(values, user);
+        return is_view(v) ? is_read_whole(values, number, user) : reads_whole_for_each_row(values, number, v);
+    });
+}
+
+}  // namespace
+
+bool is_joined_for_products(const Values& values, int number) {
+    constexpr double small = 1 << 18;
+    const Value& value = at(values, number);
+    if (!is_map(value) || value.shape.empty()) return false;
+    double most = 1;
+    for (const Loop& l : value.nest.parallel) most *= static_cast<double>(l.extent.range().high);
+    if (most > small) return false;
+    const Parts parts = parts_of(values, number);
+    return parts.guarded >= 2 && !parts.narrow && is_read_whole(values, number, number);
+}
+
+}  // namespace bitale
