@@ -30,7 +30,8 @@ class CopyMaker {
         for (const Loop& l : member.nest.parallel) to.push_back(l.variable);
         to = rows_.whole(std::move(to));
         if (copy_.filled)
-            for (std::size_t d = 1; d < to.size(); ++d) to[d] = to[d] - copy_.low[d];
+            for (std::size_t d = 1; d < to.size(); ++d)
+                if (!copy_.window[d]) to[d] = to[d] - copy_.low[d];
         member.destinations = {{copy_.place, to}};
         member.nest = placed(member.nest);
         append(body, schedule_pointwise(member, context_.target, builder_));

@@ -273,22 +273,43 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     return size_for(rows, members);
 }
 
-// Every part of a row makes its copies of all that is read in the row, but none of what the group computes:
-// where that is read, what the copies would be of is computed.
+// Scratch for what stays inside of a part.
+std::int64_t scratch_of_part(const Group& group, const SegmentContext& context, std::int64_t rows,
+                             const AxisCut& cut) {
+    std::int64_t bytes = 0;
+    for (const int v : group.values) {
+        const Type type = context.values.list[static_cast<std::size_t>(v)].stored_type();
+        if (context.leaves_group(v)) continue;
+        std::int64_t own = rows * bytes_of(type.dtype);
+        for (std::size_t d = 1; d < type.shape.size(); ++d)
+            own *= cut.axis.at(v) == static_cast<int>(d) ? cut.width : type.shape[d].range().high;
+        if (own > 0 && bytes + own <= context.target.local_bytes) bytes += own;
+    }
+    return bytes;
+}
+
+// Every part of a row makes copies of what it reads in the row, but none of what the group computes: where
+// that is read, what the copies would be of is computed.
 bool copies_serve_parts(const Group& group, const SegmentContext& context, const RowOf& row,
-                        std::int64_t rows, double work_of_part) {
+                        std::int64_t rows, const AxisCut& cut, double work_of_part) {
     constexpr double small_part = 0.05, reads = 16;
     // Picoseconds: short rows inside of a border, and the border around them.
     constexpr double of_element = 300, of_border = 100;
+    const PartOfRow part{&cut, make_loop("first", cut.extent).variable};
+    const std::vector<StagedCopy> made = plan_copies(
+        group, context, row, rows, scratch_of_part(group, context, rows, cut), CopiedBy::parts, {}, part);
     double work = 0;
     for (const StagedCopy& copy : plan_copies(group, context, row, rows, 0, CopiedBy::rows, {})) {
-        if (copy.in_memory) return false;
+        const auto own = std::find_if(made.begin(), made.end(),
+                                      [&](const StagedCopy& c) { return c.value == copy.value; });
+        if (own == made.end() && copy.factor) return false;
+        const StagedCopy& used = own == made.end() ? copy : *own;
         work +=
-            work_of_row(copy.nest, {}, context) * static_cast<double>(rows) * (copy.after > 0 ? reads : 1);
-        if (!copy.filled) continue;
-        const std::vector<Loop> row_loops(copy.nest.parallel.begin() + 1, copy.nest.parallel.end());
+            work_of_row(used.nest, {}, context) * static_cast<double>(rows) * (copy.after > 0 ? reads : 1);
+        if (!used.filled) continue;
+        const std::vector<Loop> row_loops(used.nest.parallel.begin() + 1, used.nest.parallel.end());
         work += typical_count(row_loops) * static_cast<double>(rows) * of_element +
-                typical(count_of(copy.scratch)) * of_border;
+                typical(count_of(used.scratch)) * of_border;
     }
     return work <= small_part * work_of_part;
 }
@@ -322,7 +343,7 @@ TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const Row
         for (double wanted = parts_for_cores(tasks, work); !plan.cut && wanted >= 2; wanted /= 2) {
             std::optional<AxisCut> cut = cut_into_parts(group, context, wanted);
             if (!cut) break;
-            if (copies_serve_parts(group, context, row, rows, work / static_cast<double>(cut->parts())))
+            if (copies_serve_parts(group, context, row, rows, *cut, work / static_cast<double>(cut->parts())))
                 plan.cut = std::move(cut);
         }
         if (!plan.cut) continue;

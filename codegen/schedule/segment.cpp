@@ -158,7 +158,8 @@ class SegmentScheduler {
 
     // Copies of what the members read of staged values within their own row.
     void stage(CopiedBy by, Stmts& before) {
-        planned_ = plan_copies(group_, context_, row_, block_, used_, by, scattered_);
+        planned_ = plan_copies(group_, context_, row_, block_, used_, by, scattered_,
+                               {cut_ ? &*cut_ : nullptr, first_of_cut_});
         std::erase_if(scattered_, [&](int v) { return !places_are_stored(v); });
         for (const StagedCopy& copy : planned_)
             if (!copy.in_memory) used_ += copy.bytes.constant();

@@ -35,6 +35,8 @@ Scalar border_of(const ScalarNode& read, const Shape& shape) {
     return read.otherwise;
 }
 
+Scalar zero_of(DType dtype) { return is_float(dtype) ? scalar_constant(dtype, 0) : scalar_integer(dtype, 0); }
+
 bool same_number(const Scalar& a, const Scalar& b) {
     return a && b && a->number == b->number && a->integer == b->integer;
 }
@@ -49,8 +51,9 @@ bool is_guarded(const ScalarNode& read, std::size_t d) {
 bool covers(const StagedCopy& copy, const ScalarNode& read, const Nest& nest, const Shape& shape) {
     if (!same_number(copy.outside, border_of(read, shape))) return false;
     for (std::size_t d = 1; d < read.at.size(); ++d) {
-        // What no guard keeps inside is inside: at the latest the call compares the lengths.
-        if (!is_guarded(read, d)) continue;
+        // What no guard keeps inside is inside: at the latest the call compares the lengths. A window has all
+        // that the members read.
+        if (!is_guarded(read, d) || copy.window[d]) continue;
         if (copy.extents[d].is_constant()) {
             const IntRange r = (read.at[d] - copy.low[d]).range();
             if (r.low < 0 || r.high >= copy.extents[d].constant()) return false;
@@ -98,6 +101,7 @@ struct Candidate {
         Spans spans;          // of the loops around it
         bool factor = false;  // of a sum of products
         bool pieces = false;  // of one that copies pieces of its factors itself (panels.h)
+        Int cut;              // the variable of the axis of which a task has a part; 0: none
     };
     std::vector<Read> own;   // in the task's row
     double asked = 0;        // how often, for a row
@@ -109,8 +113,14 @@ using Candidates = std::map<int, Candidate>;
 class CopyPlanner {
   public:
     CopyPlanner(const Group& group, const SegmentContext& context, const RowOf& row, std::int64_t block,
-                CopiedBy by, const std::set<int>& scattered)
-        : group_(group), context_(context), row_(row), block_(block), by_(by), scattered_(scattered) {}
+                CopiedBy by, const std::set<int>& scattered, const PartOfRow& part)
+        : group_(group),
+          context_(context),
+          row_(row),
+          block_(block),
+          by_(by),
+          scattered_(scattered),
+          part_(part) {}
 
     // When those that are refused a copy are inlined, or stay where they are.
     Candidates candidates(const std::set<int>& refused) const {
@@ -118,18 +128,21 @@ class CopyPlanner {
         std::set<int> looked_at;
         std::vector<int> copied;
         const auto kept = [&](int operand) { return !refused.contains(operand); };
-        const auto look_at = [&](int v, const RowOf& row, bool scattered) {
+        const auto look_at = [&](int v, const RowOf& row, bool scattered, bool is_member) {
             std::set<int> elsewhere;
             const Nest nest = composed_by_rows(context_.values, v, row, kept,
                                                [&](int operand) { elsewhere.insert(operand); });
-            look(nest, row(nest), scattered, refused, found, copied);
+            const Int cut = part_.cut && is_member
+                                ? nest.parallel[static_cast<std::size_t>(part_.cut->axis.at(v))].variable
+                                : Int(0);
+            look(nest, row(nest), cut, scattered, refused, found, copied);
             for (const int operand : elsewhere) found[operand].elsewhere = true;
         };
-        for (const int v : group_.values) look_at(v, row_, scattered_.contains(v));
+        for (const int v : group_.values) look_at(v, row_, scattered_.contains(v), true);
         while (!copied.empty()) {
             const int v = copied.back();
             copied.pop_back();
-            if (looked_at.insert(v).second) look_at(v, first_axis, false);
+            if (looked_at.insert(v).second) look_at(v, first_axis, false, false);
         }
         std::erase_if(found, [](const auto& entry) { return !entry.second.wanted; });
         return found;
@@ -149,9 +162,8 @@ class CopyPlanner {
 
     // What is computed where a sum of products reads it, or guarded there, costs more than memory, unless
     // pieces of it stay in the cache.
-    static void put_into_memory(StagedCopy& copy, const Candidate& candidate) {
-        copy.in_memory = std::any_of(candidate.own.begin(), candidate.own.end(),
-                                     [](const Candidate::Read& r) { return r.factor && !r.pieces; });
+    static void put_into_memory(StagedCopy& copy) {
+        copy.in_memory = copy.factor;
         if (copy.in_memory) copy.scratch = copy.extents;
     }
 
@@ -160,6 +172,7 @@ class CopyPlanner {
         const Shape& shape = value(copy.value).shape;
         copy.outside = border(candidate, shape);
         copy.low.assign(shape.size(), 0);
+        copy.window.assign(shape.size(), false);
         copy.extents = shape;
         for (std::size_t d = 1; d < shape.size(); ++d) {
             Span all{0, shape[d] - 1};
@@ -170,8 +183,32 @@ class CopyPlanner {
             }
             copy.low[d] = all.low;
             copy.extents[d] = all.high - all.low + 1;
+            cut_down(candidate, d, copy);
         }
         return true;
+    }
+
+    // Along an axis on which all reads walk with the part of the row: what this part reads.
+    void cut_down(const Candidate& candidate, std::size_t d, StagedCopy& copy) const {
+        if (!part_.cut || context_.target.tasks_have_threads() || !copy.extents[d].is_constant()) return;
+        std::optional<std::int64_t> step;
+        IntRange beside{IntRange::highest, -IntRange::highest};  // what the reads add to the first places
+        for (const Candidate::Read& read : candidate.own) {
+            const Int& at = read.scalar->at[d];
+            if (!read.cut.symbol_id()) return;
+            const Int by = substitute(at, {{read.cut.symbol_id(), read.cut + 1}}) - at,
+                      rest = substitute(at, {{read.cut.symbol_id(), 0}});
+            if (!by.is_constant() || by.constant() < 1 || (step && *step != by.constant())) return;
+            step = by.constant();
+            beside = {std::min(beside.low, rest.range().low), std::max(beside.high, rest.range().high)};
+        }
+        if (!step || beside.high > copy.extents[d].constant() || beside.low < -copy.extents[d].constant())
+            return;
+        const std::int64_t count = *step * (part_.cut->width - 1) + beside.high - beside.low + 1;
+        if (count >= copy.extents[d].constant()) return;
+        copy.window[d] = true;
+        copy.low[d] = part_.first * *step + beside.low;
+        copy.extents[d] = count;
     }
 
     // So that the read's places are among those of the copy; false if they cannot be told, or are too many.
@@ -208,14 +245,17 @@ class CopyPlanner {
         // One thread fills the border before, and its loops over what is inside have no guards.
         copy.filled = copy.outside && !context_.target.tasks_have_threads();
         for (std::size_t d = 0; d < copy.extents.size(); ++d) {
-            const Loop l = make_loop("c", copy.filled ? type.shape[d] : copy.extents[d]);
+            const bool own = copy.filled && !copy.window[d];
+            const Loop l = make_loop("c", own ? type.shape[d] : copy.extents[d]);
             nest.parallel.push_back(l);
-            at.push_back(copy.filled ? l.variable : l.variable + copy.low[d]);
+            at.push_back(own ? l.variable : l.variable + copy.low[d]);
             const bool wider = !copy.low[d].is(0) || !(copy.extents[d] == type.shape[d]);
-            if (copy.outside && wider && !copy.filled) guards.push_back({at.back(), 0, type.shape[d]});
+            if ((copy.outside && wider && !own) || copy.window[d])
+                guards.push_back({at.back(), 0, type.shape[d]});
         }
+        const Scalar none = copy.outside ? copy.outside : zero_of(type.dtype);
         nest.body = scalar_read(type.dtype, Operand::of_value(copy.value), at, guards,
-                                guards.empty() ? nullptr : copy.outside);
+                                guards.empty() ? nullptr : none);
         copy.nest = simplify(
             compose_reads(nest, [&](const ScalarNode& read, const std::vector<Guard>& all) -> const Nest* {
                 const Value& o = value(read.operand.value());
@@ -253,8 +293,8 @@ class CopyPlanner {
     }
 
     // What one nest reads. Of values that are in memory, padding alone asks for a copy.
-    void look(const Nest& nest, const Loop& rows, bool scattered, const std::set<int>& refused,
-              Candidates& found, std::vector<int>& copied) const {
+    void look(const Nest& nest, const Loop& rows, const Int& cut, bool scattered,
+              const std::set<int>& refused, Candidates& found, std::vector<int>& copied) const {
         const bool padded = wants_padding(nest), pieces = padded && is_matrix_product(nest);
         const Spans spans(nest);
         double asked = 1;
@@ -275,7 +315,7 @@ class CopyPlanner {
                 read->guards.clear();
                 read->otherwise = nullptr;
             }
-            candidate.own.push_back({std::move(read), spans, factor, pieces});
+            candidate.own.push_back({std::move(read), spans, factor, pieces, cut});
             candidate.asked += asked;
             candidate.wanted = candidate.wanted || staged || factor;
             if (staged) copied.push_back(s.operand.value());
@@ -310,6 +350,7 @@ class CopyPlanner {
     std::int64_t block_;
     CopiedBy by_;
     const std::set<int>& scattered_;
+    const PartOfRow& part_;
 };
 
 }  // namespace
@@ -317,14 +358,16 @@ class CopyPlanner {
 bool in_own_row(const ScalarNode& read, const std::vector<Guard>& guards, const Nest& nest, const Loop& rows,
                 const Shape& shape) {
     const std::uint64_t row = rows.variable.symbol_id();
-    if (!row || read.at.empty() || !(read.at[0] == rows.variable)) return false;
+    if (read.at.empty() || !(read.at[0] == rows.variable)) return false;
+    // The only row there is.
+    if (!row) return rows.extent.is(1) && shape[0].is(1);
     return shape[0] == rows.extent || !(depends_on_any(guards, row) || depends_on_any(nest.guards, row));
 }
 
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
                                     std::int64_t block, std::int64_t used, CopiedBy by,
-                                    const std::set<int>& scattered) {
-    const CopyPlanner planner(group, context, row, block, by, scattered);
+                                    const std::set<int>& scattered, const PartOfRow& part) {
+    const CopyPlanner planner(group, context, row, block, by, scattered, part);
     std::set<int> refused;
     // Inlining a value that cannot be copied shows more reads of the others, so all are looked at again
     // whenever one is refused.
@@ -335,13 +378,15 @@ std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& co
         for (const auto& [v, candidate] : planner.candidates(refused)) {
             StagedCopy copy;
             copy.value = v;
+            copy.factor = std::any_of(candidate.own.begin(), candidate.own.end(),
+                                      [](const Candidate::Read& r) { return r.factor && !r.pieces; });
             const bool possible = planner.is_worth_it(v, candidate) && planner.fits(candidate, copy) &&
                                   planner.write(copy, refused);
             const bool known = std::all_of(copy.scratch.begin(), copy.scratch.end(),
                                            [](const Int&n) { return n.is_constant(); }),
                        small =
                            possible && known && bytes + copy.bytes.constant() <= context.target.local_bytes;
-            if (possible && !small && by != CopiedBy::parts) CopyPlanner::put_into_memory(copy, candidate);
+            if (possible && !small && by != CopiedBy::parts) CopyPlanner::put_into_memory(copy);
             if (!small && !copy.in_memory) {
                 refuse = v;
                 break;

@@ -15,8 +15,9 @@ namespace bitale {
 
 struct StagedCopy {
     int value = 0;
-    int place = -1;        // once the scratch exists
-    std::vector<Int> low;  // of the copy's index space; beyond the value's own where reads are guarded
+    int place = -1;            // once the scratch exists
+    std::vector<Int> low;      // of the copy's index space; beyond the value's own where reads are guarded
+    std::vector<bool> window;  // axes of which a task copies what its part of a row reads, and no more
     std::vector<Int> extents;
     Scalar outside;          // what guarded reads give there; null: reads keep their guards
     Shape scratch;           // extents of one block of rows; in memory, of all rows
@@ -25,6 +26,7 @@ struct StagedCopy {
     int buffer = -1;         // then the one of what was there before; -1: a new one
     Nest nest;               // the copy itself over the whole first axis, with everything inlined
     bool filled = false;     // with `outside` first, then the nest is over the value's own index space
+    bool factor = false;     // of sums of products, which would ask for each element where it is
     std::size_t after = 0;   // so many members of the group have to be computed before
 };
 
@@ -36,12 +38,19 @@ using RowOf = std::function<Loop(const Nest&)>;
 // task of a row makes all of its copies.
 enum class CopiedBy : std::uint8_t { rows, chunks, parts };
 
-// The copies for a group's tasks of `block` rows. On a CPU, what sums of products read and does not fit
-// beside the `used` bytes of scratch lies in memory. `scattered`: members that skip the zeros of what they
-// read, and read nothing outside.
+// What a task has of a row that is cut: the axis of each member, and where its part begins. Null: of whole
+// rows.
+struct PartOfRow {
+    const AxisCut* cut = nullptr;
+    Int first;
+};
+
+// The copies for a group's tasks of `block` rows, or of parts of a row. On a CPU, what sums of products read
+// and does not fit beside the `used` bytes of scratch lies in memory. `scattered`: members that skip the
+// zeros of what they read, and read nothing outside.
 std::vector<StagedCopy> plan_copies(const Group& group, const SegmentContext& context, const RowOf& row,
                                     std::int64_t block, std::int64_t used, CopiedBy by,
-                                    const std::set<int>& scattered);
+                                    const std::set<int>& scattered, const PartOfRow& part = {});
 
 // The copies at hand, by value, and the nests that read them: the operand of such a read is the copy, by the
 // number of its value. Staged values that have no copy are inlined, and so is each read of others

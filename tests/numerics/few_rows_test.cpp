@@ -60,6 +60,25 @@ std::vector<FewRows> few_rows() {
                            {{1, 2, side, side}, {12, 2, 3, 3}},
                            relu(conv2d(x, w, {.border_mode = padded ? half : valid}))});
     }
+    // Windows of a part of an image: a task copies the rows that its own results need.
+    const auto image = [&](const std::string& name, std::int64_t images, std::int64_t side, int size,
+                           const ConvOptions& how) {
+        const Expr in = input(float32, {images, 24, side, side}, "in"),
+                   filters = input(float32, {32, 24, size, size}, "filters");
+        const Expr h = relu(conv2d(in * 0.5 + 1, filters, how));
+        const std::vector<Dims> shapes{{images, 24, side, side}, {32, 24, size, size}};
+        all.push_back({"parts of images: " + name, {in, filters}, shapes, h});
+        all.push_back({"gradients of parts of images: " + name,
+                       {in, filters},
+                       shapes,
+                       flatten(grad(sum(sqr(h)), {in})[0]),
+                       1e-5});
+    };
+    image("one", 1, 29, 3, {.border_mode = half});
+    image("two, every second", 2, 31, 3, {.border_mode = 1, .subsample = 2});
+    image("one, large filters", 1, 24, 7, {.border_mode = half, .filter_flip = false});
+    image("one, dilated", 1, 30, 3, {.border_mode = 2, .dilation = 2});
+    image("one, full", 1, 21, 5, {.border_mode = full});
     // Lengths that a call tells: along these no task is cut.
     const Expr x = tensor3("x"), y = tensor3("y");
     all.push_back({"unknown lengths", {x, y}, {{2, 170, 33}, {2, 190, 33}}, softmax(of_rows(x, y)) * 2});
