@@ -150,6 +150,13 @@ Device& device_for(const FunctionOptions& wishes, Where where) {
     }
 }
 
+// Evaluations, where a single image is common; the last minibatch of a training is rarely so short. Not where
+// batches are split: then their length stays a number of rows.
+bool has_version_of_single_rows(const Function::State& state) {
+    return state.plain->updates.empty() && state.micro_batch == 0 && state.memory_limit == 0 &&
+           options().memory_limit == 0;
+}
+
 std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const std::vector<Expr>& outputs,
                                        const FunctionOptions& wishes, Where where) {
     const auto start = std::chrono::steady_clock::now();
@@ -184,7 +191,8 @@ std::shared_ptr<Function::State> build(const std::vector<Input>& inputs, const s
     std::optional<Target> target = target_of(*state);
     if (target) find_routines(*state, *state->plain, *target);
     if (target && wishes.specialise.value_or(options().specialise))
-        if (std::vector<FreeLength> free = free_lengths(*state->plain); !free.empty())
+        if (std::vector<FreeLength> free = free_lengths(*state->plain, has_version_of_single_rows(*state));
+            !free.empty())
             state->specialised = std::make_unique<Specialised>(*state, std::move(free));
     if (!state->specialised || !state->device->runs()) {
         compile(*state, {});

@@ -119,7 +119,7 @@ std::string lengths_text(const Graph& version, const std::vector<FreeLength>& fr
     std::string text;
     std::size_t last = version.inputs.size();
     for (const FreeLength& f : free) {
-        if (f.input == last) continue;
+        if (f.input == last || f.is_leading()) continue;
         last = f.input;
         const Node& input = *version.inputs[f.input];
         std::string shape;
@@ -167,20 +167,23 @@ void check_shapes(const Function::State& function, const ExampleShapes& shapes) 
     check_lengths(function.signature, numbers_of(function, shapes));
 }
 
-std::vector<FreeLength> free_lengths(const Graph& graph) {
+std::vector<FreeLength> free_lengths(const Graph& graph, bool single_rows) {
     const Substitution given = equal_lengths(graph);
     std::optional<std::set<std::uint64_t>> matter;
     std::vector<FreeLength> free;
+    bool any = false;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
         const Shape& shape = graph.inputs[i]->type.shape;
-        for (std::size_t axis = 1; axis < shape.size(); ++axis) {
+        for (std::size_t axis = single_rows ? 0 : 1; axis < shape.size(); ++axis) {
             const std::uint64_t symbol = shape[axis].symbol_id();
             if (symbol == 0 || substitute(shape[axis], given).is_constant()) continue;
             if (!matter) matter = symbols_that_matter(graph);
-            if (matter->contains(symbol)) free.push_back({i, axis, symbol});
+            if (!matter->contains(symbol)) continue;
+            free.push_back({i, axis, symbol});
+            any = any || axis > 0;
         }
     }
-    return free;
+    return any ? free : std::vector<FreeLength>();
 }
 
 Specialised::Specialised(const Function::State& function, std::vector<FreeLength> free)
@@ -229,7 +232,9 @@ bool Specialised::fits(const Entry& entry, std::span<const Array> arguments) con
         if (argument.dtype() != function_.inputs[inputs_[k]].type.dtype || shape.size() != wanted.size())
             return false;
         for (std::size_t axis = 0; axis < shape.size(); ++axis)
-            if (wanted[axis] >= 0 && shape[axis] != wanted[axis]) return false;
+            if (wanted[axis] == no_single_row ? shape[axis] == 1
+                                              : wanted[axis] >= 0 && shape[axis] != wanted[axis])
+                return false;
     }
     return true;
 }
@@ -261,7 +266,11 @@ Specialised::Version Specialised::of_call(std::span<const Array> arguments) {
         if (source.axis >= 0) known.emplace(source.symbol, values[s]);
     }
     Lengths lengths;
-    for (const FreeLength& f : free_) lengths.push_back(known.at(f.symbol));
+    for (const FreeLength& f : free_) {
+        const auto at = known.find(f.symbol);
+        const bool told = !f.is_leading() || (at != known.end() && at->second == 1);
+        lengths.push_back(told ? known.at(f.symbol) : no_single_row);
+    }
     return made(lengths, known, all);
 }
 
@@ -270,10 +279,15 @@ void Specialised::refuse(const std::string& what) const { bitale::refuse(functio
 Specialised::Version Specialised::of_shapes(const ExampleShapes& shapes) {
     Numbers known = numbers_of(function_, shapes);
     if (const std::optional<Lengths> last = lengths_of_latest())
-        for (std::size_t k = 0; k < free_.size(); ++k) known.emplace(free_[k].symbol, (*last)[k]);
+        for (std::size_t k = 0; k < free_.size(); ++k)
+            if ((*last)[k] != no_single_row) known.emplace(free_[k].symbol, (*last)[k]);
     Lengths lengths;
     for (const FreeLength& f : free_) {
         const auto at = known.find(f.symbol);
+        if (f.is_leading()) {
+            lengths.push_back(at != known.end() && at->second == 1 ? 1 : no_single_row);
+            continue;
+        }
         if (at == known.end())
             refuse("an example shape of " + describe(*function_.plain->inputs[f.input]) + " is missing");
         lengths.push_back(at->second);
@@ -301,7 +315,8 @@ Specialised::Version Specialised::made(const Lengths& lengths, const Numbers& kn
 
 Specialised::Version Specialised::compiled(const Lengths& lengths, const Numbers& for_tuning) const {
     Substitution numbers;
-    for (std::size_t k = 0; k < free_.size(); ++k) numbers.emplace(free_[k].symbol, lengths[k]);
+    for (std::size_t k = 0; k < free_.size(); ++k)
+        if (lengths[k] != no_single_row) numbers.emplace(free_[k].symbol, lengths[k]);
     auto state = std::make_shared<Function::State>();
     state->name = function_.name;
     state->where = function_.where;
@@ -320,7 +335,9 @@ Specialised::Version Specialised::compiled(const Lengths& lengths, const Numbers
     Graph graph = *function_.plain;
     set_lengths(graph, numbers);
     state->lengths = lengths_text(graph, free_);
-    state->dump_folder = make_dump_folder(function_.name + " " + fmt::format("{}", fmt::join(lengths, "x")));
+    Lengths told = lengths;
+    std::erase(told, no_single_row);
+    state->dump_folder = make_dump_folder(function_.name + " " + fmt::format("{}", fmt::join(told, "x")));
     graph.dump_folder = state->dump_folder;
     state->plain = std::make_shared<const Graph>(std::move(graph));
     state->micro_batch = function_.micro_batch;
@@ -433,7 +450,9 @@ std::string Specialised::missing() const {
     for (std::size_t k = 0; k < free_.size();) {
         const std::size_t input = free_[k].input;
         std::vector<std::size_t> axes;
-        for (; k < free_.size() && free_[k].input == input; ++k) axes.push_back(free_[k].axis);
+        for (; k < free_.size() && free_[k].input == input; ++k)
+            if (!free_[k].is_leading()) axes.push_back(free_[k].axis);
+        if (axes.empty()) continue;
         inputs +=
             fmt::format("{}{}, {} {}", inputs.empty() ? "" : "; ", describe(*function_.plain->inputs[input]),
                         axes.size() == 1 ? "axis" : "axes", fmt::join(axes, ", "));

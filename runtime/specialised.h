@@ -17,15 +17,17 @@
 
 namespace bitale {
 
-// A trailing axis of an input whose length only a call tells.
+// An axis of an input whose length only a call tells. A trailing one, or a leading one that is told apart by
+// whether it has one row: a single image leaves cores without work unless its own rows are shared out.
 struct FreeLength {
     std::size_t input = 0, axis = 0;
     std::uint64_t symbol = 0;
+    bool is_leading() const { return axis == 0; }
 };
 
 // Those of a graph as the user wrote it: not known, not given by the equalities of lengths, and of some
-// consequence.
-std::vector<FreeLength> free_lengths(const Graph& graph);
+// consequence. With `single_rows`, leading axes of functions that have such trailing ones too.
+std::vector<FreeLength> free_lengths(const Graph& graph, bool single_rows);
 
 // The versions of one function: each is a compiled state for some numbers of the free lengths, as if the
 // inputs had been declared so. A call's version depends on its lengths alone.
@@ -57,7 +59,9 @@ class Specialised {
     static constexpr std::size_t most_versions = 16;
 
   private:
-    using Lengths = std::vector<std::int64_t>;  // of free_, in that order
+    // Of free_, in that order.
+    using Lengths = std::vector<std::int64_t>;
+    static constexpr std::int64_t no_single_row = -2;  // of leading axes
     using Numbers = std::map<std::uint64_t, std::int64_t>;
     struct Entry {
         Lengths lengths;

@@ -74,7 +74,7 @@ TEST_CASE("the first call compiles for its trailing lengths, and other batches f
         Function known = function({declared}, {net.scores(declared), mean(declared)}, {.device = device});
         const int before = compiled();
         Random random(3);
-        for (const std::int64_t n : {3, 1, 8, 5, 2}) {
+        for (const std::int64_t n : {3, 0, 8, 5, 2}) {
             const Array images = random_array(float32, {n, 1, 9, 8}, random, -1, 1);
             const Results got = f(images), expected = known(images);
             for (std::size_t k = 0; k < 2; ++k) CHECK(same(got[k], expected[k]));
@@ -87,6 +87,47 @@ TEST_CASE("the first call compiles for its trailing lengths, and other batches f
         for (std::size_t k = 0; k < f.kernels().size(); ++k)
             CHECK(f.kernels()[k].name == known.kernels()[k].name);
         CHECK(f.compile_seconds() > 0);
+    }
+}
+
+TEST_CASE("an evaluation has a version for single rows, a training has none", "[core][runtime][specialise]") {
+    const SmallConvNetwork net;
+    for (const std::string& device : cpu_and_emulator()) {
+        INFO(device);
+        const Expr x = tensor4("x"), y = matrix("y"), single = input(float32, {1, 1, 9, 8}, "x"),
+                   one = input(float32, {1, 6}, "y");
+        const auto both = [&](const Expr& images, const Expr& other) {
+            return function({images, other}, {net.scores(images), mean(other, 0)}, {.device = device});
+        };
+        Function f = both(x, y), of_single = both(single, one);
+        Random random(4);
+        const auto called = [&](Function& g, std::int64_t n, std::int64_t m) {
+            return g(random_array(float32, {n, 1, 9, 8}, random, -1, 1),
+                     random_array(float32, {m, 6}, random, -1, 1));
+        };
+        const CompilesCounted compiled;
+        (void)called(f, 4, 4);
+        CHECK_THAT(f.report(), ContainsSubstring("specialised for x = [n, 1, 9, 8], y = ["));
+        (void)called(f, 1, 1);
+        CHECK_THAT(f.report(), ContainsSubstring("specialised for x = [1, 1, 9, 8], y = [1, 6]"));
+        const int before = compiled();
+        for (const std::int64_t n : {1, 5, 1}) (void)called(f, n, n);
+        CHECK(compiled() == before);
+        const Array image = random_array(float32, {1, 1, 9, 8}, random, -1, 1),
+                    row = random_array(float32, {1, 6}, random, -1, 1);
+        const Results got = f(image, row), expected = of_single(image, row);
+        for (std::size_t k = 0; k < 2; ++k) CHECK(same(got[k], expected[k]));
+
+        const Shared w = shared(ones({6, 2}), "w");
+        const Expr v = matrix("v"), z = matrix("z");
+        Function step = function({v, z}, {}, {.updates = {{w, w + mean(dot(v, z))}}, .device = device});
+        const auto matrices = [&](std::int64_t n) {
+            step(random_array(float32, {n, 3}, random), random_array(float32, {3, 4}, random));
+        };
+        matrices(4);
+        const int steps = compiled();
+        matrices(1);
+        CHECK(compiled() == steps);
     }
 }
 
