@@ -22,6 +22,7 @@ bool is_map(const Value& value) {
 struct Parts {
     int guarded = 0;      // reads that ask whether they have the element
     bool narrow = false;  // some have fewer bytes in memory
+    bool given = false;   // some are of arguments or shared variables
 };
 
 Parts parts_of(const Values& values, int number) {
@@ -33,6 +34,8 @@ Parts parts_of(const Values& values, int number) {
         for_each_read(at(values, found[next]).nest, [&](const ScalarNode& s) {
             parts.narrow = parts.narrow || bytes_of(s.dtype) < bytes_of(dtype);
             const int operand = s.operand.value();
+            parts.given = parts.given || (at(values, operand).storage == Value::Storage::leaf &&
+                                          at(values, operand).node->type.rank() > 0);
             if (!s.guards.empty())
                 ++parts.guarded;
             else if (is_map(at(values, operand)) &&
@@ -45,6 +48,18 @@ Parts parts_of(const Values& values, int number) {
 bool is_view(const Value& value) {
     return is_map(value) && value.nest.body->kind == ScalarNode::Kind::read &&
            value.nest.body->guards.empty() && value.nest.lets.empty();
+}
+
+constexpr double often = 8;
+
+bool is_read_by_larger_map(const Values& values, int number, double size) {
+    const std::vector<int>& users = at(values, number).users;
+    return std::any_of(users.begin(), users.end(), [&](int user) {
+        const Value& v = at(values, user);
+        if (is_view(v)) return is_read_by_larger_map(values, user, size);
+        return v.nest.body && v.nest.combine == Combine::none && !v.by_library &&
+               typical_count(v.nest.parallel) >= size;
+    });
 }
 
 bool reads_whole_for_each_row(const Values& values, int number, const Value& product) {
@@ -72,7 +87,18 @@ bool is_read_whole(const Values& values, int number, int read) {
     });
 }
 
-}  // namespace
+bool is_looked_up(const Values& values, int number) {
+    const Value& value = at(values, number);
+    return is_map(value) && (!value.nest.lets.empty() ||
+                             (is_view(value) && is_looked_up(values, value.nest.body->operand.value())));
+}
+
+bool is_looked_up_for_maps(const Values& values, int number) {
+    const Value& value = at(values, number);
+    return is_map(value) && is_float(value.node->type.dtype) && value.shape.size() >= 2 &&
+           is_looked_up(values, number) &&
+           is_read_by_larger_map(values, number, often * typical_count(value.nest.parallel));
+}
 
 bool is_joined_for_products(const Values& values, int number) {
     constexpr double small = 1 << 18;
@@ -83,6 +109,21 @@ bool is_joined_for_products(const Values& values, int number) {
     if (most > small) return false;
     const Parts parts = parts_of(values, number);
     return parts.guarded >= 2 && !parts.narrow && is_read_whole(values, number, number);
+}
+
+}  // namespace
+
+const char* why_stored_for_vectors(const Values& values, int number, double times, const Target& target) {
+    if (!target.library_in_tasks || times < often) return nullptr;
+    if (is_joined_for_products(values, number))
+        return "put together from parts, and read whole for each row of a product";
+    return is_looked_up_for_maps(values, number) ? "looked up, and read many times" : nullptr;
+}
+
+bool is_joined_from_computed(const Values& values, int number) {
+    if (!is_map(at(values, number))) return false;
+    const Parts parts = parts_of(values, number);
+    return parts.guarded >= 2 && !parts.narrow && !parts.given;
 }
 
 }  // namespace bitale

@@ -1,13 +1,21 @@
-// Values that are put together from parts of others, as concatenations and gradients of slices are.
+// Values that are put together from parts of others, as concatenations and gradients of slices are, or from
+// elements that are looked up.
 #pragma once
 
 #include "codegen/group/values.h"
+#include "codegen/target.h"
 
 namespace bitale {
 
-// Whether each element of the value asks which of several parts has it, and a product reads the value whole
-// for each of its rows. Every task of rows would put it together again; from memory it is read as it is. Not
-// what is larger than a cache, nor narrower in memory than it is here.
-bool is_joined_for_products(const Values& values, int number);
+// Why such a value, each of whose elements is asked for so many times, is stored, for people; null: it is
+// not.
+//
+// A product reads it whole for each of its rows: every task of rows would put it together again, and from
+// memory it is read as it is. Not what is larger than a cache, nor narrower in memory than it is here. Or its
+// elements are looked up, and a map of many times as many reads them, as a bias that is the same for all
+// windows of an image: from memory they are loaded as vectors.
+const char* why_stored_for_vectors(const Values& values, int number, double times, const Target& target);
+// Whether the parts are values that the step computes, none of which is an argument or a shared variable.
+bool is_joined_from_computed(const Values& values, int number);
 
 }  // namespace bitale

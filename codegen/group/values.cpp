@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/group/changed_rows.h"
 #include "codegen/group/joined.h"
 #include "codegen/group/one_hot.h"
 #include "codegen/group/windows.h"
@@ -111,6 +112,7 @@ class Decider {
     Values run() {
         inline_scalar_constants();
         look_up_one_hot(values_);
+        keep_rows_of_changed_tables(values_, graph_);
         choose_libraries(values_, graph_, target_, tuner_);
         decide_backward();
         limit_chains();
@@ -286,9 +288,9 @@ class Decider {
                     value.storage = Value::Storage::stored;
                     value.reason = "read many times, and much less than the reduction that it ends has read";
                 }
-            } else if (target_.library_in_tasks && times >= often && is_joined_for_products(values_, i)) {
+            } else if (const char* why = why_stored_for_vectors(values_, i, times, target_)) {
                 value.storage = Value::Storage::stored;
-                value.reason = "put together from parts, and read whole for each row of a product";
+                value.reason = why;
             } else if ((cost[i] >= 1 || is_copied_for_windows(values_, i, looked_up_[i], target_)) &&
                        times >= staged_from) {
                 value.storage = Value::Storage::staged;

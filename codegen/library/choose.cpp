@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "codegen/group/joined.h"
 #include "codegen/library/conv.h"
 #include "codegen/library/cost.h"
 #include "codegen/library/gemm.h"
@@ -104,6 +105,7 @@ class Chooser {
         for (const Loop& l : at(operand).nest.parallel) most *= static_cast<double>(l.extent.range().high);
         if (most <= small) return false;
         if (at(operand).storage == Value::Storage::leaf || stored_anyway(at(operand))) return false;
+        if (is_joined_from_computed(values_, operand)) return false;
         const double count = typical_count(at(operand).nest.parallel);
         int cost = 0;
         bool narrower = false;

@@ -133,7 +133,8 @@ TEST_CASE("a library computes many products, and those whose matrices overlap ar
                 "c[64, 96] = a . b transposed over 400, added up over 8 products"));
     const Expr w = input(float32, {64, 96}, "w");
     CHECK(calls(matmul(x, w), {x, w}, "c[1024, 96]"));
-    CHECK(calls(dot(x[3], w), {x, w}, "c[128, 96]"));
+    const Expr more = input(float32, {4, 512, 64}, "more");
+    CHECK(calls(dot(more[3], w), {more, w}, "c[512, 96]"));
     // A stack of all windows of a vector: rows that share memory.
     const Expr v = input(float32, {1024}, "v"), many = input(float32, {64, 96}, "many");
     std::vector<Expr> terms;

@@ -141,6 +141,30 @@ TEST_CASE("steps of tables write the rows that were looked up, in place") {
         }
 }
 
+TEST_CASE("two tables, each looked up in the gradient of the other, one of them twice, change in place") {
+    CHECK(compare(
+              [] {
+                  Random random(12);
+                  const Shared in = shared(random_array(float32, {4000, 24}, random), "in"),
+                               out = shared(random_array(float32, {4000, 24}, random), "out");
+                  const Expr word = input(int32, {-1}, "word"), near = input(int32, {-1}, "near"),
+                             far = input(int32, {-1, 5}, "far");
+                  const Expr u = gather(in, word), seen = sum(u * gather(out, near), 1),
+                             unseen = sum(expand_dims(u, 1) * gather(out, far), 2);
+                  const Expr loss = mean(softplus(-seen) + sum(softplus(unseen), 1));
+                  LookupProgram p;
+                  p.inputs = {word, near, far};
+                  p.outputs = {loss};
+                  p.updates = sgd(loss, {in, out}, 0.5);
+                  for (const std::int64_t n : {40, 1, 64})
+                      p.calls.push_back({indices(int32, {n}, 0, n == 40 ? 3 : 3999, random),
+                                         indices(int32, {n}, 0, 3999, random),
+                                         indices(int32, {n, 5}, 0, n == 40 ? 3 : 3999, random)});
+                  return p;
+              },
+              in_place) == "");
+}
+
 TEST_CASE("other rows than those looked up keep their bits") {
     if (std::string(tested_device()) != "cpu") return;
     const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -90,6 +90,19 @@ TEST_CASE("panels of unknown numbers of columns") {
     }
 }
 
+TEST_CASE("a bias that is looked up for all windows is stored") {
+    const Expr table = input(float32, {13, 3}, "table"), scores = input(float32, {-1, 3, 7, 7}, "scores");
+    std::vector<std::int64_t> distances;
+    for (int i = 0; i < 7; ++i)
+        for (int j = 0; j < 7; ++j) distances.push_back(i - j + 6);
+    const Expr bias = transpose(table[constant(Array(distances, {7, 7}))], {2, 0, 1});
+    const Products p{{table, scores}, {softmax(scores * 0.25 + bias)}};
+    Random random(8);
+    check(p, arguments_of(p, {{13, 3}, {40, 3, 7, 7}}, random), tested_device());
+    const Function f = function({table, scores}, p.outputs, {.device = "cpu"});
+    CHECK(f.report(Detail::complete).find("looked up, and read many times") != std::string::npos);
+}
+
 TEST_CASE("gradients of slices of a product are put together once") {
     // As the gates of recurrent networks: one product, of which each gate is a slice.
     const std::int64_t width = 40;
