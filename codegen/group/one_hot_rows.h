@@ -8,8 +8,8 @@ namespace bitale {
 
 // dot(transpose(one_hot(k, n)), g) adds each row of g to that row of the result whose number k has. Where
 // sorting k is faster than looking at it for each row (lookups.h), the product becomes such a scatter.
-// Numbers that are no row add nothing. Not under math=strict, which asks for products with zero, nor with
-// disable=one-hot-sums.
+// Numbers that are no row add nothing. Sums of one-hot arrays become counts (one_hot_counts.h). Not under
+// math=strict, which asks for products with zero, nor with disable=one-hot-sums.
 void add_one_hot_rows(Graph& graph, const Target& target);
 
 }  // namespace bitale

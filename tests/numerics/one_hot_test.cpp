@@ -2,6 +2,7 @@
 // oracle, on every device, and with numbers that no term agrees with.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -238,4 +239,60 @@ TEST_CASE("products of small integers are exact, by floats or not") {
         {a, b}, sum(expand_dims(cast(a, int32), 2) * expand_dims(cast(b, int32), 0), 1),
         {.device = tested_device()})(lowest, Array(std::vector<std::int8_t>(16 * 1024, -128), {1024, 16}))[0];
     CHECK(got.at(5) == 1024.0 * 128 * 128);
+}
+
+TEST_CASE("sums of one-hot arrays are counts, along all axes, for numbers that are no class too") {
+    Random random(21);
+    const std::int64_t classes = 12;
+    for (const DType dtype : {uint8, int8, int32, int64})
+        for (const bool known : {true, false}) {
+            const Expr k = known ? input(dtype, {3, 130, 41}, "k") : input(dtype, {-1, -1, -1}, "k"),
+                       line = input(dtype, {-1}, "line"), other = input(dtype, {-1}, "other");
+            const Expr place = range(0, classes), last = expand_dims(cast(k, int64), 3);
+            const std::vector<Expr> results{
+                sum(one_hot(k, classes, int32), {0, 1, 2}), sum(one_hot(k, classes), {1, 2}),
+                sum(one_hot(k, classes), {0, 2}), sum(one_hot(k, classes, uint8), {0}),
+                mean(one_hot(transpose(k, {2, 0, 1}), classes), {0, 1}), sum(eq(last, place), {0, 1}),
+                sum(eq(expand_dims(place, 1), expand_dims(cast(line, int64), 0)), 1),
+                sum(one_hot(line, classes, float64), 0),
+                dot(transpose(one_hot(line[Slice{0, -1}], 9)), one_hot(line[Slice{.start = 1}], 7)),
+                dot(transpose(one_hot(line, 9)), one_hot(other, 7)),
+                // All, and so few classes that they are compared.
+                sum(one_hot(line, classes)), sum(one_hot(line, 3), 0)};
+            const auto numbers = [&](const Dims& shape) {
+                const int low = dtype == uint8 ? 0 : -2;
+                return eval(cast(Expr(random_array(int32, shape, random, low, 14)), dtype));
+            };
+            for (const std::int64_t n : {130, 9000, 2, 0}) {
+                if (known && n != 130) continue;
+                const std::int64_t rows = std::min<std::int64_t>(n, 130);
+                check_all({k, line, other}, results,
+                          {numbers({3, rows, 41}), numbers({std::max<std::int64_t>(n, 1)}),
+                           numbers({std::max<std::int64_t>(n, 1)})},
+                          fmt::format("{}, {}, {} points", name_of(dtype), known ? "known" : "unknown", n));
+            }
+        }
+}
+
+TEST_CASE("rows are added up by numbers of few classes, block by block") {
+    Random random(22);
+    for (const DType of : {float32, float64})
+        for (const DType dtype : {uint8, int32, int64}) {
+            const Expr k = input(dtype, {-1}, "k"), g = input(of, {-1, 19}, "g"), r = input(of, {5, -1}, "r");
+            const std::vector<Expr> results{dot(transpose(one_hot(k, 23, of)), g * 2),
+                                            dot(r, one_hot(k, 40, of)),
+                                            dot(transpose(one_hot(k, 9, of)), sqr(transpose(r))),
+                                            dot(transpose(cast(eq(expand_dims(k, 1), range(0, 300)), of)), g),
+                                            // Too few classes, too few columns, a vector.
+                                            dot(transpose(one_hot(k, 3, of)), g),
+                                            dot(transpose(one_hot(k, 23, of)), g[{colon, Slice{0, 2}}]),
+                                            dot(transpose(one_hot(k, 23, of)), g[{colon, 4}])};
+            for (const std::int64_t n : {3000, 1024, 1, 0, 150}) {
+                const int low = dtype == uint8 ? 0 : -3;
+                check_all({k, g, r}, results,
+                          {eval(cast(Expr(random_array(int32, {n}, random, low, 45)), dtype)),
+                           random_array(of, {n, 19}, random, -1, 1), random_array(of, {5, n}, random, -1, 1)},
+                          fmt::format("{} of {}, {} points", name_of(of), name_of(dtype), n));
+            }
+        }
 }
