@@ -1,0 +1,36 @@
+// Convolutions with filters that are constants, against the oracle.
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+TEST_CASE("convolutions with known filters are sums of their taps") {
+    const Expr x = input(float32, {-1, 1, -1, -1}, "x"), bytes = tensor4("bytes", uint8);
+    const auto filters = [](const Dims& shape, const std::vector<float>& taps) {
+        return constant(Array(taps).reshaped(shape));
+    };
+    const Expr laplace = filters({1, 1, 3, 3}, {0, 1, 0, 1, -4, 1, 0, 1, 0}),
+               sobel = filters({2, 1, 3, 3}, {1, 0, -1, 2, 0, -2, 1, 0, -1, 1, 2, 1, 0, 0, 0, -1, -2, -1}),
+               blur = filters({1, 1, 1, 5}, {0.0625F, 0.25F, 0.375F, 0.25F, 0.0625F}),
+               nothing = filters({1, 1, 2, 2}, {0, 0, 0, 0});
+    const Expr light = cast(bytes, float32) / 255;
+    const std::vector<Expr> results{conv2d(x, laplace, {.border_mode = half}),
+                                    conv2d(x, sobel, {.border_mode = 1, .subsample = 2}),
+                                    conv2d(conv2d(light, blur), transpose(blur, {0, 1, 3, 2})),
+                                    conv2d(light, sobel, {.border_mode = full, .filter_flip = false}),
+                                    conv2d(x, blur, {.border_mode = half, .dilation = 2}),
+                                    conv2d(x, nothing),
+                                    grad(sum(sqr(conv2d(x, laplace, {.border_mode = half}))), {x})[0]};
+    const std::vector<Array> arguments{uniform_values({2, 1, 21, 19}, -1, 1, 3), ones({1, 1, 12, 40}, uint8)};
+    const Results expected = function({x, bytes}, results, {.device = "reference"}).call(arguments);
+    const Results got = function({x, bytes}, results, {.device = tested_device()}).call(arguments);
+    for (std::size_t k = 0; k < got.size(); ++k) {
+        INFO("result " << k);
+        CHECK(difference(got[k], expected[k], {.of_largest = 1e-6}) == "");
+    }
+}
