@@ -25,7 +25,7 @@ struct StagedCopy {
     bool in_memory = false;  // a buffer of the program, of which a task writes and reads its own rows
     int buffer = -1;         // then the one of what was there before; -1: a new one
     Nest nest;               // the copy itself over the whole first axis, with everything inlined
-    bool filled = false;     // with `outside` first, then the nest is over the value's own index space
+    bool filled = false;     // with `outside` first, then the nest is over what the value itself has
     bool factor = false;     // of sums of products, which would ask for each element where it is
     std::size_t after = 0;   // so many members of the group have to be computed before
 };
