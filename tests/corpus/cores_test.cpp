@@ -42,8 +42,8 @@ const std::map<std::string, std::string>& exceptions() {
 const std::set<std::string>& with_large_factors() {
     static const auto& list = *new std::set<std::string>{
         "autoencoder_step",     "cifar_cnn_overlap_step", "cifar_cnn_step", "keras_cnn_dropout_step",
-        "keras_cnn_evaluation", "keras_cnn_step",         "kmeans_step",    "mlp_step",
-        "mlp_step_arguments",   "small_cnn_evaluation",   "small_cnn_step",
+        "keras_cnn_evaluation", "keras_cnn_step",         "mlp_step",       "mlp_step_arguments",
+        "small_cnn_evaluation", "small_cnn_step",
     };
     return list;
 }
