@@ -36,10 +36,8 @@ Parts parts_of(const Values& values, int number) {
             const int operand = s.operand.value();
             parts.given = parts.given || (at(values, operand).storage == Value::Storage::leaf &&
                                           at(values, operand).node->type.rank() > 0);
-            if (!s.guards.empty())
-                ++parts.guarded;
-            else if (is_map(at(values, operand)) &&
-                     std::find(found.begin(), found.end(), operand) == found.end())
+            if (!s.guards.empty()) ++parts.guarded;
+            if (is_map(at(values, operand)) && std::find(found.begin(), found.end(), operand) == found.end())
                 found.push_back(operand);
         });
     return parts;

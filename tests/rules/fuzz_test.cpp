@@ -5,9 +5,7 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "ops/linear/conv_geometry.h"
 #include "ops/oracle/wide.h"
 #include "ops/registry.h"
 #include "ops/rules/rules.h"
@@ -84,8 +82,7 @@ bool may_be_a_wrong_number(const Rule& rule) {
 }
 
 // Rules whose function looks further than their pattern says: what they replace, with its leaves.
-const std::set<std::string> rules_of_surroundings = {"slice-part", "reshape-round-trip", "map-by-rows",
-                                                     "conv-known-filters"};
+const std::set<std::string> rules_of_surroundings = {"slice-part", "reshape-round-trip", "map-by-rows"};
 
 NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes& leaves) {
     const auto leaf = [&](Shape shape) {
@@ -121,25 +118,6 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
             random.chance(2) ? leaf({n, groups, 12}) : make_expand(leaf({n, groups, 1}), {n, groups, 12}, {});
         const NodePtr once = map(r, other);
         return make_reshape(random.chance(2) ? once : map(once, r), own, {});
-    }
-    if (rule == "conv-known-filters") {
-        const std::int64_t filters = random.between(1, 3), high = random.between(1, 3),
-                           wide = random.between(1, 3);
-        std::vector<float> taps;
-        for (std::int64_t k = 0; k < filters * high * wide; ++k)
-            taps.push_back(static_cast<float>(random.between(-2, 2)) / 2);
-        ConvGeometry geometry;
-        for (std::size_t axis = 0; axis < 2; ++axis) {
-            geometry.stride[axis] = random.between(1, 3);
-            geometry.dilation[axis] = random.between(1, 2);
-            geometry.pad[axis] = random.between(0, 2);
-        }
-        geometry.flip = random.chance(2);
-        const Int images = random.between(1, 2), rows = random.between(5, 7), columns = random.between(5, 7);
-        return make_node(find_op("conv"),
-                         {leaf({images, 1, rows, columns}),
-                          make_constant(Array(taps).reshaped({filters, 1, high, wide}), {})},
-                         geometry.attributes());
     }
     const Int a = random.between(1, 3), b = random.between(1, 3), c = random.between(1, 4);
     const Shape wide{a, b, c}, rows{a * b, c};

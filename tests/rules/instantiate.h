@@ -121,6 +121,7 @@ class Instantiator {
             a.set("width", image.back());
             return a;
         }
+        if (name == "conv") return geometry();
         if (name == "conv_grad_w") return conv_;
         if (name == "conv_grad_x") return image_attributes(inputs);
         return {};
@@ -179,6 +180,9 @@ class Instantiator {
             return make_node(find_op("pool_winner"), {leaf({float32, {2, 1, 4, 6}})}, pool_attributes());
         if (position == 0 && user == "unpool") return leaf({dtype_, pooled_});
         if (position == 0 && user == "where") return leaf({boolean, shape_});
+        if (position == 0 && user == "conv")
+            return leaf({float32, {between(1, 2), 1, between(5, 7), between(5, 7)}});
+        if (position == 1 && user == "conv") return known_filters();
         if (position == 0 && user == "conv_grad_w") return convolved();
         if (position == 1 && user == "conv_grad_x") return leaf({dtype_, {1, between(1, 3), 3, 2}});
         if (const NodePtr special = in_a_form(user, position)) return special;
@@ -288,6 +292,23 @@ class Instantiator {
     NodePtr kept_or_not(const char* op, const NodePtr& of) {
         const NodePtr all = kept(op, of);
         return all->op == expand_op() && chance(2) ? all->inputs[0] : all;
+    }
+
+    // One channel, and taps of which some are zero.
+    NodePtr known_filters() {
+        const std::int64_t filters = between(1, 3), high = between(1, 3), wide = between(1, 3);
+        std::vector<float> taps;
+        for (std::int64_t k = 0; k < filters * high * wide; ++k)
+            taps.push_back(static_cast<float>(between(-2, 2)) / 2);
+        return make_constant(Array(taps).reshaped({filters, 1, high, wide}), {});
+    }
+    Attributes geometry() {
+        using Pair = std::vector<std::int64_t>;
+        const auto two = [&](std::int64_t low, std::int64_t high) {
+            const std::int64_t first = between(low, high);
+            return Pair{first, between(low, high)};
+        };
+        return {{"stride", two(1, 3)}, {"dilation", two(1, 2)}, {"pad", two(0, 2)}, {"flip", chance(2)}};
     }
 
     // An image whose convolution, of attributes that are drawn here, has the shape `pooled_`.
