@@ -24,10 +24,9 @@ constexpr double turned_ns = 0.5, tasks = 8;
 constexpr double lanes_added_ns = 2.5, terms_in_lanes = 32;
 // Parts of the peak that are reached: measured on the products of small networks.
 constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin_generated = 0.85;
-// Whole registers of columns, of a factor that the second cache has room for beside what else is there. Where
-// the number of rows is unknown, there may be so many that a call pays.
+// Whole registers of columns, of a factor that the second cache has room for beside what else is there: for
+// any number of rows.
 constexpr double near_generated = 0.62, near_elements = 32 << 10;
-constexpr std::int64_t most_rows = 1024;
 // An element of an operand that the library packs for each of several products.
 constexpr double packed_a_ns = 0.2, packed_b_ns = 0.04;
 
