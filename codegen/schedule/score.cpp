@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/work.h"
 #include "codegen/schedule/launch_model.h"
 #include "graph/base/check.h"
 
@@ -42,6 +43,12 @@ double predicted_time(const Group& group, const SegmentContext& context, bool sh
     const bool cut = plan && plan->cut;
     schedule_group(group, alone, builder, first, second, notes, std::move(plan));
     double time = 0;
+    if (!context.target.gpu) {
+        for (const Phase* phase : {&first, &second})
+            for (const Segment& segment : phase->segments)
+                time += 1e-6 * typical(segment.tasks) * typical(work_of(builder.ir, segment, context.target));
+        return time;
+    }
     for (const Phase* phase : {&first, &second})
         if (!phase->segments.empty())
             time += predict_launch(builder.ir, *phase, *context.target.gpu, numbers_of(context.graph))

@@ -79,6 +79,17 @@ std::vector<FewRows> few_rows() {
     image("one, large filters", 1, 24, 7, {.border_mode = half, .filter_flip = false});
     image("one, dilated", 1, 30, 3, {.border_mode = 2, .dilation = 2});
     image("one, full", 1, 21, 5, {.border_mode = full});
+    for (const std::int64_t images : {1, 4})
+        for (const int pool : {2, 3}) {
+            const Expr in = input(float32, {images, 64, 21, 27}, "in"),
+                       filters = input(float32, {72, 64, 5, 5}, "filters");
+            const Expr y = max_pool(relu(conv2d(in, filters, {.border_mode = 2})), pool, {.stride = 2});
+            all.push_back({fmt::format("{} images, pooled by {}", images, pool),
+                           {in, filters},
+                           {{images, 64, 21, 27}, {72, 64, 5, 5}},
+                           y,
+                           1e-5});
+        }
     // Lengths that a call tells: along these no task is cut.
     const Expr x = tensor3("x"), y = tensor3("y");
     all.push_back({"unknown lengths", {x, y}, {{2, 170, 33}, {2, 190, 33}}, softmax(of_rows(x, y)) * 2});
@@ -165,6 +176,18 @@ TEST_CASE("rows that are walked or sorted are cut along other axes alone") {
             const bool cut = report.find(" of the second\n") != std::string::npos;
             CHECK(cut == (shape.size() == 3 && shape[1] > 1));
         }
+}
+
+TEST_CASE("pooling leaves a convolution of few images its tasks of rows") {
+    const auto kernels = [](std::int64_t images, std::int64_t channels, std::int64_t filters) {
+        const Expr x = input(float32, {images, channels, 27, 27}, "x"),
+                   w = input(float32, {filters, channels, 5, 5}, "w");
+        const Expr y = max_pool(relu(conv2d(x, w, {.border_mode = 2})), 3, {.stride = 2});
+        return function({x, w}, {y}, {.device = "cpu"}).kernels().size();
+    };
+    CHECK(kernels(4, 64, 96) == 3);   // the first of all turns the filters
+    CHECK(kernels(64, 64, 96) == 2);  // each image is a task
+    CHECK(kernels(4, 3, 8) == 2);     // too little work for parts
 }
 
 TEST_CASE("a new value in place is no reason for a task to read what another one has written") {
