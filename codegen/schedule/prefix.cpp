@@ -283,7 +283,7 @@ std::int64_t gpu::columns_of_prefix(const Int&) { return 256; }
 std::optional<RowsOfMember> rows_of_prefix(const Nest& nest) {
     if (!is_prefix(nest) || nest.parallel.size() < 2) return {};
     const double row = typical_count({nest.parallel.begin() + 1, nest.parallel.end()}),
-                 times = std::max(1.0, elements_of_prefix_task / (row * double{rows_at_once}));
+                 times = std::max(1.0, elements_of_prefix_task / std::max(1.0, row * double{rows_at_once}));
     // Those side by side are of the axis before the place.
     return RowsOfMember{static_cast<std::int64_t>(times) * rows_at_once,
                         prefix_form(nest)->place > 1 ? 1 : rows_at_once};
