@@ -131,6 +131,9 @@ B_ORDER(i32)
 B_ORDER(u32)
 B_ORDER(i64)
 B_ORDER(u64)
+// Memory holds truth values as bytes.
+B_FN bool b_maximum(u8 a, bool b) { return a | b; }
+B_FN bool b_minimum(u8 a, bool b) { return a & b; }
 
 // The count is masked before the shift, which C defines below the width alone.
 #define B_SIGNED_SHIFT(T, W, BITS)                                                                           \

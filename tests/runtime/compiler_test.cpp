@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 
 #include "bitale/function.h"
@@ -534,4 +535,40 @@ TEST_CASE("kernels are spread over files by length, the same on every machine", 
     REQUIRE(longest - shortest < 800);
     p.kernels.resize(2);
     REQUIRE(translation_units(p).size() == 1);
+}
+
+TEST_CASE("clang compiles sums, maxima and maps of every dtype, and they agree with those of g++") {
+    const auto results = [](const std::string& compiler) {
+        Options chosen = options();
+        chosen.compiler = compiler;
+        const ScopedOptions scope(chosen);
+        if (!find_compiler().found) return std::vector<Array>();
+        std::vector<Input> inputs;
+        std::vector<Array> arguments;
+        std::vector<Expr> outputs;
+        for (const DType t :
+             {float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64, boolean}) {
+            const Expr x = input(t, {3, 300}, std::string(name_of(t)));
+            inputs.emplace_back(x);
+            Array values(t, {3, 300});
+            auto* bytes = static_cast<unsigned char*>(values.mutable_data());
+            for (std::int64_t i = 0; i < 300; ++i) bytes[i * bytes_of(t)] = i % 7 == 0;
+            arguments.push_back(values);
+            for (const Expr& y :
+                 {max(x, {1}), min(x, {0}), any(x, {1}), all(x, {0}), sum(cast(x, float64), {1})})
+                outputs.push_back(y);
+            outputs.push_back(where(x > cast(1, t), x, cast(0, t)));
+        }
+        const Results r = function(inputs, outputs, {.device = "cpu"}).call(arguments);
+        std::vector<Array> all;
+        for (std::size_t k = 0; k < r.size(); ++k) all.push_back(r[k]);
+        return all;
+    };
+    if (!std::string(BITALE_SANITIZE).empty()) return;  // kernels are for the compiler of the program
+    const std::vector<Array> of_clang = results("clang++"), of_gcc = results("g++");
+    if (of_clang.empty() || of_gcc.empty()) return;  // not both of them are installed
+    REQUIRE(of_clang.size() == of_gcc.size());
+    for (std::size_t k = 0; k < of_gcc.size(); ++k)
+        CHECK(std::memcmp(of_clang[k].data(), of_gcc[k].data(),
+                          static_cast<std::size_t>(of_gcc[k].bytes())) == 0);
 }
