@@ -98,6 +98,29 @@ bool is_looked_up_for_maps(const Values& values, int number) {
            is_read_by_larger_map(values, number, often * typical_count(value.nest.parallel));
 }
 
+// A sum of each row, which adds up the parts as they are.
+bool is_sum_of_rows(const Value& user, std::size_t axes) {
+    return user.nest.combine != Combine::none && user.nest.parallel.size() + 1 == axes;
+}
+
+// Parts of few elements along the axis that lanes run along: each element asks in which of many it lies.
+bool is_joined_from_many(const Values& values, int number) {
+    constexpr int many = 8;
+    constexpr double narrow = 16;
+    const Value& value = at(values, number);
+    if (!is_map(value) || value.shape.empty()) return false;
+    int guarded = 0;
+    const Int& last = value.nest.parallel.back().variable;
+    for_each_read(value.nest, [&](const ScalarNode& s) {
+        const bool along = std::any_of(s.guards.begin(), s.guards.end(),
+                                       [&](const Guard& g) { return depends_on(g.value, last.symbol_id()); });
+        if (along) ++guarded;
+    });
+    return guarded >= many && typical(value.nest.parallel.back().extent) < narrow * guarded &&
+           !std::all_of(value.users.begin(), value.users.end(),
+                        [&](int user) { return is_sum_of_rows(at(values, user), value.shape.size()); });
+}
+
 bool is_joined_for_products(const Values& values, int number) {
     constexpr double small = 1 << 18;
     const Value& value = at(values, number);
@@ -112,7 +135,9 @@ bool is_joined_for_products(const Values& values, int number) {
 }  // namespace
 
 const char* why_stored_for_vectors(const Values& values, int number, double times, const Target& target) {
-    if (!target.library_in_tasks || times < often) return nullptr;
+    if (!target.library_in_tasks) return nullptr;
+    if (is_joined_from_many(values, number)) return "put together from many parts";
+    if (times < often) return nullptr;
     if (is_joined_for_products(values, number))
         return "put together from parts, and read whole for each row of a product";
     return is_looked_up_for_maps(values, number) ? "looked up, and read many times" : nullptr;

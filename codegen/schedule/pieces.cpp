@@ -149,6 +149,35 @@ std::vector<Piece> pieces_of(const Nest& nest) {
     return pieces;
 }
 
+bool are_narrow(const std::vector<Piece>& pieces, const Nest& nest) {
+    constexpr std::size_t many = 8;
+    constexpr double narrow = 16;
+    return pieces.size() >= many && nest.parallel.size() > 1 && pieces[0].axis + 1 == nest.parallel.size() &&
+           typical(nest.parallel.back().extent) < narrow * static_cast<double>(pieces.size());
+}
+
+std::vector<Member> narrow_parts_of(const Member& member) {
+    const std::vector<Piece> pieces = pieces_of(member.nest);
+    if (!are_narrow(pieces, member.nest)) return {};
+    bool reads_own = false;
+    for_each_read(member.nest, [&](const ScalarNode& s) {
+        for (const Destination& to : member.destinations)
+            reads_own = reads_own || s.operand.place() == to.place;
+    });
+    if (reads_own) return {};
+    const std::uint64_t along = member.nest.parallel.back().variable.symbol_id();
+    std::vector<Member> parts;
+    for (const Piece& piece : pieces) {
+        Member part = member;
+        part.nest = piece.nest;
+        for (Destination& to : part.destinations)
+            for (Int& x : to.at)
+                x = substitute(x, {{along, piece.start + piece.nest.parallel.back().variable}});
+        parts.push_back(std::move(part));
+    }
+    return parts;
+}
+
 std::vector<Piece> pieces_by_remainder(const Nest& nest) {
     const Choices choices = choices_of(nest);
     if (!may_be_cut(nest, choices)) return {};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "codegen/schedule/member.h"
 #include "graph/ir/nest.h"
 
 namespace bitale {
@@ -19,6 +20,14 @@ struct Piece {
 
 // Of a map whose guards cut one axis into parts, one after another; nothing where they do not.
 std::vector<Piece> pieces_of(const Nest& nest);
+// Whether they are many parts of few elements along the last axis, as columns side by side are: lanes run
+// along another axis then, and one task writes all of a row, part after part.
+bool are_narrow(const std::vector<Piece>& pieces, const Nest& nest);
+//     for k below 32: for rows: y[row, k] = x_k[row]
+//
+// A map inside a task as one member for each of such parts; nothing where it is none, or reads what it
+// writes.
+std::vector<Member> narrow_parts_of(const Member& member);
 // Likewise of parts that take turns along an axis: patches whose channels are outside of their places.
 std::vector<Piece> pieces_by_remainder(const Nest& nest);
 

@@ -20,6 +20,7 @@
 #include "codegen/schedule/drawn.h"
 #include "codegen/schedule/join.h"
 #include "codegen/schedule/loops.h"
+#include "codegen/schedule/pieces.h"
 
 namespace bitale {
 
@@ -37,6 +38,11 @@ class Lanes {
         if (const std::optional<std::pair<Member, Member>> parts = whole_blocks()) {
             Stmts all = Lanes(parts->first, builder_).run();
             append(all, Lanes(parts->second, builder_).run());
+            return all;
+        }
+        if (const std::vector<Member> parts = narrow_parts_of(member_); !parts.empty()) {
+            Stmts all;
+            for (const Member& part : parts) append(all, Lanes(part, builder_).run());
             return all;
         }
         if (!builder_.short_text) block_outer_loops();

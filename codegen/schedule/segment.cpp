@@ -75,7 +75,7 @@ class SegmentScheduler {
         const int v = group_.values[0];
         const Nest nest = fully_composed_nest(context_.values, v);
         const std::vector<Piece> pieces = pieces_of(nest);
-        if (pieces.empty() || reads_what_it_writes(v, nest)) return false;
+        if (pieces.empty() || are_narrow(pieces, nest) || reads_what_it_writes(v, nest)) return false;
         for (const Piece& piece : pieces) first.segments.push_back(piece_segment(v, piece));
         notes_ += "  " + std::to_string(pieces.size()) + " parts by themselves\n";
         return true;

@@ -93,3 +93,80 @@ TEST_CASE("a concatenation that is a new value, of what it replaces") {
     const std::vector<Array> got = values(tested_device()), expected = values("reference");
     for (const std::size_t k : {0, 1}) CHECK(difference(got[k], expected[k]) == "");
 }
+
+TEST_CASE(
+    "columns side by side: stored, computed with, summed along each axis, and a new value of what they "
+    "read") {
+    for (const int columns : {8, 12, 33}) {
+        std::vector<Expr> inputs, parts, wide;
+        Random random(static_cast<std::uint64_t>(columns));
+        std::vector<std::vector<Array>> calls(4);
+        const std::vector<std::int64_t> rows{37, 0, 1, 700};
+        for (int k = 0; k < columns; ++k) {
+            inputs.push_back(vector("x" + std::to_string(k)));
+            parts.push_back(expand_dims(k % 2 ? exp(inputs.back()) : inputs.back(), 1));
+            wide.push_back(k % 3 ? parts.back() : concatenate({parts.back(), parts.back() + 1}, 1));
+            for (std::size_t c = 0; c < calls.size(); ++c)
+                calls[c].push_back(random_array(float32, {rows[c]}, random, -1, 1));
+        }
+        const Expr z = input(float32, {-1, columns}, "z");
+        inputs.push_back(z);
+        for (std::size_t c = 0; c < calls.size(); ++c)
+            calls[c].push_back(random_array(float32, {rows[c], columns}, random, -1, 1));
+        const Expr all = concatenate(parts, 1), uneven = concatenate(wide, 1);
+        OnTwoDevices both(inputs, {{"stored", all, {.absolute = 1e-6, .relative = 1e-6}},
+                                   {"uneven", uneven * 2 + 1, {.absolute = 1e-6, .relative = 1e-5}},
+                                   {"times", all * z, {.absolute = 1e-6, .relative = 1e-5}},
+                                   {"all", sum(all * z), {.absolute = 1e-3, .relative = 1e-4}},
+                                   {"rows", sum(all * 2, {1}), {.absolute = 1e-4, .relative = 1e-5}},
+                                   {"columns", sum(uneven, {0}), {.absolute = 1e-3, .relative = 1e-4}},
+                                   {"turned", transpose(all) - 1, {.absolute = 1e-6, .relative = 1e-5}},
+                                   {"best", max(uneven, {1}), {.absolute = 1e-6, .relative = 1e-5}},
+                                   {"softmax", softmax(all), {.absolute = 1e-6, .relative = 1e-5}}});
+        for (const std::vector<Array>& call : calls) CHECK(both(call) == "");
+    }
+    const auto shifted = [](const std::string& device) {
+        Random random(4);
+        Shared s = shared(random_array(float32, {50, 12}, random), "s");
+        std::vector<Expr> columns;
+        for (int k = 0; k < 12; ++k) {
+            const int from = (k + 5) % 12;
+            columns.push_back(Expr(s)[{colon, Slice{from, from + 1}}] * (k + 1));
+        }
+        Function f = function({}, {}, {.updates = {{s, concatenate(columns, 1)}}, .device = device});
+        f();
+        f();
+        return s.get_value();
+    };
+    CHECK(difference(shifted(tested_device()), shifted("reference")) == "");
+}
+
+TEST_CASE("gradients of columns that are taken out one by one") {
+    // All of them, some, some twice, in any order.
+    const std::vector<std::vector<int>> taken = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+                                                 {9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
+                                                 {3, 4, 5},
+                                                 {0, 2, 4, 6, 8},
+                                                 {7, 1, 2, 2, 6, 5}};
+    for (const bool rows : {false, true}) {
+        const Expr x = rows ? input(float32, {10, -1}, "x") : input(float32, {-1, 10}, "x");
+        std::vector<Case> cases;
+        for (const std::vector<int>& order : taken) {
+            Expr total = sum(x * 0.25);
+            for (std::size_t i = 0; i < order.size(); ++i) {
+                const int k = order[i];
+                const Expr part = rows ? x[k] : x[{colon, k}];
+                const double factor = static_cast<double>(i) + 0.5;
+                total =
+                    total + (i % 2 ? sum(tanh(part) * factor) : sum(where(part > 0, log(part), 0) * factor));
+            }
+            cases.push_back({"order " + std::to_string(cases.size()),
+                             grad(total, x),
+                             {.absolute = 1e-5, .relative = 1e-5}});
+        }
+        OnTwoDevices both({x}, cases);
+        Random random(2);
+        for (const std::int64_t n : {23, 1, 0})
+            CHECK(both({random_array(float32, rows ? Dims{10, n} : Dims{n, 10}, random, -1, 1)}) == "");
+    }
+}

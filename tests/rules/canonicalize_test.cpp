@@ -215,3 +215,29 @@ TEST_CASE("concatenations in concatenations are one") {
     // The other reader goes: then the inner one is looked at again.
     CHECK(canonical(concatenate({both, x}) + zeros_like(both[0])) == "concat(x, y, x)");
 }
+
+TEST_CASE("gradients of neighbouring slices are one concatenation") {
+    const Expr wide = input(float32, {-1, 6}, "wide");
+    const auto part = [&](int from, int to) { return wide[{colon, Slice{from, to}}]; };
+    const auto gradient = [&](const Expr& cost) { return canonical(grad(sum(cost), wide)); };
+    const auto count = [](const std::string& text, const std::string& word) {
+        std::size_t found = 0;
+        for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+        return found;
+    };
+    // All of it: no place among zeros is left.
+    for (const std::string& all :
+         {gradient(concatenate({exp(part(0, 2)) * exp(part(2, 4)), exp(part(4, 6))}, 1)),
+          gradient(exp(part(4, 6)) * exp(part(0, 2)) * exp(part(2, 4)))}) {
+        INFO(all);
+        CHECK(count(all, "place_slice") == 0);
+        CHECK(count(all, "concat") >= 1);
+    }
+    // A part of it: one place.
+    const std::string some = gradient(exp(part(1, 3)) * exp(part(3, 5)));
+    INFO(some);
+    CHECK(count(some, "place_slice") == 1);
+    // What overlaps, or has something in between, is added up as it was.
+    CHECK(count(gradient(exp(part(1, 3)) * exp(part(2, 4))), "concat") == 0);
+    CHECK(count(gradient(exp(part(0, 2)) * exp(part(4, 6))), "concat") == 0);
+}

@@ -31,9 +31,14 @@ class Instantiator {
                                                   {2, 1, 3}, {1, 2, 5, 4}, {2, 2, 4, 6}, {1, 1}};
         bound_.clear();
         dtype_ = pick(dtypes);
+        if ((*pattern).name == "logical_or" && !chance(3)) dtype_ = boolean;
         shape_ = pick(shapes);
         constants_ = chance(12);
         beside_ = nullptr;
+        place_axis_ = between(0, 3);
+        place_parts_ = between(1, 3);
+        places_beyond_ = between(0, 2);
+        placed_ = 0;
         return build(*pattern, "", 0);
     }
 
@@ -91,6 +96,7 @@ class Instantiator {
             return {{"axes", axes}};
         }
         if (name == "slice") return slice_attributes(shape);
+        if (name == "place_slice") return place_attributes(shape);
         if (name == "pad") {
             Axes before, after;
             const std::int64_t widest = chance(2) ? 0 : 2;
@@ -414,6 +420,19 @@ class Instantiator {
         return {{"start", start}, {"count", count}, {"step", step}};
     }
 
+    // Places side by side, one after another, now and then anywhere; all of the result, or with zeros around.
+    Attributes place_attributes(const Shape& shape) {
+        if (shape.empty()) throw std::runtime_error("place_slice needs an axis");
+        const std::size_t axis = static_cast<std::size_t>(place_axis_) % shape.size();
+        std::vector<Int> start(shape.size(), Int(0));
+        Shape whole = shape;
+        start[axis] = chance(6) ? Int(between(0, 2)) : placed_;
+        placed_ = start[axis] + shape[axis];
+        if (place_parts_ > 1) whole[axis] = shape[axis] * place_parts_ + places_beyond_;
+        if ((whole[axis] - placed_).range().low < 0) throw std::runtime_error("a place beyond the end");
+        return {{"start", start}, {"step", std::vector<std::int64_t>(shape.size(), 1)}, {"shape", whole}};
+    }
+
     Attributes pool_attributes() {
         using Pair = std::vector<std::int64_t>;
         const std::int64_t h = between(1, 3), w = between(1, 3);
@@ -453,6 +472,8 @@ class Instantiator {
     Attributes conv_;  // of the convolution whose image was made last
     bool constants_ = false;
     NodePtr beside_;  // what the other operand has reduced
+    std::int64_t place_axis_ = 0, place_parts_ = 2, places_beyond_ = 0;
+    Int placed_;  // where the last place ends
     std::vector<std::pair<NodePtr, std::int64_t>> leaves_;
     std::map<const PatternNode*, NodePtr> bound_;
 };
