@@ -102,6 +102,32 @@ TEST_CASE("orders of what is computed, and what reads them") {
     cases.run();
 }
 
+TEST_CASE("slices of orders") {
+    for (const bool known : {true, false}) {
+        const Expr x = known ? input(float32, {5, 90}, "x") : matrix("x");
+        std::vector<Case> cases;
+        for (const bool descending : {false, true}) {
+            const Expr places = argsort(x, -1, {.descending = descending}),
+                       sorted = sort(x, -1, {.descending = descending});
+            for (const Slice& part :
+                 {Slice{0, 6}, Slice{2, 9}, Slice{0, 11, 3}, Slice{0, 40}, Slice{.start = -6}}) {
+                const std::string name = std::to_string(cases.size());
+                cases.push_back({"places " + name, places[{colon, part}]});
+                cases.push_back({"elements " + name, sorted[{colon, part}]});
+                cases.push_back({"gradient " + name, grad(sum(sqr(sorted[{Slice{1, 4}, part}])), x)});
+            }
+            cases.push_back({"one", sorted[{colon, 3}] + sorted[{colon, -1}]});
+        }
+        OnTwoDevices both({x}, cases);
+        Random random(5);
+        Array with_equal = random_array(float32, {5, 90}, random, -3, 3);
+        for (std::int64_t i = 0; i < with_equal.size(); i += 4)
+            static_cast<float*>(with_equal.mutable_data())[i] = static_cast<float>(i % 3);
+        CHECK(both({with_equal}) == "");
+        if (!known) CHECK(both({random_array(float32, {5, 4}, random, -3, 3)}) == "");
+    }
+}
+
 TEST_CASE("gradients of orders") {
     PackedCases cases(tested_device());
     Random random(5);

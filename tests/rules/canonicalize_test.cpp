@@ -241,3 +241,15 @@ TEST_CASE("gradients of neighbouring slices are one concatenation") {
     CHECK(count(gradient(exp(part(1, 3)) * exp(part(2, 4))), "concat") == 0);
     CHECK(count(gradient(exp(part(0, 2)) * exp(part(4, 6))), "concat") == 0);
 }
+
+TEST_CASE("the first elements in order need the first places alone") {
+    const Expr rows = input(float32, {3, 100}, "rows"), unknown = matrix("unknown");
+    const auto first = [](const Expr& y, int from, int to) { return canonical(y[{colon, Slice{from, to}}]); };
+    CHECK(first(argsort(rows), 0, 7) == "argsort(rows)");
+    CHECK(first(sort(rows), 0, 7) == "take_along(rows, argsort(rows))");
+    CHECK(first(sort(rows), 2, 7) == "take_along(rows, slice(argsort(rows)))");
+    CHECK(first(argsort(unknown), 0, 7) == "argsort(unknown)");
+    for (const Expr& y : {sort(rows)[{colon, Slice{0, 7}}], sort(rows)[{colon, 3}]})
+        CHECK(canonical(grad(sum(y), rows)).find("argsort") != std::string::npos);
+    CHECK(first(argsort(rows), 0, 60) == "slice(argsort(rows))");
+}

@@ -82,7 +82,8 @@ bool may_be_a_wrong_number(const Rule& rule) {
 }
 
 // Rules whose function looks further than their pattern says: what they replace, with its leaves.
-const std::set<std::string> rules_of_surroundings = {"slice-part", "reshape-round-trip", "map-by-rows"};
+const std::set<std::string> rules_of_surroundings = {"slice-part", "reshape-round-trip", "map-by-rows",
+                                                     "slice-argsort", "slice-take-along"};
 
 NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes& leaves) {
     const auto leaf = [&](Shape shape) {
@@ -118,6 +119,18 @@ NodePtr surroundings(const std::string& rule, fuzz::Instantiator& random, Nodes&
             random.chance(2) ? leaf({n, groups, 12}) : make_expand(leaf({n, groups, 1}), {n, groups, 12}, {});
         const NodePtr once = map(r, other);
         return make_reshape(random.chance(2) ? once : map(once, r), own, {});
+    }
+    if (rule == "slice-argsort" || rule == "slice-take-along") {
+        const std::int64_t n = random.between(20, 40), start = random.between(0, 1),
+                           count = random.between(0, 2);
+        const NodePtr row = leaf({2, n});
+        const NodePtr order =
+            make_node(find_op("argsort"), {row},
+                      {{"count", Int(n)}, {"descending", random.chance(2)}, {"dtype", int32}});
+        const NodePtr x = rule == "slice-argsort" ? order
+                                                  : make_node(find_op("take_along"), {leaf({2, n}), order},
+                                                              {{"permutation", true}});
+        return make_slice(x, 1, start, count, 1, {});
     }
     const Int a = random.between(1, 3), b = random.between(1, 3), c = random.between(1, 4);
     const Shape wide{a, b, c}, rows{a * b, c};
