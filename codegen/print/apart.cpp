@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <set>
 
 #include "codegen/nest/access.h"
 #include "codegen/nest/walk.h"
@@ -16,6 +18,11 @@ bool is_awkward(std::int64_t step) {
     return step > 3 && step <= longest && (step & (step - 1)) != 0;
 }
 
+bool is_plain(const Stmt& s) {
+    return s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::accumulate || s.kind == Stmt::Kind::declare ||
+           s.kind == Stmt::Kind::comment;
+}
+
 }  // namespace
 
 std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& places) {
@@ -23,9 +30,7 @@ std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& p
     if (loop.binding != Binding::simd) return found;
     for (const Stmt& s : loop.body) {
         // Others bind what is known in the loop alone, or ask whether to read at all.
-        const bool plain = s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::accumulate ||
-                           s.kind == Stmt::Kind::declare || s.kind == Stmt::Kind::comment;
-        if (!plain) return {};
+        if (!is_plain(s)) return {};
         for (const Scalar& value : {s.value, s.position})
             if (value)
                 for_each_read(value, [&](const ScalarNode& read) {
@@ -47,6 +52,27 @@ std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& p
                }) < 2;
     });
     return found;
+}
+
+std::vector<std::int64_t> long_steps(const Stmt& loop, const std::vector<Place>& places) {
+    constexpr std::int64_t register_bytes = 32;
+    std::set<std::int64_t> found;
+    if (loop.binding != Binding::simd) return {};
+    const auto add = [&](int number, const std::vector<Int>& at) {
+        const Place& place = places[static_cast<std::size_t>(number)];
+        const std::optional<Int> step = stride_of(offset_of(place, at), loop.variable);
+        if (!step || !step->is_constant()) return;
+        const std::int64_t n = step->constant();
+        if (n > 1 && (n & (n - 1)) == 0 && n * bytes_of(place.dtype) >= register_bytes) found.insert(n);
+    };
+    for (const Stmt& s : loop.body) {
+        if (!is_plain(s)) return {};
+        if (s.kind == Stmt::Kind::set || s.kind == Stmt::Kind::accumulate) add(s.place, s.at);
+        for (const Scalar& value : {s.value, s.position})
+            if (value)
+                for_each_read(value, [&](const ScalarNode& read) { add(read.operand.place(), read.at); });
+    }
+    return {found.begin(), found.end()};
 }
 
 }  // namespace bitale

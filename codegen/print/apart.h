@@ -21,4 +21,9 @@ struct ApartRead {
 // pointers of which it knows nothing it loads the lanes one by one, and computes all of them at once.
 std::vector<ApartRead> reads_apart(const Stmt& loop, const std::vector<Place>& places);
 
+// Steps of what a loop in vector lanes reads or writes that are a power of two and as long as a register, as
+// columns of a matrix have. g++ takes each such access for a group with gaps, has no vectors for groups that
+// large, and leaves the loop as it is; a step of which it knows nothing it loads lane by lane.
+std::vector<std::int64_t> long_steps(const Stmt& loop, const std::vector<Place>& places);
+
 }  // namespace bitale

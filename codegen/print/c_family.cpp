@@ -236,10 +236,9 @@ class Printer {
             return list;
         }
         if (name == "width") {
-            for (std::size_t i = 0; i < c.operands.size(); ++i)
-                if (c.intrinsic->operands[i].kind == Kind::vector)
-                    return std::to_string(width_of(c.operands[i].place));
-            BITALE_CHECK(false, "an intrinsic with the width of no vector");
+            std::size_t vector = 0;  // its first operand that is one
+            while (c.intrinsic->operands.at(vector).kind != Kind::vector) ++vector;
+            return std::to_string(kernel_.places[c.operands[vector].place].extents[0].constant());
         }
         const auto number = static_cast<std::size_t>(name.back() - '0');
         if (name[0] == 'n') return index(c.numbers[number]);
@@ -251,8 +250,6 @@ class Printer {
             default: return "p" + std::to_string(place);
         }
     }
-
-    std::int64_t width_of(int vector) const { return kernel_.places[vector].extents[0].constant(); }
 
     void declare(int number) {
         const Place& p = kernel_.places[number];
@@ -267,9 +264,8 @@ class Printer {
         if (s.binding == Binding::lanes) return lanes(s);
         const bool threads = s.binding == Binding::threads;
         if ((s.end - s.begin).is(1) && s.step == 1 && !threads) {
-            // One iteration: no loop, but its own scope.
             indices_.bind(s.variable, index(s.begin));
-            out_.open("{");
+            out_.open("{");  // a scope of its own
             statements(s.body);
             out_.close();
             return;
@@ -286,6 +282,9 @@ class Printer {
         const std::vector<ApartRead> apart =
             cuda_ ? std::vector<ApartRead>{} : reads_apart(s, kernel_.places);
         for (const ApartRead& read : apart) point_at(read, s.variable);
+        if (!cuda_)
+            for (const std::int64_t step : long_steps(s, kernel_.places))
+                indices_.hide(s.variable, step, opaque("i64", std::to_string(step)));
         const std::string type = indices_.type_of(s.variable);
         if (!cuda_ && s.binding == Binding::simd) out_.line("B_SIMD");
         if (s.binding == Binding::unrolled) out_.line("B_UNROLL");
@@ -295,23 +294,25 @@ class Printer {
         out_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4}) {{", type, name, first, end,
                               threads ? threads_ : s.step));
         if (!cuda_ && has_masked_group(s, kernel_.places)) out_.line("B_SCALAR_LOOP;");
-        if (s.binding == Binding::rolled) {
-            const std::string opaque = fresh("j");
-            out_.line(fmt::format("{} {} = {};", type, opaque, name));
-            out_.line("B_OPAQUE(" + opaque + ");");
-            indices_.bind(s.variable, opaque);
-        }
+        if (s.binding == Binding::rolled) indices_.bind(s.variable, opaque(type, name));
         statements(s.body);
-        if (!apart.empty()) pointers_.clear();
+        pointers_.clear();
+        indices_.show_again();
         out_.close();
     }
 
-    void point_at(const ApartRead& read, const Int& variable) {
-        const std::string name = fresh("q"), type = stored_type(kernel_.places[read.place].dtype, cuda_),
-                          first = index(substitute(read.offset, {{variable.symbol_id(), 0}}));
-        used_.insert(read.place);
-        out_.line(fmt::format("const {}* {} = p{} + {};", type, name, read.place, first));
+    std::string opaque(const std::string& type, const std::string& value) {
+        const std::string name = fresh("q");
+        out_.line(fmt::format("{} {} = {};", type, name, value));
         out_.line("B_OPAQUE(" + name + ");");
+        return name;
+    }
+
+    void point_at(const ApartRead& read, const Int& variable) {
+        const std::string type = stored_type(kernel_.places[read.place].dtype, cuda_),
+                          first = index(substitute(read.offset, {{variable.symbol_id(), 0}})),
+                          name = opaque("const " + type + "*", fmt::format("p{} + {}", read.place, first));
+        used_.insert(read.place);
         pointers_.push_back({read, fmt::format("{}[{}]", name, index(read.step * variable))});
     }
 
@@ -580,8 +581,7 @@ class Printer {
     std::vector<std::map<std::string, std::string>> memo_;
     // Parts of the statement being printed, which reads before it writes: one text serves all who share it.
     std::unordered_map<const ScalarNode*, std::string> printed_, printed_vectors_;
-    std::vector<std::pair<ApartRead, std::string>>
-        pointers_;  // of the loop being printed, and what they read
+    std::vector<std::pair<ApartRead, std::string>> pointers_;  // of the loop being printed
     std::set<int> used_;
     std::set<std::size_t> used_literals_;
     int next_ = 0, width_ = 1;

@@ -112,7 +112,12 @@ std::string Indices::text(const Int& x, bool wide) {
     for (const std::string& variables : products) {
         const Int factor = total_of(std::move(factors_of[variables]));
         if (!s.empty()) s += " + ";
-        if (!factor.is(1)) s += (factor.is_constant() ? constant(factor.constant()) : size(factor)) + " * ";
+        const auto hidden =
+            factor.is_constant() ? hidden_.find({variables, factor.constant()}) : hidden_.end();
+        if (hidden != hidden_.end())
+            s += hidden->second + " * ";
+        else if (!factor.is(1))
+            s += (factor.is_constant() ? constant(factor.constant()) : size(factor)) + " * ";
         s += variables;
     }
     const Int host = x - total_of(std::move(moving));

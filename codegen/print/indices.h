@@ -28,6 +28,11 @@ class Indices {
     // A symbol read from memory. Offsets mention it; lengths that depend on it stay the host's, so that one
     // launch has one set of lengths.
     void bind_scalar(const Int& symbol, const std::string& name);
+    // From now on the text has this name for that multiple of the symbol's.
+    void hide(const Int& symbol, std::int64_t factor, const std::string& name) {
+        hidden_[{text(symbol), factor}] = name;
+    }
+    void show_again() { hidden_.clear(); }
     void forget() { names_.clear(), scalars_.clear(); }
 
     // "i32" where every value of the variable, one step beyond its end included, fits; else "i64".
@@ -54,6 +59,7 @@ class Indices {
     bool narrow_;
     Remember remember_;
     std::map<std::uint64_t, std::string> names_, scalars_;
+    std::map<std::pair<std::string, std::int64_t>, std::string> hidden_;
     std::vector<Int> sizes_;
     std::map<Int, std::size_t> number_of_size_;
 };
