@@ -293,7 +293,7 @@ class Chooser {
             if (!stored_anyway(at(operand)) && !may_be_made(operand, found))
                 passed += typical_count(at(operand).nest.parallel);
         const ProductCost cost = cost_of_product(call, passed);
-        bool worth = is_worth(call, passed, cost);
+        bool worth = cost.library < cost.generated;
         const std::string library = rounded(cost.library), generated = rounded(cost.generated);
         std::string why = why_of(value, call, cost, worth);
         if (tuner_) {
@@ -307,18 +307,6 @@ class Chooser {
         }
         (worth ? found.why : value.why_generated) = std::move(why);
         return worth;
-    }
-
-    // Of an unknown number of terms, as the rows of a batch in a gradient: whichever is the lesser mistake,
-    // be they as many as is typical or many more.
-    static bool is_worth(const GemmCall& call, double passed, const ProductCost& cost) {
-        constexpr std::int64_t many = 32;
-        const double wrongly_generated = cost.generated / cost.library;
-        if (call.k.is_constant() || wrongly_generated > 1) return wrongly_generated > 1;
-        GemmCall longer = call;
-        longer.k = Int(many * static_cast<std::int64_t>(typical(call.k)));
-        const ProductCost of_many = cost_of_product(longer, many * passed);
-        return of_many.generated / of_many.library > 1 / wrongly_generated;
     }
 
     // The call alone takes what the report's table says; what passes through memory is time of other kernels.

@@ -224,22 +224,6 @@ TEST_CASE("figures count what a product's kernel updates in place, and estimate 
     CHECK(seconds_on(figures, 4) >= figures.seconds / 4);
 }
 
-TEST_CASE(
-    "products over an unknown number of terms are calls where many terms would make that the larger mistake",
-    "[core]") {
-    if (!gemm_library().present) return;
-    const auto is_call = [](std::int64_t m, std::int64_t terms, std::int64_t n) {
-        const Expr a = input(float32, {terms, m}, "a"), b = input(float32, {terms, n}, "b");
-        const Function f = function({a, b}, dot(transpose(a), b), {.device = "cpu", .specialise = false});
-        const std::vector<Step>& steps = f.state().program->body.steps;
-        return std::any_of(steps.begin(), steps.end(),
-                           [](const Step& s) { return std::holds_alternative<GemmStep>(s.operation); });
-    };
-    CHECK(is_call(48, -1, 144));
-    CHECK(!is_call(48, 128, 144));
-    CHECK(!is_call(16, -1, 16));  // a few microseconds by itself
-}
-
 TEST_CASE("variables stand with those whose names continue theirs", "[core]") {
     StepTitle title;
     CHECK(title.text().empty());
