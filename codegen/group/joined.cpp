@@ -7,6 +7,7 @@
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
+#include "codegen/schedule/pieces.h"
 
 namespace bitale {
 
@@ -98,27 +99,27 @@ bool is_looked_up_for_maps(const Values& values, int number) {
            is_read_by_larger_map(values, number, often * typical_count(value.nest.parallel));
 }
 
-// A sum of each row, which adds up the parts as they are.
-bool is_sum_of_rows(const Value& user, std::size_t axes) {
-    return user.nest.combine != Combine::none && user.nest.parallel.size() + 1 == axes;
+// Whether only sums along the axis of the parts read it, by way of so many maps at most: they add up the
+// parts as they are.
+bool is_added_up(const Values& values, int number, int maps = 4) {
+    if (maps < 0) return false;
+    const std::vector<int>& users = at(values, number).users;
+    return std::all_of(users.begin(), users.end(), [&](int user) {
+        const Nest& nest = at(values, user).nest;
+        const std::vector<Loop>& walked = is_map(at(values, user)) ? nest.parallel : nest.reduced;
+        if (walked.empty() || (nest.combine != Combine::none && nest.reduced.size() > 1)) return false;
+        bool along = nest.body != nullptr;
+        for_each_read(nest, [&](const ScalarNode& s) {
+            along = along && (s.operand.value() != number || s.at.back() == walked.back().variable);
+        });
+        return along && (nest.combine != Combine::none || is_added_up(values, user, maps - 1));
+    });
 }
 
-// Parts of few elements along the axis that lanes run along: each element asks in which of many it lies.
+// Each element asks in which of many parts it lies.
 bool is_joined_from_many(const Values& values, int number) {
-    constexpr int many = 8;
-    constexpr double narrow = 16;
     const Value& value = at(values, number);
-    if (!is_map(value) || value.shape.empty()) return false;
-    int guarded = 0;
-    const Int& last = value.nest.parallel.back().variable;
-    for_each_read(value.nest, [&](const ScalarNode& s) {
-        const bool along = std::any_of(s.guards.begin(), s.guards.end(),
-                                       [&](const Guard& g) { return depends_on(g.value, last.symbol_id()); });
-        if (along) ++guarded;
-    });
-    return guarded >= many && typical(value.nest.parallel.back().extent) < narrow * guarded &&
-           !std::all_of(value.users.begin(), value.users.end(),
-                        [&](int user) { return is_sum_of_rows(at(values, user), value.shape.size()); });
+    return is_map(value) && are_narrow(pieces_of(value.nest), value.nest) && !is_added_up(values, number);
 }
 
 bool is_joined_for_products(const Values& values, int number) {

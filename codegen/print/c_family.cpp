@@ -301,7 +301,7 @@ class Printer {
         out_.close();
     }
 
-    std::string opaque(const std::string& type, const std::string& value) {
+    std::string opaque(const std::string& type, const std::string& value) {  // no compiler knows the value
         const std::string name = fresh("q");
         out_.line(fmt::format("{} {} = {};", type, name, value));
         out_.line("B_OPAQUE(" + name + ");");

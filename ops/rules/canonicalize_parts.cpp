@@ -17,28 +17,6 @@ namespace bitale {
 
 namespace {
 
-using Steps = std::vector<std::int64_t>;
-
-// A slice along one axis, of neighbours.
-struct Cut {
-    std::size_t axis = 0;
-    Int start, count;
-};
-
-std::optional<Cut> cut_of(const Node& slice) {
-    if (slice.attributes.find("places")) return std::nullopt;
-    const auto& start = slice.attributes.get<std::vector<Int>>("start");
-    const auto& step = slice.attributes.get<Steps>("step");
-    std::optional<Cut> cut;
-    for (std::size_t i = 0; i < start.size(); ++i) {
-        if (step[i] != 1) return std::nullopt;
-        if (start[i].is(0) && slice.type.shape[i] == slice.inputs[0]->type.shape[i]) continue;
-        if (cut) return std::nullopt;
-        cut = Cut{i, start[i], slice.type.shape[i]};
-    }
-    return cut;
-}
-
 // The parts of a concatenation by start and length. Those of the last one are kept, because slices of the
 // same one follow each other: n slices of n parts would otherwise add up n * n lengths.
 class Parts {
@@ -94,6 +72,7 @@ NodePtr without_concat(const Match& m) {
     const NodePtr& slice = m.root();
     const NodePtr& x = slice->inputs[0];
     if (x->op != concat_op() && x->op->kind != OpKind::map) return nullptr;
+    if (slice->attributes.find("places")) return nullptr;
     const std::optional<Cut> cut = cut_of(*slice);
     return cut ? taken(m, x, *cut, most_maps, slice->where) : nullptr;
 }

@@ -1,7 +1,5 @@
 // Gradients of neighbouring slices, added up, are the gradient of one slice: of all elements, the
 // concatenation of the parts. A sum of n places among zeros asks for each element in which of the n it lies.
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -18,41 +16,13 @@ using namespace algebra;
 
 namespace {
 
-// Neighbours along one axis, whole along the others.
-struct Place {
-    std::size_t axis = 0;
-    Int start, end;
-};
-
-std::optional<Place> place_of(const Node& node) {
-    const auto& start = node.attributes.get<std::vector<Int>>("start");
-    const auto& step = node.attributes.get<std::vector<std::int64_t>>("step");
-    const Shape& part = node.inputs[0]->type.shape;
-    std::optional<Place> place;
-    for (std::size_t d = 0; d < start.size(); ++d) {
-        if (step[d] != 1) return std::nullopt;
-        if (start[d].is(0) && part[d] == node.type.shape[d]) continue;
-        if (place) return std::nullopt;
-        place = Place{d, start[d], start[d] + part[d]};
-    }
-    return place;
-}
-
-bool is_whole(const Node& node) {
-    const auto& start = node.attributes.get<std::vector<Int>>("start");
-    const auto& step = node.attributes.get<std::vector<std::int64_t>>("step");
-    return node.type.shape == node.inputs[0]->type.shape &&
-           std::all_of(start.begin(), start.end(), [](const Int& s) { return s.is(0); }) &&
-           std::all_of(step.begin(), step.end(), [](std::int64_t s) { return s == 1; });
-}
-
 // Both parts, which are of this type, as one; null where they are no neighbours.
 NodePtr joined(const NodePtr& first, const NodePtr& second, const Type& type, Where where) {
     if (first->type != second->type || first->type != type) return nullptr;
-    const std::optional<Place> a = place_of(*first), b = place_of(*second);
+    const std::optional<Cut> a = cut_of(*first), b = cut_of(*second);
     if (!a || !b || a->axis != b->axis) return nullptr;
-    const bool in_order = a->end == b->start;
-    if (!in_order && !(b->end == a->start)) return nullptr;
+    const bool in_order = a->start + a->count == b->start;
+    if (!in_order && !(b->start + b->count == a->start)) return nullptr;
     const auto axis = static_cast<std::int64_t>(a->axis);
     const NodePtr &low = (in_order ? first : second)->inputs[0],
                   &high = (in_order ? second : first)->inputs[0];
@@ -90,7 +60,7 @@ std::vector<Rule> place_rules() {
     std::vector<Rule> rules = of_op("add", Tag::reassociates);
     for (Rule& rule : of_op("logical_or", Tag::exact)) rules.push_back(std::move(rule));
     rules.push_back(
-        {"places-all", placed, x, Tag::exact, [](const Match& m) { return is_whole(*m.root()); }});
+        {"places-all", placed, x, Tag::exact, [](const Match& m) { return takes_all(*m.root()); }});
     rules.push_back({"places-not-zero", neq(placed, 0), place_slice(neq(x, 0)).like(placed)});
     return rules;
 }

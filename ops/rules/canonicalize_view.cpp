@@ -53,13 +53,6 @@ NodePtr joined_concat(const NodePtr& root, const Nodes& consumed) {
     return make_node(root->op, std::move(parts), root->attributes, root->where);
 }
 
-bool takes_all(const Node& slice) {
-    const auto& start = slice.attributes.get<std::vector<Int>>("start");
-    for (std::size_t i = 0; i < start.size(); ++i)
-        if (!start[i].is(0) || slice.attributes.get<AxisList>("step")[i] != 1) return false;
-    return slice.type.shape == slice.inputs[0]->type.shape;
-}
-
 bool all_zero(const AxisList& widths) {
     for (const std::int64_t width : widths)
         if (width != 0) return false;

@@ -1,5 +1,7 @@
 #include "ops/shape/slice.h"
 
+#include <algorithm>
+
 #include "graph/ir/fault_text.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/lengths.h"
@@ -373,6 +375,30 @@ Places joined_places(const Attributes& inner, const Attributes& outer) {
             all.insert(all.end(), list.begin(), list.end());
         }
     return all;
+}
+
+std::optional<Cut> cut_of(const Node& node) {
+    const std::vector<Int>& start = lengths(node.attributes, "start");
+    const Steps& step = steps_of(node.attributes);
+    const bool places = node.op == place_slice_op();
+    const Shape &part = places ? node.inputs[0]->type.shape : node.type.shape,
+                &whole = places ? node.type.shape : node.inputs[0]->type.shape;
+    std::optional<Cut> cut;
+    for (std::size_t i = 0; i < start.size(); ++i) {
+        if (step[i] != 1) return std::nullopt;
+        if (start[i].is(0) && part[i] == whole[i]) continue;
+        if (cut) return std::nullopt;
+        cut = Cut{i, start[i], part[i]};
+    }
+    return cut;
+}
+
+bool takes_all(const Node& node) {
+    const std::vector<Int>& start = lengths(node.attributes, "start");
+    const Steps& step = steps_of(node.attributes);
+    return node.type.shape == node.inputs[0]->type.shape &&
+           std::all_of(start.begin(), start.end(), [](const Int& s) { return s.is(0); }) &&
+           std::all_of(step.begin(), step.end(), [](std::int64_t s) { return s == 1; });
 }
 
 NodePtr make_slice(const NodePtr& x, int axis, const Int& start, const Int& count, std::int64_t step,

@@ -2,6 +2,9 @@
 // their transposes place_slice and place_rows, which put a part back among zeros.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+
 #include "graph/ir/node.h"
 
 namespace bitale {
@@ -21,6 +24,15 @@ const Op* place_rows_op();  // g, start; "extent" (Int), "clipped" (bool)
 // change.
 NodePtr make_slice(const NodePtr& x, int axis, const Int& start, const Int& count, std::int64_t step,
                    Where where, const Places& places = {});
+// Where the part of a slice or of a place_slice lies, if it is of neighbours along one axis, and whole along
+// all others; nothing where it is not, or is the whole.
+struct Cut {
+    std::size_t axis = 0;
+    Int start, count;
+};
+std::optional<Cut> cut_of(const Node& node);
+// Whether the part of a slice or of a place_slice is the whole, in order.
+bool takes_all(const Node& node);
 // Those of a slice of a slice.
 Places joined_places(const Attributes& inner, const Attributes& outer);
 
