@@ -114,7 +114,7 @@ std::optional<Lookup> lookup_of(const Nest& nest, const Scalar& number, const In
         if (!r.extent.is(part.factor)) return {};
         r.extent = r.extent * nest.reduced[part.loop].extent;
     }
-    if (r.parts.empty() || r.extent.range().low < 1 || typical(r.extent) < fewest_terms) return {};
+    if (r.parts.empty() || typical(r.extent) < fewest_terms) return {};
     r.value = number->dtype == DType::int64 ? number : scalar_cast(DType::int64, number);
     if (!rest.is(0))
         r.value = scalar_apply(Opcode::sub, DType::int64, {r.value, scalar_index(DType::int64, rest)});
@@ -174,6 +174,20 @@ bool has_guards_over(const Nest& nest, const Lookup& lookup) {
     });
 }
 
+// The nest where there is a place to look at: an axis of unknown length may have none.
+Nest if_any(const Nest& nest, const Int& at, const Int& extent) {
+    const Guard any{extent, 1, extent + 1};
+    const auto zero = [](DType dtype) { return scalar_cast(dtype, scalar_integer(DType::int64, 0)); };
+    Nest r = rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
+        if (s->kind != ScalarNode::Kind::read || !depends_on(*s, at.symbol_id())) return s;
+        s->guards.push_back(any);
+        if (!s->otherwise) s->otherwise = zero(s->dtype);
+        return s;
+    });
+    r.body = scalar_select({any}, r.body, zero(r.body->dtype));
+    return r;
+}
+
 Nest with_lookup(const Nest& nest, const Lookup& lookup) {
     const Int at = Int::symbol("found", {0, lookup.extent.range().high - 1});
     Substitution where;
@@ -188,6 +202,7 @@ Nest with_lookup(const Nest& nest, const Lookup& lookup) {
     std::erase_if(r.reduced, [&](const Loop& l) { return l.variable.symbol_id() && l.extent.is(1); });
     r.body = substitute(r.body, where);
     for (Let& let : r.lets) let.value = substitute(let.value, where);
+    if (lookup.extent.range().low < 1) r = if_any(r, at, lookup.extent);
     r.lets.insert(r.lets.begin(), {at, lookup.value, lookup.extent});
     if (r.reduced.empty()) {
         r.combine = Combine::none;

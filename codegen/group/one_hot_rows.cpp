@@ -14,13 +14,15 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/linear/contract.h"
 #include "ops/shape/gather.h"
+#include "ops/shape/sequence.h"
 #include "ops/shape/view.h"
 
 namespace bitale {
 
 namespace {
 
-// Fewer rows of the result are a product that takes less time than a sort, and than rows in another order.
+// Fewer rows of the result are a product that takes less time than a sort, and than rows in another order. An
+// unknown number of rows counts as many: a product of few takes little time in either form.
 constexpr double fewest_rows = 512;
 
 // The numbers k [rows] of a matrix that is one where the index along `axis` is k, else zero.
@@ -31,28 +33,32 @@ NodePtr numbers_of(const NodePtr& matrix, std::size_t axis, Where where) {
 
 // Each row of g, added to the row of the result that has its number.
 NodePtr added(const NodePtr& g, const NodePtr& numbers, const Int& rows, Where where) {
-    const Expr k = cast(wrap(numbers), int64, where), last(rows.constant() - 1),
+    const Expr k = cast(wrap(numbers), int64, where), last = wrap(make_length(rows - 1, where)),
                in_range = logical_and(ge(k, 0), le(k, last)),
-               terms = bitale::where(expand_dims(in_range, 1), wrap(g), 0);
+               terms = bitale::where(g->type.rank() == 2 ? expand_dims(in_range, 1) : in_range, wrap(g), 0);
     return make_node(scatter_op(), {terms.node(), minimum(maximum(k, 0), last).node()}, {{"extent", rows}},
                      where);
 }
 
-// dot(a, b), where one of the factors is such a matrix along the axis that the other one lacks.
+// dot(a, b), where one of the factors is such a matrix along the axis that the other one lacks; that one may
+// be a vector.
 NodePtr scatter_of(const Node& node, const Target& target) {
-    if (node.op != dot_op() || node.inputs[0]->type.rank() != 2 || node.inputs[1]->type.rank() != 2)
-        return nullptr;
+    if (node.op != dot_op()) return nullptr;
     for (const std::size_t side : {0, 1}) {
         const NodePtr &matrix = node.inputs[side], &other = node.inputs[1 - side];
-        const Int& rows = node.type.shape[side];
-        if (!rows.is_constant() || typical(rows) < fewest_rows ||
-            typical(rows) * typical(other->type.shape[side]) < target.looks_of_sort)
+        const std::size_t rank = other->type.rank();
+        if (matrix->type.rank() != 2 || rank > 2) continue;
+        const Int& rows = node.type.shape[rank == 2 ? side : 0];
+        const double terms = typical(other->type.shape[rank == 2 ? side : 0]);
+        if ((rows.is_constant() && typical(rows) < fewest_rows) ||
+            typical(rows) * terms < target.looks_of_sort)
             continue;
         const NodePtr numbers = numbers_of(matrix, side, node.where);
         if (!numbers) continue;
-        const Expr terms = wrap(other), all = side == 0 ? terms : transpose(terms);
+        const bool turned = side == 1 && rank == 2;
+        const Expr all = turned ? transpose(wrap(other)) : wrap(other);
         const NodePtr sums = added(all.node(), numbers, rows, node.where);
-        return side == 0 ? sums : transpose(wrap(sums)).node();
+        return turned ? transpose(wrap(sums)).node() : sums;
     }
     return nullptr;
 }
