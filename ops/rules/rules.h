@@ -21,6 +21,7 @@ std::vector<Rule> cast_rules();
 std::vector<Rule> view_rules();        // reshape, permute, expand, slice
 std::vector<Rule> part_rules();        // a slice of a concatenation is one of its parts
 std::vector<Rule> place_rules();       // gradients of neighbouring slices meet
+std::vector<Rule> power_rules();       // powers with small constant exponents
 std::vector<Rule> sorted_rules();      // the first elements in order
 std::vector<Rule> round_trip_rules();  // maps between two reshapes, there and back
 std::vector<Rule> repeat_rules();      // a map of repeated values is the repeated map

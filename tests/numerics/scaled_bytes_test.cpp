@@ -76,6 +76,19 @@ Axes listed(const std::vector<int>& list) {
 
 }  // namespace
 
+TEST_CASE("sums of no terms are 0, whatever they are scaled by") {
+    const Expr x = input(uint8, {-1, 3}, "x"), s = scalar("s"), terms = cast(x, float32) * s;
+    Function f =
+        function({x, s}, {sum(terms, 0), sum(terms), sum(-terms - 2, 0)}, {.device = tested_device()});
+    for (const float factor : {INFINITY, NAN, 0.5F}) {
+        const Results none = f(Array(std::vector<std::uint8_t>{}, {0, 3}), factor);
+        for (std::size_t k = 0; k < none.size(); ++k)
+            for (std::int64_t i = 0; i < none[k].size(); ++i) CHECK(none[k].at(i) == 0);
+        const Results one = f(Array(std::vector<std::uint8_t>{1, 2, 0}, {1, 3}), factor);
+        CHECK((std::isnan(factor) ? std::isnan(one[0].at(1)) : one[0].at(1) == 2.0 * factor));
+    }
+}
+
 TEST_CASE("scaled and shifted sums of small integers are rounded once") {
     Random random(21);
     const std::vector<std::vector<int>> subsets = {{0, 1, 2}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}, {3}, {0}};

@@ -168,7 +168,9 @@ Outcome try_rule(const Rule& rule, unsigned seed) {
     } catch (const Error&) {
         return Outcome::no_instance;  // a label out of range, a maximum of nothing
     }
-    INFO("rule " << rule.name << ", seed " << seed << ": " << describe(*node));
+    INFO("rule " << rule.name << ", seed " << seed << ": " << describe(*node) << "\n"
+                 << debugprint(Expr(node)) << "became\n"
+                 << debugprint(Expr(made)));
     for (const auto& [leaf, value] : leaves) UNSCOPED_INFO(leaf->name << " = " << value.text());
     REQUIRE(difference(rule, *results[0], *results[1]) == "");
     return Outcome::agrees;

@@ -1,0 +1,59 @@
+// Powers with small constant exponents as products and roots: a power is a logarithm and an exponential.
+#include <cmath>
+#include <limits>
+
+#include "ops/dsl/build.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/rules/algebra.h"
+#include "ops/rules/rules.h"
+
+namespace bitale {
+
+using namespace algebra;
+
+namespace {
+
+Expr squared(const Expr& x, Where where) { return apply(sqr_op(), {x}, {}, where); }
+
+// x^n of a whole n from 1 to 4.
+Expr whole_power(const Expr& x, int n, Where where) {
+    const Expr square = n > 1 ? squared(x, where) : x;
+    if (n < 3) return square;
+    return n == 3 ? apply(mul_op(), {square, x}, {}, where) : squared(square, where);
+}
+
+// x^(n + 1/2): never negative, infinite for -inf, NaN for other negative x.
+Expr half_power(const Expr& x, int n, Where where) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const auto number = [&](double value) { return wrap(scalar_node(type_of(x).dtype, value, where)); };
+    const Expr lowest = apply(eq_op(), {x, number(-infinity)}, {}, where),
+               base = apply(where_op(), {lowest, number(infinity), x}, {}, where),
+               root = apply(sqrt_op(), {base}, {}, where);
+    const Expr power = n == 0 ? root : apply(mul_op(), {whole_power(base, n, where), root}, {}, where);
+    return apply(abs_op(), {power}, {}, where);
+}
+
+// Exponents that are a multiple of one half, as far as a few products take.
+NodePtr by_products(const Match& m, const Pattern& x, const Pattern& c) {
+    constexpr double most = 4;
+    const double exponent = m.number(c), twice = 2 * std::abs(exponent);
+    if (!(std::abs(exponent) <= most) || twice != std::floor(twice) || twice == 0) return nullptr;
+    const Where where = m.root()->where;
+    const Expr base = wrap(m[x]);
+    const auto n = static_cast<int>(std::abs(exponent));
+    const bool is_whole = n == std::abs(exponent);
+    const Expr power = is_whole ? whole_power(base, n, where) : half_power(base, n, where);
+    return exponent > 0 ? power.node() : apply(reciprocal_op(), {power}, {}, where).node();
+}
+
+}  // namespace
+
+std::vector<Rule> power_rules() {
+    const Pattern x = any("x"), c = constant("c");
+    return {
+        {"pow-by-products", pow(x, c), [=](const Match& m) { return by_products(m, x, c); },
+         Tag::reassociates, of_floats(x)},
+    };
+}
+
+}  // namespace bitale
