@@ -208,7 +208,7 @@ NodePtr IntegerSum::value(const NodePtr& total) const {
         if (step.scalar) {
             NodePtr s = as(wide(), step.scalar);
             // A sum of no terms is 0, also where the factor is no number.
-            if (!is_constant(s) && count_.range().low < 1)
+            if (!is_constant(step.scalar) && count_.range().low < 1)
                 s = make(where_op(), {make(gt_op(), {number_of(count_, DType::int64, where),
                                                      scalar_node(DType::int64, 0, where)}),
                                       s, scalar_node(wide(), 0, where)});

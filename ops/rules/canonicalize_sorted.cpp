@@ -28,7 +28,7 @@ NodePtr order_of_first(const Match& m, const Pattern& x, const Pattern& sorted) 
     const Int &all = m[x]->type.shape.back(), end = end_of(*slice);
     const std::int64_t high = end.range().high,
                        most = all.is_constant() ? all.constant() / few : few_of_unknown;
-    if (high < 0 || high > most || !(m[sorted]->type.shape.back() == all)) return nullptr;
+    if (high < 0 || high > most || end == all || !(m[sorted]->type.shape.back() == all)) return nullptr;
     const Attributes& order = m[sorted]->attributes;
     const NodePtr first =
         make_argsort(m[x], end, order.get<bool>("descending"), order.get<DType>("dtype"), m[sorted]->where);

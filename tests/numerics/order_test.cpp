@@ -128,6 +128,18 @@ TEST_CASE("slices of orders") {
     }
 }
 
+TEST_CASE("slices of orders that take all of a row, which is empty or short") {
+    const Expr none = input(float32, {4, 0}, "none"), rows = input(float32, {-1, 3}, "rows");
+    const Expr few = argsort(transpose(rows[Slice{{}, 20}]))[Slice{1, 3}];
+    Function f = function({none, rows}, {argsort(none)[0], sort(none)[{colon, Slice{{}, {}, 2}}], few},
+                          {.device = tested_device()});
+    const Results got =
+        f(Array(std::vector<float>{}, {4, 0}), Array(std::vector<float>{3, 1, 2, 1, 1, 0}, {2, 3}));
+    CHECK(got[0].shape() == Dims{0});
+    CHECK(got[1].shape() == Dims{4, 0});
+    CHECK(got[2].to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1, 1, 0});
+}
+
 TEST_CASE("gradients of orders") {
     PackedCases cases(tested_device());
     Random random(5);
