@@ -4,13 +4,10 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
-#include <set>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "codegen/group/changed_rows.h"
-#include "codegen/group/evaluations.h"
 #include "codegen/group/joined.h"
 #include "codegen/group/one_hot.h"
 #include "codegen/group/windows.h"
@@ -41,6 +38,8 @@ double iterations(const Nest& nest) {
 namespace {
 
 constexpr double typical_unknown = 128, small_bound = 1 << 16;
+// Inlining more than this many values into one body makes kernels that compile slowly.
+constexpr std::size_t longest_chain = 64;
 // Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
 constexpr int expensive = 10;
 constexpr double often = 8, staged_from = 4;
@@ -115,19 +114,8 @@ class Decider {
         look_up_one_hot(values_);
         keep_rows_of_changed_tables(values_, graph_);
         choose_libraries(values_, graph_, target_, tuner_);
-        const std::vector<Decision> before = decisions();
         decide_backward();
-        // Kernels of long chains are cut, and no two of these share what they compute.
-        if (const LongChains long_ones = long_chains(values_); !long_ones.ends.empty()) {
-            in_long_chain_ = long_ones.members;
-            for (std::size_t i = 0; i < before.size(); ++i)
-                std::tie(values_.list[i].storage, values_.list[i].reason) = before[i];
-            decide_backward();
-            for (const int i : long_chains(values_).ends) {
-                values_.list[i].storage = Value::Storage::stored;
-                values_.list[i].reason = "one more value in the kernel would make it compile slowly";
-            }
-        }
+        limit_chains();
         return std::move(values_);
     }
 
@@ -266,23 +254,16 @@ class Decider {
         }
     }
 
-    using Decision = std::pair<Value::Storage, std::string>;
-    std::vector<Decision> decisions() const {
-        std::vector<Decision> list;
-        for (const Value& value : values_.list) list.emplace_back(value.storage, value.reason);
-        return list;
-    }
-
     // Users first: how often a value would be recomputed follows from how often its inlined users are.
     void decide_backward() {
-        Evaluations evaluations(values_.list.size(), in_long_chain_);
+        std::vector<double> evaluations(values_.list.size(), 0);
         std::vector<int> cost = composed_costs();
         for (int i = static_cast<int>(values_.list.size()) - 1; i >= 0; --i) {
             Value& value = values_.list[i];
             if (value.storage == Value::Storage::leaf || !value.nest.body) continue;
             if (is_constant(value.node) || value.absorbed) continue;
             const double elements = typical_count(value.nest.parallel);
-            const double times = evaluations.of(i) / std::max(elements, 1.0);
+            const double times = evaluations[i] / std::max(elements, 1.0);
             const bool saved = value.node->op->is_stored;
             if (value.required || value.packed || value.searched || value.feeds_product || saved ||
                 is_reduction(value.nest) || value.by_library) {
@@ -301,8 +282,7 @@ class Decider {
                        ends_reduction(value)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "read many times, and stored in place of the reduction that it ends";
-            } else if (pays_kernel(cost[i], evaluations.of(i)) && times >= often &&
-                       ends_long_reduction(value)) {
+            } else if (pays_kernel(cost[i], evaluations[i]) && times >= often && ends_long_reduction(value)) {
                 // A view with an axis of length 1 more is no second value: what it views is stored.
                 if (!only_adds_ones(value)) {
                     value.storage = Value::Storage::stored;
@@ -319,19 +299,19 @@ class Decider {
                 value.reason = "smaller than the reductions it is computed from";
             }
             const bool once = value.storage != Value::Storage::inlined;
+            const double mine = once ? iterations(value.nest) : evaluations[i];
+            std::vector<int> read;
             if (value.by_library)
-                add_operands(value, evaluations);
-            else if (once)
-                evaluations.add_reads(i, value.nest, iterations(value.nest));
+                read = value.by_library->operands;
             else
-                evaluations.pass_on(i, value.nest);
+                for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand.value()); });
+            std::sort(read.begin(), read.end());
+            read.erase(std::unique(read.begin(), read.end()), read.end());
+            for (const int operand : read) {
+                const bool pieces = value.by_library && values_.list[operand].made_in_pieces;
+                evaluations[operand] += pieces ? typical_count(values_.list[operand].nest.parallel) : mine;
+            }
         }
-    }
-
-    void add_operands(const Value& call, Evaluations& evaluations) const {
-        const std::vector<int>& list = call.by_library->operands;
-        for (const int v : std::set<int>(list.begin(), list.end()))
-            evaluations.add(v, iterations(values_.list[v].made_in_pieces ? values_.list[v].nest : call.nest));
     }
 
     // So few bytes an element that it is read faster than a random number is drawn again.
@@ -473,12 +453,33 @@ class Decider {
         return cost;
     }
 
+    void limit_chains() {
+        std::vector<std::vector<int>> inside(values_.list.size());
+        for (std::size_t i = 0; i < values_.list.size(); ++i) {
+            Value& value = values_.list[i];
+            if (value.storage == Value::Storage::leaf) continue;
+            std::vector<int> all{static_cast<int>(i)};
+            for_each_read(value.nest, [&](const ScalarNode& s) {
+                if (values_.list[s.operand.value()].storage == Value::Storage::stored) return;
+                std::vector<int> merged;
+                std::set_union(all.begin(), all.end(), inside[s.operand.value()].begin(),
+                               inside[s.operand.value()].end(), std::back_inserter(merged));
+                all = std::move(merged);
+            });
+            if (value.storage != Value::Storage::stored && all.size() > longest_chain) {
+                value.storage = Value::Storage::stored;
+                value.reason = "one more value in the kernel would make it compile slowly";
+            }
+            if (value.storage == Value::Storage::stored) all.clear();
+            inside[i] = std::move(all);
+        }
+    }
+
     const Graph& graph_;
     const Target& target_;
     Tuner* const tuner_;
     Values values_;
     std::vector<bool> generated_, looked_up_;
-    std::vector<bool> in_long_chain_;
 };
 
 const Scalar& without_casts(const Scalar& s) {
