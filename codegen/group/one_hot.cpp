@@ -20,6 +20,13 @@ namespace {
 constexpr int farthest = 16;
 constexpr double fewest_terms = 16;
 
+// Whether the value may be zero where another is: find_conditions() looks through such bodies alone.
+bool passes_zeros(const ScalarNode& body) {
+    if (body.kind != ScalarNode::Kind::apply) return true;  // a cast, or what is moved
+    const Opcode op = opcode_of(*body.op);
+    return op == Opcode::neg || op == Opcode::where || op == Opcode::bitwise_and || op == Opcode::mul;
+}
+
 // Of each value, how many operations a comparison of integers is away; `farthest` if it is not near.
 std::vector<int> distances(const Values& values) {
     std::vector<int> distance(values.list.size(), farthest);
@@ -30,6 +37,7 @@ std::vector<int> distances(const Values& values) {
             distance[v] = 0;
             continue;
         }
+        if (!passes_zeros(*value.nest.body)) continue;
         for_each_read(value.nest, [&](const ScalarNode& s) {
             distance[v] = std::min(distance[v], distance[static_cast<std::size_t>(s.operand.value())] + 1);
         });

@@ -37,7 +37,6 @@ double iterations(const Nest& nest) {
 
 namespace {
 
-constexpr double typical_unknown = 128, small_bound = 1 << 16;
 // Inlining more than this many values into one body makes kernels that compile slowly.
 constexpr std::size_t longest_chain = 64;
 // Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
@@ -545,47 +544,6 @@ Nest composed(const Values& values, int value, bool keep_staged) {
 }
 
 }  // namespace
-
-namespace {
-
-// With each unknown symbol at its usual value.
-double usual(const Int& x) {
-    double sum = 0;
-    for (const Int::Term& t : x.terms()) {
-        double term = static_cast<double>(t.factor);
-        for (const AtomPtr& atom : t.atoms) {
-            switch (atom->kind) {
-                case Atom::Kind::symbol: {
-                    const auto low = static_cast<double>(atom->range.low),
-                               high = static_cast<double>(atom->range.high);
-                    term *= high <= small_bound ? high : std::max(low, typical_unknown);
-                    break;
-                }
-                case Atom::Kind::floordiv: term *= std::floor(usual(atom->a) / usual(atom->b)); break;
-                case Atom::Kind::min: term *= std::min(usual(atom->a), usual(atom->b)); break;
-                case Atom::Kind::max: term *= std::max(usual(atom->a), usual(atom->b)); break;
-            }
-        }
-        sum += term;
-    }
-    return sum;
-}
-
-}  // namespace
-
-double typical(const Int& x) {
-    const IntRange r = x.range();
-    if (x.is_constant()) return static_cast<double>(x.constant());
-    if (r.high <= small_bound) return std::max<double>(1, static_cast<double>(r.high));
-    const double at = usual(x);
-    return std::isfinite(at) && at >= 1 ? at : typical_unknown;
-}
-
-double typical_count(const std::vector<Loop>& loops) {
-    double n = 1;
-    for (const Loop& l : loops) n *= typical(l.extent);
-    return n;
-}
 
 Values decide_storage(const Graph& graph, const Target& target, Tuner* tuner, const Waits& waits) {
     return Decider(graph, target, tuner, waits).run();

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 
 #include "graph/base/check.h"
+#include "graph/base/hash.h"
 #include "graph/types/saturated.h"
 
 namespace bitale {
@@ -117,6 +119,7 @@ class IntBuilder {
         atom->a = a;
         atom->b = b;
         atom->range = range_of(*atom);
+        atom->hash = mix(mix(static_cast<std::uint64_t>(kind), hash_of(a)), hash_of(b));
         const std::int64_t x = example_of(a), y = example_of(b);
         atom->example = kind == Atom::Kind::min   ? std::min(x, y)
                         : kind == Atom::Kind::max ? std::max(x, y)
@@ -176,6 +179,7 @@ Int Int::symbol(std::string name, IntRange range) {
     if (range.low == range.high) return range.low;
     auto atom = std::make_shared<Atom>();
     atom->id = atom->first = atom->last = next++;
+    atom->hash = mix(0, atom->id);
     atom->name = std::move(name);
     atom->range = range;
     // Unlike ones, and none that is 0 where it need not be.
@@ -504,9 +508,13 @@ bool mentions_any(const Int& x, const Substitution& symbols) {
                        [&](const Int::Term& t) { return mentions_any(t, symbols); });
 }
 
+// Formulas within formulas share parts: without these, walks would take exponential time. Most are flat.
+using Rebuilt = std::unordered_map<const Atom*, Int>;
+constexpr int flat = 2;
+
 // `stays` tells of terms that no leaf changes.
 template <class Leaf, class Stays>
-Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
+Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays, Rebuilt& done, int depth = 0) {
     IntBuilder r;
     std::int64_t number = 0;  // what is a number by now, as IntTable adds it up
     for (const Int::Term& t : x.terms()) {
@@ -520,12 +528,20 @@ Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
                 product = product * leaf(a);
                 continue;
             }
-            const Int left = rebuild(a->a, leaf, stays), right = rebuild(a->b, leaf, stays);
+            const auto known = depth < flat ? done.end() : done.find(a.get());
+            if (known != done.end()) {
+                product = product * known->second;
+                continue;
+            }
+            const Int left = rebuild(a->a, leaf, stays, done, depth + 1),
+                      right = rebuild(a->b, leaf, stays, done, depth + 1);
             const bool stays_block = is_block(*a) && left.terms().size() > most_terms && left.non_negative();
-            product = product * (stays_block                       ? block_of(left)
-                                 : a->kind == Atom::Kind::floordiv ? floordiv(left, right)
-                                 : a->kind == Atom::Kind::min      ? min(left, right)
-                                                                   : max(left, right));
+            const Int now = stays_block                       ? block_of(left)
+                            : a->kind == Atom::Kind::floordiv ? floordiv(left, right)
+                            : a->kind == Atom::Kind::min      ? min(left, right)
+                                                              : max(left, right);
+            if (depth >= flat) done.emplace(a.get(), now);
+            product = product * now;
         }
         product = product * t.factor;
         if (product.is_constant())
@@ -536,34 +552,24 @@ Int rebuild(const Int& x, const Leaf& leaf, const Stays& stays) {
     return std::move(r).done() + saturated::sum(number, x.constant_term());
 }
 
-void collect(const Int& x, std::map<std::uint64_t, AtomPtr>& into) {
-    for (const Int::Term& t : x.terms())
-        for (const AtomPtr& a : t.atoms) {
-            if (a->kind == Atom::Kind::symbol) {
-                into.emplace(a->id, a);
-                continue;
-            }
-            collect(a->a, into);
-            collect(a->b, into);
-        }
-}
-
 }  // namespace
 
 Int substitute(const Int& x, const Substitution& with) {
     if (!depends_on_any(x, with)) return x;
+    Rebuilt done;
     return rebuild(
         x,
         [&](const AtomPtr& a) {
             const auto at = with.find(a->id);
             return at == with.end() ? IntBuilder::of(a) : at->second;
         },
-        [&](const Int::Term& t) { return !mentions_any(t, with); });
+        [&](const Int::Term& t) { return !mentions_any(t, with); }, done);
 }
 
 bool depends_on_any(const Int& x, const Substitution& symbols) { return mentions_any(x, symbols); }
 
 std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>& values) {
+    Rebuilt done;
     return rebuild(
                x,
                [&](const AtomPtr& a) {
@@ -571,26 +577,8 @@ std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>&
                    BITALE_CHECK(at != values.end(), "no value for the symbol " + a->name);
                    return Int(at->second);
                },
-               [](const Int::Term&) { return false; })
+               [](const Int::Term&) { return false; }, done)
         .constant();
-}
-
-std::vector<AtomPtr> symbols_of(const Int& x) {
-    std::map<std::uint64_t, AtomPtr> found;
-    collect(x, found);
-    std::vector<AtomPtr> r;
-    for (auto& [id, atom] : found) r.push_back(atom);
-    return r;
-}
-
-bool depends_on(const Int& x, std::uint64_t symbol_id) {
-    return std::any_of(x.terms().begin(), x.terms().end(), [&](const Int::Term& t) {
-        return std::any_of(t.atoms.begin(), t.atoms.end(), [&](const AtomPtr& a) {
-            if (symbol_id < a->first || symbol_id > a->last) return false;
-            if (a->kind == Atom::Kind::symbol) return true;
-            return depends_on(a->a, symbol_id) || depends_on(a->b, symbol_id);
-        });
-    });
 }
 
 }  // namespace bitale

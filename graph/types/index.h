@@ -67,7 +67,8 @@ class Int {
 
     IntRange range() const;
     bool non_negative() const { return range().low >= 0; }
-    std::string text() const;  // symbols by their names
+    // Symbols by their names; "..." for what lies deep inside of formulas.
+    std::string text() const;
     std::strong_ordering operator<=>(const Int& other) const;
     bool operator==(const Int& other) const { return (*this <=> other) == 0; }
 
@@ -113,6 +114,7 @@ struct Atom {
     Int a, b;                           // the operands of the others
     std::int64_t example = 0;           // as of example_of()
     std::uint64_t first = 0, last = 0;  // ids of all symbols inside are in [first, last]; no symbols: [0, 0]
+    std::uint64_t hash = 0;             // of equal atoms the same; walks over shared parts would take long
 };
 
 // Replaces symbols by id; `with` returns null for those that stay.
@@ -123,6 +125,7 @@ bool depends_on_any(const Int& x, const Substitution& symbols);
 Int with_atom(const Int& x, const AtomPtr& atom, const Int& by);
 // The number for given values of the symbols; a symbol without a value is an InternalError.
 std::int64_t evaluate(const Int& x, const std::map<std::uint64_t, std::int64_t>& values);
+std::uint64_t hash_of(const Int& x);
 // Every symbol atom inside, once each, in order of id.
 std::vector<AtomPtr> symbols_of(const Int& x);
 bool depends_on(const Int& x, std::uint64_t symbol_id);

@@ -16,11 +16,16 @@ std::uint64_t without_sign(std::int64_t x) {
 // A block of starts_of(): readers see the sum alone.
 bool is_sum_of_lengths(const Atom& a) { return a.kind == Atom::Kind::max && a.b.is(0) && a.a.non_negative(); }
 
-}  // namespace
+// Formulas within formulas share parts, which a text repeats: it would be exponentially long.
+constexpr int deepest = 4;
 
-std::string Int::text() const {
+std::string text_at(const Int& x, int depth) {
+    const auto inner = [depth](const Int& part) {
+        return depth == deepest && !part.is_constant() && !part.symbol_id() ? "..."
+                                                                            : text_at(part, depth + 1);
+    };
     std::string s;
-    for (const Term& t : terms()) {
+    for (const Int::Term& t : x.terms()) {
         const std::int64_t f = t.factor;
         if (!s.empty())
             s += f < 0 ? " - " : " + ";
@@ -37,17 +42,21 @@ std::string Int::text() const {
             if (a->kind == Atom::Kind::symbol)
                 s += a->name;
             else if (is_sum_of_lengths(*a))
-                s += t.atoms.size() > 1 || f != 1 ? "(" + a->a.text() + ")" : a->a.text();
+                s += t.atoms.size() > 1 || f != 1 ? "(" + inner(a->a) + ")" : inner(a->a);
             else if (a->kind == Atom::Kind::floordiv)
-                s += "floordiv(" + a->a.text() + ", " + a->b.text() + ")";
+                s += "floordiv(" + inner(a->a) + ", " + inner(a->b) + ")";
             else
-                s += (a->kind == Atom::Kind::min ? "min(" : "max(") + a->a.text() + ", " + a->b.text() + ")";
+                s += (a->kind == Atom::Kind::min ? "min(" : "max(") + inner(a->a) + ", " + inner(a->b) + ")";
         }
     }
-    if (s.empty()) return std::to_string(constant_);
-    if (constant_ > 0) s += " + " + std::to_string(constant_);
-    if (constant_ < 0) s += " - " + std::to_string(without_sign(constant_));
+    if (s.empty()) return std::to_string(x.constant_term());
+    if (x.constant_term() > 0) s += " + " + std::to_string(x.constant_term());
+    if (x.constant_term() < 0) s += " - " + std::to_string(without_sign(x.constant_term()));
     return s;
 }
+
+}  // namespace
+
+std::string Int::text() const { return text_at(*this, 0); }
 
 }  // namespace bitale

@@ -5,17 +5,13 @@
 #include <string_view>
 #include <tuple>
 
+#include "graph/base/hash.h"
+
 namespace bitale {
 
 namespace {
 
 constexpr std::size_t most_origins = 64, most_rules = 32;
-
-std::uint64_t mix(std::uint64_t seed, std::uint64_t x) {
-    x = (x ^ (x >> 32)) * 0x9e3779b97f4a7c15u;
-    x ^= x >> 29;
-    return (std::rotl(seed, 23) ^ x) * 0xbf58476d1ce4e5b9u;
-}
 
 std::uint64_t hash_of(std::string_view text) { return std::hash<std::string_view>{}(text); }
 
@@ -67,19 +63,6 @@ bool equal(const Origin& a, const Origin& b) {
 }
 
 }  // namespace
-
-std::uint64_t hash_of(const Int& x) {
-    std::uint64_t h = static_cast<std::uint64_t>(x.constant_term());
-    for (const Int::Term& term : x.terms()) {
-        h = mix(h, static_cast<std::uint64_t>(term.factor));
-        for (const AtomPtr& atom : term.atoms) {
-            h = mix(h, static_cast<std::uint64_t>(atom->kind));
-            h = atom->kind == Atom::Kind::symbol ? mix(h, atom->id)
-                                                 : mix(mix(h, hash_of(atom->a)), hash_of(atom->b));
-        }
-    }
-    return h;
-}
 
 std::uint64_t hash_of(const Attribute& x) { return mix(x.index(), std::visit(HashAttribute{}, x)); }
 

@@ -30,7 +30,6 @@ class Interner {
 void merge_origins(std::vector<Origin>& into, const std::vector<Origin>& more);
 void merge_rules(std::vector<std::string>& into, const std::vector<std::string>& more);
 
-std::uint64_t hash_of(const Int& x);
 std::uint64_t hash_of(const Attribute& x);
 std::uint64_t structure_hash(const Node& node);  // operands by address
 bool same_structure(const Node& a, const Node& b);

@@ -318,3 +318,18 @@ TEST_CASE("shapes print and count") {
     CHECK(static_dims(Shape{3, 2}) == Dims{3, 2});
     CHECK(bytes_bound({float32, Shape{Int::symbol("b", {0, 128}), 10}}) == 128 * 10 * 4);
 }
+
+TEST_CASE("formulas that share parts over and over take time that is linear in their parts") {
+    const Int n = Int::symbol("n"), m = Int::symbol("m", {1, 1000});
+    Int x = n;
+    for (int i = 0; i < 60; ++i) x = max(x + min(x, 1) + m - 2, 0);
+    CHECK(x.text().find("...") != std::string::npos);
+    CHECK(x.text().size() < 10'000);
+    CHECK(symbols_of(x).size() == 2);
+    CHECK(evaluate(x, {{n.symbol_id(), 5}, {m.symbol_id(), 1}}) == 5);
+    CHECK(evaluate(x, {{n.symbol_id(), 5}, {m.symbol_id(), 2}}) == 65);
+    CHECK(substitute(x, {{n.symbol_id(), 7}, {m.symbol_id(), 1}}).is(7));
+    CHECK(hash_of(x) != hash_of(x + 1));
+    const Int k = Int::symbol("k");
+    CHECK(symbols_of(substitute(x, {{n.symbol_id(), k}})).size() == 2);
+}

@@ -170,3 +170,29 @@ TEST_CASE("gradients of columns that are taken out one by one") {
             CHECK(both({random_array(float32, rows ? Dims{10, n} : Dims{n, 10}, random, -1, 1)}) == "");
     }
 }
+
+TEST_CASE("neighbourhoods that wrap around, generation after generation, with a sum of each") {
+    for (const bool known : {true, false}) {
+        const Expr start = known ? input(uint8, {12, 9}, "x") : matrix("x", uint8);
+        Expr g = start;
+        std::vector<Expr> results;
+        const auto rolled = [](const Expr& a, int axis) {
+            const auto part = [&](const Slice& s) { return axis == 0 ? a[s] : a[{colon, s}]; };
+            return concatenate({part(Slice{.start = Expr(-1)}), a, part(Slice{0, 1})}, axis);
+        };
+        for (int t = 0; t < 7; ++t) {
+            const Expr f = expand_dims(expand_dims(rolled(rolled(cast(g, float32), 0), 1), 0), 1);
+            const Array ring(std::vector<float>{1, 1, 1, 1, 0, 1, 1, 1, 1}, {1, 1, 3, 3});
+            const Expr c = squeeze(squeeze(conv2d(f, ring, {.filter_flip = false}), 1), 0);
+            g = cast(logical_or(eq(c, 3), logical_and(eq(c, 2), eq(g, 1))), uint8);
+            results.push_back(sum(g));
+        }
+        results.push_back(g);
+        std::vector<std::uint8_t> cells(12 * 9);
+        for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = i * i % 7 < 3;
+        const Array world(cells, {12, 9});
+        const Results expected = function({start}, results, {.device = "reference"})(world),
+                      got = function({start}, results, {.device = tested_device()})(world);
+        for (std::size_t i = 0; i < got.size(); ++i) CHECK(difference(got[i], expected[i]) == "");
+    }
+}
