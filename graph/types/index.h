@@ -67,7 +67,7 @@ class Int {
 
     IntRange range() const;
     bool non_negative() const { return range().low >= 0; }
-    // Symbols by their names; "..." for what lies deep inside of formulas.
+    // Symbols by their names; "..." for what is left of a very long formula.
     std::string text() const;
     std::strong_ordering operator<=>(const Int& other) const;
     bool operator==(const Int& other) const { return (*this <=> other) == 0; }

@@ -17,12 +17,15 @@ std::uint64_t without_sign(std::int64_t x) {
 bool is_sum_of_lengths(const Atom& a) { return a.kind == Atom::Kind::max && a.b.is(0) && a.a.non_negative(); }
 
 // Formulas within formulas share parts, which a text repeats: it would be exponentially long.
-constexpr int deepest = 4;
+constexpr int most_formulas = 64;
 
-std::string text_at(const Int& x, int depth) {
-    const auto inner = [depth](const Int& part) {
-        return depth == deepest && !part.is_constant() && !part.symbol_id() ? "..."
-                                                                            : text_at(part, depth + 1);
+std::string text_of(const Int& x, int& left) {
+    const auto inner = [&left](const Int& part) {
+        return left <= 0 && !part.is_constant() && !part.symbol_id() ? "..." : text_of(part, left);
+    };
+    const auto of_both = [&inner](const Atom& a) {
+        const std::string first = inner(a.a);
+        return first + ", " + inner(a.b);
     };
     std::string s;
     for (const Int::Term& t : x.terms()) {
@@ -39,14 +42,15 @@ std::string text_at(const Int& x, int depth) {
         for (const AtomPtr& a : t.atoms) {
             if (!first) s += "*";
             first = false;
+            left -= a->kind == Atom::Kind::symbol ? 0 : 1;
             if (a->kind == Atom::Kind::symbol)
                 s += a->name;
             else if (is_sum_of_lengths(*a))
                 s += t.atoms.size() > 1 || f != 1 ? "(" + inner(a->a) + ")" : inner(a->a);
             else if (a->kind == Atom::Kind::floordiv)
-                s += "floordiv(" + inner(a->a) + ", " + inner(a->b) + ")";
+                s += "floordiv(" + of_both(*a) + ")";
             else
-                s += (a->kind == Atom::Kind::min ? "min(" : "max(") + inner(a->a) + ", " + inner(a->b) + ")";
+                s += (a->kind == Atom::Kind::min ? "min(" : "max(") + of_both(*a) + ")";
         }
     }
     if (s.empty()) return std::to_string(x.constant_term());
@@ -57,6 +61,9 @@ std::string text_at(const Int& x, int depth) {
 
 }  // namespace
 
-std::string Int::text() const { return text_at(*this, 0); }
+std::string Int::text() const {
+    int left = most_formulas;
+    return text_of(*this, left);
+}
 
 }  // namespace bitale
