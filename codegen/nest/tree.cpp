@@ -67,7 +67,7 @@ bool moves_furthest_with(const Int& loop, const Int& first_axis, const std::vect
 // itself. Filters too may have the first loop as their first axis, of channels: then it is not the first one
 // of the images.
 bool over_images(const Nest& nest) {
-    constexpr std::size_t image_axes = 4, fewest_loops = 3;
+    constexpr std::size_t image_axes = 4, fewest_loops = 2;
     const Int& loop = nest.reduced[0].variable;
     const std::uint64_t image = loop.symbol_id();
     if (!adds_products(nest) || nest.reduced.size() < fewest_loops || !image) return false;
@@ -122,6 +122,18 @@ bool lies_across(const Nest& nest, const Int& result, const Int& term, const Sha
         });
         return across;
     });
+}
+
+// A product of matrices of which a factor steps through memory along the terms, as transposed slices of
+// filters do: each lane would load an element by itself. Copies of it serve the lanes of many results.
+bool has_strided_factor(const Nest& nest, const Int& term, const ShapeOf& shape_of) {
+    if (!is_matrix_product(nest)) return false;
+    bool strided = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), term);
+        strided = strided || (step && !step->is(0) && !step->is(1));
+    });
+    return strided;
 }
 
 }  // namespace
@@ -181,8 +193,8 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
             return (extent >= 8 && unit_stride(nest, l.variable, shape_of)) ||
                    (extent >= 2 && lies_across(nest, l.variable, last.variable, shape_of));
         });
-    if (!gathers && !vector_of_results && !asks_for_multiple(nest, last.variable) &&
-        typical(last.extent) >= lane_count &&
+    if (!gathers && !vector_of_results && !has_strided_factor(nest, last.variable, shape_of) &&
+        !asks_for_multiple(nest, last.variable) && typical(last.extent) >= lane_count &&
         (unit_stride(nest, last.variable, shape_of) ||
          (!adds_products(nest) && short_stride(nest, last.variable, shape_of))))
         tree.lanes = lane_count;
