@@ -125,3 +125,29 @@ GRAPH(cumulative_by_triangle) {
     const Expr before = cast(le(expand_dims(place, 0), expand_dims(place, 1)), float32);
     b.output(dot(before, x), "sums");
 }
+
+// A causal convolution of a sequence, an image of one row, of which a tap looks 4 elements back.
+GRAPH(causal_step) {
+    const std::int64_t length = b.size(500, 21);
+    const Expr h = b.floats({unknown(b.size(32, 3)), length, 32}, "h");
+    const Shared w = b.variable({64, 32, 1, 2}, "w");
+    const Expr row = expand_dims(transpose(h, {0, 2, 1}), 2),
+               y = conv2d(pad(row, {{0, 0}, {0, 0}, {0, 0}, {4, 0}}), w,
+                          {.dilation = Size2(1, 4), .filter_flip = false});
+    const Expr loss = mean(sum(sqr(y), {1, 2}));
+    b.output(loss, "loss");
+    b.update(sgd(loss, {w}, 0.1));
+}
+
+GRAPH(causal_step_by_products) {
+    b.form_of("causal_step");
+    const std::int64_t length = b.size(500, 21);
+    const Expr h = b.floats({unknown(b.size(32, 3)), length, 32}, "h");
+    const Shared w = b.variable({64, 32, 1, 2}, "w");
+    const Expr past = pad(h, {{0, 0}, {4, 0}, {0, 0}})[{colon, Slice{0, length}}];
+    const auto tap = [&](int k) { return transpose(w[{colon, colon, 0, k}]); };
+    const Expr y = dot(past, tap(0)) + dot(h, tap(1));
+    const Expr loss = mean(sum(sqr(y), 2));
+    b.output(loss, "loss");
+    b.update(sgd(loss, {w}, 0.1));
+}
