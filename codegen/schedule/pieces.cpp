@@ -1,9 +1,11 @@
 #include "codegen/schedule/pieces.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -28,34 +30,42 @@ Guard of_joined_axis(const Nest& nest, const Guard& guard) {
     return guard;
 }
 
-// The distinct guards of a body, and which of them each part has. Comparing guards takes time that grows with
-// the number of parts of a concatenation, so it is done once.
-struct Choices {
-    std::vector<Guard> guards;  // the first part of a concatenation last
-    std::unordered_map<const ScalarNode*, std::size_t> number;
-    bool single = true;  // no part has several
-};
-
-Choices choices_of(const Nest& nest) {
-    Choices all;
-    std::map<Guard, std::size_t> known;
-    for_each_part(nest, [&](const ScalarNode& s) {
-        if (s.guards.empty()) return;
-        all.single = all.single && s.guards.size() == 1;
-        const auto [at, fresh] = known.try_emplace(s.guards[0], all.guards.size());
-        if (fresh) all.guards.push_back(of_joined_axis(nest, s.guards[0]));
-        all.number[&s] = at->second;
-    });
-    return all;
-}
-
-// The parallel loop that the guards are about.
+// The parallel loop that a guard is about.
 std::optional<std::size_t> axis_of(const Nest& nest, const Guard& guard) {
     for (std::size_t d = 0; d < nest.parallel.size(); ++d)
         if (const std::uint64_t id = nest.parallel[d].variable.symbol_id();
             id && depends_on(guard.value, id) && !depends_on(guard.value - nest.parallel[d].variable, id))
             return d;
     return {};
+}
+
+// The distinct guards of a body that choose among parts, and which of them each choice has. Comparing guards
+// takes time that grows with the number of parts of a concatenation, so it is done once.
+struct Choices {
+    std::vector<Guard> guards;   // the first part of a concatenation last
+    std::vector<Guard> written;  // likewise, as the body has them
+    std::unordered_map<const ScalarNode*, std::size_t> number;
+};
+
+// Those that `fits` takes, of the guards that stand alone. Others stay as they are: parts may have borders.
+Choices choices_of(const Nest& nest, const std::function<bool(const Guard&)>& fits) {
+    Choices all;
+    std::map<Guard, std::size_t> known;
+    for_each_part(nest, [&](const ScalarNode& s) {
+        if (s.guards.size() != 1) return;
+        const auto before = known.find(s.guards[0]);
+        if (before != known.end()) {
+            all.number[&s] = before->second;
+            return;
+        }
+        const Guard guard = of_joined_axis(nest, s.guards[0]);
+        if (!fits(guard)) return;
+        known.emplace(s.guards[0], all.guards.size());
+        all.number[&s] = all.guards.size();
+        all.guards.push_back(guard);
+        all.written.push_back(s.guards[0]);
+    });
+    return all;
 }
 
 // What is left of a body where one of the guards holds and no other; what is not left is not walked.
@@ -65,16 +75,16 @@ class WhereOneHolds {
 
     Scalar operator()(const Scalar& s) {
         const Scalar* at = &s;
-        bool is_held = false;
-        while (!(*at)->guards.empty()) {
-            is_held = choices_.number.at(at->get()) == held_;
+        for (auto choice = choices_.number.find(at->get()); choice != choices_.number.end();
+             choice = choices_.number.find(at->get())) {
+            const bool is_held = choice->second == held_;
             if (is_held && (*at)->kind == ScalarNode::Kind::read) break;
             at = is_held ? &(*at)->arguments[0] : &(*at)->otherwise;
         }
         if (const auto known = done_.find(at->get()); known != done_.end()) return known->second;
         auto r = std::make_shared<ScalarNode>(**at);
-        r->guards.clear();
-        r->otherwise = nullptr;
+        std::erase(r->guards, choices_.written[held_]);
+        r->otherwise = r->guards.empty() ? nullptr : (*this)(r->otherwise);
         for (Scalar& a : r->arguments) a = (*this)(a);
         return done_[at->get()] = r;
     }
@@ -98,9 +108,8 @@ Nest where_holds(const Nest& nest, const Choices& choices, std::size_t held) {
     return r;
 }
 
-bool may_be_cut(const Nest& nest, const Choices& choices) {
-    return nest.combine == Combine::none && nest.guards.empty() && !nest.parallel.empty() &&
-           choices.guards.size() > 1 && choices.single;
+bool may_be_cut(const Nest& nest) {
+    return nest.combine == Combine::none && nest.guards.empty() && !nest.parallel.empty();
 }
 
 // The parallel loop whose variable leaves the remainder r on division by n, where that is what the guard
@@ -115,24 +124,25 @@ std::optional<std::size_t> axis_of_remainder(const Nest& nest, const Guard& guar
     return {};
 }
 
-}  // namespace
-
-std::vector<Piece> pieces_of(const Nest& nest) {
-    const Choices choices = choices_of(nest);
-    const std::vector<Guard>& guards = choices.guards;
-    if (!may_be_cut(nest, choices)) return {};
-    const std::optional<std::size_t> axis = axis_of(nest, guards[0]);
-    if (!axis) return {};
-    const Loop whole = nest.parallel[*axis];
+// Parts of one axis, one after another.
+std::vector<Piece> pieces_along(const Nest& nest, std::size_t axis) {
+    const Loop whole = nest.parallel[axis];
     const std::uint64_t id = whole.variable.symbol_id();
+    const Choices choices = choices_of(nest, [&](const Guard& g) {
+        const Int start = whole.variable - g.value;
+        return axis_of(nest, g) == axis && g.low.is(0) && !depends_on(g.high, id) &&
+               std::none_of(nest.parallel.begin(), nest.parallel.end(), [&](const Loop& l) {
+                   return l.variable.symbol_id() && depends_on(start, l.variable.symbol_id());
+               });
+    });
+    const std::vector<Guard>& guards = choices.guards;
+    if (guards.size() < 2) return {};
     // Operands of a choice come before it: what is left is the last part.
     Int end = whole.extent;
     std::vector<Int> starts;
     for (const Guard& g : guards) {
         const Int start = whole.variable - g.value;
-        if (!g.low.is(0) || depends_on(start, id) || depends_on(g.high, id) ||
-            !written_out_where_it_cancels(start + g.high - end).is(0))
-            return {};
+        if (!written_out_where_it_cancels(start + g.high - end).is(0)) return {};
         starts.push_back(start);
         end = start;
     }
@@ -140,13 +150,27 @@ std::vector<Piece> pieces_of(const Nest& nest) {
     std::vector<Piece> pieces;
     for (std::size_t k = guards.size(); k-- > 0;) {
         const Loop part = make_loop("part", guards[k].high);
-        Piece piece{substitute(where_holds(nest, choices, k), {{id, starts[k] + part.variable}}), *axis,
+        Piece piece{substitute(where_holds(nest, choices, k), {{id, starts[k] + part.variable}}), axis,
                     starts[k]};
         piece.nest.parallel = nest.parallel;
-        piece.nest.parallel[*axis] = part;
+        piece.nest.parallel[axis] = part;
         pieces.push_back(std::move(piece));
     }
     return pieces;
+}
+
+}  // namespace
+
+std::vector<Piece> pieces_of(const Nest& nest) {
+    if (!may_be_cut(nest)) return {};
+    std::set<std::size_t> axes;
+    for_each_part(nest, [&](const ScalarNode& s) {
+        if (s.guards.size() != 1) return;
+        if (const auto axis = axis_of(nest, of_joined_axis(nest, s.guards[0]))) axes.insert(*axis);
+    });
+    for (const std::size_t axis : axes)
+        if (std::vector<Piece> pieces = pieces_along(nest, axis); !pieces.empty()) return pieces;
+    return {};
 }
 
 bool are_narrow(const std::vector<Piece>& pieces, const Nest& nest) {
@@ -179,8 +203,9 @@ std::vector<Member> narrow_parts_of(const Member& member) {
 }
 
 std::vector<Piece> pieces_by_remainder(const Nest& nest) {
-    const Choices choices = choices_of(nest);
-    if (!may_be_cut(nest, choices)) return {};
+    if (!may_be_cut(nest)) return {};
+    const Choices choices = choices_of(nest, [](const Guard&) { return true; });
+    if (choices.guards.size() < 2) return {};
     const auto n = static_cast<std::int64_t>(choices.guards.size());
     const std::optional<std::size_t> axis = axis_of_remainder(nest, choices.guards[0], n, n - 1);
     if (!axis) return {};

@@ -196,3 +196,35 @@ TEST_CASE("neighbourhoods that wrap around, generation after generation, with a 
         for (std::size_t i = 0; i < got.size(); ++i) CHECK(difference(got[i], expected[i]) == "");
     }
 }
+
+TEST_CASE("concatenations of parts that have borders of their own") {
+    const std::int64_t rows = 9, columns = 21;
+    for (const bool known : {true, false}) {
+        const Expr x = known ? input(uint8, {2, rows, columns}, "x") : input(uint8, {-1, rows, columns}, "x"),
+                   f = cast(x, float32), q = pad(f, {{0, 0}, {1, 1}, {1, 1}});
+        std::vector<Expr> results;
+        for (const int axis : {0, 1, 2}) {
+            std::vector<Expr> parts, padded;
+            for (int k = 0; k < 9; ++k)
+                parts.push_back(q[{colon, Slice{k / 3, k / 3 + rows}, Slice{k % 3, k % 3 + columns}}] *
+                                (k + 1));
+            padded = {q, q[{colon, Slice{1, rows + 1}, Slice{1, columns + 1}}],
+                      pad(f, {{0, 0}, {2, 0}, {0, 2}})};
+            const Expr all = concatenate(parts, axis);
+            results.insert(results.end(), {all, exp(all / -500), sum(all, axis)});
+            if (axis == 0) continue;
+            // Lengths along the other axis are those of the first part.
+            for (Expr& p : padded)
+                p = axis == 1 ? p[{colon, colon, Slice{0, columns}}] : p[{colon, Slice{0, rows}}];
+            results.push_back(concatenate(padded, axis) + 1);
+        }
+        Random random(17);
+        const Array image = random_array(uint8, {2, rows, columns}, random, 0, 255);
+        const Results expected = function({x}, results, {.device = "reference"})(image),
+                      got = function({x}, results, {.device = tested_device()})(image);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            INFO("result " << i << (known ? ", known" : ", unknown"));
+            CHECK(difference(got[i], expected[i], {.of_largest = 1e-6}) == "");
+        }
+    }
+}
