@@ -220,6 +220,27 @@ std::optional<Stmts> cpu::schedule_with_positions(const Member& member, const Me
 
 namespace {
 
+// The last loops over results as copies that are written out.
+struct SideBySide {
+    std::vector<Loop> looped;
+    std::vector<Substitution> points;
+};
+
+SideBySide side_by_side(const Nest& nest) {
+    const std::vector<Loop> last = last_results(nest);
+    return {{nest.parallel.begin(), nest.parallel.end() - std::ssize(last)}, points_of(last)};
+}
+
+// A few results at a time, as the coordinates of a point are: each has its own chain of additions.
+//     for results: for terms: result 0 += ..., result 1 += ..., result 2 += ...
+SideBySide few_side_by_side(const Member& member) {
+    constexpr std::size_t most = 4;
+    const Nest& nest = member.nest;
+    const bool alone = member.tree.lanes > 1 || is_position(nest.combine) || !nest.lets.empty();
+    SideBySide results = alone ? SideBySide{} : side_by_side(nest);
+    return results.points.empty() || results.points.size() > most ? SideBySide{nest.parallel, {{}}} : results;
+}
+
 // By what no other schedule has taken: rows in lanes, results in lanes, or one element after another.
 Stmts reduce_in_lanes(const Member& member, const Target& target, KernelBuilder& builder) {
     const Nest& nest = member.nest;
@@ -230,13 +251,22 @@ Stmts reduce_in_lanes(const Member& member, const Target& target, KernelBuilder&
     const int v = member.tree.lanes > 1 ? -1 : vector_loop(nest, builder.shapes());
     if (v < 0) {
         LoopBuilder loops(nest);
-        return loops.nest(nest.parallel, [&](LoopBuilder& inner) {
-            const Accumulation acc(member, builder, {});
+        const SideBySide results = few_side_by_side(member);
+        return loops.nest(results.looped, [&](LoopBuilder& inner) {
+            const bool single = results.points.size() == 1;
+            const Accumulation acc(member, builder,
+                                   single ? Shape{} : Shape{Int(std::ssize(results.points))});
+            std::vector<Copy> copies;
+            for (const Substitution& point : results.points)
+                copies.push_back(
+                    {single ? std::vector<Int>{} : std::vector<Int>{Int(std::ssize(copies))}, point});
             Stmts body = acc.declare_all();
-            append(body, acc.clear({}));
-            append(body, acc.combine(inner, nest.reduced, {Copy{}}, [](Stmts s) { return s; }));
-            append(body, acc.finish({}));
-            append(body, stores(member, acc.result({})));
+            for (const Copy& copy : copies) append(body, acc.clear(copy.at));
+            append(body, acc.combine(inner, nest.reduced, copies, [](Stmts s) { return s; }));
+            for (const Copy& copy : copies) {
+                append(body, acc.finish(copy.at));
+                append(body, substitute(stores(member, acc.result(copy.at)), copy.with));
+            }
             return body;
         });
     }
@@ -276,17 +306,6 @@ Stmts cpu::schedule_reduce(const Member& member, const Target& target, KernelBui
 }
 
 namespace {
-
-// The last loops over results as copies that are written out.
-struct SideBySide {
-    std::vector<Loop> looped;
-    std::vector<Substitution> points;
-};
-
-SideBySide side_by_side(const Nest& nest) {
-    const std::vector<Loop> last = last_results(nest);
-    return {{nest.parallel.begin(), nest.parallel.end() - std::ssize(last)}, points_of(last)};
-}
 
 // Every iteration of the split loop is reduced in registers and then added to the chunk's partial results.
 SplitReduce split_by_rows(const Member& member, KernelBuilder& builder, int partial_place,
