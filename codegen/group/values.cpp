@@ -41,7 +41,7 @@ namespace {
 constexpr std::size_t longest_chain = 64;
 // Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
 constexpr int expensive = 10;
-constexpr double often = 8, staged_from = 4;
+constexpr double often = 8, staged_from = 4, staged_gather_from = 2;
 
 bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
@@ -253,6 +253,22 @@ class Decider {
         }
     }
 
+    // From places that are looked up one by one: no run of neighbours is worth a register.
+    bool gathers_elements(const Nest& nest) const {
+        constexpr double shortest_run = 8;
+        if (nest.lets.empty() || nest.combine != Combine::none || !target_.has_vectors()) return false;
+        double run = 1;
+        for (std::size_t d = nest.parallel.size(); d-- > 0;) {
+            const Loop& l = nest.parallel[d];
+            const bool found_by = std::any_of(nest.lets.begin(), nest.lets.end(), [&](const Let& let) {
+                return varies(nest, let.value, l.variable);
+            });
+            if (found_by) return run < shortest_run && d > 0;
+            run *= typical(l.extent);
+        }
+        return false;
+    }
+
     // Users first: how often a value would be recomputed follows from how often its inlined users are.
     void decide_backward() {
         std::vector<double> evaluations(values_.list.size(), 0);
@@ -290,8 +306,9 @@ class Decider {
             } else if (const char* why = why_stored_for_vectors(values_, i, times, target_)) {
                 value.storage = Value::Storage::stored;
                 value.reason = why;
-            } else if ((cost[i] >= 1 || is_copied_for_windows(values_, i, looked_up_[i], target_)) &&
-                       times >= staged_from) {
+            } else if (((cost[i] >= 1 || is_copied_for_windows(values_, i, looked_up_[i], target_)) &&
+                        times >= staged_from) ||
+                       (times >= staged_gather_from && gathers_elements(value.nest))) {
                 value.storage = Value::Storage::staged;
             } else if (reduced_later(value) && is_least_of_chain(i)) {
                 value.storage = Value::Storage::stored;
