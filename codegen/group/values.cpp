@@ -253,6 +253,18 @@ class Decider {
         }
     }
 
+    // One after another in memory.
+    bool places_lie_along(const Nest& nest, const Int& variable) const {
+        bool all = true;
+        for (const Let& let : nest.lets)
+            for_each_read(let.value, [&](const ScalarNode& s) {
+                const std::optional<Int> step = stride_of(offset_of(s, values_.shapes()), variable);
+                const bool is_view = values_.list[s.operand.value()].node->op->kind == OpKind::view;
+                all = all && !is_view && step && (step->is(1) || step->is(0));
+            });
+        return all;
+    }
+
     // From places that are looked up one by one: no run of neighbours is worth a register.
     bool gathers_elements(const Nest& nest) const {
         constexpr double shortest_run = 8;
@@ -263,7 +275,7 @@ class Decider {
             const bool found_by = std::any_of(nest.lets.begin(), nest.lets.end(), [&](const Let& let) {
                 return varies(nest, let.value, l.variable);
             });
-            if (found_by) return run < shortest_run && d > 0;
+            if (found_by) return run < shortest_run && d > 0 && places_lie_along(nest, l.variable);
             run *= typical(l.extent);
         }
         return false;
