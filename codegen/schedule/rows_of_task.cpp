@@ -19,6 +19,7 @@
 #include "codegen/schedule/runs.h"
 #include "codegen/schedule/shared_lanes.h"
 #include "codegen/schedule/short_rows.h"
+#include "graph/types/saturated.h"
 
 namespace bitale {
 
@@ -282,8 +283,9 @@ std::int64_t scratch_of_part(const Group& group, const SegmentContext& context, 
         if (context.leaves_group(v)) continue;
         std::int64_t own = rows * bytes_of(type.dtype);
         for (std::size_t d = 1; d < type.shape.size(); ++d)
-            own *= cut.axis.at(v) == static_cast<int>(d) ? cut.width : type.shape[d].range().high;
-        if (own > 0 && bytes + own <= context.target.local_bytes) bytes += own;
+            own = saturated::product(
+                own, cut.axis.at(v) == static_cast<int>(d) ? cut.width : type.shape[d].range().high);
+        if (own > 0 && own <= context.target.local_bytes - bytes) bytes += own;
     }
     return bytes;
 }
