@@ -106,15 +106,17 @@ TEST_CASE("scalars enter maps as they are, repetition comes last") {
 TEST_CASE("reductions") {
     const Expr t = input(float32, Dims{2, 1, 3}, "t");
     CHECK(canonical(sum(sum(m, {1}), {0})) == "sum(m)");
-    // Small integers are added as they are, and scaled once.
+    // Small integers are added as they are, and scaled once; a sum of none is 0, whatever the scale.
     const Expr bytes = matrix("bytes", uint8), scale = scalar("scale");
-    CHECK(canonical(sum(cast(bytes, float32) * scale, {1})) == "mul(sum(cast(bytes)), scale)");
+    CHECK(canonical(sum(cast(bytes, float32) * scale, {1})) ==
+          "mul(sum(cast(bytes)), where(gt(length(), 0), scale, 0))");
     CHECK(canonical(sum(cast(matrix("n", int32), float32) * scale)) == "sum(mul(cast(n), scale))");
     CHECK(canonical(sum(m * scale)) == "sum(mul(m, scale))");
     const Expr gray = input(uint8, Dims{5, 1, 4}, "gray");
     CHECK(canonical(sum(cast(gray, float32) * scale)).rfind("mul(sum(", 0) == 0);
     CHECK(canonical(sum((cast(bytes, float32) - 3) * scale, {0})) ==
-          "cast(mul(sub(sum(cast(bytes)), mul(cast(length()), 3)), cast(scale)))");
+          "cast(mul(sub(sum(cast(bytes)), mul(cast(length()), 3)), "
+          "where(gt(length(), 0), cast(scale), 0)))");
     CHECK(canonical(max(max(m, {0}), {0})) == "max(m)");
     CHECK(canonical(sum(t, {1})) == "reshape(t)");
     CHECK(canonical(max(t, {0, 1})) == "max(reshape(t))");
