@@ -1,4 +1,5 @@
 #include "codegen/schedule/member.h"
+#include "codegen/nest/positions.h"
 
 #include <algorithm>
 #include <cmath>

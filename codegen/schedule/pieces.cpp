@@ -1,4 +1,5 @@
 #include "codegen/schedule/pieces.h"
+#include "codegen/group/values.h"
 
 #include <algorithm>
 #include <functional>
