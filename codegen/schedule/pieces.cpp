@@ -1,5 +1,4 @@
 #include "codegen/schedule/pieces.h"
-#include "codegen/group/values.h"
 
 #include <algorithm>
 #include <functional>
@@ -10,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codegen/group/values.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
