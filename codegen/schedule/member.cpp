@@ -1,5 +1,4 @@
 #include "codegen/schedule/member.h"
-#include "codegen/nest/positions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "codegen/group/values.h"
 #include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/compose.h"
+#include "codegen/nest/positions.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
