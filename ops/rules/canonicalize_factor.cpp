@@ -56,7 +56,6 @@ std::vector<Rule> factor_rules() {
         {"mul-reciprocal", x * reciprocal(y), x / y, Tag::reassociates},
         {"mul-self", x * x, sqr(x)},
         {"pow-two", pow(x, 2), sqr(x), Tag::reassociates},
-        {"pow-minus-one", pow(x, -1), reciprocal(x), Tag::reassociates, of_floats(x)},
     };
 }
 
