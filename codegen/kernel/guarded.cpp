@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "codegen/kernel/known_guards.h"
+#include "codegen/kernel/likely.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 
@@ -19,9 +22,11 @@ namespace {
 
 // Compilers cut loops of a known length themselves where these are short.
 constexpr std::int64_t shortest = 512;
-constexpr std::size_t most_statements = 64, most_guards = 6, most_sets = 2;
-constexpr int most_choices = 8;
+constexpr std::size_t most_statements = 64, most_guards = 8;
+constexpr int most_choices = 8, most_branches = 4, most_cuts = 3;
 constexpr std::int64_t most_period = 8;
+constexpr double usual_share = 0.8;   // of the points: a branch for them alone
+constexpr double shortest_part = 64;  // points beside a part whose guards are settled that are cut once more
 
 using Guards = std::vector<Guard>;
 
@@ -40,45 +45,13 @@ int choices_in(const Int& x) {
     return n;
 }
 
-bool always_holds(const Guard& g) {
-    return (g.value - g.low).non_negative() && (g.high - 1 - g.value).non_negative();
-}
-
-bool never_holds(const Guard& g) {
-    return (g.low - 1 - g.value).non_negative() || (g.value - g.high).non_negative();
-}
-
-// The part without some of its guards, which hold.
-Scalar relieved(const std::shared_ptr<ScalarNode>& part, const std::function<bool(const Guard&)>& holds) {
-    std::erase_if(part->guards, holds);
-    if (!part->guards.empty()) return part;
-    if (part->kind == ScalarNode::Kind::select) return part->arguments[0];
-    if (part->kind == ScalarNode::Kind::read) part->otherwise = nullptr;
-    return part;
-}
-
-// Where they hold; without those that hold anyway, or nowhere.
-Scalar without(const Scalar& s, const Guards& guards) {
-    if (!s) return s;
-    return rebuild(s, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
-        const bool never =
-            part->otherwise && std::any_of(part->guards.begin(), part->guards.end(), never_holds);
-        if (never) return part->otherwise;
-        return relieved(part, [&](const Guard& g) { return contains(guards, g) || always_holds(g); });
-    });
-}
-
-Stmts without(Stmts body, const Guards& guards) {
-    for (Stmt& s : body) s.value = without(s.value, guards);
+Stmts settled(Stmts body, const KnownGuards& known) {
+    for (Stmt& s : body) s.value = known.settled(s.value);
     return body;
 }
 
-// Holds where one of the guards does not.
-Guard some_fails(const Guards& guards) {
-    Int least = IntRange::highest;
-    for (const Guard& g : guards) least = min(least, min(g.value - g.low, g.high - 1 - g.value));
-    return {least, IntRange::lowest, 0};
-}
+// Holds where the guard does not.
+Guard fails(const Guard& g) { return {min(g.value - g.low, g.high - 1 - g.value), IntRange::lowest, 0}; }
 
 // The least common multiple of what quotients of the variable are taken by: 1 where there are none.
 class Period {
@@ -119,40 +92,56 @@ class Period {
 
 class GuardCutter {
   public:
-    // `parts`: what the tasks have of buffers (Segment).
-    GuardCutter(KernelIR& kernel, const std::map<int, std::vector<Part>>& parts)
-        : kernel_(kernel), parts_(parts) {}
+    // `also_parts`: loops over what a task has of a value as well.
+    GuardCutter(KernelIR& kernel, const Segment& segment, bool also_parts)
+        : kernel_(kernel), parts_(segment.parts), also_parts_(also_parts) {
+        points_.enter(segment.task, 0, segment.tasks);
+    }
+    bool any_parts() const { return any_parts_; }
 
     Stmts operator()(Stmts body) {
         Stmts r;
+        std::size_t found = 0;  // variables that are not those of loops
         for (Stmt& s : body) {
             // What is known of a point may be known once lanes share an element.
             if (s.kind == Stmt::Kind::loop && s.binding == Binding::simd)
-                s.body = without(std::move(s.body), {});
+                s.body = settled(std::move(s.body), {});
             if (suits(s)) {
-                append(r, cut(s));
+                append(r, cut(s, most_branches));
                 continue;
             }
+            if (s.kind == Stmt::Kind::let || s.kind == Stmt::Kind::search) {
+                points_.enter(s.variable, 0, s.end);
+                ++found;
+            }
+            const bool is_loop = s.kind == Stmt::Kind::loop;
+            if (is_loop) points_.enter(s.variable, s.begin, s.end);
             s.body = (*this)(std::move(s.body));
+            if (is_loop) points_.leave();
             r.push_back(std::move(s));
         }
+        for (; found > 0; --found) points_.leave();
         return r;
     }
 
   private:
-    bool suits(const Stmt& s) const {
+    bool suits(const Stmt& s) {
         if (s.kind != Stmt::Kind::loop || s.binding != Binding::simd || s.step != 1 || !s.high.is(0) ||
             !s.variable.symbol_id() || s.body.size() > most_statements)
             return false;
         if (s.begin.is_constant() && s.end.is_constant() && s.end.constant() - s.begin.constant() < shortest)
             return false;
-        return std::all_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
-            if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) return true;
-            return (one.kind == Stmt::Kind::set || (one.kind == Stmt::Kind::accumulate && is_usual(one))) &&
-                   !has_parts(one.place) && !any_part(one.value, [&](const ScalarNode& x) {
-                       return x.kind == ScalarNode::Kind::read && has_parts(x.operand.place());
-                   });
-        });
+        bool parts = false;
+        for (const Stmt& one : s.body) {
+            if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) continue;
+            if (one.kind != Stmt::Kind::set && (one.kind != Stmt::Kind::accumulate || !is_usual(one)))
+                return false;
+            parts = parts || has_parts(one.place) || any_part(one.value, [&](const ScalarNode& x) {
+                        return x.kind == ScalarNode::Kind::read && has_parts(x.operand.place());
+                    });
+        }
+        any_parts_ = any_parts_ || parts;
+        return also_parts_ || !parts;
     }
 
     static bool is_usual(const Stmt& s) {
@@ -160,90 +149,85 @@ class GuardCutter {
                                s.combine == Combine::max || s.combine == Combine::min);
     }
 
-    // That an element is of the task's own part is proved by loops and guards as they were.
     bool has_parts(int place) const {
         return parts_.contains(place) || !kernel_.places[static_cast<std::size_t>(place)].parts.empty();
     }
 
-    static Guards guards_of(const Stmts& body) {
+    // Those that move with the loop, or those that do not.
+    static Guards guards_of(const Stmt& s, bool moving) {
         Guards all;
-        for (const Stmt& s : body) {
-            if (!s.value) continue;
-            for_each_part(s.value, [&](const ScalarNode& part) {
+        for (const Stmt& one : s.body) {
+            if (!one.value) continue;
+            for_each_part(one.value, [&](const ScalarNode& part) {
                 for (const Guard& g : part.guards)
-                    if (!contains(all, g)) all.push_back(g);
+                    if (depends_on(g, s.variable.symbol_id()) == moving && !contains(all, g))
+                        all.push_back(g);
             });
         }
         return all;
     }
 
-    // First by what holds for all points of the loop or for none: the guards of a part, all together.
-    Stmts cut(const Stmt& s) {
-        const std::vector<Guards> sets = sets_of(s);
-        if (sets.empty()) return by_remainders(s);
-        for (const Guards& set : sets)
-            if (set.size() > most_guards || choices_in(some_fails(set).value) > most_choices) return one(s);
-        Stmts r;
-        if (sets.size() > most_sets) {
-            Guards all;
-            for (const Guards& set : sets)
-                for (const Guard& g : set)
-                    if (!contains(all, g)) all.push_back(g);
-            if (all.size() > most_guards || choices_in(some_fails(all).value) > most_choices) return one(s);
-            Stmt inside = s;
-            inside.body = without(inside.body, all);
-            r.push_back(when(all, by_remainders(inside)));
-            r.push_back(when({some_fails(all)}, one(part(s, s.begin, s.end, {}))));
-            return r;
-        }
-        for (std::size_t held = (std::size_t{1} << sets.size()); held-- > 0;) {
-            Guards guards;
-            Stmt inside = s;
-            for (std::size_t k = 0; k < sets.size(); ++k) {
-                const bool holds = (held >> k & 1) != 0;
-                if (holds)
-                    guards.insert(guards.end(), sets[k].begin(), sets[k].end());
-                else
-                    guards.push_back(some_fails(sets[k]));
-                inside.body = settled(std::move(inside.body), s, sets[k], holds);
+    // First by what holds for all points of the loop or for none. Where guards are mostly on one side, as at
+    // all rows but the first, a branch for that; where they are not, one for each side.
+    Stmts cut(const Stmt& s, int branches) {
+        const Guards fixed = guards_of(s, false);
+        if (fixed.empty()) return by_remainders(s);
+        KnownGuards usual;
+        LikelyPoints::Sample sample = points_.sample();
+        Guards open;
+        for (const Guard& g : fixed) {
+            const LikelyPoints::Likely likely = sample.side_of(g);
+            LikelyPoints::Sample left = sample;
+            left.keep(g, likely.side);
+            if (left.share_left() < usual_share || choices_in(g.low) + choices_in(g.high) > 0) {
+                open.push_back(g);
+                continue;
             }
-            r.push_back(when(std::move(guards), by_remainders(inside)));
+            usual.assume(g, likely.side);
+            sample = std::move(left);
         }
+        if (open.size() < fixed.size()) {
+            const Guards conditions = usual.conditions();
+            if (conditions.size() > most_guards) return one(s);
+            Stmts inside = cut(with_body(s, settled(s.body, usual)), branches);
+            return either(conditions, std::move(inside), one(part(s, s.begin, s.end)));
+        }
+        const Guard& g = open.front();
+        if (branches < 2 || choices_in(fails(g).value) > most_choices) return one(s);
+        KnownGuards yes, no;
+        yes.assume(g, Side::within);
+        if ((g.value - g.low).non_negative())
+            no.assume(g, Side::above);
+        else if ((g.high - 1 - g.value).non_negative())
+            no.assume(g, Side::below);
+        else
+            no.assume_not(g);
+        Stmts r;
+        r.push_back(when({g}, cut(with_body(s, settled(s.body, yes)), branches / 2)));
+        r.push_back(when({fails(g)}, cut(with_own_variable(s, settled(s.body, no)), branches / 2)));
         return r;
     }
 
-    // Of each part's guards those that do not move with the loop.
-    static Guards fixed(const Guards& guards, const Stmt& s) {
-        Guards r;
-        for (const Guard& g : guards)
-            if (!depends_on(g, s.variable.symbol_id())) r.push_back(g);
+    // if (the guards hold) { ... } else { ... }
+    Stmts either(const Guards& guards, Stmts yes, Stmts no) {
+        const Int hold = Int::symbol("hold", {0, 1});
+        Stmts r;
+        r.push_back(
+            let(hold, scalar_select(guards, scalar_integer(DType::int64, 1), scalar_integer(DType::int64, 0)),
+                2));
+        r.push_back(when(guards, std::move(yes)));
+        r.push_back(when({{hold, 0, 1}}, std::move(no)));
         return r;
     }
 
-    static std::vector<Guards> sets_of(const Stmt& s) {
-        std::vector<Guards> sets;
-        for (const Stmt& one : s.body) {
-            if (!one.value) continue;
-            for_each_part(one.value, [&](const ScalarNode& part) {
-                Guards own = fixed(part.guards, s);
-                if (!own.empty() && std::find(sets.begin(), sets.end(), own) == sets.end())
-                    sets.push_back(std::move(own));
-            });
-        }
-        return sets;
+    static Stmt with_body(const Stmt& s, Stmts body) {
+        Stmt r = s;
+        r.body = std::move(body);
+        return r;
     }
 
-    // Where all of the guards hold, or one of them does not.
-    static Stmts settled(Stmts body, const Stmt& s, const Guards& guards, bool hold) {
-        for (Stmt& one : body) {
-            if (!one.value) continue;
-            one.value = rebuild(one.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
-                if (fixed(part->guards, s) != guards) return part;
-                if (!hold && part->otherwise) return part->otherwise;
-                return hold ? relieved(part, [&](const Guard& g) { return contains(guards, g); }) : part;
-            });
-        }
-        return body;
+    static Stmt with_own_variable(const Stmt& s, Stmts body) {
+        return part(with_body(s, std::move(body)), s.begin, s.end);
     }
 
     // Points whose quotients by a small number are asked for, so many at a time: in each copy of the body the
@@ -258,7 +242,7 @@ class GuardCutter {
         for (std::int64_t r = 0; r < period; ++r)
             append(copies,
                    with_own_places(substitute(s.body, {{s.variable.symbol_id(), variable * period + r}})));
-        return by_points(s, loop(variable, 0, whole, s.binding, without(std::move(copies), {})), period);
+        return by_points(s, loop(variable, 0, whole, s.binding, settled(std::move(copies), {})), period);
     }
 
     // What a copy of a body declares is its own.
@@ -285,29 +269,63 @@ class GuardCutter {
         return body;
     }
 
-    // The iterations between two numbers, where all guards hold that begin and end to hold with the loop, and
-    // what is before and behind them as in `s`, which has `period` points for each of them.
-    static Stmts by_points(const Stmt& s, const Stmt& inner, std::int64_t period) {
-        const std::uint64_t id = inner.variable.symbol_id();
-        Guards points;
+    // The iterations between two numbers, where guards that begin and end to hold with the loop are on the
+    // side where they mostly are, and what is before and behind them as in `s`, which has `period` points for
+    // each of them.
+    Stmts by_points(const Stmt& s, const Stmt& inner, std::int64_t period, int cuts = most_cuts) {
+        points_.enter(inner.variable, inner.begin, inner.end);
+        LikelyPoints::Sample sample = points_.sample();
+        points_.leave();
+        KnownGuards inside;
         Int first = inner.begin, last = inner.end;
-        for (const Guard& g : guards_of(inner.body)) {
-            const Int rest = g.value - inner.variable;
-            if (!depends_on(g, id) || depends_on(rest, id) || depends_on(g.low, id) || depends_on(g.high, id))
-                continue;
-            points.push_back(g);
-            first = max(first, g.low - rest);
-            last = min(last, g.high - rest);
+        bool any = false;
+        for (const Guard& g : guards_of(inner, true)) {
+            const std::optional<Run> run = run_of(g, inner.variable);
+            if (!run) continue;
+            const Side side = sample.side_of(g).side;
+            sample.keep(g, side);
+            if (sample.share_left() == 0) return one(s);
+            inside.assume(g, side);
+            any = true;
+            // Backwards, what is above the guard comes first.
+            const Side order = !run->backwards || side == Side::within ? side
+                               : side == Side::above                   ? Side::below
+                                                                       : Side::above;
+            if (order == Side::within) first = max(first, run->begin);
+            if (order == Side::above) first = max(first, run->end);
+            if (order == Side::within) last = min(last, run->end);
+            if (order == Side::below) last = min(last, run->begin);
         }
         first = min(first, inner.end);
         last = max(last, first);
-        if (points.size() > most_guards || choices_in(last) > most_choices || (points.empty() && period == 1))
-            return one(s);
+        if (choices_in(last) > most_choices || (!any && period == 1)) return one(s);
         Stmts parts;
-        add_part(parts, s, s.begin, first * period, {});
-        add_part(parts, inner, first, last, points);
-        add_part(parts, s, last * period, s.end, {});
+        const auto beside = [&](const Int& begin, const Int& end) {
+            if ((end - begin).range().high <= 0) return;
+            const Stmt rest = part(s, begin, end);
+            const bool again = cuts > 1 && period == 1 && sample.mean_of(end - begin) >= shortest_part;
+            append(parts, again ? by_points(rest, rest, 1, cuts - 1) : one(rest));
+        };
+        beside(s.begin, first * period);
+        if ((last - first).range().high > 0)
+            parts.push_back(part(with_body(inner, settled(inner.body, inside)), first, last));
+        beside(last * period, s.end);
         return parts;
+    }
+
+    // The values of the variable for which a guard holds.
+    struct Run {
+        Int begin, end;
+        bool backwards = false;  // the guard's value falls
+    };
+    static std::optional<Run> run_of(const Guard& g, const Int& variable) {
+        const std::uint64_t id = variable.symbol_id();
+        if (depends_on(g.low, id) || depends_on(g.high, id)) return {};
+        if (const Int rest = g.value - variable; !depends_on(rest, id))
+            return Run{g.low - rest, g.high - rest, false};
+        if (const Int rest = g.value + variable; !depends_on(rest, id))
+            return Run{rest - g.high + 1, rest - g.low + 1, true};
+        return {};
     }
 
     static Stmts one(Stmt s) {
@@ -316,28 +334,36 @@ class GuardCutter {
         return r;
     }
 
-    static void add_part(Stmts& parts, const Stmt& s, const Int& begin, const Int& end,
-                         const Guards& guards) {
-        if ((end - begin).range().high > 0) parts.push_back(part(s, begin, end, guards));
-    }
-
-    // The iterations from `begin` below `end`, where the guards hold.
-    static Stmt part(const Stmt& s, const Int& begin, const Int& end, const Guards& guards) {
-        const Int variable = Int::symbol("part", s.variable.range());
+    // The iterations from `begin` below `end`.
+    static Stmt part(const Stmt& s, const Int& begin, const Int& end) {
+        IntRange range = s.variable.range();
+        if (begin.is_constant()) range.low = std::max(range.low, begin.constant());
+        if (end.is_constant()) range.high = std::min(range.high, end.constant() - 1);
+        const Int variable = Int::symbol("part", range);
         return loop(variable, begin, end, s.binding,
-                    substitute(without(s.body, guards), {{s.variable.symbol_id(), variable}}));
+                    settled(substitute(s.body, {{s.variable.symbol_id(), variable}}), {}));
     }
 
     KernelIR& kernel_;
     const std::map<int, std::vector<Part>>& parts_;
+    const bool also_parts_;
+    bool any_parts_ = false;
+    LikelyPoints points_;
 };
 
 }  // namespace
 
-void cut_at_guards(KernelIR& kernel) {
+void cut_at_guards(KernelIR& kernel, const std::set<std::uint64_t>& sizes) {
     for (Phase& phase : kernel.phases)
-        for (Segment& segment : phase.segments)
-            segment.body = GuardCutter(kernel, segment.parts)(std::move(segment.body));
+        for (Segment& segment : phase.segments) {
+            GuardCutter cutter(kernel, segment, true);
+            Segment cut = segment;
+            cut.body = cutter(std::move(cut.body));
+            // That an element is of the task's own part is proved by loops and guards.
+            if (cutter.any_parts() && !is_verified(kernel, cut, sizes))
+                cut.body = GuardCutter(kernel, segment, false)(segment.body);
+            segment.body = std::move(cut.body);
+        }
 }
 
 }  // namespace bitale

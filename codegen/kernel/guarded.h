@@ -15,11 +15,14 @@
 //     for x from n / 2 * 2 on: (as it was)
 #pragma once
 
+#include <cstdint>
+#include <set>
+
 #include "codegen/kernel/ir.h"
 
 namespace bitale {
 
 // For a CPU. Every point has the value that it had.
-void cut_at_guards(KernelIR& kernel);
+void cut_at_guards(KernelIR& kernel, const std::set<std::uint64_t>& sizes);
 
 }  // namespace bitale

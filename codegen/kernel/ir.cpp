@@ -159,15 +159,17 @@ class Verifier {
             for (const Int& x : place.extents) index(x, {});
         }
         for (const Phase& phase : kernel_.phases)
-            for (const Segment& segment : phase.segments) {
-                Symbols declared;
-                if (const std::uint64_t id = segment.task.symbol_id()) declared.insert(id);
-                index(segment.tasks, {});
-                parts_ = &segment.parts;
-                bounds_.enter(loop(segment.task, 0, segment.tasks, Binding::serial, {}));
-                walk(segment.body, declared, {});
-                bounds_.leave();
-            }
+            for (const Segment& segment : phase.segments) look_at(segment);
+    }
+
+    void look_at(const Segment& segment) {
+        Symbols declared;
+        if (const std::uint64_t id = segment.task.symbol_id()) declared.insert(id);
+        index(segment.tasks, {});
+        parts_ = &segment.parts;
+        bounds_.enter(loop(segment.task, 0, segment.tasks, Binding::serial, {}));
+        walk(segment.body, declared, {});
+        bounds_.leave();
     }
 
   private:
@@ -319,6 +321,15 @@ class Verifier {
 }  // namespace
 
 void verify(const KernelIR& kernel, const std::set<std::uint64_t>& sizes) { Verifier(kernel, sizes).run(); }
+
+bool is_verified(const KernelIR& kernel, const Segment& segment, const std::set<std::uint64_t>& sizes) {
+    try {
+        Verifier(kernel, sizes).look_at(segment);
+        return true;
+    } catch (const InternalError&) {
+        return false;
+    }
+}
 
 namespace {
 

@@ -185,5 +185,7 @@ bool mentions(const KernelIR& kernel, std::uint64_t symbol);
 // its use; of a value that a task has in part, no element of another part; lengths are those of the call,
 // whose symbols are `sizes`, or of variables. InternalError.
 void verify(const KernelIR& kernel, const std::set<std::uint64_t>& sizes);
+// Whether verify() would take the segment: what a change of its loops has to ask where proofs rest on them.
+bool is_verified(const KernelIR& kernel, const Segment& segment, const std::set<std::uint64_t>& sizes);
 
 }  // namespace bitale

@@ -22,7 +22,8 @@ KernelLaunch KernelTexts::add(KernelBuilder& builder, const std::string& notes) 
     const bool vectors = target_.has_vectors();
     if (vectors) fuse_loops(builder.ir);
     if (vectors && !target_.fast_compile)
-        cut_at_quotients(builder.ir), cut_at_guards(builder.ir), fill_tails(builder.ir, target_.vector_bytes);
+        cut_at_quotients(builder.ir), cut_at_guards(builder.ir, lengths_),
+            fill_tails(builder.ir, target_.vector_bytes);
     if (vectors) keep_values_of_lengths(builder.ir, lengths_);
     if (target_.checked_loops) check_ranges(builder.ir);
     verify(builder.ir, lengths_);
