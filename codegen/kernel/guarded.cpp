@@ -56,14 +56,14 @@ Guard fails(const Guard& g) { return {min(g.value - g.low, g.high - 1 - g.value)
 // The least common multiple of what quotients of the variable are taken by: 1 where there are none.
 class Period {
   public:
-    explicit Period(std::uint64_t id) : id_(id) {}
+    Period(std::uint64_t id, const std::vector<Place>& places) : id_(id), places_(places) {}
 
     std::int64_t of(const Stmts& body) {
         for (const Stmt& s : body) {
-            for (const Int& x : s.at) look(x);
+            look_at(s.place, s.at);
             if (!s.value) continue;
             for_each_part(s.value, [&](const ScalarNode& part) {
-                for (const Int& x : part.at) look(x);
+                if (part.kind == ScalarNode::Kind::read) look_at(part.operand.place(), part.at);
                 for (const Guard& g : part.guards)
                     for (const Int* x : {&g.value, &g.low, &g.high}) look(*x);
                 if (part.kind == ScalarNode::Kind::index) look(part.index);
@@ -73,6 +73,20 @@ class Period {
     }
 
   private:
+    // Indices of neighbouring axes may have quotients that their offset does not have.
+    void look_at(int place, const std::vector<Int>& at) {
+        if (at.empty() || !has_quotients(offset_of(places_[static_cast<std::size_t>(place)], at))) return;
+        for (const Int& x : at) look(x);
+    }
+
+    bool has_quotients(const Int& x) const {
+        return std::any_of(x.terms().begin(), x.terms().end(), [&](const Int::Term& t) {
+            return std::any_of(t.atoms.begin(), t.atoms.end(), [&](const AtomPtr& a) {
+                return a->kind != Atom::Kind::symbol && (depends_on(a->a, id_) || depends_on(a->b, id_));
+            });
+        });
+    }
+
     void look(const Int& x) {
         for (const Int::Term& t : x.terms())
             for (const AtomPtr& a : t.atoms) {
@@ -87,6 +101,7 @@ class Period {
     }
 
     const std::uint64_t id_;
+    const std::vector<Place>& places_;
     std::int64_t period_ = 1;
 };
 
@@ -233,7 +248,7 @@ class GuardCutter {
     // Points whose quotients by a small number are asked for, so many at a time: in each copy of the body the
     // remainder is known.
     Stmts by_remainders(const Stmt& s) {
-        const std::int64_t period = Period(s.variable.symbol_id()).of(s.body);
+        const std::int64_t period = Period(s.variable.symbol_id(), kernel_.places).of(s.body);
         const bool few = period > 1 && period <= most_period &&
                          s.body.size() * static_cast<std::size_t>(period) <= most_statements;
         if (!few || !s.begin.is(0)) return by_points(s, s, 1);

@@ -21,7 +21,6 @@ std::vector<Rule> cast_rules();
 std::vector<Rule> view_rules();        // reshape, permute, expand, slice
 std::vector<Rule> part_rules();        // a slice of a concatenation is one of its parts
 std::vector<Rule> place_rules();       // gradients of neighbouring slices meet
-std::vector<Rule> power_rules();       // powers with small constant exponents
 std::vector<Rule> sorted_rules();      // the first elements in order
 std::vector<Rule> round_trip_rules();  // maps between two reshapes, there and back
 std::vector<Rule> repeat_rules();      // a map of repeated values is the repeated map
@@ -34,6 +33,7 @@ std::vector<Rule> stabilize_logarithm_rules();
 std::vector<Rule> filter_rules();   // convolutions with filters that are known
 std::vector<Rule> lookup_rules();   // gradients of lookups in one table meet
 std::vector<Rule> idiom_rules();    // maximum(x, 0) is relu(x): same value, another gradient
+std::vector<Rule> power_rules();    // products for powers with small constant exponents
 std::vector<Rule> pooling_rules();  // max_pool next to its convolution
 
 // No phase of its own: the gradient of filters behind max-pooling as a sum over windows, where `worth_it`

@@ -1,4 +1,5 @@
-// Powers with small constant exponents as products and roots: a power is a logarithm and an exponential.
+// Powers with small constant exponents as products and roots: a power is a logarithm and an exponential. Only
+// after gradients have been taken: that of a root is infinite at 0 where that of the power is 0.
 #include <cmath>
 #include <limits>
 

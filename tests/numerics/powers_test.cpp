@@ -1,0 +1,71 @@
+// Powers with constant exponents, and their first and second gradients, against the formula in float64.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+const std::vector<double> exponents = {-4,  -3.5, -3,  -2.5, -2,  -1.5, -1,  -0.5, 0.5, 1,
+                                       1.5, 2,    2.5, 3,    3.5, 4,    4.5, 5,    0.3};
+const std::vector<double> points = {0.0,  -0.0, 1.0,  -1.0,  2.5,       -2.5,     1e-3, 7e5,
+                                    1e-6, 3,    -1e3, 0.125, -infinity, infinity, NAN,  1e9};
+
+// The n-th derivative of x^c at x.
+double derivative(double x, double c, int n) {
+    double factor = 1;
+    for (int k = 0; k < n; ++k) factor *= c - k;
+    return factor == 0 ? 0 : factor * std::pow(x, c - n);
+}
+
+bool agree(double value, double expected, double tolerance) {
+    if (std::isnan(expected) || std::isinf(expected) || expected == 0)
+        return std::isnan(expected) ? std::isnan(value) : value == expected;
+    return std::abs(value - expected) <= tolerance * std::abs(expected);
+}
+
+std::string differences(DType dtype, double tolerance, double largest) {
+    const Expr x = input(dtype, {-1}, "x");
+    std::vector<Expr> results;
+    for (const double c : exponents) {
+        const Expr y = pow(x, constant(dtype == float32 ? Array(static_cast<float>(c)) : Array(c)));
+        const Expr first = grad(sum(y), x);
+        const Expr second = c == 1 ? first * 0 : grad(sum(first), x);  // that of 1 depends on nothing
+        for (const Expr& r : {y, first, second}) results.push_back(cast(r, float64));
+    }
+    Function f = function({x}, results, {.device = tested_device()});
+    const Array at(points, {static_cast<std::int64_t>(points.size())});
+    std::vector<float> narrow(points.begin(), points.end());
+    const Results r = f(dtype == float32 ? Array(narrow) : at);
+    std::string all;
+    for (std::size_t k = 0; k < results.size(); ++k) {
+        const double c = dtype == float32 ? static_cast<float>(exponents[k / 3]) : exponents[k / 3];
+        const auto values = r[k].to_vector<double>();
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            const double place = dtype == float32 ? narrow[i] : points[i];
+            const double expected = derivative(place, c, static_cast<int>(k % 3));
+            const double size = std::abs(expected);
+            if (std::isfinite(expected) && size != 0 && (size > largest || size < 1 / largest)) continue;
+            if (!agree(values[i], expected, tolerance))
+                all +=
+                    fmt::format("derivative {} of {}^{}: {}, not {}\n", k % 3, place, c, values[i], expected);
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("powers and their gradients at zeros, infinities and elsewhere") {
+    CHECK(differences(float32, 2e-6, 1e37) == "");
+    CHECK(differences(float64, 1e-14, 1e300) == "");
+}
