@@ -24,13 +24,15 @@ B_FN f64 b_exp_remainder(f64 r) {
     return q;
 }
 
-// exp(x) 2^shift.
+// exp(x) 2^shift for a shift of 0 or less.
 B_FN f64 b_exp_shifted(f64 x, u64 shift) {
-    const f64 low = x > 712.0 ? 712.0 : x, c = low < -748.0 ? -748.0 : low;
+    const bool none = x < -745.2;
+    const f64 low = x > 712.0 ? 712.0 : x, c = none ? 0.0 : low;
     const f64 t = b_fma(c, 0x1.71547652b82fep0, B_ROUNDER64), n = t - B_ROUNDER64;
     const f64 r = b_fma(n, -B_LN2_LOW64, b_fma(n, -B_LN2_HIGH64, c));
     const f64 y = b_fma(r * r, b_exp_remainder(r), r) + 1.0;
-    return b_times_power_of_two(y, b_bits(t) - b_bits(B_ROUNDER64) + shift);
+    const f64 power = b_times_power_of_two(y, b_bits(t) - b_bits(B_ROUNDER64) + shift);
+    return none ? 0.0 : power;
 }
 B_FN f64 b_exp(f64 x) { return b_exp_shifted(x, 0); }
 
@@ -52,9 +54,12 @@ B_FN f64 b_exp2_remainder(f64 r) {
 }
 
 B_FN f64 b_exp2(f64 x) {
-    const f64 low = x > 1030.0 ? 1030.0 : x, c = low < -1080.0 ? -1080.0 : low;
+    const bool none = x < -1075.0;
+    const f64 low = x > 1030.0 ? 1030.0 : x, c = none ? 0.0 : low;
     const f64 t = c + B_ROUNDER64, r = c - (t - B_ROUNDER64);
-    return b_times_power_of_two(b_fma(r, b_exp2_remainder(r), 1.0), b_bits(t) - b_bits(B_ROUNDER64));
+    const f64 power =
+        b_times_power_of_two(b_fma(r, b_exp2_remainder(r), 1.0), b_bits(t) - b_bits(B_ROUNDER64));
+    return none ? 0.0 : power;
 }
 
 // Around n = 1 the 1 cancels half of 2^n y, so y carries its rounding error.

@@ -1,8 +1,9 @@
 // float32 pow, erf and erfc. Within 2 ulp; pow and erfc, whose errors grow with the logarithm of the result,
 // are formed in float64 and are correctly rounded nearly always.
 
-// 2^t to 34 bits.
+// 2^t to 34 bits; 0 where it is 0 in float32.
 B_FN f64 b_exp2_coarse(f64 t) {
+    const bool none = t < -150.0;
     const f64 low = t > 200.0 ? 200.0 : t, c = low < -200.0 ? -200.0 : low;
     const f64 shifted = c + 0x1.8p52, r = c - (shifted - 0x1.8p52);
     f64 q = 0x1.fde6155b23246p-17;
@@ -12,7 +13,8 @@ B_FN f64 b_exp2_coarse(f64 t) {
     q = b_fma(q, r, 0x1.c6b08ac082618p-5);
     q = b_fma(q, r, 0x1.ebfbe077868b8p-3);
     q = b_fma(q, r, 0x1.62e42ff0e185fp-1);
-    return b_fma(q, r, 1.0) * b_double((b_bits(shifted) + 1023u) << 52);
+    const f64 power = b_fma(q, r, 1.0) * b_double((b_bits(shifted) + 1023u) << 52);
+    return none ? 0.0 : power;
 }
 
 // As C's pow. log2(x) = k + s p(s^2) with s = (m - 1) / (m + 1).
