@@ -396,14 +396,16 @@ class Decider {
         return !(shape == value.shape) && without_ones(shape) == without_ones(value.shape);
     }
 
+    // All of what it reads, about: padding and cutting off borders included.
     bool moves_elements(const Value& value) const {
+        constexpr double most_more = 1.5;
         const Nest& nest = value.nest;
         if (is_reduction(nest) || !nest.lets.empty() || nest.body->kind != ScalarNode::Kind::read ||
-            !nest.body->guards.empty())
+            (nest.body->otherwise && nest.body->otherwise->kind != ScalarNode::Kind::constant))
             return false;
         const Value& operand = values_.list[nest.body->operand.value()];
-        return operand.storage != Value::Storage::leaf &&
-               count_of(operand.node->type.shape) == count_of(value.node->type.shape);
+        const double own = count(value), all = count(operand);
+        return operand.storage != Value::Storage::leaf && all <= most_more * own && own <= most_more * all;
     }
 
     // Only reductions read it: then it ends a chain, and is the least that has to be passed on.
