@@ -274,27 +274,51 @@ TaskSize size_of_tasks(const Group& group, const SegmentContext& context) {
     return size_for(rows, members);
 }
 
+// What one member has of a task's rows, or of a part of them.
+std::int64_t bytes_of_member(const Type& type, std::int64_t rows, std::optional<std::size_t> axis,
+                             std::int64_t width) {
+    std::int64_t own = rows * bytes_of(type.dtype);
+    for (std::size_t d = 1; d < type.shape.size(); ++d)
+        own = saturated::product(own, axis == d ? width : type.shape[d].range().high);
+    return own;
+}
+
+// Of all members that stay inside.
+std::int64_t bytes_inside(const Group& group, const SegmentContext& context, std::int64_t rows,
+                          const std::optional<AxisCut>& cut) {
+    std::int64_t bytes = 0;
+    for (const int v : group.values) {
+        if (context.leaves_group(v)) continue;
+        std::optional<std::size_t> axis;
+        if (cut) axis = static_cast<std::size_t>(cut->axis.at(v));
+        bytes = saturated::sum(
+            bytes, bytes_of_member(context.values.list[static_cast<std::size_t>(v)].stored_type(), rows, axis,
+                                   cut ? cut->width : 0));
+    }
+    return bytes;
+}
+
 // Scratch for what stays inside of a part.
 std::int64_t scratch_of_part(const Group& group, const SegmentContext& context, std::int64_t rows,
                              const AxisCut& cut) {
     std::int64_t bytes = 0;
     for (const int v : group.values) {
-        const Type type = context.values.list[static_cast<std::size_t>(v)].stored_type();
         if (context.leaves_group(v)) continue;
-        std::int64_t own = rows * bytes_of(type.dtype);
-        for (std::size_t d = 1; d < type.shape.size(); ++d)
-            own = saturated::product(
-                own, cut.axis.at(v) == static_cast<int>(d) ? cut.width : type.shape[d].range().high);
+        const std::int64_t own =
+            bytes_of_member(context.values.list[static_cast<std::size_t>(v)].stored_type(), rows,
+                            static_cast<std::size_t>(cut.axis.at(v)), cut.width);
         if (own > 0 && own <= context.target.local_bytes - bytes) bytes += own;
     }
     return bytes;
 }
 
+constexpr double small_part = 0.05;  // of a task's work
+
 // Every part of a row makes copies of what it reads in the row, but none of what the group computes: where
 // that is read, what the copies would be of is computed.
 bool copies_serve_parts(const Group& group, const SegmentContext& context, const RowOf& row,
-                        std::int64_t rows, const AxisCut& cut, double work_of_part) {
-    constexpr double small_part = 0.05, reads = 16;
+                        std::int64_t rows, const AxisCut& cut, double most_work) {
+    constexpr double reads = 16;
     // Picoseconds: short rows inside of a border, and the border around them.
     constexpr double of_element = 300, of_border = 100;
     const PartOfRow part{&cut, make_loop("first", cut.extent).variable};
@@ -313,7 +337,29 @@ bool copies_serve_parts(const Group& group, const SegmentContext& context, const
         work += typical_count(row_loops) * static_cast<double>(rows) * of_element +
                 typical(count_of(used.scratch)) * of_border;
     }
-    return work <= small_part * work_of_part;
+    return work <= most_work;
+}
+
+// Rows of which scratch has no room for what stays inside, as one image of a few classes may be, in parts for
+// which it has.
+void cut_to_fit(TaskPlan& plan, const Group& group, const SegmentContext& context, const RowOf& row,
+                double work_of_row) {
+    constexpr double most_parts = 256, of_byte = 60;  // picoseconds: stored and loaded
+    const std::int64_t room = context.target.local_bytes, all = bytes_inside(group, context, plan.rows, {});
+    if (all <= room || bytes_inside(group, context, plan.rows, plan.cut) <= room) return;
+    for (double parts = std::ceil(static_cast<double>(all) / static_cast<double>(room)); parts <= most_parts;
+         parts *= 2) {
+        std::optional<AxisCut> cut = cut_into_parts(group, context, parts);
+        if (!cut) return;
+        const double work = work_of_row * static_cast<double>(plan.rows),
+                     saved = of_byte * static_cast<double>(all - room);
+        if (bytes_inside(group, context, plan.rows, cut) > room ||
+            !copies_serve_parts(group, context, row, plan.rows, *cut,
+                                (small_part * work + saved) / static_cast<double>(cut->parts())))
+            continue;
+        plan.cut = std::move(cut);
+        return;
+    }
 }
 
 // Few rows, and few elements of them, which often leave a shorter part; of lanes as many as a register has.
@@ -345,13 +391,15 @@ TaskPlan plan_tasks(const Group& group, const SegmentContext& context, const Row
         for (double wanted = parts_for_cores(tasks, work); !plan.cut && wanted >= 2; wanted /= 2) {
             std::optional<AxisCut> cut = cut_into_parts(group, context, wanted);
             if (!cut) break;
-            if (copies_serve_parts(group, context, row, rows, *cut, work / static_cast<double>(cut->parts())))
+            if (copies_serve_parts(group, context, row, rows, *cut,
+                                   small_part * work / static_cast<double>(cut->parts())))
                 plan.cut = std::move(cut);
         }
         if (!plan.cut) continue;
         const auto parts = static_cast<double>(plan.cut->parts());
         if (enough_for_cores(tasks * parts, work / parts)) break;
     }
+    cut_to_fit(plan, group, context, row, size.work);
     return plan;
 }
 
