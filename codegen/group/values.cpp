@@ -143,17 +143,14 @@ class Decider {
     int pack_filters(const Node& node) {
         if (!target_.has_vectors() || node.op->kind != OpKind::reduce) return -1;
         const Nest nest = nest_of(node);
-        const std::optional<ChannelAxis> axis = channel_axis(nest);
+        const std::optional<ChannelAxis> axis = filters_axis(nest);
         const auto shape_of = [&](Operand of) -> const Shape& {
             return node.inputs[static_cast<std::size_t>(of.input())]->type.shape;
         };
-        if (!axis || axis->reads.size() != 1 || tree_of(nest, shape_of).lanes > 1) return -1;
-        const Scalar& factor = nest.body->arguments[static_cast<std::size_t>(axis->factor)];
+        if (!axis || tree_of(nest, shape_of).lanes > 1) return -1;
         const NodePtr& filters = node.inputs[static_cast<std::size_t>(axis->reads[0].first.input())];
         const std::size_t rank = filters->type.shape.size(), channels = axis->reads[0].second;
-        if (factor->kind != ScalarNode::Kind::read || channels + 1 == rank ||
-            varies(nest, factor, nest.parallel[0].variable))
-            return -1;
+        if (channels + 1 == rank) return -1;
         std::vector<std::int64_t> axes;
         for (std::size_t d = 0; d < rank; ++d)
             if (d != channels) axes.push_back(static_cast<std::int64_t>(d));

@@ -95,6 +95,14 @@ std::optional<ChannelAxis> channel_axis(const Nest& nest) {
     return best;
 }
 
+std::optional<ChannelAxis> filters_axis(const Nest& nest) {
+    std::optional<ChannelAxis> axis = channel_axis(nest);
+    if (!axis || axis->reads.size() != 1) return {};
+    const Scalar& factor = nest.body->arguments[static_cast<std::size_t>(axis->factor)];
+    if (factor->kind != ScalarNode::Kind::read || varies(nest, factor, nest.parallel[0].variable)) return {};
+    return axis;
+}
+
 bool is_matrix_product(const Nest& nest) {
     if (!adds_products(nest) || !nest.guards.empty()) return false;
     if (nest.reduced.size() != 1 || !nest.reduced[0].variable.symbol_id()) return false;

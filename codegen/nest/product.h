@@ -39,6 +39,8 @@ struct ChannelAxis {
     std::vector<std::pair<Operand, std::size_t>> reads;
 };
 std::optional<ChannelAxis> channel_axis(const Nest& nest);
+// The axis of a convolution's filters: all images of the first loop share the one array that has it.
+std::optional<ChannelAxis> filters_axis(const Nest& nest);
 
 // Worth a tile of results for each block of a GPU: long sums, and many results for both factors to serve.
 bool is_large_product(const Nest& nest, const ReductionTree& tree);

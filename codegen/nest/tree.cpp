@@ -193,8 +193,11 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
             return (extent >= 8 && unit_stride(nest, l.variable, shape_of)) ||
                    (extent >= 2 && lies_across(nest, l.variable, last.variable, shape_of));
         });
-    if (!gathers && !vector_of_results && !has_strided_factor(nest, last.variable, shape_of) &&
-        !asks_for_multiple(nest, last.variable) && typical(last.extent) >= lane_count &&
+    // Lanes of filters serve every place of an image, however wide the filters are.
+    const bool filters_in_lanes = over_windows(nest) && filters_axis(nest);
+    if (!gathers && !vector_of_results && !filters_in_lanes &&
+        !has_strided_factor(nest, last.variable, shape_of) && !asks_for_multiple(nest, last.variable) &&
+        typical(last.extent) >= lane_count &&
         (unit_stride(nest, last.variable, shape_of) ||
          (!adds_products(nest) && short_stride(nest, last.variable, shape_of))))
         tree.lanes = lane_count;
