@@ -41,7 +41,7 @@ namespace {
 constexpr std::size_t longest_chain = 64;
 // Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
 constexpr int expensive = 10;
-constexpr double often = 8, staged_from = 4, staged_gather_from = 2;
+constexpr double often = 8, staged_from = 4, staged_gather_from = 2, staged_with_border_from = 1.2;
 
 bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
@@ -317,7 +317,9 @@ class Decider {
                 value.reason = why;
             } else if (((cost[i] >= 1 || is_copied_for_windows(values_, i, looked_up_[i], target_)) &&
                         times >= staged_from) ||
-                       (times >= staged_gather_from && gathers_elements(value.nest))) {
+                       (times >= staged_gather_from && gathers_elements(value.nest)) ||
+                       (cost[i] >= 1 && times >= staged_with_border_from &&
+                        is_copied_with_border(values_, i, target_))) {
                 value.storage = Value::Storage::staged;
             } else if (reduced_later(value) && is_least_of_chain(i)) {
                 value.storage = Value::Storage::stored;

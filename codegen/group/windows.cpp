@@ -61,4 +61,18 @@ bool is_copied_for_windows(const Values& values, int number, bool is_looked_up, 
     });
 }
 
+bool is_copied_with_border(const Values& values, int number, const Target& target) {
+    const Value& value = values.list[static_cast<std::size_t>(number)];
+    if (!target.has_vectors()) return false;
+    return std::any_of(value.users.begin(), value.users.end(), [&](int number_of_user) {
+        const Value& user = values.list[static_cast<std::size_t>(number_of_user)];
+        bool guarded = false;
+        if (has_windows(user))
+            for_each_read(user.nest, [&](const ScalarNode& s) {
+                guarded = guarded || (s.operand.value() == number && !s.guards.empty());
+            });
+        return guarded;
+    });
+}
+
 }  // namespace bitale

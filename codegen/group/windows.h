@@ -12,4 +12,8 @@ namespace bitale {
 // around images that are rows of a matrix, each product asks whether it is in the border.
 bool is_copied_for_windows(const Values& values, int number, bool is_looked_up, const Target& target);
 
+// Whether sums over windows read the value with a border, in a copy that has it: then that of what the value
+// is computed from would cost as much.
+bool is_copied_with_border(const Values& values, int number, const Target& target);
+
 }  // namespace bitale
