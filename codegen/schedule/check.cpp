@@ -1,8 +1,11 @@
 #include "codegen/schedule/check.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
+#include "codegen/group/values.h"
 #include "codegen/nest/compose.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/rows_of_task.h"
@@ -16,10 +19,43 @@ const Check& check_of(const Group& group, const SegmentContext& context) {
     return context.graph.checks[static_cast<std::size_t>(group.checks[0])];
 }
 
+// For each row of the last loop first whether any element is outside, in lanes, and then, if so, which.
+Stmts check_in_lanes(const Nest& nest, const Check& checked, const Stmt& each, KernelBuilder& builder) {
+    const int outside = builder.scratch(Place::Scope::private_, DType::int64, {});
+    const Scalar value = scalar_cast(DType::int64, nest.body);
+    const auto add_if = [&](Opcode compare, const Int& bound) {
+        const Scalar is = scalar_apply(compare, DType::boolean, {value, scalar_index(DType::int64, bound)});
+        return accumulate(outside, {}, Combine::max, scalar_cast(DType::int64, is));
+    };
+    const std::vector<Loop> around(nest.parallel.begin(), nest.parallel.end() - 1),
+        last{nest.parallel.back()};
+    LoopBuilder loops(nest);
+    return loops.nest(around, [&](LoopBuilder& inner) {
+        Stmts body{declare(outside), set(outside, {}, scalar_integer(DType::int64, 0))};
+        append(body, inner.nest(
+                         last,
+                         [&](LoopBuilder& at) {
+                             return at.substituted(
+                                 {add_if(Opcode::lt, checked.low), add_if(Opcode::ge, checked.high)});
+                         },
+                         Binding::simd));
+        const Int found = Int::symbol("outside", {0, 1});
+        body.push_back(let(found, place_read(DType::int64, outside, {}), 2));
+        body.push_back(
+            when({{found, 1, 2}}, inner.nest(last, [&](LoopBuilder& at) { return at.substituted({each}); })));
+        return body;
+    });
+}
+
 }  // namespace
 
 std::int64_t rows_of_check(const Group& group, const SegmentContext& context) {
-    return check_of(group, context).value->type.shape.empty() ? 1 : pointwise_block;
+    const Shape& shape = check_of(group, context).value->type.shape;
+    if (shape.empty()) return 1;
+    double inner = 1;
+    for (std::size_t d = 1; d < shape.size(); ++d) inner *= typical(shape[d]);
+    const double rows = static_cast<double>(pointwise_block) / std::max(inner, 1.0);
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(rows));
 }
 
 Segment schedule_check(const Group& group, const TaskRows& rows, const SegmentContext& context,
@@ -51,10 +87,13 @@ Segment schedule_check(const Group& group, const TaskRows& rows, const SegmentCo
     segment.title = "check of " + title_of(checked);
     segment.tasks = ceildiv(group.extent, rows.block);
     segment.task = rows.task;
+    const Stmt each = check(group.checks[0], nest.body, checked.low, checked.high, element);
+    if (context.target.has_vectors() && !nest.parallel.empty() && nest.lets.empty() && nest.guards.empty()) {
+        segment.body = check_in_lanes(nest, checked, each, builder);
+        return segment;
+    }
     LoopBuilder loops(nest);
-    const auto body = [&](LoopBuilder& inner) {
-        return inner.substituted({check(group.checks[0], nest.body, checked.low, checked.high, element)});
-    };
+    const auto body = [&](LoopBuilder& inner) { return inner.substituted({each}); };
     segment.body = context.target.tasks_have_threads() ? loops.threads(nest.parallel, body)
                                                        : loops.nest(nest.parallel, body);
     return segment;
