@@ -64,5 +64,8 @@ DType accumulator_of(const Nest& nest);
 // The loop best run in vector lanes, -1 if there is none; a destination's last axis counts as a unit-stride
 // access.
 int vector_loop(const Nest& nest, const ShapeOf& shape_of);
+// Of a map whose last loop has few elements, which lie apart, and computes much for each: the loop whose
+// neighbours fill the lanes, though results are then stored apart. -1: there is none.
+int longer_lanes(const Nest& nest, const ShapeOf& shape_of);
 
 }  // namespace bitale

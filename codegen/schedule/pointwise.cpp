@@ -46,6 +46,7 @@ class Lanes {
             return all;
         }
         if (!builder_.short_text) block_outer_loops();
+        put_longer_lanes_last();
         if (!nest().parallel.empty()) {
             if (const int across = axis_across_lanes(); across >= 0) return in_tiles(across);
             if (const std::int64_t phases = lanes_together(); phases > 1) return in_phases(phases);
@@ -236,6 +237,14 @@ class Lanes {
     template <class Visit>
     void for_each_read_of_block(const Visit& visit) {
         for (const Member& m : results()) for_each_read(m.nest.body, visit);
+    }
+
+    void put_longer_lanes_last() {
+        std::vector<Loop>& all = nest().parallel;
+        if (all.size() < 2 || block_.size() > 1 || fixed(all.back().variable)) return;
+        const int longer = longer_lanes(nest(), builder_.shapes());
+        if (longer < 0 || fixed(all[static_cast<std::size_t>(longer)].variable)) return;
+        std::rotate(all.begin() + longer, all.begin() + longer + 1, all.end());
     }
 
     // ---- reads across the lanes

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <numeric>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -413,6 +415,17 @@ IntRange Int::range() const {
     return r;
 }
 
+// x / g rounded down, where what x has besides multiples of g is from 0 to g - 1.
+static std::optional<Int> in_multiples_of(std::int64_t g, const Int& x) {
+    IntBuilder multiples;
+    for (const Int::Term& t : x.terms())
+        if (t.factor % g == 0) multiples.add(t.factor / g, t.atoms);
+    multiples.add(floor_quotient(x.constant_term(), g));
+    const Int whole = std::move(multiples).done();
+    const IntRange beside = (x - whole * g).range();
+    return g > 1 && beside.low >= 0 && beside.high < g ? std::optional(whole) : std::nullopt;
+}
+
 Int floordiv(const Int& a, const Int& b) {
     if (b.is(0)) return 0;  // as integers of every dtype; a call may bring a 0 that was a symbol before
     if (b.is(1)) return a;
@@ -441,6 +454,9 @@ Int floordiv(const Int& a, const Int& b) {
                                                   inner->b.is_constant() && inner->b.constant() > 0 &&
                                                   inner->b.constant() <= IntRange::highest / c)
             return quotient + floordiv(inner->a, times(inner->b.constant(), c));
+        for (const Int::Term& t : rest.terms())
+            if (const std::optional<Int> coarse = in_multiples_of(std::gcd(t.factor, c), rest))
+                return quotient + floordiv(*coarse, c / std::gcd(t.factor, c));
         return quotient + IntBuilder::of(Atom::Kind::floordiv, rest, b);
     }
     // A symbolic divisor that is one monomial: take out the terms that contain it. It is positive here: a

@@ -36,6 +36,8 @@ bool gives_integers(const Node& node) {
     if (node.op->kind != OpKind::view || node.inputs.empty() || node.type.dtype != node.inputs[0]->type.dtype)
         return false;
     if (node.op == pad_op() && node.attributes.get<double>("value") != 0) return false;
+    // The other parts keep the dtype that the first one would lose.
+    if (node.op == concat_op() && node.inputs.size() > 1) return false;
     return std::none_of(node.inputs.begin() + 1, node.inputs.end(),
                         [](const NodePtr& x) { return is_float(x->type.dtype); });
 }

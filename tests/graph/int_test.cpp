@@ -222,6 +222,12 @@ TEST_CASE("divisions that come out are carried out") {
     CHECK(mod(n * 28 + k, 28) == k);
     CHECK(floordiv(floordiv(n, 4), 7) == floordiv(n, 28));
     CHECK(floordiv(n * 6, 3) == n * 2);
+    // What is less than the common divisor changes no quotient.
+    const Int in_block = Int::symbol("in_block", {0, 63});
+    CHECK(floordiv(n * 64 + in_block, 16384) == floordiv(n, 256));
+    CHECK(floordiv(n * 64 + in_block + 64, 192) == floordiv(n + 1, 3));
+    CHECK(floordiv(n * 64 - in_block, 16384) != floordiv(n, 256));
+    CHECK(floordiv(n * 64 + in_block + 1, 16384) != floordiv(n, 256));
     CHECK(ceildiv(n * 8, 8) == n);
     CHECK(floordiv(Int(-7), 2).is(-4));
     CHECK(mod(Int(-7), 2).is(1));

@@ -82,6 +82,37 @@ TEST_CASE("maps with guards, of lengths that are known at the call alone") {
     }
 }
 
+// Rolled by so many places along an axis of a known length.
+Expr rolled(const Expr& x, std::int64_t places, std::size_t axis, std::int64_t length) {
+    const std::int64_t cut = ((-places) % length + length) % length;
+    if (axis == 0) return concatenate({x[Index{from(cut), colon}], x[Index{until(cut), colon}]}, 0);
+    return concatenate({x[Index{colon, from(cut)}], x[Index{colon, until(cut)}]}, 1);
+}
+
+// Conditions that mostly fail, or hold in one of several parts; some of what is read costs a copy.
+TEST_CASE("maps of rolled, padded and turned rows") {
+    Random random(5);
+    std::vector<Expr> inputs, outputs;
+    std::vector<Array> values;
+    for (const Dims& size : {Dims{5, 600}, Dims{3, 1025}, Dims{40, 2}, Dims{1, 700}}) {
+        const std::int64_t rows = size[0], columns = size[1];
+        inputs.push_back(input(float32, size, "x"));
+        values.push_back(random_array(float32, size, random));
+        const Expr& x = inputs.back();
+        for (const Expr& y : {x, x / 3}) {
+            outputs.push_back(rolled(y, 1, 0, rows) + rolled(y, -1, 0, rows) + rolled(y, 1, 1, columns) +
+                              rolled(y, -1, 1, columns) - 4 * y);
+            const Expr p = pad(y, {{1, 1}, {2, 1}}, 2);
+            outputs.push_back(p[Index{until(-2), from(3)}] * flip(p, 1)[Index{from(2), until(-3)}] + y);
+            outputs.push_back(concatenate({y * 2, flip(y, 1), exp(y)}, 1) +
+                              concatenate({flip(y, 0), y, y + 1}, 1));
+        }
+    }
+    Function f =
+        function(std::vector<Input>(inputs.begin(), inputs.end()), outputs, {.device = tested_device()});
+    CHECK(differences(f, inputs, outputs, values) == "");
+}
+
 TEST_CASE("maps with guards, of long rows") {
     Random random(2);
     std::vector<Expr> inputs, outputs;

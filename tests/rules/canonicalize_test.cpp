@@ -152,6 +152,10 @@ TEST_CASE("small integers are added as they are and scaled once") {
 }
 
 TEST_CASE("other sums keep their terms") {
+    const Expr small = input(uint8, Dims{4, 10}, "small"), large = input(int64, Dims{4, 10}, "large");
+    // Parts of a concatenation stay of one dtype.
+    CHECK(canonical(sum(concatenate({cast(small, int64), large}, 1), 1)) ==
+          "sum(concat(cast(small), large))");
     const Expr p = input(uint8, Dims{4, 6}, "p"), bytes = cast(p, float32), row = vector("row");
     // No number, or none in float32.
     CHECK(canonical(sum(bytes * INFINITY)) == "sum(mul(cast(p), inf))");
