@@ -15,8 +15,8 @@ std::vector<Rule> join(std::initializer_list<std::vector<Rule>> topics) {
 
 std::vector<Rule> canonical() {
     return join({neutral_rules(), sign_rules(), factor_rules(), logic_rules(), cast_rules(), view_rules(),
-                 part_rules(), place_rules(), sorted_rules(), round_trip_rules(), repeat_rules(),
-                 reduce_rules(), constant_rules()});
+                 part_rules(), place_rules(), whole_power_rules(), sorted_rules(), round_trip_rules(),
+                 repeat_rules(), reduce_rules(), constant_rules()});
 }
 
 RuleSet make_set(const char* name, std::vector<Rule> rules) {

@@ -1,5 +1,6 @@
-// Powers with small constant exponents as products and roots: a power is a logarithm and an exponential. Only
-// after gradients have been taken: that of a root is infinite at 0 where that of the power is 0.
+// Powers with small constant exponents as products and roots: a power is a logarithm and an exponential.
+// Roots and most quotients only after gradients have been taken: that of a root is infinite at 0 where that
+// of the power is 0.
 #include <cmath>
 #include <limits>
 
@@ -34,8 +35,18 @@ Expr half_power(const Expr& x, int n, Where where) {
     return apply(abs_op(), {power}, {}, where);
 }
 
-// Exponents that are a multiple of one half, as far as a few products take.
+// Exponents of which neither gradients nor stable forms lose anything.
 NodePtr by_products(const Match& m, const Pattern& x, const Pattern& c) {
+    const double exponent = m.number(c);
+    const Expr base = wrap(m[x]);
+    const Where where = m.root()->where;
+    if (exponent == -1) return apply(reciprocal_op(), {base}, {}, where).node();
+    if (exponent != 3 && exponent != 4) return nullptr;
+    return whole_power(base, static_cast<int>(exponent), where).node();
+}
+
+// Exponents that are a multiple of one half, as far as a few products take.
+NodePtr by_roots(const Match& m, const Pattern& x, const Pattern& c) {
     constexpr double most = 4;
     const double exponent = m.number(c), twice = 2 * std::abs(exponent);
     if (!(std::abs(exponent) <= most) || twice != std::floor(twice) || twice == 0) return nullptr;
@@ -49,11 +60,19 @@ NodePtr by_products(const Match& m, const Pattern& x, const Pattern& c) {
 
 }  // namespace
 
-std::vector<Rule> power_rules() {
+std::vector<Rule> whole_power_rules() {
     const Pattern x = any("x"), c = constant("c");
     return {
         {"pow-by-products", pow(x, c), [=](const Match& m) { return by_products(m, x, c); },
          Tag::reassociates, of_floats(x)},
+    };
+}
+
+std::vector<Rule> power_rules() {
+    const Pattern x = any("x"), c = constant("c");
+    return {
+        {"pow-by-roots", pow(x, c), [=](const Match& m) { return by_roots(m, x, c); }, Tag::reassociates,
+         of_floats(x)},
     };
 }
 

@@ -69,3 +69,23 @@ TEST_CASE("powers and their gradients at zeros, infinities and elsewhere") {
     CHECK(differences(float32, 2e-6, 1e37) == "");
     CHECK(differences(float64, 1e-14, 1e300) == "");
 }
+
+TEST_CASE("stable forms are known when they are written with powers") {
+    const Expr x = input(float32, {3}, "x");
+    const Expr e = exp(x), p = softmax(x);
+    const std::vector<Expr> outputs{e * pow(sum(e, 0, {.keepdims = true}), -1), log(pow(p, 3)),
+                                    log(pow(e, -1)), grad(sum(log(pow(p, 3))), x),
+                                    grad(sum(pow(1 + exp(-x), -1)), x)};
+    Function f = function({x}, outputs, {.device = tested_device()});
+    for (const std::vector<float>& at : {std::vector<float>{120, -120, 500}, {1e30F, 0, 0}}) {
+        const Results r = f(Array(at));
+        for (std::size_t k = 0; k < outputs.size(); ++k)
+            for (const float value : r[k].to_vector<float>()) {
+                INFO("result " << k << " at " << at[0]);
+                CHECK_FALSE(std::isnan(value));
+            }
+        const auto shares = r[0].to_vector<float>();
+        CHECK(shares[at[0] > 1e9F ? 0 : 2] == 1);
+    }
+    CHECK(f(Array(std::vector<float>{1000, 0, 0}))[1].to_vector<float>()[1] == -3000);
+}
