@@ -20,12 +20,14 @@ constexpr double product_ns = 600;
 constexpr double passed_ns = 0.13;
 // An element that each task of generated code turns for itself, and how many tasks do so.
 constexpr double turned_ns = 0.5, tasks = 8;
+// The rows of one of several products that one panel has: they share what is turned, in one task.
+constexpr double most_panel_rows = 64, most_turned = 32;
 // A result whose terms run in lanes, as those of longer sums do: these are turned and added up.
 constexpr double lanes_added_ns = 2.5, terms_in_lanes = 32;
 // Parts of the peak that are reached: measured on the products of small networks.
 constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin_generated = 0.85;
 // Whole registers of columns, of a factor that the second cache has room for beside what else is there: for
-// any number of rows.
+// any number of rows. Of a batch, for the rows of a panel and any number of columns.
 constexpr double near_generated = 0.62, near_elements = 32 << 10;
 // An element of an operand that the library packs for each of several products.
 constexpr double packed_a_ns = 0.2, packed_b_ns = 0.04;
@@ -47,15 +49,17 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     const double in_lanes =
         std::max(call.transpose_b ? 0.0 : filled(n, lanes), call.transpose_a ? filled(m, lanes) : 0.0);
     const double added = k >= terms_in_lanes ? m * n * lanes_added_ns : 0,
-                 turning = in_lanes > 0 ? 0 : (tasks * n * k * turned_ns + added) * products;
+                 turned = products > 1 && std::max(m, n) <= most_turned ? 1 : tasks,
+                 turning =
+                     in_lanes > 0 ? 0 : (turned * n * k * turned_ns + (turned > 1 ? added : 0)) * products;
     // One register holds a row of results, so that the whole sum of many of them stays in registers.
     constexpr double fewest_rows = 8;
     const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;
-    const bool near =
-        products == 1 && !call.transpose_b && std::fmod(n, lanes) == 0 && k * n * width <= near_elements;
+    const bool near = !call.transpose_b && (products > 1 ? m <= most_panel_rows : std::fmod(n, lanes) == 0) &&
+                      k * n * width <= near_elements;
     const double reached = thin ? thin_generated : near ? near_generated : generated;
     const double packing =
-        products > 1 ? products * (product_ns + m * k * packed_a_ns + k * n * packed_b_ns) : 0;
+        products > 1 ? products * (product_ns + (m * k * packed_a_ns + k * n * packed_b_ns) * width) : 0;
     return {call_ns + packing + passed * passed_ns * width + flops / (flops_per_ns * library),
             turning + flops / (flops_per_ns * reached * (in_lanes > 0 ? in_lanes : filled(n, lanes)))};
 }

@@ -136,6 +136,27 @@ bool has_strided_factor(const Nest& nest, const Int& term, const ShapeOf& shape_
     return strided;
 }
 
+// Small products of matrices, one for each of a batch, of which both factors lie along the terms: lanes of
+// terms would have to be added up for each result. A copy of one factor that lies the other way serves all
+// rows.
+bool lies_along_terms(const Nest& nest, const Int& term, const ShapeOf& shape_of) {
+    constexpr double fewest = 8;
+    constexpr std::int64_t most = 32;  // larger ones are a library's on a CPU, and share terms on a GPU
+    if (!adds_products(nest) || nest.reduced.size() != 1 || !nest.guards.empty()) return false;
+    const ProductAxes axes = product_axes(nest);
+    if (axes.common.empty() || axes.rows.size() != 1 || axes.columns.size() != 1) return false;
+    const Int &rows = axes.rows[0].extent, &columns = axes.columns[0].extent;
+    if (typical(rows) < fewest || typical(columns) < fewest ||
+        std::max(rows.range().high, columns.range().high) > most)
+        return false;
+    bool all = true;
+    for_each_read(nest.body, [&](const ScalarNode& s) {
+        const std::optional<Int> step = stride_of(offset_of(s, shape_of), term);
+        all = all && step && step->is(1);
+    });
+    return all;
+}
+
 }  // namespace
 
 bool has_many_rows(const Nest& nest, const ReductionTree& tree) {
@@ -196,6 +217,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
     // Lanes of filters serve every place of an image, however wide the filters are.
     const bool filters_in_lanes = over_windows(nest) && filters_axis(nest);
     if (!gathers && !vector_of_results && !filters_in_lanes &&
+        !lies_along_terms(nest, last.variable, shape_of) &&
         !has_strided_factor(nest, last.variable, shape_of) && !asks_for_multiple(nest, last.variable) &&
         typical(last.extent) >= lane_count &&
         (unit_stride(nest, last.variable, shape_of) ||
