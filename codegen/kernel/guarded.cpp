@@ -210,11 +210,11 @@ class GuardCutter {
         const Guard& g = open.front();
         if (branches < 2 || choices_in(fails(g).value) > most_choices) return one(s);
         KnownGuards yes, no;
-        yes.assume(g, Side::within);
+        yes.assume(g, GuardSide::within);
         if ((g.value - g.low).non_negative())
-            no.assume(g, Side::above);
+            no.assume(g, GuardSide::above);
         else if ((g.high - 1 - g.value).non_negative())
-            no.assume(g, Side::below);
+            no.assume(g, GuardSide::below);
         else
             no.assume_not(g);
         Stmts r;
@@ -297,19 +297,19 @@ class GuardCutter {
         for (const Guard& g : guards_of(inner, true)) {
             const std::optional<Run> run = run_of(g, inner.variable);
             if (!run) continue;
-            const Side side = sample.side_of(g).side;
+            const GuardSide side = sample.side_of(g).side;
             sample.keep(g, side);
             if (sample.share_left() == 0) return one(s);
             inside.assume(g, side);
             any = true;
             // Backwards, what is above the guard comes first.
-            const Side order = !run->backwards || side == Side::within ? side
-                               : side == Side::above                   ? Side::below
-                                                                       : Side::above;
-            if (order == Side::within) first = max(first, run->begin);
-            if (order == Side::above) first = max(first, run->end);
-            if (order == Side::within) last = min(last, run->end);
-            if (order == Side::below) last = min(last, run->begin);
+            const GuardSide order = !run->backwards || side == GuardSide::within ? side
+                                    : side == GuardSide::above                   ? GuardSide::below
+                                                                                 : GuardSide::above;
+            if (order == GuardSide::within) first = max(first, run->begin);
+            if (order == GuardSide::above) first = max(first, run->end);
+            if (order == GuardSide::within) last = min(last, run->end);
+            if (order == GuardSide::below) last = min(last, run->begin);
         }
         first = min(first, inner.end);
         last = max(last, first);

@@ -16,13 +16,13 @@ bool never_holds(const Guard& g) {
     return (g.low - 1 - g.value).non_negative() || (g.value - g.high).non_negative();
 }
 
-void KnownGuards::assume(const Guard& guard, Side side) {
-    const Int low = side == Side::within  ? guard.low
-                    : side == Side::above ? guard.high
-                                          : Int(IntRange::lowest),
-              high = side == Side::within  ? guard.high
-                     : side == Side::below ? guard.low
-                                           : Int(IntRange::highest);
+void KnownGuards::assume(const Guard& guard, GuardSide side) {
+    const Int low = side == GuardSide::within  ? guard.low
+                    : side == GuardSide::above ? guard.high
+                                               : Int(IntRange::lowest),
+              high = side == GuardSide::within  ? guard.high
+                     : side == GuardSide::below ? guard.low
+                                                : Int(IntRange::highest);
     for (Guard& known : intervals_) {
         const Int apart = guard.value - known.value;
         if (!apart.is_constant()) continue;

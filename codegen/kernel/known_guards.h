@@ -12,7 +12,7 @@ namespace bitale {
 class KnownGuards {
   public:
     // The guard's value lies on that side of it, or within.
-    void assume(const Guard& guard, Side side);
+    void assume(const Guard& guard, GuardSide side);
     // The guard does not hold; on which side is not known.
     void assume_not(const Guard& guard) { failed_.push_back(guard); }
     // Nothing where it cannot be told.

@@ -28,10 +28,10 @@ std::int64_t value_at(const Int& x, const Point& point) {
     return evaluate(x, with);
 }
 
-Side side_at(const Guard& guard, const Point& point) {
+GuardSide side_at(const Guard& guard, const Point& point) {
     const std::int64_t value = value_at(guard.value, point);
-    if (value < value_at(guard.low, point)) return Side::below;
-    return value < value_at(guard.high, point) ? Side::within : Side::above;
+    if (value < value_at(guard.low, point)) return GuardSide::below;
+    return value < value_at(guard.high, point) ? GuardSide::within : GuardSide::above;
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ LikelyPoints::Likely LikelyPoints::Sample::side_of(const Guard& guard) const {
     for (const Point& point : points_) ++counts[static_cast<std::size_t>(side_at(guard, point))];
     Likely r;
     std::size_t most = 0;
-    for (const Side side : {Side::within, Side::below, Side::above})
+    for (const GuardSide side : {GuardSide::within, GuardSide::below, GuardSide::above})
         if (const std::size_t n = counts[static_cast<std::size_t>(side)]; n > most) {
             most = n;
             r.side = side;
@@ -71,7 +71,7 @@ LikelyPoints::Likely LikelyPoints::Sample::side_of(const Guard& guard) const {
     return r;
 }
 
-void LikelyPoints::Sample::keep(const Guard& guard, Side side) {
+void LikelyPoints::Sample::keep(const Guard& guard, GuardSide side) {
     std::erase_if(points_, [&](const Point& point) { return side_at(guard, point) != side; });
 }
 

@@ -11,7 +11,7 @@
 namespace bitale {
 
 // Where a guard's value lies.
-enum class Side : std::uint8_t { below, within, above };
+enum class GuardSide : std::uint8_t { below, within, above };
 
 class LikelyPoints {
   public:
@@ -21,14 +21,14 @@ class LikelyPoints {
     void leave() { loops_.pop_back(); }
 
     struct Likely {
-        Side side = Side::within;  // the most frequent one
-        double share = 0;          // of the points that are left; 0 where none are
+        GuardSide side = GuardSide::within;  // the most frequent one
+        double share = 0;                    // of the points that are left; 0 where none are
     };
     // Points that are in the loops now; those of other sides of guards are left out by keep().
     class Sample {
       public:
         Likely side_of(const Guard& guard) const;
-        void keep(const Guard& guard, Side side);
+        void keep(const Guard& guard, GuardSide side);
         double share_left() const;
         double mean_of(const Int& x) const;
 

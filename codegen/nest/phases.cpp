@@ -190,9 +190,11 @@ std::optional<Multiple> asks_for_multiple(const Guard& guard) {
     for (const Int::Term& t : guard.value.terms()) {
         if (t.atoms.size() != 1 || t.atoms[0]->kind != Atom::Kind::floordiv) continue;
         const Atom& quotient = *t.atoms[0];
-        if (quotient.b.is_constant() && quotient.b.constant() > 1 &&
-            mod(quotient.a, quotient.b) == guard.value)
-            return Multiple{quotient.a, quotient.b.constant()};
+        if (!quotient.b.is_constant() || quotient.b.constant() <= 1) continue;
+        // Where a multiple of the remainder is 0, so is the remainder.
+        const std::int64_t divisor = quotient.b.constant(), times = -t.factor / divisor;
+        if (times > 0 && mod(quotient.a, quotient.b) * times == guard.value)
+            return Multiple{quotient.a, divisor};
     }
     // Of numbers below the divisor, the remainder is the number itself.
     const IntRange r = guard.value.range();
