@@ -38,7 +38,7 @@ double iterations(const Nest& nest) {
 namespace {
 
 // Inlining more than this many values into one body makes kernels that compile slowly.
-constexpr std::size_t longest_chain = 64;
+constexpr std::size_t longest_chain = 64, most_guarded = 128;
 // Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
 constexpr int expensive = 10;
 constexpr double often = 8, staged_from = 4, staged_gather_from = 2, staged_with_border_from = 1.2;
@@ -484,22 +484,26 @@ class Decider {
 
     void limit_chains() {
         std::vector<std::vector<int>> inside(values_.list.size());
+        std::vector<std::size_t> guarded(values_.list.size(), 0);  // reads of its body, in other values' too
         for (std::size_t i = 0; i < values_.list.size(); ++i) {
             Value& value = values_.list[i];
             if (value.storage == Value::Storage::leaf) continue;
             std::vector<int> all{static_cast<int>(i)};
             for_each_read(value.nest, [&](const ScalarNode& s) {
+                guarded[i] += s.guards.empty() ? 0 : 1;
                 if (values_.list[s.operand.value()].storage == Value::Storage::stored) return;
+                guarded[i] += guarded[s.operand.value()];
                 std::vector<int> merged;
                 std::set_union(all.begin(), all.end(), inside[s.operand.value()].begin(),
                                inside[s.operand.value()].end(), std::back_inserter(merged));
                 all = std::move(merged);
             });
-            if (value.storage != Value::Storage::stored && all.size() > longest_chain) {
+            if (value.storage != Value::Storage::stored &&
+                (all.size() > longest_chain || guarded[i] > most_guarded)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "one more value in the kernel would make it compile slowly";
             }
-            if (value.storage == Value::Storage::stored) all.clear();
+            if (value.storage == Value::Storage::stored) all.clear(), guarded[i] = 0;
             inside[i] = std::move(all);
         }
     }

@@ -34,15 +34,22 @@ bool contains(const Guards& guards, const Guard& g) {
     return std::find(guards.begin(), guards.end(), g) != guards.end();
 }
 
-// Minima and maxima inside, each of which is printed with both operands twice.
-int choices_in(const Int& x) {
+// Minima and maxima inside, each of which is printed with both operands twice. Formulas share their parts:
+// what is not looked at within so many steps counts as too many.
+int choices_in(const Int& x, int& steps) {
     int n = 0;
     for (const Int::Term& t : x.terms())
         for (const AtomPtr& a : t.atoms) {
             if (a->kind == Atom::Kind::symbol) continue;
-            n += choices_in(a->a) + choices_in(a->b) + (a->kind == Atom::Kind::floordiv ? 0 : 1);
+            if (--steps < 0) return most_choices + 1;
+            n +=
+                choices_in(a->a, steps) + choices_in(a->b, steps) + (a->kind == Atom::Kind::floordiv ? 0 : 1);
         }
     return n;
+}
+int choices_in(const Int& x) {
+    int steps = 64;
+    return choices_in(x, steps);
 }
 
 Stmts settled(Stmts body, const KnownGuards& known) {

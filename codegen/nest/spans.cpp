@@ -7,8 +7,9 @@ namespace bitale {
 
 namespace {
 
-bool surely_non_negative(const Int& sum) {
-    if (example_of(sum) < 0) return false;
+// Every minimum and maximum is two more questions: after so many the answer is that it is not sure.
+bool surely_non_negative(const Int& sum, int& questions) {
+    if (--questions < 0 || example_of(sum) < 0) return false;
     if (sum.non_negative()) return true;
     const Int x = written_out_where_it_cancels(sum);
     if (x.non_negative()) return true;
@@ -18,8 +19,14 @@ bool surely_non_negative(const Int& sum) {
                    least = a.kind == Atom::Kind::min && t.factor < 0;
         if (t.atoms.size() != 1 || !(most || least)) return false;
         const Int rest = x - t.factor * Int::from(t.atoms[0]);
-        return surely_non_negative(rest + t.factor * a.a) || surely_non_negative(rest + t.factor * a.b);
+        return surely_non_negative(rest + t.factor * a.a, questions) ||
+               surely_non_negative(rest + t.factor * a.b, questions);
     });
+}
+
+bool surely_non_negative(const Int& sum) {
+    int questions = 256;
+    return surely_non_negative(sum, questions);
 }
 
 bool is_one(const Span& s) { return s.low == s.high; }

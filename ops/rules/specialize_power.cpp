@@ -54,8 +54,13 @@ NodePtr by_roots(const Match& m, const Pattern& x, const Pattern& c) {
     const Expr base = wrap(m[x]);
     const auto n = static_cast<int>(std::abs(exponent));
     const bool is_whole = n == std::abs(exponent);
-    const Expr power = is_whole ? whole_power(base, n, where) : half_power(base, n, where);
-    return exponent > 0 ? power.node() : apply(reciprocal_op(), {power}, {}, where).node();
+    const auto power = [&](const Expr& of) {
+        return is_whole ? whole_power(of, n, where) : half_power(of, n, where);
+    };
+    const auto inverse = [&](const Expr& of) { return apply(reciprocal_op(), {of}, {}, where); };
+    if (exponent > 0) return power(base).node();
+    // Products of quotients reach the smallest floats, where products alone overflow. A root does not.
+    return (n == 0 ? inverse(power(base)) : power(inverse(base))).node();
 }
 
 }  // namespace

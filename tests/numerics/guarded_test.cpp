@@ -2,6 +2,7 @@
 // are a loop of their own (codegen/kernel/guarded.h). One function of unknown lengths serves all of them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -160,4 +161,41 @@ TEST_CASE("what a guard keeps out does not count") {
     CHECK(results[0].at(0) == 0);
     CHECK(results[0].at(2 * 600 - 1) == 2 * 600 - 1);
     CHECK(std::isnan(results[0].at(2 * 600)));
+}
+
+// Each generation reads the one before at two places or more: neither kernels nor planning may grow with
+// every path.
+TEST_CASE("rows rearranged generation after generation, of a length that is known at the call alone") {
+    constexpr int generations = 12;
+    const Expr x = input(float32, {-1}, "x"), k = lscalar("k");
+    Expr rolls = x, flips = x, halves = x, cuts = x;
+    for (int i = 0; i < generations; ++i) {
+        rolls = concatenate({rolls[from(3)], rolls[until(3)]}, 0);
+        if (i < 4) flips = concatenate({flip(flips[until(5 + i)], 0), flips[from(5 + i)]}, 0);
+        if (i < 6) halves = concatenate({halves[Slice{{}, {}, 2}], halves[Slice{Expr(1), {}, 2}]}, 0);
+        cuts = cuts[Slice{{}, k}] + cuts[Slice{{}, k}] * 2;
+    }
+    Function f = function({x, k}, {rolls, flips, halves, cuts}, {.device = tested_device()});
+    for (const std::int64_t n : {40, 301}) {
+        std::vector<float> values(static_cast<std::size_t>(n));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 37) - 18;
+        std::vector<float> rolled = values, flipped = values, halved = values;
+        for (int i = 0; i < generations; ++i) {
+            std::rotate(rolled.begin(), rolled.begin() + 3, rolled.end());
+            if (i < 4) std::reverse(flipped.begin(), flipped.begin() + 5 + i);
+            if (i >= 6) continue;
+            const std::vector<float> before = halved;
+            const std::size_t first = (before.size() + 1) / 2;
+            for (std::size_t j = 0; j < before.size(); ++j)
+                halved[j] = before[j < first ? 2 * j : 2 * (j - first) + 1];
+        }
+        const Results r = f(Array(values), Array(std::int64_t{33}));
+        INFO(n);
+        CHECK(r[0].to_vector<float>() == rolled);
+        CHECK(r[1].to_vector<float>() == flipped);
+        CHECK(r[2].to_vector<float>() == halved);
+        const auto cut = r[3].to_vector<float>();
+        REQUIRE(cut.size() == 33);
+        for (std::size_t i = 0; i < cut.size(); ++i) CHECK(cut[i] == values[i] * 531441);
+    }
 }

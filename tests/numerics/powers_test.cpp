@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/catch.h"
@@ -68,6 +69,12 @@ std::string differences(DType dtype, double tolerance, double largest) {
 TEST_CASE("powers and their gradients at zeros, infinities and elsewhere") {
     CHECK(differences(float32, 2e-6, 1e37) == "");
     CHECK(differences(float64, 1e-14, 1e300) == "");
+    // Results below the normal numbers.
+    const Expr x = input(float32, {1}, "x");
+    Function f = function({x}, {pow(x, -2), pow(x, -4), pow(x, -3.5)}, {.device = tested_device()});
+    for (const auto& [at, result, expected] :
+         {std::tuple(1e20F, 0, 1e-40), std::tuple(1e10F, 1, 1e-40), std::tuple(3e12F, 2, 2.1383e-44)})
+        CHECK(std::abs(f(Array(std::vector<float>{at}))[result].to_vector<float>()[0] - expected) <= 1.5e-45);
 }
 
 TEST_CASE("stable forms are known when they are written with powers") {
