@@ -55,7 +55,8 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     // One register holds a row of results, so that the whole sum of many of them stays in registers.
     constexpr double fewest_rows = 8;
     const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;
-    const bool near = !call.transpose_b && (products > 1 ? m <= most_panel_rows : std::fmod(n, lanes) == 0) &&
+    const bool near = !call.transpose_b &&
+                      (products > 1 ? m <= most_panel_rows && !call.transpose_a : std::fmod(n, lanes) == 0) &&
                       k * n * width <= near_elements;
     const double reached = thin ? thin_generated : near ? near_generated : generated;
     const double packing =
