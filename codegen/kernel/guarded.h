@@ -1,11 +1,13 @@
-// Loops in vector lanes whose body asks, at each point, whether guards hold: the points where all of them do
-// become a loop of their own that asks nothing. Compilers make scalars of reads that are guarded, or load
-// them under a mask.
+// Loops in vector lanes whose body asks, at each point, whether guards hold: the loop is cut into parts that
+// know on which side of each guard they are, and ask nothing. Compilers make scalars of reads that are
+// guarded, or load them under a mask.
 //
-//     for x: y[x] = (row < m ? a[x] : 0) + (x >= 1 ? b[x - 1] : 0)
+//     for x: y[x] = (row >= 1 ? a[row - 1][x] : 0) + (x >= 1 ? b[x - 1] : 0)
 //
-//     if row < m: for x below 1: (as it was);  for x from 1 on: y[x] = a[x] + b[x - 1]
-//     else: the same with 0 for a[x]; where more than two guards like it differ, for x: (as it was)
+//     if row >= 1, as most rows are: for x below 1: y[x] = a[row - 1][x];  for x from 1 on: y[x] = ... + b[x
+//     - 1] else: for x: (as it was)
+//
+// A guard that holds for about half of the rows has a branch for each side.
 //
 // Points whose quotients by a small number are asked for are written out so many at a time:
 //
