@@ -4,8 +4,10 @@
 //
 //     for x: y[x] = (row >= 1 ? a[row - 1][x] : 0) + (x >= 1 ? b[x - 1] : 0)
 //
-//     if row >= 1, as most rows are: for x below 1: y[x] = a[row - 1][x];  for x from 1 on: y[x] = ... + b[x
-//     - 1] else: for x: (as it was)
+//     if row >= 1, as most rows are:
+//         for x below 1: y[x] = a[row - 1][x]
+//         for x from 1 on: y[x] = a[row - 1][x] + b[x - 1]
+//     else: for x: (as it was)
 //
 // A guard that holds for about half of the rows has a branch for each side.
 //
