@@ -53,34 +53,45 @@ bool is_simple(const Value& value) {
            (kind == OpKind::view || opcode_of(*value.node->op) == Opcode::other);
 }
 
-// Comparisons without which the scalar is zero.
-void find_conditions(const Scalar& s, std::vector<Scalar>& found) {
+// A comparison without which a scalar is zero, and whether a product of floats makes it so: there zero times
+// an infinity would be NaN.
+struct Condition {
+    Scalar compared;
+    bool multiplied = false;
+};
+
+void find_conditions(const Scalar& s, bool multiplied, std::vector<Condition>& found) {
     switch (s->kind) {
-        case ScalarNode::Kind::cast: return find_conditions(s->arguments[0], found);
+        case ScalarNode::Kind::cast: return find_conditions(s->arguments[0], multiplied, found);
         case ScalarNode::Kind::select:
-            if (is_zero(s->otherwise)) find_conditions(s->arguments[0], found);
+            if (is_zero(s->otherwise)) find_conditions(s->arguments[0], multiplied, found);
             return;
         case ScalarNode::Kind::apply: break;
         default: return;
     }
     switch (opcode_of(*s->op)) {
-        case Opcode::eq: found.push_back(s); return;
-        case Opcode::neg: return find_conditions(s->arguments[0], found);
+        case Opcode::eq: found.push_back({s, multiplied}); return;
+        case Opcode::neg: return find_conditions(s->arguments[0], multiplied, found);
         case Opcode::where:
             if (!is_zero(s->arguments[2])) return;
-            find_conditions(s->arguments[0], found);
-            return find_conditions(s->arguments[1], found);
+            find_conditions(s->arguments[0], multiplied, found);
+            return find_conditions(s->arguments[1], multiplied, found);
         case Opcode::bitwise_and:
             if (s->dtype != DType::boolean) return;
-            for (const Scalar& a : s->arguments) find_conditions(a, found);
+            for (const Scalar& a : s->arguments) find_conditions(a, multiplied, found);
             return;
         case Opcode::mul:
-            // Zero times infinity is no zero.
             if (options().strict_math && is_float(s->dtype)) return;
-            for (const Scalar& a : s->arguments) find_conditions(a, found);
+            for (const Scalar& a : s->arguments) find_conditions(a, multiplied || is_float(s->dtype), found);
             return;
         default: return;
     }
+}
+
+std::vector<Condition> conditions_of(const Scalar& body) {
+    std::vector<Condition> found;
+    find_conditions(body, false, found);
+    return found;
 }
 
 // The index that a scalar is, where its dtype has all numbers that the index takes: others would come again.
@@ -101,6 +112,7 @@ struct Lookup {
     std::vector<Part> parts;
     Int extent = 1;
     Scalar value;
+    bool multiplied = false;
 };
 
 std::optional<Lookup> lookup_of(const Nest& nest, const Scalar& number, const Int& index) {
@@ -130,18 +142,20 @@ std::optional<Lookup> lookup_of(const Nest& nest, const Scalar& number, const In
 }
 
 std::optional<Lookup> find_lookup(const Nest& full) {
-    std::vector<Scalar> conditions;
-    find_conditions(full.body, conditions);
-    for (const Scalar& condition : conditions)
+    for (const auto& [condition, multiplied] : conditions_of(full.body))
         for (const std::size_t side : {0, 1}) {
             const Scalar& number = condition->arguments[1 - side];
             const std::optional<Int> index = index_of(condition->arguments[side]);
             if (!index || is_float(number->dtype) || number->dtype == DType::uint64) continue;
-            const bool looked_up = std::any_of(full.lets.begin(), full.lets.end(), [&](const Let& let) {
-                return depends_on(condition, let.symbol.symbol_id());
-            });
+            const bool looked_up =
+                std::any_of(full.lets.begin(), full.lets.end(), [&, &compared = condition](const Let& let) {
+                    return depends_on(compared, let.symbol.symbol_id());
+                });
             if (looked_up) continue;
-            if (std::optional<Lookup> found = lookup_of(full, number, *index)) return found;
+            if (std::optional<Lookup> found = lookup_of(full, number, *index)) {
+                found->multiplied = multiplied;
+                return found;
+            }
         }
     return {};
 }
@@ -149,10 +163,8 @@ std::optional<Lookup> find_lookup(const Nest& full) {
 // The number of a reduced loop that an index of a comparison is counted by in two parts, as rows and columns
 // are that a reshape made one axis: the loop as two loops, where its length is a multiple of the inner one.
 std::optional<Nest> with_loop_split(const Nest& nest, const Nest& full) {
-    std::vector<Scalar> conditions;
-    find_conditions(full.body, conditions);
-    for (const Scalar& condition : conditions)
-        for (const Scalar& side : condition->arguments) {
+    for (const Condition& condition : conditions_of(full.body))
+        for (const Scalar& side : condition.compared->arguments) {
             const std::optional<Int> index = index_of(side);
             if (!index) continue;
             for (const Int::Term& t : index->terms())
@@ -210,6 +222,12 @@ Nest with_lookup(const Nest& nest, const Lookup& lookup) {
     std::erase_if(r.reduced, [&](const Loop& l) { return l.variable.symbol_id() && l.extent.is(1); });
     r.body = substitute(r.body, where);
     for (Let& let : r.lets) let.value = substitute(let.value, where);
+    // A number that no term agrees with leaves zero, whatever stands in the place that is read instead.
+    if (lookup.multiplied)
+        r.body = scalar_apply(
+            Opcode::where, r.body->dtype,
+            {scalar_apply(Opcode::eq, DType::boolean, {scalar_index(DType::int64, at), lookup.value}), r.body,
+             scalar_cast(r.body->dtype, scalar_integer(DType::int64, 0))});
     if (lookup.extent.range().low < 1) r = if_any(r, at, lookup.extent);
     r.lets.insert(r.lets.begin(), {at, lookup.value, lookup.extent});
     if (r.reduced.empty()) {

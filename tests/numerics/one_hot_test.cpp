@@ -78,6 +78,26 @@ TEST_CASE("sums over one-hot axes are lookups, whatever numbers are looked up") 
         }
 }
 
+TEST_CASE("numbers that no row has give zeros, whatever the first and the last row hold") {
+    const float inf = std::numeric_limits<float>::infinity();
+    const std::int64_t n = 40;
+    std::vector<float> rows(static_cast<std::size_t>(n) * 3, 1);
+    rows.front() = inf, rows.back() = -inf;
+    const Array keys(std::vector<std::int32_t>{-1, 5, static_cast<std::int32_t>(n), -7, 100}, {5});
+    for (const std::int64_t length : {n, std::int64_t{-1}}) {
+        const Expr k = input(int32, {-1}, "k"), table = input(float32, {length, 3}, "table"),
+                   rows_of_k = dot(one_hot(k, table.length(0)), table),
+                   scaled = sum(expand_dims(-one_hot(k, table.length(0)), 2) * expand_dims(table, 0), 1);
+        const Results got =
+            function({k, table}, {rows_of_k, scaled}, {.device = tested_device()})(keys, Array(rows, {n, 3}));
+        for (const Array& result : {got[0], got[1]})
+            for (std::int64_t i = 0; i < result.size(); ++i) {
+                INFO("element " << i);
+                CHECK(std::abs(result.at(i)) == (i / 3 == 1 ? 1 : 0));
+            }
+    }
+}
+
 TEST_CASE("axes of unknown length are looked up, too, and none where they are empty") {
     Random random(12);
     const Expr k = input(int32, {-1}, "k"), x = input(float32, {-1, -1}, "x"),
