@@ -53,6 +53,11 @@ B_FN f64 b_sqrt(f64 x) { return __dsqrt_rn(x); }
 #else
 #define B_SIMD _Pragma("omp simd")
 #define B_ALIGN alignas(64)
+// An array of floats and a register of zeros behind it, which lanes read whose results nobody wants: what lay
+// there before may be subnormal, and multiplying it takes a hundred cycles.
+#define B_ARRAY(T, NAME, COUNT)               \
+    B_ALIGN T NAME[(COUNT) + 64 / sizeof(T)]; \
+    __builtin_memset(NAME + (COUNT), 0, 64)
 #ifdef __clang__
 #define B_UNROLL _Pragma("unroll")
 #else

@@ -294,6 +294,7 @@ class Panels {
             add(terms, length_);
         const int place = builder_.scratch(Place::Scope::local, own->dtype, shape);
         before.push_back(declare(place));
+        if (vector && !count_.is(width_)) append(before, unused_lanes(place, own->dtype, shape));
         Member copy;
         copy.nest.lets = lets_of(nest_, own);
         copy.nest.dtype = own->dtype;
@@ -308,6 +309,26 @@ class Panels {
         copy.destinations = {{place, at}};
         append(copies, schedule_pointwise(copy, target_, builder_));
         return place_read(own->dtype, place, at);
+    }
+
+    // The last panel's registers have lanes that no result needs. Whatever lay there before may be subnormal
+    // floats, and multiplying one takes a hundred cycles:
+    //
+    //     for each term: for each lane from count to width: copy[term, lane] = 0
+    Stmts unused_lanes(int place, DType dtype, const Shape& shape) const {
+        Member zeros;
+        zeros.nest.dtype = dtype;
+        zeros.nest.body = scalar_cast(dtype, scalar_integer(DType::int64, 0));
+        std::vector<Int> at;
+        for (std::size_t i = 0; i + 1 < shape.size(); ++i) {
+            zeros.nest.parallel.push_back(make_loop("term", shape[i]));
+            at.push_back(zeros.nest.parallel.back().variable);
+        }
+        const Loop unused{bounded_symbol("unused", width_), width_ - count_};
+        zeros.nest.parallel.push_back(unused);
+        at.push_back(count_ + unused.variable);
+        zeros.destinations = {{place, at}};
+        return schedule_pointwise(zeros, target_, builder_);
     }
 
     const Member& member_;
