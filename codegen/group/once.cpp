@@ -40,11 +40,13 @@ void mark_once(const Values& values, const Graph& graph, Grouping& grouping) {
     std::set<const SharedState*> updated;
     for (const SharedUpdate& update : graph.updates) updated.insert(update.target.get());
     for (Group& group : grouping.groups) {
-        if (!group.split || !group.checks.empty() || group.by_library || group.values.empty()) continue;
-        bool shared_read = false, only = true;
+        if (!group.checks.empty() || group.by_library || group.values.empty()) continue;
+        bool shared_read = false, only = true, worth_keeping = group.split, of_numbers = true, behind = false;
         for (const int v : group.values) {
             const Nest nest = fully_composed_nest(values, v);
             if (values.list[v].required || depends_on_call(nest)) only = false;
+            worth_keeping = worth_keeping || is_order(nest.combine);
+            of_numbers = of_numbers && !is_float(values.list[v].node->type.dtype);
             for_each_read(nest, [&](const ScalarNode& s) {
                 const Value& operand = values.list[s.operand.value()];
                 if (operand.storage == Value::Storage::leaf) {
@@ -53,11 +55,11 @@ void mark_once(const Values& values, const Graph& graph, Grouping& grouping) {
                     only = only && (is_constant(operand.node) || (shared && !updated.contains(shared.get())));
                 } else if (const int g = grouping.group_of[s.operand.value()]; g >= 0) {
                     only = only && (&grouping.groups[g] == &group || grouping.groups[g].once);
-                    shared_read = shared_read || grouping.groups[g].once;
+                    behind = behind || grouping.groups[g].once;
                 }
             });
         }
-        group.once = only && shared_read;
+        group.once = only && (shared_read || behind) && (worth_keeping || (of_numbers && behind));
     }
 }
 

@@ -93,6 +93,45 @@ TEST_CASE("sums over shared variables feed other sums that run once, and updates
     }
 }
 
+TEST_CASE("edges of a graph that does not change are sorted once") {
+    const std::int64_t nodes = 700, edges = 9001;
+    const auto numbers = [&](std::int64_t a, std::int64_t b) {
+        std::vector<std::int32_t> r;
+        for (std::int64_t i = 0; i < edges; ++i)
+            r.push_back(static_cast<std::int32_t>((i * a + i * i % b) % nodes));
+        return r;
+    };
+    std::vector<std::int32_t> from = numbers(7, 11), to = numbers(13, 17);
+    Shared source = shared(Array(from, {edges}), "source"), target = shared(Array(to, {edges}), "target");
+    const Expr x = input(float32, {nodes, 3}, "x"), zero = zeros_like(x),
+               arriving = grad(sum(gather(zero, target) * gather(x, source)), zero);
+    Function f = function({x}, arriving, here());
+    if (std::string(tested_device()) == "cpu")
+        CHECK(f.report().find("after shared variables have changed") != std::string::npos);
+    Random random(5);
+    const Array value = random_array(float32, {nodes, 3}, random, 0, 1);
+    const auto check = [&] {
+        std::vector<double> expected(static_cast<std::size_t>(nodes * 3));
+        for (std::size_t e = 0; e < from.size(); ++e)
+            for (std::int64_t j = 0; j < 3; ++j)
+                expected[static_cast<std::size_t>(to[e] * 3 + j)] += value.at(from[e] * 3 + j);
+        check_equal(f(value)[0].reshaped({nodes * 3}), expected);
+    };
+    check();
+    check();
+    to = numbers(29, 5);
+    target.set_value(Array(to, {edges}));
+    check();
+    // A row that is none is an error of each call, though nothing is sorted anew.
+    std::vector<std::int32_t> wrong = from;
+    wrong[4000] = static_cast<std::int32_t>(nodes);
+    source.set_value(Array(wrong, {edges}));
+    CHECK_THROWS_AS(f(value), IndexError);
+    CHECK_THROWS_AS(f(value), IndexError);
+    source.set_value(Array(from, {edges}));
+    check();
+}
+
 TEST_CASE("sums that depend on lengths or indices of a call run in every call") {
     Random random(3);
     const std::int64_t height = 8192, columns = 24;
