@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -48,9 +49,17 @@ class QuotientCutter {
                   quotient = Int::symbol("quotient", all.range()),
                   remainder = Int::symbol("remainder", {0, greatest_remainder(divided.range(), x.by)}),
                   before = quotient * x.by - x.rest;  // of the points with this quotient
+        Stmts body = substitute(s.body, {{s.variable.symbol_id(), before + remainder}});
+        // An index that is looked up by the quotient alone is looked up once for it.
         Stmts inner;
-        inner.push_back(loop(remainder, max(s.begin - before, 0), min(s.end - before, x.by), s.binding,
-                             substitute(s.body, {{s.variable.symbol_id(), before + remainder}})));
+        const auto varies = std::find_if(body.begin(), body.end(), [&](const Stmt& one) {
+            return one.kind != Stmt::Kind::let || depends_on(one.value, remainder.symbol_id()) ||
+                   depends_on(one.end, remainder.symbol_id());
+        });
+        std::move(body.begin(), varies, std::back_inserter(inner));
+        body.erase(body.begin(), varies);
+        inner.push_back(
+            loop(remainder, max(s.begin - before, 0), min(s.end - before, x.by), s.binding, std::move(body)));
         const Int first = floordiv(s.begin + x.rest, x.by), last = floordiv(s.end - 1 + x.rest, x.by);
         return loop(quotient, first, last + 1, Binding::serial, (*this)(std::move(inner)));
     }
@@ -98,11 +107,16 @@ class QuotientCutter {
 
     bool suits(const Stmt& one, std::uint64_t id) const {
         if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) return true;
+        if (one.kind == Stmt::Kind::let) return !moves_parts(one.value, id);
         const bool usual = one.kind == Stmt::Kind::accumulate && !one.position &&
                            (one.combine == Combine::sum || one.combine == Combine::prod ||
                             one.combine == Combine::max || one.combine == Combine::min);
         if (one.kind != Stmt::Kind::set && !usual) return false;
-        return !moves_parts(one.place, one.at, id) && !any_part(one.value, [&](const ScalarNode& x) {
+        return !moves_parts(one.place, one.at, id) && !moves_parts(one.value, id);
+    }
+
+    bool moves_parts(const Scalar& value, std::uint64_t id) const {
+        return any_part(value, [&](const ScalarNode& x) {
             return x.kind == ScalarNode::Kind::read && moves_parts(x.operand.place(), x.at, id);
         });
     }

@@ -5,6 +5,12 @@
 //     for x below 784: y[x] = bytes[x % 392] >> x / 392 * 4
 //
 //     for q below 2: for r below 392: y[392 * q + r] = bytes[r] >> q * 4
+//
+// Rows of a table that are looked up and lie side by side are copies of whole rows then:
+//
+//     for x below 320: y[x] = table[ids[x / 16], x % 16]
+//
+//     for q below 20: row = ids[q]; for r below 16: y[16 * q + r] = table[row, r]
 #pragma once
 
 #include "codegen/kernel/ir.h"
