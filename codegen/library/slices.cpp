@@ -59,12 +59,25 @@ std::int64_t wanted_slices(const Sizes& s) {
     return each;
 }
 
-// Parts of the depth: halves where the rows of a parameter lie along it that are so many that to fetch them
-// from the core that wrote them takes longer than to add the halves' results.
-std::int64_t parts_of_depth(const Sizes& s, std::int64_t wanted) {
+// Halves of the depth, at least, where the rows of a parameter lie along it that are so many that to fetch
+// them from the core that wrote them takes longer than to add the halves' results.
+std::int64_t fewest_parts_of_depth(const Sizes& s, std::int64_t wanted) {
     constexpr std::int64_t many = 64;
     const bool along = s.parameter == GemmCall::Parameter::depth && s.k >= many * std::min(s.m, s.n);
     return along && wanted > 1 ? 2 : 1;
+}
+
+// Long sums of few results, as gradients of filters by many rows are: slices of the result would each pack
+// all of an operand.
+std::int64_t most_parts_of_depth(const Sizes& s, std::int64_t wanted, std::int64_t fewest) {
+    constexpr std::int64_t shortest = 1024;
+    return std::max(fewest, std::min(wanted, s.k / shortest));
+}
+
+// Storing the results of parts and adding them up, in nanoseconds.
+double adding(const Sizes& s, std::int64_t parts) {
+    constexpr double element = 0.3;
+    return parts > 1 ? element * static_cast<double>(s.m * s.n * parts) : 0;
 }
 
 }  // namespace
@@ -78,7 +91,7 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmS
 }
 
 GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                     GemmCall::Parameter parameter, std::int64_t products) {
+                     GemmCall::Parameter parameter, bool whole, std::int64_t products) {
     const Sizes s{m, n, k, transpose_b, parameter, std::max<std::int64_t>(1, products)};
     if (s.m == 0 || s.n == 0) return {.rows = 1, .columns = 1, .depth = 1};
     constexpr std::int64_t row_unit = 8, column_unit = 16;
@@ -88,26 +101,30 @@ GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transp
     using Parameter = GemmCall::Parameter;
     GemmSlices best;
     double least = std::numeric_limits<double>::max();
-    const std::int64_t of_depth = parts_of_depth(s, wanted_slices(s)), most = wanted_slices(s) / of_depth;
-    // Half as many, where what they share costs that much to turn.
-    const std::int64_t fewest = s.transpose_b && most > 4 ? most / 2 : most;
-    for (std::int64_t wanted = most; wanted >= fewest; wanted /= 2)
-        for (std::int64_t parts = 1; parts <= wanted; parts *= 2) {
-            if (s.parameter == Parameter::rows && parts < std::min(wanted, s.m / row_unit)) continue;
-            if (s.parameter == Parameter::columns && parts > 1) continue;
-            GemmSlices r;
-            r.rows = part(s.m, parts, row_unit);
-            r.columns = part(s.n, wanted / parts, column_unit);
-            r.depth = part(s.k, of_depth, column_unit);
-            r.depth = std::max<std::int64_t>(1, r.depth);
-            constexpr double worth_fewer = 0.97;
-            const double cost = nanoseconds(s, r) / static_cast<double>(most) * static_cast<double>(wanted) /
-                                (wanted < most ? worth_fewer : 1);
-            if (cost < least) {
-                least = cost;
-                best = slices_of(m, n, k, r);
+    const std::int64_t all = wanted_slices(s), fewest_deep = whole ? 1 : fewest_parts_of_depth(s, all),
+                       most_deep = whole ? 1 : most_parts_of_depth(s, all, fewest_deep);
+    for (std::int64_t of_depth = fewest_deep; of_depth <= most_deep; of_depth *= 2) {
+        const std::int64_t most = all / of_depth;
+        // Half as many, where what they share costs that much to turn.
+        const std::int64_t fewest = s.transpose_b && most > 4 ? most / 2 : most;
+        for (std::int64_t wanted = most; wanted >= fewest; wanted /= 2)
+            for (std::int64_t parts = 1; parts <= wanted; parts *= 2) {
+                if (s.parameter == Parameter::rows && parts < std::min(wanted, s.m / row_unit)) continue;
+                if (s.parameter == Parameter::columns && parts > 1) continue;
+                GemmSlices r;
+                r.rows = part(s.m, parts, row_unit);
+                r.columns = part(s.n, wanted / parts, column_unit);
+                r.depth = std::max<std::int64_t>(1, part(s.k, of_depth, column_unit));
+                constexpr double worth_fewer = 0.97, worth_parts = 0.85;
+                const double cost =
+                    (nanoseconds(s, r) * static_cast<double>(wanted * of_depth) + adding(s, of_depth)) /
+                    (wanted < most ? worth_fewer : 1) / (of_depth > fewest_deep ? worth_parts : 1);
+                if (cost < least) {
+                    least = cost;
+                    best = slices_of(m, n, k, r);
+                }
             }
-        }
+    }
     return best;
 }
 

@@ -15,10 +15,10 @@ struct GemmSlices {
     std::int64_t of_grid() const { return of_rows * of_columns; }
 };
 
-// By the shape alone, so that the bits do not depend on the number of threads.
+// By the shape alone, so that the bits do not depend on the number of threads. `whole`: the depth is not cut.
 // Of each of many products of one shape: fewer of them, the more products there are.
 GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b,
-                     GemmCall::Parameter parameter, std::int64_t products = 1);
+                     GemmCall::Parameter parameter, bool whole = false, std::int64_t products = 1);
 // The same cuts of another shape.
 GemmSlices slices_of(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes);
 

@@ -92,7 +92,8 @@ void cut_into_slices(GemmCall& call) {
         for (const GemmStrides::Batch& batch : call.strides->batches)
             if (batch.adds()) depth = depth * batch.count;
     const GemmSlices slices =
-        slices_of(size(call.m), size(call.n), size(depth), call.transpose_b, call.parameter);
+        slices_of(size(call.m), size(call.n), size(depth), call.transpose_b && !call.transpose_a,
+                  call.parameter, call.strides.has_value());
     call.slice_rows = slices.rows;
     call.slice_columns = slices.columns;
     call.slice_depth = slices.of_depth > 1 ? slices.depth : 0;

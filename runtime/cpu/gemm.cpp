@@ -96,11 +96,12 @@ class GemmProduct {
           kernels_(kernels),
           scratch_(scratch),
           slices_(slices_for(shape)),
-          own_(!std::is_same_v<T, float> || !gemm_library().present || rows_collide(shape)) {}
+          own_(!std::is_same_v<T, float> || !gemm_library().present || rows_collide(shape)),
+          turns_(!own_ && shape.transpose_a && shape.transpose_b && !made() && !shape.symmetric &&
+                 shape.k >= worth_turning) {}
 
     void run(Pool& pool) {
         const bool by_depth = slices_.of_depth > 1;
-        BITALE_CHECK(!by_depth || s_.beta == 0, "parts of a product that is added to an old value");
         BITALE_CHECK(!s_.strided || !(by_depth || made() || s_.symmetric),
                      "a product of strided matrices is cut by its results alone");
         BITALE_CHECK(s_.batches.empty() || (c_data_ && !kernels_.epilogue.entry),
@@ -111,16 +112,17 @@ class GemmProduct {
         if (by_depth)
             pool.run(slices_.of_depth * computed(), [&](std::int64_t first, std::int64_t last) {
                 const OneThread guard;
-                const GemmScratch::Claim claim(scratch_, made() || packs_);
+                const GemmScratch::Claim claim(scratch_, made() || packs_ || turns_);
                 for (std::int64_t i = first; i < last; ++i) {
                     const std::int64_t part = i / computed();
                     const Slice slice = computed_slice(i % computed());
-                    multiply(slice, part, beta(), part_at(part, slice), s_.n, claim);
+                    multiply(slice, part, 0, part_at(part, slice), s_.n, claim);
                 }
             });
         pool.run(computed() * products(s_), [&](std::int64_t first, std::int64_t last) {
             const OneThread guard;
-            const GemmScratch::Claim claim(scratch_, inside || made() || packs_ || kernels_.epilogue.entry);
+            const GemmScratch::Claim claim(scratch_,
+                                           inside || made() || packs_ || turns_ || kernels_.epilogue.entry);
             for (std::int64_t i = first; i < last; ++i) {
                 const Slice slice = computed_slice(i);
                 T* to = inside ? elements(claim) : place_of(slice);
@@ -157,6 +159,9 @@ class GemmProduct {
         std::int64_t number, row, column, rows, columns;
         std::int64_t a = 0, b = 0, c = 0;  // where the matrices of its product begin
     };
+    // Terms for which a library takes longer to turn both factors than to turn the result takes.
+    static constexpr std::int64_t worth_turning = 1024;
+
     struct Matrix {
         const T* at;
         std::int64_t row;  // elements from one row to the next
@@ -167,7 +172,8 @@ class GemmProduct {
 
     static GemmSlices slices_for(const GemmShape& s) {
         if (s.slice_rows == 0)
-            return slices_of(s.m, s.n, s.k * added(s), s.transpose_b, s.parameter, products(s));
+            return slices_of(s.m, s.n, s.k * added(s), s.transpose_b && !s.transpose_a, s.parameter,
+                             s.strided || s.symmetric, products(s));
         if (s.piece_depth > 0)
             return slices_in_pieces(
                 s.m, s.n, s.k, {.rows = s.slice_rows, .columns = s.slice_columns, .depth = s.piece_depth},
@@ -195,6 +201,7 @@ class GemmProduct {
         const std::int64_t packing = own_ ? product_room(slices_.rows, slices_.columns, terms) : 0;
         packs_ = packing > 0;  // not for a sum of nothing
         packed_ = room(packing);
+        turned_ = room(turns_ ? slices_.rows * slices_.columns : 0);
     }
 
     // Slices that are computed: of those that mirror each other the one right of the diagonal.
@@ -332,12 +339,32 @@ class GemmProduct {
                                     strided(a, s_.transpose_a), strided(b, s_.transpose_b), beta,
                                     StridedMatrix<T>{to, ldc, 1}, elements(claim) + packed_);
         }
-        if constexpr (std::is_same_v<T, float>)
+        if constexpr (std::is_same_v<T, float>) {
+            if (turns_ &&
+                multiply_by_onednn('N', 'N', slice.columns, slice.rows, k, static_cast<T>(s_.alpha), b.at,
+                                   b.row, a.at, a.row, 0, elements(claim) + turned_, slices_.rows)) {
+                turn(slice, elements(claim) + turned_, beta, to, ldc);
+                return;
+            }
             if (multiply_by_onednn(s_.transpose_a ? 'T' : 'N', s_.transpose_b ? 'T' : 'N', slice.rows,
                                    slice.columns, k, static_cast<T>(s_.alpha), a.at, a.row, b.at, b.row, beta,
                                    to, ldc))
                 return;
+        }
         multiply_plainly(slice, k, a, b, beta, to, ldc);
+    }
+
+    // Adds the transpose of what lies in rows of slices_.rows elements.
+    void turn(const Slice& slice, const T* from, T beta, T* to, std::int64_t ldc) const {
+        constexpr std::int64_t block = 16;  // rows and columns that stay in the first cache
+        for (std::int64_t i = 0; i < slice.rows; i += block)
+            for (std::int64_t j = 0; j < slice.columns; j += block)
+                for (std::int64_t row = i; row < std::min(i + block, slice.rows); ++row)
+                    for (std::int64_t column = j; column < std::min(j + block, slice.columns); ++column) {
+                        T& c = to[row * ldc + column];
+                        const T turned = from[column * slices_.rows + row];
+                        c = beta == 0 ? turned : turned + beta * c;
+                    }
     }
 
     void multiply_plainly(const Slice& slice, std::int64_t k, const Matrix& a, const Matrix& b, T beta, T* to,
@@ -358,7 +385,11 @@ class GemmProduct {
     void add_parts(const Slice& slice, T* to, std::int64_t ldc) const {
         for (std::int64_t i = 0; i < slice.rows; ++i) {
             T* row = to + i * ldc;
-            std::copy_n(part_at(0, slice) + i * s_.n, slice.columns, row);
+            const T* first = part_at(0, slice) + i * s_.n;
+            if (s_.beta == 0)
+                std::copy_n(first, slice.columns, row);
+            else
+                for (std::int64_t j = 0; j < slice.columns; ++j) row[j] = beta() * row[j] + first[j];
             for (std::int64_t part = 1; part < slices_.of_depth; ++part) {
                 const T* from = part_at(part, slice) + i * s_.n;
                 for (std::int64_t j = 0; j < slice.columns; ++j) row[j] += from[j];
@@ -400,9 +431,11 @@ class GemmProduct {
     const GemmKernels& kernels_;
     GemmScratch& scratch_;
     const GemmSlices slices_;
-    const bool own_;  // by a routine of our own
+    const bool own_;    // by a routine of our own
+    const bool turns_;  // the transpose of a slice is computed, of factors as they lie, and turned
     bool packs_ = false;
-    std::size_t elements_ = 0, mirrored_ = 0, a_ = 0, b_ = 0, packed_ = 0;  // of a thread's memory
+    std::size_t elements_ = 0, mirrored_ = 0, a_ = 0, b_ = 0, packed_ = 0,
+                turned_ = 0;  // of a thread's memory
 };
 
 namespace {

@@ -91,6 +91,35 @@ TEST_CASE("a product is the same for any number of threads, whatever it is cut i
             }
 }
 
+TEST_CASE("long sums of few results are cut into parts, and added to what was there") {
+    CHECK(slices_of(64, 144, 25088, false, Parameter::none).of_depth > 2);
+    CHECK(slices_of(64, 144, 25088, false, Parameter::none, true).of_depth == 1);
+    CHECK(slices_of(512, 512, 512, false, Parameter::none).of_depth == 1);
+    const std::int64_t m = 61, n = 45, k = 9001;
+    const std::vector<float> a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2),
+                             old = numbers<float>(m * n, 3);
+    for (const int form : {0, 1, 2, 3})
+        for (const double beta : {0.0, 1.0, -0.5}) {
+            GemmShape s{m, n, k, form % 2 == 1, form / 2 == 1};
+            s.alpha = 0.25;
+            s.beta = beta;
+            const std::vector<double> exact = product(s, a, b, {});
+            std::vector<float> first;
+            GemmScratch scratch;
+            for (const int threads : {1, 3}) {
+                std::vector<float> c = old;
+                gemm(process_pool(threads), s, {a.data(), b.data(), nullptr, c.data()}, scratch);
+                double worst = 0;
+                for (std::size_t i = 0; i < c.size(); ++i)
+                    worst = std::fmax(worst, std::fabs(c[i] - (0.25 * exact[i] + beta * old[i])));
+                INFO(fmt::format("form {}, beta {}, {} threads", form, beta, threads));
+                CHECK(worst < 1e-2);
+                if (first.empty()) first = c;
+                CHECK(first == c);
+            }
+        }
+}
+
 namespace {
 
 constexpr std::int64_t product_rows = 37, product_columns = 50, slice_rows = 16, slice_columns = 32;
