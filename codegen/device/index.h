@@ -19,16 +19,26 @@ B_FN void b_ask(const void* from, int bytes) {
 }
 #endif
 
-// The first report of a call stays: errors = {number + 1, value, element, high}.
+// errors = {number + 1, value, element, high}: on a CPU the report of the first check, and of its first
+// element, in whatever order tasks run; on a GPU the first that arrives.
 B_COLD void b_report(i64* errors, i64 number, i64 value, i64 element, i64 high) {
 #ifdef __CUDACC__
     if (atomicCAS((u64*)errors, 0ull, (u64)(number + 1)) != 0) return;
-#else
-    i64 none = 0;
-    if (!__atomic_compare_exchange_n(errors, &none, number + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return;
-#endif
     errors[1] = value;
     errors[2] = element;
     errors[3] = high;
+#else
+    constexpr i64 writing = -1;
+    i64 before;
+    while ((before = __atomic_exchange_n(errors, writing, __ATOMIC_ACQUIRE)) == writing) {
+    }
+    if (before != 0 && (before < number + 1 || (before == number + 1 && errors[2] <= element))) {
+        __atomic_store_n(errors, before, __ATOMIC_RELEASE);
+        return;
+    }
+    errors[1] = value;
+    errors[2] = element;
+    errors[3] = high;
+    __atomic_store_n(errors, number + 1, __ATOMIC_RELEASE);
+#endif
 }

@@ -78,9 +78,13 @@ Segment schedule_check(const Group& group, const TaskRows& rows, const SegmentCo
     }));
     nest = with_places(rows.cut(nest));
     Int element = 0;
-    for (std::size_t d = 0; d < nest.parallel.size(); ++d)
-        element = element * (d < type.shape.size() ? type.shape[d] : Int(1)) + nest.parallel[d].variable +
-                  (d == 0 ? rows.task * rows.block : Int(0));
+    if (!type.shape.empty()) {
+        std::vector<Int> here;
+        for (const Loop& l : nest.parallel) here.push_back(l.variable);
+        const std::vector<Int> place = rows.whole(std::move(here));
+        for (std::size_t d = 0; d < place.size(); ++d)
+            element = element * (d < type.shape.size() ? type.shape[d] : Int(1)) + place[d];
+    }
     const int errors = builder.global(context.errors_buffer(), DType::int64, {Int(4)}, true);
     builder.ir.errors_buffer = builder.ir.places[errors].buffer;
     Segment segment;

@@ -1,5 +1,7 @@
 // Constants: what can be computed now is, as long as it stays small.
 #include <algorithm>
+#include <variant>
+#include <vector>
 
 #include "ops/oracle/typed.h"
 #include "ops/rules/algebra.h"
@@ -14,11 +16,22 @@ namespace {
 
 constexpr std::int64_t most_folded_elements = 64;
 
+// A part of known length may begin where an unknown one ends.
+bool depends_on_lengths(const Node& node) {
+    const auto& entries = node.attributes.entries();
+    return std::any_of(entries.begin(), entries.end(), [](const Attributes::Entry& entry) {
+        if (const auto* one = std::get_if<Int>(&entry.second)) return !one->is_constant();
+        const auto* several = std::get_if<std::vector<Int>>(&entry.second);
+        return several && !is_static(*several);
+    });
+}
+
 // The value of a node over constants. Repetition is left to expand: a number is cheaper than a buffer of
 // them.
 NodePtr folded(const Match& m) {
     const NodePtr& node = m.root();
     if (node->inputs.empty() || node->op == expand_op() || !is_static(node->type.shape)) return nullptr;
+    if (depends_on_lengths(*node)) return nullptr;
     if (count_of(static_dims(node->type.shape)) > most_folded_elements) return nullptr;
     for (const NodePtr& input : node->inputs)
         if (!is_constant(input) || !m.may_look_through(input)) return nullptr;

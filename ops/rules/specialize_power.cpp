@@ -24,13 +24,22 @@ Expr whole_power(const Expr& x, int n, Where where) {
     return n == 3 ? apply(mul_op(), {square, x}, {}, where) : squared(square, where);
 }
 
-// x^(n + 1/2): never negative, infinite for -inf, NaN for other negative x.
-Expr half_power(const Expr& x, int n, Where where) {
+// `other` where x is `value`.
+Expr replaced(const Expr& x, double value, double other, Where where) {
+    const auto number = [&](double n) { return wrap(scalar_node(type_of(x).dtype, n, where)); };
+    const Expr found = apply(eq_op(), {x, number(value)}, {}, where);
+    return apply(where_op(), {found, number(other), x}, {}, where);
+}
+
+// A power by roots is that of infinity for -infinity.
+Expr without_lowest(const Expr& x, Where where) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    const auto number = [&](double value) { return wrap(scalar_node(type_of(x).dtype, value, where)); };
-    const Expr lowest = apply(eq_op(), {x, number(-infinity)}, {}, where),
-               base = apply(where_op(), {lowest, number(infinity), x}, {}, where),
-               root = apply(sqrt_op(), {base}, {}, where);
+    return replaced(x, -infinity, infinity, where);
+}
+
+// base^(n + 1/2): never negative, NaN for negative numbers.
+Expr half_power(const Expr& base, int n, Where where) {
+    const Expr root = apply(sqrt_op(), {base}, {}, where);
     const Expr power = n == 0 ? root : apply(mul_op(), {whole_power(base, n, where), root}, {}, where);
     return apply(abs_op(), {power}, {}, where);
 }
@@ -54,13 +63,14 @@ NodePtr by_roots(const Match& m, const Pattern& x, const Pattern& c) {
     const Expr base = wrap(m[x]);
     const auto n = static_cast<int>(std::abs(exponent));
     const bool is_whole = n == std::abs(exponent);
-    const auto power = [&](const Expr& of) {
-        return is_whole ? whole_power(of, n, where) : half_power(of, n, where);
-    };
     const auto inverse = [&](const Expr& of) { return apply(reciprocal_op(), {of}, {}, where); };
-    if (exponent > 0) return power(base).node();
     // Products of quotients reach the smallest floats, where products alone overflow. A root does not.
-    return (n == 0 ? inverse(power(base)) : power(inverse(base))).node();
+    if (is_whole) return whole_power(exponent > 0 ? base : inverse(base), n, where).node();
+    const Expr usual = without_lowest(base, where);
+    if (exponent > 0) return half_power(usual, n, where).node();
+    if (n == 0) return inverse(half_power(usual, n, where)).node();
+    // The inverse of -0 and of negative subnormal numbers is -infinity: 0 has a power, they have none.
+    return half_power(inverse(replaced(usual, 0, 0, where)), n, where).node();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/emulator.h"
 #include "tests/support/numerics.h"
+#include "tests/support/temporary.h"
 #include "tests/support/tested_device.h"
 
 using namespace bitale;        // NOLINT
@@ -389,4 +390,41 @@ TEST_CASE("the gradient of a single lookup is what arrives at the row, -0 too") 
     CHECK_FALSE(std::signbit(values[23]));
     CHECK(values[24] == 0);
     CHECK_FALSE(std::signbit(values[20]));
+}
+
+TEST_CASE("the first index that is no row is named, in rows of any length and by any number of threads") {
+    const Expr table = input(float32, {50, 3}, "table"), places = input(int32, {-1, -1}, "places");
+    Options two = options();
+    two.threads = 2;
+    const ScopedOptions scope(two);
+    Function f = function({table, places}, sum(gather(table, places)), {.device = "cpu"});
+    const Array rows(float32, {50, 3});
+    for (const auto& [height, width] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {5, 1000}, {5, 2000}, {3, 5000}, {64, 33}, {33, 1000}, {6000, 1}, {1, 9000}, {1, 1}})
+        for (int call = 0; call < 20; ++call) {
+            std::vector<std::int32_t> numbers(static_cast<std::size_t>(height * width), 7);
+            const std::size_t first = numbers.size() / 2;
+            numbers[first] = 50;
+            numbers.back() = 51;
+            if (first + 1 < numbers.size()) numbers[first + 1] = -2;
+            const bool alone = numbers.size() == 1;
+            const std::string message = message_of<IndexError>([&] {
+                f(rows, Array(numbers, {height, width}));
+            });
+            INFO(height << " x " << width << ": " << message);
+            CHECK(message.find(alone ? "51 at element 0" : "50 at element " + std::to_string(first)) !=
+                  std::string::npos);
+        }
+}
+
+TEST_CASE("a part of a constant that begins at an unknown length is no constant") {
+    const Expr x = matrix("x"), w = input(float32, {1, 5}, "w");
+    Random random(3);
+    const Array factor = random_array(float32, {7, 5}, random);
+    Function f = function({x, w}, grad(sum(concatenate({x, sqr(w)}, 0) * constant(factor)), w),
+                          {.device = tested_device(), .on_unused_input = OnUnused::ignore});
+    const Array value = random_array(float32, {1, 5}, random);
+    const Array got = f(random_array(float32, {6, 5}, random), value)[0];
+    for (std::int64_t j = 0; j < 5; ++j)
+        CHECK(got.at(j) == Approx(2 * value.at(j) * factor.at(30 + j)).epsilon(1e-5));
 }

@@ -18,8 +18,8 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 const std::vector<double> exponents = {-4,  -3.5, -3,  -2.5, -2,  -1.5, -1,  -0.5, 0.5, 1,
                                        1.5, 2,    2.5, 3,    3.5, 4,    4.5, 5,    0.3};
-const std::vector<double> points = {0.0,  -0.0, 1.0,  -1.0,  2.5,       -2.5,     1e-3, 7e5,
-                                    1e-6, 3,    -1e3, 0.125, -infinity, infinity, NAN,  1e9};
+const std::vector<double> points = {0.0, -0.0, 1.0,   -1.0,      2.5,      -2.5, 1e-3, 7e5,    1e-6,
+                                    3,   -1e3, 0.125, -infinity, infinity, NAN,  1e9,  -2e-39, -1e-310};
 
 // The n-th derivative of x^c at x.
 double derivative(double x, double c, int n) {
