@@ -408,9 +408,8 @@ TEST_CASE("the first index that is no row is named, in rows of any length and by
             numbers.back() = 51;
             if (first + 1 < numbers.size()) numbers[first + 1] = -2;
             const bool alone = numbers.size() == 1;
-            const std::string message = message_of<IndexError>([&] {
-                f(rows, Array(numbers, {height, width}));
-            });
+            const Array wrong(numbers, {height, width});
+            const std::string message = message_of<IndexError>([&] { f(rows, wrong); });
             INFO(height << " x " << width << ": " << message);
             CHECK(message.find(alone ? "51 at element 0" : "50 at element " + std::to_string(first)) !=
                   std::string::npos);
