@@ -59,6 +59,9 @@ std::int64_t wanted_slices(const Sizes& s) {
     return each;
 }
 
+// Elements that the results of all parts of the depth may take.
+constexpr std::int64_t partial_results = 1 << 20;
+
 // Halves of the depth, at least, where the rows of a parameter lie along it that are so many that to fetch
 // them from the core that wrote them takes longer than to add the halves' results.
 std::int64_t fewest_parts_of_depth(const Sizes& s, std::int64_t wanted) {
@@ -71,7 +74,7 @@ std::int64_t fewest_parts_of_depth(const Sizes& s, std::int64_t wanted) {
 // all of an operand.
 std::int64_t most_parts_of_depth(const Sizes& s, std::int64_t wanted, std::int64_t fewest) {
     constexpr std::int64_t shortest = 1024;
-    return std::max(fewest, std::min(wanted, s.k / shortest));
+    return std::max(fewest, std::min({wanted, s.k / shortest, partial_results / (s.m * s.n)}));
 }
 
 // Storing the results of parts and adding them up, in nanoseconds.
@@ -154,7 +157,7 @@ std::int64_t depth_of_piece(std::int64_t rows, std::int64_t columns, std::int64_
 
 GemmSlices slices_in_pieces(std::int64_t m, std::int64_t n, std::int64_t k, const GemmSlices& sizes,
                             bool symmetric, bool whole) {
-    constexpr std::int64_t enough = 16, pieces_of_part = 4, partial_results = 1 << 20;
+    constexpr std::int64_t enough = 16, pieces_of_part = 4;
     GemmSlices r = sizes;
     r.of_rows = parts_of(m, r.rows);
     r.of_columns = parts_of(n, r.columns);

@@ -95,6 +95,8 @@ TEST_CASE("long sums of few results are cut into parts, and added to what was th
     CHECK(slices_of(64, 144, 25088, false, Parameter::none).of_depth > 2);
     CHECK(slices_of(64, 144, 25088, false, Parameter::none, true).of_depth == 1);
     CHECK(slices_of(512, 512, 512, false, Parameter::none).of_depth == 1);
+    for (const bool transposed : {false, true})  // the parts' results stay small
+        CHECK(slices_of(2048, 2048, 1 << 20, transposed, Parameter::none).of_depth == 1);
     const std::int64_t m = 61, n = 45, k = 9001;
     const std::vector<float> a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2),
                              old = numbers<float>(m * n, 3);
