@@ -319,13 +319,14 @@ class Printer {
     void turned(const Stmt& s) {
         BITALE_CHECK(!cuda_, "a tile turned in registers, on a GPU");
         const TurnedTile tile = turned_tile(s, kernel_.places);
-        const std::string from = element(tile.from->operand.place(), tile.first), stride = index(tile.stride);
+        const std::string from = element(tile.from->operand.place(), tile.first), stride = index(tile.stride),
+                          rows = index(s.end), columns = index(tile.columns);
+        const std::string guard = s.end.is_constant() ? "" : "if (" + rows + " > 0) ";  // no row, no address
         if (const int to = tile.set->place; kernel_.places[to].scope == Place::Scope::private_)
-            return out_.line(fmt::format("b_transpose(&{}, {}, p{}, {}, {});", from, stride, to, index(s.end),
-                                         index(tile.columns)));
-        out_.line(fmt::format("b_turn<{}>(&{}, {}, &{}, {}, {}, {});", s.number != 0, from, stride,
-                              element(tile.set->place, tile.there), index(tile.step), index(s.end),
-                              index(tile.columns)));
+            return out_.line(
+                fmt::format("{}b_transpose(&{}, {}, p{}, {}, {});", guard, from, stride, to, rows, columns));
+        out_.line(fmt::format("{}b_turn<{}>(&{}, {}, &{}, {}, {}, {});", guard, s.number != 0, from, stride,
+                              element(tile.set->place, tile.there), index(tile.step), rows, columns));
         settles_ = settles_ || s.number != 0;
     }
 
@@ -566,7 +567,6 @@ class Printer {
     }
 
     void forget_statement() { printed_.clear(), printed_vectors_.clear(); }
-
     std::string index(const Int& x) { return indices_.text(x); }
     std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
 
