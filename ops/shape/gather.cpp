@@ -186,6 +186,13 @@ const Op* scatter_op() {
         .arity = 2,
         .infer = infer_scatter,
         .equalities = scatter_equalities,
+        .checks =
+            [](const Node& node) {
+                return std::vector<Check>{
+                    {node.inputs[1], 0, node.type.shape[0],
+                     with_source("a row index of gather from " + text_of(node.type), *node.inputs[1]),
+                     node.where}};
+            },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
                 return Nodes{make_node(gather_op(), {g, node->inputs[1]}, {}, node->where), nullptr};

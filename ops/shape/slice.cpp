@@ -51,35 +51,36 @@ void demand_place(std::vector<Equality>& into, const Int& needed, const Int& the
     if (into.size() > before) into.back().is_index = true;
 }
 
-void demand_places(std::vector<Equality>& into, const Node& node) {
+void demand_places(std::vector<Equality>& into, const Node& node, const Node& whole) {
     const Attribute* attribute = node.attributes.find("places");
     if (!attribute) return;
     const auto& places = std::get<Places>(*attribute);
     for (std::size_t i = 0; i + 1 < places.size(); i += 2)
         demand_place(into, places[i], places[i + 1],
-                     "the slice of " + describe(*node.inputs[0]) + " starts at index " + number_found(-1) +
+                     "the slice of " + describe(whole) + " starts at index " + number_found(-1) +
                          ", but the axis has length " + number_there() + ": one minibatch too many?");
 }
 
 // A number as index, or a part of fixed size, needs a long enough axis; what was clipped fits whatever it
 // meets.
-std::vector<Equality> slice_equalities(const Node& node) {
+// `whole` is the input of a slice, and the result of its gradient, which can be all that is computed.
+std::vector<Equality> slice_equalities(const Node& node, const Node& whole, const Shape& count) {
     std::vector<Equality> r;
-    const std::vector<Int>&start = lengths(node.attributes, "start"), &count = node.type.shape;
+    const std::vector<Int>& start = lengths(node.attributes, "start");
     const Steps& step = steps_of(node.attributes);
     for (std::size_t i = 0; i < count.size(); ++i) {
         if (!count[i].is_constant() || count[i].is(0)) continue;
         const Int last = start[i] + (count[i] - 1) * step[i];
         const Int &low = step[i] > 0 ? start[i] : last, &high = step[i] > 0 ? last : start[i];
-        const Int& extent = node.inputs[0]->type.shape[i];
+        const Int& extent = whole.type.shape[i];
         const auto out_of_range = [&](const std::string& index) {
             return "index " + index + " is out of range for axis " + std::to_string(i) + " of " +
-                   describe(*node.inputs[0]) + ", whose length is " + number_there();
+                   describe(whole) + ", whose length is " + number_there();
         };
         demand_place(r, high + 1, extent, out_of_range(number_found(-1)));
         demand_place(r, extent - low, extent, out_of_range((low - extent).text()));
     }
-    demand_places(r, node);
+    demand_places(r, node, whole);
     return r;
 }
 
@@ -183,16 +184,16 @@ Type infer_rows(const Nodes& inputs, const Attributes& attributes, Where where) 
     return type;
 }
 
-std::vector<Equality> rows_equalities(const Node& node) {
+std::vector<Equality> rows_equalities(const Node& node, const Node& whole, const Int& count) {
     std::vector<Equality> r;
-    const Int &count = node.type.shape[0], &extent = node.inputs[0]->type.shape[0];
-    demand_places(r, node);
+    const Int& extent = whole.type.shape[0];
+    demand_places(r, node, whole);
     if (is_clipped(node.attributes)) return r;
     const Int first =
         is_constant(node.inputs[1]) ? Int(constant_value(node.inputs[1]).item<std::int64_t>()) : Int(0);
-    demand_place(r, first + count, extent,
-                 describe(*node.inputs[0]) + " must have at least " + number_found() + " rows, and has " +
-                     number_there());
+    demand_place(
+        r, first + count, extent,
+        describe(whole) + " must have at least " + number_found() + " rows, and has " + number_there());
     demand_at_most(r, 0, count, "the number of rows, " + count.text() + ", must not be negative");
     return r;
 }
@@ -220,18 +221,20 @@ Nest nest_rows(const Node& node) {
     return nest;
 }
 
-std::int64_t checked_start(const Node& node, const Array& start, std::int64_t extent, std::int64_t count) {
+std::int64_t checked_start(const Node& whole, const Array& start, std::int64_t extent, std::int64_t count,
+                           Where where) {
     const std::int64_t first = start.to_vector<std::int64_t>().at(0);
     if (first < 0 || count < 0 || first > extent - count)
         throw IndexError(
-            node.where, rows_out_of_range(std::to_string(first), completed(number_found(count - 1), first, 0),
-                                          count, *node.inputs[0], std::to_string(extent)));
+            where, rows_out_of_range(std::to_string(first), completed(number_found(count - 1), first, 0),
+                                     count, whole, std::to_string(extent)));
     return first;
 }
 
 Array evaluate_rows(const Node& node, const std::vector<Array>& inputs) {
     const Dims shape = static_dims(node.type.shape);
-    const std::int64_t first = checked_start(node, inputs[1], inputs[0].shape()[0], shape[0]);
+    const std::int64_t first =
+        checked_start(*node.inputs[0], inputs[1], inputs[0].shape()[0], shape[0], node.where);
     return inputs[0].rows(first, first + shape[0]);
 }
 
@@ -257,21 +260,22 @@ Nest nest_place_rows(const Node& node) {
 
 Array evaluate_place_rows(const Node& node, const std::vector<Array>& inputs) {
     const Dims shape = static_dims(node.type.shape), part = inputs[0].shape();
-    const std::int64_t first = checked_start(node, inputs[1], shape[0], part[0]);
+    const std::int64_t first = checked_start(node, inputs[1], shape[0], part[0], node.where);
     return copied(inputs[0], shape, [&](Dims at) {
         at[0] -= first;
         return at[0] >= 0 && at[0] < part[0] ? linear_of(at, part) : -1;
     });
 }
 
-std::vector<Check> row_checks(const Node& node, const Int& extent, const Int& count, const NodePtr& of) {
+std::vector<Check> row_checks(const Node& node, const Node& whole, const Int& count) {
+    const Int& extent = whole.type.shape[0];
     if (is_clipped(node.attributes) || is_constant(node.inputs[1])) return {};
     const std::int64_t to_last = count.is_constant() ? count.constant() - 1 : 0;
     const bool is_told_by_call = !extent.is_constant() && count.is_constant();
-    const std::string sentence = rows_out_of_range(number_found(), number_found(to_last), count, *of,
+    const std::string sentence = rows_out_of_range(number_found(), number_found(to_last), count, whole,
                                                    is_told_by_call ? number_there(to_last) : extent.text());
     return {{node.inputs[1], 0, extent - count + 1,
-             with_sentence("the first of " + count.text() + " rows of " + describe(*of), sentence),
+             with_sentence("the first of " + count.text() + " rows of " + describe(whole), sentence),
              node.where}};
 }
 
@@ -283,7 +287,8 @@ const Op* slice_op() {
         .kind = OpKind::view,
         .arity = 1,
         .infer = infer_slice,
-        .equalities = slice_equalities,
+        .equalities =
+            [](const Node& node) { return slice_equalities(node, *node.inputs[0], node.type.shape); },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
                 return Nodes{make_node(place_slice_op(), {g},
@@ -305,6 +310,8 @@ const Op* place_slice_op() {
         .kind = OpKind::view,
         .arity = 1,
         .infer = infer_place_slice,
+        .equalities =
+            [](const Node& node) { return slice_equalities(node, node, node.inputs[0]->type.shape); },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
                 return Nodes{make_node(slice_op(), {g},
@@ -327,11 +334,9 @@ const Op* rows_op() {
         .arity = 2,
         .takes_rows = true,
         .infer = infer_rows,
-        .equalities = rows_equalities,
-        .checks =
-            [](const Node& node) {
-                return row_checks(node, node.inputs[0]->type.shape[0], node.type.shape[0], node.inputs[0]);
-            },
+        .equalities =
+            [](const Node& node) { return rows_equalities(node, *node.inputs[0], node.type.shape[0]); },
+        .checks = [](const Node& node) { return row_checks(node, *node.inputs[0], node.type.shape[0]); },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
                 return Nodes{make_node(place_rows_op(), {g, node->inputs[1]},
@@ -353,6 +358,9 @@ const Op* place_rows_op() {
         .kind = OpKind::view,
         .arity = 2,
         .infer = infer_place_rows,
+        .equalities =
+            [](const Node& node) { return rows_equalities(node, node, node.inputs[0]->type.shape[0]); },
+        .checks = [](const Node& node) { return row_checks(node, node, node.inputs[0]->type.shape[0]); },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
                 return Nodes{make_node(rows_op(), {g, node->inputs[1]},

@@ -334,6 +334,36 @@ TEST_CASE("rows beyond data of a length that a call brings are named with that l
     }
 }
 
+TEST_CASE("a gradient by itself checks the places that it goes to", "[core][runtime]") {
+    const Shared table = shared(zeros({10, 3}), "table"), large = shared(zeros({5000, 3}), "large");
+    const Expr g = matrix("g"), ids = ivector("ids"), i = lscalar("i"), x = matrix("x");
+    for (const char* device : three_devices) {
+        INFO(device);
+        for (const Shared& t : {table, large}) {
+            const int rows = static_cast<int>(t.get_value().shape()[0]);
+            Function some = function({g, ids}, grad(sum(gather(t, ids) * g), t), {.device = device});
+            CHECK(some(zeros({2, 3}), Array({0, rows - 1}))[0].shape() == Dims{rows, 3});
+            CHECK_THAT(message_of<IndexError>([&] {
+                           some(zeros({3, 3}), Array({0, rows, -1}));
+                       }),
+                       ContainsSubstring("in \"ids\" is out of range, 0 to " + std::to_string(rows - 1) +
+                                         ": " + std::to_string(rows) + " at element 1"));
+        }
+        Function rows = function({g, i}, grad(sum(table[range(i, i + 5)] * g), table), {.device = device}),
+                 fixed = function({x}, grad(sum(sqr(x[7]) + x[7]) + 0 * sum(x), x), {.device = device}),
+                 linear = function({x}, grad(sum(x[7]), x), {.device = device});
+        CHECK(rows(zeros({5, 3}), 5)[0].shape() == Dims{10, 3});
+        CHECK_THAT(message_of<IndexError>([&] {
+                       rows(zeros({5, 3}), 7);
+                   }),
+                   ContainsSubstring("rows 7 to 11 of gradient of slice (float32 [10, 3])"));
+        CHECK_THROWS_AS(rows(zeros({5, 3}), -1), IndexError);
+        CHECK(linear(zeros({8, 3}))[0].to_vector<float>()[23] == 1);
+        CHECK_THROWS_AS(linear(zeros({7, 3})), IndexError);
+        CHECK_THROWS_AS(fixed(zeros({7, 3})), IndexError);
+    }
+}
+
 TEST_CASE("an element that is not there is an IndexError, whenever that is known", "[core][runtime]") {
     const Expr x = vector("x"), k = lscalar("k");
     Function fixed = function({x}, x[5], {.device = "cpu"}), last = function({x}, x[-5], {.device = "cpu"}),
