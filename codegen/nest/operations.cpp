@@ -1,5 +1,6 @@
 #include "codegen/nest/operations.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/nest/phases.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/puts.h"
 #include "codegen/nest/runs.h"
@@ -31,6 +33,11 @@ class Counter {
             parts(let.value);
             for (const AtomPtr& a : symbols_of(let.symbol)) by_symbol_[a->id] = by_part_.at(let.value.get());
         }
+        for (const Guard& guard : nest.guards)
+            if (const std::optional<Multiple> multiple = asks_for_multiple(guard)) {
+                rare_.push_back({{}, multiple->divisor});
+                add(multiple->x, rare_.back().loops);
+            }
         const std::optional<PutForm> puts = put_form(nest);
         if (puts) {
             parts(puts->key);
@@ -55,12 +62,20 @@ class Counter {
         for (const auto& [loops, cost] : cost_) {
             Int points = cost;
             for (const std::size_t k : loops) points = points * extents_[k];
+            for (const Rare& rare : rare_)
+                if (std::includes(loops.begin(), loops.end(), rare.loops.begin(), rare.loops.end()))
+                    points = floordiv(points, rare.divisor);
             sum = sum + points;
         }
         return sum;
     }
 
   private:
+    struct Rare {  // one in `divisor` of the points of the loops
+        Loops loops;
+        std::int64_t divisor = 1;
+    };
+
     void parts(const Scalar& scalar) {
         for_each_part(scalar, [&](const ScalarNode& s) {
             if (by_part_.contains(&s)) return;
@@ -88,6 +103,7 @@ class Counter {
     std::map<std::uint64_t, Loops> by_symbol_;
     std::unordered_map<const ScalarNode*, Loops> by_part_;
     std::map<Loops, std::int64_t> cost_;
+    std::vector<Rare> rare_;  // points that the guards of the nest ask for
 };
 
 }  // namespace

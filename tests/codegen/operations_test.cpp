@@ -54,3 +54,16 @@ TEST_CASE(
     nest.body = apply("exp", {apply("tanh", {scalar_read(DType::float32, 0, {i})})});
     CHECK(evaluate(operations_of(nest), {}) == 12 * cost_of(nest));
 }
+
+TEST_CASE("points that a sum skips count no operations") {
+    register_all_ops();
+    Nest nest;  // the gradient of a row of pixels: each third one has a result of its own
+    nest.parallel = {make_loop("x", 30)};
+    nest.reduced = {make_loop("k", 6), make_loop("f", 4)};
+    nest.combine = Combine::sum;
+    const Int x = nest.parallel[0].variable, k = nest.reduced[0].variable, f = nest.reduced[1].variable;
+    nest.guards = {{mod(x - k, 3), 0, 1}, {floordiv(x - k, 3), 0, 10}};
+    nest.body = apply("mul", {scalar_read(DType::float32, 0, {floordiv(x - k, 3), f}),
+                              scalar_read(DType::float32, 1, {k, f})});
+    CHECK(evaluate(operations_of(nest), {}) == 30 * 6 * 4 / 3 * (cost("mul") + 1));
+}
