@@ -79,6 +79,13 @@ Int output_place(const ConvGeometry& geometry, int axis, const Int& at, const In
     return place;
 }
 
+// Whether an axis has one output alone, as where filters are as large as the images: each place then meets
+// one tap, the others would be asked for nothing.
+bool has_one_output(const ConvGeometry& geometry, int axis, const Int& outputs) {
+    const auto i = static_cast<std::size_t>(axis);
+    return outputs.is(1) && geometry.dilation[i] == 1;
+}
+
 constexpr const char* taps_first = "taps_first";
 
 bool sums_taps_first(const Node& node) {
@@ -95,22 +102,38 @@ Nest nest_x(const Node& node) {
     const std::size_t at = axes.window;
     const Loop n = make_loop("n", r[0]), c = make_loop("c", r[axes.image_channels]),
                y = make_loop("y", r[at]), z = make_loop("x", r[at + 1]);
-    const Loop o = make_loop("o", w[axes.outputs]), ky = make_loop("ky", w[at]),
-               kx = make_loop("kx", w[at + 1]);
+    const Loop o = make_loop("o", w[axes.outputs]);
+    std::vector<Loop> met;
+    std::vector<Guard> outputs, taps;
+    Int row[2], tap[2];
+    for (const int i : {0, 1}) {
+        const Int &place = (i ? z : y).variable, &there = g[at + static_cast<std::size_t>(i)];
+        const std::int64_t kernel = w[at + static_cast<std::size_t>(i)].constant();
+        if (has_one_output(geometry, i, there)) {
+            met.push_back(make_loop("o", 1));
+            row[i] = 0;
+            const Int first = geometry.place(i, 0, 0, kernel);
+            tap[i] = geometry.flip ? first - place : place - first;
+            taps.push_back({tap[i], 0, kernel});
+        } else {
+            met.push_back(make_loop("k", kernel));
+            tap[i] = met.back().variable;
+            row[i] = output_place(geometry, i, place, tap[i], kernel, there, nest.guards, outputs);
+        }
+    }
     const Loop group = make_loop("g", axes.grouped ? r[1] : Int(1));
     nest.parallel = axes.grouped ? std::vector<Loop>{n, group, c, y, z} : std::vector<Loop>{n, c, y, z};
-    nest.reduced = sums_taps_first(node) ? std::vector<Loop>{ky, kx, o} : std::vector<Loop>{o, ky, kx};
-    std::vector<Guard> guards;
-    const Int row =
-        output_place(geometry, 0, y.variable, ky.variable, w[at].constant(), g[at], nest.guards, guards);
-    const Int column = output_place(geometry, 1, z.variable, kx.variable, w[at + 1].constant(), g[at + 1],
-                                    nest.guards, guards);
+    nest.reduced =
+        sums_taps_first(node) ? std::vector<Loop>{met[0], met[1], o} : std::vector<Loop>{o, met[0], met[1]};
     const DType t = nest.dtype;
-    const Scalar outside = guards.empty() ? nullptr : scalar_constant(t, 0);
+    const auto outside = [&](const std::vector<Guard>& guards) {
+        return guards.empty() ? nullptr : scalar_constant(t, 0);
+    };
     const Int& in = group.variable;
     nest.body = scalar_product(
-        scalar_read(t, 0, axes.at_image(n.variable, in, o.variable, row, column), guards, outside),
-        scalar_read(t, 1, axes.at_filter(in, o.variable, c.variable, ky.variable, kx.variable)));
+        scalar_read(t, 0, axes.at_image(n.variable, in, o.variable, row[0], row[1]), outputs,
+                    outside(outputs)),
+        scalar_read(t, 1, axes.at_filter(in, o.variable, c.variable, tap[0], tap[1]), taps, outside(taps)));
     return nest;
 }
 

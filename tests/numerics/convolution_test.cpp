@@ -85,7 +85,7 @@ TEST_CASE("convolutions of awkward sizes") {
 }
 
 // Each remainder of rows and columns by the stride is a sum of its own, over the taps that meet it.
-TEST_CASE("gradients of images behind strided convolutions") {
+TEST_CASE("gradients of images behind strided convolutions, and behind filters as large as they are") {
     PackedCases cases(tested_device(), 1e-4);
     Random random(6);
     struct Strided {
@@ -111,6 +111,12 @@ TEST_CASE("gradients of images behind strided convolutions") {
         {{1, 1, 4, 4}, {1, 1, 3, 3}, half, 2},
         {{1, 3, 6, 6}, {120, 3, 5, 5}, half, 2},  // few results of long sums
         {{1, 2, 5, 40}, {30, 2, 1, 20}, half, Size2(1, 4)},
+        // One output along an axis: each place meets one tap, or none.
+        {{2, 5, 9, 11}, {7, 5, 9, 4}, valid, 1},
+        {{3, 6, 7, 7}, {20, 6, 7, 7}, valid, 1},
+        {{2, 3, 6, 9}, {17, 3, 5, 9}, valid, 2},
+        {{2, 3, 4, 5}, {8, 3, 6, 7}, 1, 3},
+        {{2, 3, 5, 6}, {8, 3, 3, 2}, valid, 1, Size2(2, 3)},
     };
     for (const Strided& s : list)
         for (const bool symbolic : {false, true}) {
