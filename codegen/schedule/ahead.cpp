@@ -61,11 +61,24 @@ std::int64_t bytes_of_row(const Nest& nest, const ScalarNode& read, const Int& r
     return std::min(all, (range.high + 1) * bytes_of(place.dtype) + line - 1);
 }
 
+// Indices that the task computes itself are not there yet for later rows.
+bool has_later_rows(const Nest& nest, const Int& row, const KernelBuilder& builder) {
+    bool has = true;
+    for (const Let& l : nest.lets)
+        for_each_read(l.value, [&](const ScalarNode& s) {
+            for (const Part& part : builder.ir.places[static_cast<std::size_t>(s.operand.place())].parts)
+                has = has && !depends_on(s.at[static_cast<std::size_t>(part.axis)], row.symbol_id());
+        });
+    return has;
+}
+
 }  // namespace
 
 Stmts ask_ahead(const Nest& nest, const Int& row, const Int& rows, const KernelBuilder& builder) {
     // Loops inside that of the rows have no iteration yet where a row is asked for.
-    if (varies_with_any(nest, nest.parallel, row) || varies_with_any(nest, nest.reduced, row)) return {};
+    if (varies_with_any(nest, nest.parallel, row) || varies_with_any(nest, nest.reduced, row) ||
+        !has_later_rows(nest, row, builder))
+        return {};
     Stmts found;
     for_each_read(nest.body, [&](const ScalarNode& s) {
         const Place& place = builder.ir.places[static_cast<std::size_t>(s.operand.place())];

@@ -78,11 +78,12 @@ class Array {
     }
 
     // An array over memory that exists already, without a copy. The memory must begin at a multiple of 64
-    // bytes, and the 64 bytes behind the last element must be readable. The deleter runs when the last copy
-    // of the array is destroyed, which may happen in any thread that sets a variable or calls a function.
-    // That thread holds no locks of Bitale then, so the deleter may wait for locks of the program, and may
-    // use variables and functions. It must not throw. Throws Error for a null pointer, unless the shape has
-    // no elements.
+    // bytes, and the 64 bytes behind the last element must be readable. While the array, a copy of it, or a
+    // variable that was given it is there, only they may write it: copies share it until then. The deleter
+    // runs when the last copy of the array is destroyed, which may happen in any thread that sets a variable
+    // or calls a function. That thread holds no locks of Bitale then, so the deleter may wait for locks of
+    // the program, and may use variables and functions. It must not throw. Throws Error for a null pointer,
+    // unless the shape has no elements.
     static Array adopt(DType dtype, Dims shape, std::shared_ptr<void> storage);
 
     DType dtype() const { return used().dtype_; }

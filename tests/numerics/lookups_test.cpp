@@ -416,6 +416,24 @@ TEST_CASE("the first index that is no row is named, in rows of any length and by
         }
 }
 
+TEST_CASE("rows whose indices the same task computes are looked up") {
+    PackedCases cases(tested_device(), 1e-4);
+    Random random(7);
+    for (const DType dtype : {int16, int32, int64})
+        for (const Dims& table : {Dims{320, 10}, Dims{70, 33}}) {
+            const Dims count{2048};
+            const Expr t = input(float32, table, "t"), i = input(dtype, count, "i");
+            const std::vector<Array> values = {random_array(float32, table, random, -1, 1),
+                                               indices(dtype, count, 0, table[0] / 2 - 2, random)};
+            const std::string what = std::string(bitale::name_of(dtype)) + " " + text_of(table);
+            cases.add(what + ", sum", {t, i}, values, sum(t[i + 1]));
+            cases.add(what + ", columns", {t, i}, values, max(t[i * 2], {0}));
+            cases.add(what + ", two", {t, i}, values, mean(t[i] * t[minimum(i, 3)]));
+            cases.add(what + ", rows", {t, i}, values, logsumexp(t[cast(i, int64) + 1], {1}));
+        }
+    cases.run();
+}
+
 TEST_CASE("a part of a constant that begins at an unknown length is no constant") {
     const Expr x = matrix("x"), w = input(float32, {1, 5}, "w");
     Random random(3);
