@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t fewest_axes = 4, most_axes = 5;
 constexpr double fewest_channels = 8;
 // Sums that each element of an image has a part in; elements that a result is the sum of.
-constexpr double fewest_uses = 8, shortest_sum = 64;
+constexpr double fewest_uses = 8, shortest_sum = 64, shortest_apart = 16;
 
 bool is_image(std::size_t axes) { return axes >= fewest_axes && axes <= most_axes; }
 
@@ -47,6 +47,18 @@ std::optional<Loop> loop_over_images(const Nest& nest) {
 
 bool contains(const std::vector<Loop>& loops, const Int& variable) {
     return std::any_of(loops.begin(), loops.end(), [&](const Loop& l) { return l.variable == variable; });
+}
+
+// Whether neighbouring results read neighbours: then short sums run in lanes of them. With a stride they do
+// not.
+bool runs_along_width(const Nest& nest) {
+    bool any = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        if (s.at.empty()) return;
+        const std::optional<Int> step = stride_of(s.at.back(), nest.parallel.back().variable);
+        any = any || (step && step->is(1));
+    });
+    return any;
 }
 
 class Reorderer {
@@ -195,7 +207,8 @@ class Reorderer {
         if (!lies_as_given(v) || !contains(result.nest.parallel, images.variable)) return;
         const std::optional<ChannelAxis> axis = channel_axis(result.nest);
         if (!axis || axis->loop != channels_of(result.shape.size()) ||
-            typical_count(result.nest.reduced) < shortest_sum)
+            typical_count(result.nest.reduced) <
+                (runs_along_width(result.nest) ? shortest_sum : shortest_apart))
             return;
         Value inner;
         const Node& node = *result.node;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "codegen/group/values.h"
+#include "codegen/kernel/intrinsics.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/schedule/ahead.h"
@@ -319,6 +321,7 @@ class LaneTiler {
             }
         all.push_back(lanes(lane, plan_.width, plan_.width, std::move(start)));
         Stmts inside = lets(all, first, vectors);
+        if (inside.empty()) append(inside, prefetched(rows[0], first, vectors));
         inside.push_back(lanes(lane, plan_.width, plan_.width, std::move(sum)));
         bool innermost = true;
         const std::vector<Loop> inner_first(nest_.reduced.rbegin(), nest_.reduced.rend());
@@ -354,6 +357,40 @@ class LaneTiler {
         Stmts ahead = ask_ahead(read, term.variable, term.extent, builder_);
         append(ahead, std::move(inside));
         return ahead;
+    }
+
+    // Of a factor too large for the caches of a core, the columns of the tile that a later term multiplies:
+    // where the row of each term is far from the one before, no hardware fetches it.
+    Stmts prefetched(Substitution here, const Int& first, std::int64_t vectors) const {
+        constexpr std::int64_t terms_ahead = 8, far_apart = 256, most_bytes = 512 << 10;
+        const ScalarNode* read =
+            read_in_lanes(nest_, nest_.body->arguments[plan_.swapped ? 0 : 1], loop_at(plan_.axis).variable);
+        if (!read || builder_.short_text || !nest_.lets.empty()) return {};
+        const Place& place = builder_.ir.places[static_cast<std::size_t>(read->operand.place())];
+        const std::int64_t size = bytes_of(place.dtype);
+        if (place.scope != Place::Scope::global || count_of(place.extents).range().low * size <= most_bytes)
+            return {};
+        here[loop_at(plan_.axis).variable.symbol_id()] = first;
+        std::int64_t apart = 0, inside = 1;  // bytes from term to term, terms of the loops inside
+        for (auto l = nest_.reduced.rbegin(); l != nest_.reduced.rend(); ++l) {
+            const std::uint64_t id = l->variable.symbol_id();
+            if (!id || !l->extent.is_constant()) continue;
+            if (apart == 0) {
+                const Int step = step_of(place, read->at, l->variable);
+                if (!step.is_constant()) return {};
+                apart = std::abs(step.constant()) * size;
+            }
+            const std::int64_t turns = (terms_ahead + inside - 1) / inside;
+            if (2 * turns <= l->extent.constant()) {
+                if (apart < far_apart) return {};
+                here[id] = min(l->variable + turns, l->extent - 1);
+                std::vector<Int> at = read->at;
+                for (Int& x : at) x = substitute(x, here);
+                return {prefetch(read->operand.place(), std::move(at), vectors * plan_.width * size)};
+            }
+            inside *= l->extent.constant();
+        }
+        return {};
     }
 
     const LanePlan& plan_;
