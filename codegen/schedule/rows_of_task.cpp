@@ -324,20 +324,23 @@ bool copies_serve_parts(const Group& group, const SegmentContext& context, const
     const PartOfRow part{&cut, make_loop("first", cut.extent).variable};
     const std::vector<StagedCopy> made = plan_copies(
         group, context, row, rows, scratch_of_part(group, context, rows, cut), CopiedBy::parts, {}, part);
-    double work = 0;
+    const auto work_of = [&](const StagedCopy& copy) {
+        double work =
+            work_of_row(copy.nest, {}, context) * static_cast<double>(rows) * (copy.after > 0 ? reads : 1);
+        if (!copy.filled) return work;
+        const std::vector<Loop> row_loops(copy.nest.parallel.begin() + 1, copy.nest.parallel.end());
+        return work + typical_count(row_loops) * static_cast<double>(rows) * of_element +
+               typical(count_of(copy.scratch)) * of_border;
+    };
+    double work = 0, of_rows = 0;  // of a part, and of the copies that a whole row would have
     for (const StagedCopy& copy : plan_copies(group, context, row, rows, 0, CopiedBy::rows, {})) {
         const auto own = std::find_if(made.begin(), made.end(),
                                       [&](const StagedCopy& c) { return c.value == copy.value; });
         if (own == made.end() && copy.factor) return false;
-        const StagedCopy& used = own == made.end() ? copy : *own;
-        work +=
-            work_of_row(used.nest, {}, context) * static_cast<double>(rows) * (copy.after > 0 ? reads : 1);
-        if (!used.filled) continue;
-        const std::vector<Loop> row_loops(used.nest.parallel.begin() + 1, used.nest.parallel.end());
-        work += typical_count(row_loops) * static_cast<double>(rows) * of_element +
-                typical(count_of(used.scratch)) * of_border;
+        work += work_of(own == made.end() ? copy : *own);
+        if (own != made.end()) of_rows += work_of(copy);
     }
-    return work <= most_work;
+    return work <= most_work + of_rows / static_cast<double>(cut.parts());
 }
 
 // Rows of which scratch has no room for what stays inside, as one image of a few classes may be, in parts for
