@@ -202,6 +202,16 @@ std::optional<Multiple> asks_for_multiple(const Guard& guard) {
     return {};
 }
 
+std::int64_t results_alike(const Nest& nest, const Int& variable) {
+    std::int64_t apart = 1;
+    for (const Guard& guard : nest.guards) {
+        const std::optional<Multiple> multiple = asks_for_multiple(guard);
+        if (!multiple || !variable.symbol_id() || !depends_on(multiple->x, variable.symbol_id())) continue;
+        apart = std::lcm(apart, multiple->divisor);
+    }
+    return apart;
+}
+
 bool asks_for_multiple(const Nest& nest, const Int& variable) {
     const std::uint64_t id = variable.symbol_id();
     return id && std::any_of(nest.guards.begin(), nest.guards.end(),

@@ -20,6 +20,10 @@ std::optional<Multiple> asks_for_multiple(const Guard& guard);
 // Whether some guard of the nest does, of an x that moves with the variable.
 bool asks_for_multiple(const Nest& nest, const Int& variable);
 
+// How far apart results of a loop are that visit the same terms: parts of so many of them, or a multiple,
+// need not ask at run time.
+std::int64_t results_alike(const Nest& nest, const Int& variable);
+
 struct ResultPhase {
     Nest nest;
     Substitution results;  // what the loops over results of the whole nest are in this one

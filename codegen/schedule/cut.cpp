@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "codegen/nest/phases.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -99,6 +100,12 @@ bool parts_are_apart(const Group& group, const SegmentContext& context, const st
     return apart;
 }
 
+std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
+    std::int64_t r = a;
+    while (r % b != 0) r += a;
+    return r;
+}
+
 // A part has a multiple of so many elements.
 std::int64_t step_of_parts(const Nest& nest, int axis, bool smallest, const Target& target,
                            const ShapeOf& shape_of) {
@@ -129,7 +136,9 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& 
             const int d = axes.at(group.values[i]);
             is_columns = is_columns || has_columns(nests[i], d, shape_of);
             same = same && nests[i].parallel[static_cast<std::size_t>(d)].extent == l.extent;
-            step = std::max(step, step_of_parts(nests[i], d, !parts, context.target, shape_of));
+            const Int& variable = nests[i].parallel[static_cast<std::size_t>(d)].variable;
+            const std::int64_t own = step_of_parts(nests[i], d, !parts, context.target, shape_of);
+            step = common_multiple(std::max(step, own), results_alike(nests[i], variable));
         }
         if (!same) continue;
         const std::int64_t extent = l.extent.constant();
