@@ -24,7 +24,7 @@ constexpr Chooser of_one_thread{
     cpu::schedule_reduce,
     cpu::schedule_with_positions,
     cpu::schedule_split,
-    cpu::finished_by_task,
+    cpu::tasks_of_finish,
     cpu::schedule_finish,
     cpu::schedule_chunks,
     [](const Nest&, const Shape&, const ReductionTree&) { return std::int64_t{0}; },
@@ -52,7 +52,7 @@ constexpr Chooser of_block{
     [](const Member& member, const Target&, KernelBuilder& builder, int partial_place, const Int& chunk) {
         return gpu::schedule_split(member, builder, partial_place, chunk);
     },
-    gpu::finished_by_task, gpu::schedule_finish, gpu::schedule_chunks,
+    gpu::tasks_of_finish, gpu::schedule_finish, gpu::schedule_chunks,
     // Of all lanes.
     [](const Nest& nest, const Shape& results, const ReductionTree& tree) {
         if (tree.by_rows) return std::int64_t{0};
@@ -98,8 +98,8 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
     return chooser_of(target).split(member, target, builder, partial_place, chunk);
 }
 
-std::int64_t finished_by_task(const Target& target, const ReductionTree& tree) {
-    return chooser_of(target).finished_by_task(tree);
+Int tasks_of_finish(const Target& target, const Member& member, const KernelBuilder& builder) {
+    return chooser_of(target).tasks_of_finish(member, builder);
 }
 
 Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,

@@ -19,7 +19,7 @@ struct Chooser {
     Stmts (*reduce)(const Member&, const Target&, KernelBuilder&);
     std::optional<Stmts> (*with_positions)(const Member&, const Member& also, const Target&, KernelBuilder&);
     SplitReduce (*split)(const Member&, const Target&, KernelBuilder&, int partial_place, const Int& chunk);
-    std::int64_t (*finished_by_task)(const ReductionTree&);
+    Int (*tasks_of_finish)(const Member&, const KernelBuilder&);
     Stmts (*finish)(const Member&, KernelBuilder&, int partial_place, const Int& chunks, const Int& task);
     // The body of a segment whose tasks are chunks of the reduction, for one whose rows need no copies;
     // nothing where rows are walked one by one. `row` is the split loop's variable in the member's nest, of

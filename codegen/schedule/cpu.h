@@ -14,7 +14,7 @@ SplitReduce schedule_split(const Member& member, const Target& target, KernelBui
 // Of bytes that follow each other in memory: each chunk is one run.
 std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builder, int partial_place,
                                      const Int& row, const Int& extent, Segment& segment);
-std::int64_t finished_by_task(const ReductionTree& tree);
+Int tasks_of_finish(const Member& member, const KernelBuilder& builder);
 Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
                       const Int& task);
 

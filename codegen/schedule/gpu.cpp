@@ -332,7 +332,13 @@ SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int par
     return r;
 }
 
-std::int64_t finished_by_task(const ReductionTree& tree) { return tree.finish_lanes > 1 ? 16 : 256; }
+static std::int64_t finished_by_task(const ReductionTree& tree) { return tree.finish_lanes > 1 ? 16 : 256; }
+
+Int tasks_of_finish(const Member& member, const KernelBuilder&) {
+    Int results = 1;
+    for (const Loop& l : member.nest.parallel) results = results * l.extent;
+    return ceildiv(results, finished_by_task(member.tree));
+}
 
 Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
                       const Int& task) {

@@ -16,7 +16,7 @@ std::optional<Stmts> schedule_chunks(const Member& member, KernelBuilder& builde
                                      const Int& row, const Int& extent, Segment& segment);
 // With rows that are copied to scratch one after another.
 SplitReduce schedule_split(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunk);
-std::int64_t finished_by_task(const ReductionTree& tree);
+Int tasks_of_finish(const Member& member, const KernelBuilder& builder);
 Stmts schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
                       const Int& task);
 

@@ -28,6 +28,7 @@
 #include "codegen/schedule/shared_lanes.h"
 #include "codegen/schedule/short_rows.h"
 #include "codegen/schedule/tile.h"
+#include "codegen/schedule/turned_finish.h"
 #include "codegen/schedule/windows.h"
 #include "codegen/schedule/winners.h"
 
@@ -399,18 +400,21 @@ std::optional<SplitReduce> split_in_lanes(const Member& member, const Target& ta
     row.nest.dtype = row.nest.accumulator;
     row.nest.reduced.erase(row.nest.reduced.begin());
     const TileUse use = member.tree.by_rows ? TileUse::added : TileUse::continued;
-    const std::optional<LanePlan> plan = plan_lanes(row, target, builder, use);
+    // A chunk of one row is stored, with no zeros before.
+    const bool single = member.tree.by_rows && member.tree.chunk.is(1);
+    const TileUse of_tile = single ? TileUse::fresh : use;
+    const std::optional<LanePlan> plan = plan_lanes(row, target, builder, of_tile);
     const std::optional<WinnersPlan> winners =
         plan ? std::optional<WinnersPlan>() : plan_winners(row, target, builder);
     if (!plan && !winners) return {};
     SplitReduce r;
+    const auto zero = [&](LoopBuilder&) {
+        return Stmts{set(partial_place, to, neutral(Combine::sum, row.nest.dtype))};
+    };
     LoopBuilder clear(member.nest, false);
-    r.before = clear.nest(
-        member.nest.parallel,
-        [&](LoopBuilder&) { return Stmts{set(partial_place, to, neutral(Combine::sum, row.nest.dtype))}; },
-        Binding::simd);
+    if (!plan || !single) r.before = clear.nest(member.nest.parallel, zero, Binding::simd);
     r.inside =
-        plan ? schedule_lanes(*plan, row, builder, use) : schedule_winners(*winners, row, builder, use);
+        plan ? schedule_lanes(*plan, row, builder, of_tile) : schedule_winners(*winners, row, builder, use);
     return r;
 }
 
@@ -493,13 +497,22 @@ std::optional<Stmts> cpu::schedule_chunks(const Member& member, KernelBuilder& b
     });
 }
 
-std::int64_t cpu::finished_by_task(const ReductionTree&) { return 512; }
+constexpr std::int64_t finished_by_task = 512;
+
+Int cpu::tasks_of_finish(const Member& member, const KernelBuilder& builder) {
+    if (finishes_turned(member, builder)) return tasks_of_turned_finish(member);
+    Int results = 1;
+    for (const Loop& l : member.nest.parallel) results = results * l.extent;
+    return ceildiv(results, finished_by_task);
+}
 
 Stmts cpu::schedule_finish(const Member& member, KernelBuilder& builder, int partial_place, const Int& chunks,
                            const Int& task) {
+    if (finishes_turned(member, builder))
+        return schedule_turned_finish(member, builder, partial_place, chunks, task);
     const Nest& nest = member.nest;
     const DType dtype = accumulator_of(nest);
-    const std::int64_t most = finished_by_task(member.tree), lanes = member.tree.finish_lanes;
+    const std::int64_t most = finished_by_task, lanes = member.tree.finish_lanes;
     Shape shape;
     for (const Loop& l : nest.parallel) shape.push_back(l.extent);
     const Int count = count_of(shape);

@@ -52,7 +52,7 @@ struct SplitReduce {
 SplitReduce schedule_split(const Member& member, const Target& target, KernelBuilder& builder,
                            int partial_place, const Int& chunk);
 // The second phase: partial results of all chunks, in order, for the results of one task.
-std::int64_t finished_by_task(const Target& target, const ReductionTree& tree);
+Int tasks_of_finish(const Target& target, const Member& member, const KernelBuilder& builder);
 Stmts schedule_finish(const Member& member, const Target& target, KernelBuilder& builder, int partial_place,
                       const Int& chunks, const Int& task);
 

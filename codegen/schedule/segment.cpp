@@ -547,14 +547,14 @@ class SegmentScheduler {
         const Value& own = value(r.value);
         Segment last;
         last.title = title_of(*own.node) + " (sum of chunks)";
-        last.tasks = ceildiv(count_of(own.shape), finished_by_task(context_.target, r.member.tree));
-        last.task = bounded("task", last.tasks);
         Member whole;
         whole.nest = r.member.nest;
         whole.tree = r.member.tree;
         const Type type = own.stored_type();
         for (const int b : context_.buffers_to_write(r.value))
             whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), r.at});
+        last.tasks = tasks_of_finish(context_.target, whole, builder_);
+        last.task = bounded("task", last.tasks);
         last.body = schedule_finish(whole, context_.target, builder_, r.place, chunks, last.task);
         return last;
     }
