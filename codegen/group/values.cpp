@@ -159,7 +159,7 @@ class Decider {
         const int number = static_cast<int>(values_.list.size()), from = values_.number.at(filters.get());
         Value value;
         value.node = copy;
-        value.shape = rows_apart(copy->type);
+        value.shape = copy->type.shape;
         value.nest = simplify(renumber(nest_of(*copy), [&](Operand) { return Operand::of_value(from); }));
         value.reason = "filters with their channels side by side, for vector lanes";
         value.packed = true;

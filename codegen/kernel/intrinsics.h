@@ -44,7 +44,7 @@ struct Intrinsic {
     std::array<Operand, 3> operands{};
     // {0}: operand, memory by its address; {n0}: number; {c0}: constant; {values}: scalars, separated by
     // commas; {width}: elements of the vector. Empty on devices that do not have the intrinsic.
-    std::string_view cpu = "", cuda = "";
+    std::string_view cpu{}, cuda{};
     Int (*operations)(const Amounts&) = nullptr;  // simple ones, scalar or on a whole register
     bool streams = false;                         // stores past the caches: a fence ends the function
 };

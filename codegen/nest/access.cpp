@@ -8,16 +8,6 @@
 
 namespace bitale {
 
-Shape rows_apart(const Type& type) {
-    constexpr std::int64_t line = 64, far_apart = 512, fits_anyway = 256 << 10;
-    Shape shape = type.shape;
-    const std::int64_t element = bytes_of(type.dtype);
-    const Int row = shape.back() * element, all = count_of(shape) * element;
-    if (row.is_constant() && row.constant() % far_apart == 0 && all.range().low > fits_anyway)
-        shape.back() = shape.back() + line / element;
-    return shape;
-}
-
 Int offset_of(const ScalarNode& read, const ShapeOf& shape_of) {
     if (read.at.empty()) return 0;
     const Shape& shape = shape_of(read.operand);

@@ -12,11 +12,6 @@ namespace bitale {
 // Shape in memory of what reads number.
 using ShapeOf = std::function<const Shape&(Operand)>;
 
-// The shape in memory of a copy of which tasks read some columns: rows a power of two apart would fall into
-// the same few sets of the caches, which hold an eighth of them then. A line of memory is left free behind
-// each.
-Shape rows_apart(const Type& type);
-
 // Position of the element that is read, row-major.
 Int offset_of(const ScalarNode& read, const ShapeOf& shape_of);
 

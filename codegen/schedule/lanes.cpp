@@ -374,23 +374,24 @@ class LaneTiler {
             return {};
         here[loop_at(plan_.axis).variable.symbol_id()] = first;
         std::int64_t apart = 0, inside = 1;  // bytes from term to term, terms of the loops inside
-        for (auto l = nest_.reduced.rbegin(); l != nest_.reduced.rend(); ++l) {
-            const std::uint64_t id = l->variable.symbol_id();
-            if (!id || !l->extent.is_constant()) continue;
+        const std::vector<Loop> inner_first(nest_.reduced.rbegin(), nest_.reduced.rend());
+        for (const Loop& l : inner_first) {
+            const std::uint64_t id = l.variable.symbol_id();
+            if (!id || !l.extent.is_constant()) continue;
             if (apart == 0) {
-                const Int step = step_of(place, read->at, l->variable);
+                const Int step = step_of(place, read->at, l.variable);
                 if (!step.is_constant()) return {};
                 apart = std::abs(step.constant()) * size;
             }
             const std::int64_t turns = (terms_ahead + inside - 1) / inside;
-            if (2 * turns <= l->extent.constant()) {
+            if (2 * turns <= l.extent.constant()) {
                 if (apart < far_apart) return {};
-                here[id] = min(l->variable + turns, l->extent - 1);
+                here[id] = min(l.variable + turns, l.extent - 1);
                 std::vector<Int> at = read->at;
                 for (Int& x : at) x = substitute(x, here);
                 return {prefetch(read->operand.place(), std::move(at), vectors * plan_.width * size)};
             }
-            inside *= l->extent.constant();
+            inside *= l.extent.constant();
         }
         return {};
     }

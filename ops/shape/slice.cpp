@@ -267,6 +267,12 @@ Array evaluate_place_rows(const Node& node, const std::vector<Array>& inputs) {
     });
 }
 
+// A gradient by itself demands the places that the slice does.
+Attributes with_places(Attributes attributes, const Node& slice) {
+    if (const Attribute* places = slice.attributes.find("places")) attributes.set("places", *places);
+    return attributes;
+}
+
 std::vector<Check> row_checks(const Node& node, const Node& whole, const Int& count) {
     const Int& extent = whole.type.shape[0];
     if (is_clipped(node.attributes) || is_constant(node.inputs[1])) return {};
@@ -291,11 +297,10 @@ const Op* slice_op() {
             [](const Node& node) { return slice_equalities(node, *node.inputs[0], node.type.shape); },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
-                return Nodes{make_node(place_slice_op(), {g},
-                                       {{"start", lengths(node->attributes, "start")},
-                                        {"step", steps_of(node->attributes)},
-                                        {"shape", node->inputs[0]->type.shape}},
-                                       node->where)};
+                const Attributes attributes{{"start", lengths(node->attributes, "start")},
+                                            {"step", steps_of(node->attributes)},
+                                            {"shape", node->inputs[0]->type.shape}};
+                return Nodes{make_node(place_slice_op(), {g}, with_places(attributes, *node), node->where)};
             },
         .evaluate = evaluate_slice,
         .nest = nest_slice,
@@ -339,9 +344,9 @@ const Op* rows_op() {
         .checks = [](const Node& node) { return row_checks(node, *node.inputs[0], node.type.shape[0]); },
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
-                return Nodes{make_node(place_rows_op(), {g, node->inputs[1]},
-                                       {{"extent", node->inputs[0]->type.shape[0]},
-                                        {"clipped", is_clipped(node->attributes)}},
+                const Attributes attributes{{"extent", node->inputs[0]->type.shape[0]},
+                                            {"clipped", is_clipped(node->attributes)}};
+                return Nodes{make_node(place_rows_op(), {g, node->inputs[1]}, with_places(attributes, *node),
                                        node->where),
                              nullptr};
             },

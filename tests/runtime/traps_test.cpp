@@ -361,6 +361,10 @@ TEST_CASE("a gradient by itself checks the places that it goes to", "[core][runt
         CHECK(linear(zeros({8, 3}))[0].to_vector<float>()[23] == 1);
         CHECK_THROWS_AS(linear(zeros({7, 3})), IndexError);
         CHECK_THROWS_AS(fixed(zeros({7, 3})), IndexError);
+        const Expr first = lscalar("first"), end = lscalar("end");
+        Function part = function({x, first, end}, grad(sum(x[Slice{first, end}]), x), {.device = device});
+        CHECK(part(zeros({10, 3}), 3, 12)[0].to_vector<float>()[9] == 1);
+        CHECK_THROWS_AS(part(zeros({10, 3}), 10, 12), IndexError);
     }
 }
 
