@@ -84,6 +84,28 @@ TEST_CASE("convolutions of awkward sizes") {
     cases.run();
 }
 
+TEST_CASE("filters larger than the caches, also those that need no copy") {
+    PackedCases cases(tested_device(), 1e-4);
+    Random random(8);
+    // Stored with their channels side by side, and used in the order that convolutions want.
+    const Dims image{1, 64, 5, 5}, turned{64, 3, 3, 128};
+    const Expr x = input(float32, image, "x"), w = input(float32, turned, "w");
+    const Expr y = conv2d(x, transpose(w, {3, 0, 1, 2}));
+    const std::vector<Array> values = {random_array(float32, image, random, -1, 1),
+                                       random_array(float32, turned, random, -1, 1)};
+    cases.add("turned", {x, w}, values, y);
+    cases.add("turned, gradient of the image", {x, w}, values, grad(weighted(y), x));
+    cases.add("turned, gradient of the filters", {x, w}, values, grad(weighted(y), w));
+    for (const bool symbolic : {false, true}) {
+        add_convolution(cases, random, float32, {{2, 512, 4, 4}, {256, 512, 1, 1}}, {}, symbolic);
+        add_convolution(cases, random, float32, {{3, 256, 5, 4}, {128, 256, 3, 3}}, {.border_mode = half},
+                        symbolic);
+        add_convolution(cases, random, float64, {{2, 256, 3, 3}, {256, 256, 1, 1}}, {.subsample = 2},
+                        symbolic);
+    }
+    cases.run();
+}
+
 // Each remainder of rows and columns by the stride is a sum of its own, over the taps that meet it.
 TEST_CASE("gradients of images behind strided convolutions, and behind filters as large as they are") {
     PackedCases cases(tested_device(), 1e-4);
