@@ -49,16 +49,11 @@ bool contains(const std::vector<Loop>& loops, const Int& variable) {
     return std::any_of(loops.begin(), loops.end(), [&](const Loop& l) { return l.variable == variable; });
 }
 
-// Whether neighbouring results read neighbours: then short sums run in lanes of them. With a stride they do
-// not.
+// Short sums run in lanes of neighbouring results where these read neighbours. With a stride they do not.
 bool runs_along_width(const Nest& nest) {
-    bool any = false;
-    for_each_read(nest, [&](const ScalarNode& s) {
-        if (s.at.empty()) return;
-        const std::optional<Int> step = stride_of(s.at.back(), nest.parallel.back().variable);
-        any = any || (step && step->is(1));
-    });
-    return any;
+    const std::vector<Scalar>& factors = nest.body->arguments;
+    return std::any_of(factors.begin(), factors.end(),
+                       [&](const Scalar& factor) { return runs_along_last(nest, factor); });
 }
 
 class Reorderer {

@@ -57,13 +57,9 @@ ProductAxes product_axes(const Nest& nest) {
     return axes;
 }
 
-namespace {
-
-// Whether neighbouring results of the last loop read neighbours, which needs no other order in memory.
 bool runs_along_last(const Nest& nest, const Scalar& factor) {
-    constexpr double fewest = 32;  // results, to fill registers
     const Int& last = nest.parallel.back().variable;
-    bool runs = last.symbol_id() && typical(nest.parallel.back().extent) >= fewest;
+    bool runs = last.symbol_id() != 0;
     for_each_read(factor, [&](const ScalarNode& s) {
         const std::optional<Int> step = s.at.empty() ? std::nullopt : stride_of(s.at.back(), last);
         runs = runs && step && step->is(1);
@@ -71,12 +67,11 @@ bool runs_along_last(const Nest& nest, const Scalar& factor) {
     return runs;
 }
 
-}  // namespace
-
 std::optional<ChannelAxis> channel_axis(const Nest& nest) {
     constexpr std::size_t fewest_axes = 3;
-    constexpr double fewest_channels = 8;
+    constexpr double fewest_channels = 8, fewest_neighbours = 32;  // the latter fill registers
     if (!adds_products(nest) || nest.parallel.size() < fewest_axes) return {};
+    const bool wide = typical(nest.parallel.back().extent) >= fewest_neighbours;
     std::optional<ChannelAxis> best;
     double most = 0;
     for (std::size_t i = 0; i < nest.parallel.size(); ++i) {
@@ -103,7 +98,7 @@ std::optional<ChannelAxis> channel_axis(const Nest& nest) {
             return &other != &l && varies(nest, factor, other.variable) &&
                    !varies(nest, rest, other.variable);
         });
-        if (!alone && runs_along_last(nest, factor)) continue;
+        if (!alone && wide && runs_along_last(nest, factor)) continue;
         const double score = typical(l.extent) + (alone ? 1e9 : 0);
         if (score <= most) continue;
         most = score;

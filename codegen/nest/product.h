@@ -30,6 +30,10 @@ ProductAxes product_axes(const Nest& nest);
 // One sum, and every loop over results varies one factor alone.
 bool is_matrix_product(const Nest& nest);
 
+// Whether neighbours among the last loop's results read neighbours of the factor, which then needs no other
+// order in memory.
+bool runs_along_last(const Nest& nest, const Scalar& factor);
+
 // The loop over results of a convolution, or of one of its gradients, that is best innermost: channels, along
 // which one factor alone varies, by one axis of what it reads.
 struct ChannelAxis {
