@@ -60,7 +60,7 @@ double estimated_seconds(const Step& step, const StepFigures& figures, const Len
         for (Int* x : {&call.m, &call.n, &call.k}) set(*x);
         if (call.strides)
             for (GemmStrides::Batch& batch : call.strides->batches) set(batch.count);
-        return 1e-9 * (cost_of_product(call, 0).library + cost_of_pieces(call));
+        return 1e-9 * (cost_of_product(call, 0, 0).library + cost_of_pieces(call));
     }
     constexpr double launch = 2e-6, bytes_a_second = 2e12, flops_a_second = 2e13;
     const double bytes = figures.reads + figures.writes;

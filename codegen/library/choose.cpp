@@ -286,16 +286,16 @@ class Chooser {
             value.why_generated = "because the products that a library would add up are small";
             return false;
         }
-        double passed = value.required ? 0 : typical_count(value.nest.parallel);
+        double passed = value.required ? 0 : typical_count(value.nest.parallel), made = 0;
         std::vector<int> operands = found.operands;
         operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
         for (const int operand : operands)
-            if (!stored_anyway(at(operand)) && !may_be_made(operand, found))
-                passed += typical_count(at(operand).nest.parallel);
-        const ProductCost cost = cost_of_product(call, passed);
+            if (!stored_anyway(at(operand)))
+                (may_be_made(operand, found) ? made : passed) += typical_count(at(operand).nest.parallel);
+        const ProductCost cost = cost_of_product(call, passed, made);
         bool worth = cost.library < cost.generated;
         const std::string library = rounded(cost.library), generated = rounded(cost.generated);
-        std::string why = why_of(value, call, cost, worth);
+        std::string why = why_of(value, call, passed, cost, worth);
         if (tuner_) {
             std::vector<Way> ways{Way::library, Way::generated};
             if (!worth) std::swap(ways[0], ways[1]);
@@ -310,13 +310,17 @@ class Chooser {
     }
 
     // The call alone takes what the report's table says; what passes through memory is time of other kernels.
-    static std::string why_of(const Value& value, const GemmCall& call, const ProductCost& cost, bool worth) {
-        const double alone = cost_of_product(call, 0).library, passing = cost.library - alone;
+    static std::string why_of(const Value& value, const GemmCall& call, double passed,
+                              const ProductCost& cost, bool worth) {
+        const double alone = cost_of_product(call, 0, 0).library,
+                     passing = cost_of_product(call, passed, 0).library - alone,
+                     making = cost.library - passing - alone;
         constexpr double least_shown = 50;  // nanoseconds
-        const std::string more =
-            passing < least_shown
-                ? ""
-                : fmt::format(" and {} us for passing operands and result through memory", rounded(passing));
+        std::string more;
+        if (passing >= least_shown)
+            more +=
+                fmt::format(" and {} us for passing operands and result through memory", rounded(passing));
+        if (making >= least_shown) more += fmt::format(" and {} us for operands in pieces", rounded(making));
         return worth ? fmt::format("an estimated {} us on one core{}; as generated code, {} us",
                                    rounded(alone), more, rounded(cost.generated))
                      : fmt::format(

@@ -29,6 +29,11 @@ constexpr double by_library = 0.9, thin_by_library = 0.68, generated = 0.5, thin
 // Whole registers of columns, of a factor that the second cache has room for beside what else is there: for
 // any number of rows. Of a batch, for the rows of a panel and any number of columns.
 constexpr double near_generated = 0.62, near_elements = 32 << 10;
+// An element that is made for a call, or in the registers of generated code, which has no more rows than
+// these in a tile. Those of fewer rows still are generated with the lanes along the terms where both factors
+// lie so.
+constexpr double made_for_call_ns = 0.15, made_in_lanes_ns = 0.04, rows_of_tile = 14, fewest_turned = 4;
+
 // An element of an operand that the library packs for each of several products.
 constexpr double packed_a_ns = 0.2, packed_b_ns = 0.04;
 
@@ -36,7 +41,7 @@ double filled(double columns, double lanes) { return columns / (std::ceil(column
 
 }  // namespace
 
-ProductCost cost_of_product(const GemmCall& call, double passed) {
+ProductCost cost_of_product(const GemmCall& call, double passed, double made) {
     const double m = typical(call.m), n = typical(call.n), k = typical(call.k);
     double products = 1;
     if (call.strides)
@@ -48,10 +53,13 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     // Along the columns of b, or along the rows of a stored the other way, neighbours lie side by side.
     const double in_lanes =
         std::max(call.transpose_b ? 0.0 : filled(n, lanes), call.transpose_a ? filled(m, lanes) : 0.0);
-    const double added = k >= terms_in_lanes ? m * n * lanes_added_ns : 0,
-                 turned = products > 1 && std::max(m, n) <= most_turned ? 1 : tasks,
-                 turning =
-                     in_lanes > 0 ? 0 : (turned * n * k * turned_ns + (turned > 1 ? added : 0)) * products;
+    const double added = k >= terms_in_lanes ? m * n * lanes_added_ns : 0;
+    if (std::min(m, n) > rows_of_tile) made = 0;  // copies that both have
+    const bool along_terms = in_lanes == 0 && made > 0 && std::min(m, n) < fewest_turned;
+    const double turned = products > 1 && std::max(m, n) <= most_turned ? 1 : tasks,
+                 turning = in_lanes > 0  ? 0
+                           : along_terms ? added
+                                         : (turned * n * k * turned_ns + (turned > 1 ? added : 0)) * products;
     // One register holds a row of results, so that the whole sum of many of them stays in registers.
     constexpr double fewest_rows = 8;
     const bool thin = n <= lanes && m >= fewest_rows && !call.transpose_a && !call.transpose_b;
@@ -61,8 +69,13 @@ ProductCost cost_of_product(const GemmCall& call, double passed) {
     const double reached = thin ? thin_generated : near ? near_generated : generated;
     const double packing =
         products > 1 ? products * (product_ns + (m * k * packed_a_ns + k * n * packed_b_ns) * width) : 0;
-    return {call_ns + packing + passed * passed_ns * width + flops / (flops_per_ns * library),
-            turning + flops / (flops_per_ns * reached * (in_lanes > 0 ? in_lanes : filled(n, lanes)))};
+    return {call_ns + packing + passed * passed_ns * width + made * made_for_call_ns * width +
+                flops / (flops_per_ns * library),
+            turning + made * made_in_lanes_ns * width +
+                flops / (flops_per_ns * reached *
+                         (along_terms    ? filled(k, lanes)
+                          : in_lanes > 0 ? in_lanes
+                                         : filled(n, lanes)))};
 }
 
 double cost_of_pieces(const GemmCall& call) {

@@ -11,8 +11,9 @@ struct ProductCost {
 };
 
 // `passed`: elements that a call needs in memory, or leaves there, and that generated code would compute
-// where it reads them, or use up where they arise.
-ProductCost cost_of_product(const GemmCall& call, double passed);
+// where it reads them, or use up where they arise. `made`: elements of operands that slices of a call make in
+// pieces (made.h), and generated code in its registers, for a few rows at a time.
+ProductCost cost_of_product(const GemmCall& call, double passed, double made);
 
 // An element of a piece (made.h), by a loop that walks along memory.
 constexpr double made_ns = 0.3;

@@ -122,6 +122,15 @@ bool is_matrix_product(const Nest& nest) {
     return axes.common.empty() && !axes.rows.empty() && !axes.columns.empty();
 }
 
+bool has_one_row(const Nest& nest) {
+    if (!adds_products(nest) || !nest.guards.empty() || nest.reduced.size() != 1) return false;
+    const ProductAxes axes = product_axes(nest);
+    const auto one = [](const std::vector<Loop>& loops) {
+        return std::all_of(loops.begin(), loops.end(), [](const Loop& l) { return l.extent.is(1); });
+    };
+    return one(axes.common) && one(axes.rows) != one(axes.columns);
+}
+
 bool is_large_product(const Nest& nest, const ReductionTree& tree) {
     if (!adds_products(nest) || !nest.guards.empty() || tree.lanes > 1 || tree.split) return false;
     if (typical_count(nest.reduced) < shortest_sum || typical_count(nest.parallel) < fewest_results)

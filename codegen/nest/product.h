@@ -30,6 +30,9 @@ ProductAxes product_axes(const Nest& nest);
 // One sum, and every loop over results varies one factor alone.
 bool is_matrix_product(const Nest& nest);
 
+// A vector times a matrix: one factor alone varies along the results.
+bool has_one_row(const Nest& nest);
+
 // Whether neighbours among the last loop's results read neighbours of the factor, which then needs no other
 // order in memory.
 bool runs_along_last(const Nest& nest, const Scalar& factor);

@@ -29,10 +29,11 @@ constexpr double long_sum = 64, long_sum_near = 16;
 constexpr std::int64_t near = 8;
 
 // Cycles of one iteration of the sum, by two multiplications or two loads a cycle and a latency of four, in
-// units of half a cycle.
-double cycles(std::int64_t rows, std::int64_t vectors) {
+// units of half a cycle. Vectors that are computed take `each` instructions more.
+double cycles(std::int64_t rows, std::int64_t vectors, std::int64_t each) {
     constexpr double latency = 8, around = 2;
-    return std::max({static_cast<double>(rows * vectors), static_cast<double>(rows + vectors), latency}) +
+    return std::max(
+               {static_cast<double>((rows + each) * vectors), static_cast<double>(rows + vectors), latency}) +
            around;
 }
 
@@ -112,10 +113,16 @@ class LanePlanner {
             if (number == plan.axis || !variable.symbol_id()) continue;
             (varies(nest_, factor(plan, true), variable) ? plan.common : rows).push_back(number);
         }
-        if (rows.empty()) return std::numeric_limits<double>::max();
         const double lanes = typical(nest_.parallel[static_cast<std::size_t>(plan.axis)].extent);
         const double registers = std::ceil(lanes / static_cast<double>(plan.width));
         double least = std::numeric_limits<double>::max();
+        if (rows.empty()) {
+            // A row of results, each of which would be read and written again for every term elsewhere.
+            if (!computed_) return least;
+            plan.vectors = std::min<std::int64_t>(most_vectors, static_cast<std::int64_t>(registers));
+            return over(registers, plan.vectors,
+                        [&](std::int64_t vectors) { return cycles(1, vectors, computing()); });
+        }
         std::int64_t inside = 1;  // results of the loops that lie in the tile as a whole
         for (std::size_t whole = 0; whole < rows.size(); ++whole) {
             if (whole > 0) {
@@ -134,7 +141,7 @@ class LanePlanner {
                      ++h) {
                     const double cost = around * over(extent, h, [&](std::int64_t height) {
                                             return over(registers, v, [&](std::int64_t vectors) {
-                                                return cycles(height * inside, vectors);
+                                                return cycles(height * inside, vectors, computing());
                                             });
                                         });
                     if (cost >= least) continue;
@@ -153,6 +160,9 @@ class LanePlanner {
         constexpr double of_width = 1e-3;
         return least * (1 + of_width * static_cast<double>(plan.width));
     }
+
+    // Bytes are widened, and integers become floats.
+    std::int64_t computing() const { return computed_ ? 2 : 0; }
 
     bool fit_registers(std::int64_t rows, std::int64_t vectors) const {
         if (target_.fast_compile && rows * vectors > short_tile) return false;
@@ -214,6 +224,7 @@ class LaneTiler {
 
     // Tiles of `height` rows, then the rows that are left: as one tile where their number is known.
     Stmts over_rows(const std::function<Stmts(const std::vector<Substitution>&)>& body) const {
+        if (plan_.tiled < 0) return body({{}});
         const Loop& l = loop_at(plan_.tiled);
         const Int whole = floordiv(l.extent, plan_.height) * plan_.height, rest = l.extent - whole;
         const auto rows_at = [&](std::int64_t height, const std::function<Int(std::int64_t)>& row) {

@@ -305,6 +305,9 @@ Stmts cpu::schedule_reduce(const Member& member, const Target& target, KernelBui
     if (std::optional<Stmts> panels = schedule_panels(member, target, builder)) return *std::move(panels);
     if (const std::optional<LanePlan> plan = plan_lanes(member, target, builder, TileUse::fresh))
         return schedule_lanes(*plan, member, builder, TileUse::fresh);
+    if (has_one_row(nest))
+        if (const std::optional<LanePlan> plan = plan_lanes(member, target, builder, TileUse::fresh, true))
+            return schedule_lanes(*plan, member, builder, TileUse::fresh);
     LoopBuilder loops(nest);
     if (const std::optional<ByteRun> run = byte_run(nest, nest.reduced, builder.ir.places)) {
         const int sum = builder.scratch(Place::Scope::private_, accumulator_of(nest), {});

@@ -395,6 +395,10 @@ std::optional<RowsOfMember> rows_of_product(const Nest& nest, const ShapeOf& sha
     const double extent = typical(loop.extent);
     const auto share = static_cast<std::int64_t>(std::ceil(extent / tasks));
     std::int64_t rows = std::clamp((share + fewest - 1) / fewest * fewest, fewest, most);
+    // A few rows share each element of the other factor, if parts of its columns keep all cores busy.
+    constexpr double few_rows = 14;
+    if (extent <= few_rows && typical(one.parallel[*lanes].extent) >= tasks * panel)
+        rows = std::max(rows, static_cast<std::int64_t>(extent));
     // Tiles that come out even leave no rows over, which would run one by one.
     for (std::int64_t even = rows; 2 * even > rows; --even)
         if (std::fmod(extent, static_cast<double>(even)) == 0) {

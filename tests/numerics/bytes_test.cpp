@@ -8,8 +8,10 @@
 
 #include "bitale/bitale.h"
 #include "tests/support/catch.h"
+#include "tests/support/numerics.h"
 
-using namespace bitale;
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
 
 namespace {
 
@@ -123,4 +125,44 @@ TEST_CASE("a sum of bytes beyond 31 bits") {
     const Results got = f(Array(list));
     CHECK(got[0].at(0) == 255.0 * static_cast<double>(n));
     CHECK(got[1].at(0) == static_cast<float>(255.0 * static_cast<double>(n)));
+}
+
+TEST_CASE("few rows times matrices of bytes") {
+    constexpr std::int64_t depth = 300;
+    for (const std::int64_t rows : {1, 2, 3, 5, 8, 13, 14, 15}) {
+        const std::vector<int> left = numbers(int8, static_cast<std::size_t>(rows * depth));
+        const Shared x = shared(Array(left, {rows, depth}).as(int8).as(float32), "x");
+        std::vector<Expr> all;
+        std::vector<Array> expected;
+        for (const std::int64_t columns : {1, 15, 16, 64, 100, 129, 640})
+            for (const DType dtype : {uint8, int8, boolean}) {
+                const std::vector<int> right = numbers(dtype, static_cast<std::size_t>(depth * columns));
+                const Shared across = shared(Array(right, {depth, columns}).as(dtype), "across"),
+                             along = shared(Array(right, {columns, depth}).as(dtype), "along"),
+                             scale = shared(ones({columns}) * 0.5, "scale");
+                std::vector<double> by_columns, by_rows;
+                for (std::int64_t i = 0; i < rows; ++i)
+                    for (std::int64_t j = 0; j < columns; ++j) {
+                        double one = 0, other = 0;
+                        for (std::int64_t k = 0; k < depth; ++k) {
+                            one += left[i * depth + k] * right[k * columns + j];
+                            other += left[i * depth + k] * right[j * depth + k];
+                        }
+                        by_columns.push_back(one / 2);
+                        by_rows.push_back(other / 2);
+                    }
+                all.push_back(dot(x, cast(across, float32)) * scale);
+                all.push_back(dot(x, transpose(cast(along, float32))) * scale);
+                all.push_back(dot(x[0], cast(across, float32)) * scale);
+                for (const std::vector<double>* list : {&by_columns, &by_rows})
+                    expected.push_back(Array(*list, {rows, columns}).as(float32));
+                by_columns.resize(static_cast<std::size_t>(columns));
+                expected.push_back(Array(by_columns).as(float32));
+            }
+        const Results got = function({}, all)();
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            INFO(rows << " rows, number " << i << ", " << text_of(got[i].shape()));
+            CHECK(difference(got[i], expected[i]).empty());
+        }
+    }
 }
