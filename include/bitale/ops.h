@@ -180,11 +180,13 @@ Expr one_hot(const Expr& labels, const Expr& classes, DType dtype = float32, Whe
 
 // ---- Linear algebra ----
 
-// Products of vectors and matrices, both float32 or both float64 (TypeError): [m, k] and [k, n] -> [m, n].
-// For higher ranks it sums over the last axis of a and the second-last axis of b. Flatten images [n, c, h, w]
-// first: dot(flatten(x, 2), w). Throws ShapeError if the lengths do not fit. Theano's dot.
+// Products of vectors and matrices, both float32, both float64, or both of integers and booleans (TypeError):
+// [m, k] and [k, n] -> [m, n]. Products of integers have the dtype of their sum: int64, or uint64 if both are
+// unsigned. For higher ranks it sums over the last axis of a and the second-last axis of b. Flatten images
+// [n, c, h, w] first: dot(flatten(x, 2), w). Throws ShapeError if the lengths do not fit. Theano's dot, whose
+// integers keep their dtype.
 Expr dot(const Expr& a, const Expr& b, Where where = Where::current());
-// [..., m, k] and [..., k, n] -> [..., m, n], both float32 or both float64 (TypeError): a product for each
+// [..., m, k] and [..., k, n] -> [..., m, n], with the dtypes of dot (TypeError): a product for each
 // index of the leading axes, which broadcast if their length is known to be 1. A vector a counts as [1, k]
 // and a vector b as [k, 1], and that axis is dropped from the result. Throws ShapeError for scalars, and if
 // the lengths do not fit. NumPy's matmul.

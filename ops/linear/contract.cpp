@@ -7,6 +7,7 @@
 #include "ops/dsl/build.h"
 #include "ops/dsl/wording.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/promotion.h"
 #include "ops/shape/elements.h"
 #include "ops/shape/lengths.h"
 #include "ops/shape/view.h"
@@ -30,6 +31,32 @@ void require_floats(const std::string& name, const NodePtr& a, const NodePtr& b,
                                    " do not mix; cast one, as in cast(" +
                                    word_for(wrap(a), "the first operand") + ", " +
                                    std::string(name_of(b->type.dtype)) + ")");
+}
+
+bool widen_integers(const std::string& name, Expr& a, Expr& b, Where where) {
+    const auto counts = [](const Expr& x) { return is_integer(x.dtype()) || x.dtype() == DType::boolean; };
+    if (!counts(a) || !counts(b)) return false;
+    if (share_no_integer(a.dtype(), b.dtype()))
+        throw TypeError(where, name + " of " + describe(*a.node()) + " and " + describe(*b.node()) +
+                                   ": uint64 and a signed integer do not mix; cast one, as in " +
+                                   cast_text(a.dtype() == DType::uint64 ? a.node() : b.node(), int64,
+                                             "the unsigned operand"));
+    const auto is_unsigned = [](const Expr& x) {
+        return is_integer(x.dtype()) && !is_signed_integer(x.dtype());
+    };
+    const DType wide = is_unsigned(a) && is_unsigned(b) ? DType::uint64 : DType::int64;
+    a = cast(a, wide, where);
+    b = cast(b, wide, where);
+    return true;
+}
+
+// `x` with the length that its axis has to have beside the other operand's: 1 beside 1, which would
+// broadcast.
+Expr beside(const Expr& x, std::size_t axis, const Int& other, Where where) {
+    Shape shape = type_of(x).shape;
+    if (!other.is(1) || shape[axis].is(1)) return x;
+    shape[axis] = 1;
+    return expand_to(x, shape, where);
 }
 
 namespace {
@@ -146,6 +173,17 @@ Array evaluate_dot(const Node& node, const std::vector<Array>& inputs) {
     return r;
 }
 
+// Of vectors and matrices: a sum over a broadcast product.
+Expr product_of_integers(Expr x, Expr y, Where where) {
+    const int axis = x.rank() - 1, columns = y.rank() - 1;
+    // Both with the length that they have to share: 1 beside 1 would broadcast.
+    const Int left = type_of(x).shape.back(), right = type_of(y).shape.front();
+    x = beside(x, static_cast<std::size_t>(axis), right, where);
+    y = beside(y, 0, left, where);
+    for (int i = 0; i < columns; ++i) x = expand_dims(x, -1, where);
+    return sum(mul({x, where}, {y, where}), {axis}, {}, where);
+}
+
 }  // namespace
 
 const Op* dot_op() {
@@ -170,23 +208,24 @@ Expr dot(const Expr& a, const Expr& b, Where where) try {
     if (a.rank() == 0 || b.rank() == 0)
         throw ShapeError(where, "dot of " + describe(*a.node()) + " and " + describe(*b.node()) +
                                     ": a scalar has no axis to sum over; write a * b");
-    require_floats("dot", a.node(), b.node(), where);
+    Expr x = a, y = b;
+    const bool integers = widen_integers("dot", x, y, where);
+    if (!integers) require_floats("dot", a.node(), b.node(), where);
     // Everything else becomes a product of two matrices: [I..., k] . [J..., k, n] -> [I..., J..., n].
     const Shape &left = type_of(a).shape, &right = type_of(b).shape;
     const std::size_t inner = right.size() < 2 ? 0 : right.size() - 2;
     if (never_equal(left.back(), right[inner])) refuse_lengths(a.node(), b.node(), where);
     Shape rows(left.begin(), left.end() - 1), columns = right;
     columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(inner));
-    Expr x = a, y = b;
-    if (left.size() > 2) x = reshape_to(a, {count_of(rows), left.back()}, where);
+    if (left.size() > 2) x = reshape_to(x, {count_of(rows), left.back()}, where);
     if (right.size() > 2) {
         std::vector<std::int64_t> order(right.size());
         std::iota(order.begin(), order.end(), 0);
         order.erase(order.begin() + static_cast<std::ptrdiff_t>(inner));
         order.insert(order.begin(), static_cast<std::int64_t>(inner));
-        y = reshape_to(wrap(make_permute(b.node(), order, where)), {right[inner], count_of(columns)}, where);
+        y = reshape_to(wrap(make_permute(y.node(), order, where)), {right[inner], count_of(columns)}, where);
     }
-    const Expr product = apply(dot_op(), {x, y}, {}, where);
+    const Expr product = integers ? product_of_integers(x, y, where) : apply(dot_op(), {x, y}, {}, where);
     rows.insert(rows.end(), columns.begin(), columns.end());
     return reshape_to(product, rows, where);
 } catch (const std::bad_alloc&) {

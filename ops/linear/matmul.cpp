@@ -41,15 +41,6 @@ void require_batches(const Expr& a, const Expr& b, Where where) {
     }
 }
 
-// `x` with the length that its axis has to have beside the other operand's: 1 beside 1, which would
-// broadcast.
-Expr beside(const Expr& x, std::size_t axis, const Int& other, Where where) {
-    Shape shape = type_of(x).shape;
-    if (!other.is(1) || shape[axis].is(1)) return x;
-    shape[axis] = 1;
-    return expand_to(x, shape, where);
-}
-
 // The axes that both operands have, of one length.
 void make_equal(Expr& a, std::size_t axis_of_a, Expr& b, std::size_t axis_of_b, Where where) {
     const Int left = type_of(a).shape[axis_of_a], right = type_of(b).shape[axis_of_b];
@@ -67,13 +58,14 @@ Expr product(const Expr& a, const Expr& b, Where where) {
 Expr matmul(const Expr& a, const Expr& b, Where where) try {
     require_present("matmul", {&a, &b}, where);
     require_axes("matmul", a, b, where);
-    require_floats("matmul", a.node(), b.node(), where);
+    Expr x = a, y = b;
+    if (!widen_integers("matmul", x, y, where)) require_floats("matmul", a.node(), b.node(), where);
     const Shape &left = type_of(a).shape, &right = type_of(b).shape;
     require_equal("matmul", a, b, left.back(), right[right.size() < 2 ? 0 : right.size() - 2], where);
     require_batches(a, b, where);
     // Rows of all matrices by one matrix are one product.
     if (b.rank() <= 2) return dot(a, b, where);
-    Expr rows = a.rank() == 1 ? expand_dims(a, 0, where) : a, columns = b;
+    Expr rows = a.rank() == 1 ? expand_dims(x, 0, where) : x, columns = y;
     const Shape &first = type_of(rows).shape, &second = type_of(columns).shape;
     make_equal(rows, first.size() - 1, columns, second.size() - 2, where);
     const Expr result = product(rows, columns, where);
@@ -85,16 +77,17 @@ Expr matmul(const Expr& a, const Expr& b, Where where) try {
 Expr batched_dot(const Expr& a, const Expr& b, Where where) try {
     require_present("batched_dot", {&a, &b}, where);
     require_axes("batched_dot", a, b, where);
-    require_floats("batched_dot", a.node(), b.node(), where);
+    Expr x = a, y = b;
+    if (!widen_integers("batched_dot", x, y, where)) require_floats("batched_dot", a.node(), b.node(), where);
     const std::string operands =
         "batched_dot of " + describe(*a.node()) + " and " + describe(*b.node()) + ": ";
-    for (const Expr& x : {a, b})
-        if (x.rank() > 3)
+    for (const Expr& operand : {a, b})
+        if (operand.rank() > 3)
             throw ShapeError(where, operands +
                                         "it takes batches of vectors and matrices, of rank 2 and 3; use "
                                         "matmul for several axes of batches");
-    for (const Expr& x : {a, b})
-        if (x.rank() < 2)
+    for (const Expr& operand : {a, b})
+        if (operand.rank() < 2)
             throw ShapeError(where, operands +
                                         "the first axis of both is the batch, and each item has an axis "
                                         "to sum over; use dot for vectors and matrices");
@@ -103,8 +96,8 @@ Expr batched_dot(const Expr& a, const Expr& b, Where where) try {
         throw ShapeError(where, operands + "the batches have " + left[0].text() + " and " + right[0].text() +
                                     " items; both need the same number");
     require_equal("batched_dot", a, b, left.back(), right[1], where);
-    Expr rows = a.rank() == 2 ? expand_dims(a, 1, where) : a,
-         columns = b.rank() == 2 ? expand_dims(b, 2, where) : b;
+    Expr rows = a.rank() == 2 ? expand_dims(x, 1, where) : x,
+         columns = b.rank() == 2 ? expand_dims(y, 2, where) : y;
     make_equal(rows, 0, columns, 0, where);
     make_equal(rows, 2, columns, 1, where);
     Expr result = product(rows, columns, where);

@@ -1,0 +1,130 @@
+// Products of integers are exact: sums of products in 64 bits, which wrap around as sums do.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bitale/bitale.h"
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+using Integers64 = std::vector<std::int64_t>;  // those of uint64 by their bits
+
+bool counts_up(DType t) { return t == uint8 || t == uint16 || t == uint32 || t == uint64; }
+
+// Over the whole range of the dtype; of 64 bits, products that wrap around are among them.
+Integers64 whole_range(DType dtype, std::int64_t count, Random& random) {
+    Integers64 list(static_cast<std::size_t>(count));
+    for (std::int64_t& x : list) {
+        x = static_cast<std::int64_t>(random.bits());
+        const int rest = 64 - 8 * static_cast<int>(bytes_of(dtype));
+        if (dtype == boolean)
+            x &= 1;
+        else if (counts_up(dtype))
+            x = static_cast<std::int64_t>(static_cast<std::uint64_t>(x) >> rest);
+        else
+            x >>= rest;
+    }
+    return list;
+}
+
+Array array_of(const Integers64& list, const Dims& shape, DType dtype) {
+    if (dtype != uint64) return Array(list, shape).as(dtype);
+    return Array(std::vector<std::uint64_t>(list.begin(), list.end()), shape);
+}
+
+Integers64 numbers_of(const Array& x) {
+    if (x.dtype() != uint64) return x.to_vector<std::int64_t>();
+    const std::vector<std::uint64_t> list = x.to_vector<std::uint64_t>();
+    return {list.begin(), list.end()};
+}
+
+// [h, m, k] times [h, k, n], modulo 2^64.
+Integers64 products(const Integers64& a, const Integers64& b, std::int64_t h, std::int64_t m, std::int64_t k,
+                    std::int64_t n) {
+    Integers64 r;
+    for (std::int64_t p = 0; p < h; ++p)
+        for (std::int64_t i = 0; i < m; ++i)
+            for (std::int64_t j = 0; j < n; ++j) {
+                std::uint64_t sum = 0;
+                for (std::int64_t t = 0; t < k; ++t)
+                    sum += static_cast<std::uint64_t>(a[(p * m + i) * k + t]) *
+                           static_cast<std::uint64_t>(b[(p * k + t) * n + j]);
+                r.push_back(static_cast<std::int64_t>(sum));
+            }
+    return r;
+}
+
+struct ProductLengths {
+    std::int64_t m, k, n;
+};
+
+}  // namespace
+
+TEST_CASE("products of integers are exact, whatever their dtypes") {
+    Random random(11);
+    const std::vector<DType> dtypes{boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64};
+    for (const std::string device : {"cpu", "emulator", "reference"})
+        for (const DType left : dtypes) {
+            std::vector<Input> inputs;
+            std::vector<Expr> outputs;
+            std::vector<Array> arguments;
+            std::vector<Integers64> expected;
+            for (const DType right : {left, boolean, uint8, int8, int32, uint64}) {
+                const bool mixed = counts_up(left) != counts_up(right) && left != boolean && right != boolean;
+                if (mixed && (left == uint64 || right == uint64)) continue;
+                for (const ProductLengths& l : std::vector<ProductLengths>{
+                         {3, 5, 4}, {17, 33, 20}, {2, 0, 3}}) {
+                    const Expr a = input(left, {-1, -1}, "a"), b = input(right, {-1, -1}, "b");
+                    inputs.insert(inputs.end(), {a, b});
+                    outputs.push_back(dot(a, b));
+                    const Integers64 x = whole_range(left, l.m * l.k, random),
+                                     y = whole_range(right, l.k * l.n, random);
+                    arguments.push_back(array_of(x, {l.m, l.k}, left));
+                    arguments.push_back(array_of(y, {l.k, l.n}, right));
+                    expected.push_back(products(x, y, 1, l.m, l.k, l.n));
+                    CHECK(outputs.back().dtype() == (counts_up(left) && counts_up(right) ? uint64 : int64));
+                }
+            }
+            const Results got = function(inputs, outputs, FunctionOptions{.device = device}).call(arguments);
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+                INFO(device << ", " << name_of(left) << ", product " << i);
+                CHECK(numbers_of(got[i]) == expected[i]);
+            }
+        }
+}
+
+TEST_CASE("products of integers of other ranks") {
+    Random random(5);
+    const Integers64 x = whole_range(int32, 2 * 3 * 7, random), y = whole_range(int32, 2 * 7 * 5, random);
+    const Expr a = input(int32, {2, 3, 7}, "a"), b = input(int32, {2, 7, 5}, "b");
+    const Results got =
+        function({a, b}, {matmul(a, b), batched_dot(a, b), batched_dot(a[{colon, 1}], b), dot(a, b[1]),
+                          dot(a[{0, 1}], b[0]), dot(a[{0, 1}], b[{0, colon, 2}]), dot(a[1], b)})(
+            Array(x, {2, 3, 7}).as(int32), Array(y, {2, 7, 5}).as(int32));
+    const Integers64 all = products(x, y, 2, 3, 7, 5);
+    CHECK(numbers_of(got[0]) == all);
+    CHECK(numbers_of(got[1]) == all);
+    CHECK(numbers_of(got[2]) == numbers_of(eval(Expr(Array(all, {2, 3, 5}))[{colon, 1}])));
+    const Integers64 second(y.begin() + 35, y.end());
+    CHECK(numbers_of(got[3]) == products(x, second, 1, 6, 7, 5));
+    CHECK(numbers_of(got[4]) == Integers64(all.begin() + 5, all.begin() + 10));
+    CHECK(got[5].item<std::int64_t>() == all[5 + 2]);
+    CHECK(got[6].shape() == Dims{3, 2, 5});
+    const Integers64 rows(x.begin() + 21, x.end()), first(y.begin(), y.begin() + 35);
+    CHECK(numbers_of(eval(Expr(got[6])[{colon, 0}])) == products(rows, first, 1, 3, 7, 5));
+}
+
+TEST_CASE("lengths of products of integers are compared") {
+    const Expr a = input(int32, {-1, -1}, "a"), b = input(int32, {-1, -1}, "b");
+    Function f = function({a, b}, dot(a, b));
+    CHECK_THROWS_AS(f(zeros({2, 3}).as(int32), zeros({4, 2}).as(int32)), ShapeError);
+    CHECK_THROWS_AS(f(zeros({2, 1}).as(int32), zeros({4, 2}).as(int32)), ShapeError);
+    CHECK_THROWS_AS(f(zeros({2, 3}).as(int32), zeros({1, 2}).as(int32)), ShapeError);
+    CHECK_THROWS_AS(dot(input(int8, Dims{2, 1}, "x"), input(int8, Dims{4, 2}, "y")), ShapeError);
+    CHECK_THROWS_AS(dot(input(uint64, Dims{2, 1}, "x"), input(int8, Dims{1, 2}, "y")), TypeError);
+}
