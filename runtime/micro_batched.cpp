@@ -185,23 +185,41 @@ MicroBatched::Part MicroBatched::planned(const Function::State& function, const 
 void MicroBatched::prepare() {
     if (is_prepared_.load()) return;
     beginnings_.clear();
-    for (std::size_t p = 0; p < plan_.passes.size(); ++p) {
+    make_totals();
+    for (const MicroBatches::Pass& pass : plan_.passes) {
         std::vector<Array>& beginnings = beginnings_.emplace_back();
-        for (std::size_t k = 0; k < total_types_[p].size(); ++k) {
-            const TotalType& type = total_types_[p][k];
-            const MicroBatches::Total& total = plan_.passes[p].totals[k];
-            Array& value = total.variable->value;
-            if (value.shape() != type.shape || value.dtype() != type.dtype ||
-                !ArrayMemory::has_elements(value))
-                value = Array(type.dtype, type.shape);
-            beginnings.push_back(beginning_of(total));
-        }
+        for (const MicroBatches::Total& total : pass.totals) beginnings.push_back(beginning_of(total));
     }
     // Not what an earlier try has prepared: other threads may be dropping its arena.
     for (const Part& part : passes_)
         if (!part->executable) prepare_program(*part);
     if (!finale_->executable) prepare_program(*finale_);
     is_prepared_.store(true);
+}
+
+void MicroBatched::make_totals() {
+    for (std::size_t p = 0; p < plan_.passes.size(); ++p)
+        for (std::size_t k = 0; k < total_types_[p].size(); ++k) {
+            const TotalType& type = total_types_[p][k];
+            Array& value = plan_.passes[p].totals[k].variable->value;
+            if (value.shape() != type.shape || value.dtype() != type.dtype ||
+                !ArrayMemory::has_elements(value))
+                value = Array(type.dtype, type.shape);
+        }
+    has_totals_.store(true);
+}
+
+// Not those that a call of this or another thread has. On a GPU they keep their places there.
+void MicroBatched::drop_totals() {
+    if (rows_ > 0 || !has_totals_.load() || executable_for(*finale_).ledger() != &host_ledger()) return;
+    std::vector<std::unique_lock<TurnLock>> locks;
+    for (const MicroBatches::Pass& pass : plan_.passes)
+        for (const MicroBatches::Total& total : pass.totals)
+            if (!locks.emplace_back(total.variable->turns, std::try_to_lock).owns_lock()) return;
+    const Array none;
+    for (const MicroBatches::Pass& pass : plan_.passes)
+        for (const MicroBatches::Total& total : pass.totals) total.variable->value = none;
+    has_totals_.store(false);
 }
 
 const Executable& MicroBatched::executable_for(const Function::State& part) const {
@@ -286,7 +304,8 @@ void MicroBatched::begin(std::size_t pass) {
 std::vector<Array> MicroBatched::run_in_parts(std::span<const Array> arguments, const Sizes& sizes,
                                               std::int64_t most) {
     const std::int64_t rows = sizes.all_rows;
-    if (rows_ == 0 && last_rows_.exchange(most) != most) drop_arena();  // of larger parts
+    if (rows_ == 0 && last_rows_.exchange(most) != most) drop_arenas_of_parts();  // of larger ones
+    if (!has_totals_.load()) make_totals();
     std::vector<Array> results(outputs_.size()), all(arguments.begin(), arguments.end());
     const std::size_t first_scalar = all.size();
     for (int k = 0; k < 3; ++k) all.emplace_back(rows);
@@ -354,11 +373,16 @@ std::vector<Array> MicroBatched::loop(const LoopCall& call) {
 }
 
 void MicroBatched::drop_arena() {
+    drop_arenas_of_parts();
+    drop_totals();
+}
+
+void MicroBatched::drop_arenas_of_parts() {
     for_each_executable([](Executable& executable) { executable.drop_arena(); });
 }
 
 std::int64_t MicroBatched::arena_bytes() const {
-    std::int64_t bytes = is_prepared_.load() ? total_bytes_ : 0;
+    std::int64_t bytes = has_totals_.load() ? total_bytes_ : 0;
     for_each_executable([&](const Executable& executable) { bytes += executable.arena_bytes(); });
     return bytes;
 }

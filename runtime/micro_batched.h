@@ -125,7 +125,8 @@ class MicroBatched : public Executable {
     [[noreturn]] void refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const;
     void list_results(MemoryPlan& plan, const Sizes& sizes, std::int64_t steps) const;
     std::int64_t padding_bytes() const;
-    std::int64_t blocks_of_totals() const;  // and of what they begin with
+    std::int64_t blocks_of_beginnings() const;
+    std::int64_t blocks_of_totals() const;  // with what they begin with
     std::int64_t argument_bytes(const Sizes& sizes) const;
     std::int64_t result_bytes(const Sizes& sizes, std::int64_t steps) const;
     std::int64_t outside_bytes(const Sizes& sizes) const;
@@ -140,6 +141,11 @@ class MicroBatched : public Executable {
     std::vector<Array> run(std::span<const Array> arguments, std::int64_t steps, std::int64_t results);
     std::vector<Array> run_in_parts(std::span<const Array> arguments, const Sizes& sizes, std::int64_t most);
     void begin(std::size_t pass);
+    // Arrays of the totals, where there are none, with the lock of the call; and none of them, so that calls
+    // in other ways have their room.
+    void make_totals();
+    void drop_totals();
+    void drop_arenas_of_parts();
 
     const std::int64_t rows_;  // of a part; 0: by the limit
     std::size_t computed_again_ = 0;
@@ -160,7 +166,7 @@ class MicroBatched : public Executable {
     std::vector<std::vector<Array>> beginnings_;
     IntTable table_;
     std::unique_ptr<LengthChecks> checks_;
-    std::atomic<bool> is_prepared_{false};
+    std::atomic<bool> is_prepared_{false}, has_totals_{false};
     LastSymbols last_symbols_;
     std::atomic<std::int64_t> last_rows_{0};               // of a part, by the limit
     int all_rows_ = 0;                                     // slot of the number of rows

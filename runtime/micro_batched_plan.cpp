@@ -58,7 +58,15 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
         const std::vector<std::int64_t> symbols = symbols_of_part(build.signature, sizes, rows);
         Frames frames(build.program, build.signature);
         const Frame& frame = frames.find(symbols.data());
-        const OwnMemory own = executable_for(part).own_memory(*build.program, frame);
+        // The part before the last one, which may have fewer rows, leaves what its products needed.
+        const std::int64_t last = rows < sizes.all_rows && &part != finale_.get() ? sizes.all_rows % rows : 0;
+        Frames frames_of_last(build.program, build.signature);
+        const Frame* of_last = nullptr;
+        if (last > 0) {
+            const std::vector<std::int64_t> symbols_of_last = symbols_of_part(build.signature, sizes, last);
+            of_last = &frames_of_last.find(symbols_of_last.data());
+        }
+        const OwnMemory own = executable_for(part).own_memory(*build.program, frame, of_last);
         on_gpu = own.place != OwnMemory::Place::host;
         MemoryPlan plan = make_memory_plan(build, frame, symbols, own);
         std::int64_t results = 0, outside = 0;
@@ -75,12 +83,7 @@ MemoryPlan MicroBatched::plan_of(const Sizes& sizes, std::int64_t rows, std::int
         }
         // The pool keeps those of a pass when the next begins; those of the finale are the call's.
         if (&part != finale_.get()) peak += results;
-        if (const std::int64_t last = rows < sizes.all_rows ? sizes.all_rows % rows : 0;
-            &part != finale_.get() && !on_gpu && last > 0) {
-            const std::vector<std::int64_t> symbols_of_last = symbols_of_part(build.signature, sizes, last);
-            Frames of_last(build.program, build.signature);
-            peak += bytes_of_last(*build.program, frame, of_last.find(symbols_of_last.data()));
-        }
+        if (!on_gpu && of_last) peak += bytes_of_last(*build.program, frame, *of_last);
         peak += plan.peak_bytes - results - outside;
         if (largest.steps.empty() || plan.peak_bytes > largest.peak_bytes) largest = std::move(plan);
     };
@@ -113,11 +116,17 @@ std::int64_t MicroBatched::padding_bytes() const {
            constants * static_cast<std::int64_t>(passes_.size() + 1) + blocks_of_totals() - total_bytes_;
 }
 
-std::int64_t MicroBatched::blocks_of_totals() const {
+std::int64_t MicroBatched::blocks_of_beginnings() const {
     std::int64_t bytes = 0;
     for (const std::vector<TotalType>& types : total_types_)
-        for (const TotalType& type : types)
-            bytes += block_of_array(bytes_of(type.dtype, type.shape)) + block_of_array(bytes_of(type.dtype));
+        for (const TotalType& type : types) bytes += block_of_array(bytes_of(type.dtype));
+    return bytes;
+}
+
+std::int64_t MicroBatched::blocks_of_totals() const {
+    std::int64_t bytes = blocks_of_beginnings();
+    for (const std::vector<TotalType>& types : total_types_)
+        for (const TotalType& type : types) bytes += block_of_array(bytes_of(type.dtype, type.shape));
     return bytes;
 }
 
@@ -324,7 +333,8 @@ std::int64_t MicroBatched::outside_bytes(const Sizes& sizes) const {
     std::int64_t bytes = 0;
     for (const SharedUse& use : function_.shared) bytes += use.variable->value.bytes();
     if (executable_for(*finale_).ledger() == &host_ledger())
-        return bytes + argument_bytes(sizes) + (is_prepared_.load() ? blocks_of_totals() : 0);
+        return bytes + argument_bytes(sizes) + (is_prepared_.load() ? blocks_of_beginnings() : 0) +
+               (has_totals_.load() ? blocks_of_totals() - blocks_of_beginnings() : 0);
     bytes += tail_on_gpu * static_cast<std::int64_t>(function_.shared.size());
     std::int64_t workspace = 0;
     for (std::size_t p = 0; p <= passes_.size(); ++p)

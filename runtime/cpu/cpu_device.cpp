@@ -56,6 +56,7 @@ class CpuLauncher : public Launcher {
         }
         return scratch_bytes(most, pool_.threads());
     }
+    std::int64_t reserved_alive() const override { return scratch_.bytes(); }
     void drop_reserved() override { scratch_.drop(); }
     void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) override {
         const auto loaded = [&](const SliceKernel& k) {

@@ -58,6 +58,12 @@ void GemmScratch::prepare(std::size_t threads, const GemmRoom& room, std::size_t
     parts_.grow(room.of_parts, limit);
 }
 
+std::int64_t GemmScratch::bytes() const {
+    std::int64_t all = parts_.bytes();
+    for (const std::unique_ptr<Block>& b : blocks_) all += b->memory.bytes();
+    return all;
+}
+
 void GemmScratch::drop() {
     for (const std::unique_ptr<Block>& b : blocks_) b->memory.drop();
     parts_.drop();

@@ -41,6 +41,7 @@ class GemmScratch {
   public:
     bool is_limited = false;  // by memory_limit of BITALE_FLAGS
 
+    std::int64_t bytes() const;
     void drop();  // between products
 
   private:

@@ -263,7 +263,8 @@ std::int64_t CudaRunner::bytes_of_buffer(std::size_t buffer) const {
     return bytes_of(type.dtype, lengths);
 }
 
-OwnMemory CudaRunner::own_memory(const Program& program, const Frame& frame) const {
+// Workspaces on a GPU are as large for one size as for another.
+OwnMemory CudaRunner::own_memory(const Program& program, const Frame& frame, const Frame* /*before*/) const {
     const Backend& backend = context_.backend();
     OwnMemory own = library_memory(program, static_cast<bool>(backend.gemm_algorithm));
     if (backend.conv_workspace) {
@@ -291,7 +292,7 @@ std::int64_t CudaRunner::workspace_alive(const Program& program) const {
 
 void CudaRunner::check_limit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {
     function_limit_.check(frame, symbols_, arguments, steps, [&] {
-        OwnMemory own = own_memory(*program_, frame);
+        OwnMemory own = own_memory(*program_, frame, nullptr);
         if (steps > 0)
             own.pieces.push_back({MemoryPlan::Kind::control, "loop", "where a loop is, and its indices",
                                   Loop::bytes(steps, output_buffers_.size())});

@@ -44,7 +44,7 @@ class CudaRunner : public Executable {
     std::vector<Array> loop(const LoopCall& call) override;  // loop.cpp
     void drop_arena() override;
     std::int64_t arena_bytes() const override { return frames_.most_bytes(); }
-    OwnMemory own_memory(const Program& program, const Frame& frame) const override;
+    OwnMemory own_memory(const Program& program, const Frame& frame, const Frame* before) const override;
     std::int64_t workspace_alive(const Program& program) const override;
     MemoryLedger* ledger() const override { return &context_.ledger(); }
     std::vector<std::int64_t> last_symbols() const override { return last_symbols_; }

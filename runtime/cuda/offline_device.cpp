@@ -72,7 +72,7 @@ class OfflineExecutable : public Executable {
     std::vector<Array> run(std::span<const Array> /*arguments*/) override { refuse(); }
     std::vector<Array> loop(const LoopCall& /*call*/) override { refuse(); }
     std::int64_t arena_bytes() const override { return arena_bytes_; }
-    OwnMemory own_memory(const Program& program, const Frame& frame) const override {
+    OwnMemory own_memory(const Program& program, const Frame& frame, const Frame* /*before*/) const override {
         OwnMemory own = library_memory(program, true);
         std::int64_t largest = 0;
         std::string unknown;

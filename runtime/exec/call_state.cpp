@@ -106,15 +106,19 @@ void CallState::plan(const Region& region, std::vector<StepPlan>& plans, Meters&
     }
 }
 
-OwnMemory own_memory_of(const Program& program, const Frame& frame, const Launcher& launcher) {
+OwnMemory own_memory_of(const Program& program, const Frame& frame, const Frame* before,
+                        const Launcher& launcher) {
     std::vector<Launcher::Reserved> calls;
     const auto add = [&](const Region& region, const std::vector<StepSizes>& sizes) {
         for (std::size_t i = 0; i < region.steps.size(); ++i)
             if (const auto* gemm = std::get_if<GemmStep>(&region.steps[i].operation))
                 calls.push_back(reserved_for(program, *gemm, sizes[i]));
     };
-    add(program.once, frame.once);
-    add(program.body, frame.body);
+    for (const Frame* f : {&frame, before})
+        if (f) {
+            add(program.once, f->once);
+            add(program.body, f->body);
+        }
     OwnMemory own;
     if (const std::int64_t bytes = launcher.reserved_bytes(calls); bytes > 0)
         own.pieces.push_back({MemoryPlan::Kind::workspace, "products",
@@ -125,13 +129,19 @@ OwnMemory own_memory_of(const Program& program, const Frame& frame, const Launch
 }
 
 void CallState::limit_arena(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {
-    if (frame.number != last_frame_) {
+    const bool is_as_before = frame.number == last_frame_;
+    if (!is_as_before) {
         last_symbols_.set(symbols_);
         last_frame_ = frame.number;
     }
-    const std::int64_t most_arena = limit_.check(frame, symbols_, arguments, steps,
-                                                 [&] { return own_memory_of(*program_, frame, *launcher_); });
-    if (arena_.bytes() > most_arena) drop_arena();  // of larger sizes
+    const FittingCall call = limit_.check(frame, symbols_, arguments, steps, [&] {
+        return own_memory_of(*program_, frame, nullptr, *launcher_);
+    });
+    if (call.most == INT64_MAX) return;
+    // What other sizes have left may grow by all that these need: fewer rows can need more for their
+    // products.
+    const std::int64_t workspace = launcher_->reserved_alive() + (is_as_before ? 0 : call.workspace);
+    if (std::max(arena_.bytes(), call.arena) + workspace > call.most) drop_arena();
 }
 
 void CallState::admit(const Frame& frame, std::span<const Array> arguments, std::int64_t steps) {

@@ -55,7 +55,8 @@ class ArenaBytes {
 };
 
 // What a launcher takes beside the buffers of such a call.
-OwnMemory own_memory_of(const Program& program, const Frame& frame, const Launcher& launcher);
+OwnMemory own_memory_of(const Program& program, const Frame& frame, const Frame* before,
+                        const Launcher& launcher);
 
 // The symbols of the call whose sizes were new last, of all calls of a function.
 class LastSymbols {

@@ -194,7 +194,10 @@ bool CallLock::is_wanted() const {
     return false;
 }
 
-OwnMemory Executable::own_memory(const Program& /*program*/, const Frame& /*frame*/) const { return {}; }
+OwnMemory Executable::own_memory(const Program& /*program*/, const Frame& /*frame*/,
+                                 const Frame* /*before*/) const {
+    return {};
+}
 
 void rethrow_with(const std::string& addition) {
     const auto text = [&](const Error& e) { return e.what() + addition; };

@@ -92,8 +92,9 @@ class Executable {
     virtual void drop_arena() {}
     virtual std::int64_t arena_bytes() const { return 0; }  // for the largest shapes so far
     // How a call of these sizes holds the buffers of a program for this device, its own or another, and what
-    // it takes beside them.
-    virtual OwnMemory own_memory(const Program& program, const Frame& frame) const;
+    // it takes beside them; after a call of the sizes `before`, whose memory is kept, where they are given.
+    virtual OwnMemory own_memory(const Program& program, const Frame& frame,
+                                 const Frame* before = nullptr) const;
     // Of the workspace that products of the program need, one for the device, what is there already.
     virtual std::int64_t workspace_alive(const Program& /*program*/) const { return 0; }
     // That of its device's memory, where it is counted.

@@ -106,7 +106,8 @@ class Launcher {
         std::size_t buffers = 0;
     };
     virtual std::int64_t reserved_bytes(std::span<const Reserved>) const { return 0; }
-    virtual void drop_reserved() {}  // between calls
+    virtual std::int64_t reserved_alive() const { return 0; }  // what it has by now
+    virtual void drop_reserved() {}                            // between calls
     virtual void gemm(const GemmShape& shape, const GemmData& data, const SliceKernels& kernels) = 0;
     virtual void conv(const ConvShape& shape, const ConvData& data) = 0;
     // False where it ends without a result, as iterations do that do not converge: nothing has been written

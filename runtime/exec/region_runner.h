@@ -28,8 +28,8 @@ class RegionRunner : public Executable {
         const CallStates<CallState>::Claim state(states_);
         state->drop_arena();
     }
-    OwnMemory own_memory(const Program& program, const Frame& frame) const override {
-        return own_memory_of(program, frame, *launcher_());
+    OwnMemory own_memory(const Program& program, const Frame& frame, const Frame* before) const override {
+        return own_memory_of(program, frame, before, *launcher_());
     }
     MemoryLedger* ledger() const override { return &host_ledger(); }
     std::vector<std::int64_t> last_symbols() const override { return last_symbols_.get(); }

@@ -26,17 +26,22 @@ MemoryPlan plan_of(const Build& build, const Executable& executable, std::vector
     return make_memory_plan(build, frame, symbols, executable.own_memory(*build.program, frame));
 }
 
+std::vector<std::int64_t> with_zeros(const Signature& signature, std::vector<std::int64_t> symbols) {
+    for (std::size_t s = 0; s < symbols.size(); ++s)
+        if (signature.sources[s].axis < 0) symbols[s] = 0;
+    return symbols;
+}
+
 // Of integer scalars, such as the number of a minibatch, what takes more: their values, or 0. The last
 // minibatch of a data set is often a small one.
-MemoryPlan larger_plan(const Build& build, const Executable& executable,
-                       const std::vector<std::int64_t>& symbols) {
-    std::vector<std::int64_t> zeros = symbols;
-    for (std::size_t s = 0; s < zeros.size(); ++s)
-        if (build.signature.sources[s].axis < 0) zeros[s] = 0;
-    MemoryPlan plan = plan_of(build, executable, symbols);
+template <class PlanOf>
+MemoryPlan larger_plan(const Signature& signature, const std::vector<std::int64_t>& symbols,
+                       PlanOf&& plan_of) {
+    const std::vector<std::int64_t> zeros = with_zeros(signature, symbols);
+    MemoryPlan plan = plan_of(symbols);
     if (zeros == symbols) return plan;
     try {
-        MemoryPlan of_zeros = plan_of(build, executable, zeros);
+        MemoryPlan of_zeros = plan_of(zeros);
         if (of_zeros.peak_bytes >= plan.peak_bytes) return of_zeros;
     } catch (const ShapeError&) {  // there is no such call
     } catch (const IndexError&) {
@@ -48,10 +53,11 @@ MemoryPlan larger_plan(const Build& build, const Executable& executable,
 
 MemoryPlan memory_plan_of(const Function::State& state, const ExampleShapes& lengths) {
     const Build build = build_of(state);
-    if (state.micro_batch > 0 && state.parts)
-        return state.parts->memory_plan(symbols_of(build, lengths, state.executable->last_symbols()));
-    return larger_plan(build, *state.executable,
-                       symbols_of(build, lengths, state.executable->last_symbols()));
+    const std::vector<std::int64_t> symbols = symbols_of(build, lengths, state.executable->last_symbols());
+    if (state.micro_batch > 0 && state.parts) return state.parts->memory_plan(symbols);
+    return larger_plan(build.signature, symbols, [&](const std::vector<std::int64_t>& of) {
+        return plan_of(build, *state.executable, of);
+    });
 }
 
 namespace {
@@ -61,9 +67,7 @@ std::optional<MemoryPlan> plan_computed_again(Function::State& state,
                                               const std::vector<std::int64_t>& symbols, std::int64_t limit) {
     Recomputed* const ways = ways_of(state);
     if (!ways) return std::nullopt;
-    CallSizes sizes{symbols};
-    for (std::size_t s = 0; s < symbols.size(); ++s)
-        if (state.signature.sources[s].axis < 0) sizes.symbols[s] = 0;
+    CallSizes sizes{with_zeros(state.signature, symbols)};
     for (const bool of_last_call : {false, true}) {
         if (of_last_call && sizes.symbols == symbols) break;
         if (of_last_call) sizes.symbols = symbols;
@@ -108,7 +112,8 @@ MemoryPlan plan_of(Function::State& state, const ExampleShapes& lengths) {
         MicroBatched* const parts = planned_parts(state);
         if (!parts) return plan;
         const std::lock_guard turn(state.device->turns());
-        return parts->memory_plan(symbols);
+        return larger_plan(state.signature, symbols,
+                           [&](const std::vector<std::int64_t>& of) { return parts->memory_plan(of); });
     } catch (const MemoryRefusal&) {
         return plan;  // that is what would be needed
     }

@@ -30,10 +30,10 @@ MemoryPlan memory_plan_of(const Function::State& state, const ExampleShapes& len
 // Throws MemoryRefusal where the plan of a function needs more than its limit.
 void refuse_over_limit(const MemoryPlan& plan, Where function);
 
-// Sizes of calls that fit a limit, and the most that an arena may have then.
+// Sizes of calls that fit a limit, what their arena and workspace are, and the most that both may have then.
 struct FittingCall {
     std::uint64_t frame = 0;  // 0: none
-    std::int64_t argument_bytes = 0, steps = 0, most_arena = 0;
+    std::int64_t argument_bytes = 0, steps = 0, arena = 0, workspace = 0, most = INT64_MAX;
     bool is_like(const FittingCall& other) const {
         return frame == other.frame && argument_bytes == other.argument_bytes && steps == other.steps;
     }
@@ -45,20 +45,22 @@ class FunctionLimit {
   public:
     explicit FunctionLimit(const Build& build) : build_(build) {}
     bool is_set() const { return build_.memory_limit > 0; }
-    // How many bytes an arena may have that is larger than these sizes need.
     template <class Own>
-    std::int64_t check(const Frame& frame, std::span<const std::int64_t> symbols,
-                       std::span<const Array> arguments, std::int64_t steps, Own&& own) {
-        if (!is_set()) return INT64_MAX;
-        FittingCall call{.frame = frame.number, .argument_bytes = 0, .steps = steps, .most_arena = 0};
+    FittingCall check(const Frame& frame, std::span<const std::int64_t> symbols,
+                      std::span<const Array> arguments, std::int64_t steps, Own&& own) {
+        FittingCall call{.frame = frame.number, .steps = steps};
+        if (!is_set()) return call;
         for (const Array& a : arguments) call.argument_bytes += a.bytes();
         for (const FittingCall& known : fitting_)
-            if (known.is_like(call)) return known.most_arena;
+            if (known.is_like(call)) return known;
         const MemoryPlan plan = make_memory_plan(build_, frame, symbols, own(), steps);
         refuse_over_limit(plan, build_.where);
-        call.most_arena = plan.limit - (plan.peak_bytes - plan.arena_bytes);
+        call.arena = plan.arena_bytes;
+        for (const MemoryPlan::Buffer& b : plan.buffers)
+            if (b.kind == MemoryPlan::Kind::workspace) call.workspace += b.reserved;
+        call.most = plan.limit - (plan.peak_bytes - call.arena - call.workspace);
         fitting_[next_++ % fitting_.size()] = call;
-        return call.most_arena;
+        return call;
     }
 
   private:

@@ -77,8 +77,8 @@ TEST_CASE("products of integers are exact, whatever their dtypes") {
             for (const DType right : {left, boolean, uint8, int8, int32, uint64}) {
                 const bool mixed = counts_up(left) != counts_up(right) && left != boolean && right != boolean;
                 if (mixed && (left == uint64 || right == uint64)) continue;
-                for (const ProductLengths& l : std::vector<ProductLengths>{
-                         {3, 5, 4}, {17, 33, 20}, {2, 0, 3}}) {
+                for (const ProductLengths& l :
+                     std::vector<ProductLengths>{{3, 5, 4}, {17, 33, 20}, {2, 0, 3}}) {
                     const Expr a = input(left, {-1, -1}, "a"), b = input(right, {-1, -1}, "b");
                     inputs.insert(inputs.end(), {a, b});
                     outputs.push_back(dot(a, b));

@@ -346,3 +346,93 @@ TEST_CASE("without a limit too, want of memory names the buffers") {
                          ContainsSubstring("Cure: a smaller batch"));
     f.check(100);
 }
+
+namespace {
+
+// What is alive at most while `f` runs.
+template <class F>
+std::int64_t most_alive(F&& f) {
+    trim_host_memory();
+    host_ledger().forget_most();
+    f();
+    return host_ledger().most();
+}
+
+// A step whose parts add up gradients of megabytes.
+struct WideStep {
+    explicit WideStep(ByteCount limit = {}) {
+        const Expr loss = mean(sqr(dot(tanh(dot(x, w)), v)));
+        f = function(
+            {x}, loss,
+            {.updates = sgd(loss, {w, v}, 0.1), .name = "step", .device = "cpu", .memory_limit = limit});
+    }
+    static Array rows(std::int64_t n) { return ones({n, 200}); }
+    Expr x = input(float32, {-1, 200}, "x");
+    Shared w = shared(zeros({200, 600}), "w"), v = shared(zeros({600, 10}), "v");
+    Function f;
+};
+
+constexpr std::int64_t beside_plans = 2048;  // numbers of the call itself
+
+}  // namespace
+
+TEST_CASE("totals of a call in parts make room for the next call at once") {
+    constexpr std::int64_t few = 1500, many = 4000;
+    const std::int64_t before = host_ledger().now();
+    const std::int64_t limit = [] {
+        const WideStep step;
+        return step.f.memory_plan({{step.x, {few, 200}}}).peak_bytes;
+    }();
+    WideStep step(ByteCount{limit});
+    const Array large = WideStep::rows(many), small = WideStep::rows(few);
+    for (int round = 0; round < 2; ++round) {
+        step.f(large);
+        CHECK(step.f.memory_plan().micro_batch > 0);
+        CHECK(most_alive([&] { step.f(small); }) - before - large.bytes() <= limit + beside_plans);
+        CHECK(step.f.memory_plan().micro_batch == 0);
+    }
+}
+
+TEST_CASE("workspaces of products that fewer rows have left make room") {
+    const Expr x = input(float64, {-1, 784}, "x");
+    const auto make = [&](std::int64_t limit) {
+        const Shared w = shared(zeros({784, 500}).as(float64), "w"),
+                     v = shared(zeros({500, 500}).as(float64), "v");
+        return function({x}, mean(dot(tanh(dot(x, w)), v)),
+                        {.name = "means", .device = "cpu", .memory_limit = ByteCount{limit}});
+    };
+    std::int64_t limit = 0;
+    {
+        const Function plain = make(0);
+        limit = plain.memory_plan({{x, {512, 784}}}).peak_bytes;
+    }
+    const Array large = ones({512, 784}).as(float64);
+    for (const std::int64_t first : {512, 400, 257, 100}) {
+        const std::int64_t before = host_ledger().now();
+        Function f = make(limit);
+        f(ones({first, 784}).as(float64));
+        INFO("after " << first << " rows");
+        CHECK(most_alive([&] { f(large); }) - before + large.bytes() <= limit + beside_plans);
+    }
+}
+
+TEST_CASE("the plan of a minibatch that is computed in parts is that of a whole one after a short one") {
+    const Shared data = shared(zeros({149, 200}), "data"), w = shared(zeros({200, 500}), "w");
+    const Expr i = lscalar("i"), x = matrix("x");
+    const auto make = [&](std::int64_t limit) {
+        return function({i}, mean(sqr(tanh(dot(x, w)))),
+                        {.givens = {{x, Expr(data)[Slice{i * 64, (i + 1) * 64}]}},
+                         .name = "means",
+                         .device = "cpu",
+                         .memory_limit = ByteCount{limit}});
+    };
+    Function plain = make(0);
+    plain(0);
+    Function f = make(plain.memory_plan().peak_bytes - 30000);
+    f(0);
+    const MemoryPlan whole = f.memory_plan();
+    CHECK(whole.micro_batch > 21);
+    f(2);  // 21 rows
+    CHECK(f.memory_plan().micro_batch == whole.micro_batch);
+    CHECK(f.memory_plan().peak_bytes == whole.peak_bytes);
+}
