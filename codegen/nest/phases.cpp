@@ -29,9 +29,9 @@ struct Axis {
     // Results, and terms, that are so far apart ask the same.
     std::int64_t phases() const { return divisor / std::gcd(divisor, of_result); }
     std::int64_t step() const { return divisor / std::gcd(divisor, of_term); }
-    // The first term that a result of the phase visits; nothing where there is none.
-    std::optional<std::int64_t> first_term(std::int64_t phase) const {
-        for (std::int64_t k = 0; k < step(); ++k)
+    // The first of so many terms that a result of the phase visits; nothing where there is none.
+    std::optional<std::int64_t> first_term(std::int64_t phase, std::int64_t terms) const {
+        for (std::int64_t k = 0; k < std::min(step(), terms); ++k)
             if (remainder(of_result * phase + of_term * k + rest, divisor) == 0) return k;
         return {};
     }
@@ -105,15 +105,23 @@ Int length_of_part(const Int& whole, std::int64_t first, std::int64_t step) {
     return step == 1 ? whole : floordiv(whole - first + (step - 1), step);
 }
 
+std::int64_t most_turns(const Loop& loop) { return loop.extent.range().high; }
+
+// Nothing where there are too many phases to look at.
 std::vector<Run> runs_of(const Nest& nest, const Axis& axis) {
+    constexpr std::int64_t most_phases = 4096;
+    const std::int64_t results = axis.result ? most_turns(nest.parallel[*axis.result]) : 1,
+                       terms = axis.term ? most_turns(nest.reduced[*axis.term]) : 1,
+                       phases = std::min(axis.phases(), results);
+    if (phases > most_phases || std::min(axis.step(), terms) > most_phases) return {};
     std::vector<Run> runs;
-    for (std::int64_t p = 0; p < axis.phases(); ++p) {
+    for (std::int64_t p = 0; p < phases; ++p) {
         Run run;
         run.first = p;
         run.length =
             axis.result ? length_of_part(nest.parallel[*axis.result].extent, p, axis.phases()) : Int(1);
         if (run.length.is(0)) continue;
-        if (const std::optional<std::int64_t> term = axis.first_term(p)) {
+        if (const std::optional<std::int64_t> term = axis.first_term(p, terms)) {
             run.term = *term;
             run.terms =
                 axis.term ? length_of_part(nest.reduced[*axis.term].extent, *term, axis.step()) : Int(1);
@@ -202,11 +210,15 @@ std::optional<Multiple> asks_for_multiple(const Guard& guard) {
     return {};
 }
 
+// Results as far apart as these are alike in no axis that a task has a part of.
+constexpr std::int64_t most_apart = std::int64_t{1} << 40;
+
 std::int64_t results_alike(const Nest& nest, const Int& variable) {
     std::int64_t apart = 1;
     for (const Guard& guard : nest.guards) {
         const std::optional<Multiple> multiple = asks_for_multiple(guard);
         if (!multiple || !variable.symbol_id() || !depends_on(multiple->x, variable.symbol_id())) continue;
+        if (multiple->divisor > most_apart / apart) return most_apart;
         apart = std::lcm(apart, multiple->divisor);
     }
     return apart;
@@ -229,6 +241,7 @@ std::vector<ResultPhase> phases_of(const Nest& nest) {
     if (axes.empty()) return {};
     for (const Axis& axis : axes) {
         const std::vector<Run> runs = runs_of(nest, axis);
+        if (runs.empty()) return {};
         std::vector<Piece> more;
         for (const Piece& piece : pieces) {
             // Without terms by one axis it has none, whatever the others ask.

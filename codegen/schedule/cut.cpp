@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "codegen/nest/phases.h"
@@ -101,9 +102,9 @@ bool parts_are_apart(const Group& group, const SegmentContext& context, const st
 }
 
 std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
-    std::int64_t r = a;
-    while (r % b != 0) r += a;
-    return r;
+    std::int64_t divisor = a, rest = b;
+    while (rest != 0) divisor = std::exchange(rest, divisor % rest);
+    return a / divisor * b;
 }
 
 // A part has a multiple of so many elements.
@@ -138,7 +139,9 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& 
             same = same && nests[i].parallel[static_cast<std::size_t>(d)].extent == l.extent;
             const Int& variable = nests[i].parallel[static_cast<std::size_t>(d)].variable;
             const std::int64_t own = step_of_parts(nests[i], d, !parts, context.target, shape_of);
-            step = common_multiple(std::max(step, own), results_alike(nests[i], variable));
+            const std::int64_t alike = results_alike(nests[i], variable);
+            same = same && alike < l.extent.constant();
+            if (same) step = common_multiple(std::max(step, own), alike);
         }
         if (!same) continue;
         const std::int64_t extent = l.extent.constant();

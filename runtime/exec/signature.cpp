@@ -263,7 +263,7 @@ void Arguments::bind_each(std::span<const Array> arguments, std::int64_t* values
             const std::int64_t length = value.shape()[axis];
             if (a.symbol >= 0 && a.first) {
                 values[a.symbol] = length;
-            } else if (a.symbol >= 0 ? values[a.symbol] != length : a.known != length) {
+            } else if (a.symbol >= 0 ? values[a.symbol] != length : a.known >= 0 && a.known != length) {
                 throw ShapeError(fmt::format("{}: axis {} must have length {}{}", complaint(i, value), axis,
                                              a.symbol >= 0 ? values[a.symbol] : a.known, cure));
             }

@@ -59,7 +59,8 @@ class Arguments {
     };
     struct Axis {
         std::int64_t known = -1;  // a length, or
-        int symbol = -1;          // the symbol it gives a value to, or must agree with
+        int symbol = -1;          // the symbol it gives a value to, or must agree with, or
+                                  // neither: an expression of others, which the length was compared with
         bool first = false;
     };
     // `cure`: how errors end instead of with their own cure, where it is not empty.

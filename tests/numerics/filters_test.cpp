@@ -34,3 +34,16 @@ TEST_CASE("convolutions with known filters are sums of their taps") {
         CHECK(difference(got[k], expected[k], {.of_largest = 1e-6}) == "");
     }
 }
+
+TEST_CASE("strides that are longer than every length") {
+    const Shared x = shared(uniform_values({1, 1, 20, 20}, 0.5, 0.5, 1), "x"),
+                 w = shared(uniform_values({2, 1, 3, 3}, 0, 1, 3), "w");
+    for (const int stride : {100, 10'000'019, 1'000'000'007}) {
+        const Expr cost = sum(conv2d(x, w, {.subsample = stride, .dilation = 2}));
+        const Results got = function({}, {cost, sum(grad(cost, x)), sum(grad(cost, w))})();
+        const double weights = eval(sum(w)).at(0);
+        CHECK(got[0].at(0) == Approx(weights / 2));
+        CHECK(got[1].at(0) == Approx(weights));
+        CHECK(got[2].at(0) == Approx(9));
+    }
+}

@@ -441,3 +441,14 @@ TEST_CASE("a limit that parts of known lengths do not keep is refused before a c
         CHECK(error_of([&] { make({peak})(zeros({1000, 32})); }) == "");
     }
 }
+
+TEST_CASE("parts take arguments whose lengths follow from others", "[core][runtime][micro_batch]") {
+    const Expr x = matrix("x"), g = matrix("g");
+    const Expr y = sum(x[{Slice{}, Slice{{}, {}, 2}}] * g);
+    for (const bool specialise : {false, true}) {
+        Function f = function({x, g}, y, {.specialise = specialise, .micro_batch = 2});
+        CHECK(f(ones({5, 6}), ones({5, 3}))[0].item<double>() == 15);
+        CHECK_THROWS_AS(f(ones({5, 6}), ones({5, 4})), ShapeError);
+        CHECK(f(ones({3, 7}), ones({3, 4}))[0].item<double>() == 12);
+    }
+}
