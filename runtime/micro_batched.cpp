@@ -204,14 +204,14 @@ void MicroBatched::make_totals() {
             Array& value = plan_.passes[p].totals[k].variable->value;
             if (value.shape() != type.shape || value.dtype() != type.dtype ||
                 !ArrayMemory::has_elements(value))
-                value = Array(type.dtype, type.shape);
+                value = limited_array(type.dtype, type.shape, options().memory_limit);
         }
     has_totals_.store(true);
 }
 
 // Not those that a call of this or another thread has. On a GPU they keep their places there.
 void MicroBatched::drop_totals() {
-    if (rows_ > 0 || !has_totals_.load() || executable_for(*finale_).ledger() != &host_ledger()) return;
+    if (!has_totals_.load() || executable_for(*finale_).ledger() != &host_ledger()) return;
     std::vector<std::unique_lock<TurnLock>> locks;
     for (const MicroBatches::Pass& pass : plan_.passes)
         for (const MicroBatches::Total& total : pass.totals)

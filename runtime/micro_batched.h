@@ -42,6 +42,8 @@ class MicroBatched : public Executable {
     std::vector<Array> run(std::span<const Array> arguments) override;
     std::vector<Array> loop(const LoopCall& call) override;
     void drop_arena() override;
+    // Between calls, so that other functions have the room that a device's limit leaves.
+    void drop_totals();
     std::int64_t arena_bytes() const override;
     std::vector<std::int64_t> last_symbols() const override { return last_symbols_.get(); }
     int compiler_runs() const override;
@@ -144,7 +146,6 @@ class MicroBatched : public Executable {
     // Arrays of the totals, where there are none, with the lock of the call; and none of them, so that calls
     // in other ways have their room.
     void make_totals();
-    void drop_totals();
     void drop_arenas_of_parts();
 
     const std::int64_t rows_;  // of a part; 0: by the limit

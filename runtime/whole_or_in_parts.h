@@ -77,9 +77,14 @@ class Idle {
 template <class F, class B>
 Results whole_or_in_parts(Function::State& runs, std::span<const Array> arguments, std::int64_t steps,
                           F&& call, B&& has_begun) {
-    if (runs.micro_batch > 0 && runs.parts) return call(*runs.parts, runs.parts->shared(), Idle());
-    Executable& whole = *runs.current.load(std::memory_order_acquire);
     const bool has_device_limit = options().memory_limit > 0;
+    const auto of_parts = [&](MicroBatched& parts, const Idle& idle) {
+        Results results = call(parts, parts.shared(), idle);
+        if (has_device_limit) parts.drop_totals();
+        return results;
+    };
+    if (runs.micro_batch > 0 && runs.parts) return of_parts(*runs.parts, Idle());
+    Executable& whole = *runs.current.load(std::memory_order_acquire);
     if (runs.memory_limit == 0 && !has_device_limit) return call(whole, runs.shared, Idle());
     Made made = made_for(runs);
     const auto ended = [&](bool in_parts, Recomputed::Way way) {
@@ -87,7 +92,7 @@ Results whole_or_in_parts(Function::State& runs, std::span<const Array> argument
         if (made.recomputed) made.recomputed->set_last(way);
     };
     const auto in_parts = [&](MicroBatched& parts) {
-        Results results = call(parts, parts.shared(), Idle(whole, made, parts));
+        Results results = of_parts(parts, Idle(whole, made, parts));
         ended(true, {});
         return results;
     };

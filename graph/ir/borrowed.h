@@ -31,6 +31,10 @@ struct ArrayMemory {
         static char nowhere = 0;
         return {dtype, std::move(shape), std::shared_ptr<void>(&nowhere, NoElements())};
     }
+    // In memory of the caller's, 64 bytes longer than the elements.
+    static Array in(std::shared_ptr<void> memory, DType dtype, Dims shape) {
+        return {dtype, std::move(shape), std::move(memory)};
+    }
     static bool has_elements(const Array& a) { return std::get_deleter<NoElements>(a.storage_) == nullptr; }
     // The array, or a copy of what another library lends and may change. Throws OutOfMemory.
     static Array own(const Array& a) {

@@ -70,10 +70,11 @@ struct FunctionOptions {  // write the fields in this order, as C++ requires
     std::int64_t micro_batch = 0;
     // The most bytes that a call may take, by its memory_plan(): arguments, shared variables, constants,
     // results and all buffers. A call that does not fit computes values for its gradients again instead of
-    // keeping them, as with checkpoint(), with the same bits; or it is computed in parts, as by a micro_batch
-    // of the largest number of rows that fits; whichever is predicted to be faster. memory_plan() and
-    // report() say which. If neither fits, the call throws OutOfMemory before anything runs, and says why if
-    // it cannot be computed in parts. autotune measures no kernels of either. 0: this function has no limit.
+    // keeping them, as with checkpoint(), where a sum of them may be added in another order; or it is
+    // computed in parts, as by a micro_batch of the largest number of rows that fits; whichever is predicted
+    // to be faster. memory_plan() and report() say which. If neither fits, the call throws OutOfMemory before
+    // anything runs, and says why if it cannot be computed in parts. autotune measures no kernels of either.
+    // 0: this function has no limit.
     ByteCount memory_limit{};
     // bfloat16 or float16: values of float32 that are saved for gradients take half the bytes. They are
     // rounded when they are saved and widened when a gradient reads them; everything is computed in float32,

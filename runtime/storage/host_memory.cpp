@@ -13,6 +13,7 @@
 #include "graph/base/memory.h"
 #include "graph/base/turns.h"
 #include "graph/ir/array_bytes.h"
+#include "graph/ir/borrowed.h"
 #include "runtime/memory/limit.h"
 
 namespace bitale {
@@ -107,11 +108,15 @@ class HostPool {
         if (!p) p = allocate(static_cast<std::size_t>(class_bytes(c)), limit);
         if (p) return p;
         own.give(c, nullptr, true);
-        std::string words = "no host memory for a result of " + std::to_string(class_bytes(c)) + " bytes";
-        if (const std::int64_t alive = host_ledger().now(); limit > 0 && alive + class_bytes(c) > limit)
+        throw OutOfMemory(refusal("a result", class_bytes(c), limit));
+    }
+
+    static std::string refusal(const std::string& what, std::int64_t bytes, std::int64_t limit) {
+        std::string words = "no host memory for " + what + " of " + std::to_string(bytes) + " bytes";
+        if (const std::int64_t alive = host_ledger().now(); limit > 0 && alive + bytes > limit)
             words += " beside the " + bytes_text(alive) +
                      " that are alive there: memory_limit in BITALE_FLAGS is " + bytes_text(limit);
-        throw OutOfMemory(words);
+        return words;
     }
 
     void give(int c, void* p) {
@@ -169,6 +174,16 @@ std::int64_t pooled_bytes(std::int64_t bytes) { return class_bytes(class_of(byte
 bool trim_host_memory() { return pool().trim(); }
 
 void* allocate_or_trim(std::size_t bytes, std::int64_t limit) { return pool().allocate(bytes, limit); }
+
+Array limited_array(DType dtype, Dims shape, std::int64_t limit) {
+    constexpr std::size_t alignment = 64;
+    const std::int64_t bytes = bytes_of(dtype, shape);
+    const std::size_t padded = (static_cast<std::size_t>(bytes) + 2 * alignment - 1) / alignment * alignment;
+    void* p = pool().allocate(padded, limit);
+    if (!p) throw OutOfMemory(HostPool::refusal("a total of parts", bytes, limit));
+    std::memset(p, 0, padded);
+    return ArrayMemory::in({p, [padded](void* q) { free_memory(q, padded); }}, dtype, std::move(shape));
+}
 
 Array pooled_array(DType dtype, Dims shape, std::int64_t limit) {
     const std::int64_t bytes = bytes_of(dtype, shape);

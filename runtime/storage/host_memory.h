@@ -11,6 +11,8 @@ namespace bitale {
 // with its last copy. Throws OutOfMemory, also where more than `limit` bytes of the host's memory would be
 // alive, if it is not 0.
 Array pooled_array(DType dtype, Dims shape, std::int64_t limit = 0);
+// As pooled_array, of zeros, in a block that is free with the last copy.
+Array limited_array(DType dtype, Dims shape, std::int64_t limit);
 // That the block of an array of so many bytes takes.
 std::int64_t pooled_bytes(std::int64_t bytes);
 
