@@ -30,7 +30,10 @@ std::string bytes_of_file(const std::string& path) {
 // Behind those of every object: such code runs rarely and is compiled often. Watched: calls before each
 // access are asked for, the library that usually serves them is not.
 std::vector<std::string> more_flags(const HostCompiler& compiler, Watch watch) {
-    if (watch == Watch::nothing) return {"-O1"};
+    // With checks, optimisation takes clang too long: compile_flags() does without.
+    if (watch == Watch::nothing)
+        return std::string(BITALE_SANITIZE).empty() ? std::vector<std::string>{"-O1"}
+                                                    : std::vector<std::string>{};
     std::vector<std::string> list = {"-O1",
                                      "-fno-tree-vectorize",
                                      "-fno-exceptions",
