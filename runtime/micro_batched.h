@@ -58,8 +58,8 @@ class MicroBatched : public Executable {
     // Of a call with these values of the signature's symbols: the buffers of the part that takes most, and
     // the peak of the whole call. MemoryRefusal where it fits no limit.
     MemoryPlan memory_plan(const std::vector<std::int64_t>& symbols) const;
-    // What a call takes in the fewest parts that fit the limit, as estimated, or in fewer if that is more, so
-    // that less limit is never faster; nothing where none do. `room`: for what is not alive yet.
+    // What a call takes in the parts that fit the limit and are the fastest, as estimated; nothing where none
+    // do. `room`: for what is not alive yet.
     std::optional<double> predicted_seconds(const std::vector<std::int64_t>& symbols, std::int64_t steps,
                                             std::int64_t limit, std::int64_t room) const;
     // Of a call a row at a time.
@@ -123,6 +123,9 @@ class MicroBatched : public Executable {
     // The first choice from `choice` on whose peak is at most `limit`; the number of choices where none is.
     std::size_t first_that_fits(Needs& needs, const Sizes& sizes, std::size_t choice,
                                 std::int64_t limit) const;
+    // The number of choices where none fits.
+    std::size_t fastest_that_fits(Needs& needs, const Sizes& sizes, std::int64_t limit) const;
+    double seconds_of(Needs& needs, const Sizes& sizes, std::size_t choice) const;
     // Throws MemoryRefusal with the plan for parts of one row.
     [[noreturn]] void refuse(const Sizes& sizes, std::int64_t steps, std::int64_t device_room) const;
     void list_results(MemoryPlan& plan, const Sizes& sizes, std::int64_t steps) const;

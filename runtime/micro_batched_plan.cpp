@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <set>
@@ -187,7 +188,7 @@ MemoryPlan MicroBatched::memory_plan(const std::vector<std::int64_t>& symbols) c
         if (plan.peak_bytes <= limit) return plan;
     }
     Needs needs = needs_of(sizes, 0);
-    const std::size_t choice = first_that_fits(needs, sizes, 0, limit);
+    const std::size_t choice = fastest_that_fits(needs, sizes, limit);
     remember(needs);
     if (choice == choices.size()) refuse(sizes, 0, limit);
     return plan_of(sizes, choices[choice], 0);
@@ -212,10 +213,10 @@ MicroBatched::Expected MicroBatched::expected() const {
     return expected;
 }
 
-// The fewest parts that fit are the fastest. Their number, and not that of rows, is what is tried, each up to
-// 32 and then each that is a twelfth larger: the last part is seldom much smaller than the others, and a
-// smaller limit never leads to a larger peak, for the choices do not depend on it. Of many rows there are
-// whole sixteens, for lanes and tiles.
+// Few parts are fast, and those that leave no narrower tile over. Their number, and not that of rows, is what
+// is tried, each up to 32 and then each that is a twelfth larger: the last part is seldom much smaller than
+// the others, and a smaller limit never leads to a larger peak, for the choices do not depend on it. Of many
+// rows there are whole sixteens, for lanes and tiles.
 std::vector<std::int64_t> MicroBatched::rows_to_try(std::int64_t all_rows) {
     constexpr std::int64_t all_counts = 32, lanes = 16;
     std::vector<std::int64_t> choices;
@@ -278,23 +279,39 @@ std::size_t MicroBatched::first_that_fits(Needs& needs, const Sizes& sizes, std:
     return choice;
 }
 
+double MicroBatched::seconds_of(Needs& needs, const Sizes& sizes, std::size_t choice) const {
+    double& seconds = needs.seconds.at(choice);
+    if (seconds == 0) seconds = seconds_of(sizes, rows_to_try(sizes.all_rows)[choice]);
+    return seconds;
+}
+
+// By predictions that differ by less than a twentieth it is the fewest parts. All that fit are compared,
+// until several in turn take much longer: a smaller limit leaves fewer of them.
+std::size_t MicroBatched::fastest_that_fits(Needs& needs, const Sizes& sizes, std::int64_t limit) const {
+    constexpr double twentieths = 20.0, much_longer = 1.5;
+    constexpr int most_in_turn = 4;
+    const auto class_of = [&](std::size_t choice) {
+        return std::floor(twentieths * std::log(seconds_of(needs, sizes, choice)));
+    };
+    std::size_t best = first_that_fits(needs, sizes, 0, limit);
+    int slower = 0;
+    for (std::size_t k = best + 1; k < needs.peaks.size() && slower < most_in_turn; ++k) {
+        const bool is_much = seconds_of(needs, sizes, k) > much_longer * seconds_of(needs, sizes, best);
+        slower = is_much ? slower + 1 : 0;
+        if (class_of(k) < class_of(best) && peak_of(needs, sizes, k) <= limit) best = k;
+    }
+    return best;
+}
+
 std::optional<double> MicroBatched::predicted_seconds(const std::vector<std::int64_t>& symbols,
                                                       std::int64_t steps, std::int64_t limit,
                                                       std::int64_t room) const {
     const Sizes sizes = sizes_of(symbols);
     if (room < INT64_MAX) limit = std::min(limit, room + outside_bytes(sizes));
     Needs needs = needs_of(sizes, steps);
-    const std::size_t choice = first_that_fits(needs, sizes, 0, limit);
-    double most = 0;
-    if (choice < needs.peaks.size()) {
-        const std::vector<std::int64_t> rows = rows_to_try(sizes.all_rows);
-        for (std::size_t k = 0; k <= choice; ++k) {
-            if (needs.seconds[k] == 0) needs.seconds[k] = seconds_of(sizes, rows[k]);
-            most = std::max(most, needs.seconds[k]);
-        }
-    }
+    const std::size_t choice = fastest_that_fits(needs, sizes, limit);
     remember(needs);
-    return choice < needs.peaks.size() ? std::optional(most) : std::nullopt;
+    return choice < needs.peaks.size() ? std::optional(seconds_of(needs, sizes, choice)) : std::nullopt;
 }
 
 std::int64_t MicroBatched::least_bytes(const std::vector<std::int64_t>& symbols, std::int64_t steps) const {
@@ -352,7 +369,10 @@ std::int64_t MicroBatched::room_on_device(const Sizes& sizes, std::int64_t resul
     const MemoryLedger* ledger = executable_for(*finale_).ledger();
     if (limit <= 0 || !ledger) return INT64_MAX;
     drop_arena();
-    if (ledger == &host_ledger()) trim_host_memory();
+    if (ledger == &host_ledger()) {
+        trim_host_memory();
+        IdleMemory::give_all_back();
+    }
     return limit - ledger->now() + outside_bytes(sizes) + (ledger == &host_ledger() ? results : 0);
 }
 
@@ -400,7 +420,7 @@ std::vector<Array> MicroBatched::run(std::span<const Array> arguments, std::int6
     const std::int64_t least = std::min(room, limit > 0 ? limit : INT64_MAX);
     const std::vector<std::int64_t> choices = rows_to_try(sizes.all_rows);
     Needs needs = needs_of(sizes, steps);
-    std::size_t choice = first_that_fits(needs, sizes, 0, least);
+    std::size_t choice = fastest_that_fits(needs, sizes, least);
     if (choice < choices.size() && room == INT64_MAX) needs.has_run = true;
     remember(needs);
     for (; choice < choices.size(); choice = first_that_fits(needs, sizes, choice + 1, least)) {

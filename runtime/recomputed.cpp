@@ -323,7 +323,10 @@ std::int64_t Recomputed::room_on_device() {
     whole.drop_arena();
     if (parts) parts->drop_arena();
     for_each_executable([](Executable* executable) { executable->drop_arena(); });
-    if (ledger == &host_ledger()) trim_host_memory();
+    if (ledger == &host_ledger()) {
+        trim_host_memory();
+        IdleMemory::give_all_back();
+    }
     return limit - ledger->now();
 }
 

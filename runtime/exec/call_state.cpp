@@ -155,6 +155,7 @@ void CallState::admit(const Frame& frame, std::span<const Array> arguments, std:
     if (arena > arena_.bytes()) more += arena - arena_.bytes();
     const auto alive = [] { return host_ledger().now(); };
     if (alive() + more > limit) trim_host_memory();
+    if (alive() + more > limit) IdleMemory::give_all_back();
     if (alive() + more <= limit) return;
     throw OutOfMemory(fmt::format(
         "{} more beside the {} that are alive are {} more than memory_limit in "

@@ -78,6 +78,18 @@ class CallStates {
         return work();
     }
 
+    // `f` of each state that no call has, which none gets meanwhile.
+    template <class F>
+    void for_each_idle(F&& f) {
+        const std::uint32_t by = here();
+        for (std::size_t n = 0; n < count_.load(std::memory_order_acquire); ++n) {
+            Place& place = at(n);
+            if (!take(place, by)) continue;
+            if (place.state) f(*place.state);
+            give_back(place);
+        }
+    }
+
     // How long a state has to be out of use before it is dropped.
     std::chrono::nanoseconds patience = std::chrono::seconds(1);
 

@@ -8,6 +8,7 @@
 #include "runtime/exec/call_state.h"
 #include "runtime/exec/call_states.h"
 #include "runtime/exec/device.h"
+#include "runtime/storage/host_memory.h"
 
 namespace bitale {
 
@@ -47,6 +48,8 @@ class RegionRunner : public Executable {
     LastSymbols last_symbols_;
     const std::function<std::unique_ptr<Launcher>()> launcher_;
     CallStates<CallState> states_;
+    // Calls of other functions may need the room.
+    const IdleMemory idle_{[this] { states_.for_each_idle([](CallState& state) { state.drop_arena(); }); }};
 };
 
 }  // namespace bitale

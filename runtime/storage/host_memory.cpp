@@ -173,6 +173,40 @@ std::int64_t pooled_bytes(std::int64_t bytes) { return class_bytes(class_of(byte
 
 bool trim_host_memory() { return pool().trim(); }
 
+namespace {
+
+struct IdleList {
+    ForkMutex mutex{ForkMutex::Rank::log};
+    IdleMemory* first = nullptr;
+};
+IdleList& idle_list() {
+    static IdleList& list = *new IdleList;  // functions may outlive main
+    return list;
+}
+
+}  // namespace
+
+IdleMemory::IdleMemory(std::function<void()> give_back) : give_back_(std::move(give_back)) {
+    IdleList& list = idle_list();
+    const std::lock_guard lock(list.mutex);
+    after_ = list.first;
+    if (after_) after_->before_ = this;
+    list.first = this;
+}
+
+IdleMemory::~IdleMemory() {
+    IdleList& list = idle_list();
+    const std::lock_guard lock(list.mutex);
+    (before_ ? before_->after_ : list.first) = after_;
+    if (after_) after_->before_ = before_;
+}
+
+void IdleMemory::give_all_back() {
+    IdleList& list = idle_list();
+    const std::lock_guard lock(list.mutex);
+    for (IdleMemory* each = list.first; each; each = each->after_) each->give_back_();
+}
+
 void* allocate_or_trim(std::size_t bytes, std::int64_t limit) { return pool().allocate(bytes, limit); }
 
 Array limited_array(DType dtype, Dims shape, std::int64_t limit) {

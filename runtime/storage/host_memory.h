@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "bitale/array.h"
 
@@ -19,7 +20,24 @@ std::int64_t pooled_bytes(std::int64_t bytes);
 // As allocate_memory; where it has none, once more without the blocks that are kept for later use.
 void* allocate_or_trim(std::size_t bytes, std::int64_t limit = 0);
 
-bool trim_host_memory();  // gives back the blocks that are kept; whether there were any
+// Gives back the blocks that are kept; whether there were any.
+bool trim_host_memory();
+
+// Who keeps memory from call to call gives back, when asked, all that no call is using: `give_back` takes no
+// locks and allocates nothing. It is not asked any more once this ends.
+class IdleMemory {
+  public:
+    explicit IdleMemory(std::function<void()> give_back);
+    ~IdleMemory();
+    IdleMemory(const IdleMemory&) = delete;
+    IdleMemory& operator=(const IdleMemory&) = delete;
+    // Asks all of them.
+    static void give_all_back();
+
+  private:
+    const std::function<void()> give_back_;
+    IdleMemory *before_ = nullptr, *after_ = nullptr;
+};
 
 // Bytes held for later use, and handed out.
 struct HostMemory {
