@@ -4,6 +4,7 @@
 
 #include "codegen/group/again.h"
 #include "codegen/group/boundary.h"
+#include "codegen/group/columns.h"
 #include "codegen/group/exact_products.h"
 #include "codegen/group/group.h"
 #include "codegen/group/layout.h"
@@ -52,6 +53,8 @@ void reshapes(Compilation& c) {
 
 void integers(Compilation& c) { multiply_as_floats(c.graph, c.target); }
 
+void columns(Compilation& c) { transpose_columns(c.graph, c.target); }
+
 void winners(Compilation& c) { choose_winners(c.graph, c.target, c.tuner); }
 
 void lookups(Compilation& c) {
@@ -96,6 +99,7 @@ constexpr Stage stages[] = {
     {"copies", copies},       // updates that only copy become values
     {"reshapes", reshapes},   // outputs that only have another form
     {"integers", integers},   // products of small integers, as floats
+    {"columns", columns},     // operands whose neighbours lie apart, for vector lanes
     {"winners", winners},     // gradients of filters behind max-pooling
     {"lookups", lookups},     // scatters into large tables, by sorted indices
     {"again", again},         // what gradients compute again waits for the backward pass

@@ -311,6 +311,23 @@ const Op* permute_op() {
     return op;
 }
 
+const Op* transposed_copy_op() {
+    static const Op* op = register_op({
+        .name = "transposed copy",
+        .kind = OpKind::view,
+        .arity = 1,
+        .is_stored = true,
+        .infer = infer_permute,
+        .gradient =
+            [](const NodePtr& node, const NodePtr& g) {
+                return Nodes{make_permute(g, inverse(axes_attribute(node->attributes)), node->where)};
+            },
+        .evaluate = evaluate_permute,
+        .nest = nest_permute,
+    });
+    return op;
+}
+
 const Op* expand_op() {
     static const Op* op = register_op({
         .name = "expand",
@@ -361,10 +378,11 @@ NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where) {
 }
 
 void register_shape_ops() {
-    for (const Op* op : {reshape_op(),     permute_op(), expand_op(),     flip_op(),       slice_op(),
-                         place_slice_op(), rows_op(),    place_rows_op(), concat_op(),     pad_op(),
-                         gather_op(),      scatter_op(), argsort_op(),    take_along_op(), put_along_op(),
-                         sum_runs_op(),    iota_op(),    length_op(),     range_op(),      unpack_op()})
+    for (const Op* op :
+         {reshape_op(),     permute_op(), transposed_copy_op(), expand_op(),    flip_op(),     slice_op(),
+          place_slice_op(), rows_op(),    place_rows_op(),      concat_op(),    pad_op(),      gather_op(),
+          scatter_op(),     argsort_op(), take_along_op(),      put_along_op(), sum_runs_op(), iota_op(),
+          length_op(),      range_op(),   unpack_op()})
         BITALE_CHECK(op, "an op of ops/shape is not registered");
 }
 

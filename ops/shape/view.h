@@ -7,8 +7,10 @@ namespace bitale {
 
 const Op* reshape_op();  // x; "shape" (vector<Int>): the same elements in row-major order under another shape
 const Op* permute_op();  // x; "axes" (vector<int64>): output axis i is input axis axes[i]
-const Op* expand_op();   // x; "shape" (vector<Int>): missing leading axes and axes of length 1 repeat
-const Op* flip_op();     // x; "axis" (int64): reversed along one axis
+// x; "axes" as of permute; in memory, for readers whose neighbours want neighbours along the last axis
+const Op* transposed_copy_op();
+const Op* expand_op();  // x; "shape" (vector<Int>): missing leading axes and axes of length 1 repeat
+const Op* flip_op();    // x; "axis" (int64): reversed along one axis
 
 // Nodes at graph level, for gradients and decompositions. Each returns x itself where nothing would change.
 NodePtr make_reshape(const NodePtr& x, const Shape& shape, Where where);
