@@ -22,6 +22,9 @@ namespace {
 
 // Compilers cut loops of a known length themselves where these are short.
 constexpr std::int64_t shortest = 512;
+// With more guarded elements, which compilers do not turn into masks of vectors.
+constexpr std::int64_t shortest_guarded = 128;
+constexpr int few_choices = 8;
 constexpr std::size_t most_statements = 64, most_guards = 8;
 constexpr int most_choices = 8, most_branches = 4, most_cuts = 3;
 constexpr std::int64_t most_period = 8;
@@ -151,8 +154,11 @@ class GuardCutter {
         if (s.kind != Stmt::Kind::loop || s.binding != Binding::simd || s.step != 1 || !s.high.is(0) ||
             !s.variable.symbol_id() || s.body.size() > most_statements)
             return false;
-        if (s.begin.is_constant() && s.end.is_constant() && s.end.constant() - s.begin.constant() < shortest)
-            return false;
+        if (s.begin.is_constant() && s.end.is_constant()) {
+            const std::int64_t length = s.end.constant() - s.begin.constant();
+            if (length < shortest_guarded) return false;
+            if (length < shortest && choices_of(s) <= few_choices) return false;
+        }
         bool parts = false;
         for (const Stmt& one : s.body) {
             if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) continue;
@@ -164,6 +170,14 @@ class GuardCutter {
         }
         any_parts_ = any_parts_ || parts;
         return also_parts_ || !parts;
+    }
+
+    static int choices_of(const Stmt& s) {
+        int n = 0;
+        for (const Stmt& one : s.body)
+            if (one.value)
+                for_each_part(one.value, [&](const ScalarNode& part) { n += !part.guards.empty(); });
+        return n;
     }
 
     static bool is_usual(const Stmt& s) {

@@ -74,7 +74,7 @@ std::int64_t rows_of_orders_on_gpu(const std::vector<Nest>& nests, const Target&
 std::optional<RowsOfMember> rows_of_order(const Nest& nest) {
     if (!is_order(nest.combine)) return {};
     const double length = std::max(1.0, typical_count(nest.reduced)),
-                 inner = typical_count({nest.parallel.begin() + 1, nest.parallel.end() - 1});
+                 inner = std::max(1.0, typical_count({nest.parallel.begin() + 1, nest.parallel.end() - 1}));
     const bool known = nest.reduced[0].extent.is_constant();
     const double together = known ? elements_in_order / (length * inner) : rows_of_unknown_length;
     auto rows = static_cast<std::int64_t>(std::max(1.0, together));

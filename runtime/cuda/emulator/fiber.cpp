@@ -4,14 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define BITALE_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define BITALE_ADDRESS_SANITIZER 1
-#endif
-#endif
-
 #ifdef BITALE_ADDRESS_SANITIZER
 extern "C" {
 void __sanitizer_start_switch_fiber(void** save, const void* bottom, std::size_t bytes);        // NOLINT

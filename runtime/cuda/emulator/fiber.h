@@ -9,6 +9,14 @@
 #include <ucontext.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#define BITALE_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BITALE_ADDRESS_SANITIZER 1
+#endif
+#endif
+
 namespace bitale::cuda {
 
 // Where a stack was left. AddressSanitizer is told of every switch.
@@ -26,7 +34,11 @@ struct StackPoint {
 // Of one host thread at a time: resume() is called from the host's own stack, leave() from the fiber's.
 class Fiber {
   public:
+#ifdef BITALE_ADDRESS_SANITIZER
+    static constexpr std::size_t stack_bytes = std::size_t{512} << 10;  // of code that is not optimised
+#else
     static constexpr std::size_t stack_bytes = std::size_t{64} << 10;
+#endif
 
     Fiber();
     Fiber(const Fiber&) = delete;
