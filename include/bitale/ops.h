@@ -155,6 +155,15 @@ Expr channel(const Expr& x, Where where = Where::current());
 // The parts joined along an axis; all their other lengths must be equal. Throws TypeError unless they have
 // one dtype, ShapeError if there are none or other lengths differ, IndexError if there is no such axis.
 Expr concatenate(const std::vector<Expr>& parts, int axis = 0, Where where = Where::current());
+// The parts side by side along a new axis: n parts [a, b] -> [n, a, b] for axis 0. Throws as concatenate
+// does. Theano's stack.
+Expr stack(const std::vector<Expr>& parts, int axis = 0, Where where = Where::current());
+// x with the elements along an axis moved by so many places, towards higher positions if `shift` is positive;
+// those beyond the end come first. Throws IndexError if there is no such axis. Theano's roll.
+Expr roll(const Expr& x, std::int64_t shift, int axis, Where where = Where::current());
+// Each element along an axis so many times, one after the other: [a, b] -> [a * count, b] for axis 0. Throws
+// ShapeError for a negative count, IndexError if there is no such axis. Theano's repeat.
+Expr repeat(const Expr& x, std::int64_t count, int axis, Where where = Where::current());
 // x with copies of `value` around it: widths[i] are the numbers of copies {before, behind} axis i. Throws
 // ShapeError unless there is a pair for each axis, and for negative numbers.
 Expr pad(const Expr& x, const std::vector<std::pair<int, int>>& widths, double value = 0,
@@ -277,6 +286,10 @@ struct PoolOptions {
 // dropped, as by Theano's ignore_border. Padding is never the maximum. NaN wins. The gradient goes to the
 // first maximum of each window. Throws ShapeError unless at least one window fits and pad < window.
 Expr max_pool(const Expr& x, Size2 window, PoolOptions options = {}, Where where = Where::current());
+// x * sigmoid(x) (Elfwing, Uchibe and Doya 2018), and x times the chance that a standard normal number is
+// below x (Hendrycks and Gimpel 2016), without the approximation by tanh. Of integers float32.
+Expr silu(const Expr& x, Where where = Where::current());
+Expr gelu(const Expr& x, Where where = Where::current());
 // exp(x) / sum(exp(x)) along an axis, and its logarithm, without overflow, for float32 and float64
 // (TypeError). An axis of length 0 gives no elements. Throws IndexError if there is no such axis.
 Expr softmax(const Expr& x, int axis = -1, Where where = Where::current());
