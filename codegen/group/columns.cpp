@@ -192,7 +192,7 @@ NodePtr copy_of(const NodePtr& node, std::size_t last) {
     axes.push_back(static_cast<std::int64_t>(last));
     for (std::size_t d = 0; d < axes.size(); ++d)
         back[static_cast<std::size_t>(axes[d])] = static_cast<std::int64_t>(d);
-    const NodePtr copy = make_node(transposed_copy_op(), {node}, {{"axes", axes}}, node->where);
+    const NodePtr copy = make_transposed_copy(node, axes, node->where);
     return make_permute(copy, back, node->where);
 }
 

@@ -60,6 +60,13 @@ bool is_ordinary(const NodePtr& node) {
     return value && std::isnormal(value->at(0));
 }
 
+// A product of which both factors are repeated, as those of matrices that matmul adds up: zeros of the
+// cotangent are multiplied with the other factor, as in dot, and no choice is made for each product.
+bool multiplies_repeated(const Node& node) {
+    return node.op == mul_op() && std::all_of(node.inputs.begin(), node.inputs.end(),
+                                              [](const NodePtr& x) { return x->op == expand_op(); });
+}
+
 }  // namespace
 
 bool is_zero(const NodePtr& node) {
@@ -156,7 +163,10 @@ Flow Masks::through_map(const Flow& flow, const NodePtr& part, const NodePtr& no
     }
     Flow below{nullptr, flow.pending, {}};
     below.value = without_selections(part, below.pending, *node);
-    append(is_zero_with(below.value, flow.value) ? below.known : below.pending, flow.known);
+    if (is_zero_with(below.value, flow.value))
+        append(below.known, flow.known);
+    else if (!multiplies_repeated(*node))
+        append(below.pending, flow.known);
     bound(below.pending, node->where);
     return below;
 }

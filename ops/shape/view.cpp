@@ -373,6 +373,10 @@ NodePtr make_permute(const NodePtr& x, const std::vector<std::int64_t>& axes, Wh
                                                     : make_node(permute_op(), {x}, {{"axes", axes}}, where);
 }
 
+NodePtr make_transposed_copy(const NodePtr& x, const std::vector<std::int64_t>& axes, Where where) {
+    return make_node(transposed_copy_op(), {x}, {{"axes", axes}}, where);
+}
+
 NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where) {
     return x->type.shape == shape ? x : make_node(expand_op(), {x}, {{"shape", shape}}, where);
 }

@@ -14,6 +14,7 @@ const Op* flip_op();    // x; "axis" (int64): reversed along one axis
 
 // Nodes at graph level, for gradients and decompositions. Each returns x itself where nothing would change.
 NodePtr make_reshape(const NodePtr& x, const Shape& shape, Where where);
+NodePtr make_transposed_copy(const NodePtr& x, const std::vector<std::int64_t>& axes, Where where);
 NodePtr make_permute(const NodePtr& x, const std::vector<std::int64_t>& axes, Where where);
 NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where);
 

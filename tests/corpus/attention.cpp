@@ -24,7 +24,7 @@ Expr layer_norm(Builder& b, const Expr& x, std::int64_t width, const std::string
            b.bias(width, "shift_" + name);
 }
 
-Expr gelu(const Expr& x) { return x * 0.5 * (erf(x * std::sqrt(0.5)) + 1); }
+Expr gelu_by_erf(const Expr& x) { return x * 0.5 * (erf(x * std::sqrt(0.5)) + 1); }
 
 struct Heads {
     Expr q, k, v;
@@ -89,7 +89,8 @@ GRAPH(transformer_layer) {
     const Expr scores = where(seen, products_of_rows(q, k) / std::sqrt(double(depth)), -1e9);
     const Expr mixed = reshape(transpose(products(softmax(scores), v), {1, 0, 2}), {rows, width});
     const Expr y = x + dot(mixed, b.weights({width, width}, "w_mix"));
-    const Expr inner = gelu(dot(layer_norm(b, y, width, "second"), b.weights({width, 4 * width}, "w_up")));
+    const Expr inner =
+        gelu_by_erf(dot(layer_norm(b, y, width, "second"), b.weights({width, 4 * width}, "w_up")));
     const Expr z = y + dot(inner, b.weights({4 * width, width}, "w_down"));
     b.output(z, "z");
     b.update(adam(mean(sqr(z)), b.parameters()));
@@ -151,7 +152,7 @@ GRAPH(int8_weights_scaled_after) {
 
 GRAPH(layer_norm_gradients) {
     const Expr x = b.floats({unknown(b.size(512, 7)), 96}, "x");
-    const Expr y = gelu(layer_norm(b, x, 96, "norm"));
+    const Expr y = gelu_by_erf(layer_norm(b, x, 96, "norm"));
     b.output(y, "y");
     b.output(grad(sum(sqr(y)), x), "gradient");
 }

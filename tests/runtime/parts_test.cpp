@@ -370,7 +370,9 @@ TEST_CASE("the limit of a device leads to parts", "[core][runtime][parts]") {
             f(few);
             CHECK(differences(list_of(f(a)), expected, 1e-5) == "");
             CHECK(ledger.most() <= limit);
-            // What cannot be computed in parts is refused, and says why.
+            // What cannot be computed in parts is refused, and says why; also without the arenas of others.
+            IdleMemory::give_all_back();
+            trim_host_memory();
             Function sorted =
                 function({net.x}, sort(exp(net.x), 0) + 1, {.name = "sorted", .device = device});
             const ScopedOptions less = with_limit(ledger.now() + 2000);
