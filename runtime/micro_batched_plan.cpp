@@ -24,8 +24,6 @@ namespace {
 
 constexpr std::int64_t tail_on_gpu = 64;  // of each block
 
-std::int64_t block_of_array(std::int64_t bytes) { return (bytes + 127) / 64 * 64; }
-
 // The pool has a block of its own for each size: those that the results of the last part, which may have
 // fewer rows, take beside those of the others.
 std::int64_t bytes_of_last(const Program& program, const Frame& part, const Frame& last) {

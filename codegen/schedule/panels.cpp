@@ -21,6 +21,7 @@ constexpr std::int64_t panel = 64, narrow_panel = 32;  // results side by side
 constexpr std::int64_t longest_piece = 128;  // terms of the sum for which copies are made: they stay in L1
 constexpr std::int64_t most_rows = 64;
 constexpr double lanes_of_register = 16;
+constexpr double few_rows = 14;  // which a register tile has at once, two registers wide
 
 // How far every read that moves along the variable moves by one step of it; 0 where they differ.
 Int step_along(const Nest& nest, const Scalar& factor, const Int& variable, const ShapeOf& shape_of) {
@@ -252,7 +253,6 @@ class Panels {
 
     // Few rows use what is computed from bytes, or what a gather finds: in registers rather than as a copy.
     bool computed_in_lanes() const {
-        constexpr double few_rows = 14;
         constexpr std::int64_t room = 64;
         const Scalar& own = nest_.body->arguments[static_cast<std::size_t>(vector_)];
         const Int& lane = nest_.parallel[axis_].variable;
@@ -396,7 +396,6 @@ std::optional<RowsOfMember> rows_of_product(const Nest& nest, const ShapeOf& sha
     const auto share = static_cast<std::int64_t>(std::ceil(extent / tasks));
     std::int64_t rows = std::clamp((share + fewest - 1) / fewest * fewest, fewest, most);
     // A few rows share each element of the other factor, if parts of its columns keep all cores busy.
-    constexpr double few_rows = 14;
     if (extent <= few_rows && typical(one.parallel[*lanes].extent) >= tasks * panel)
         rows = std::max(rows, static_cast<std::int64_t>(extent));
     // Tiles that come out even leave no rows over, which would run one by one.

@@ -25,13 +25,11 @@ namespace bitale {
 
 namespace {
 
-constexpr std::size_t alignment = 64;
-
 const ApiBorder making("for an array");
 
 // Zeros from byte `first` on.
 std::shared_ptr<void> allocate(std::size_t bytes, std::size_t first = 0) try {
-    const std::size_t padded = (bytes + 2 * alignment - 1) / alignment * alignment;
+    const auto padded = static_cast<std::size_t>(block_of_array(static_cast<std::int64_t>(bytes)));
     void* p = allocate_memory(padded);
     if (!p) throw OutOfMemory("no host memory for an array of " + std::to_string(bytes) + " bytes");
     std::memset(static_cast<char*>(p) + first, 0, padded - first);

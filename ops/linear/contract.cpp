@@ -94,7 +94,7 @@ Type infer_dot(const Nodes& inputs, const Attributes&, Where where) {
     const NodePtr &a = inputs[0], &b = inputs[1];
     require_floats("dot", a, b, where);
     const Shape &left = a->type.shape, &right = b->type.shape;
-    BITALE_CHECK(left.size() >= 1 && left.size() <= 2 && right.size() >= 1 && right.size() <= 2,
+    BITALE_CHECK(!left.empty() && left.size() <= 2 && !right.empty() && right.size() <= 2,
                  "dot takes vectors and matrices");
     if (never_equal(left.back(), right.front())) refuse_lengths(a, b, where);
     Type type{a->type.dtype, {}};

@@ -312,19 +312,12 @@ const Op* permute_op() {
 }
 
 const Op* transposed_copy_op() {
-    static const Op* op = register_op({
-        .name = "transposed copy",
-        .kind = OpKind::view,
-        .arity = 1,
-        .is_stored = true,
-        .infer = infer_permute,
-        .gradient =
-            [](const NodePtr& node, const NodePtr& g) {
-                return Nodes{make_permute(g, inverse(axes_attribute(node->attributes)), node->where)};
-            },
-        .evaluate = evaluate_permute,
-        .nest = nest_permute,
-    });
+    static const Op* op = [] {
+        Op copy = *permute_op();
+        copy.name = copy.title = "transposed copy";
+        copy.is_stored = true;
+        return register_op(std::move(copy));
+    }();
     return op;
 }
 

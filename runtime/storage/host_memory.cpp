@@ -210,9 +210,8 @@ void IdleMemory::give_all_back() {
 void* allocate_or_trim(std::size_t bytes, std::int64_t limit) { return pool().allocate(bytes, limit); }
 
 Array limited_array(DType dtype, Dims shape, std::int64_t limit) {
-    constexpr std::size_t alignment = 64;
     const std::int64_t bytes = bytes_of(dtype, shape);
-    const std::size_t padded = (static_cast<std::size_t>(bytes) + 2 * alignment - 1) / alignment * alignment;
+    const auto padded = static_cast<std::size_t>(block_of_array(bytes));
     void* p = pool().allocate(padded, limit);
     if (!p) throw OutOfMemory(HostPool::refusal("a total of parts", bytes, limit));
     std::memset(p, 0, padded);
