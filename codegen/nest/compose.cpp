@@ -86,11 +86,9 @@ class Composer {
             for (std::size_t d = 0; d < producer->parallel.size(); ++d)
                 if (const std::uint64_t id = producer->parallel[d].variable.symbol_id()) index[id] = s->at[d];
             const Nest nest = substitute(*producer, index);
-            for (const Let& let : nest.lets) {
-                const Scalar value = (*this)(let.value, all);
-                lets.push_back({let.symbol, value, let.extent});
-            }
-            body = (*this)(nest.body, all);
+            Substitution known;
+            for (const Let& let : nest.lets) add(let, all, known);
+            body = (*this)(known.empty() ? nest.body : substitute(nest.body, known), all);
             instances_[key] = body;
         }
         if (s->guards.empty()) return body;
@@ -101,6 +99,19 @@ class Composer {
             return r;
         }
         return scalar_select(s->guards, body, otherwise);
+    }
+
+    // What is computed alike is one index: then an array is read where it is written, which the algebra sees.
+    void add(const Let& let, const std::vector<Guard>& guards, Substitution& known) {
+        const Scalar value = (*this)(substitute(let.value, known), guards);
+        const Int extent = substitute(let.extent, known);
+        const auto alike = std::find_if(lets.begin(), lets.end(), [&](const Let& l) {
+            return l.extent == extent && same_scalars(l.value, value);
+        });
+        if (alike != lets.end())
+            known[let.symbol.symbol_id()] = alike->symbol;
+        else
+            lets.push_back({let.symbol, value, extent});
     }
 
     struct Instance {

@@ -198,6 +198,30 @@ Stmts schedule_columns(const ChunkOfColumns& chunk, const KernelBuilder& builder
     return body;
 }
 
+bool schedule_chunks_of_columns(const std::vector<SumInChunks>& sums, const Loop& rows,
+                                const KernelBuilder& builder, Segment& segment) {
+    const auto chunk_of = [&](const Member& member, const Int& begin, const Int& count) {
+        return chunk_of_columns(member, builder, rows.variable, begin, count);
+    };
+    Int parts = 1;
+    for (const SumInChunks& sum : sums) {
+        const auto chunk = chunk_of(*sum.member, 0, sum.member->tree.chunk);
+        if (!chunk) return false;
+        if (sums.size() == 1) parts = chunk->parts;
+    }
+    segment.tasks = ceildiv(rows.extent, sums.front().member->tree.chunk) * parts;
+    segment.task = make_loop("chunk", segment.tasks).variable;
+    const Int number = floordiv(segment.task, parts);
+    for (const SumInChunks& sum : sums) {
+        const Int length = sum.member->tree.chunk, begin = number * length;
+        ChunkOfColumns chunk = *chunk_of(*sum.member, begin, min(length, rows.extent - begin));
+        chunk.parts = parts;
+        const Stmts body = schedule_columns(chunk, builder, sum.place, number, mod(segment.task, parts));
+        segment.body.insert(segment.body.end(), body.begin(), body.end());
+    }
+    return true;
+}
+
 std::optional<Stmts> add_row_of_columns(const Member& member, const KernelBuilder& builder, int place,
                                         const Int& number) {
     const Nest& nest = member.nest;

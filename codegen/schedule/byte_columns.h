@@ -44,6 +44,14 @@ std::optional<ChunkOfColumns> chunk_of_columns(const Member& member, const Kerne
 // The sums of part number `part` to place[number, columns].
 Stmts schedule_columns(const ChunkOfColumns& chunk, const KernelBuilder& builder, int place,
                        const Int& number, const Int& part);
+// Sums in chunks of their first reduced loop, `rows`, if all of them are over such columns: the bodies of the
+// segment's tasks, each of which has a part of the columns of a chunk.
+struct SumInChunks {
+    const Member* member = nullptr;
+    int place = -1;  // of the partial results
+};
+bool schedule_chunks_of_columns(const std::vector<SumInChunks>& sums, const Loop& rows,
+                                const KernelBuilder& builder, Segment& segment);
 // One iteration of the first reduced loop, added to place[number, columns].
 std::optional<Stmts> add_row_of_columns(const Member& member, const KernelBuilder& builder, int place,
                                         const Int& number);

@@ -13,6 +13,7 @@
 #include "codegen/schedule/ahead.h"
 #include "codegen/schedule/by_phase.h"
 #include "codegen/schedule/byte_columns.h"
+#include "codegen/schedule/changed_part.h"
 #include "codegen/schedule/check.h"
 #include "codegen/schedule/chooser.h"
 #include "codegen/schedule/collapse.h"
@@ -45,7 +46,7 @@ class SegmentScheduler {
         : group_(group), context_(context), builder_(builder), notes_(notes), plan_(std::move(plan)) {}
 
     void run(Phase& first, Phase& second) {
-        for (const int v : group_.values) title(v);
+        for (const int v : group_.values) title_ += (title_.empty() ? "" : " + ") + title_of(*value(v).node);
         if (!group_.checks.empty()) {
             block_ = rows_of_check(group_, context_);
             task_ = bounded("task", ceildiv(group_.extent, block_));
@@ -61,13 +62,30 @@ class SegmentScheduler {
         } else if (group_.tiled && !is_order(context_.grouping.nests[group_.values[0]].combine)) {
             for (Segment& s : chooser().tiles(group_.values[0], context_, builder_, title_, notes_))
                 first.segments.push_back(std::move(s));
-        } else if (!in_pieces(first)) {
+        } else if (!sets_part(first) && !in_pieces(first)) {
             first.segments.push_back(one_kind_of_segment());
         }
     }
 
   private:
     const Value& value(int v) const { return context_.values.list[v]; }
+
+    // A new value in the place of the old one that differs from it in one part alone.
+    bool sets_part(Phase& first) {
+        const int v = group_.values[0];
+        if (group_.values.size() > 1) return false;
+        const std::optional<ChangedPart> part =
+            changed_part(fully_composed_nest(context_.values, v), [&](const ScalarNode& s) {
+                const std::vector<int> to = context_.buffers_to_write(v);
+                return to.size() == 1 && context_.buffer_to_read(s.operand.value()) == to[0];
+            });
+        if (!part) return false;
+        first.segments.push_back(part_segment(v, part->nest, part->starts));
+        Stmts& body = first.segments.back().body;
+        body = LoopBuilder(with_places(part->around)).nest({}, [&](LoopBuilder&) { return body; });
+        notes_ += "  the part that changes, in place\n";
+        return true;
+    }
 
     // A map by itself that is something else on each part of an axis: loops with guards have no vectors.
     bool in_pieces(Phase& first) {
@@ -76,7 +94,11 @@ class SegmentScheduler {
         const Nest nest = fully_composed_nest(context_.values, v);
         const std::vector<Piece> pieces = pieces_of(nest);
         if (pieces.empty() || are_narrow(pieces, nest) || reads_what_it_writes(v, nest)) return false;
-        for (const Piece& piece : pieces) first.segments.push_back(piece_segment(v, piece));
+        for (const Piece& piece : pieces) {
+            std::vector<Int> starts(nest.parallel.size(), 0);
+            starts[piece.axis] = piece.start;
+            first.segments.push_back(part_segment(v, piece.nest, starts));
+        }
         notes_ += "  " + std::to_string(pieces.size()) + " parts by themselves\n";
         return true;
     }
@@ -91,9 +113,10 @@ class SegmentScheduler {
         return written.size() > 1 || read.contains(written[0]);
     }
 
-    Segment piece_segment(int v, const Piece& piece) {
+    // A part of a map's results, by where it lies along each axis.
+    Segment part_segment(int v, const Nest& part, const std::vector<Int>& starts) {
         builder_.begin_segment();
-        const std::vector<Loop>& loops = piece.nest.parallel;
+        const std::vector<Loop>& loops = part.parallel;
         const double inner = typical_count({loops.begin() + 1, loops.end()});
         block_ = std::max<std::int64_t>(
             1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / std::max(inner, 1.0)));
@@ -101,9 +124,10 @@ class SegmentScheduler {
         segment.title = title_;
         segment.tasks = ceildiv(loops[0].extent, block_);
         segment.task = task_ = bounded("task", segment.tasks);
-        const Nest nest = rows().cut(piece.nest);
+        const Nest nest = rows().cut(part);
         Member member = finish_member(v, with_places(nest), nest.parallel);
-        for (Destination& d : member.destinations) d.at[piece.axis] = d.at[piece.axis] + piece.start;
+        for (Destination& d : member.destinations)
+            for (std::size_t i = 0; i < starts.size(); ++i) d.at[i] = d.at[i] + starts[i];
         segment.body = {comment_of(*value(v).node)};
         append(segment.body, schedule_pointwise(member, context_.target, builder_));
         return segment;
@@ -123,11 +147,6 @@ class SegmentScheduler {
                 skips ? list_of_changed_rows(group_, context_) : std::optional<int>())
             return changed_rows_segment(*list);
         return row_segment();
-    }
-
-    void title(int v) {
-        if (!title_.empty()) title_ += " + ";
-        title_ += title_of(*value(v).node);
     }
 
     // ---- reads
@@ -237,15 +256,18 @@ class SegmentScheduler {
         return true;
     }
 
+    void number(Segment& segment, const Int& tasks) {
+        count_ = segment.tasks = tasks;
+        number_ = segment.task = bounded("task", tasks);
+    }
+
     Segment row_segment() {
         choose_tasks();
         builder_.begin_segment();
         Segment segment;
         segment.title = title_;
         const Int parts = cut_ ? cut_->parts() : 1;
-        segment.tasks = ceildiv(group_.extent, block_) * parts;
-        number_ = segment.task = bounded("task", segment.tasks);
-        count_ = segment.tasks;
+        number(segment, ceildiv(group_.extent, block_) * parts);
         task_ = floordiv(segment.task, parts);
         if (cut_) first_of_cut_ = mod(segment.task, parts) * cut_->width;
         segment.body = members();
@@ -287,9 +309,7 @@ class SegmentScheduler {
         const Int count = type.shape[0], last_key = max(0, count - 1);
         Segment segment;
         segment.title = title_;
-        segment.tasks = ceildiv(count, keys_of_task);
-        number_ = segment.task = bounded("task", segment.tasks);
-        count_ = segment.tasks;
+        number(segment, ceildiv(count, keys_of_task));
         const IntRange places{0, std::max<std::int64_t>(0, count.range().high - 1)},
             rows{0, std::max<std::int64_t>(0, group_.extent.range().high - 1)};
         const Int place = Int::symbol("place", places), begin = segment.task * keys_of_task;
@@ -455,7 +475,11 @@ class SegmentScheduler {
                                                "partial results of a reduction that is cut into chunks",
                                                BufferInfo::Role::partial_sums);
         r.place = builder_.global(buffer, partial.dtype, partial.shape, true);
-        const Nest plain = with_places_in_row(nest_for(v), row);
+        Nest inside = nest_for(v);
+        const std::uint64_t id = inside.reduced[0].variable.symbol_id();
+        if (id) inside = substitute(inside, {{id, row}});
+        inside.reduced[0] = {row, 1};
+        const Nest plain = with_places(inside);
         for (const Loop& l : plain.parallel) r.at.push_back(l.variable);
         r.member.nest = with_channels_last(plain, own);
         if (target().has_vectors() && !r.member.nest.lets.empty() && adds_products(r.member.nest))
@@ -488,7 +512,7 @@ class SegmentScheduler {
             whole = chooser().chunks(only.member, builder_, only.place, row, extent, segment);
         if (whole) {
             segment.body = *std::move(whole);
-        } else if (sums_columns(reductions, row, extent, chunks, segment)) {
+        } else if (sums_columns(reductions, {row, extent}, segment)) {
             notes_ += "  rows of bytes as vectors\n";
         } else {
             const Int begin = segment.task * tree.chunk;
@@ -518,28 +542,11 @@ class SegmentScheduler {
         }
     }
 
-    // Whether all are sums over columns of bytes; a task then has a part of the columns of one chunk.
-    bool sums_columns(const std::vector<Chunked>& reductions, const Int& row, const Int& extent,
-                      const Int& chunks, Segment& segment) {
-        if (!target().has_vectors() || !copies_.empty()) return false;
-        Int parts = 1;
-        for (const Chunked& r : reductions) {
-            const auto chunk = chunk_of_columns(r.member, builder_, row, 0, r.member.tree.chunk);
-            if (!chunk) return false;
-            if (reductions.size() == 1) parts = chunk->parts;
-        }
-        segment.tasks = chunks * parts;
-        segment.task = bounded("chunk", segment.tasks);
-        const Int number = floordiv(segment.task, parts);
-        for (const Chunked& r : reductions) {
-            const Int begin = number * r.member.tree.chunk;
-            ChunkOfColumns chunk =
-                *chunk_of_columns(r.member, builder_, row, begin, min(r.member.tree.chunk, extent - begin));
-            chunk.parts = parts;
-            append(segment.body,
-                   schedule_columns(chunk, builder_, r.place, number, mod(segment.task, parts)));
-        }
-        return true;
+    bool sums_columns(const std::vector<Chunked>& reductions, const Loop& rows, Segment& segment) {
+        std::vector<SumInChunks> sums;
+        for (const Chunked& r : reductions) sums.push_back({&r.member, r.place});
+        return target().has_vectors() && copies_.empty() &&
+               schedule_chunks_of_columns(sums, rows, builder_, segment);
     }
 
     Segment sum_of_chunks(const Chunked& r, const Int& chunks) {
@@ -557,13 +564,6 @@ class SegmentScheduler {
         last.task = bounded("task", last.tasks);
         last.body = schedule_finish(whole, context_.target, builder_, r.place, chunks, last.task);
         return last;
-    }
-
-    Nest with_places_in_row(Nest nest, const Int& row) const {
-        const std::uint64_t id = nest.reduced[0].variable.symbol_id();
-        Nest r = id ? substitute(nest, {{id, row}}) : nest;
-        r.reduced[0] = {row, 1};
-        return with_places(r);
     }
 
     const Group& group_;

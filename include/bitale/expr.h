@@ -149,6 +149,7 @@ class Index {
     Index(const Shared& s, Where w = Where::current())
         : where(w), items(list_of({Item(Expr(s, w))})) {}                                           // NOLINT
     Index(Slice s, Where w = Where::current()) : where(w), items(list_of({Item(std::move(s))})) {}  // NOLINT
+    Index(Colon c, Where w = Where::current()) : where(w), items(list_of({Item(c)})) {}             // NOLINT
     template <Number T>
     Index(T i, Where w = Where::current()) : where(w), items(list_of({Item(i)})) {}  // NOLINT
     Index(std::initializer_list<Item> list, Where w = Where::current()) : where(w), items(list_of(list)) {}

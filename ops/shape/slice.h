@@ -1,5 +1,6 @@
 // Views of a part: slice (bounds that the host knows) and rows (a first row that only the device knows), and
-// their transposes place_slice and place_rows, which put a part back among zeros.
+// their transposes place_slice and place_rows, which put a part back among zeros. set_slice and set_rows put
+// a part back among the elements of another array.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,8 @@ place_slice_op();     // g; "start" (vector<Int>), "step" (vector<int64>), "shap
 const Op* rows_op();  // x, start (rank-0 integer); "count" (Int); "clipped" (bool, may be absent): start is
                       // in range already
 const Op* place_rows_op();  // g, start; "extent" (Int), "clipped" (bool)
+const Op* set_slice_op();   // x, part; "start", "step", "places" as those of the slice
+const Op* set_rows_op();    // x, part, start; "clipped" (bool), "places"
 
 // Elements start, start + step, ... of one axis; the other axes whole. Returns x itself where nothing would
 // change.

@@ -375,11 +375,12 @@ NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where) {
 }
 
 void register_shape_ops() {
-    for (const Op* op :
-         {reshape_op(),     permute_op(), transposed_copy_op(), expand_op(),    flip_op(),     slice_op(),
-          place_slice_op(), rows_op(),    place_rows_op(),      concat_op(),    pad_op(),      gather_op(),
-          scatter_op(),     argsort_op(), take_along_op(),      put_along_op(), sum_runs_op(), iota_op(),
-          length_op(),      range_op(),   unpack_op()})
+    for (const Op* op : {reshape_op(),    permute_op(),    transposed_copy_op(), expand_op(),
+                         flip_op(),       slice_op(),      place_slice_op(),     rows_op(),
+                         place_rows_op(), set_slice_op(),  set_rows_op(),        concat_op(),
+                         pad_op(),        gather_op(),     scatter_op(),         set_list_op(),
+                         argsort_op(),    take_along_op(), put_along_op(),       sum_runs_op(),
+                         iota_op(),       length_op(),     range_op(),           unpack_op()})
         BITALE_CHECK(op, "an op of ops/shape is not registered");
 }
 
