@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "codegen/group/changed_rows.h"
+#include "codegen/group/complete.h"
 #include "codegen/group/joined.h"
 #include "codegen/group/one_hot.h"
 #include "codegen/group/windows.h"
@@ -41,7 +42,8 @@ namespace {
 constexpr std::size_t longest_chain = 64, most_guarded = 128;
 // Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
 constexpr int expensive = 10;
-constexpr double often = 8, staged_from = 4, staged_gather_from = 2, staged_with_border_from = 1.2;
+constexpr double often = 8, twice = 1.5, staged_from = 4, staged_gather_from = 2,
+                 staged_with_border_from = 1.2;
 
 bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
@@ -304,9 +306,12 @@ class Decider {
                     value.reason = "costs too much to compute more than once";
                 }
             } else if (!value.made_in_pieces && cost[i] >= 1 && times >= often && !value.shape.empty() &&
-                       ends_reduction(value)) {
+                       ends_reduction(value, values_)) {
                 value.storage = Value::Storage::stored;
                 value.reason = "read many times, and stored in place of the reduction that it ends";
+            } else if (!value.made_in_pieces && times >= twice && joins_reduction(value, values_)) {
+                value.storage = Value::Storage::stored;
+                value.reason = "read more than once, and a sum of several arrays that ends a reduction";
             } else if (pays_kernel(cost[i], evaluations[i]) && times >= often && ends_long_reduction(value)) {
                 // A view with an axis of length 1 more is no second value: what it views is stored.
                 if (!only_adds_ones(value)) {
@@ -345,21 +350,6 @@ class Decider {
     // So few bytes an element that it is read faster than a random number is drawn again.
     bool is_cheap_to_keep(const Value& value) const {
         return bytes_of(value.node->type.dtype) <= target_.bytes_of_draw;
-    }
-
-    // Of a reduction of the same size that a kernel computes, by way of values that nothing else reads: the
-    // result itself then needs no memory.
-    bool ends_reduction(const Value& value) const {
-        bool found = false;
-        for_each_read(value.nest, [&](const ScalarNode& s) {
-            const Value& operand = values_.list[s.operand.value()];
-            const bool alone = operand.users.size() == 1 && !operand.required;
-            const bool same = operand.shape == value.shape && alone;
-            if (!same || operand.by_library || !operand.nest.body) return;
-            found = found || (is_reduction(operand.nest) ? !tree_of(operand.nest, values_.shapes()).split
-                                                         : ends_reduction(operand));
-        });
-        return found;
     }
 
     // A division for each element of a matrix takes longer than one more small kernel.

@@ -116,7 +116,7 @@ std::optional<ChangedPart> changed_part(const Nest& nest, const IsOld& is_old) {
             if (r->guards.empty()) r->otherwise = nullptr;
             return r;
         }
-        const Scalar value = changed(s->arguments[0]);
+        Scalar value = changed(s->arguments[0]);
         if (r->guards.empty()) return value;
         r->arguments[0] = value;
         return r;

@@ -78,7 +78,7 @@ Int first_row(const Node& node, const Int& extent, const Int& count, Nest& nest)
     // its bound need not know a count that changes from call to call.
     const Int choices = is_clipped(node.attributes) ? extent + 1 : max(extent - count + 1, 1);
     const IntRange range = make_loop("row", choices).variable.range();
-    const Int symbol = choices.is(1) ? Int(0) : Int::symbol("row", range);
+    Int symbol = choices.is(1) ? Int(0) : Int::symbol("row", range);
     if (symbol.symbol_id())
         nest.lets.push_back(
             {symbol,

@@ -138,3 +138,35 @@ TEST_CASE("an update on slices is not made when a check fails") {
     f(order);
     CHECK(difference(w.get_value(), before) != "");
 }
+
+TEST_CASE("a residual stream is stored layer by layer, in place of its convolutions") {
+    Random random(8);
+    const auto weights = [&](const Dims& shape) { return random_array(float32, shape, random, -0.2, 0.2); };
+    const Array image = weights({4, 32, 1, 2048});
+    std::vector<Array> first, second;
+    for (int l = 0; l < 6; ++l) {
+        first.push_back(weights({32, 32, 1, 2}));
+        second.push_back(weights({32, 32, 1, 1}));
+    }
+    std::vector<Array> results;
+    for (const std::string& device : {std::string(tested_device()), std::string("reference")}) {
+        Expr h = shared(image, "image");
+        for (std::size_t l = 0; l < first.size(); ++l) {
+            const Expr before = pad(h, {{0, 0}, {0, 0}, {0, 0}, {1, 0}});
+            const Expr inner = tanh(conv2d(before, shared(first[l])));
+            h = h + conv2d(inner, shared(second[l]));
+        }
+        Function f = function({}, h, {.device = device});
+        results.push_back(f());
+        if (device == "cpu") {
+            const std::string report = f.report(Detail::complete);
+            std::size_t stored = 0;
+            for (std::size_t at = report.find("a sum of several arrays that ends a reduction");
+                 at != std::string::npos;
+                 at = report.find("a sum of several arrays that ends a reduction", at + 1))
+                ++stored;
+            CHECK(stored >= first.size() - 2);
+        }
+    }
+    CHECK(difference(results[0], results[1], {.of_largest = 2e-6}).empty());
+}

@@ -161,6 +161,7 @@ void check_cases(const Dims& shape, DType dtype, Random& random, int count) {
         std::vector<Expr> results;
         std::vector<Shared> kept;
         Updates updates;
+        results.reserve(cases.size());
         for (const Case& c : cases) {
             results.push_back(c.of(x));
             kept.push_back(shared(start, "kept" + std::to_string(kept.size())));
