@@ -116,7 +116,9 @@ class Grouper {
 
     // The groups that the value joins, as one; empty: it begins one of its own.
     std::vector<int> joined(const Group& own, int number, const Nest& full, const std::set<int>& read) {
-        std::vector<int> into = epilogue_of(number, full, read);
+        std::vector<int> into;
+        if (values_.list[number].together >= 0) into = same_elements_of(own, full);
+        if (into.empty()) into = epilogue_of(number, full, read);
         if (into.empty()) into = joinable(own, full, read);
         if (into.empty())
             into = own.split ? same_chunks(own, number, result_.trees[number]) : sibling(own, full, read);
@@ -287,16 +289,24 @@ class Grouper {
         return {};
     }
 
-    // In vectors, the positions of maxima are found with the maxima: what they read is then read once.
+    // Whether one loop may compute both: a maximum and its position in vectors, or sums that share a value.
+    bool are_computed_together(int v, int w) const {
+        if (values_.list[v].together >= 0 && values_.list[v].together == values_.list[w].together)
+            return true;
+        const Combine combine = result_.nests[v].combine;
+        return combine != Combine::none && result_.nests[w].combine == position_or_best(combine) &&
+               same_elements(fully_composed_nest(values_, v), fully_composed_nest(values_, w));
+    }
+
+    // What both read is then read, and what they share computed, once.
     std::vector<int> same_elements_of(const Group& own, const Nest& full) {
-        if (!target_.has_vectors() || own.split || own.tiled) return {};
-        const Combine other = position_or_best(full.combine);
-        for (int g = static_cast<int>(result_.groups.size()) - 1; other != Combine::none && g >= 0; --g) {
+        if (!target_.has_vectors() || own.split || own.tiled || full.combine == Combine::none) return {};
+        const int number = own.values[0];
+        if (values_.list[number].together < 0 && position_or_best(full.combine) == Combine::none) return {};
+        for (int g = static_cast<int>(result_.groups.size()) - 1; g >= 0; --g) {
             const Group& group = result_.groups[g];
-            const bool same = std::any_of(group.values.begin(), group.values.end(), [&](int v) {
-                return result_.nests[v].combine == other &&
-                       same_elements(fully_composed_nest(values_, v), full).has_value();
-            });
+            const bool same = std::any_of(group.values.begin(), group.values.end(),
+                                          [&](int v) { return are_computed_together(v, number); });
             if (same && group.values.size() < most_members && same_rows(own, full, g) &&
                 group.statements + own.statements <= target_.max_statements)
                 return {g};
@@ -406,21 +416,16 @@ class Grouper {
         result_.groups.push_back(std::move(group));
     }
 
-    // In vectors, positions are computed along with the best elements, so they follow one another. Plans that
-    // depend on what is read before what is written find the order here.
+    // Members that one loop computes follow one another. Plans that depend on what is read before what is
+    // written find the order here.
     void join_positions() {
         if (!target_.has_vectors()) return;
         for (Group& group : result_.groups) {
             if (group.split || group.by_library) continue;
-            const auto finds_both = [&](int v, int w) {
-                const Combine combine = result_.nests[v].combine;
-                return combine != Combine::none && result_.nests[w].combine == position_or_best(combine) &&
-                       same_elements(fully_composed_nest(values_, v), fully_composed_nest(values_, w));
-            };
             for (auto v = group.values.begin(); v != group.values.end(); ++v) {
                 const auto next = v + 1;
-                const auto other =
-                    std::find_if(next, group.values.end(), [&](int w) { return finds_both(*v, w); });
+                const auto other = std::find_if(next, group.values.end(),
+                                                [&](int w) { return are_computed_together(*v, w); });
                 if (other != group.values.end()) std::rotate(next, other, other + 1);
             }
         }

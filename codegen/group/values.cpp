@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -11,6 +12,7 @@
 #include "codegen/group/complete.h"
 #include "codegen/group/joined.h"
 #include "codegen/group/one_hot.h"
+#include "codegen/group/together.h"
 #include "codegen/group/windows.h"
 #include "codegen/library/choose.h"
 #include "codegen/library/routine.h"
@@ -301,7 +303,7 @@ class Decider {
             } else if (!value.made_in_pieces && cost[i] >= expensive && times >= 1.5 &&
                        !(generated_[i] && times < often && !is_cheap_to_keep(value))) {
                 // What only moves elements is left to what it moves, which is asked for as often.
-                if (!moves_elements(value)) {
+                if (!moves_elements(value) && !is_left_to_sums(i)) {
                     value.storage = Value::Storage::stored;
                     value.reason = "costs too much to compute more than once";
                 }
@@ -331,7 +333,7 @@ class Decider {
                 value.storage = Value::Storage::stored;
                 value.reason = "smaller than the reductions it is computed from";
             }
-            const bool once = value.storage != Value::Storage::inlined;
+            const bool once = value.storage != Value::Storage::inlined || shared_by_sums_.contains(i);
             const double mine = once ? iterations(value.nest) : evaluations[i];
             std::vector<int> read;
             if (value.by_library)
@@ -345,6 +347,21 @@ class Decider {
                 evaluations[operand] += pieces ? typical_count(values_.list[operand].nest.parallel) : mine;
             }
         }
+    }
+
+    // Reductions that one loop computes share the value there.
+    bool is_left_to_sums(int number) {
+        const std::vector<int> sums =
+            target_.has_vectors() ? summed_together(values_, number) : std::vector<int>();
+        if (sums.empty()) return false;
+        const int known = values_.list[static_cast<std::size_t>(sums[0])].together;
+        if (known >= 0 && shared_by_sums_.at(known) != sums) return false;
+        for (const int sum : sums)
+            if (values_.list[static_cast<std::size_t>(sum)].together != known) return false;
+        for (const int sum : sums)
+            values_.list[static_cast<std::size_t>(sum)].together = known >= 0 ? known : number;
+        shared_by_sums_[number] = sums;
+        return true;
     }
 
     // So few bytes an element that it is read faster than a random number is drawn again.
@@ -504,6 +521,7 @@ class Decider {
     Tuner* const tuner_;
     Values values_;
     std::vector<bool> generated_, looked_up_;
+    std::map<int, std::vector<int>> shared_by_sums_;  // inlined all the same, and computed once
 };
 
 const Scalar& without_casts(const Scalar& s) {

@@ -46,6 +46,7 @@ struct Value {
     bool absorbed = false;                  // exists only inside of the library call of another value
     std::string why_generated;              // why a convolution is generated, or a gradient has its form
     std::vector<int> users;                 // value numbers
+    int together = -1;  // of reductions that one loop computes (group/together.h): what they share, else -1
     Type stored_type() const { return {node->type.dtype, shape}; }
 };
 

@@ -217,10 +217,15 @@ Stmt Accumulation::step(const Copy& copy) const {
 
 Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced,
                             const std::vector<Copy>& copies, const std::function<Stmts(Stmts)>& vector,
-                            bool of_any_length) const {
+                            bool of_any_length, const std::vector<const Accumulation*>& others) const {
+    const auto steps_of = [&](const Copy& copy) {
+        Stmts steps{step(copy)};
+        for (const Accumulation* other : others) steps.push_back(other->step(copy));
+        return steps;
+    };
     if (lanes_ == 1) {
         Stmts steps;
-        for (const Copy& copy : copies) steps.push_back(step(copy));
+        for (const Copy& copy : copies) append(steps, steps_of(copy));
         const std::int64_t times = reduced.empty() ? 1 : unrolled_times(reduced.back(), of_any_length);
         if (times == 1)
             return loops.nest(reduced, [&](LoopBuilder& inner) { return vector(inner.guarded(steps)); });
@@ -257,7 +262,7 @@ Stmts Accumulation::combine(LoopBuilder& loops, const std::vector<Loop>& reduced
             Stmts steps;
             for (Copy copy : copies) {
                 copy.at.push_back(part);
-                append(steps, substitute(Stmts{step(copy)}, here));
+                append(steps, substitute(steps_of(copy), here));
             }
             return inner.guarded(std::move(steps), here);
         };

@@ -26,8 +26,10 @@ class Accumulation {
     // Loops over `reduced` (all of the nest's, or all but the split one) around the combine of every copy;
     // `vector` wraps the innermost statements in the vector loop when the lanes are results. Several
     // iterations of the last loop are written out where its length is known, or worth it if it is not.
+    // `others` of the same loops and the same tree take the same terms.
     Stmts combine(LoopBuilder& loops, const std::vector<Loop>& reduced, const std::vector<Copy>& copies,
-                  const std::function<Stmts(Stmts)>& vector, bool of_any_length = false) const;
+                  const std::function<Stmts(Stmts)>& vector, bool of_any_length = false,
+                  const std::vector<const Accumulation*>& others = {}) const;
     // The part of one lane: every lanes-th iteration of the last loop, from its own number on, in turn for
     // each of its groups.
     Stmts combine_strided(LoopBuilder& loops, const std::vector<Loop>& reduced, const Copy& copy,

@@ -17,11 +17,9 @@
 #include "codegen/schedule/check.h"
 #include "codegen/schedule/chooser.h"
 #include "codegen/schedule/collapse.h"
-#include "codegen/schedule/copies.h"
 #include "codegen/schedule/flat.h"
 #include "codegen/schedule/live_ranges.h"
 #include "codegen/schedule/loops.h"
-#include "codegen/schedule/member.h"
 #include "codegen/schedule/order.h"
 #include "codegen/schedule/pieces.h"
 #include "codegen/schedule/prefix.h"
@@ -30,6 +28,7 @@
 #include "codegen/schedule/runs.h"
 #include "codegen/schedule/scatter.h"
 #include "codegen/schedule/score.h"
+#include "codegen/schedule/together.h"
 #include "codegen/schedule/winners.h"
 #include "graph/base/options.h"
 
@@ -118,8 +117,7 @@ class SegmentScheduler {
         builder_.begin_segment();
         const std::vector<Loop>& loops = part.parallel;
         const double inner = typical_count({loops.begin() + 1, loops.end()});
-        block_ = std::max<std::int64_t>(
-            1, static_cast<std::int64_t>(static_cast<double>(pointwise_block) / std::max(inner, 1.0)));
+        block_ = static_cast<std::int64_t>(std::max(1.0, double{pointwise_block} / std::max(inner, 1.0)));
         Segment segment;
         segment.title = title_;
         segment.tasks = ceildiv(loops[0].extent, block_);
@@ -355,13 +353,11 @@ class SegmentScheduler {
         if (block_ == 1 && !cut_) scattered_ = scattered_members(group_, context_, used_);
         for (std::size_t i = 0; i < scattered_.size(); ++i) notes_ += "  zeros are skipped\n";
         stage(cut_ ? CopiedBy::parts : CopiedBy::rows, body);
-        for (std::size_t i = 0; i < group_.values.size(); ++i) {
-            const int v = group_.values[i];
-            std::optional<Stmts> both;
-            if (i + 1 < group_.values.size()) both = scheduled_with(v, group_.values[i + 1]);
-            append(body, both ? *both : scheduled(v));
-            make_copies(i + 1, body);
-            if (both) make_copies(++i + 1, body);
+        for (std::size_t i = 0; i < group_.values.size();) {
+            const std::size_t several = one_loop(i);
+            const std::optional<Stmts> all = scheduled_together(i, several);
+            append(body, all ? *all : scheduled(group_.values[i]));
+            for (const std::size_t end = all ? i + several : i + 1; i < end;) make_copies(++i, body);
         }
         return body;
     }
@@ -408,21 +404,31 @@ class SegmentScheduler {
         return body;
     }
 
-    // Maxima and their positions, where one schedule finds both.
-    std::optional<Stmts> scheduled_with(int v, int next) {
-        const Combine combine = nest_for(v).combine;
-        if (combine == Combine::none || nest_for(next).combine != position_or_best(combine)) return {};
-        const Member member = member_of(v);
-        Member also = member_of(next);
-        const std::optional<Substitution> same = same_elements(member.nest, also.nest);
-        if (!same) return {};
-        also.nest.parallel = member.nest.parallel;
-        for (Destination& d : also.destinations)
-            for (Int& x : d.at) x = substitute(x, *same);
-        std::optional<Stmts> both = schedule_with_positions(member, also, context_.target, builder_);
-        if (!both) return {};
-        Stmts body{comment_of(*value(v).node), comment_of(*value(next).node, "and ")};
-        append(body, *std::move(both));
+    // So many members from this one on that one loop may compute.
+    std::size_t one_loop(std::size_t first) const {
+        const std::vector<int>& list = group_.values;
+        const int shared = value(list[first]).together;
+        const Combine other = position_or_best(nest_for(list[first]).combine);
+        std::size_t end = first + 1;
+        while (shared >= 0 && end < list.size() && value(list[end]).together == shared) ++end;
+        if (end == first + 1 && end < list.size() && other != Combine::none &&
+            nest_for(list[end]).combine == other)
+            ++end;
+        return end - first;
+    }
+
+    std::optional<Stmts> scheduled_together(std::size_t first, std::size_t count) {
+        if (count < 2) return {};
+        std::vector<Member> members;
+        members.reserve(count);
+        Stmts body;
+        for (std::size_t k = first; k < first + count; ++k) {
+            members.push_back(member_of(group_.values[k]));
+            body.push_back(comment_of(*value(group_.values[k]).node, k > first ? "and " : ""));
+        }
+        std::optional<Stmts> all = schedule_together(std::move(members), context_.target, builder_);
+        if (!all) return {};
+        append(body, *std::move(all));
         body.push_back(barrier());
         return body;
     }
@@ -447,13 +453,6 @@ class SegmentScheduler {
                       leaves_caches(group_, context_, v);
         member.nest = std::move(nest);
         return member;
-    }
-
-    bool has_room_beside_partial_results(int v, const ReductionTree& tree) {
-        const std::int64_t bytes =
-            chooser().bytes_beside_copies(context_.grouping.nests[v], value(v).shape, tree);
-        used_ += bytes;
-        return bytes <= context_.target.local_bytes / 2;
     }
 
     // A reduction in chunks while its segment is made.
@@ -501,7 +500,10 @@ class SegmentScheduler {
         task_ = row;
         block_ = 1;
         Stmts per_row;
-        if (has_room_beside_partial_results(front, tree)) stage(CopiedBy::chunks, per_row);
+        const std::int64_t beside =
+            chooser().bytes_beside_copies(context_.grouping.nests[front], value(front).shape, tree);
+        used_ += beside;
+        if (beside <= target().local_bytes / 2) stage(CopiedBy::chunks, per_row);
         std::vector<Chunked> reductions;
         for (const int v : group_.values) reductions.push_back(chunked(v, row, chunks));
         const Chunked& only = reductions.front();
@@ -544,6 +546,7 @@ class SegmentScheduler {
 
     bool sums_columns(const std::vector<Chunked>& reductions, const Loop& rows, Segment& segment) {
         std::vector<SumInChunks> sums;
+        sums.reserve(reductions.size());
         for (const Chunked& r : reductions) sums.push_back({&r.member, r.place});
         return target().has_vectors() && copies_.empty() &&
                schedule_chunks_of_columns(sums, rows, builder_, segment);
@@ -554,9 +557,7 @@ class SegmentScheduler {
         const Value& own = value(r.value);
         Segment last;
         last.title = title_of(*own.node) + " (sum of chunks)";
-        Member whole;
-        whole.nest = r.member.nest;
-        whole.tree = r.member.tree;
+        Member whole{r.member.nest, {}, r.member.tree};
         const Type type = own.stored_type();
         for (const int b : context_.buffers_to_write(r.value))
             whole.destinations.push_back({builder_.global(b, type.dtype, type.shape, true), r.at});

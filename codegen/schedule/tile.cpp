@@ -91,6 +91,13 @@ class Tiler {
 
     Stmts run() { return points_.empty() ? in_blocks() : in_registers(); }
 
+    // Takes the terms of the other members along.
+    std::optional<Stmts> run_with(const std::vector<const Member*>& others) {
+        if (!points_.empty() || tile_.axis >= 0) return {};
+        along_ = others;
+        return in_blocks();
+    }
+
   private:
     // The rows of the tile are written out: `body` gets the loop variable's value for each of them.
     Stmts over_tile(const std::function<Stmts(const std::vector<Substitution>&)>& body) const {
@@ -175,8 +182,18 @@ class Tiler {
             append(store, stores(member_, use_, acc.result(at), rows[i]));
         }
         Stmts body = acc.declare_all();
+        std::vector<Accumulation> others;
+        for (const Member* member : along_) {
+            others.emplace_back(*member, builder_, Shape{1, Int(width)});
+            append(body, others.back().declare_all());
+            append(clear, others.back().clear({0, lane}));
+            append(store, stores(*member, use_, others.back().result({0, lane}), {}));
+        }
+        std::vector<const Accumulation*> all;
+        all.reserve(others.size());
+        for (const Accumulation& other : others) all.push_back(&other);
         append(body, over_lanes(clear));
-        append(body, acc.combine(inner, nest_.reduced, copies, over_lanes, count.is_constant()));
+        append(body, acc.combine(inner, nest_.reduced, copies, over_lanes, count.is_constant(), all));
         append(body, over_lanes(store));
         return body;
     }
@@ -189,9 +206,17 @@ class Tiler {
     const std::vector<Substitution> points_;
     const Tile tile_;
     std::vector<Loop> others_;
+    std::vector<const Member*> along_;
 };
 
 }  // namespace
+
+std::optional<Stmts> schedule_tiles_together(const std::vector<Member>& members, KernelBuilder& builder,
+                                             int vector) {
+    std::vector<const Member*> others;
+    for (std::size_t k = 1; k < members.size(); ++k) others.push_back(&members[k]);
+    return Tiler(members[0], builder, vector, TileUse::fresh).run_with(others);
+}
 
 Stmts schedule_tile(const Member& member, KernelBuilder& builder, int vector, TileUse use) {
     return Tiler(member, builder, vector, use).run();

@@ -1,0 +1,82 @@
+// Sums that share what takes long to compute, in one loop: on each device the same bits, close to the oracle,
+// for lengths that fill no vector, known and unknown, and where one loop must not compute them.
+#include <string>
+#include <vector>
+
+#include "tests/numerics/shorthands.h"
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+namespace {
+
+struct Points {
+    Expr x, y, z;
+    std::vector<Input> inputs() const { return {x, y, z}; }
+};
+
+Points points(std::int64_t n) {
+    return {input(float32, Dims{n}, "x"), input(float32, Dims{n}, "y"), input(float32, Dims{n}, "z")};
+}
+
+Expr apart(const Expr& p) { return expand_dims(p, 0) - expand_dims(p, 1); }
+
+// Weighted sums of rows, means and variances, best elements, and sums of which one needs another.
+std::vector<Expr> sums_of(const Points& p) {
+    const Expr cx = apart(p.x), cy = apart(p.y), cz = apart(p.z), d2 = sqr(cx) + sqr(cy) + sqr(cz) + 0.01F,
+               w = 1 / (d2 * sqrt(d2));
+    const Expr k = exp(-d2), e = exp(-sqr(cx) * 2), t = tanh(cx * cy), s = tanh(cy + cz),
+               u = sin(cz) * cos(cx);
+    const Expr centre = mean(t, {1}, {.keepdims = true});
+    return {sum(w * cx, 1),
+            sum(w * cy, 1),
+            sum(w * cz, 1),
+            sum(k * expand_dims(p.y, 0), 1) / sum(k, 1),
+            sum(e, 1),
+            sum(sqr(e), 1),
+            max(e * cx, {1}),
+            mean(t, 1),
+            mean(sqr(t - centre), 1),
+            sum(s, {1}, {.keepdims = true}),
+            sum(s * cx, 1),
+            sum(s * cy, 1),
+            sum(s * cz, 1),
+            sum(s * s, 1),
+            sum(u, 0),
+            sum(u * cx, 0),
+            sum(u * cy, 1)};
+}
+
+}  // namespace
+
+TEST_CASE("sums in one loop have the same bits on every device") {
+    Random random(21);
+    for (const std::int64_t n : {1, 3, 16, 37, 128, 300}) {
+        const std::vector<Array> arguments{random_array(float32, {n}, random),
+                                           random_array(float32, {n}, random),
+                                           random_array(float32, {n}, random)};
+        for (const std::int64_t length : {n, std::int64_t{-1}}) {
+            const Points p = points(length);
+            const std::vector<Expr> all = sums_of(p);
+            const Results got = function(p.inputs(), all, here()).call(arguments),
+                          emulated = function(p.inputs(), all, {.device = "emulator"}).call(arguments),
+                          expected = function(p.inputs(), all, {.device = "reference"}).call(arguments);
+            for (std::size_t k = 0; k < all.size(); ++k) {
+                INFO(n << " points, length " << length << ", number " << k);
+                CHECK(difference(got[k], emulated[k], {}).empty());
+                CHECK(difference(got[k], expected[k], {.of_largest = 1e-5}).empty());
+            }
+        }
+    }
+}
+
+TEST_CASE("what sums share is not stored") {
+    const Points p = points(2048);
+    const Expr cx = apart(p.x), cy = apart(p.y), cz = apart(p.z), d2 = sqr(cx) + sqr(cy) + sqr(cz) + 0.01F,
+               w = 1 / (d2 * sqrt(d2));
+    Function f = function(p.inputs(), {sum(w * cx, 1), sum(w * cy, 1), sum(w * cz, 1)});
+    CHECK(f.memory_plan().peak_bytes < 1 << 20);
+    CHECK(f.kernels().size() == 1);
+}
