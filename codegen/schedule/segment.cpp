@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "codegen/nest/positions.h"
 #include "codegen/nest/prefix.h"
@@ -31,6 +30,7 @@
 #include "codegen/schedule/together.h"
 #include "codegen/schedule/winners.h"
 #include "graph/base/options.h"
+#include "ops/shape/lengths.h"
 
 namespace bitale {
 
@@ -436,8 +436,7 @@ class SegmentScheduler {
     Member finish_member(int v, Nest nest, const std::vector<Loop>& parallel) {
         Member member;
         member.tree = context_.grouping.trees[v];
-        std::vector<Int> whole;
-        for (const Loop& l : parallel) whole.push_back(l.variable);
+        std::vector<Int> whole = variables_of(parallel);
         if (!value(v).shape.empty()) whole = rows().whole(std::move(whole));
         if (cut_) {
             Int& cut = whole[cut_->axis.at(v)];
@@ -479,7 +478,7 @@ class SegmentScheduler {
         if (id) inside = substitute(inside, {{id, row}});
         inside.reduced[0] = {row, 1};
         const Nest plain = with_places(inside);
-        for (const Loop& l : plain.parallel) r.at.push_back(l.variable);
+        r.at = variables_of(plain.parallel);
         r.member.nest = with_channels_last(plain, own);
         if (target().has_vectors() && !r.member.nest.lets.empty() && adds_products(r.member.nest))
             r.member.nest = walking_forward(r.member.nest, r.at);
