@@ -147,6 +147,24 @@ Nest compose_reads(const Nest& nest, const InlineRead& inlined) {
     return r;
 }
 
+namespace {
+
+// A guard that leaves a single number is an equation: what it says is the variable of a loop over results is
+// written so. An update then reads the element that it replaces.
+void name_by_loops(ScalarNode& read, const std::vector<Loop>& results) {
+    for (const Guard& guard : read.guards) {
+        if (!(guard.high - guard.low).is(1)) continue;
+        const Int zero = guard.value - guard.low;
+        for (Int& x : read.at)
+            for (const Loop& l : results)
+                if (l.variable.symbol_id() && !(x == l.variable) &&
+                    (x - l.variable == zero || l.variable - x == zero))
+                    x = l.variable;
+    }
+}
+
+}  // namespace
+
 Nest simplify(const Nest& nest) {
     // Prefixes and orders are known by how their loops and guards depend on each other.
     const bool tells = !is_prefix(nest) && !is_order(nest.combine);
@@ -166,6 +184,7 @@ Nest simplify(const Nest& nest) {
     };
     Nest r = rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
         std::erase_if(s->guards, holds);
+        if (s->kind == ScalarNode::Kind::read && !s->guards.empty()) name_by_loops(*s, nest.parallel);
         if (s->otherwise && std::any_of(s->guards.begin(), s->guards.end(), never_holds)) return s->otherwise;
         if (s->guards.empty()) {
             if (s->kind == ScalarNode::Kind::select) return s->arguments[0];

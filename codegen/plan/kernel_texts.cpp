@@ -5,6 +5,7 @@
 #include "codegen/kernel/fuse.h"
 #include "codegen/kernel/guarded.h"
 #include "codegen/kernel/hazards.h"
+#include "codegen/kernel/lane_masks.h"
 #include "codegen/kernel/of_lengths.h"
 #include "codegen/kernel/quotients.h"
 #include "codegen/kernel/ranges.h"
@@ -53,6 +54,8 @@ PrintedKernel KernelTexts::printed(const KernelBuilder& builder, const ReadingNo
     const Dialect dialect = dialect_of(target_);
     PrintedKernel text = print_kernel(builder.ir, dialect, reading);
     text.body = arguments_type(dialect, builder.ir.buffers, text.sizes.size()) + text.body;
+    if (target_.has_vectors() && masks_lanes_by_other_indices(builder.ir))
+        text.body = without_chosen_variables(text.body);
     return text;
 }
 

@@ -13,22 +13,13 @@ namespace bitale {
 
 namespace {
 
-// Equal wherever the guards hold: one that leaves a single number is an equation.
-bool equal_under(const std::vector<Guard>& guards, const Int& a, const Int& b) {
-    return a == b || std::any_of(guards.begin(), guards.end(), [&](const Guard& g) {
-               const Int zero = g.value - g.low;
-               return (g.high - g.low).is(1) && (a - b == zero || b - a == zero);
-           });
-}
-
 // Reads the operand at its own point alone.
 bool reads_own_element(const Nest& nest, int operand) {
+    std::vector<Int> identity;
+    for (const Loop& l : nest.parallel) identity.push_back(l.variable);
     bool own = true;
     for_each_read(nest, [&](const ScalarNode& s) {
-        if (s.operand.value() != operand) return;
-        own = own && s.at.size() == nest.parallel.size();
-        for (std::size_t d = 0; own && d < s.at.size(); ++d)
-            own = equal_under(s.guards, s.at[d], nest.parallel[d].variable);
+        if (s.operand.value() == operand) own = own && s.at == identity;
     });
     return own;
 }

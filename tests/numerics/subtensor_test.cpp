@@ -2,6 +2,7 @@
 // results and as new values in the place of the old ones.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -295,4 +296,60 @@ TEST_CASE("rows that are not there are refused before anything is set") {
             }),
             ContainsSubstring("row index of set_subtensor of \"x\"") && ContainsSubstring("-1 at element 1"));
     }
+}
+
+TEST_CASE("parts of wide rows, of which several tasks have one each, are set in place") {
+    for (const std::string& device : {std::string(tested_device()), std::string("emulator")})
+        for (const Dims& shape : std::vector<Dims>{{4, 300}, {5, 3, 200}, {64, 1024}}) {
+            const auto run = [&](const std::string& name,
+                                 const std::function<Expr(const Expr& x, const Expr& i)>& next,
+                                 const std::function<double(std::int64_t row)>& expected) {
+                const Shared x = shared(ones(shape), "x");
+                const Expr i = lscalar("i");
+                Function f = function(
+                    {i}, {},
+                    {.updates = {{x, next(x, i)}}, .device = device, .on_unused_input = OnUnused::ignore});
+                f(std::int64_t{1});
+                const Array now = x.get_value();
+                const std::int64_t width = now.size() / shape[0];
+                for (std::int64_t k = 0; k < now.size(); ++k) {
+                    INFO(name << " on " << device << ", " << text_of(shape) << ", element " << k);
+                    REQUIRE(now.at(k) == expected(k / width));
+                }
+            };
+            const std::int64_t rows = shape[0];
+            for (const std::int64_t step : {2, 3, -2, -3})
+                run(
+                    "stride " + std::to_string(step),
+                    [&](const Expr& x, const Expr&) {
+                        return inc_subtensor(x, Slice{{}, {}, step}, 1);
+                    },
+                    [&](std::int64_t r) {
+                        return (step > 0 ? r % step : (rows - 1 - r) % -step) == 0 ? 2.0 : 1.0;
+                    });
+            run(
+                "another row", [](const Expr& x, const Expr& i) { return set_subtensor(x * 2, i, x[i]); },
+                [](std::int64_t r) { return r == 1 ? 1.0 : 2.0; });
+            run(
+                "a row of zeros",
+                [](const Expr& x, const Expr& i) { return set_subtensor(zeros_like(x), i, x[i]); },
+                [](std::int64_t r) { return r == 1 ? 1.0 : 0.0; });
+            run(
+                "two rows",
+                [](const Expr& x, const Expr& i) { return inc_subtensor(inc_subtensor(x, i, 1), i - 1, 2); },
+                [](std::int64_t r) { return r == 1   ? 2.0
+                                            : r == 0 ? 3.0
+                                                     : 1.0; });
+            run(
+                "a row of a gradient",
+                [](const Expr& x, const Expr& i) { return x - 0.25F * grad(sum(sqr(x[i])), x); },
+                [](std::int64_t r) { return r == 1 ? 0.5 : 1.0; });
+            run(
+                "moved by one row",
+                [&](const Expr& x, const Expr& i) {
+                    return set_subtensor(inc_subtensor(x, i, 4), Slice{1, rows},
+                                         inc_subtensor(x, i, 4)[Slice{0, rows - 1}]);
+                },
+                [](std::int64_t r) { return r == 2 ? 5.0 : 1.0; });
+        }
 }
