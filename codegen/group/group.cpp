@@ -17,6 +17,7 @@
 #include "codegen/nest/runs.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/byte_columns.h"
+#include "codegen/schedule/changed_part.h"
 #include "codegen/schedule/chooser.h"
 #include "graph/base/check.h"
 
@@ -116,6 +117,26 @@ class Grouper {
 
     // The groups that the value joins, as one; empty: it begins one of its own.
     std::vector<int> joined(const Group& own, int number, const Nest& full, const std::set<int>& read) {
+        if (changes_large_part(number, full)) return alone_.insert(number), std::vector<int>{};
+        std::vector<int> into = joined_with(own, number, full, read);
+        for (const int g : into)
+            if (alone_.contains(result_.groups[g].values[0])) return {};
+        return into;
+    }
+
+    // The new value of a variable that differs from the old one in one part, which a kernel sets by itself.
+    bool changes_large_part(int number, const Nest& full) const {
+        constexpr double large = 1 << 18;  // bytes
+        const auto update = std::find_if(
+            graph_.updates.begin(), graph_.updates.end(),
+            [&](const SharedUpdate& u) { return u.value.get() == values_.list[number].node.get(); });
+        return update != graph_.updates.end() && typical_bytes(values_.list[number]) >= large &&
+               changed_part(full, [&](const ScalarNode& s) {
+                   return shared_of(values_.list[s.operand.value()].node) == update->target;
+               }).has_value();
+    }
+
+    std::vector<int> joined_with(const Group& own, int number, const Nest& full, const std::set<int>& read) {
         std::vector<int> into;
         if (values_.list[number].together >= 0) into = same_elements_of(own, full);
         if (into.empty()) into = epilogue_of(number, full, read);
@@ -431,17 +452,22 @@ class Grouper {
         }
     }
 
-    // Variables of which an update replaces the rows that sums over runs are of: in place, where nobody reads
-    // the old ones in the same level.
-    std::set<const SharedState*> tables_of_runs() const {
-        std::set<const SharedState*> tables;
+    // Variables of which an update replaces a large part, or the rows that sums over runs are of: in place,
+    // where nobody reads the old ones in the same level.
+    struct Tables {
+        std::set<const SharedState*> all, large_parts;
+    };
+    Tables changed_tables() const {
+        Tables tables;
         for (const SharedUpdate& update : graph_.updates) {
-            const int g = result_.group_of[values_.number.at(update.value.get())];
+            const int number = values_.number.at(update.value.get()), g = result_.group_of[number];
             if (g < 0) continue;
             const std::vector<int>& members = result_.groups[g].values;
-            if (std::any_of(members.begin(), members.end(),
-                            [&](int v) { return sums_runs(result_.nests[v]); }))
-                tables.insert(update.target.get());
+            const bool part = alone_.contains(number);
+            if (part || std::any_of(members.begin(), members.end(),
+                                    [&](int v) { return sums_runs(result_.nests[v]); }))
+                tables.all.insert(update.target.get());
+            if (part) tables.large_parts.insert(update.target.get());
         }
         return tables;
     }
@@ -491,15 +517,18 @@ class Grouper {
         const bool any_commit =
             std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.commits; });
         if (any_commit && last_check) depth = std::max(depth, last_check + 1);
+        const Tables tables = changed_tables();
+        for (const Group& group : groups)
+            if (!group.commits && reads_one_of(tables.large_parts, group))
+                depth = std::max(depth, group.level + 1);
         std::vector<int> latest(groups.size(), depth);
         const std::vector<int> users_first(order.rbegin(), order.rend());
-        const std::set<const SharedState*> tables = tables_of_runs();
         for (const int g : users_first) {
             const int earliest = groups[g].level;
             const bool early =
                 groups[g].may_fail || saves(groups[g]) || runs_early(values_, groups[g], behind_);
             if (!early) groups[g].level = latest[g];
-            if (groups[g].level == depth && !groups[g].commits && reads_one_of(tables, groups[g]))
+            if (groups[g].level == depth && !groups[g].commits && reads_one_of(tables.all, groups[g]))
                 groups[g].level = std::max(earliest, depth - 1);
             for (const int need : groups[g].needs)
                 if (in_one_part(g, need)) latest[need] = std::min(latest[need], groups[g].level - 1);
@@ -540,6 +569,7 @@ class Grouper {
     const Target& target_;
     const std::set<int>& ends_;
     const std::vector<bool> behind_;
+    std::set<int> alone_;  // values that change a large part of a variable
     Grouping result_;
     std::map<int, std::vector<int>> readers_;  // values that read a stored one
     FusionScores scores_{values_, graph_, target_, result_};

@@ -149,18 +149,38 @@ Nest compose_reads(const Nest& nest, const InlineRead& inlined) {
 
 namespace {
 
-// A guard that leaves a single number is an equation: what it says is the variable of a loop over results is
-// written so. An update then reads the element that it replaces.
-void name_by_loops(ScalarNode& read, const std::vector<Loop>& results) {
-    for (const Guard& guard : read.guards) {
-        if (!(guard.high - guard.low).is(1)) continue;
-        const Int zero = guard.value - guard.low;
-        for (Int& x : read.at)
-            for (const Loop& l : results)
-                if (l.variable.symbol_id() && !(x == l.variable) &&
-                    (x - l.variable == zero || l.variable - x == zero))
-                    x = l.variable;
-    }
+// What a guard that leaves a single number says of the variable of a loop over results.
+struct Equation {
+    std::size_t axis = 0;
+    Int number;
+};
+
+std::vector<Equation> equations_of(const std::vector<Guard>& guards, const std::vector<Loop>& results) {
+    std::vector<Equation> all;
+    for (const Guard& g : guards)
+        for (std::size_t d = 0; d < results.size() && (g.high - g.low).is(1); ++d) {
+            const Int &x = results[d].variable, zero = g.value - g.low;
+            if (!x.symbol_id()) continue;
+            for (const Int& number : {x - zero, x + zero})
+                if (!depends_on(number, x.symbol_id())) all.push_back({d, number});
+        }
+    return all;
+}
+
+// An element at such a number is at the variable: an update then reads the element that it replaces.
+void name_by_loops(ScalarNode& read, const std::vector<Equation>& equations,
+                   const std::vector<Loop>& results) {
+    if (read.at.size() != results.size()) return;
+    for (const Equation& e : equations)
+        if (read.at[e.axis] == e.number) read.at[e.axis] = results[e.axis].variable;
+}
+
+Scalar named_by_loops(const Scalar& s, const std::vector<Equation>& equations,
+                      const std::vector<Loop>& results) {
+    return rebuild(s, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
+        if (part->kind == ScalarNode::Kind::read) name_by_loops(*part, equations, results);
+        return part;
+    });
 }
 
 }  // namespace
@@ -184,7 +204,12 @@ Nest simplify(const Nest& nest) {
     };
     Nest r = rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
         std::erase_if(s->guards, holds);
-        if (s->kind == ScalarNode::Kind::read && !s->guards.empty()) name_by_loops(*s, nest.parallel);
+        if (const std::vector<Equation> equations = equations_of(s->guards, nest.parallel);
+            !equations.empty()) {
+            if (s->kind == ScalarNode::Kind::read) name_by_loops(*s, equations, nest.parallel);
+            if (s->kind == ScalarNode::Kind::select)
+                s->arguments[0] = named_by_loops(s->arguments[0], equations, nest.parallel);
+        }
         if (s->otherwise && std::any_of(s->guards.begin(), s->guards.end(), never_holds)) return s->otherwise;
         if (s->guards.empty()) {
             if (s->kind == ScalarNode::Kind::select) return s->arguments[0];

@@ -13,9 +13,27 @@ namespace {
 
 using IsOld = std::function<bool(const ScalarNode&)>;
 
-// Whether the body is the old element at the same place.
-bool keeps(const Scalar& s, const std::vector<Int>& identity, const IsOld& is_old) {
-    return s && s->kind == ScalarNode::Kind::read && s->guards.empty() && s->at == identity && is_old(*s);
+// Whether the value is the old element at the same place, where `held` guards hold.
+bool keeps(const Scalar& s, const std::vector<Int>& identity, const std::vector<Guard>& held,
+           const IsOld& is_old) {
+    return s && s->kind == ScalarNode::Kind::read && s->at == identity && is_old(*s) &&
+           std::all_of(s->guards.begin(), s->guards.end(), [&](const Guard& guard) {
+               return std::find(held.begin(), held.end(), guard) != held.end();
+           });
+}
+
+// The value where the guards hold.
+Scalar without(const Scalar& scalar, const std::vector<Guard>& guards) {
+    return rebuild(scalar, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
+        const std::size_t before = s->guards.size();
+        std::erase_if(s->guards, [&](const Guard& guard) {
+            return std::find(guards.begin(), guards.end(), guard) != guards.end();
+        });
+        if (before == 0 || !s->guards.empty()) return s;
+        if (s->kind == ScalarNode::Kind::select) return s->arguments[0];
+        s->otherwise = nullptr;
+        return s;
+    });
 }
 
 class Box {
@@ -108,22 +126,18 @@ std::optional<ChangedPart> changed_part(const Nest& nest, const IsOld& is_old) {
     for (const Loop& l : nest.parallel) identity.push_back(l.variable);
     Box box(nest);
     // From the outermost choice on, as long as the old element is what it leaves.
-    const std::function<Scalar(const Scalar&)> changed = [&](const Scalar& s) -> Scalar {
-        if (s->guards.empty() || !keeps(s->otherwise, identity, is_old)) return s;
-        auto r = std::make_shared<ScalarNode>(*s);
-        std::erase_if(r->guards, [&](const Guard& guard) { return box.cut(guard); });
-        if (s->kind == ScalarNode::Kind::read) {
-            if (r->guards.empty()) r->otherwise = nullptr;
-            return r;
+    std::vector<Guard> held, cut;
+    for (const ScalarNode* s = nest.body.get();
+         !s->guards.empty() && keeps(s->otherwise, identity, held, is_old);) {
+        for (const Guard& guard : s->guards) {
+            held.push_back(guard);
+            if (box.cut(guard)) cut.push_back(guard);
         }
-        Scalar value = changed(s->arguments[0]);
-        if (r->guards.empty()) return value;
-        r->arguments[0] = value;
-        return r;
-    };
-    const Scalar body = changed(nest.body);
+        if (s->kind == ScalarNode::Kind::read) break;
+        s = s->arguments[0].get();
+    }
     if (!box.is_smaller()) return {};
-    return box.around(body);
+    return box.around(without(nest.body, cut));
 }
 
 }  // namespace bitale
