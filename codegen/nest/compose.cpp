@@ -153,6 +153,7 @@ namespace {
 struct Equation {
     std::size_t axis = 0;
     Int number;
+    Guard guard;
 };
 
 std::vector<Equation> equations_of(const std::vector<Guard>& guards, const std::vector<Loop>& results) {
@@ -162,17 +163,22 @@ std::vector<Equation> equations_of(const std::vector<Guard>& guards, const std::
             const Int &x = results[d].variable, zero = g.value - g.low;
             if (!x.symbol_id()) continue;
             for (const Int& number : {x - zero, x + zero})
-                if (!depends_on(number, x.symbol_id())) all.push_back({d, number});
+                if (!depends_on(number, x.symbol_id())) all.push_back({d, number, g});
         }
     return all;
 }
 
 // An element at such a number is at the variable: an update then reads the element that it replaces.
+// Elsewhere the variable may be beyond the array.
 void name_by_loops(ScalarNode& read, const std::vector<Equation>& equations,
                    const std::vector<Loop>& results) {
     if (read.at.size() != results.size()) return;
-    for (const Equation& e : equations)
-        if (read.at[e.axis] == e.number) read.at[e.axis] = results[e.axis].variable;
+    for (const Equation& e : equations) {
+        if (!(read.at[e.axis] == e.number)) continue;
+        read.at[e.axis] = results[e.axis].variable;
+        append(read.guards, {e.guard});
+        if (!read.otherwise) read.otherwise = zero_of(read.dtype);
+    }
 }
 
 Scalar named_by_loops(const Scalar& s, const std::vector<Equation>& equations,
