@@ -10,6 +10,7 @@
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/member.h"
+#include "ops/shape/lengths.h"
 
 namespace bitale {
 
@@ -27,9 +28,8 @@ bool reads_at(const Nest& nest, int operand, const std::vector<Int>& at) {
 }
 
 std::vector<Int> points_of(const Nest& nest) {
-    std::vector<Int> at;
-    for (const std::vector<Loop>* loops : {&nest.parallel, &nest.reduced})
-        for (const Loop& l : *loops) at.push_back(l.variable);
+    std::vector<Int> at = variables_of(nest.parallel);
+    for (const Loop& l : nest.reduced) at.push_back(l.variable);
     return at;
 }
 

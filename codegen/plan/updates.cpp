@@ -8,6 +8,7 @@
 #include "codegen/schedule/builder.h"
 #include "graph/base/text.h"
 #include "graph/ir/shared.h"
+#include "ops/shape/lengths.h"
 
 namespace bitale {
 
@@ -15,8 +16,7 @@ namespace {
 
 // Reads the operand at its own point alone.
 bool reads_own_element(const Nest& nest, int operand) {
-    std::vector<Int> identity;
-    for (const Loop& l : nest.parallel) identity.push_back(l.variable);
+    const std::vector<Int> identity = variables_of(nest.parallel);
     bool own = true;
     for_each_read(nest, [&](const ScalarNode& s) {
         if (s.operand.value() == operand) own = own && s.at == identity;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/nest/walk.h"
+#include "ops/shape/lengths.h"
 
 namespace bitale {
 
@@ -122,8 +123,7 @@ class Box {
 
 std::optional<ChangedPart> changed_part(const Nest& nest, const IsOld& is_old) {
     if (nest.combine != Combine::none || !nest.guards.empty()) return {};
-    std::vector<Int> identity;
-    for (const Loop& l : nest.parallel) identity.push_back(l.variable);
+    const std::vector<Int> identity = variables_of(nest.parallel);
     Box box(nest);
     // From the outermost choice on, as long as the old element is what it leaves.
     std::vector<Guard> held, cut;

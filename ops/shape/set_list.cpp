@@ -94,15 +94,14 @@ NodePtr decompose_set_list(const NodePtr& node) {
 Nodes gradient_set_list(const NodePtr& node, const NodePtr& g) {
     const Listed of(node->where);
     const NodePtr &part = node->inputs[1], &indices = node->inputs[2];
-    const auto zeros = [&](DType dtype, const Shape& shape) {
-        return make_expand(make_constant(Array(dtype, Dims{}), node->where), shape, node->where);
-    };
     const NodePtr others =
-        make_node(set_list_op(), {g, zeros(g->type.dtype, part->type.shape), indices}, {}, node->where);
+        make_node(set_list_op(), {g, make_zeros(g->type.dtype, part->type.shape, node->where), indices}, {},
+                  node->where);
     const Shape& list = indices->type.shape;
     const Expr number = reshape_to(of.range_to(count_of(list)), list, node->where);
     const Expr last =
-        apply(set_list_op(), {wrap(zeros(DType::int64, {node->type.shape[0]})), number, wrap(indices)}, {},
+        apply(set_list_op(),
+              {wrap(make_zeros(DType::int64, {node->type.shape[0]}, node->where)), number, wrap(indices)}, {},
               node->where);
     Shape each = list;
     each.resize(part->type.shape.size(), Int(1));

@@ -231,8 +231,7 @@ const Op* set_slice_op() {
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
                 const Shape& part = node->inputs[1]->type.shape;
-                const NodePtr none =
-                    make_expand(make_constant(Array(g->type.dtype, Dims{}), node->where), part, node->where);
+                const NodePtr none = make_zeros(g->type.dtype, part, node->where);
                 return Nodes{make_node(set_slice_op(), {g, none}, node->attributes, node->where),
                              make_node(slice_op(), {g},
                                        {{"start", lengths(node->attributes, "start")},

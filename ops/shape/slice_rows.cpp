@@ -252,8 +252,7 @@ const Op* set_rows_op() {
         .gradient =
             [](const NodePtr& node, const NodePtr& g) {
                 const NodePtr &part = node->inputs[1], &start = node->inputs[2];
-                const NodePtr none = make_expand(make_constant(Array(g->type.dtype, Dims{}), node->where),
-                                                 part->type.shape, node->where);
+                const NodePtr none = make_zeros(g->type.dtype, part->type.shape, node->where);
                 return Nodes{
                     make_node(set_rows_op(), {g, none, start}, node->attributes, node->where),
                     make_node(rows_op(), {g, start},

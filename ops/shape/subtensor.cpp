@@ -61,8 +61,9 @@ class Subtensor {
         const bool is_last = at + 1 == views_.size();
         if (view->op == gather_op() && adds_ && is_last) return arg(x) + arg(added_rows(x, view));
         const Expr part = replaced(wrap(view), at + 1);
-        if (view->op == reshape_op()) return reshape_to(part, type_of(x).shape, where_);
-        if (view->op == permute_op()) return wrap(make_permute(part.node(), back(*view), where_));
+        // The transpose of a view that only moves elements is its inverse.
+        if (view->op == reshape_op() || view->op == permute_op())
+            return wrap(view->op->gradient(view, part.node())[0]);
         const Attributes& a = view->attributes;
         if (view->op == slice_op())
             return apply(set_slice_op(), {x, part},
@@ -76,14 +77,6 @@ class Subtensor {
     }
 
   private:
-    static std::vector<std::int64_t> back(const Node& permute) {
-        const auto& axes = permute.attributes.get<std::vector<std::int64_t>>("axes");
-        std::vector<std::int64_t> r(axes.size());
-        for (std::size_t i = 0; i < axes.size(); ++i)
-            r[static_cast<std::size_t>(axes[i])] = static_cast<std::int64_t>(i);
-        return r;
-    }
-
     Expr added_rows(const Expr& x, const NodePtr& view) const {
         return apply(scatter_op(), {y_, wrap(view->inputs[1])}, {{"extent", type_of(x).shape[0]}}, where_);
     }

@@ -374,6 +374,10 @@ NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where) {
     return x->type.shape == shape ? x : make_node(expand_op(), {x}, {{"shape", shape}}, where);
 }
 
+NodePtr make_zeros(DType dtype, const Shape& shape, Where where) {
+    return make_expand(make_constant(Array(dtype, Dims{}), where), shape, where);
+}
+
 void register_shape_ops() {
     for (const Op* op : {reshape_op(),    permute_op(),    transposed_copy_op(), expand_op(),
                          flip_op(),       slice_op(),      place_slice_op(),     rows_op(),
@@ -505,7 +509,7 @@ Expr flip(const Expr& x, int axis, Where where) try {
 
 Expr zeros_like(const Expr& x, Where where) try {
     require_present("zeros_like", {&x}, where);
-    return wrap(make_expand(make_constant(Array(x.dtype(), Dims{}), where), type_of(x).shape, where));
+    return wrap(make_zeros(x.dtype(), type_of(x).shape, where));
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

@@ -17,6 +17,7 @@ NodePtr make_reshape(const NodePtr& x, const Shape& shape, Where where);
 NodePtr make_transposed_copy(const NodePtr& x, const std::vector<std::int64_t>& axes, Where where);
 NodePtr make_permute(const NodePtr& x, const std::vector<std::int64_t>& axes, Where where);
 NodePtr make_expand(const NodePtr& x, const Shape& shape, Where where);
+NodePtr make_zeros(DType dtype, const Shape& shape, Where where);
 
 // Everything in ops/shape: views, slices, joins, gathers, sequences.
 void register_shape_ops();
