@@ -96,6 +96,30 @@ GRAPH(transformer_layer) {
     b.update(adam(mean(sqr(z)), b.parameters()));
 }
 
+// One token is generated: its key and value enter the caches, and all places up to its own are looked at.
+// Four heads of queries share each pair of keys and values; the layer behind is gated.
+GRAPH(cached_attention_step) {
+    const std::int64_t groups = b.size(4, 2), heads = 4 * groups, places = b.size(2048, 24),
+                       depth = b.size(64, 8), width = heads * depth;
+    const Expr x = b.floats({width}, "x"), place = b.number(5, "place");
+    const Shared keys = b.variable({groups, places, depth}, "keys"),
+                 values = b.variable({groups, places, depth}, "values");
+    const auto projected = [&](std::int64_t n, const char* name) {
+        return reshape(dot(x, b.weights({width, n * depth}, name)), {n, depth});
+    };
+    const Expr q = projected(heads, "w_q"), k = projected(groups, "w_k"), v = projected(groups, "w_v");
+    const Expr all_keys = set_subtensor(keys, {colon, place}, k),
+               all_values = set_subtensor(values, {colon, place}, v);
+    const Expr scores = matmul(repeat(all_keys, 4, 0), expand_dims(q, 2))[{colon, colon, 0}];
+    const Expr weights = softmax(where(le(range(0, places), place), scores / std::sqrt(double(depth)), -1e9));
+    const Expr mixed = sum(expand_dims(weights, 2) * repeat(all_values, 4, 0), {1});
+    const Expr y = x + reshape(mixed, {width});
+    const Expr up = dot(y, b.weights({width, 2 * width}, "w_up"));
+    const Expr gate = dot(y, b.weights({width, 2 * width}, "w_gate"));
+    b.output(y + dot(silu(gate) * gelu(up), b.weights({2 * width, width}, "w_down")), "y");
+    b.update({{keys, all_keys}, {values, all_values}});
+}
+
 GRAPH(batched_product) {
     const std::int64_t n = b.size(16, 3), m = b.size(96, 10);
     const Expr x = b.floats({n, m, 64}, "x"), y = b.floats({n, 64, 80}, "y");

@@ -151,3 +151,14 @@ GRAPH(causal_step_by_products) {
     b.output(loss, "loss");
     b.update(sgd(loss, {w}, 0.1));
 }
+
+// A wave on a torus, in two fields that are stepped together.
+GRAPH(periodic_wave) {
+    const Dims shape = {b.size(512, 18), b.size(640, 33)};
+    const Shared height = b.variable(shape, "height"), speed = b.variable(shape, "speed");
+    const Expr u = height;
+    const Expr force = roll(u, 1, 0) + roll(u, -1, 0) + roll(u, 1, 1) + roll(u, -1, 1) - 4 * u;
+    const Expr next = speed + 0.1 * force;
+    b.output(max(stack({u, next}), {1, 2}), "greatest");
+    b.update({{speed, next}, {height, u + 0.1 * next}});
+}

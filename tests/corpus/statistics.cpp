@@ -86,6 +86,15 @@ GRAPH(embedding_step) {
     b.update(sgd(loss, {table}, 0.1));
 }
 
+// Sums and counts of the clusters that arrive are kept from batch to batch.
+GRAPH(running_sums) {
+    const std::int64_t clusters = b.size(10000, 40), rows = b.size(256, 30);
+    const Shared sums = b.variable({clusters, 32}, "sums"), counts = b.variable({clusters}, "counts", {0, 9});
+    const Expr index = b.input(int32, {rows}, "index", {0, static_cast<double>(clusters - 1)});
+    const Expr x = b.floats({rows, 32}, "x");
+    b.update({{sums, inc_subtensor(sums, {index}, x)}, {counts, inc_subtensor(counts, {index}, 1)}});
+}
+
 GRAPH(embedding_gradient) {
     const Expr table = b.floats({b.size(1000, 40), 16}, "table"),
                index = b.input(int64, {unknown(b.size(200, 25))}, "index", {0, 39});
