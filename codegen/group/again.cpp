@@ -4,20 +4,12 @@
 #include <map>
 #include <set>
 
-#include "codegen/library/made.h"
-#include "codegen/nest/walk.h"
-#include "graph/ir/shared.h"
 #include "graph/walk/traverse.h"
 #include "ops/autodiff/modifiers.h"
 
 namespace bitale {
 
 namespace {
-
-void wait(Grouping& grouping, int group, int on) {
-    if (group < 0 || on < 0 || group == on || depends(grouping, on, group)) return;
-    grouping.groups[static_cast<std::size_t>(group)].needs.insert(on);
-}
 
 // The groups that compute a value, or what it is made of where it is stored nowhere.
 std::set<int> groups_of(const Values& values, const Grouping& grouping, const NodePtr& root) {
@@ -109,29 +101,6 @@ std::set<int> groups_before(const Values& values, const Grouping& grouping, int 
     for (const NodePtr& after : waits_of(values, grouping, values.list[static_cast<std::size_t>(value)].node))
         groups.merge(groups_of(values, grouping, after));
     return groups;
-}
-
-void add_waits(const Values& values, const Graph& graph, Grouping& grouping) {
-    if (values.waits.empty()) return;
-    std::map<const SharedState*, std::set<int>> readers;
-    for (std::size_t v = 0; v < values.list.size(); ++v) {
-        const int group = grouping.group_of[v];
-        if (group < 0) continue;
-        const Value& value = values.list[v];
-        const auto look = [&](int operand) {
-            if (const SharedPtr shared = shared_of(values.list[static_cast<std::size_t>(operand)].node))
-                readers[shared.get()].insert(group);
-        };
-        if (value.by_library)
-            for (const int operand : read_by_call(values, static_cast<int>(v))) look(operand);
-        else
-            for_each_read(fully_composed_nest(values, static_cast<int>(v)),
-                          [&](const ScalarNode& s) { look(s.operand.value()); });
-    }
-    for (const SharedUpdate& update : graph.updates) {
-        const int group = grouping.group_of[static_cast<std::size_t>(values.number.at(update.value.get()))];
-        for (const int reader : readers[update.target.get()]) wait(grouping, group, reader);
-    }
 }
 
 bool runs_early(const Values& values, const Group& group, const std::vector<bool>& behind) {

@@ -21,10 +21,6 @@ std::vector<bool> behind_waits(const Values& values);
 // The groups that a stored value has to wait for, beside those that it reads; their values come before it.
 std::set<int> groups_before(const Values& values, const Grouping& grouping, int value);
 
-// Once every value has its group: new values of variables wait for all who read the old ones, so that they
-// can replace them.
-void add_waits(const Values& values, const Graph& graph, Grouping& grouping);
-
 // Whether the group runs as early, and not as late, as it can: what the backward pass reads is free then.
 bool runs_early(const Values& values, const Group& group, const std::vector<bool>& behind);
 

@@ -7,6 +7,7 @@
 #include "codegen/group/again.h"
 #include "codegen/group/ends.h"
 #include "codegen/group/in_step.h"
+#include "codegen/group/levels.h"
 #include "codegen/group/once.h"
 #include "codegen/group/scores.h"
 #include "codegen/library/made.h"
@@ -46,9 +47,8 @@ class Grouper {
         }
         for (std::size_t c = 0; c < graph_.checks.size(); ++c) place_check(static_cast<int>(c));
         mark_once(values_, graph_, result_);
-        add_waits(values_, graph_, result_);
         join_positions();
-        assign_levels();
+        set_levels(values_, graph_, behind_, alone_, result_);
         return std::move(result_);
     }
 
@@ -172,7 +172,7 @@ class Grouper {
                 fits = product.nest.parallel[d].extent == full.parallel[d].extent;
             for_each_read(full, [&](const ScalarNode& s) {
                 if (result_.group_of[s.operand.value()] != g) return;
-                fits = fits && !is_saved(s.operand.value());
+                fits = fits && !is_saved(values_.list[s.operand.value()]);
                 for (std::size_t d = 0; d < s.at.size(); ++d)
                     fits = fits && s.at.size() == 2 && s.at[d] == full.parallel[d].variable;
             });
@@ -398,7 +398,7 @@ class Grouper {
         for_each_read(full, [&](const ScalarNode& s) {
             if (result_.group_of[s.operand.value()] != number || full.parallel.empty()) return;
             rows = rows && !s.at.empty() && s.at[0] == full.parallel[0].variable &&
-                   !is_saved(s.operand.value()) && !ends_.contains(s.operand.value());
+                   !is_saved(values_.list[s.operand.value()]) && !ends_.contains(s.operand.value());
         });
         return rows;
     }
@@ -450,118 +450,6 @@ class Grouper {
                 if (other != group.values.end()) std::rotate(next, other, other + 1);
             }
         }
-    }
-
-    // Variables of which an update replaces a large part, or the rows that sums over runs are of: in place,
-    // where nobody reads the old ones in the same level.
-    struct Tables {
-        std::set<const SharedState*> all, large_parts;
-    };
-    Tables changed_tables() const {
-        Tables tables;
-        for (const SharedUpdate& update : graph_.updates) {
-            const int number = values_.number.at(update.value.get()), g = result_.group_of[number];
-            if (g < 0) continue;
-            const std::vector<int>& members = result_.groups[g].values;
-            const bool part = alone_.contains(number);
-            if (part || std::any_of(members.begin(), members.end(),
-                                    [&](int v) { return sums_runs(result_.nests[v]); }))
-                tables.all.insert(update.target.get());
-            if (part) tables.large_parts.insert(update.target.get());
-        }
-        return tables;
-    }
-
-    bool reads_one_of(const std::set<const SharedState*>& tables, const Group& group) const {
-        bool any = false;
-        const auto look = [&](int v) {
-            const SharedPtr shared = shared_of(values_.list[v].node);
-            any = any || (shared && tables.contains(shared.get()));
-        };
-        for (const int v : tables.empty() ? std::vector<int>() : group.values) {
-            if (values_.list[v].by_library)
-                for (const int operand : read_by_call(values_, v)) look(operand);
-            else
-                for_each_read(fully_composed_nest(values_, v),
-                              [&](const ScalarNode& s) { look(s.operand.value()); });
-        }
-        return any;
-    }
-
-    // What is saved in fewer bytes is saved as soon as it can be: what it is made of may then go. So it is in
-    // no kernel with what reads it.
-    bool is_saved(int v) const { return values_.list[v].node->op->is_stored; }
-    bool saves(const Group& group) const {
-        return std::any_of(group.values.begin(), group.values.end(), [&](int v) { return is_saved(v); });
-    }
-
-    // Groups that run once have levels of their own, all before those of a call.
-    bool in_one_part(int g, int need) const { return result_.groups[g].once == result_.groups[need].once; }
-
-    void assign_levels() {
-        std::vector<Group>& groups = result_.groups;
-        for (const SharedUpdate& update : graph_.updates) {
-            const int g = result_.group_of[values_.number.at(update.value.get())];
-            if (g >= 0) groups[g].commits = true;
-        }
-        const std::vector<int> order = topological_order();
-        int depth = 0, last_check = 0;
-        for (const int g : order) {
-            groups[g].level = 1;
-            for (const int need : groups[g].needs)
-                if (in_one_part(g, need)) groups[g].level = std::max(groups[g].level, groups[need].level + 1);
-            depth = std::max(depth, groups[g].level);
-            if (groups[g].may_fail) last_check = std::max(last_check, groups[g].level);
-        }
-        // Nothing is written before every check has run.
-        const bool any_commit =
-            std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.commits; });
-        if (any_commit && last_check) depth = std::max(depth, last_check + 1);
-        const Tables tables = changed_tables();
-        for (const Group& group : groups)
-            if (!group.commits && reads_one_of(tables.large_parts, group))
-                depth = std::max(depth, group.level + 1);
-        std::vector<int> latest(groups.size(), depth);
-        const std::vector<int> users_first(order.rbegin(), order.rend());
-        for (const int g : users_first) {
-            const int earliest = groups[g].level;
-            const bool early =
-                groups[g].may_fail || saves(groups[g]) || runs_early(values_, groups[g], behind_);
-            if (!early) groups[g].level = latest[g];
-            if (groups[g].level == depth && !groups[g].commits && reads_one_of(tables.all, groups[g]))
-                groups[g].level = std::max(earliest, depth - 1);
-            for (const int need : groups[g].needs)
-                if (in_one_part(g, need)) latest[need] = std::min(latest[need], groups[g].level - 1);
-        }
-        for (Group& group : groups) {
-            const bool merged = group.values.empty() && group.checks.empty();
-            if (merged) group.level = 0;
-            BITALE_CHECK(merged || group.level > 0, "a group is in no level of its plan");
-        }
-        result_.levels = depth;
-    }
-
-    std::vector<int> topological_order() const {
-        std::vector<int> order, state(result_.groups.size(), 0);
-        for (std::size_t root = 0; root < result_.groups.size(); ++root) {
-            std::vector<std::pair<int, std::set<int>::const_iterator>> stack;
-            const auto push = [&](int g) {
-                if (state[g]) return;
-                state[g] = 1;
-                stack.emplace_back(g, result_.groups[g].needs.begin());
-            };
-            push(static_cast<int>(root));
-            while (!stack.empty()) {
-                auto& [g, next] = stack.back();
-                if (next != result_.groups[g].needs.end()) {
-                    push(*next++);
-                } else {
-                    order.push_back(g);
-                    stack.pop_back();
-                }
-            }
-        }
-        return order;
     }
 
     const Values& values_;

@@ -55,12 +55,12 @@ bool is_simple(const Value& value) {
 
 // A comparison without which a scalar is zero, and whether a product of floats makes it so: there zero times
 // an infinity would be NaN.
-struct Condition {
+struct IndexCondition {
     Scalar compared;
     bool multiplied = false;
 };
 
-void find_conditions(const Scalar& s, bool multiplied, std::vector<Condition>& found) {
+void find_conditions(const Scalar& s, bool multiplied, std::vector<IndexCondition>& found) {
     switch (s->kind) {
         case ScalarNode::Kind::cast: return find_conditions(s->arguments[0], multiplied, found);
         case ScalarNode::Kind::select:
@@ -88,8 +88,8 @@ void find_conditions(const Scalar& s, bool multiplied, std::vector<Condition>& f
     }
 }
 
-std::vector<Condition> conditions_of(const Scalar& body) {
-    std::vector<Condition> found;
+std::vector<IndexCondition> conditions_of(const Scalar& body) {
+    std::vector<IndexCondition> found;
     find_conditions(body, false, found);
     return found;
 }
@@ -163,7 +163,7 @@ std::optional<Lookup> find_lookup(const Nest& full) {
 // The number of a reduced loop that an index of a comparison is counted by in two parts, as rows and columns
 // are that a reshape made one axis: the loop as two loops, where its length is a multiple of the inner one.
 std::optional<Nest> with_loop_split(const Nest& nest, const Nest& full) {
-    for (const Condition& condition : conditions_of(full.body))
+    for (const IndexCondition& condition : conditions_of(full.body))
         for (const Scalar& side : condition.compared->arguments) {
             const std::optional<Int> index = index_of(side);
             if (!index) continue;

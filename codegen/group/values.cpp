@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/group/chain.h"
 #include "codegen/group/changed_rows.h"
 #include "codegen/group/complete.h"
 #include "codegen/group/joined.h"
@@ -41,13 +42,11 @@ double iterations(const Nest& nest) {
 namespace {
 
 // Inlining more than this many values into one body makes kernels that compile slowly.
-constexpr std::size_t longest_chain = 64, most_guarded = 128;
+constexpr std::size_t most_guarded = 128;
 // Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
 constexpr int expensive = 10;
 constexpr double often = 8, twice = 1.5, staged_from = 4, staged_gather_from = 2,
                  staged_with_border_from = 1.2;
-
-bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
 
 // Why a reduction is stored, for people: what reads it in another kernel needs it complete.
 std::string reason_of_reduction(const Value& value) {
@@ -329,7 +328,7 @@ class Decider {
                        (cost[i] >= 1 && times >= staged_with_border_from &&
                         is_copied_with_border(values_, i, target_))) {
                 value.storage = Value::Storage::staged;
-            } else if (reduced_later(value) && is_least_of_chain(i)) {
+            } else if (is_least_of_chain(values_, i, [&](int v) { return is_kept(v, i, cost); })) {
                 value.storage = Value::Storage::stored;
                 value.reason = "smaller than the reductions it is computed from";
             }
@@ -411,47 +410,16 @@ class Decider {
             (nest.body->otherwise && nest.body->otherwise->kind != ScalarNode::Kind::constant))
             return false;
         const Value& operand = values_.list[nest.body->operand.value()];
-        const double own = count(value), all = count(operand);
+        const double own = count_of(value), all = count_of(operand);
         return operand.storage != Value::Storage::leaf && all <= most_more * own && own <= most_more * all;
     }
 
-    // Only reductions read it: then it ends a chain, and is the least that has to be passed on.
-    bool reduced_later(const Value& value) const {
-        return !value.nest.parallel.empty() && !value.users.empty() &&
-               std::all_of(value.users.begin(), value.users.end(), [&](int user) {
-                   const Value& u = values_.list[user];
-                   return is_reduction(u.nest) && !u.by_library &&
-                          typical_count(u.nest.parallel) < typical_count(value.nest.parallel);
-               });
-    }
-
-    // If the value were inlined, it would read two reductions or more, and together with what else it would
-    // read they are no less than it is: a product that is broadcast is more than its factors.
-    bool is_least_of_chain(int number) const {
-        std::vector<int> stack{number}, seen;
-        int reductions = 0;
-        double read = 0;
-        while (!stack.empty() && seen.size() < longest_chain) {
-            const int v = stack.back();
-            stack.pop_back();
-            if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
-            seen.push_back(v);
-            const Value& value = values_.list[v];
-            const bool reduction =
-                v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.by_library);
-            if (reduction) ++reductions;
-            if (reduction || value.storage == Value::Storage::leaf)
-                read += count(value);
-            else if (value.nest.body && !is_reduction(value.nest))
-                for_each_read(value.nest, [&](const ScalarNode& s) { stack.push_back(s.operand.value()); });
-        }
-        return reductions >= 2 && (!stack.empty() || count(values_.list[number]) <= read);
-    }
-
-    static double count(const Value& value) {
-        double n = 1;
-        for (const Int& length : value.shape) n *= typical(length);
-        return n;
+    // A smaller value that costs too much to be computed for each element of one that reads it, by itself or
+    // by way of others.
+    bool is_kept(int number, int reader, const std::vector<int>& cost) const {
+        const Value& value = values_.list[number];
+        return cost[number] >= expensive && !generated_[number] &&
+               2 * count_of(value) <= count_of(values_.list[reader]);
     }
 
     // Cycles to recompute a value from what is certainly in memory; also finds values that read no array at

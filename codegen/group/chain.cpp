@@ -1,0 +1,54 @@
+#include "codegen/group/chain.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "codegen/nest/tree.h"
+#include "codegen/nest/walk.h"
+
+namespace bitale {
+
+double count_of(const Value& value) {
+    double n = 1;
+    for (const Int& length : value.shape) n *= typical(length);
+    return n;
+}
+
+namespace {
+
+bool is_reduced_later(const Values& values, const Value& value) {
+    return !value.nest.parallel.empty() && !value.users.empty() &&
+           std::all_of(value.users.begin(), value.users.end(), [&](int user) {
+               const Value& u = values.list[static_cast<std::size_t>(user)];
+               return is_reduction(u.nest) && !u.by_library &&
+                      typical_count(u.nest.parallel) < typical_count(value.nest.parallel);
+           });
+}
+
+}  // namespace
+
+bool is_least_of_chain(const Values& values, int number, const std::function<bool(int)>& is_kept) {
+    const Value& least = values.list[static_cast<std::size_t>(number)];
+    if (!is_reduced_later(values, least)) return false;
+    std::vector<int> stack{number}, seen;
+    int reductions = 0;
+    double read = 0;
+    while (!stack.empty() && seen.size() < longest_chain) {
+        const int v = stack.back();
+        stack.pop_back();
+        if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
+        seen.push_back(v);
+        const Value& value = values.list[static_cast<std::size_t>(v)];
+        const bool reduction =
+            v != number && !value.nest.parallel.empty() && (is_reduction(value.nest) || value.by_library);
+        const bool array = reduction || (v != number && is_kept(v));
+        if (array) ++reductions;
+        if (array || value.storage == Value::Storage::leaf)
+            read += count_of(value);
+        else if (value.nest.body && !is_reduction(value.nest))
+            for_each_read(value.nest, [&](const ScalarNode& s) { stack.push_back(s.operand.value()); });
+    }
+    return reductions >= 2 && (!stack.empty() || count_of(least) <= read);
+}
+
+}  // namespace bitale
