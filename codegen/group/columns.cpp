@@ -50,11 +50,9 @@ class TermsOfRoot {
     std::map<TransposedCopy, std::set<const Node*>> wanted() {
         std::map<TransposedCopy, std::set<const Node*>> found;
         if (!may_want()) return found;
-        const Nest nest = simplify(compose(own(0), [&](int operand) -> const Nest* {
-            return is_inlined(*nodes_[static_cast<std::size_t>(operand)]) ? &own(operand) : nullptr;
-        }));
-        if (nest.parallel.empty() || is_matrix_product(nest) || count_statements(nest) > most_statements)
-            return found;
+        const std::optional<Nest> whole = composed();
+        if (!whole || whole->parallel.empty() || is_matrix_product(*whole)) return found;
+        const Nest& nest = *whole;
         const ReductionTree tree = tree_of(nest, shapes());
         const Loop& lanes =
             tree.lanes > 1 && !nest.reduced.empty() ? nest.reduced.back() : nest.parallel.back();
@@ -76,9 +74,23 @@ class TermsOfRoot {
             if (!is_new && at->second != axis) at->second.reset();
         });
         std::erase_if(axes, [](const auto& entry) { return !entry.second; });
-        if (axes.empty() || !keeps_order(nest, tree, axes)) return found;
         for (const auto& [operand, axis] : axes) found[{nodes_[operand].get(), *axis}] = readers_[operand];
         return found;
+    }
+
+    // The order of its sum; nothing where it is made of too much to tell.
+    std::optional<ReductionTree> order() {
+        if (!find_readers()) return {};
+        const std::optional<Nest> nest = composed();
+        return nest ? tree_of(*nest, shapes()) : std::optional<ReductionTree>();
+    }
+
+    // Those of the readers that are among what it is computed from.
+    std::set<const Node*> readers() {
+        find_readers();
+        std::set<const Node*> all;
+        for (const auto& [operand, by] : readers_) all.insert(by.begin(), by.end());
+        return all;
     }
 
   private:
@@ -107,27 +119,38 @@ class TermsOfRoot {
         };
     }
 
-    // Few nodes, and among what they read some matrix with far fewer elements than there are terms.
-    bool may_want() {
-        const double all = root_->op->kind == OpKind::map ? elements_of_operand(*root_)
-                                                          : elements_of_operand(*root_->inputs[0]);
-        bool any = false;
+    std::optional<Nest> composed() {
+        const Nest nest = simplify(compose(own(0), [&](int operand) -> const Nest* {
+            return is_inlined(*nodes_[static_cast<std::size_t>(operand)]) ? &own(operand) : nullptr;
+        }));
+        return count_statements(nest) > most_statements ? std::optional<Nest>() : nest;
+    }
+
+    // Who reads what is in memory; false where there are too many nodes.
+    bool find_readers() {
         std::vector<NodePtr> stack{root_};
         std::set<const Node*> seen{root_.get()};
         while (!stack.empty()) {
             const NodePtr node = stack.back();
             stack.pop_back();
             for (const NodePtr& input : node->inputs) {
-                if (!is_inlined(*input)) {
-                    readers_[number(input)].insert(node.get());
-                    any = any || (input->type.rank() >= 2 && all >= often_read * elements_of_operand(*input));
-                }
+                if (!is_inlined(*input)) readers_[number(input)].insert(node.get());
                 if (!seen.insert(input.get()).second || !is_inlined(*input)) continue;
                 if (seen.size() > most_nodes) return false;
                 stack.push_back(input);
             }
         }
-        return any;
+        return true;
+    }
+
+    // Few nodes, and among what they read some matrix with far fewer elements than there are terms.
+    bool may_want() {
+        const double all = root_->op->kind == OpKind::map ? elements_of_operand(*root_)
+                                                          : elements_of_operand(*root_->inputs[0]);
+        return find_readers() && std::any_of(readers_.begin(), readers_.end(), [&](const auto& entry) {
+                   const Node& read = *nodes_[static_cast<std::size_t>(entry.first)];
+                   return read.type.rank() >= 2 && all >= often_read * elements_of_operand(read);
+               });
     }
 
     // The axis, not the last one, along which the read moves with the lanes by one, as nothing else does.
@@ -151,33 +174,6 @@ class TermsOfRoot {
         return all.is_constant() ? all.constant() : 0;
     }
 
-    // Whether sums are added in the order of before, which all devices share.
-    bool keeps_order(const Nest& nest, const ReductionTree& tree,
-                     const std::map<int, std::optional<std::size_t>>& axes) const {
-        const Nest turned = map_reads(nest, [&](const Scalar& s) -> Scalar {
-            const auto axis = axes.find(s->operand.value());
-            if (axis == axes.end()) return s;
-            auto r = std::make_shared<ScalarNode>(*s);
-            std::rotate(r->at.begin() + static_cast<std::ptrdiff_t>(*axis->second),
-                        r->at.begin() + static_cast<std::ptrdiff_t>(*axis->second) + 1, r->at.end());
-            return r;
-        });
-        std::map<int, Shape> shapes_now;
-        for (const auto& [operand, axis] : axes) {
-            Shape& shape = shapes_now[operand] = nodes_[static_cast<std::size_t>(operand)]->type.shape;
-            std::rotate(shape.begin() + static_cast<std::ptrdiff_t>(*axis),
-                        shape.begin() + static_cast<std::ptrdiff_t>(*axis) + 1, shape.end());
-        }
-        const ReductionTree now = tree_of(turned, [&](Operand of) -> const Shape& {
-            const auto at = shapes_now.find(of.value());
-            return at != shapes_now.end() ? at->second
-                                          : nodes_[static_cast<std::size_t>(of.value())]->type.shape;
-        });
-        return now.lanes == tree.lanes && now.groups == tree.groups && now.split == tree.split &&
-               now.by_rows == tree.by_rows && now.finish_lanes == tree.finish_lanes &&
-               (!tree.split || now.chunk == tree.chunk);
-    }
-
     NodePtr root_;
     std::vector<NodePtr> nodes_;
     std::deque<std::optional<Nest>> nests_;  // which stay where they are
@@ -196,21 +192,10 @@ NodePtr copy_of(const NodePtr& node, std::size_t last) {
     return make_permute(copy, back, node->where);
 }
 
-}  // namespace
+// By reader, then by what it reads: the axis that comes last in the copy.
+using CopiesOfReaders = std::map<const Node*, std::map<const Node*, std::size_t>>;
 
-void transpose_columns(Graph& graph, const Target& target) {
-    if (!target.has_vectors()) return;
-    const Nodes order = topological(graph.roots());
-    std::set<const Node*> results;
-    for (const NodePtr& root : graph.roots()) results.insert(root.get());
-    std::map<const Node*, std::map<const Node*, std::size_t>> instead;  // by reader, then by what it reads
-    for (const NodePtr& node : order) {
-        const bool reduces = node->op->kind == OpKind::reduce && node->inputs.size() == 1;
-        if (!reduces && !(node->op->kind == OpKind::map && results.contains(node.get()))) continue;
-        for (const auto& [copy, readers] : TermsOfRoot(node).wanted())
-            for (const Node* reader : readers) instead[reader].emplace(copy.first, copy.second);
-    }
-    if (instead.empty()) return;
+NodeMap with_copies(const Nodes& order, const CopiesOfReaders& instead) {
     NodeMap now;
     std::map<TransposedCopy, NodePtr> copies;
     for (const NodePtr& node : order) {
@@ -230,10 +215,57 @@ void transpose_columns(Graph& graph, const Target& target) {
         }
         if (changed) now.emplace(node.get(), with_inputs(node, std::move(inputs)));
     }
-    Nodes roots = graph.roots();
-    for (NodePtr& root : roots)
-        if (const auto at = now.find(root.get()); at != now.end()) root = at->second;
-    graph.set_roots(roots);
+    return now;
+}
+
+bool is_same_order(const ReductionTree& a, const ReductionTree& b) {
+    return a.lanes == b.lanes && a.groups == b.groups && a.split == b.split && a.by_rows == b.by_rows &&
+           a.finish_lanes == b.finish_lanes && (!a.split || a.chunk == b.chunk);
+}
+
+// The readers of copies that sums are made of which would then be added in another order than on devices
+// without vectors. They may be other sums than those that ask for the copies.
+std::set<const Node*> changing_orders(const Nodes& order, const NodeMap& now,
+                                      const CopiesOfReaders& instead) {
+    std::set<const Node*> readers;
+    for (const NodePtr& node : order) {
+        const auto fresh = now.find(node.get());
+        if (fresh == now.end() || node->op->kind != OpKind::reduce) continue;
+        TermsOfRoot before(node);
+        const std::set<const Node*> own = before.readers();
+        if (std::none_of(own.begin(), own.end(), [&](const Node* n) { return instead.contains(n); }))
+            continue;
+        const std::optional<ReductionTree> was = before.order(), is = TermsOfRoot(fresh->second).order();
+        if (!was || !is || !is_same_order(*was, *is)) readers.insert(own.begin(), own.end());
+    }
+    return readers;
+}
+
+}  // namespace
+
+void transpose_columns(Graph& graph, const Target& target) {
+    if (!target.has_vectors()) return;
+    const Nodes order = topological(graph.roots());
+    std::set<const Node*> results;
+    for (const NodePtr& root : graph.roots()) results.insert(root.get());
+    CopiesOfReaders instead;
+    for (const NodePtr& node : order) {
+        const bool reduces = node->op->kind == OpKind::reduce && node->inputs.size() == 1;
+        if (!reduces && !(node->op->kind == OpKind::map && results.contains(node.get()))) continue;
+        for (const auto& [copy, readers] : TermsOfRoot(node).wanted())
+            for (const Node* reader : readers) instead[reader].emplace(copy.first, copy.second);
+    }
+    while (!instead.empty()) {
+        const NodeMap now = with_copies(order, instead);
+        const std::set<const Node*> without = changing_orders(order, now, instead);
+        if (std::erase_if(instead, [&](const auto& entry) { return without.contains(entry.first); }))
+            continue;
+        Nodes roots = graph.roots();
+        for (NodePtr& root : roots)
+            if (const auto at = now.find(root.get()); at != now.end()) root = at->second;
+        graph.set_roots(roots);
+        return;
+    }
 }
 
 }  // namespace bitale

@@ -51,8 +51,10 @@ bool same_trees(const ReductionTree& a, const ReductionTree& b) {
 Nest composed_but_for(const Values& values, int number, int stored) {
     return simplify(compose(values.list[static_cast<std::size_t>(number)].nest, [&](int v) {
         const Value& operand = values.list[static_cast<std::size_t>(v)];
-        const bool is_map = v != stored && operand.nest.body && operand.nest.combine == Combine::none &&
-                            !operand.by_library && operand.storage != Value::Storage::stored;
+        const bool in_memory = operand.storage == Value::Storage::stored || operand.required ||
+                               operand.packed || operand.by_library;
+        const bool is_map =
+            v != stored && operand.nest.body && operand.nest.combine == Combine::none && !in_memory;
         return is_map ? &operand.nest : nullptr;
     }));
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -36,6 +37,23 @@ bool moves_in_sum(const Nest& nest, const ScalarNode& read) {
     return !nest.lets.empty();
 }
 
+// Reads that stay the same over the whole sum, in factors that do not: `m` of (x - m) * y.
+std::set<const ScalarNode*> same_in_factors(const Nest& nest) {
+    std::set<const ScalarNode*> all;
+    for (const Scalar& factor : nest.body->arguments) {
+        std::set<const ScalarNode*> same;
+        bool moves = false;
+        for_each_read(factor, [&](const ScalarNode& s) {
+            if (moves_in_sum(nest, s))
+                moves = true;
+            else
+                same.insert(&s);
+        });
+        if (moves) all.merge(same);
+    }
+    return all;
+}
+
 }  // namespace
 
 int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shape_of) {
@@ -44,9 +62,11 @@ int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shap
     // Axes of length 1 behind it do not count, but for products: both factors have a say in their loops, and
     // filters of one element are laid out for them.
     const bool as_written = adds_products(nest);
+    const std::set<const ScalarNode*> same =
+        as_written ? same_in_factors(nest) : std::set<const ScalarNode*>();
     int n = 0;
     for_each_read(nest, [&](const ScalarNode& s) {
-        if (!as_written && !moves_in_sum(nest, s)) return;
+        if (as_written ? same.contains(&s) : !moves_in_sum(nest, s)) return;
         std::size_t last = s.at.size();
         while (!as_written && last > 1 && shape_of(s.operand)[last - 1].is(1)) --last;
         if (last == 0 || !depends_on(s.at[last - 1], id)) return;

@@ -108,8 +108,8 @@ bool over_windows(const Nest& nest) {
     return found;
 }
 
-// A sum of products, of which one factor lies along the results in memory, and not along the terms: lanes of
-// terms would gather it.
+// A sum of products, of which one factor lies along the results in memory, and across the terms: lanes of
+// terms would gather it. What is the same for all terms of a result, as a mean of each row, is no reason.
 bool lies_across(const Nest& nest, const Int& result, const Int& term, const ShapeOf& shape_of) {
     if (!adds_products(nest) || !result.symbol_id()) return false;
     return std::any_of(nest.body->arguments.begin(), nest.body->arguments.end(), [&](const Scalar& factor) {
@@ -118,7 +118,8 @@ bool lies_across(const Nest& nest, const Int& result, const Int& term, const Sha
         for_each_read(factor, [&](const ScalarNode& s) {
             const std::optional<Int> by_result = stride_of(offset_of(s, shape_of), result),
                                      by_term = stride_of(offset_of(s, shape_of), term);
-            across = across || (by_result && by_result->is(1) && !(by_term && by_term->is(1)));
+            const bool serves_lanes = by_term && (by_term->is(1) || by_term->is(0));
+            across = across || (by_result && by_result->is(1) && !serves_lanes);
         });
         return across;
     });
@@ -221,7 +222,7 @@ ReductionTree tree_of(const Nest& nest, const ShapeOf& shape_of) {
         !has_strided_factor(nest, last.variable, shape_of) && !asks_for_multiple(nest, last.variable) &&
         typical(last.extent) >= lane_count &&
         (unit_stride(nest, last.variable, shape_of) ||
-         (!adds_products(nest) && short_stride(nest, last.variable, shape_of))))
+         (!is_matrix_product(nest) && short_stride(nest, last.variable, shape_of))))
         tree.lanes = lane_count;
     const bool whole_rows = tree.lanes == 1 && vector_of_results && !adds_products(nest) &&
                             known(nest.parallel) && results <= results_of_whole_rows;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/kernel/collect.h"
 #include "codegen/kernel/fuse.h"
 #include "codegen/kernel/guarded.h"
 #include "codegen/kernel/hazards.h"
@@ -23,7 +24,7 @@ KernelLaunch KernelTexts::add(KernelBuilder& builder, const std::string& notes) 
     const bool vectors = target_.has_vectors();
     if (vectors) fuse_loops(builder.ir);
     if (vectors && !target_.fast_compile)
-        cut_at_quotients(builder.ir), cut_at_guards(builder.ir, lengths_),
+        cut_at_quotients(builder.ir), cut_at_guards(builder.ir, lengths_), collect_lanes(builder.ir),
             fill_tails(builder.ir, target_.vector_bytes);
     if (vectors) keep_values_of_lengths(builder.ir, lengths_);
     if (target_.checked_loops) check_ranges(builder.ir);
