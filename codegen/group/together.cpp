@@ -10,6 +10,7 @@
 #include "codegen/nest/tree.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/member.h"
+#include "codegen/schedule/short_rows.h"
 #include "ops/shape/lengths.h"
 
 namespace bitale {
@@ -65,7 +66,9 @@ std::optional<ReductionTree> tree_in_one_loop(const Values& values, int number, 
     const Nest nest = composed_but_for(values, number, -1), other = composed_but_for(values, number, value);
     if (!nest.lets.empty() || !nest.guards.empty() || nest.reduced.empty()) return {};
     const ReductionTree tree = tree_of(in_rows(exact_sum(nest)), values.shapes());
-    if (tree.split || tree.by_rows || (tree.lanes == 1 && vector_loop(nest, values.shapes()) < 0) ||
+    // The lanes of several short rows meet at once, which sums of one loop do not.
+    if (tree.split || tree.by_rows || is_short_row(nest, tree) ||
+        (tree.lanes == 1 && vector_loop(nest, values.shapes()) < 0) ||
         !same_trees(tree, tree_of(in_rows(exact_sum(other)), values.shapes())))
         return {};
     return tree;
