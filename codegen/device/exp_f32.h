@@ -1,5 +1,6 @@
-// float32 functions around exp. Within 2 units in the last place (ulp), results below the normal numbers
-// included.
+// float32 functions around exp. Within 2 units in the last place (ulp). Powers below the normal numbers are
+// 0: processors take a hundred times as long for a product with a subnormal number, and the weights that a
+// softmax gives to what a mask of -100 excludes are such numbers.
 //
 // x = n ln 2 + r with |r| <= ln 2 / 2 and n an integer; exp(r) = 1 + r + r^2 q(r), q minimax for the relative
 // error.
@@ -25,10 +26,9 @@ B_FN f32 b_exp_remainder(f32 r) {
     return b_fma(q, r, 0x1.fffffcp-2f);
 }
 
-// exp(x) 2^shift for a shift of 0 or less. Where x is clamped, the result is infinite or 0 already. A product
-// that is rounded to 0 takes some processors a hundred times as long as another one: none is formed.
+// exp(x) 2^shift for a shift of 0 or less. Where x is clamped, the result is infinite or 0 already.
 B_FN f32 b_exp_shifted(f32 x, u32 shift) {
-    const bool none = x < -104.0f;
+    const bool none = x < -0x1.5d589ep+6f;
     const f32 low = x > 91.0f ? 91.0f : x, c = none ? 0.0f : low;
     const f32 t = b_fma(c, 0x1.715476p0f, B_ROUNDER), n = t - B_ROUNDER;
     const f32 r = b_fma(n, -B_LN2_LOW, b_fma(n, -B_LN2_HIGH, c));
@@ -39,7 +39,7 @@ B_FN f32 b_exp_shifted(f32 x, u32 shift) {
 B_FN f32 b_exp(f32 x) { return b_exp_shifted(x, 0); }
 
 B_FN f32 b_exp2(f32 x) {
-    const bool none = x < -150.0f;
+    const bool none = x < -126.0f;
     const f32 low = x > 130.0f ? 130.0f : x, c = none ? 0.0f : low;
     const f32 t = c + B_ROUNDER, r = c - (t - B_ROUNDER);
     f32 q = 0x1.e1016ep-17f;

@@ -1,4 +1,5 @@
-// float64 functions around exp: the methods of exp_f32.h with longer polynomials. Within 2 ulp.
+// float64 functions around exp: the methods of exp_f32.h with longer polynomials. Within 2 ulp; powers below
+// the normal numbers are 0.
 
 #define B_ROUNDER64 0x1.8p52
 #define B_LN2_HIGH64 0x1.62e42fefa38p-1
@@ -26,7 +27,7 @@ B_FN f64 b_exp_remainder(f64 r) {
 
 // exp(x) 2^shift for a shift of 0 or less.
 B_FN f64 b_exp_shifted(f64 x, u64 shift) {
-    const bool none = x < -745.2;
+    const bool none = x < -0x1.6232bdd7abcd1p9;
     const f64 low = x > 712.0 ? 712.0 : x, c = none ? 0.0 : low;
     const f64 t = b_fma(c, 0x1.71547652b82fep0, B_ROUNDER64), n = t - B_ROUNDER64;
     const f64 r = b_fma(n, -B_LN2_LOW64, b_fma(n, -B_LN2_HIGH64, c));
@@ -54,7 +55,7 @@ B_FN f64 b_exp2_remainder(f64 r) {
 }
 
 B_FN f64 b_exp2(f64 x) {
-    const bool none = x < -1075.0;
+    const bool none = x < -1022.0;
     const f64 low = x > 1030.0 ? 1030.0 : x, c = none ? 0.0 : low;
     const f64 t = c + B_ROUNDER64, r = c - (t - B_ROUNDER64);
     const f64 power =

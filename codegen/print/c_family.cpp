@@ -545,10 +545,7 @@ class Printer {
         }
         std::vector<std::string> arguments;
         for (const Scalar& a : s->arguments) arguments.push_back(scalar(a));
-        const MapInfo& map = *s->op->map;
-        const bool integer =
-            !s->arguments.empty() && !is_float(s->arguments.back()->dtype) && !map.integer_text.empty();
-        const std::string text = instantiate(integer ? map.integer_text : map.text, arguments);
+        const std::string text = instantiate(text_of_op(*s), arguments);
         return temporary(s->dtype, is_float(s->dtype) ? text : "(" + type + ")(" + text + ")");
     }
 

@@ -88,8 +88,22 @@ const char* stored_type(DType dtype, bool cuda) {
     return dtype == DType::boolean && !cuda ? "u8" : c_type(dtype);
 }
 
+std::string text_of_op(const ScalarNode& s) {
+    const MapInfo& map = *s.op->map;
+    // Conditions of operands of several widths: compilers combine registers of them as choices alone.
+    if (s.dtype == DType::boolean && map.opcode == Opcode::bitwise_and) return "a ? b : false";
+    if (s.dtype == DType::boolean && map.opcode == Opcode::bitwise_or) return "a ? true : b";
+    const bool integer =
+        !s.arguments.empty() && !is_float(s.arguments.back()->dtype) && !map.integer_text.empty();
+    return integer ? map.integer_text : map.text;
+}
+
 std::string cast_call(DType to, const std::string& value, DType from) {
-    return to == from ? value : "b_to_" + std::string(c_type(to)) + "(" + value + ")";
+    if (to == from) return value;
+    // Compilers have no conversion of a register of conditions, but choose between two numbers by it.
+    if (from == DType::boolean && to != DType::float16 && to != DType::bfloat16)
+        return fmt::format("({0} ? ({1})1 : ({1})0)", value, c_type(to));
+    return "b_to_" + std::string(c_type(to)) + "(" + value + ")";
 }
 
 const char* c_type(DType dtype) {

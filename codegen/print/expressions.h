@@ -12,6 +12,8 @@ namespace bitale {
 std::string literal(DType dtype, double number, std::int64_t integer);
 // Of elements in memory. On a CPU a boolean is a byte: lanes beyond the end of a row read what may be none.
 const char* stored_type(DType dtype, bool cuda);
+// What an op is in C, of operands a, b, c.
+std::string text_of_op(const ScalarNode& s);
 std::string cast_call(DType to, const std::string& value, DType from);
 // The C expression of a map row over the given operand texts: a, b, c stand for them as whole identifiers.
 std::string instantiate(const std::string& text, const std::vector<std::string>& arguments);
