@@ -12,6 +12,7 @@
 #include "codegen/group/normal.h"
 #include "codegen/group/one_hot_rows.h"
 #include "codegen/group/winners.h"
+#include "codegen/nest/arithmetic.h"
 #include "codegen/plan/assemble.h"
 #include "graph/base/log.h"
 #include "ops/elementwise/elementwise.h"
@@ -77,6 +78,17 @@ void normal_form(Compilation& c) {
     normalize_reductions(c.values);
     c.values.settle();
 }
+// What is known of an index when it is compiled needs no check at each call.
+void checks(Compilation& c) {
+    std::erase_if(c.graph.checks, [&](const Check& check) {
+        const int value = c.values.number.at(check.value.get());
+        if (!c.values.list[static_cast<std::size_t>(value)].nest.body) return false;
+        const Nest nest = fully_composed_nest(c.values, value);
+        if (nest.combine != Combine::none || !nest.lets.empty()) return false;
+        const std::optional<Int> x = integer_of(nest.body);
+        return x && (*x - check.low).range().low >= 0 && (check.high - 1 - *x).range().low >= 0;
+    });
+}
 void group(Compilation& c) { c.grouping = form_groups(c.values, c.graph, c.target); }
 void kernels(Compilation& c) {
     c.program = assemble(c.graph, c.values, c.grouping, c.target);
@@ -107,6 +119,7 @@ constexpr Stage stages[] = {
     {"boundary", boundary},   // copies between the user's order of axes and that of convolutions
     {"layout", layout},       // the order of a stored value's axes in memory
     {"normal", normal_form},  // reduced axes that are one in memory
+    {"checks", checks},       // of indices that are known
     {"group", group},         // which stored values share a kernel
     {"kernels", kernels},     // schedules, text, buffers, steps
 };

@@ -12,11 +12,13 @@
 #include "codegen/group/changed_rows.h"
 #include "codegen/group/complete.h"
 #include "codegen/group/joined.h"
+#include "codegen/group/known_places.h"
 #include "codegen/group/one_hot.h"
 #include "codegen/group/together.h"
 #include "codegen/group/windows.h"
 #include "codegen/library/choose.h"
 #include "codegen/library/routine.h"
+#include "codegen/nest/arithmetic.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/product.h"
@@ -113,7 +115,8 @@ class Decider {
     }
 
     Values run() {
-        inline_scalar_constants();
+        inline_constants();
+        numbers_ = name_known_places(values_);
         look_up_one_hot(values_);
         keep_rows_of_changed_tables(values_, graph_);
         choose_libraries(values_, graph_, target_, tuner_);
@@ -241,11 +244,16 @@ class Decider {
         for (const SharedUpdate& update : graph.updates) mark(update.value, "new value of a shared variable");
     }
 
-    // A literal belongs into the text of the kernel.
-    void inline_scalar_constants() {
+    // A literal belongs into the text of the kernel, and so does a sequence.
+    void inline_constants() {
         for (Value& value : values_.list) {
-            if (!is_constant(value.node) || value.node->type.rank() != 0 || value.required) continue;
+            if (!is_constant(value.node) || value.required) continue;
             const Array& array = constant_value(value.node);
+            if (std::optional<Nest> sequence = sequence_of(array)) {
+                value.nest = *std::move(sequence);
+                value.storage = Value::Storage::inlined;
+            }
+            if (value.node->type.rank() != 0) continue;
             value.nest.dtype = array.dtype();
             value.nest.body = is_float(array.dtype())
                                   ? scalar_constant(array.dtype(), array.at(0))
@@ -452,7 +460,7 @@ class Decider {
                 if (!is_reduction(operand.nest) && !is_reduction(value.nest) && !scalar && !smaller)
                     cost[i] += cost[s.operand.value()];
             });
-            cost[i] = std::min(cost[i], 1 << 20);
+            cost[i] = numbers_[i] ? 0 : std::min(cost[i], 1 << 20);
             generated_[i] = generated && !is_reduction(value.nest);
         }
         return cost;
@@ -488,7 +496,7 @@ class Decider {
     const Target& target_;
     Tuner* const tuner_;
     Values values_;
-    std::vector<bool> generated_, looked_up_;
+    std::vector<bool> generated_, looked_up_, numbers_;
     std::map<int, std::vector<int>> shared_by_sums_;  // inlined all the same, and computed once
 };
 
