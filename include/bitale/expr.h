@@ -135,9 +135,10 @@ struct Slice {
 class Index {
   public:
     struct Item {
-        Item(Expr e) : expr(std::move(e)), kind(Kind::expr) {}     // NOLINT
-        Item(Slice s) : slice(std::move(s)), kind(Kind::slice) {}  // NOLINT
-        Item(Colon) : kind(Kind::whole) {}                         // NOLINT
+        Item(Expr e) : expr(std::move(e)), kind(Kind::expr) {}                               // NOLINT
+        Item(const Shared& s, Where w = Where::current()) : expr(s, w), kind(Kind::expr) {}  // NOLINT
+        Item(Slice s) : slice(std::move(s)), kind(Kind::slice) {}                            // NOLINT
+        Item(Colon) : kind(Kind::whole) {}                                                   // NOLINT
         template <Number T>
         Item(T i) : expr(static_cast<std::int64_t>(i)), kind(Kind::expr) {}  // NOLINT
         enum class Kind : std::uint8_t { expr, slice, whole };

@@ -106,6 +106,7 @@ TEST_CASE("integer scalars that are arguments or on the device") {
     CHECK(evaluated(x[{colon, i}], {x, i}, {data, Array(2)}).at(1) == data.at(6));
     const Shared where_to = shared(Array(std::uint8_t{1}), "where_to");
     CHECK(evaluated(x[where_to], {x}, {data}).at(1) == data.at(5));
+    CHECK(evaluated(x[{colon, where_to}], {x}, {data}).at(2) == data.at(9));
     CHECK_THROWS_AS(evaluated(x[i], {x, i}, {data, Array(3)}), IndexError);
     CHECK_THROWS_AS(evaluated(x[i], {x, i}, {data, Array(-1)}), IndexError);
 }
