@@ -90,9 +90,6 @@ const char* stored_type(DType dtype, bool cuda) {
 
 std::string text_of_op(const ScalarNode& s) {
     const MapInfo& map = *s.op->map;
-    // Conditions of operands of several widths: compilers combine registers of them as choices alone.
-    if (s.dtype == DType::boolean && map.opcode == Opcode::bitwise_and) return "a ? b : false";
-    if (s.dtype == DType::boolean && map.opcode == Opcode::bitwise_or) return "a ? true : b";
     const bool integer =
         !s.arguments.empty() && !is_float(s.arguments.back()->dtype) && !map.integer_text.empty();
     return integer ? map.integer_text : map.text;
