@@ -8,12 +8,6 @@
 
 namespace bitale {
 
-double count_of(const Value& value) {
-    double n = 1;
-    for (const Int& length : value.shape) n *= typical(length);
-    return n;
-}
-
 namespace {
 
 bool is_reduced_later(const Values& values, const Value& value) {

@@ -11,11 +11,6 @@ namespace bitale {
 // Values that one nest is composed of: more would make its kernel compile slowly.
 constexpr std::size_t longest_chain = 64;
 
-inline bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
-
-// Elements, at usual lengths.
-double count_of(const Value& value);
-
 // Whether the value is the least that a chain has to pass on: only smaller reductions read it, and inlined,
 // it would read two reductions or more, which with what else it would read are no less than it is. A product
 // that is broadcast is more than its factors. `is_kept`: values on the way that are stored by themselves, and

@@ -13,15 +13,6 @@ namespace bitale {
 
 namespace {
 
-// The values that a value's nest, or call, reads.
-template <class F>
-void for_each_value_read(const Values& values, int v, F&& f) {
-    if (values.list[static_cast<std::size_t>(v)].by_library)
-        for (const int operand : read_by_call(values, v)) f(operand);
-    else
-        for_each_read(fully_composed_nest(values, v), [&](const ScalarNode& s) { f(s.operand.value()); });
-}
-
 // Of one group: the last of its members that each other group waits for, through whichever others.
 class Waiting {
   public:

@@ -382,9 +382,7 @@ class Grouper {
     }
 
     static double typical_bytes(const Value& value) {
-        double bytes = bytes_of(value.node->type.dtype);
-        for (const Int& n : value.shape) bytes *= typical(n);
-        return bytes;
+        return bytes_of(value.node->type.dtype) * count_of(value);
     }
 
     bool same_rows(const Group& own, const Nest& full, int number) const {

@@ -1,7 +1,6 @@
 #include "codegen/group/known_places.h"
 
 #include <cstddef>
-#include <utility>
 
 #include "codegen/nest/arithmetic.h"
 #include "codegen/nest/compose.h"
@@ -16,12 +15,12 @@ std::vector<bool> name_known_places(Values& values) {
         if (!value.nest.body || value.storage != Value::Storage::inlined) continue;
         numbers[i] = is_arithmetic(value.nest, is_number);
         if (value.nest.lets.empty() || value.nest.combine != Combine::none) continue;
-        Nest named = simplify(compose(value.nest, [&](int operand) -> const Nest* {
+        const Nest named = without_known_lets(compose(value.nest, [&](int operand) -> const Nest* {
             return is_number(Operand::of_value(operand))
                        ? &values.list[static_cast<std::size_t>(operand)].nest
                        : nullptr;
         }));
-        if (named.lets.size() < value.nest.lets.size()) value.nest = std::move(named);
+        if (named.lets.size() < value.nest.lets.size()) value.nest = simplify(named);
     }
     return numbers;
 }

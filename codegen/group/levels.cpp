@@ -32,9 +32,10 @@ class Leveller {
             if (g < 0) continue;
             groups_[g].commits = true;
             const bool part = parts_.contains(values_.number.at(update.value.get()));
-            if (!values_.waits.empty() || (part && may_come_before_its_readers(update)))
+            const bool early = part && may_come_before_its_readers(update);
+            if (early || !values_.waits.empty())
                 for (const int reader : readers_[update.target.get()]) wait(g, reader);
-            if (part && may_come_before_its_readers(update))
+            if (early)
                 for (const int check : checks()) wait(g, check);
             if (!part && sums_runs_in(g)) replaced_.insert(update.target.get());
         }
@@ -51,15 +52,10 @@ class Leveller {
         for (std::size_t v = 0; v < values_.list.size(); ++v) {
             const int group = grouping_.group_of[v];
             if (group < 0) continue;
-            const auto look = [&](int operand) {
+            for_each_value_read(values_, static_cast<int>(v), [&](int operand) {
                 if (const SharedPtr shared = shared_of(values_.list[operand].node))
                     readers_[shared.get()].insert(group);
-            };
-            if (values_.list[v].by_library)
-                for (const int operand : read_by_call(values_, static_cast<int>(v))) look(operand);
-            else
-                for_each_read(fully_composed_nest(values_, static_cast<int>(v)),
-                              [&](const ScalarNode& s) { look(s.operand.value()); });
+            });
         }
     }
 

@@ -116,11 +116,7 @@ class Ordering {
         for (std::size_t v = 0; v < values_.list.size(); ++v) {
             const int by = grouping_.group_of[v];
             if (by < 0) continue;
-            if (values_.list[v].by_library)
-                for (const int operand : read_by_call(values_, static_cast<int>(v))) read(operand, by);
-            else
-                for_each_read(fully_composed_nest(values_, static_cast<int>(v)),
-                              [&](const ScalarNode& s) { read(s.operand.value(), by); });
+            for_each_value_read(values_, static_cast<int>(v), [&](int operand) { read(operand, by); });
         }
         for (const SharedUpdate& update : graph_.updates) {
             const int g = grouping_.group_of[static_cast<std::size_t>(values_.number.at(update.value.get()))];

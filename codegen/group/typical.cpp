@@ -58,6 +58,12 @@ double typical(const Int& x) {
     return std::isfinite(at) && at >= 1 ? at : typical_unknown;
 }
 
+double count_of(const Value& value) {
+    double n = 1;
+    for (const Int& length : value.shape) n *= typical(length);
+    return n;
+}
+
 double typical_count(const std::vector<Loop>& loops) {
     double n = 1;
     for (const Loop& l : loops) n *= typical(l.extent);

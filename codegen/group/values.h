@@ -50,6 +50,11 @@ struct Value {
     Type stored_type() const { return {node->type.dtype, shape}; }
 };
 
+inline bool is_reduction(const Nest& nest) { return nest.combine != Combine::none; }
+
+// Elements, at usual lengths.
+double count_of(const Value& value);
+
 // For nodes that begin what a gradient computes again: the values that have to be there before
 // (group/again.h).
 using Waits = std::unordered_map<const Node*, Nodes>;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -100,11 +99,9 @@ class Collector {
     void collect(Stmt& s, Stmts& before) {
         if (!suits(s)) return;
         const std::int64_t most = s.end.range().high;
-        std::map<const ScalarNode*, Scalar> instead;
-        std::vector<Scalar> kept;
+        std::vector<std::pair<Scalar, Scalar>> instead;  // elements, and where they are collected
         for (Stmt& one : s.body) {
             if (!one.value) continue;
-            kept.push_back(one.value);
             one.value = rebuild(one.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
                 if (!lies_apart(*part, s)) return part;
                 for (const auto& [other, scalar] : instead)
@@ -119,8 +116,7 @@ class Collector {
                 before.push_back(loop(
                     lane, 0, s.end, Binding::simd,
                     substitute(Stmts{set(place, {s.variable}, element)}, {{s.variable.symbol_id(), lane}})));
-                kept.push_back(element);
-                return instead[element.get()] = place_read(part->dtype, place, {s.variable});
+                return instead.emplace_back(element, place_read(part->dtype, place, {s.variable})).second;
             });
         }
     }

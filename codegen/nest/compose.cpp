@@ -5,9 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "codegen/nest/arithmetic.h"
 #include "codegen/nest/prefix.h"
-#include "codegen/nest/puts.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/spans.h"
 #include "codegen/nest/walk.h"
@@ -193,11 +191,9 @@ Scalar named_by_loops(const Scalar& s, const std::vector<Equation>& equations,
 
 }  // namespace
 
-Nest simplify(const Nest& given) {
+Nest simplify(const Nest& nest) {
     // Prefixes and orders are known by how their loops and guards depend on each other.
-    const bool tells = !is_prefix(given) && !is_order(given.combine);
-    const bool by_places = !tells || sums_runs(given) || adds_at_places(given);
-    const Nest nest = by_places || given.lets.empty() ? given : without_known_lets(given);
+    const bool tells = !is_prefix(nest) && !is_order(nest.combine);
     std::optional<Spans> spans;
     const auto span = [&](const Int& x) {
         if (!spans && tells) spans.emplace(nest);

@@ -169,13 +169,8 @@ class Assembler {
             if (value.required) leaving_[v] = true;
             const int group = grouping_.group_of[v];
             if (group < 0) continue;
-            if (value.by_library) {
-                if (grouping_.groups[group].values.size() == 1) leaving_[v] = true;
-                for (const int operand : read_by_call(values_, static_cast<int>(v))) read(operand, group);
-                continue;
-            }
-            for_each_read(fully_composed_nest(values_, static_cast<int>(v)),
-                          [&](const ScalarNode& s) { read(s.operand.value(), group); });
+            if (value.by_library && grouping_.groups[group].values.size() == 1) leaving_[v] = true;
+            for_each_value_read(values_, static_cast<int>(v), [&](int operand) { read(operand, group); });
         }
         for (const Check& check : graph_.checks) {
             const int v = values_.number.at(check.value.get());
