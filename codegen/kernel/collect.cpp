@@ -21,8 +21,8 @@ namespace {
 constexpr std::int64_t shortest_collected = 8, longest_collected = 256;
 // Neighbours at most so far apart are shuffled out of whole registers, in longer loops.
 constexpr std::int64_t farthest_shuffled = 4, longest_unshuffled = 64;
-constexpr int worth_collecting = 10;        // cycles
-constexpr std::size_t most_collected = 16;  // arrays of a loop, which are on the stack
+constexpr int worth_collecting = 10;                    // cycles
+constexpr std::int64_t most_bytes_collected = 1 << 17;  // of a kernel, on the stack of its thread
 
 class Collector {
   public:
@@ -107,7 +107,8 @@ class Collector {
                 for (const auto& [other, scalar] : instead)
                     if (other->operand.place() == part->operand.place() && other->at == part->at)
                         return scalar;
-                if (instead.size() == most_collected) return part;
+                bytes_ += most * bytes_of(part->dtype);
+                if (bytes_ > most_bytes_collected) return part;
                 const auto place = static_cast<int>(kernel_.places.size());
                 kernel_.places.push_back({Place::Scope::local, part->dtype, {Int(most)}, -1, true});
                 before.push_back(declare(place));
@@ -122,6 +123,7 @@ class Collector {
     }
 
     KernelIR& kernel_;
+    std::int64_t bytes_ = 0;  // of the arrays so far
 };
 
 }  // namespace

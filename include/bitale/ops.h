@@ -183,7 +183,8 @@ Expr gather(const Expr& x, const Expr& indices, Where where = Where::current());
 // x with y where x[at] reads: set_subtensor(x, {i, Slice{0, 3}}, y) is x after x[i, 0:3] = y in NumPy. y
 // takes the dtype of x and broadcasts to the shape of x[at]. Of several equal indices in a list, the last
 // one's row stays. As the new value of a shared variable x the part alone is written, also where the call
-// reads x before or after it, unless y reads other parts of x or a value reads both x and the new x. Throws
+// reads x before or after it, unless y reads other parts of x or a value reads both x and the new x. Strides,
+// boxes with two starts that a call gives, and lists of rows of bfloat16 take up to a pass over x. Throws
 // TypeError where x + y would have another dtype than x, ShapeError if y does not broadcast, and what x[at]
 // throws. Theano's set_subtensor(x[at], y).
 Expr set_subtensor(const Expr& x, const Index& at, const Expr& y, Where where = Where::current());
