@@ -92,10 +92,47 @@ bool is_looked_up(const Values& values, int number) {
                              (is_view(value) && is_looked_up(values, value.nest.body->operand.value())));
 }
 
-bool is_looked_up_for_maps(const Values& values, int number) {
+// A view whose elements along its last axis are not neighbours in memory.
+bool is_strided(const Value& value) {
+    if (!is_view(value) || value.nest.parallel.empty()) return false;
+    const ScalarNode& read = *value.nest.body;
+    const Int& lane = value.nest.parallel.back().variable;
+    const auto moves = [&](const Int& place) { return depends_on(place, lane.symbol_id()); };
+    if (std::none_of(read.at.begin(), read.at.end(), moves)) return false;
+    return moves(read.at.back() - lane) || std::any_of(read.at.begin(), read.at.end() - 1, moves);
+}
+
+bool is_view_of_given(const Values& values, int number) {
+    const Value& value = at(values, number);
+    return value.storage == Value::Storage::leaf ||
+           (is_view(value) && is_view_of_given(values, value.nest.body->operand.value()));
+}
+
+// Whether some stored map, by way of others, has the last axis of the value in lanes. Sums along that axis do
+// not count: products have their own ways to read factors.
+bool is_in_lanes_of_map(const Values& values, int number) {
+    constexpr std::size_t longest = 64;
+    std::vector<int> found{number};
+    for (std::size_t next = 0; next < found.size() && found.size() < longest; ++next)
+        for (const int user : at(values, found[next]).users) {
+            const Value& v = at(values, user);
+            if (!v.nest.body || v.nest.combine != Combine::none || v.nest.parallel.empty()) continue;
+            if (is_strided(v) || std::find(found.begin(), found.end(), user) != found.end()) continue;
+            bool lanes = false;
+            for_each_read(v.nest, [&](const ScalarNode& s) {
+                lanes = lanes || (s.operand.value() == found[next] && !s.at.empty() &&
+                                  s.at.back() == v.nest.parallel.back().variable);
+            });
+            if (!lanes) continue;
+            if (!is_map(v)) return true;
+            found.push_back(user);
+        }
+    return false;
+}
+
+bool is_read_by_many_maps(const Values& values, int number) {
     const Value& value = at(values, number);
     return is_map(value) && is_float(value.node->type.dtype) && value.shape.size() >= 2 &&
-           is_looked_up(values, number) &&
            is_read_by_larger_map(values, number, often * typical_count(value.nest.parallel));
 }
 
@@ -141,7 +178,12 @@ const char* why_stored_for_vectors(const Values& values, int number, double time
     if (times < often) return nullptr;
     if (is_joined_for_products(values, number))
         return "put together from parts, and read whole for each row of a product";
-    return is_looked_up_for_maps(values, number) ? "looked up, and read many times" : nullptr;
+    if (!is_read_by_many_maps(values, number)) return nullptr;
+    if (is_looked_up(values, number)) return "looked up, and read many times";
+    return is_strided(at(values, number)) && is_view_of_given(values, number) &&
+                   is_in_lanes_of_map(values, number)
+               ? "not contiguous, and read many times"
+               : nullptr;
 }
 
 bool is_joined_from_computed(const Values& values, int number) {

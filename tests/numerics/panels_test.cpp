@@ -90,17 +90,35 @@ TEST_CASE("panels of unknown numbers of columns") {
     }
 }
 
-TEST_CASE("a bias that is looked up for all windows is stored") {
+TEST_CASE("a bias that is looked up or transposed for all windows is stored") {
     const Expr table = input(float32, {13, 3}, "table"), scores = input(float32, {-1, 3, 7, 7}, "scores");
-    std::vector<std::int64_t> distances;
+    const Expr bias = input(float32, {7, 7, 3}, "bias");
+    std::vector<std::int64_t> distances, others;
     for (int i = 0; i < 7; ++i)
-        for (int j = 0; j < 7; ++j) distances.push_back(i - j + 6);
-    const Expr bias = transpose(table[constant(Array(distances, {7, 7}))], {2, 0, 1});
-    const Products p{{table, scores}, {softmax(scores * 0.25 + bias)}};
+        for (int j = 0; j < 7; ++j) {
+            distances.push_back(i - j + 6);
+            others.push_back((5 * i + 3 * j * j) % 13);
+        }
+    // Distances are known places, at which the table is a view.
+    const auto looked_up = [&](const std::vector<std::int64_t>& at) {
+        return transpose(table[constant(Array(at, {7, 7}))], {2, 0, 1});
+    };
+    const struct {
+        Expr biases;
+        Expr given;
+        Dims dims;
+        const char* reason;
+    } forms[] = {{looked_up(others), table, {13, 3}, "looked up, and read many times"},
+                 {looked_up(distances), table, {13, 3}, "not contiguous, and read many times"},
+                 {transpose(bias, {2, 0, 1}), bias, {7, 7, 3}, "not contiguous, and read many times"}};
     Random random(8);
-    check(p, arguments_of(p, {{13, 3}, {40, 3, 7, 7}}, random), tested_device());
-    const Function f = function({table, scores}, p.outputs, {.device = "cpu"});
-    CHECK(f.report(Detail::complete).find("looked up, and read many times") != std::string::npos);
+    for (const auto& form : forms) {
+        INFO(form.reason);
+        const Products p{{form.given, scores}, {softmax(scores * 0.25 + form.biases)}};
+        check(p, arguments_of(p, {form.dims, {40, 3, 7, 7}}, random), tested_device());
+        const Function f = function({form.given, scores}, p.outputs, {.device = "cpu"});
+        CHECK(f.report(Detail::complete).find(form.reason) != std::string::npos);
+    }
 }
 
 TEST_CASE("gradients of slices of a product are put together once") {
