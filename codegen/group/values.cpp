@@ -14,6 +14,7 @@
 #include "codegen/group/joined.h"
 #include "codegen/group/known_places.h"
 #include "codegen/group/one_hot.h"
+#include "codegen/group/share.h"
 #include "codegen/group/together.h"
 #include "codegen/group/windows.h"
 #include "codegen/library/choose.h"
@@ -342,16 +343,18 @@ class Decider {
             }
             const bool once = value.storage != Value::Storage::inlined || shared_by_sums_.contains(i);
             const double mine = once ? iterations(value.nest) : evaluations[i];
-            std::vector<int> read;
+            std::map<int, double> read;  // with the share of the points
             if (value.by_library)
-                read = value.by_library->operands;
+                for (const int operand : value.by_library->operands) read[operand] = 1;
             else
-                for_each_read(value.nest, [&](const ScalarNode& s) { read.push_back(s.operand.value()); });
-            std::sort(read.begin(), read.end());
-            read.erase(std::unique(read.begin(), read.end()), read.end());
-            for (const int operand : read) {
+                for_each_read(value.nest, [&](const ScalarNode& s) {
+                    double& share = read[s.operand.value()];
+                    share = std::max(share, share_of_points(value.nest, s));
+                });
+            for (const auto& [operand, share] : read) {
                 const bool pieces = value.by_library && values_.list[operand].made_in_pieces;
-                evaluations[operand] += pieces ? typical_count(values_.list[operand].nest.parallel) : mine;
+                evaluations[operand] +=
+                    pieces ? typical_count(values_.list[operand].nest.parallel) : share * mine;
             }
         }
     }

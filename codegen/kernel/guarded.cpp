@@ -13,6 +13,7 @@
 
 #include "codegen/kernel/known_guards.h"
 #include "codegen/kernel/likely.h"
+#include "codegen/nest/compose.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/loops.h"
 
@@ -24,6 +25,9 @@ namespace {
 constexpr std::int64_t shortest = 512;
 // With more guarded elements, which compilers do not turn into masks of vectors.
 constexpr std::int64_t shortest_guarded = 128;
+// With functions behind guards, which compilers leave in branches.
+constexpr std::int64_t shortest_costly = 24;
+constexpr int costly = 10;  // cycles
 constexpr int few_choices = 8;
 constexpr std::size_t most_statements = 64, most_guards = 8;
 constexpr int most_choices = 8, most_branches = 4, most_cuts = 3;
@@ -61,7 +65,11 @@ Stmts settled(Stmts body, const KnownGuards& known) {
 }
 
 // Holds where the guard does not.
-Guard fails(const Guard& g) { return {min(g.value - g.low, g.high - 1 - g.value), IntRange::lowest, 0}; }
+Guard fails(const Guard& g) {
+    if ((g.value - g.low).non_negative()) return {g.value, g.high, g.value.range().high + 1};
+    if ((g.high - 1 - g.value).non_negative()) return {g.value, g.value.range().low, g.low};
+    return {min(g.value - g.low, g.high - 1 - g.value), IntRange::lowest, 0};
+}
 
 // The least common multiple of what quotients of the variable are taken by: 1 where there are none.
 class Period {
@@ -156,8 +164,10 @@ class GuardCutter {
             return false;
         if (s.begin.is_constant() && s.end.is_constant()) {
             const std::int64_t length = s.end.constant() - s.begin.constant();
-            if (length < shortest_guarded) return false;
-            if (length < shortest && choices_of(s) <= few_choices) return false;
+            const std::int64_t least = has_costly_choices(s) || are_of_loops_around(s) ? shortest_costly
+                                       : choices_of(s) > few_choices                   ? shortest_guarded
+                                                                                       : shortest;
+            if (length < least) return false;
         }
         bool parts = false;
         for (const Stmt& one : s.body) {
@@ -178,6 +188,33 @@ class GuardCutter {
             if (one.value)
                 for_each_part(one.value, [&](const ScalarNode& part) { n += !part.guards.empty(); });
         return n;
+    }
+
+    // Guards that move with the loop around functions.
+    static bool has_costly_choices(const Stmt& s) {
+        return std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
+            return one.value && any_part(one.value, [&](const ScalarNode& part) {
+                       const bool moves =
+                           std::any_of(part.guards.begin(), part.guards.end(),
+                                       [&](const Guard& g) { return depends_on(g, s.variable.symbol_id()); });
+                       return moves &&
+                              (costs_much(part.otherwise) ||
+                               std::any_of(part.arguments.begin(), part.arguments.end(), costs_much));
+                   });
+        });
+    }
+
+    // Several choices, none of which moves with the loop.
+    static bool are_of_loops_around(const Stmt& s) {
+        constexpr int several = 4;
+        return choices_of(s) >= several && guards_of(s, true).empty();
+    }
+
+    static bool costs_much(const Scalar& value) {
+        if (!value) return false;
+        Nest nest;
+        nest.body = value;
+        return cost_of(nest) >= costly;
     }
 
     static bool is_usual(const Stmt& s) {
@@ -226,9 +263,15 @@ class GuardCutter {
             const Guards conditions = usual.conditions();
             if (conditions.size() > most_guards) return one(s);
             Stmts inside = cut(with_body(s, settled(s.body, usual)), branches);
-            return either(conditions, std::move(inside), one(part(s, s.begin, s.end)));
+            const Stmt others = part(s, s.begin, s.end);
+            return either(conditions, std::move(inside),
+                          are_of_loops_around(s) ? cut_at(fixed.front(), others, branches) : one(others));
         }
-        const Guard& g = open.front();
+        return cut_at(open.front(), s, branches);
+    }
+
+    // Where the guard holds, and where it does not.
+    Stmts cut_at(const Guard& g, const Stmt& s, int branches) {
         if (branches < 2 || choices_in(fails(g).value) > most_choices) return one(s);
         KnownGuards yes, no;
         yes.assume(g, GuardSide::within);
@@ -239,8 +282,13 @@ class GuardCutter {
         else
             no.assume_not(g);
         Stmts r;
-        r.push_back(when({g}, cut(with_body(s, settled(s.body, yes)), branches / 2)));
-        r.push_back(when({fails(g)}, cut(with_own_variable(s, settled(s.body, no)), branches / 2)));
+        const auto side = [&](const Stmt& x) {
+            const Guards left = guards_of(x, false);
+            return are_of_loops_around(s) && !left.empty() ? cut_at(left.front(), x, branches / 2)
+                                                           : cut(x, branches / 2);
+        };
+        r.push_back(when({g}, side(with_body(s, settled(s.body, yes)))));
+        r.push_back(when({fails(g)}, side(with_own_variable(s, settled(s.body, no)))));
         return r;
     }
 

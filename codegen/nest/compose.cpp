@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "codegen/nest/arms.h"
 #include "codegen/nest/prefix.h"
 #include "codegen/nest/runs.h"
 #include "codegen/nest/spans.h"
@@ -98,7 +99,7 @@ class Composer {
             r->otherwise = otherwise;
             return r;
         }
-        return scalar_select(s->guards, body, otherwise);
+        return select_of_parts(s->guards, body, otherwise);
     }
 
     // What is computed alike is one index: then an array is read where it is written, which the algebra sees.
@@ -262,7 +263,8 @@ int cost_of(const Nest& nest) {
     for_each_part(nest, [&](const ScalarNode& s) {
         if (s.kind == ScalarNode::Kind::apply)
             cost += s.op->map->cost;
-        else if (s.kind == ScalarNode::Kind::cast || s.kind == ScalarNode::Kind::select)
+        else if (s.kind == ScalarNode::Kind::cast || s.kind == ScalarNode::Kind::select ||
+                 (s.otherwise && s.otherwise->kind != ScalarNode::Kind::constant))
             cost += 1;
     });
     return cost;

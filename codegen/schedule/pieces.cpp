@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "codegen/group/values.h"
+#include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
 
@@ -160,6 +161,20 @@ std::vector<Piece> pieces_along(const Nest& nest, std::size_t axis) {
     return pieces;
 }
 
+// Whether they are short parts of rows whose elements are chosen for one function of all of them.
+bool computes_one_function(const std::vector<Piece>& pieces, const Nest& nest) {
+    constexpr double short_row = 64;
+    constexpr int costly = 10;  // cycles
+    if (pieces[0].axis + 1 != nest.parallel.size() || typical(nest.parallel.back().extent) >= short_row)
+        return false;
+    bool chooses_results = false;
+    for_each_part(nest, [&](const ScalarNode& part) {
+        chooses_results = chooses_results || (part.kind == ScalarNode::Kind::select &&
+                                              part.arguments[0]->kind != ScalarNode::Kind::read);
+    });
+    return !chooses_results && cost_of(nest) >= costly;
+}
+
 }  // namespace
 
 std::vector<Piece> pieces_of(const Nest& nest) {
@@ -179,6 +194,12 @@ bool are_narrow(const std::vector<Piece>& pieces, const Nest& nest) {
     constexpr double narrow = 16;
     return pieces.size() >= many && nest.parallel.size() > 1 && pieces[0].axis + 1 == nest.parallel.size() &&
            typical(nest.parallel.back().extent) < narrow * static_cast<double>(pieces.size());
+}
+
+std::vector<Piece> separate_pieces_of(const Nest& nest) {
+    std::vector<Piece> pieces = pieces_of(nest);
+    if (pieces.empty() || are_narrow(pieces, nest) || computes_one_function(pieces, nest)) return {};
+    return pieces;
 }
 
 std::vector<Member> narrow_parts_of(const Member& member) {

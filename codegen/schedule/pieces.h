@@ -23,6 +23,9 @@ std::vector<Piece> pieces_of(const Nest& nest);
 // Whether they are many parts of few elements along the last axis, as columns side by side are: lanes run
 // along another axis then, and one task writes all of a row, part after part.
 bool are_narrow(const std::vector<Piece>& pieces, const Nest& nest);
+// Those for which loops of their own pay: not narrow ones, and not short ones of a function that is computed
+// once, of elements that are chosen.
+std::vector<Piece> separate_pieces_of(const Nest& nest);
 //     for k below 32: for rows: y[row, k] = x_k[row]
 //
 // A map inside a task as one member for each of such parts; nothing where it is none, or reads what it

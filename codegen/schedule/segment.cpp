@@ -91,8 +91,8 @@ class SegmentScheduler {
         if (!target().has_vectors() || group_.values.size() > 1) return false;
         const int v = group_.values[0];
         const Nest nest = fully_composed_nest(context_.values, v);
-        const std::vector<Piece> pieces = pieces_of(nest);
-        if (pieces.empty() || are_narrow(pieces, nest) || reads_what_it_writes(v, nest)) return false;
+        const std::vector<Piece> pieces = separate_pieces_of(nest);
+        if (pieces.empty() || reads_what_it_writes(v, nest)) return false;
         for (const Piece& piece : pieces) {
             std::vector<Int> starts(nest.parallel.size(), 0);
             starts[piece.axis] = piece.start;
