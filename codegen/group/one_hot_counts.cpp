@@ -1,6 +1,7 @@
 #include "codegen/group/one_hot_counts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,10 +10,12 @@
 #include "bitale/ops.h"
 #include "codegen/group/one_hot_array.h"
 #include "codegen/group/values.h"
+#include "graph/rewrite/pattern.h"
 #include "ops/dsl/build.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linear/contract.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/gather.h"
 #include "ops/shape/sequence.h"
 #include "ops/shape/slice.h"
 #include "ops/shape/view.h"
@@ -205,10 +208,32 @@ NodePtr sums_of_product(const Node& node) {
     return nullptr;
 }
 
+// Scatters of a constant into a vector, as inc_subtensor(counts, numbers, 1) is. Of few numbers and many
+// classes, only the classes that occur are worth a visit.
+NodePtr counts_of_scatter(const Node& node) {
+    constexpr double most_classes_of_point = 4, few_classes = 4096;
+    const DType dtype = node.type.dtype;
+    const bool is_plain = is_integer(dtype) || dtype == DType::float32 || dtype == DType::float64;
+    if (node.type.rank() != 1 || !is_plain) return nullptr;
+    NodePtr terms = node.inputs[0];
+    while (terms->op == expand_op() || terms->op == reshape_op()) terms = terms->inputs[0];
+    const std::optional<Array> each = uniform_value(terms);
+    const NodePtr& numbers = node.inputs[1];
+    const Int &classes = node.type.shape[0], count = count_of(numbers->type.shape);
+    const double points = typical(count);
+    if (!each || !std::isfinite(each->at(0)) || !is_worth_counting(classes, points) ||
+        static_cast<double>(classes.constant()) > std::max(few_classes, most_classes_of_point * points))
+        return nullptr;
+    const Expr counts = counts_of_blocks(make_reshape(numbers, {count}, node.where), classes, node.where);
+    const Expr one = wrap(make_constant(*each, node.where)), times = cast(counts, dtype, node.where);
+    return (times * expand_to(one, node.type.shape, node.where)).node();
+}
+
 }  // namespace
 
 NodePtr counts_of(const NodePtr& node) {
     if (node->op == sum_op()) return counts_of_sum(*node);
+    if (node->op == scatter_op()) return counts_of_scatter(*node);
     if (node->op != dot_op()) return nullptr;
     const NodePtr pairs = counts_of_product(*node);
     return pairs ? pairs : sums_of_product(*node);

@@ -130,8 +130,10 @@ struct Slice {
 };
 
 // What stands in x[...]: an index for one axis or, in braces, for several. A number drops the axis, a Slice
-// or colon keeps it, and an integer tensor on axis 0 gathers rows. Negative numbers and bounds count from the
-// end. An integer expression used as an index must lie in [0, length); otherwise the call throws IndexError.
+// or colon keeps it, and an integer tensor takes elements of its axis, in whose place its own axes stand.
+// Negative numbers and bounds count from the end. An integer expression used as an index must lie in
+// [0, length); otherwise the call throws IndexError. Two integer tensors, or a number that slices keep apart
+// from a tensor behind the first axis, throw IndexError: NumPy's axes would be in another order.
 class Index {
   public:
     struct Item {

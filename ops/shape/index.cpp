@@ -166,6 +166,17 @@ Expr element_of_axis(const Expr& x, int axis, const Expr& index, Where where) {
     return drop_axis(rows_at(x, axis, index, 1, false, where), axis, where);
 }
 
+// The axes of the indices stand where the axis was.
+Expr list_on_axis(const Expr& x, int axis, const Expr& index, Where where) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(x.rank())), back;
+    std::iota(order.begin(), order.end(), 0);
+    std::rotate(order.begin(), order.begin() + axis, order.begin() + axis + 1);
+    const Expr found = gather(wrap(make_permute(x.node(), order, where)), index, where);
+    for (int d = 0; d < found.rank(); ++d)
+        back.push_back(d < axis ? index.rank() + d : d < axis + index.rank() ? d - axis : d);
+    return wrap(make_permute(found.node(), back, where));
+}
+
 Expr index_axis(const Expr& x, int axis, const Expr& index, Where where) {
     require_present("x[...]", {&index}, where);
     if (!is_integer(index.dtype()))
@@ -179,13 +190,41 @@ Expr index_axis(const Expr& x, int axis, const Expr& index, Where where) {
             return rows(first, wrap(index.node()->inputs[0]), expr_of(index.node()->type.shape[0], where),
                         where);
         });
-    if (axis != 0)
-        throw IndexError(where, "x[...]: the integer tensor " + describe(*index.node()) + " stands on axis " +
-                                    std::to_string(axis) +
-                                    "; only the first index may be one: transpose(x) makes rows of the "
-                                    "columns; for one element of "
-                                    "each row write sum(x * one_hot(labels, classes), 1)");
-    return gather(x, index, where);
+    return axis == 0 ? gather(x, index, where) : list_on_axis(x, axis, index, where);
+}
+
+bool is_list(const Index::Item& item) {
+    return item.kind == Index::Item::Kind::expr && !item.expr.is_null() && item.expr.rank() > 0 &&
+           item.expr.node()->op != range_op();
+}
+
+bool is_one(const Index::Item& item) {
+    return item.kind == Index::Item::Kind::expr && !item.expr.is_null() && item.expr.rank() == 0;
+}
+
+// NumPy takes pairs of elements where two tensors stand, and puts the axes of a tensor first that a slice
+// keeps apart from a number: neither is a part of x.
+void require_one_list(const Expr& x, const Index& at) {
+    const auto first = std::find_if(at.items.begin(), at.items.end(), is_list);
+    if (first == at.items.end()) return;
+    if (const auto second = std::find_if(first + 1, at.items.end(), is_list); second != at.items.end())
+        throw IndexError(
+            at.where, "x[...]: integer tensors stand on axes " + std::to_string(first - at.items.begin()) +
+                          " and " + std::to_string(second - at.items.begin()) + " of " + describe(*x.node()) +
+                          "; only one index may be one: for one element of each row write sum(x * "
+                          "one_hot(labels, classes), 1), for rows and columns x[rows][{colon, columns}]");
+    if (first == at.items.begin()) return;
+    for (auto one = at.items.begin(); one != at.items.end(); ++one) {
+        if (!is_one(*one)) continue;
+        const auto [low, high] = std::minmax(one, first);
+        if (std::all_of(low + 1, high, is_one)) continue;
+        const auto axis = [&](auto item) { return std::to_string(item - at.items.begin()); };
+        throw IndexError(at.where,
+                         "x[...]: the number on axis " + axis(one) + " and the integer tensor on axis " +
+                             axis(first) + " of " + describe(*x.node()) +
+                             " have slices between them, where NumPy puts the tensor's axes first; "
+                             "write two indices, the number first: x[{0, colon}][{colon, indices}]");
+    }
 }
 
 }  // namespace
@@ -197,17 +236,22 @@ Expr Expr::operator[](const Index& at) const try {
             at.where, describe(*node()) + (rank() ? " has only " + std::to_string(rank()) + " axes, but " +
                                                         std::to_string(at.items.size()) + " indices are given"
                                                   : std::string(" is a scalar and cannot be indexed")));
+    require_one_list(*this, at);
     Expr r = *this;
-    // From the last axis on: axes that disappear, or appear at the front, do not move those still to come.
+    // From the last axis on: axes that disappear do not move those still to come. The tensor is last, of
+    // elements that are left.
     for (std::size_t i = at.items.size(); i-- > 0;) {
         const Index::Item& item = at.items[i];
         const auto axis = static_cast<int>(i);
         if (item.kind == Index::Item::Kind::slice)
             r = slice_axis(r, axis, item.slice, at.where);
-        else if (item.kind == Index::Item::Kind::expr)
+        else if (item.kind == Index::Item::Kind::expr && !is_list(item))
             r = index_axis(r, axis, item.expr, at.where);
     }
-    return r;
+    const auto list = std::find_if(at.items.begin(), at.items.end(), is_list);
+    if (list == at.items.end()) return r;
+    const auto dropped = std::count_if(at.items.begin(), list, is_one);
+    return index_axis(r, static_cast<int>(list - at.items.begin() - dropped), list->expr, at.where);
 } catch (const std::bad_alloc&) {
     expressing.fail();
 }

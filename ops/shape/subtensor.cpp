@@ -58,8 +58,7 @@ class Subtensor {
     Expr replaced(const Expr& x, std::size_t at = 0) const {
         if (at == views_.size()) return adds_ ? arg(x) + arg(y_) : y_;
         const NodePtr& view = views_[at];
-        const bool is_last = at + 1 == views_.size();
-        if (view->op == gather_op() && adds_ && is_last) return arg(x) + arg(added_rows(x, view));
+        if (view->op == gather_op() && adds_) return arg(x) + arg(added_rows(x, view, at));
         const Expr part = replaced(wrap(view), at + 1);
         // The transpose of a view that only moves elements is its inverse.
         if (view->op == reshape_op() || view->op == permute_op())
@@ -77,8 +76,14 @@ class Subtensor {
     }
 
   private:
-    Expr added_rows(const Expr& x, const NodePtr& view) const {
-        return apply(scatter_op(), {y_, wrap(view->inputs[1])}, {{"extent", type_of(x).shape[0]}}, where_);
+    // Views behind a list of indices only put its axes where they belong.
+    Expr added_rows(const Expr& x, const NodePtr& view, std::size_t at) const {
+        Expr y = y_;
+        for (std::size_t k = views_.size(); k-- > at + 1;) {
+            BITALE_CHECK(views_[k]->op == permute_op(), "a part of a list of indices");
+            y = wrap(permute_op()->gradient(views_[k], y.node())[0]);
+        }
+        return apply(scatter_op(), {y, wrap(view->inputs[1])}, {{"extent", type_of(x).shape[0]}}, where_);
     }
 
     Arg arg(const Expr& e) const { return {e, where_}; }

@@ -359,3 +359,59 @@ TEST_CASE("rows are added up by numbers of few classes, block by block") {
             }
         }
 }
+
+TEST_CASE("a number that is added where indices say is counted") {
+    Random random(77);
+    std::vector<Input> inputs;
+    std::vector<Array> arguments;
+    std::vector<Expr> results;
+    std::vector<std::string> what;
+    for (const DType of_indices : {uint8, int32, int64})
+        for (const std::int64_t points : {3, 100, 9000})
+            for (const std::int64_t classes : {1, 7, 40, 300, 5000}) {
+                const bool known = random.chance(2);
+                const Expr k = known ? input(of_indices, {points}, "k") : input(of_indices, 1, "k");
+                inputs.push_back(k);
+                const double most = static_cast<double>(std::min<std::int64_t>(classes - 1, 255));
+                arguments.push_back(random_array(of_indices, {points}, random, 0, most));
+                for (const DType dtype : {int8, uint16, int32, int64, float32, float64}) {
+                    const Expr table = cast(range(0, classes), dtype);
+                    const double times = is_float(dtype) ? -1.5 : 3;
+                    results.push_back(inc_subtensor(table, k, cast(Expr(times), dtype)));
+                    what.push_back(fmt::format("{} {} into {} {}", points, name_of(of_indices), classes,
+                                               name_of(dtype)));
+                }
+            }
+    for (const char* device : {"cpu", tested_device()}) {
+        const Results got = function(inputs, results, {.device = device}).call(arguments);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            INFO(device << ": " << what[i]);
+            const Array& list = arguments[i / 6];
+            const DType dtype = results[i].dtype();
+            std::vector<double> expected;
+            for (std::int64_t c = 0; c < got[i].size(); ++c)
+                expected.push_back(Array(std::vector<std::int64_t>{c}).as(dtype).at(0));
+            for (std::int64_t n = 0; n < list.size(); ++n)
+                expected[static_cast<std::size_t>(list.at(n))] += is_float(dtype) ? -1.5 : 3;
+            bool same = true;
+            for (std::int64_t c = 0; c < got[i].size(); ++c) {
+                const double e = expected[static_cast<std::size_t>(c)];
+                const double wrapped =
+                    is_float(dtype)
+                        ? e
+                        : Array(std::vector<std::int64_t>{static_cast<std::int64_t>(e)}).as(dtype).at(0);
+                same = same && got[i].at(c) == wrapped;
+            }
+            CHECK(same);
+        }
+    }
+    const Shared counts = shared(zeros({300}, int32), "counts");
+    const Expr k = lvector("k");
+    Function f =
+        function({k}, {}, {.updates = {{counts, inc_subtensor(counts, k, 1)}}, .device = tested_device()});
+    f(Array(std::vector<std::int64_t>{5, 299, 5}));
+    f(Array(std::vector<std::int64_t>{}));
+    CHECK_THROWS_AS(f(Array(std::vector<std::int64_t>{5, 300})), IndexError);
+    CHECK(counts.get_value().at(5) == 2);
+    CHECK(counts.get_value().at(299) == 1);
+}

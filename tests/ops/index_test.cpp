@@ -173,6 +173,45 @@ TEST_CASE("gather") {
                ContainsSubstring("index_test.cpp:") && ContainsSubstring("out of range"));
 }
 
+TEST_CASE("a list of indices on any axis") {
+    const Dims shape{3, 4, 5};
+    const Array data = sample(float32, shape);
+    const Array list(std::vector<std::int64_t>{2, 0, 2, 1, 1, 0}, Dims{2, 3});
+    const Expr x = input(float32, shape, "x"), i = input(int64, 2, "i");
+    const auto element = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
+        return data.at((a * 4 + b) * 5 + c);
+    };
+    struct Form {
+        Expr y;
+        Dims shape;
+        std::function<double(const Dims&)> at;
+    };
+    const auto index = [&](const Dims& p, std::size_t first) {
+        return static_cast<std::int64_t>(list.at(p[first] * 3 + p[first + 1]));
+    };
+    const std::vector<Form> forms{
+        {x[{colon, i}], {3, 2, 3, 5}, [&](const Dims& p) { return element(p[0], index(p, 1), p[3]); }},
+        {x[{colon, colon, i}], {3, 4, 2, 3}, [&](const Dims& p) { return element(p[0], p[1], index(p, 2)); }},
+        {x[{Slice{.step = -1}, i, 1}],
+         {3, 2, 3},
+         [&](const Dims& p) { return element(2 - p[0], index(p, 1), 1); }},
+        {x[{1, i, Slice{1, 3}}], {2, 3, 2}, [&](const Dims& p) { return element(1, index(p, 0), p[2] + 1); }},
+        {x[{0, 3, i}], {2, 3}, [&](const Dims& p) { return element(0, 3, index(p, 0)); }},
+        {x[{i, colon, -1}], {2, 3, 4}, [&](const Dims& p) { return element(index(p, 0), p[2], 4); }},
+    };
+    for (std::size_t k = 0; k < forms.size(); ++k) {
+        INFO("form " << k);
+        const Array r = evaluated(forms[k].y, {x, i}, {data, list});
+        REQUIRE(r.shape() == forms[k].shape);
+        for (std::int64_t n = 0; n < r.size(); ++n) {
+            Dims place(r.shape().size());
+            std::int64_t rest = n;
+            for (std::size_t d = place.size(); d-- > 0; rest /= r.shape()[d]) place[d] = rest % r.shape()[d];
+            CHECK(r.at(n) == forms[k].at(place));
+        }
+    }
+}
+
 TEST_CASE("scatter sums what met in one row") {
     const Array g = sample(float32, {4, 2});
     for (const DType dtype : {float32, float64, int8, uint8, int64}) {
@@ -228,6 +267,11 @@ TEST_CASE("gradients of indexing") {
         check([](const auto& v) { return v[0][Slice{v[1], v[1] + 4}]; }, {x, Array(std::int64_t{3})});
         check([](const auto& v) { return v[0][v[1]]; }, {x, Array(2)});
         check([](const auto& v) { return v[0][v[1]]; }, {x, Array(std::vector<std::int64_t>{4, 4, 0, 2})});
+        check(
+            [](const auto& v) {
+                return v[0][{Slice{1, {}}, v[1]}];
+            },
+            {x, Array(std::vector<std::int64_t>{2, 2, 0, 2})});
     }
 }
 
@@ -244,9 +288,20 @@ TEST_CASE("messages of indexing") {
                }),
                ContainsSubstring("has only 2 axes, but 3 indices"));
     CHECK_THAT(message_of<IndexError>([&] {
-                   (void)x[{colon, i}];
+                   (void)x[{i, i}];
                }),
-               ContainsSubstring("only the first index"));
+               ContainsSubstring("stand on axes 0 and 1") && ContainsSubstring("only one index may be one"));
+    CHECK_THAT(message_of<IndexError>([&] {
+                   (void)input(float32, Dims{2, 3, 4}, "x")[{0, colon, i}];
+               }),
+               ContainsSubstring("the number on axis 0 and the integer tensor on axis 2") &&
+                   ContainsSubstring("x[{0, colon}][{colon, indices}]"));
+    CHECK_THAT(
+        message_of<IndexError>([&] {
+            evaluated(x[{colon, i}], {x, i}, {sample(float32, {3, 4}), Array(std::vector<std::int64_t>{4})});
+        }),
+        ContainsSubstring("index_test.cpp:") && ContainsSubstring("out of range"));
+    CHECK_THAT(message_of<TypeError>([&] { (void)x[{colon, v}]; }), ContainsSubstring("integer dtype"));
     CHECK_THAT(message_of<TypeError>([&] { (void)x[v]; }), ContainsSubstring("write cast(v, int64)"));
     CHECK_THAT(message_of<TypeError>([&] { (void)x[v > 0]; }), ContainsSubstring("use where"));
     CHECK_THAT(message_of<IndexError>([&] { (void)x[Slice{.step = 0}]; }),
