@@ -87,6 +87,7 @@ class Arms {
         auto r = std::make_shared<ScalarNode>(*first);
         for (std::size_t i = 0; i < r->arguments.size(); ++i) {
             std::vector<Scalar> arguments;
+            arguments.reserve(values.size());
             for (const Scalar& v : values) arguments.push_back(v->arguments[i]);
             r->arguments[i] = (*this)(arguments);
         }
