@@ -14,7 +14,8 @@ namespace bitale {
 // in which of them it lies. Or a product reads it whole for each of its rows: every task of rows would put it
 // together again, and from memory it is read as it is. Not what is larger than a cache, nor narrower in
 // memory than it is here. Or its elements are looked up, and a map of many times as many reads them, as a
-// bias that is the same for all windows of an image: from memory they are loaded as vectors.
+// bias that is the same for all windows of an image: from memory they are loaded as vectors. So are elements
+// of an argument or a shared variable that a transpose or a slice puts apart.
 const char* why_stored_for_vectors(const Values& values, int number, double times, const Target& target);
 // Whether the parts are values that the step computes, none of which is an argument or a shared variable.
 bool is_joined_from_computed(const Values& values, int number);
