@@ -102,6 +102,34 @@ TEST_CASE("orders of what is computed, and what reads them") {
     cases.run();
 }
 
+TEST_CASE("orders across the rows of large matrices") {
+    PackedCases cases(tested_device());
+    Random random(9);
+    std::size_t turn = 0;
+    for (const DType dtype : {float32, float64, int8, uint16, int64, float16, boolean})
+        for (const Dims& shape : {Dims{70, 300}, Dims{5, 64, 80}, Dims{17, 1030}})
+            for (const bool known : {true, false}) {
+                const int rank = static_cast<int>(shape.size()), axis = rank - 2;
+                const Expr x = known ? input(dtype, shape, "x") : input(dtype, rank, "x");
+                const Array v = random_array(dtype, shape, random, dtype == boolean ? 0 : -20, 20);
+                const std::int64_t length = shape[static_cast<std::size_t>(axis)];
+                cases.add(fmt::format("{} {} {}", name_of(dtype), text_of(shape), turn), {x}, {v},
+                          ordered(x, axis, length, turn));
+                const Expr y = cast(x, float32) * 0.5;
+                cases.add(fmt::format("a map, {} {}", text_of(shape), turn), {x}, {v},
+                          ordered(exp(y) - y, axis, length, turn + 1));
+                if (rank == 2)
+                    cases.add(fmt::format("of a transpose, {}", turn), {x}, {v},
+                              ordered(transpose(x), 1, length, turn + 2));
+                turn += 3;
+            }
+    cases.run(16);
+    const Expr x = input(float32, Dims{512, 300}, "x");
+    const std::string report =
+        function({x}, topk(x, 3, 0).values, {.device = "cpu"}).report(Detail::complete);
+    CHECK(report.find("a transposed copy") != std::string::npos);
+}
+
 TEST_CASE("slices of orders") {
     for (const bool known : {true, false}) {
         const Expr x = known ? input(float32, {5, 90}, "x") : matrix("x");
