@@ -11,7 +11,6 @@
 #include "codegen/group/lookups.h"
 #include "codegen/group/normal.h"
 #include "codegen/group/one_hot_rows.h"
-#include "codegen/group/sorted_rows.h"
 #include "codegen/group/winners.h"
 #include "codegen/nest/arithmetic.h"
 #include "codegen/plan/assemble.h"
@@ -55,10 +54,7 @@ void reshapes(Compilation& c) {
 
 void integers(Compilation& c) { multiply_as_floats(c.graph, c.target); }
 
-void columns(Compilation& c) {
-    transpose_columns(c.graph, c.target);
-    copy_sorted_rows(c.graph, c.target);
-}
+void columns(Compilation& c) { transpose_columns(c.graph, c.target); }
 
 void winners(Compilation& c) { choose_winners(c.graph, c.target, c.tuner); }
 

@@ -70,7 +70,7 @@ std::string reason_of_reduction(const Value& value) {
 }
 
 std::string reason_of_saved(const Node& node) {
-    if (node.op == transposed_copy_op()) return "a transposed copy, for vector lanes or for rows to sort";
+    if (node.op == transposed_copy_op()) return "a transposed copy, for vector lanes";
     const DType dtype = node.type.dtype;
     return dtype == DType::boolean ? "a condition, saved for gradients in a byte"
                                    : "saved for gradients as " + std::string(name_of(dtype));

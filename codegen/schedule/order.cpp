@@ -5,6 +5,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/kernel/intrinsics.h"
+#include "codegen/nest/walk.h"
 #include "codegen/schedule/chooser.h"
 
 namespace bitale {
@@ -14,6 +15,9 @@ namespace {
 // Elements of a task, and how many tasks share long rows: each has room of its own for one of them.
 constexpr double elements_in_order = 8192, rows_of_unknown_length = 8;
 constexpr std::int64_t tasks_of_long_rows = 64, blocks_of_long_rows = 512;
+// Of a transpose, which are copied together: of a cache line of their elements, all are taken at once.
+constexpr std::int64_t most_rows_together = 16;
+constexpr std::int64_t off_the_same_set = 16;  // elements between rows, for lengths that are powers of two
 
 // Keys and positions, all of 32 bits or of 64.
 std::int64_t words_of_element(DType element, const Target& target) {
@@ -26,6 +30,23 @@ std::int64_t bytes_of_element(DType element, const Target& target) {
 
 // Of scratch, for what is sorted and what else the task keeps there.
 std::int64_t most_bytes_in_order(const Target& target) { return target.local_bytes / 2; }
+
+// The innermost axis of rows, where the elements of all rows at one point of a row lie beside each other, as
+// in a transpose.
+std::optional<std::size_t> axis_across(const Nest& nest) {
+    const std::size_t axis = nest.parallel.size() - 2;
+    if (nest.parallel.size() < 2 || !nest.lets.empty()) return {};
+    const Loop &row = nest.parallel[axis], &each = nest.reduced[0];
+    if (!row.variable.symbol_id() || typical(row.extent) < most_rows_together) return {};
+    bool across = true, any = false;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        if (s.at.empty() || !depends_on(ScalarNode(s), each.variable.symbol_id())) return;
+        any = true;
+        across = across && !depends_on(s.at.back(), each.variable.symbol_id()) &&
+                 !depends_on(s.at.back() - row.variable, row.variable.symbol_id());
+    });
+    return any && across ? std::optional(axis) : std::nullopt;
+}
 
 // Scratch, or where that is too small, memory of which each task has its own part.
 class Room {
@@ -78,58 +99,92 @@ std::optional<RowsOfMember> rows_of_order(const Nest& nest) {
     const bool known = nest.reduced[0].extent.is_constant();
     const double together = known ? elements_in_order / (length * inner) : rows_of_unknown_length;
     auto rows = static_cast<std::int64_t>(std::max(1.0, together));
+    if (known && length <= elements_in_order && axis_across(nest)) rows = std::max(rows, most_rows_together);
     if (together < 1 && nest.parallel[0].extent.is_constant())
         rows = std::max(rows, ceildiv(nest.parallel[0].extent, tasks_of_long_rows).constant());
     // Rows that are sorted in scratch take no memory of each task.
     return RowsOfMember{rows, known && length <= elements_in_order ? 1 : rows};
 }
 
+//     for rows, some at a time where they lie beside each other:
+//         for k: for row of some: elements[row, k] = x[k, row]
+//         for row of some: y[row] = order of elements[row]
 Stmts schedule_order(const Member& member, const OrderTask& task, const SegmentContext& context,
                      KernelBuilder& builder) {
-    const Nest& nest = member.nest;
-    const Loop each = nest.reduced[0], last = nest.parallel.back();
-    const DType dtype = nest.body->dtype;
+    const Loop each = member.nest.reduced[0], last = member.nest.parallel.back();
+    const DType dtype = member.nest.body->dtype;
     const std::int64_t words = words_of_element(dtype, context.target),
                        bytes = bytes_of_element(dtype, context.target);
-    const bool in_scratch = each.extent.is_constant() && task.used_bytes + bytes * each.extent.constant() <=
-                                                             most_bytes_in_order(context.target);
-    if (in_scratch) task.used_bytes += bytes * each.extent.constant();
+    const std::int64_t left = most_bytes_in_order(context.target) - task.used_bytes;
+    const bool in_scratch = each.extent.is_constant() && bytes * each.extent.constant() <= left;
+    const std::optional<std::size_t> axis =
+        in_scratch && !context.target.tasks_have_threads() ? axis_across(member.nest) : std::nullopt;
+    std::int64_t together = 1;
+    Int pitch = each.extent;
+    if (in_scratch) {
+        const std::int64_t all = bytes * each.extent.constant();
+        if (axis) {
+            const std::int64_t apart = each.extent.constant() + off_the_same_set;
+            while (together < most_rows_together && all + 2 * together * apart * bytes_of(dtype) <= left)
+                together *= 2;
+            if (together > 1) pitch = apart;
+        }
+        task.used_bytes += all + (together > 1 ? together * pitch.constant() * bytes_of(dtype) : 0);
+    }
+    Member one = member;
+    Loop block, row;
+    if (together > 1) {
+        const Loop rows = member.nest.parallel[*axis];
+        block = make_loop("block", ceildiv(rows.extent, together));
+        row = {Int::symbol("row", {0, together - 1}), min(together, rows.extent - together * block.variable)};
+        const Substitution place{{rows.variable.symbol_id(), together * block.variable + row.variable}};
+        one.nest.parallel[*axis] = block;
+        one.nest = substitute(one.nest, place);
+        for (Destination& to : one.destinations)
+            for (Int& x : to.at) x = substitute(x, place);
+    }
+    const Nest& nest = one.nest;
     Stmts body;
     Room room(task, in_scratch, context, builder);
-    const int elements = room.make(dtype, each.extent, "row", body),
+    const int elements = room.make(dtype, together * pitch, "row", body),
               space = room.make(DType::uint64, words * each.extent, "sorted", body);
+    const Int first_element = together > 1 ? pitch * row.variable : Int(0);
 
     Member copy;
     copy.nest = nest;
     copy.nest.parallel = {each};
+    if (together > 1) copy.nest.parallel.push_back(row);
     copy.nest.reduced.clear();
     copy.nest.combine = Combine::none;
     copy.nest.dtype = dtype;
-    copy.destinations = {{elements, room.at(each.variable)}};
-    Stmts row = schedule_pointwise(copy, context.target, builder);
-    row.push_back(barrier());
+    copy.destinations = {{elements, room.at(first_element + each.variable)}};
+    Stmts collected = schedule_pointwise(copy, context.target, builder);
+    collected.push_back(barrier());
     Substitution first;
     if (const std::uint64_t id = last.variable.symbol_id()) first[id] = 0;
-    std::vector<Int> at = member.destinations[0].at;
+    std::vector<Int> at = one.destinations[0].at;
     for (Int& x : at) x = substitute(x, first);
-    row.push_back(sort_row(member.destinations[0].place, at, nest.combine,
-                           place_read(dtype, elements, room.at(0)),
-                           place_read(DType::uint64, space, room.at(0)), each.extent, last.extent));
-    row.push_back(barrier());
-    if (member.destinations.size() > 1) {
+    Stmts sorted;
+    sorted.push_back(sort_row(one.destinations[0].place, at, nest.combine,
+                              place_read(dtype, elements, room.at(first_element)),
+                              place_read(DType::uint64, space, room.at(0)), each.extent, last.extent));
+    sorted.push_back(barrier());
+    if (one.destinations.size() > 1) {
         Member others = copy;
         others.nest.parallel = {last};
         others.nest.lets.clear();
         others.nest.dtype = nest.dtype;
-        others.nest.body = place_read(nest.dtype, member.destinations[0].place, member.destinations[0].at);
-        others.destinations.assign(member.destinations.begin() + 1, member.destinations.end());
-        append(row, schedule_pointwise(others, context.target, builder));
-        row.push_back(barrier());
+        others.nest.body = place_read(nest.dtype, one.destinations[0].place, one.destinations[0].at);
+        others.destinations.assign(one.destinations.begin() + 1, one.destinations.end());
+        append(sorted, schedule_pointwise(others, context.target, builder));
+        sorted.push_back(barrier());
     }
+    if (together > 1) sorted = {loop(row.variable, 0, row.extent, Binding::serial, std::move(sorted))};
+    append(collected, std::move(sorted));
     for (std::size_t d = nest.parallel.size() - 1; d-- > 0;)
         if (const Loop& l = nest.parallel[d]; l.variable.symbol_id())
-            row = {loop(l.variable, 0, l.extent, Binding::serial, std::move(row))};
-    append(body, std::move(row));
+            collected = {loop(l.variable, 0, l.extent, Binding::serial, std::move(collected))};
+    append(body, std::move(collected));
     return body;
 }
 

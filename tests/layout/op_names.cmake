@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/lines.cmake)
 set(allowed
-    codegen/group/again.cpp codegen/group/boundary.cpp codegen/group/changed_rows.cpp codegen/group/exact_products.cpp codegen/group/lookups.cpp codegen/group/one_hot_array.cpp codegen/group/one_hot_counts.cpp codegen/group/one_hot_rows.cpp codegen/group/sorted_rows.cpp codegen/group/values.cpp
+    codegen/group/again.cpp codegen/group/boundary.cpp codegen/group/changed_rows.cpp codegen/group/exact_products.cpp codegen/group/lookups.cpp codegen/group/one_hot_array.cpp codegen/group/one_hot_counts.cpp codegen/group/one_hot_rows.cpp codegen/group/values.cpp
     codegen/group/winners.cpp codegen/pipeline.cpp codegen/split/batch_roles.cpp codegen/split/batches.cpp
     codegen/split/exact_totals.cpp codegen/split/micro_batches.cpp codegen/split/sliced_batches.cpp
     codegen/tune/excerpt.cpp)

@@ -124,10 +124,6 @@ TEST_CASE("orders across the rows of large matrices") {
                 turn += 3;
             }
     cases.run(16);
-    const Expr x = input(float32, Dims{512, 300}, "x");
-    const std::string report =
-        function({x}, topk(x, 3, 0).values, {.device = "cpu"}).report(Detail::complete);
-    CHECK(report.find("a transposed copy") != std::string::npos);
 }
 
 TEST_CASE("slices of orders") {
