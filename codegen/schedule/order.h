@@ -1,5 +1,5 @@
-// Rows in order (Combine::order): a task copies each of its rows, of a transpose some at a time, sorts, and keeps the
-// positions.
+// Rows in order (Combine::order): a task copies each of its rows, of a transpose some at a time, sorts, and
+// keeps the positions.
 #pragma once
 
 #include <cstdint>
