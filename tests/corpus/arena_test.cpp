@@ -77,7 +77,8 @@ corpus::Graph sixteen_blocks() {
         h = relu(inner + (to == from ? h : convolution(h, from, to, 1, stride, name + "c")));
         from = to;
     }
-    const Expr y = dot(mean(h, {2, 3}), b.weights({from, 10}, "w_out")) + b.bias(10, "b_out");
+    const Expr b_out = b.bias(10, "b_out"), w_out = b.weights({from, 10}, "w_out");
+    const Expr y = dot(mean(h, {2, 3}), w_out) + b_out;
     const Expr loss = mean(softmax_crossentropy(y, labels));
     b.output(loss, "loss");
     b.update(momentum(loss, b.parameters(), 0.1, {.momentum = 0.9}));

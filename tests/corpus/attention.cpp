@@ -20,8 +20,9 @@ Expr products(const Expr& a, const Expr& b) { return sum(expand_dims(a, 3) * exp
 Expr layer_norm(Builder& b, const Expr& x, std::int64_t width, const std::string& name) {
     const Expr centred = x - mean(x, {-1}, {.keepdims = true});
     const Expr variance = mean(sqr(centred), {-1}, {.keepdims = true});
-    return centred / sqrt(variance + 1e-5) * (b.bias(width, "scale_" + name) + 1) +
-           b.bias(width, "shift_" + name);
+    // Parameters have the order of these lines, whatever a compiler makes of operands.
+    const Expr shift = b.bias(width, "shift_" + name), scale = b.bias(width, "scale_" + name);
+    return centred / sqrt(variance + 1e-5) * (scale + 1) + shift;
 }
 
 Expr gelu_by_erf(const Expr& x) { return x * 0.5 * (erf(x * std::sqrt(0.5)) + 1); }
@@ -89,8 +90,8 @@ GRAPH(transformer_layer) {
     const Expr scores = where(seen, products_of_rows(q, k) / std::sqrt(double(depth)), -1e9);
     const Expr mixed = reshape(transpose(products(softmax(scores), v), {1, 0, 2}), {rows, width});
     const Expr y = x + dot(mixed, b.weights({width, width}, "w_mix"));
-    const Expr inner =
-        gelu_by_erf(dot(layer_norm(b, y, width, "second"), b.weights({width, 4 * width}, "w_up")));
+    const Expr w_up = b.weights({width, 4 * width}, "w_up");
+    const Expr inner = gelu_by_erf(dot(layer_norm(b, y, width, "second"), w_up));
     const Expr z = y + dot(inner, b.weights({4 * width, width}, "w_down"));
     b.output(z, "z");
     b.update(adam(mean(sqr(z)), b.parameters()));

@@ -39,7 +39,9 @@ Minibatch chunk(Builder& b, const Dims& pixels, std::int64_t batch) {
 }
 
 Expr dense(Builder& b, const Expr& x, std::int64_t from, std::int64_t to, const std::string& name) {
-    return dot(x, b.weights({from, to}, "w_" + name)) + b.bias(to, "b_" + name);
+    // Parameters have the order of these lines, whatever a compiler makes of operands.
+    const Expr bias = b.bias(to, "b_" + name), weights = b.weights({from, to}, "w_" + name);
+    return dot(x, weights) + bias;
 }
 
 Expr score(Builder& b, const Expr& probabilities, const Expr& labels) {
@@ -50,7 +52,8 @@ Expr score(Builder& b, const Expr& probabilities, const Expr& labels) {
 }
 
 Expr small_cnn(Builder& b, const Expr& x) {
-    Expr h = max_pool(conv2d(normalised(x), b.weights({10, 1, 3, 3}, "w_conv"), {.border_mode = half}), 2);
+    const Expr weights = b.weights({10, 1, 3, 3}, "w_conv");
+    Expr h = max_pool(conv2d(normalised(x), weights, {.border_mode = half}), 2);
     h = relu(h + channel(b.bias(10, "b_conv")));
     h = relu(dense(b, flatten(h, 2), 1960, 100, "hidden"));
     return softmax(dense(b, h, 100, 10, "out"));
@@ -58,9 +61,10 @@ Expr small_cnn(Builder& b, const Expr& x) {
 
 Expr keras_cnn(Builder& b, const Expr& x, RandomStream* random) {
     const auto drop = [&](const Expr& h, double rate) { return random ? dropout(h, rate, *random) : h; };
-    Expr h =
-        relu(conv2d(normalised(x), b.weights({32, 1, 3, 3}, "w_conv1")) + channel(b.bias(32, "b_conv1")));
-    h = relu(max_pool(conv2d(h, b.weights({64, 32, 3, 3}, "w_conv2")) + channel(b.bias(64, "b_conv2")), 2));
+    const Expr bias1 = b.bias(32, "b_conv1"), weights1 = b.weights({32, 1, 3, 3}, "w_conv1");
+    Expr h = relu(conv2d(normalised(x), weights1) + channel(bias1));
+    const Expr bias2 = b.bias(64, "b_conv2"), weights2 = b.weights({64, 32, 3, 3}, "w_conv2");
+    h = relu(max_pool(conv2d(h, weights2) + channel(bias2), 2));
     h = relu(dense(b, flatten(drop(h, 0.25), 2), 9216, 128, "hidden"));
     return softmax(dense(b, drop(h, 0.5), 128, 10, "out"));
 }

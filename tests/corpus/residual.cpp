@@ -10,8 +10,9 @@ Expr batch_norm(Builder& b, const Expr& x, std::int64_t channels, const std::str
     const Axes axes = {0, 2, 3};
     const Expr centred = x - mean(x, axes, {.keepdims = true});
     const Expr variance = mean(sqr(centred), axes, {.keepdims = true});
-    return centred / sqrt(variance + 1e-5) * channel(b.bias(channels, "scale_" + name) + 1) +
-           channel(b.bias(channels, "shift_" + name));
+    // Parameters have the order of these lines, whatever a compiler makes of operands.
+    const Expr shift = b.bias(channels, "shift_" + name), scale = b.bias(channels, "scale_" + name);
+    return centred / sqrt(variance + 1e-5) * channel(scale + 1) + channel(shift);
 }
 
 Expr convolution(Builder& b, const Expr& x, std::int64_t from, std::int64_t to, int kernel, int stride,
@@ -46,7 +47,9 @@ void residual_network(Builder& b, const Length& batch, int blocks) {
             from = to;
         }
     }
-    const Expr y = dot(mean(h, {2, 3}), b.weights({64, 10}, "w_out")) + b.bias(10, "b_out");
+    // Parameters have the order of these lines, whatever a compiler makes of operands.
+    const Expr b_out = b.bias(10, "b_out"), w_out = b.weights({64, 10}, "w_out");
+    const Expr y = dot(mean(h, {2, 3}), w_out) + b_out;
     const Expr loss = mean(softmax_crossentropy(y, labels));
     b.output(loss, "loss");
     b.update(momentum(loss, b.parameters(), 0.1, {.momentum = 0.9, .weight_decay = 1e-4}));
@@ -94,7 +97,8 @@ GRAPH(residual_five_pooled) {
     const std::int64_t batch = b.size(32, 3), side = b.size(32, 6), channels = b.size(64, 16);
     const Expr x = b.bytes({batch, 3, side, side}, "x"), labels = b.labels(batch, 10, "labels");
     const Expr h = five_convolutions(b, cast(x, float32) / 255, 3, channels);
-    const Expr y = dot(mean(h, {2, 3}), b.weights({channels, 10}, "w_out")) + b.bias(10, "b_out");
+    const Expr b_out = b.bias(10, "b_out"), w_out = b.weights({channels, 10}, "w_out");
+    const Expr y = dot(mean(h, {2, 3}), w_out) + b_out;
     const Expr loss = mean(softmax_crossentropy(y, labels));
     b.output(loss, "loss");
     b.update(sgd(loss, b.parameters(), 0.01));
