@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/options.h"
 #include "tests/support/catch.h"
 #include "tests/support/numerics.h"
 #include "tests/support/oracles.h"
@@ -81,7 +82,11 @@ std::size_t count(const std::string& text, const std::string& of) {
     return n;
 }
 
+// With mode=fast_compile loops are not cut.
 std::string source_of(const Expr& x, const Expr& y) {
+    Options fast_run = options();
+    fast_run.mode = Options::Mode::fast_run;
+    const ScopedOptions scope(fast_run);
     std::string all;
     const Function f = function({x}, y, {.device = "cpu"});
     for (const Kernel& k : f.kernels()) all += k.source;
