@@ -156,13 +156,7 @@ class TermsOfRoot {
     // The axis, not the last one, along which the read moves with the lanes by one, as nothing else does.
     std::optional<std::size_t> column_axis(const ScalarNode& s, const Int& lane) const {
         if (!s.guards.empty()) return {};
-        std::optional<std::size_t> found;
-        for (std::size_t d = 0; d < s.at.size(); ++d) {
-            if (!depends_on(s.at[d], lane.symbol_id())) continue;
-            const std::optional<Int> step = stride_of(s.at[d], lane);
-            if (found || !step || !step->is(1)) return {};
-            found = d;
-        }
+        const std::optional<std::size_t> found = axis_along(s, lane);
         return found && *found + 1 < s.at.size() && apart(s, *found) > 2 ? found : std::nullopt;
     }
 

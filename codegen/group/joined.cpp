@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "codegen/nest/access.h"
 #include "codegen/nest/compose.h"
 #include "codegen/nest/product.h"
 #include "codegen/nest/walk.h"
@@ -97,9 +98,9 @@ bool is_strided(const Value& value) {
     if (!is_view(value) || value.nest.parallel.empty()) return false;
     const ScalarNode& read = *value.nest.body;
     const Int& lane = value.nest.parallel.back().variable;
-    const auto moves = [&](const Int& place) { return depends_on(place, lane.symbol_id()); };
-    if (std::none_of(read.at.begin(), read.at.end(), moves)) return false;
-    return moves(read.at.back() - lane) || std::any_of(read.at.begin(), read.at.end() - 1, moves);
+    return std::any_of(read.at.begin(), read.at.end(),
+                       [&](const Int& x) { return depends_on(x, lane.symbol_id()); }) &&
+           axis_along(read, lane) != read.at.size() - 1;
 }
 
 bool is_view_of_given(const Values& values, int number) {

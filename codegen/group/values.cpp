@@ -46,8 +46,8 @@ namespace {
 
 // Inlining more than this many values into one body makes kernels that compile slowly.
 constexpr std::size_t most_guarded = 128;
-// Recomputing costs more than a store and loads from this many cycles on, if it happens twice or more.
-constexpr int expensive = 10;
+// Recomputing a function costs more than a store and loads if it happens twice or more.
+constexpr int expensive = cost_of_a_function;
 constexpr double often = 8, twice = 1.5, staged_from = 4, staged_gather_from = 2,
                  staged_with_border_from = 1.2;
 

@@ -27,7 +27,6 @@ constexpr std::int64_t shortest = 512;
 constexpr std::int64_t shortest_guarded = 128;
 // With functions behind guards, which compilers leave in branches.
 constexpr std::int64_t shortest_costly = 24;
-constexpr int costly = 10;  // cycles
 constexpr int few_choices = 8;
 constexpr std::size_t most_statements = 64, most_guards = 8;
 constexpr int most_choices = 8, most_branches = 4, most_cuts = 3;
@@ -197,9 +196,9 @@ class GuardCutter {
                        const bool moves =
                            std::any_of(part.guards.begin(), part.guards.end(),
                                        [&](const Guard& g) { return depends_on(g, s.variable.symbol_id()); });
-                       return moves &&
-                              (costs_much(part.otherwise) ||
-                               std::any_of(part.arguments.begin(), part.arguments.end(), costs_much));
+                       return moves && (is_costly(part.otherwise) ||
+                                        std::any_of(part.arguments.begin(), part.arguments.end(),
+                                                    [](const Scalar& x) { return is_costly(x); }));
                    });
         });
     }
@@ -208,13 +207,6 @@ class GuardCutter {
     static bool are_of_loops_around(const Stmt& s) {
         constexpr int several = 4;
         return choices_of(s) >= several && guards_of(s, true).empty();
-    }
-
-    static bool costs_much(const Scalar& value) {
-        if (!value) return false;
-        Nest nest;
-        nest.body = value;
-        return cost_of(nest) >= costly;
     }
 
     static bool is_usual(const Stmt& s) {

@@ -348,10 +348,9 @@ class Chooser {
     static std::string rounded(double ns) { return fmt::format("{:.{}f}", ns / 1000, ns < 10'000 ? 1 : 0); }
 
     static bool stored_anyway(const Value& value) {
-        constexpr int expensive = 10;  // as a value that several read, group/values.cpp
         return value.storage == Value::Storage::leaf || value.required || value.feeds_product ||
                !value.nest.body || value.nest.combine != Combine::none ||
-               (value.users.size() > 1 && cost_of(value.nest) >= expensive);
+               (value.users.size() > 1 && is_costly(value.nest));
     }
 
     // x > 0 wherever relu(x) > 0: where the relu is stored, its gradient needs x no more.

@@ -25,6 +25,16 @@ std::optional<Int> stride_of(const Int& x, const Int& variable) {
     return step;
 }
 
+std::optional<std::size_t> axis_along(const ScalarNode& read, const Int& variable) {
+    std::optional<std::size_t> found;
+    for (std::size_t d = 0; d < read.at.size(); ++d) {
+        if (!depends_on(read.at[d], variable.symbol_id())) continue;
+        if (found || depends_on(read.at[d] - variable, variable.symbol_id())) return {};
+        found = d;
+    }
+    return found;
+}
+
 namespace {
 
 // What stays the same over a whole reduction is read once: it is no reason to run results in lanes.

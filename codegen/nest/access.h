@@ -1,6 +1,7 @@
 // Where in memory the reads of a nest go, and how far they move along a loop.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,6 +18,9 @@ Int offset_of(const ScalarNode& read, const ShapeOf& shape_of);
 
 // By how much x moves as the variable moves by one; nothing where that is not the same everywhere.
 std::optional<Int> stride_of(const Int& x, const Int& variable);
+
+// The axis whose index alone moves with the variable, by one.
+std::optional<std::size_t> axis_along(const ScalarNode& read, const Int& variable);
 
 // How many of the distinct reads step through memory one element at a time with the variable.
 int unit_stride_reads(const Nest& nest, const Int& variable, const ShapeOf& shape_of);

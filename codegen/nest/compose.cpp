@@ -270,6 +270,14 @@ int cost_of(const Nest& nest) {
     return cost;
 }
 
+bool is_costly(const Nest& nest) { return cost_of(nest) >= cost_of_a_function; }
+
+bool is_costly(const Scalar& value) {
+    Nest nest;
+    nest.body = value;
+    return value && is_costly(nest);
+}
+
 Nest renumber(const Nest& nest, const std::function<Operand(Operand)>& number) {
     return rebuild(nest, [&](std::shared_ptr<ScalarNode> s) -> Scalar {
         if (s->kind == ScalarNode::Kind::read) s->operand = number(s->operand);

@@ -28,5 +28,9 @@ Nest simplify(const Nest& nest);
 int count_statements(const Nest& nest, int limit = 1 << 20);
 // Rough cycles for one evaluation of the body.
 int cost_of(const Nest& nest);
+// Whether an evaluation takes as long as that of a function, as exp.
+constexpr int cost_of_a_function = 10;
+bool is_costly(const Nest& nest);
+bool is_costly(const Scalar& value);
 
 }  // namespace bitale

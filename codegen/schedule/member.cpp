@@ -127,12 +127,11 @@ int vector_loop(const Nest& nest, const ShapeOf& shape_of) {
 
 int longer_lanes(const Nest& nest, const ShapeOf& shape_of) {
     constexpr double long_enough = 32;
-    constexpr int worth_it = 10;
     constexpr std::int64_t fewest_lanes = 8, shortest_run = 64;
     if (nest.parallel.empty() || nest.combine != Combine::none || !nest.lets.empty() || !nest.guards.empty())
         return -1;
     const Loop& last = nest.parallel.back();
-    if (last.extent.range().high >= fewest_lanes || cost_of(nest) < worth_it ||
+    if (last.extent.range().high >= fewest_lanes || !is_costly(nest) ||
         unit_stride(nest, last.variable, shape_of))
         return -1;
     for (std::size_t i = 0; i + 1 < nest.parallel.size(); ++i)

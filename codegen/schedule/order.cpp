@@ -5,6 +5,7 @@
 
 #include "codegen/group/values.h"
 #include "codegen/kernel/intrinsics.h"
+#include "codegen/nest/access.h"
 #include "codegen/nest/walk.h"
 #include "codegen/schedule/chooser.h"
 
@@ -43,7 +44,7 @@ std::optional<std::size_t> axis_across(const Nest& nest) {
         if (s.at.empty() || !depends_on(ScalarNode(s), each.variable.symbol_id())) return;
         any = true;
         across = across && !depends_on(s.at.back(), each.variable.symbol_id()) &&
-                 !depends_on(s.at.back() - row.variable, row.variable.symbol_id());
+                 axis_along(s, row.variable) == s.at.size() - 1;
     });
     return any && across ? std::optional(axis) : std::nullopt;
 }

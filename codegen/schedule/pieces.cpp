@@ -164,7 +164,6 @@ std::vector<Piece> pieces_along(const Nest& nest, std::size_t axis) {
 // Whether they are short parts of rows whose elements are chosen for one function of all of them.
 bool computes_one_function(const std::vector<Piece>& pieces, const Nest& nest) {
     constexpr double short_row = 64;
-    constexpr int costly = 10;  // cycles
     if (pieces[0].axis + 1 != nest.parallel.size() || typical(nest.parallel.back().extent) >= short_row)
         return false;
     bool chooses_results = false;
@@ -172,7 +171,7 @@ bool computes_one_function(const std::vector<Piece>& pieces, const Nest& nest) {
         chooses_results = chooses_results || (part.kind == ScalarNode::Kind::select &&
                                               part.arguments[0]->kind != ScalarNode::Kind::read);
     });
-    return !chooses_results && cost_of(nest) >= costly;
+    return !chooses_results && is_costly(nest);
 }
 
 }  // namespace
