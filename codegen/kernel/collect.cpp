@@ -21,7 +21,6 @@ namespace {
 constexpr std::int64_t shortest_collected = 8, longest_collected = 256;
 // Neighbours at most so far apart are shuffled out of whole registers, in longer loops.
 constexpr std::int64_t farthest_shuffled = 4, longest_unshuffled = 64;
-constexpr int worth_collecting = 10;                    // cycles
 constexpr std::int64_t most_bytes_collected = 1 << 17;  // of a kernel, on the stack of its thread
 
 class Collector {
@@ -37,44 +36,59 @@ class Collector {
     Stmts collected(Stmts body) {
         Stmts r;
         for (Stmt& s : body) {
-            if (s.kind == Stmt::Kind::loop && s.binding == Binding::simd)
-                collect(s, r);
-            else
-                s.body = collected(std::move(s.body));
+            if (s.kind == Stmt::Kind::loop && s.binding == Binding::simd && suits(s)) {
+                append(r, is_long(s) ? in_blocks(std::move(s)) : with_elements(std::move(s)));
+                continue;
+            }
+            s.body = collected(std::move(s.body));
             r.push_back(std::move(s));
         }
         return r;
     }
 
     bool suits(const Stmt& s) const {
-        const std::int64_t most = s.end.range().high;
         const bool filled = !s.high.is(0);  // reads past the end
-        if (!s.begin.is(0) || s.step != 1 || !s.variable.symbol_id() || filled || most < shortest_collected ||
-            most > longest_collected)
+        if (!s.begin.is(0) || s.step != 1 || !s.variable.symbol_id() || filled ||
+            s.end.range().high < shortest_collected)
             return false;
-        return std::all_of(s.body.begin(), s.body.end(),
-                           [](const Stmt& one) {
-                               return one.kind == Stmt::Kind::set || one.kind == Stmt::Kind::accumulate ||
-                                      one.kind == Stmt::Kind::declare || one.kind == Stmt::Kind::comment;
-                           }) &&
-               std::any_of(s.body.begin(), s.body.end(),
-                           [](const Stmt& one) { return one.value && costs_much(one.value); });
+        const bool usual = std::all_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
+            return one.kind == Stmt::Kind::set || one.kind == Stmt::Kind::accumulate ||
+                   one.kind == Stmt::Kind::declare || one.kind == Stmt::Kind::comment ||
+                   (one.kind == Stmt::Kind::let && !any_part(one.value, [&](const ScalarNode& part) {
+                        return part.kind == ScalarNode::Kind::read && part.operand.is_place() &&
+                               is_written(part.operand.place(), s);
+                    }));
+        });
+        return usual && std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
+                   return one.kind != Stmt::Kind::let && is_costly(one.value) &&
+                          any_part(one.value, [&](const ScalarNode& part) { return lies_apart(part, s); });
+               });
     }
 
-    static bool costs_much(const Scalar& value) {
-        Nest nest;
-        nest.body = value;
-        return cost_of(nest) >= worth_collecting;
+    static bool is_long(const Stmt& s) { return s.end.range().high > longest_collected; }
+
+    // Whether the place is an element of a list, or computed.
+    static bool is_looked_up(const ScalarNode& read, const Stmt& s) {
+        return std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
+            return one.kind == Stmt::Kind::let &&
+                   std::any_of(read.at.begin(), read.at.end(),
+                               [&](const Int& x) { return depends_on(x, one.variable.symbol_id()); });
+        });
+    }
+
+    static bool is_written(int place, const Stmt& s) {
+        return std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
+            return one.kind != Stmt::Kind::comment && one.place == place;
+        });
     }
 
     bool lies_apart(const ScalarNode& read, const Stmt& s) const {
         if (read.kind != ScalarNode::Kind::read || !read.guards.empty() || !read.operand.is_place())
             return false;
         const Place& place = kernel_.places[static_cast<std::size_t>(read.operand.place())];
-        const bool written = std::any_of(s.body.begin(), s.body.end(), [&](const Stmt& one) {
-            return one.kind != Stmt::Kind::comment && one.place == read.operand.place();
-        });
-        if (place.scope == Place::Scope::vector || written) return false;
+        if (place.scope == Place::Scope::vector || is_written(read.operand.place(), s)) return false;
+        if (is_looked_up(read, s)) return true;
+        if (is_long(s)) return false;
         const Int step = step_of(place, read.at, s.variable);
         if (depends_on(step, s.variable.symbol_id()) || step.is(0) || step.is(1)) return false;
         if (step.is_constant() && reads_of(read.operand.place(), s) >= std::abs(step.constant()))
@@ -95,13 +109,28 @@ class Collector {
         return std::ssize(reads);
     }
 
-    // Puts the loops that collect before it.
-    void collect(Stmt& s, Stmts& before) {
-        if (!suits(s)) return;
+    //     for blocks of lanes:
+    //         for lane of block: collected[lane] = x[list[lane]]
+    //         for lane of block: y[lane] = exp(collected[lane])
+    Stmts in_blocks(Stmt s) {
+        const std::int64_t most = s.end.range().high;
+        const Int block = Int::symbol("block", {0, (most - 1) / longest_collected}),
+                  lane = Int::symbol("lane", {0, longest_collected - 1});
+        const Int first = block * longest_collected;
+        const Stmt inner = loop(lane, 0, min(Int(longest_collected), s.end - first), Binding::simd,
+                                substitute(std::move(s.body), {{s.variable.symbol_id(), first + lane}}));
+        Stmts r;
+        r.push_back(loop(block, 0, ceildiv(s.end, longest_collected), Binding::serial, with_elements(inner)));
+        return r;
+    }
+
+    // The loop, behind those that collect what it reads.
+    Stmts with_elements(Stmt s) {
         const std::int64_t most = s.end.range().high;
         std::vector<std::pair<Scalar, Scalar>> instead;  // elements, and where they are collected
+        Stmts r;
         for (Stmt& one : s.body) {
-            if (!one.value) continue;
+            if (!one.value || one.kind == Stmt::Kind::let) continue;
             one.value = rebuild(one.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
                 if (!lies_apart(*part, s)) return part;
                 for (const auto& [other, scalar] : instead)
@@ -111,14 +140,49 @@ class Collector {
                 if (bytes_ > most_bytes_collected) return part;
                 const auto place = static_cast<int>(kernel_.places.size());
                 kernel_.places.push_back({Place::Scope::local, part->dtype, {Int(most)}, -1, true});
-                before.push_back(declare(place));
-                const Int lane = Int::symbol("lane", {0, most - 1});
+                r.push_back(declare(place));
                 const Scalar element = part;
-                before.push_back(loop(
-                    lane, 0, s.end, Binding::simd,
-                    substitute(Stmts{set(place, {s.variable}, element)}, {{s.variable.symbol_id(), lane}})));
+                r.push_back(loop_that_collects(s, place, element));
                 return instead.emplace_back(element, place_read(part->dtype, place, {s.variable})).second;
             });
+        }
+        drop_unused_lets(s.body);
+        r.push_back(std::move(s));
+        return r;
+    }
+
+    static Stmt loop_that_collects(const Stmt& s, int place, const Scalar& element) {
+        const Int lane = Int::symbol("lane", {0, s.end.range().high - 1});
+        std::vector<const Stmt*> lets;  // that it depends on, the last one first
+        for (auto one = s.body.rbegin(); one != s.body.rend(); ++one) {
+            const std::uint64_t id = one->variable.symbol_id();
+            if (one->kind == Stmt::Kind::let &&
+                (depends_on(element, id) || std::any_of(lets.begin(), lets.end(), [&](const Stmt* later) {
+                     return depends_on(later->value, id);
+                 })))
+                lets.push_back(&*one);
+        }
+        Stmts body;
+        Substitution own{{s.variable.symbol_id(), lane}};
+        for (auto one = lets.rbegin(); one != lets.rend(); ++one) {
+            const Int index = Int::symbol("index", (*one)->variable.range());
+            body.push_back(let(index, substitute((*one)->value, own), (*one)->end));
+            own[(*one)->variable.symbol_id()] = index;
+        }
+        body.push_back(set(place, {lane}, substitute(element, own)));
+        return loop(lane, 0, s.end, Binding::simd, std::move(body));
+    }
+
+    static void drop_unused_lets(Stmts& body) {
+        for (std::size_t i = body.size(); i-- > 0;) {
+            if (body[i].kind != Stmt::Kind::let) continue;
+            const std::uint64_t id = body[i].variable.symbol_id();
+            const bool used = std::any_of(body.begin(), body.end(), [&](const Stmt& one) {
+                return depends_on(one.value, id) || depends_on(one.position, id) ||
+                       std::any_of(one.at.begin(), one.at.end(),
+                                   [&](const Int& x) { return depends_on(x, id); });
+            });
+            if (!used) body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
         }
     }
 

@@ -2,7 +2,10 @@
 // matrices, columns of points, and what is the same for a whole row. The same bits on each device, for
 // lengths known and unknown, whether or not another output wants a transposed copy.
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/numerics/shorthands.h"
@@ -101,5 +104,33 @@ TEST_CASE("sums over columns of points, beside a gradient that wants them transp
         const Expr p = input(float32, Dims{n, 3}, "p"), q = input(float32, Dims{16, n}, "q");
         check_everywhere({p}, forces(p), {points}, of_far);
         check_everywhere({q}, forces(transpose(q)), {turned}, of_far);
+    }
+}
+
+TEST_CASE("functions of columns that a list gives") {
+    Random random(33);
+    for (const auto& [shape, length] : std::vector<std::pair<Dims, std::int64_t>>{
+             {{3, 40}, 1}, {{5, 7}, 9}, {{6, 33}, 255}, {{4, 300}, 256}, {{3, 64}, 257}, {{9, 50}, 700}}) {
+        std::vector<std::int64_t> first, second;
+        for (std::int64_t i = 0; i < length; ++i) {
+            first.push_back(random.between(0, shape[1] - 1));
+            second.push_back(random.between(0, length - 1));
+        }
+        const std::vector<Array> arguments{random_array(float32, shape, random),
+                                           random_array(int8, shape, random),
+                                           Array(std::span<const std::int64_t>(first), {length}),
+                                           Array(std::span<const std::int64_t>(second), {length}).as(int32)};
+        for (const bool known : {true, false}) {
+            INFO(text_of(shape) << " at " << length << (known ? ", known" : ", unknown"));
+            const Dims dims = known ? shape : Dims{-1, -1}, count{known ? length : -1};
+            const Expr x = input(float32, dims, "x"), bytes = input(int8, dims, "bytes"),
+                       list = input(int64, count, "list"), other = input(int32, count, "other");
+            const Expr u = x[{colon, list}], v = x[{colon, list[other]}], b = bytes[{colon, list}];
+            check_everywhere({x, bytes, list, other},
+                             {exp(u), tanh(u) * 2 + u, exp(u) - sin(v), exp(cast(b, float32) / 100) + v,
+                              sum(exp(u), {1}), sum(exp(u) * v, {0}), max(exp(u) + b, {1}),
+                              exp(x)[{colon, list}], exp(u) * list, log(1 + sqr(cast(v, float64)))},
+                             arguments);
+        }
     }
 }
