@@ -1,7 +1,9 @@
 #include "codegen/nest/access.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <set>
 
 #include "codegen/nest/product.h"
@@ -37,17 +39,20 @@ std::optional<std::size_t> axis_along(const ScalarNode& read, const Int& variabl
 
 namespace {
 
-// What stays the same over a whole reduction is read once: it is no reason to run results in lanes.
+// What stays the same over a whole reduction is read once: it is no reason to run results in lanes, unless
+// terms are looked up, whose lanes would have to gather.
 bool moves_in_sum(const Nest& nest, const ScalarNode& read) {
     if (nest.reduced.empty()) return true;
-    for (const Loop& l : nest.reduced)
-        if (const std::uint64_t id = l.variable.symbol_id())
-            for (const Int& x : read.at)
-                if (depends_on(x, id)) return true;
-    return !nest.lets.empty();
+    const auto depends = [&](const Scalar& x) {
+        return std::any_of(nest.reduced.begin(), nest.reduced.end(),
+                           [&](const Loop& l) { return varies(nest, x, l.variable); });
+    };
+    return depends(std::make_shared<const ScalarNode>(read)) ||
+           std::any_of(nest.lets.begin(), nest.lets.end(), [&](const Let& l) { return depends(l.value); });
 }
 
-// Reads that stay the same over the whole sum, in factors that do not: `m` of (x - m) * y.
+// Reads that stay the same over the whole sum, in factors that do not, `m` of (x - m) * y, or as places in
+// them, `list[i]` of x[list[i], j] * y.
 std::set<const ScalarNode*> same_in_factors(const Nest& nest) {
     std::set<const ScalarNode*> all;
     for (const Scalar& factor : nest.body->arguments) {
@@ -61,6 +66,10 @@ std::set<const ScalarNode*> same_in_factors(const Nest& nest) {
         });
         if (moves) all.merge(same);
     }
+    for (const Let& l : nest.lets)
+        for_each_read(l.value, [&](const ScalarNode& s) {
+            if (!moves_in_sum(nest, s)) all.insert(&s);
+        });
     return all;
 }
 
