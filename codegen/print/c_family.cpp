@@ -23,6 +23,7 @@
 #include "codegen/print/literals.h"
 #include "codegen/print/masked_groups.h"
 #include "codegen/print/reading.h"
+#include "codegen/print/repeated.h"
 #include "codegen/print/turned.h"
 #include "codegen/print/writer.h"
 
@@ -82,7 +83,7 @@ class Printer {
         std::swap(out_, body);
         std::string at, tasks;
         for (const Segment& segment : segments) {
-            out_.comment(segment.title);
+            out_.heading(segment.title);
             out_.at(segment.where);
             note_loop(reading_, segment.task, out_);
             // As sizes, the starts of n segments of many unknown numbers of tasks would have n * n / 2 terms.
@@ -117,7 +118,9 @@ class Printer {
         if (!segments.empty()) head.at(segments[0].where);
         head.open(entry);
         declarations(head, body.text(), is_part);
-        result_.body += head.text() + body.text() + "}\n";
+        const RepeatedParts once = with_repeated_parts_once(
+            head.text(), body.text(), cuda_ ? std::vector<std::size_t>() : body.headings(), functions_);
+        result_.body += once.functions + head.text() + once.body + "}\n";
     }
 
     // Printed after the body, when the sizes it needs are known. A part declares only what it mentions.
@@ -165,7 +168,7 @@ class Printer {
         forget_statement();
         switch (s.kind) {
             case Stmt::Kind::comment:
-                out_.comment(s.text);
+                out_.heading(s.text);
                 out_.at(s.where);
                 return;
             case Stmt::Kind::barrier:
@@ -581,7 +584,7 @@ class Printer {
     std::vector<std::pair<ApartRead, std::string>> pointers_;  // of the loop being printed
     std::set<int> used_;
     std::set<std::size_t> used_literals_;
-    int next_ = 0, width_ = 1;
+    int next_ = 0, width_ = 1, functions_ = 0;
     Int lane_;                            // of the vector registers being printed, width_ of them
     bool settles_ = false;                // this phase: something was stored past the caches
     SharedMemory shared_;                 // of the segment

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -53,6 +54,16 @@ std::vector<std::size_t> declared_sizes(std::size_t number, bool is_part, std::s
             declared.insert(size);
     }
     return {declared.begin(), declared.end()};
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+    std::vector<std::string_view> lines;
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t end = std::min(text.find('\n', i), text.size());
+        lines.push_back(text.substr(i, end - i));
+        i = end + 1;
+    }
+    return lines;
 }
 
 std::vector<std::string_view> words_of(std::string_view text) {

@@ -23,6 +23,8 @@ std::string call_of_part(const std::string& suffix, std::size_t number);
 // Of the sizes s0, s1 and so on, those that a function declares: all, or those that `body`, a part, mentions.
 std::vector<std::size_t> declared_sizes(std::size_t number, bool is_part, std::string_view body);
 
+// The lines of a text, without their ends.
+std::vector<std::string_view> lines_of(std::string_view text);
 // The words of a text, in order: identifiers and numbers.
 std::vector<std::string_view> words_of(std::string_view text);
 

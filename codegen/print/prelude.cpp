@@ -29,16 +29,6 @@ constexpr std::string_view wide = "f64";
 
 bool is_helper(std::string_view word) { return word.starts_with("b_") || word.starts_with("B_"); }
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-    std::vector<std::string_view> lines;
-    for (std::size_t i = 0; i < text.size();) {
-        const std::size_t end = std::min(text.find('\n', i), text.size());
-        lines.push_back(text.substr(i, end - i));
-        i = end + 1;
-    }
-    return lines;
-}
-
 // The lines for one of the two dialects: `#ifdef __CUDACC__ ... #else ... #endif` is decided here.
 std::string one_dialect(std::string_view text, bool cuda) {
     struct Condition {

@@ -1,8 +1,10 @@
 // An indent-aware text buffer.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bitale/error.h"
 #include "graph/base/check.h"
@@ -24,6 +26,7 @@ class Writer {
         text_.append(static_cast<std::size_t>(indent_) * 2, ' ');
         text_ += text;
         text_ += '\n';
+        ++lines_so_far_;
     }
     // The only way into a comment. Names from outside may hold anything: a line end, or a backslash at the
     // end, would make code of what follows.
@@ -39,7 +42,15 @@ class Writer {
         }
         text_.append(static_cast<std::size_t>(indent_) * 2, ' ');
         text_ += safe + '\n';
+        ++lines_so_far_;
     }
+    // A comment at which a part of the text begins.
+    void heading(std::string_view text) {
+        if (!lines_) headings_.push_back(lines_so_far_);
+        comment(text);
+    }
+    // Their lines; none where each line is one of the user's.
+    const std::vector<std::size_t>& headings() const { return headings_; }
     void open(std::string_view text) {
         line(text);
         ++indent_;
@@ -64,9 +75,12 @@ class Writer {
                               static_cast<char>('0' + (byte & 7))});
         }
         text_ += "\"\n";
+        ++lines_so_far_;
     }
 
     std::string text_;
+    std::size_t lines_so_far_ = 0;
+    std::vector<std::size_t> headings_;
     int indent_ = 0;
     bool lines_;
     Where where_{};
