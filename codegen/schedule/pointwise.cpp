@@ -27,6 +27,9 @@ namespace bitale {
 namespace {
 
 constexpr std::int64_t tile = 16, half_tile = 8, fewest_lanes = 8, widest_phase = 4;
+// Compilers store so many interleaved vectors at once.
+constexpr std::int64_t most_channels = 4;
+constexpr std::int64_t fewest_pixels = 32;
 
 class Lanes {
   public:
@@ -45,7 +48,10 @@ class Lanes {
             for (const Member& part : parts) append(all, Lanes(part, builder_).run());
             return all;
         }
-        if (!builder_.short_text) block_outer_loops();
+        if (!builder_.short_text) {
+            block_outer_loops();
+            block_channels();
+        }
         put_longer_lanes_last();
         if (!nest().parallel.empty()) {
             if (const int across = axis_across_lanes(); across >= 0) return in_tiles(across);
@@ -220,6 +226,24 @@ class Lanes {
             nest().parallel[i] = blocks;
         }
         std::erase_if(nest().parallel, [](const Loop& l) { return l.variable.symbol_id() == 0; });
+    }
+
+    // Few results that are neighbours in memory, as the colours of a pixel are, become a block where pixels
+    // are many: they would leave most lanes empty.
+    //
+    //     for pixels, in lanes:  y[pixel, 0] = ..., y[pixel, 1] = ..., y[pixel, 2] = ...
+    void block_channels() {
+        std::vector<Loop>& all = nest().parallel;
+        if (all.size() < 2 || block_.size() > 1) return;
+        const Loop last = all.back(), &pixels = all[all.size() - 2];
+        if (!last.variable.symbol_id() || !last.extent.is_constant() || last.extent.constant() < 2 ||
+            last.extent.constant() > most_channels || pixels.extent.range().high < fewest_pixels ||
+            !pixels.variable.symbol_id() || !nest().guards.empty() || has_lets_along(last))
+            return;
+        block_.clear();
+        for (std::int64_t c = 0; c < last.extent.constant(); ++c)
+            block_.push_back({{last.variable.symbol_id(), Int(c)}});
+        all.pop_back();
     }
 
     // The value and its destinations for each result of a block.
