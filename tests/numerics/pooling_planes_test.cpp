@@ -277,3 +277,29 @@ TEST_CASE("gradients of lookups by few keys, whose rows are planes") {
     OnTwoDevices run(inputs, cases, "few keys");
     REQUIRE(run(values) == "");
 }
+
+TEST_CASE("windows one element apart, pooled by columns and rows") {
+    Random random(7);
+    std::vector<Expr> inputs;
+    std::vector<Array> values;
+    std::vector<Case> cases;
+    for (const DType dtype : {uint8, int32, float32, float64})
+        for (const Dims& shape : std::vector<Dims>{{7, 5}, {2, 9, 40}, {3, 1, 6, 67}, {0, 6, 6}}) {
+            const Expr x = input(dtype, shape, "x");
+            inputs.push_back(x);
+            values.push_back(random_array(dtype, shape, random, 0, 100));
+            for (const auto& [window, pad] : std::vector<std::pair<Size2, Size2>>{
+                     {{3, 3}, {1, 1}}, {{2, 5}, {1, 4}}, {{5, 3}, {2, 0}}, {{4, 4}, {0, 2}}}) {
+                const PoolOptions options{.stride = Size2{1, 1}, .pad = pad};
+                const std::string name =
+                    fmt::format("{} of {}, {} x {}", name_of(dtype), text_of(shape), window.h, window.w);
+                const Expr pooled = max_pool(x, window, options);
+                cases.push_back({name, pooled, {}});
+                cases.push_back({name + ", of computed", max_pool(x * cast(2, dtype), window, options), {}});
+                if (dtype == float64)
+                    cases.push_back({name + ", its gradient", grad(sum(sqr(pooled)), x), {.ulps = 4}});
+            }
+        }
+    OnTwoDevices run(inputs, cases, "one apart");
+    REQUIRE(run(values) == "");
+}

@@ -435,9 +435,10 @@ class Instantiator {
 
     Attributes pool_attributes() {
         using Pair = std::vector<std::int64_t>;
-        const std::int64_t h = between(1, 3), w = between(1, 3);
+        const std::int64_t most = chance(3) ? 5 : 3, h = between(1, most), w = between(1, most);
+        const std::int64_t apart = chance(3) ? 1 : 3;
         return {{"window", Pair{h, w}},
-                {"stride", Pair{between(1, 3), between(1, 3)}},
+                {"stride", Pair{between(1, apart), between(1, apart)}},
                 {"pad", Pair{between(0, h - 1), between(0, w - 1)}}};
     }
 
