@@ -21,6 +21,7 @@
 #include "codegen/schedule/join.h"
 #include "codegen/schedule/loops.h"
 #include "codegen/schedule/pieces.h"
+#include "codegen/schedule/widened.h"
 
 namespace bitale {
 
@@ -554,8 +555,7 @@ class Lanes {
         return fits ? whole : 0;
     }
 
-    // Whole vectors to scratch, from where the results are stored. Narrow elements are widened first: one
-    // loop over lanes of different widths would have few of them.
+    // Whole vectors to scratch, from where the results are stored.
     template <class Result>
     Stmts padded(const Member& member, const Loop& last, const Loop& shared, std::int64_t phases,
                  std::int64_t whole, const Result& result) {
@@ -566,35 +566,13 @@ class Lanes {
         std::map<std::vector<Int>, Scalar> wide;
         for (std::int64_t i = 0; i < phases; ++i) {
             const Scalar value = widened(substitute(substitute(member.nest.body, result(i)), here),
-                                         {lane, shared.extent}, whole, wide, body);
+                                         {lane, shared.extent}, whole, wide, body, builder_);
             each.push_back(set(to, {lane * phases + i}, scalar_cast(nest().dtype, value)));
         }
         body.push_back(filled_lanes(lane, shared.extent, whole, std::move(each)));
         append(body, {loop(last.variable, 0, last.extent, Binding::simd,
                            stores(member, place_read(nest().dtype, to, {last.variable})))});
         return body;
-    }
-
-    Scalar widened(const Scalar& scalar, const Loop& lanes, std::int64_t whole,
-                   std::map<std::vector<Int>, Scalar>& done, Stmts& before) {
-        return rebuild(scalar, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
-            if (s->kind != ScalarNode::Kind::cast || s->arguments[0]->kind != ScalarNode::Kind::read ||
-                bits_of(s->arguments[0]->dtype) >= 32 || !is_integer(s->arguments[0]->dtype))
-                return s;
-            const Scalar& read = s->arguments[0];
-            std::vector<Int> key = read->at;
-            key.emplace_back(read->operand.place());
-            Scalar& copy = done[key];
-            if (!copy) {
-                const int place = builder_.scratch(Place::Scope::private_, DType::int32, {Int(whole)});
-                before.push_back(declare(place));
-                const Int& lane = lanes.variable;
-                before.push_back(filled_lanes(lane, lanes.extent, whole,
-                                              {set(place, {lane}, scalar_cast(DType::int32, read))}));
-                copy = place_read(DType::int32, place, {lane});
-            }
-            return scalar_cast(s->dtype, copy);
-        });
     }
 
     Member member_;
