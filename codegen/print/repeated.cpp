@@ -52,10 +52,15 @@ struct Declared {
     bool is_array = false, is_loop = false;
 };
 
-// "const f32 v4 = ", "f32* B_RESTRICT p1 = ", "B_ALIGN f32 p5[272];", "i64 p7;", "for (i64 j2 = 0; "
+// "const f32 v4 = ", "f32* B_RESTRICT p1 = ", "B_ALIGN f32 p5[272];", "B_ARRAY(f32, p6, 50);", "i64 p7;",
+// "for (i64 j2 = 0; "
 std::optional<Declared> declared_in(std::string_view line) {
     Declared d;
     line = trimmed(line);
+    if (line.starts_with("B_ARRAY(")) {
+        const std::vector<std::string_view> words = words_of(line);
+        return Declared{words[2], words[1], true};
+    }
     d.is_loop = line.starts_with("for (");
     if (d.is_loop) line.remove_prefix(5);
     if (line.starts_with("B_ALIGN ")) line.remove_prefix(8);
@@ -68,6 +73,14 @@ std::optional<Declared> declared_in(std::string_view line) {
     d.type = before.substr(0, space);
     d.is_array = line[end] == '[';
     return d;
+}
+
+// A letter and a number, as the printer's own names are. Types are names too, but for that.
+bool is_own_name(std::string_view word) {
+    static const std::set<std::string_view> types = {"f16", "f32", "f64", "i8",  "i16", "i32",
+                                                     "i64", "u8",  "u16", "u32", "u64"};
+    return word.size() > 1 && word[0] >= 'a' && word[0] <= 'z' && is_number(word.substr(1)) &&
+           !types.contains(word);
 }
 
 // As a parameter; nothing for what a function cannot have as a copy.
@@ -186,6 +199,7 @@ class Repetitions {
             }
             const auto at = declared_.find(word);
             if (at == declared_.end()) {
+                if (is_own_name(word)) return false;  // declared in a way that is not known here
                 part.key += word;
                 continue;
             }

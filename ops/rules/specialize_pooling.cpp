@@ -1,7 +1,7 @@
-// Max-pooling next to its convolution: what does not change the order of the cells of a window happens to the
-// few that win. Forward, relu and the bias move behind max_pool; backward, relu's mask moves before unpool,
-// the gradient of the filters is a sum over windows, and that of the image one that can skip the other
-// places.
+// Max-pooling one element apart goes by columns and rows. Next to a convolution, what does not change the
+// order of the cells of a window happens to the few that win. Forward, relu and the bias move behind
+// max_pool; backward, relu's mask moves before unpool, the gradient of the filters is a sum over windows, and
+// that of the image one that can skip the other places.
 #include <algorithm>
 #include <utility>
 
@@ -91,8 +91,8 @@ std::vector<Rule> pooling_rules() {
         {"max-pool-sub", max_pool((x - b).again()), bias_behind_pool(x, b, "sub"), Tag::reassociates, floats},
         {"max-pool-separable", max_pool(x), [x](const Match& m) { return by_rows_of_columns(m, x); },
          Tag::reassociates, overlaps(16)},
-        {"max-pool-small", max_pool(once), [once](const Match& m) { return by_rows_of_columns(m, once); },
-         Tag::reassociates, overlaps(9)},
+        {"max-pool-separable-once", max_pool(once),
+         [once](const Match& m) { return by_rows_of_columns(m, once); }, Tag::reassociates, overlaps(9)},
         {"relu-positive", gt(relu(x).again(), 0), gt(x, 0)},
         // The winner is the same wherever the mask lets something through.
         {"unpool-relu", where(gt(x, 0).again(), unpooled, 0),

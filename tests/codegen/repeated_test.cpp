@@ -99,3 +99,17 @@ TEST_CASE("two equal parts, and short ones, stay as they are") {
     CHECK(once.functions.empty());
     CHECK(once.body == text.body);
 }
+
+TEST_CASE("arrays with open ends are arguments, and names of unknown kinds stay where they are") {
+    for (const bool known : {true, false}) {
+        Text text;
+        text.line(known ? "  B_ARRAY(f32, p3, 50);" : "  SOMETHING(f32, p3);");
+        for (int k = 0; k < 3; ++k) text.part(3, 64, "  p3[1] = p2[2];");
+        const RepeatedParts once = text.once();
+        INFO(once.functions);
+        if (known)
+            CHECK_THAT(once.functions, ContainsSubstring("f32* B_RESTRICT p3) {"));
+        else
+            CHECK(once.functions.empty());
+    }
+}
