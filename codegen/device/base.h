@@ -73,7 +73,8 @@ B_FN f64 b_sqrt(f64 x) { return __dsqrt_rn(x); }
 #define B_IN_ORDER(X) asm("" : "+x"(X))
 #endif
 // Wrong code of GCC 12, not of 14, near its bug 114375: masked loads of a group of vectors, as guarded reads
-// of three neighbours in turn give, all get the mask of the first one. Such loops stay scalar.
+// of three neighbours in turn give, all get the mask of the first one. The larger of 16-bit integers under a
+// mask, beside a load, is an instruction that it does not know. Such loops stay scalar.
 #if defined(__clang__) || __GNUC__ >= 14
 #define B_SCALAR_LOOP
 #else

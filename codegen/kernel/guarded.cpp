@@ -58,9 +58,40 @@ int choices_in(const Int& x) {
     return choices_in(x, steps);
 }
 
+// What is done only where guards hold is done, or left out, where it is known whether they do.
 Stmts settled(Stmts body, const KnownGuards& known) {
-    for (Stmt& s : body) s.value = known.settled(s.value);
-    return body;
+    Stmts r;
+    for (Stmt& s : body) {
+        s.value = known.settled(s.value);
+        if (s.kind != Stmt::Kind::when) {
+            r.push_back(std::move(s));
+            continue;
+        }
+        Guards open;
+        bool never = false;
+        for (const Guard& g : s.guards) {
+            const std::optional<bool> holds = known.holds(g);
+            never = never || holds == false;
+            if (!holds) open.push_back(g);
+        }
+        if (never) continue;
+        s.body = settled(std::move(s.body), known);
+        s.guards = std::move(open);
+        if (s.guards.empty())
+            append(r, std::move(s.body));
+        else
+            r.push_back(std::move(s));
+    }
+    return r;
+}
+
+// f(statement) for each of them, and for those under guards.
+template <class F>
+void for_each_statement(const Stmts& body, F&& f) {
+    for (const Stmt& s : body) {
+        f(s);
+        if (s.kind == Stmt::Kind::when) for_each_statement(s.body, f);
+    }
 }
 
 // Holds where the guard does not.
@@ -76,16 +107,16 @@ class Period {
     Period(std::uint64_t id, const std::vector<Place>& places) : id_(id), places_(places) {}
 
     std::int64_t of(const Stmts& body) {
-        for (const Stmt& s : body) {
+        for_each_statement(body, [&](const Stmt& s) {
             look_at(s.place, s.at);
-            if (!s.value) continue;
+            look(s.guards);
+            if (!s.value) return;
             for_each_part(s.value, [&](const ScalarNode& part) {
                 if (part.kind == ScalarNode::Kind::read) look_at(part.operand.place(), part.at);
-                for (const Guard& g : part.guards)
-                    for (const Int* x : {&g.value, &g.low, &g.high}) look(*x);
+                look(part.guards);
                 if (part.kind == ScalarNode::Kind::index) look(part.index);
             });
-        }
+        });
         return period_;
     }
 
@@ -102,6 +133,11 @@ class Period {
                 return a->kind != Atom::Kind::symbol && (depends_on(a->a, id_) || depends_on(a->b, id_));
             });
         });
+    }
+
+    void look(const Guards& guards) {
+        for (const Guard& g : guards)
+            for (const Int* x : {&g.value, &g.low, &g.high}) look(*x);
     }
 
     void look(const Int& x) {
@@ -159,34 +195,47 @@ class GuardCutter {
   private:
     bool suits(const Stmt& s) {
         if (s.kind != Stmt::Kind::loop || s.binding != Binding::simd || s.step != 1 || !s.high.is(0) ||
-            !s.variable.symbol_id() || s.body.size() > most_statements)
+            !s.variable.symbol_id())
             return false;
         if (s.begin.is_constant() && s.end.is_constant()) {
             const std::int64_t length = s.end.constant() - s.begin.constant();
-            const std::int64_t least = has_costly_choices(s) || are_of_loops_around(s) ? shortest_costly
-                                       : choices_of(s) > few_choices                   ? shortest_guarded
-                                                                                       : shortest;
+            const std::int64_t least = has_branches(s) || has_costly_choices(s) || are_of_loops_around(s)
+                                           ? shortest_costly
+                                       : choices_of(s) > few_choices ? shortest_guarded
+                                                                     : shortest;
             if (length < least) return false;
         }
-        bool parts = false;
-        for (const Stmt& one : s.body) {
-            if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare) continue;
-            if (one.kind != Stmt::Kind::set && (one.kind != Stmt::Kind::accumulate || !is_usual(one)))
-                return false;
+        bool parts = false, usual = true;
+        std::size_t statements = 0;
+        for_each_statement(s.body, [&](const Stmt& one) {
+            ++statements;
+            if (one.kind == Stmt::Kind::comment || one.kind == Stmt::Kind::declare ||
+                one.kind == Stmt::Kind::when)
+                return;
+            usual = usual &&
+                    (one.kind == Stmt::Kind::set || (one.kind == Stmt::Kind::accumulate && is_usual(one)));
             parts = parts || has_parts(one.place) || any_part(one.value, [&](const ScalarNode& x) {
                         return x.kind == ScalarNode::Kind::read && has_parts(x.operand.place());
                     });
-        }
+        });
         any_parts_ = any_parts_ || parts;
-        return also_parts_ || !parts;
+        return usual && statements <= most_statements && (also_parts_ || !parts);
     }
 
     static int choices_of(const Stmt& s) {
         int n = 0;
-        for (const Stmt& one : s.body)
+        for_each_statement(s.body, [&](const Stmt& one) {
+            n += one.kind == Stmt::Kind::when;
             if (one.value)
                 for_each_part(one.value, [&](const ScalarNode& part) { n += !part.guards.empty(); });
+        });
         return n;
+    }
+
+    // Statements under guards, as those of a window's cells beside a border: compilers make no masks of them.
+    static bool has_branches(const Stmt& s) {
+        return std::any_of(s.body.begin(), s.body.end(),
+                           [](const Stmt& one) { return one.kind == Stmt::Kind::when; });
     }
 
     // Guards that move with the loop around functions.
@@ -221,14 +270,14 @@ class GuardCutter {
     // Those that move with the loop, or those that do not.
     static Guards guards_of(const Stmt& s, bool moving) {
         Guards all;
-        for (const Stmt& one : s.body) {
-            if (!one.value) continue;
-            for_each_part(one.value, [&](const ScalarNode& part) {
-                for (const Guard& g : part.guards)
-                    if (depends_on(g, s.variable.symbol_id()) == moving && !contains(all, g))
-                        all.push_back(g);
-            });
-        }
+        const auto look = [&](const Guards& guards) {
+            for (const Guard& g : guards)
+                if (depends_on(g, s.variable.symbol_id()) == moving && !contains(all, g)) all.push_back(g);
+        };
+        for_each_statement(s.body, [&](const Stmt& one) {
+            look(one.guards);
+            if (one.value) for_each_part(one.value, [&](const ScalarNode& part) { look(part.guards); });
+        });
         return all;
     }
 
@@ -257,7 +306,8 @@ class GuardCutter {
             Stmts inside = cut(with_body(s, settled(s.body, usual)), branches);
             const Stmt others = part(s, s.begin, s.end);
             return either(conditions, std::move(inside),
-                          are_of_loops_around(s) ? cut_at(fixed.front(), others, branches) : one(others));
+                          has_branches(s) || are_of_loops_around(s) ? cut_at(fixed.front(), others, branches)
+                                                                    : one(others));
         }
         return cut_at(open.front(), s, branches);
     }
@@ -324,21 +374,26 @@ class GuardCutter {
     // What a copy of a body declares is its own.
     Stmts with_own_places(Stmts body) {
         std::map<int, int> own;
-        for (const Stmt& s : body)
+        for_each_statement(body, [&](const Stmt& s) {
             if (s.kind == Stmt::Kind::declare &&
                 own.emplace(s.place, static_cast<int>(kernel_.places.size())).second)
                 kernel_.places.push_back(Place(kernel_.places[static_cast<std::size_t>(s.place)]));
-        const auto moved = [&](int& place) {
-            if (const auto at = own.find(place); at != own.end()) place = at->second;
+        });
+        return with_places(std::move(body), own);
+    }
+
+    static Stmts with_places(Stmts body, const std::map<int, int>& own) {
+        const auto moved = [&](int place) {
+            const auto at = own.find(place);
+            return at == own.end() ? place : at->second;
         };
         for (Stmt& s : body) {
-            moved(s.place);
+            s.place = moved(s.place);
+            s.body = with_places(std::move(s.body), own);
             if (!s.value) continue;
             s.value = rebuild(s.value, [&](std::shared_ptr<ScalarNode> part) -> Scalar {
-                if (part->kind != ScalarNode::Kind::read) return part;
-                int place = part->operand.place();
-                moved(place);
-                part->operand = Operand::of_place(place);
+                if (part->kind == ScalarNode::Kind::read)
+                    part->operand = Operand::of_place(moved(part->operand.place()));
                 return part;
             });
         }

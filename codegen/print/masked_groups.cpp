@@ -1,5 +1,6 @@
 #include "codegen/print/masked_groups.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -52,10 +53,21 @@ class Groups {
     bool masked_ = false, loops_ = false;
 };
 
+bool has_masked_maximum(const Stmt& loop, const std::vector<Place>& places) {
+    if (loop.binding != Binding::simd) return false;
+    const auto is_short = [&](const Stmt& s) {
+        return s.kind == Stmt::Kind::accumulate && (s.combine == Combine::max || s.combine == Combine::min) &&
+               bytes_of(places[static_cast<std::size_t>(s.place)].dtype) == 2;
+    };
+    return std::any_of(loop.body.begin(), loop.body.end(), [&](const Stmt& s) {
+        return s.kind == Stmt::Kind::when && std::any_of(s.body.begin(), s.body.end(), is_short);
+    });
+}
+
 }  // namespace
 
 bool has_masked_group(const Stmt& loop, const std::vector<Place>& places) {
-    return Groups(loop, places).masked();
+    return Groups(loop, places).masked() || has_masked_maximum(loop, places);
 }
 
 }  // namespace bitale

@@ -98,6 +98,7 @@ bool may_differ(std::string_view line, std::string_view word) {
     const auto at = static_cast<std::size_t>(word.data() - line.data());
     const std::string_view before = line.substr(0, at), after = line.substr(at + word.size());
     if (!is_number(word) || after.starts_with('.') || before.ends_with('.')) return false;
+    if (before.ends_with("e+") || before.ends_with("e-")) return false;  // an exponent
     if (is_head_of_tasks(line)) return true;
     return !trimmed(line).starts_with("for (") && !after.starts_with(" * ") && !before.ends_with("* ") &&
            (before.ends_with(" + ") || after.starts_with(" + "));

@@ -81,6 +81,17 @@ bool has_columns(const Nest& nest, int axis, const ShapeOf& shape_of) {
            lane_axis(nest, shape_of) == static_cast<std::size_t>(axis);
 }
 
+// Whether elements at different places of the axis read nothing in common, as those of different channels do
+// in pooling, and those of different rows of an image, whose windows overlap, do not.
+bool reads_apart(const Nest& nest, int axis) {
+    bool apart = true;
+    for_each_read(nest, [&](const ScalarNode& s) {
+        apart = apart &&
+                std::any_of(s.at.begin(), s.at.end(), [&](const Int& x) { return is_axis(nest, axis, x); });
+    });
+    return apart;
+}
+
 // An update in place writes the variable that others read: they have to read it in the part that is written
 // in the same task.
 bool parts_are_apart(const Group& group, const SegmentContext& context, const std::vector<Nest>& nests,
@@ -125,18 +136,21 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& 
     std::vector<Nest> nests;
     for (const int v : group.values) nests.push_back(fully_composed_nest(context.values, v));
     std::optional<AxisCut> best;
+    std::int64_t most = 1;
     for (std::size_t axis = 1; axis < nests[0].parallel.size(); ++axis) {
         const Loop& l = nests[0].parallel[axis];
         if (!l.extent.is_constant() || l.extent.constant() < 2) continue;
         const AxesInStep axes = axes_in_step(group.values, nests, {group.values[0], static_cast<int>(axis)});
         if (axes.empty()) continue;
         constexpr std::int64_t lanes = 16;
-        bool same = true, is_columns = false;  // the axis has the columns of products
+        bool same = true, apart = true;
+        bool is_columns = false;  // the axis has the columns of products
         std::int64_t step = 1;
         for (std::size_t i = 0; i < nests.size(); ++i) {
             const int d = axes.at(group.values[i]);
             is_columns = is_columns || has_columns(nests[i], d, shape_of);
             same = same && nests[i].parallel[static_cast<std::size_t>(d)].extent == l.extent;
+            apart = apart && reads_apart(nests[i], d);
             const Int& variable = nests[i].parallel[static_cast<std::size_t>(d)].variable;
             const std::int64_t own = step_of_parts(nests[i], d, !parts, context.target, shape_of);
             const std::int64_t alike = results_alike(nests[i], variable);
@@ -151,8 +165,11 @@ std::optional<AxisCut> cut_into_parts(const Group& group, const SegmentContext& 
         std::int64_t even = even_width(extent, width, step);
         if (even == 0 && is_columns) even = even_width(extent, width, std::min(step, lanes));
         const AxisCut cut{axes, extent, even > 0 ? even : width};
-        if (cut.parts() > (best ? best->parts() : 1) && parts_are_apart(group, context, nests, axes))
-            best = cut;
+        // Fewer parts that have nothing in common are as good.
+        const std::int64_t worth = cut.parts() * (apart ? 2 : 1);
+        if (cut.parts() < 2 || worth <= most || !parts_are_apart(group, context, nests, axes)) continue;
+        best = cut;
+        most = worth;
     }
     return best;
 }

@@ -144,7 +144,8 @@ class PlacedPlanes {
                     {columns_.result.variable.symbol_id(), columns_.number * columns_.stride + rx}};
                 std::vector<Scalar> terms;
                 for (const Substitution& point : points) {
-                    const Scalar term = over_copies(substitute(substitute(nest_.body, point), phase));
+                    const Scalar term =
+                        over_copies(choices_as_reads(substitute(substitute(nest_.body, point), phase)));
                     if (!term) return false;
                     const bool dead = applies(*term, Opcode::where) && is_positive_zero(term->arguments[1]) &&
                                       is_positive_zero(term->arguments[2]);
@@ -153,6 +154,42 @@ class PlacedPlanes {
                 terms_.push_back(std::move(terms));
             }
         return !copies_.empty() && copies_.size() <= 4;
+    }
+
+    // Where what a condition reads has its guards, and does not hold outside of them, a choice by the same
+    // guards is a value whose own reads have them.
+    static Scalar choices_as_reads(const Scalar& term) {
+        return rebuild(term, [](const std::shared_ptr<ScalarNode>& s) -> Scalar {
+            if (!applies(*s, Opcode::where) || s->arguments[1]->kind != ScalarNode::Kind::select ||
+                !fails_outside(*s->arguments[0], s->arguments[1]->guards))
+                return s;
+            const std::vector<Guard> guards = s->arguments[1]->guards;
+            s->arguments[1] =
+                rebuild(s->arguments[1]->arguments[0], [&](const std::shared_ptr<ScalarNode>& x) {
+                    if (x->kind == ScalarNode::Kind::read && x->guards.empty()) {
+                        x->guards = guards;
+                        x->otherwise =
+                            is_integer(x->dtype) ? scalar_integer(x->dtype, 0) : scalar_constant(x->dtype, 0);
+                    }
+                    return Scalar(x);
+                });
+            return s;
+        });
+    }
+
+    // read(guards, else 9) == 4
+    static bool fails_outside(const ScalarNode& condition, const std::vector<Guard>& guards) {
+        if (!applies(condition, Opcode::eq)) return false;
+        const ScalarNode *read = condition.arguments[0].get(), *number = condition.arguments[1].get();
+        while (read->kind == ScalarNode::Kind::cast) read = read->arguments[0].get();
+        if (read->kind != ScalarNode::Kind::read || read->guards != guards || !is_integer(read->dtype) ||
+            read->otherwise->kind != ScalarNode::Kind::constant)
+            return false;
+        const bool known = number->kind == ScalarNode::Kind::constant ||
+                           (number->kind == ScalarNode::Kind::index && number->index.is_constant());
+        return known &&
+               read->otherwise->integer !=
+                   (number->kind == ScalarNode::Kind::index ? number->index.constant() : number->integer);
     }
 
     bool of_plane(const Int& x) const {

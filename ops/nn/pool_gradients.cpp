@@ -100,8 +100,9 @@ Nest nest_unpool(const Node& node) {
     }
     nest.combine = nest.reduced.empty() ? Combine::none : Combine::sum;
     const Scalar zero = scalar_constant(g.dtype, 0);
-    const Scalar won =
-        scalar_read(winner.dtype, 1, at, guards, guards.empty() ? nullptr : scalar_integer(winner.dtype, 0));
+    // Windows that there are not have no cell as their winner.
+    const Scalar no_cell = guards.empty() ? nullptr : scalar_integer(winner.dtype, geometry.cells());
+    const Scalar won = scalar_read(winner.dtype, 1, at, guards, no_cell);
     const Scalar here = scalar_apply(eq_op(), boolean, {scalar_cast(int32, won), scalar_index(int32, cell)});
     const Scalar value = scalar_read(g.dtype, 0, at, guards, guards.empty() ? nullptr : zero);
     nest.body = scalar_apply(where_op(), g.dtype, {here, value, zero});

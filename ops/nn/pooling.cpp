@@ -147,7 +147,7 @@ Nodes gradient_max_pool(const NodePtr& node, const NodePtr& g) {
 
 DType winner_dtype(const std::vector<std::int64_t>& window) {
     const std::int64_t cells = window.at(0) * window.at(1);
-    return cells <= 256 ? uint8 : cells <= 65536 ? uint16 : int32;
+    return cells < 256 ? uint8 : cells < 65536 ? uint16 : int32;
 }
 
 const Op* max_pool_op() {

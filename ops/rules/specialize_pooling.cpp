@@ -1,12 +1,13 @@
-// Max-pooling one element apart goes by columns and rows. Next to a convolution, what does not change the
-// order of the cells of a window happens to the few that win. Forward, relu and the bias move behind
-// max_pool; backward, relu's mask moves before unpool, the gradient of the filters is a sum over windows, and
-// that of the image one that can skip the other places.
+// Max-pooling one element apart, and its gradient, go by rows and columns. Next to a convolution, what does
+// not change the order of the cells of a window happens to the few that win. Forward, relu and the bias move
+// behind max_pool; backward, relu's mask moves before unpool, the gradient of the filters is a sum over
+// windows, and that of the image one that can skip the other places.
 #include <algorithm>
 #include <utility>
 
 #include "ops/linear/conv_gradients.h"
 #include "ops/nn/pool_geometry.h"
+#include "ops/nn/pool_gradients.h"
 #include "ops/nn/pooling.h"
 #include "ops/nn/winner_gradients.h"
 #include "ops/rules/algebra.h"
@@ -56,9 +57,9 @@ NodePtr total_of_unpooled(const Match& m, const Pattern& g) {
     return make_node(m.root()->op, {m[g]}, m.root()->attributes, m.root()->where);
 }
 
-// Windows that lie one element apart share most of their elements: the maxima of their columns, and of those
-// the maxima of the rows. A window of 5 x 5 takes 10 comparisons, not 25. Where a gradient wants the places
-// of the maxima as well, small windows find both at once.
+// Windows that lie one element apart share most of their elements: the maxima of their rows, and of those
+// the maxima of the columns. A window of 5 x 5 takes 10 comparisons, not 25. Where a gradient wants the
+// places of the maxima as well, small windows find both at once.
 Condition overlaps(std::int64_t fewest_cells) {
     return [=](const Match& m) {
         const PoolGeometry g = PoolGeometry::of(m.root()->attributes);
@@ -67,13 +68,29 @@ Condition overlaps(std::int64_t fewest_cells) {
     };
 }
 
-NodePtr by_rows_of_columns(const Match& m, const Pattern& x) {
+// The place of a maximum is that of the first row whose own maximum is as large, and the first place in that
+// row: the gradients go to rows first, then within them.
+NodePtr unpool_rows_first(const Match& m, const Pattern& g, const Pattern& winner, const Pattern& x) {
+    const Node& root = *m.root();
+    const PoolGeometry both = PoolGeometry::of(root.attributes);
+    const PoolGeometry across{{1, both.window[1]}, {1, 1}, {0, both.pad[1]}},
+        down{{both.window[0], 1}, {1, 1}, {both.pad[0], 0}};
+    const NodePtr rows = make_node(max_pool_op(), {m[x]}, across.attributes(), root.where);
+    const NodePtr row = make_node(pool_winner_op(), {rows}, down.attributes(), m[winner]->where);
+    const NodePtr place = make_node(pool_winner_op(), {m[x]}, across.attributes(), m[winner]->where);
+    const Shape& shape = root.type.shape;
+    const NodePtr of_rows =
+        make_unpool(m[g], row, down, shape[shape.size() - 2], rows->type.shape.back(), root.where);
+    return make_unpool(of_rows, place, across, shape[shape.size() - 2], shape.back(), root.where);
+}
+
+NodePtr by_columns_of_rows(const Match& m, const Pattern& x) {
     const Node& pool = *m.root();
     const PoolGeometry g = PoolGeometry::of(pool.attributes);
-    const PoolGeometry columns{{g.window[0], 1}, {1, 1}, {g.pad[0], 0}},
-        rows{{1, g.window[1]}, {1, 1}, {0, g.pad[1]}};
-    return make_node(pool.op, {make_node(pool.op, {m[x]}, columns.attributes(), pool.where)},
-                     rows.attributes(), pool.where);
+    const PoolGeometry across{{1, g.window[1]}, {1, 1}, {0, g.pad[1]}},
+        down{{g.window[0], 1}, {1, 1}, {g.pad[0], 0}};
+    return make_node(pool.op, {make_node(pool.op, {m[x]}, across.attributes(), pool.where)},
+                     down.attributes(), pool.where);
 }
 
 }  // namespace
@@ -81,7 +98,7 @@ NodePtr by_rows_of_columns(const Match& m, const Pattern& x) {
 std::vector<Rule> pooling_rules() {
     const Pattern x = any("x"), b = any("b"), g = any("g"), k = any("k");
     // Maps before pooling are computed as it reads them: other users do not share them.
-    const Pattern pool = max_pool(relu(x).again()), winner = pool_winner(relu(x)),
+    const Pattern pool = max_pool(relu(x).again()), winner = pool_winner(relu(x)), placed = pool_winner(x),
                   unpooled = unpool(g, winner).again();
     const Pattern once = any("x").once();
     const auto floats = [](const Match& m) { return is_float(m.root()->type.dtype); };
@@ -89,14 +106,17 @@ std::vector<Rule> pooling_rules() {
         {"max-pool-relu", pool, relu(max_pool(x).like(pool)), Tag::reassociates},
         {"max-pool-add", max_pool((x + b).again()), bias_behind_pool(x, b, "add"), Tag::reassociates, floats},
         {"max-pool-sub", max_pool((x - b).again()), bias_behind_pool(x, b, "sub"), Tag::reassociates, floats},
-        {"max-pool-separable", max_pool(x), [x](const Match& m) { return by_rows_of_columns(m, x); },
+        {"max-pool-separable", max_pool(x), [x](const Match& m) { return by_columns_of_rows(m, x); },
          Tag::reassociates, overlaps(16)},
         {"max-pool-separable-once", max_pool(once),
-         [once](const Match& m) { return by_rows_of_columns(m, once); }, Tag::reassociates, overlaps(9)},
+         [once](const Match& m) { return by_columns_of_rows(m, once); }, Tag::reassociates, overlaps(9)},
         {"relu-positive", gt(relu(x).again(), 0), gt(x, 0)},
         // The winner is the same wherever the mask lets something through.
         {"unpool-relu", where(gt(x, 0).again(), unpooled, 0),
          unpool(where(gt(max_pool(x).like(winner), 0), g, 0), pool_winner(x).like(winner)).like(unpooled)},
+        {"unpool-separable", unpool(g, placed),
+         [g, placed, x](const Match& m) { return unpool_rows_first(m, g, placed, x); }, Tag::reassociates,
+         overlaps(16)},
         {"sum-unpool", sum(unpool(g, k)), [g](const Match& m) { return total_of_unpooled(m, g); },
          Tag::reassociates},
     };

@@ -113,3 +113,11 @@ TEST_CASE("arrays with open ends are arguments, and names of unknown kinds stay 
             CHECK(once.functions.empty());
     }
 }
+
+TEST_CASE("exponents of numbers are no places") {
+    Text text;
+    for (const char* number : {"1e+17", "1e+19", "1e-20", "1e-21"})
+        text.part(3, 64, std::string("  p3[1] = ") + number + " + p2[2];");
+    const RepeatedParts once = text.once();
+    CHECK(once.functions.empty());
+}
