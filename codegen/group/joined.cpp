@@ -50,7 +50,7 @@ bool is_view(const Value& value) {
            value.nest.body->guards.empty() && value.nest.lets.empty();
 }
 
-constexpr double often = 8;
+constexpr double often = 8, seldom = 0.2;
 
 bool is_read_by_larger_map(const Values& values, int number, double size) {
     const std::vector<int>& users = at(values, number).users;
@@ -91,6 +91,43 @@ bool is_looked_up(const Values& values, int number) {
     const Value& value = at(values, number);
     return is_map(value) && (!value.nest.lets.empty() ||
                              (is_view(value) && is_looked_up(values, value.nest.body->operand.value())));
+}
+
+bool has_quotients(const Int& x) {
+    return std::any_of(x.terms().begin(), x.terms().end(), [](const Int::Term& t) {
+        return std::any_of(t.atoms.begin(), t.atoms.end(),
+                           [](const AtomPtr& a) { return a->kind == Atom::Kind::floordiv; });
+    });
+}
+
+// Whether a lookup reads it by the numbers of its elements, as the rows of a reshaped array, from which
+// quotients give the places.
+bool is_looked_up_by_number(const Values& values, int number, bool by_number = false) {
+    const std::vector<int>& users = at(values, number).users;
+    return std::any_of(users.begin(), users.end(), [&](int user) {
+        const Value& v = at(values, user);
+        if (is_view(v)) {
+            const std::vector<Int>& places = v.nest.body->at;
+            const bool split = std::any_of(places.begin(), places.end(), has_quotients);
+            return is_looked_up_by_number(values, user, by_number || split);
+        }
+        bool found = false;
+        if (by_number && v.nest.body)
+            for_each_read(v.nest, [&](const ScalarNode& s) {
+                for (const Let& let : v.nest.lets)
+                    for (const Int& place : s.at)
+                        found = found ||
+                                (s.operand.value() == number && depends_on(place, let.symbol.symbol_id()));
+            });
+        return found;
+    });
+}
+
+// Part of an array, or of several: each element asks whether it has one.
+bool is_guarded(const Values& values, int number) {
+    const Value& value = at(values, number);
+    if (!is_map(value) || value.shape.empty()) return false;
+    return any_part(value.nest.body, [](const ScalarNode& s) { return !s.guards.empty(); });
 }
 
 // A view whose elements along its last axis are not neighbours in memory.
@@ -176,6 +213,8 @@ bool is_joined_for_products(const Values& values, int number) {
 const char* why_stored_for_vectors(const Values& values, int number, double times, const Target& target) {
     if (!target.library_in_tasks) return nullptr;
     if (is_joined_from_many(values, number)) return "put together from many parts";
+    if (times >= seldom && is_guarded(values, number) && is_looked_up_by_number(values, number))
+        return "padded or put together, and looked up by number";
     if (times < often) return nullptr;
     if (is_joined_for_products(values, number))
         return "put together from parts, and read whole for each row of a product";

@@ -8,6 +8,11 @@
 namespace bitale {
 
 void replace_nodes(Graph& graph, const std::function<NodePtr(const NodePtr&)>& replacement) {
+    replace_nodes(graph, [&](const NodePtr& node, const Node&) { return replacement(node); });
+}
+
+void replace_nodes(Graph& graph,
+                   const std::function<NodePtr(const NodePtr&, const Node& before)>& replacement) {
     NodeMap now;  // of nodes that are others than before
     for (const NodePtr& node : topological(graph.roots())) {
         Nodes inputs = node->inputs;
@@ -18,7 +23,7 @@ void replace_nodes(Graph& graph, const std::function<NodePtr(const NodePtr&)>& r
                 changed = true;
             }
         NodePtr own = changed ? with_inputs(node, std::move(inputs)) : node;
-        if (const NodePtr other = replacement(own)) {
+        if (const NodePtr other = replacement(own, *node)) {
             auto named = std::make_shared<Node>(*other);
             named->name = own->name;
             named->origins = own->origins;

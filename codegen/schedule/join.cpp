@@ -34,12 +34,33 @@ bool bounds_others(const Nest& nest, const Int& variable) {
                        [&](const Loop& l) { return depends_on(l.extent, variable.symbol_id()); });
 }
 
+// The guards that depend on the outer of two loops, about both: a + r >= low where a * n + b + r * n >= low *
+// n, and likewise above, for b from 0 below n. With `both` null they are left out.
+Scalar with_guards_of_both(const Scalar& body, const Loop& a, const Int& n, const Int* both) {
+    const std::uint64_t id = a.variable.symbol_id();
+    return rebuild(body, [&](const std::shared_ptr<ScalarNode>& s) -> Scalar {
+        std::vector<Guard> guards;
+        for (const Guard& g : s->guards) {
+            const Int rest = g.value - a.variable;
+            const bool moves = depends_on(g.value, id);
+            if (!moves || depends_on(rest, id) || depends_on(g.low, id) || depends_on(g.high, id))
+                guards.push_back(g);
+            else if (both)
+                guards.push_back({*both + rest * n, g.low * n, g.high * n});
+        }
+        s->guards = std::move(guards);
+        return s;
+    });
+}
+
 void join(Member& member, std::size_t outer, const std::vector<Place>& places) {
     Nest& nest = member.nest;
     const Loop a = nest.parallel[outer], b = nest.parallel[outer + 1];
     const bool numbers = !nest.lets.empty();  // of the body alone they are among the offsets
-    if (!b.extent.is_constant() || restricted(nest, a.variable, numbers) ||
-        restricted(nest, b.variable, numbers) || bounds_others(nest, a.variable) ||
+    if (!b.extent.is_constant() || restricted(nest, b.variable, numbers)) return;
+    Nest unguarded = nest;
+    unguarded.body = with_guards_of_both(nest.body, a, b.extent, nullptr);
+    if (restricted(unguarded, a.variable, numbers) || bounds_others(nest, a.variable) ||
         bounds_others(nest, b.variable))
         return;
     for (const Int& offset : offsets(member, places)) {
@@ -49,6 +70,7 @@ void join(Member& member, std::size_t outer, const std::vector<Place>& places) {
     }
     const Loop both = make_loop("point", a.extent * b.extent);
     if (!both.variable.symbol_id()) return;
+    nest.body = with_guards_of_both(nest.body, a, b.extent, &both.variable);
     nest.parallel[outer] = both;
     nest.parallel.erase(nest.parallel.begin() + static_cast<std::ptrdiff_t>(outer) + 1);
     replace(member, {{a.variable.symbol_id(), floordiv(both.variable, b.extent)},

@@ -1,0 +1,77 @@
+// Borders of arrays whose last axes are few elements, as interleaved colours are, and lookups in them.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/numerics.h"
+#include "tests/support/tested_device.h"
+
+using namespace bitale;        // NOLINT
+using namespace bitale::test;  // NOLINT
+
+TEST_CASE("borders of interleaved channels") {
+    Random random(1);
+    std::vector<Expr> inputs;
+    std::vector<Array> values;
+    std::vector<Case> cases;
+    for (const DType dtype : {uint8, float32})
+        for (const Dims& shape : std::vector<Dims>{{2, 5, 7, 1},
+                                                   {3, 9, 40, 3},
+                                                   {2, 3, 150, 4},
+                                                   {1, 6, 33, 6},
+                                                   {2, 1, 1, 8},
+                                                   {0, 3, 4, 3},
+                                                   {17, 2}})
+            for (const bool known : {true, false}) {
+                Dims declared = shape;
+                if (!known) std::fill(declared.begin(), declared.end() - 1, -1);
+                const Expr x = input(dtype, declared, "x");
+                inputs.push_back(x);
+                values.push_back(random_array(dtype, shape, random, 0, 100));
+                const auto name = [&](const char* what) {
+                    return fmt::format("{} of {} {} {}", what, known ? "known" : "unknown", name_of(dtype),
+                                       text_of(shape));
+                };
+                std::vector<std::pair<int, int>> one(shape.size(), {0, 0}), two = one, both = one;
+                one[shape.size() - 2] = {4, 3};
+                two[0] = {1, 0};
+                two[shape.size() - 2] = {0, 5};
+                both.back() = {1, 2};
+                both[shape.size() - 2] = {2, 1};
+                cases.push_back({name("one axis"), pad(x, one), {}});
+                cases.push_back({name("two axes"), pad(x, two, 7), {}});
+                cases.push_back({name("the channels too"), pad(x, both), {}});
+                cases.push_back({name("rolled"), roll(x, 2, static_cast<int>(shape.size()) - 2), {}});
+                if (dtype == float32)
+                    cases.push_back({name("gradient"), grad(sum(sqr(pad(x, one) + 1)), x), {.ulps = 2}});
+            }
+    OnTwoDevices run(inputs, cases, "borders of channels");
+    REQUIRE(run(values) == "");
+}
+
+TEST_CASE("random crops of images with a border, some of them flipped") {
+    constexpr std::int64_t images = 6, side = 9, border = 2, wide = side + 2 * border;
+    Random random(2);
+    for (const bool known : {true, false}) {
+        const Expr x = known ? input(uint8, {images, side, side, 3}, "x") : tensor4("x", uint8);
+        const Expr top = ivector("top"), left = ivector("left"), flipped = ivector("flipped");
+        const Expr padded = pad(x, {{0, 0}, {border, border}, {border, border}, {0, 0}});
+        const Expr at = cast(range(0, side), int32), row = expand_dims(top, 1) + at,
+                   column = expand_dims(left, 1) + where(expand_dims(flipped, 1) > 0, side - 1 - at, at);
+        const Expr image = expand_dims(expand_dims(cast(range(0, images), int32), 1), 2);
+        const Expr number = (image * wide + expand_dims(row, 2)) * wide + expand_dims(column, 1);
+        const Expr crops = reshape(padded, {-1, 3})[number];
+        OnTwoDevices run(
+            {x, top, left, flipped},
+            {{"crops", crops, {}},
+             {"normalised", transpose((cast(crops, float32) - 100) / 50, {0, 3, 1, 2}), {.ulps = 2}},
+             {"beside the whole", sum(cast(padded, int32)), {}}},
+            "crops");
+        REQUIRE(run({random_array(uint8, {images, side, side, 3}, random, 0, 255),
+                     random_array(int32, {images}, random, 0, 2 * border),
+                     random_array(int32, {images}, random, 0, 2 * border),
+                     random_array(int32, {images}, random, 0, 1)}) == "");
+    }
+}
